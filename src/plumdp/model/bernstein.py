@@ -1,0 +1,57 @@
+"""Ranges of polynomials over a box through their Bernstein coefficients.
+
+A polynomial on a box is a weighted mean of its Bernstein coefficients (Bernstein 1912), so they enclose its range; the
+enclosure is exact for multilinear polynomials, whose coefficients are the values at the corners.
+"""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+
+from plumdp.model.expressions import ExpressionTable
+from plumdp.model.graph import FloatArray, IntArray
+
+_MAX_COEFFICIENTS = 4096  # per polynomial; beyond, the trivial range is returned
+
+
+def box_range(
+    table: ExpressionTable, which: IntArray, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return for the expressions ``which`` an outer range over the box, up to float rounding."""
+    low, high = np.full(len(which), -np.inf), np.full(len(which), np.inf)
+    matrix = table.coefficients[which]
+    occurs = (abs(matrix) @ (table.monomials > 0)) > 0  # (n, n_parameters): which parameters an expression has
+    supports, group = np.unique(occurs, axis=0, return_inverse=True)
+    for g, support in enumerate(supports):
+        members = np.flatnonzero(group == g)
+        rows = matrix[members]
+        used = np.unique(rows.indices)
+        basis = _bernstein_rows(table.monomials[used][:, support], lower[support], upper[support])
+        if basis is not None:
+            values = rows[:, used] @ basis
+            low[members], high[members] = values.min(axis=1), values.max(axis=1)
+    return low, high
+
+
+def _bernstein_rows(exponents: IntArray, lower: FloatArray, upper: FloatArray) -> FloatArray | None:
+    """Return the Bernstein coefficients of each monomial (n_monomials, n_coefficients), or None if they are too many."""
+    degrees = exponents.max(axis=0, initial=0)
+    if np.prod(degrees + 1.0) > _MAX_COEFFICIENTS:
+        return None
+    result = np.ones((len(exponents), 1))
+    for j, degree in enumerate(degrees):
+        factor = _univariate(int(degree), float(lower[j]), float(upper[j]))[exponents[:, j]]
+        result = (result[:, :, None] * factor[:, None, :]).reshape(len(exponents), -1)
+    return result
+
+
+def _univariate(degree: int, lower: float, upper: float) -> FloatArray:
+    """Return row e: the Bernstein coefficients of degree ``degree`` of x^e on [lower, upper]."""
+    powers = np.zeros((degree + 1, degree + 1))  # x^e = sum over j of powers[e, j] t^j with x = lower + (upper-lower) t
+    for e in range(degree + 1):
+        for j in range(e + 1):
+            powers[e, j] = comb(e, j) * lower ** (e - j) * (upper - lower) ** j
+    change = np.array([[comb(i, j) / comb(degree, j) for i in range(degree + 1)] for j in range(degree + 1)])
+    return powers @ change

@@ -1,0 +1,191 @@
+"""Every check of a model, as a list of issues that name the state's valuation and the action."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice, product
+from typing import Literal, TypeVar
+
+import numpy as np
+
+from plumdp.model.bernstein import box_range
+from plumdp.model.graph import IntArray
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.polynomial import Polynomial
+
+_T = TypeVar("_T")
+_SLACK = 1e-12  # what the float test of a range may be off
+_MAX_CORNERS = 1024
+_EXAMPLES = 20  # how many offenders of one kind are named one by one
+
+
+@dataclass(frozen=True)
+class Issue:
+    """One finding: an error makes the model unusable, a warning deserves a look, a note is good to know."""
+
+    severity: Literal["error", "warning", "note"]
+    kind: str
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def check(model: ParametricMDP) -> list[Issue]:
+    """Return all issues of a model, errors first.
+
+    >>> from plumdp import benchmark
+    >>> check(benchmark("betting:25").model)
+    []
+    """
+    rows = row_classes(model)
+    found = [
+        *_deadlocks(model),
+        *_row_sums(model, *rows),
+        *_constants(model),
+        *_ranges(model),
+        *_equal_in_row(model, *rows),
+        *_ambiguous_actions(model),
+        *_empty_labels(model),
+    ]
+    return sorted(found, key=lambda issue: ("error", "warning", "note").index(issue.severity))
+
+
+def _deadlocks(model: ParametricMDP) -> Iterator[Issue]:
+    graph = model.graph
+    for state in _first(np.flatnonzero(np.diff(graph.first_choice) == 0)):
+        text = f"state ({graph.describe_state(state)}): no choice is possible; give it an action that stays with probability 1"
+        yield Issue("error", "deadlock", text)
+    repaired = model.labels.get("deadlock")
+    if repaired is not None and repaired.any():
+        state = graph.describe_state(int(np.argmax(repaired)))
+        text = f"{repaired.sum()} deadlock states were given a self-loop, for example ({state})"
+        yield Issue("warning", "deadlock", text)
+
+
+def _row_sums(model: ParametricMDP, row_class: IntArray, representative: IntArray) -> Iterator[Issue]:
+    """Rows must sum to the polynomial 1, exactly; one issue per distinct row."""
+    graph, polynomials = model.graph, model.expressions.polynomials
+    wrong = [c for c in representative.tolist() if _row_sum(model, c) != 1]
+    for choice in _first(wrong):
+        first, last = graph.first_transition[choice], graph.first_transition[choice + 1]
+        row = " + ".join(f"({polynomials[f]})" for f in model.expression[first:last]) or "nothing"
+        others = int((row_class == row_class[choice]).sum()) - 1
+        more = f" (and {others} more choices with the same expressions)" if others else ""
+        total = _row_sum(model, choice)
+        yield Issue("error", "row sum", f"{graph.describe_choice(choice)}: probabilities {row} sum to {total}, not 1{more}")
+
+
+def _row_sum(model: ParametricMDP, choice: int) -> Polynomial:
+    first, last = model.graph.first_transition[choice], model.graph.first_transition[choice + 1]
+    return sum((model.expressions.polynomials[f] for f in model.expression[first:last]), Polynomial(0))
+
+
+def row_classes(model: ParametricMDP) -> tuple[IntArray, IntArray]:
+    """Return for each choice the number of its row (its sequence of expressions), and one choice for each such number."""
+    from plumdp.model import kernels
+
+    n_choices = model.graph.n_choices
+    slots = np.full(1 << max(4, (2 * n_choices).bit_length()), kernels.EMPTY, dtype=np.int32)
+    row_class, representative = np.empty(n_choices, dtype=np.int32), np.empty(n_choices, dtype=np.int32)
+    n_classes = kernels.row_classes(model.graph.first_transition, model.expression, slots, row_class, representative)
+    return row_class, representative[:n_classes]
+
+
+def _constants(model: ParametricMDP) -> Iterator[Issue]:
+    table = model.expressions
+    for f in np.flatnonzero(~table.is_unknown):
+        if not 0 <= table.polynomials[f].constant <= 1:
+            transition = int(np.argmax(model.expression == f))
+            choice = int(np.searchsorted(model.graph.first_transition, transition, side="right")) - 1
+            text = f"{model.graph.describe_choice(choice)}: {table.polynomials[f]} is no probability"
+            yield Issue("error", "range", text)
+
+
+def _ranges(model: ParametricMDP) -> Iterator[Issue]:
+    """Expressions that leave [0, 1] somewhere in the declared space, with the point."""
+    table, space = model.expressions, model.declared_space
+    affine = np.flatnonzero(table.is_unknown & table.is_affine)
+    rest = np.flatnonzero(~table.is_affine)
+    points = _candidates(model)
+    for which, severity, remedy in (
+        (affine, "note", "the space is cut to where every expression is a probability"),
+        (rest, "warning", "declare a smaller space, or constraints that keep it between 0 and 1"),
+    ):
+        low, high = box_range(table, which, space.lower, space.upper)
+        suspects = which[(low < -_SLACK) | (high > 1 + _SLACK)]
+        outside = _outside(model, suspects, points)
+        if outside:
+            f, point = outside[0]
+            polynomial = table.polynomials[f]
+            at = ", ".join(f"{name}={float(value):g}" for name, value in point.items() if name in polynomial.names)
+            more = f" ({len(outside) - 1} more expressions leave [0, 1] too)" if len(outside) > 1 else ""
+            text = f"expression {polynomial} is {float(polynomial.evaluate(point)):g} at {at}{more}: {remedy}"
+            yield Issue(severity, "range", text)  # type: ignore[arg-type]  # mypy widens the literals of the loop
+
+
+def _candidates(model: ParametricMDP) -> list[dict[str, Fraction]]:
+    """Return points of the declared space at which an expression is likely to leave [0, 1]: corners and some inside."""
+    space = model.declared_space
+    corners: list[dict[str, Fraction]] = space.vertices() or []
+    if not corners and 2**space.dimension <= _MAX_CORNERS:
+        corners = [dict(zip(space.names, ends, strict=True)) for ends in product(*space.bounds)]
+    rng = np.random.default_rng(1)
+    parts = [[Fraction(int(k), 64) for k in row] for row in rng.integers(0, 65, size=(32, space.dimension))]
+    inside = [
+        {name: low + (high - low) * part for name, (low, high), part in zip(space.names, space.bounds, row, strict=True)}
+        for row in parts
+    ]
+    return [point for point in corners + inside if space.contains(point)]
+
+
+def _outside(
+    model: ParametricMDP, suspects: IntArray, points: list[dict[str, Fraction]]
+) -> list[tuple[int, dict[str, Fraction]]]:
+    """Return the suspects that leave [0, 1] at one of the points, with that point; confirmed exactly."""
+    if not len(suspects) or not points:
+        return []
+    names = model.declared_space.names
+    values = model.expressions.monomial_values(np.array([[float(point[name]) for name in names] for point in points]))
+    found = []
+    for block in np.array_split(suspects, 1 + len(suspects) // 10_000):
+        excess = np.abs(model.expressions.coefficients[block] @ values - 0.5) - 0.5
+        worst = excess.argmax(axis=1)
+        found += [(int(f), points[w]) for f, w, e in zip(block, worst, excess.max(axis=1), strict=True) if e > _SLACK]
+    return [(f, p) for f, p in found if not 0 <= model.expressions.polynomials[f].evaluate(p) <= 1]
+
+
+def _equal_in_row(model: ParametricMDP, row_class: IntArray, representative: IntArray) -> Iterator[Issue]:
+    """Rows that give one unknown expression to two successors: a visit then counts once for their sum."""
+    graph, found = model.graph, []
+    for choice in representative.tolist():
+        row = model.expression[graph.first_transition[choice] : graph.first_transition[choice + 1]].tolist()
+        if len(set(row)) < len(row):
+            found += [(choice, f) for f in set(row) if row.count(f) > 1 and model.expressions.is_unknown[f]]
+    for choice, f in _first(found):
+        n = int((row_class == row_class[choice]).sum())
+        text = f"{graph.describe_choice(choice)}: several successors have the probability {model.expressions.polynomials[f]}"
+        yield Issue("note", "equal expressions", text + (f" ({n} choices like this)" if n > 1 else ""))
+
+
+def _ambiguous_actions(model: ParametricMDP) -> Iterator[Issue]:
+    """Two choices of one state under one action name: a log cannot tell them apart."""
+    graph = model.graph
+    key = graph.state_of_choice().astype(np.int64) * len(graph.action_names) + graph.action
+    ordered = np.sort(key)
+    repeated = np.flatnonzero(np.isin(key, ordered[1:][ordered[1:] == ordered[:-1]]))
+    if len(repeated):
+        text = f"{graph.describe_choice(int(repeated.min()))} stands for several choices; logs cannot tell them apart"
+        yield Issue("warning", "ambiguous action", f"{text} ({len(repeated)} choices are concerned)")
+
+
+def _empty_labels(model: ParametricMDP) -> Iterator[Issue]:
+    for name, mask in model.labels.items():
+        if name != "deadlock" and not mask.any():
+            yield Issue("warning", "unreachable label", f'label "{name}": no reachable state has it')
+
+
+def _first(items: Iterable[_T]) -> Iterator[_T]:
+    return islice(items, _EXAMPLES)

@@ -1,0 +1,98 @@
+"""The table of distinct expressions of a model, exact and as sparse float coefficients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from plumdp.errors import ModelError
+from plumdp.model.graph import BoolArray, FloatArray, IntArray, read_only
+from plumdp.model.polynomial import Polynomial
+from plumdp.model.space import ParameterSpace, Point
+
+
+@dataclass(frozen=True, eq=False)
+class ExpressionTable:
+    """The distinct expressions of a model: polynomials, no two equal, in the order in which they were found.
+
+    Expression ``f`` is the sum over its terms ``first_term[f]`` up to ``first_term[f + 1]`` of ``coefficient`` times
+    the monomial with the exponents ``monomials[monomial]``. The floats are nearest; the polynomials are exact.
+    """
+
+    names: tuple[str, ...]  # parameters, in the order of the space
+    polynomials: tuple[Polynomial, ...]  # (n_expressions)
+    monomials: IntArray  # (n_monomials, n_parameters): exponents
+    first_term: IntArray  # (n_expressions + 1)
+    monomial: IntArray  # (n_terms), index into monomials
+    coefficient: FloatArray  # (n_terms)
+
+    @staticmethod
+    def build(polynomials: Sequence[Polynomial], names: tuple[str, ...]) -> ExpressionTable:
+        """Return the table of the given distinct polynomials."""
+        for polynomial in polynomials:
+            if not set(polynomial.names) <= set(names):
+                unknown = ", ".join(name for name in polynomial.names if name not in names)
+                declared = ", ".join(names) or "none"
+                raise ModelError(f"expression {polynomial}: {unknown} is not declared; the declared parameters are {declared}")
+        number: dict[tuple[int, ...], int] = {}
+        first_term, monomial, coefficient = [0], [], []
+        for polynomial in polynomials:
+            for exponents, value in polynomial.terms(names).items():
+                monomial.append(number.setdefault(exponents, len(number)))
+                coefficient.append(value.numerator / value.denominator)
+            first_term.append(len(monomial))
+        return ExpressionTable(
+            names,
+            tuple(polynomials),
+            read_only(np.array(list(number), dtype=np.int32).reshape(len(number), len(names))),
+            read_only(np.array(first_term, dtype=np.int32)),
+            read_only(np.array(monomial, dtype=np.int32)),
+            read_only(np.array(coefficient, dtype=np.float64)),
+        )
+
+    def __len__(self) -> int:
+        return len(self.polynomials)
+
+    @cached_property
+    def is_unknown(self) -> BoolArray:
+        """Which expressions depend on a parameter."""
+        return read_only(self.degree > 0)
+
+    @cached_property
+    def is_affine(self) -> BoolArray:
+        """Which expressions have no monomial of degree two or more."""
+        return read_only(self.degree <= 1)
+
+    @cached_property
+    def degree(self) -> IntArray:
+        """The total degree of each expression."""
+        per_term = self.monomials.sum(axis=1, dtype=np.int32)[self.monomial]
+        degree = np.zeros(len(self), dtype=np.int32)
+        np.maximum.at(degree, np.repeat(np.arange(len(self)), np.diff(self.first_term)), per_term)
+        return read_only(degree)
+
+    @cached_property
+    def coefficients(self) -> Any:
+        """The sparse matrix (n_expressions, n_monomials) of coefficients, as SciPy's csr_array."""
+        from scipy.sparse import csr_array
+
+        shape = (len(self), len(self.monomials))
+        return csr_array((self.coefficient, self.monomial, self.first_term), shape=shape)
+
+    def monomial_values(self, points: FloatArray) -> FloatArray:
+        """Return the value of each monomial at each point: (n_monomials, n_points) from (n_points, n_parameters)."""
+        return np.prod(points[None, :, :] ** self.monomials[:, None, :], axis=2)
+
+    def evaluate(self, points: FloatArray) -> FloatArray:
+        """Return float values (n_expressions, n_points) at points (n_points, n_parameters), rounded as they come."""
+        return np.asarray(self.coefficients @ self.monomial_values(points))
+
+    def evaluate_exact(self, space: ParameterSpace, point: Point) -> list[Fraction]:
+        """Return the exact value of every expression at a point."""
+        values = space.point(point)
+        return [polynomial.evaluate(values) for polynomial in self.polynomials]

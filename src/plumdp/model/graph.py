@@ -1,0 +1,100 @@
+"""The graph of a model: states → choices → transitions, as offsets. Every later stage writes on its edges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int32]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """States, their choices (one per action), and the transitions of each choice.
+
+    State ``s`` has the choices ``first_choice[s]`` up to ``first_choice[s + 1]``; choice ``c`` has the transitions
+    ``first_transition[c]`` up to ``first_transition[c + 1]``; transition ``t`` leads to ``successor[t]``.
+    """
+
+    first_choice: IntArray  # (n_states + 1)
+    first_transition: IntArray  # (n_choices + 1)
+    successor: IntArray  # (n_transitions)
+    initial_state: int
+    states: Mapping[str, npt.NDArray[Any]]  # variable → (n_states): int32, bool or text
+    action: IntArray  # (n_choices), index into action_names
+    action_names: tuple[str, ...]
+
+    @property
+    def n_states(self) -> int:
+        """The number of states."""
+        return len(self.first_choice) - 1
+
+    @property
+    def n_choices(self) -> int:
+        """The number of choices: state–action pairs."""
+        return len(self.first_transition) - 1
+
+    @property
+    def n_transitions(self) -> int:
+        """The number of transitions: edges."""
+        return len(self.successor)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the arrays, state valuations included."""
+        arrays = [self.first_choice, self.first_transition, self.successor, self.action, *self.states.values()]
+        return sum(array.nbytes for array in arrays)
+
+    def sum_by_choice(self, values: FloatArray) -> FloatArray:
+        """Return the sum of transition values per choice."""
+        return np.add.reduceat(values, self.first_transition[:-1]) if self.n_choices else np.zeros(0)
+
+    def state_of_choice(self) -> IntArray:
+        """Return the state each choice belongs to."""
+        return np.repeat(np.arange(self.n_states, dtype=np.int32), np.diff(self.first_choice))
+
+    def choice_of_transition(self) -> IntArray:
+        """Return the choice each transition belongs to."""
+        return np.repeat(np.arange(self.n_choices, dtype=np.int32), np.diff(self.first_transition))
+
+    def describe_state(self, state: int) -> str:
+        """Return a state's valuation as text, for instance ``x=3, y=5``."""
+        return ", ".join(f"{name}={_text(values[state])}" for name, values in self.states.items())
+
+    def describe_choice(self, choice: int) -> str:
+        """Return a choice as text, for instance ``state (x=3, y=5), action 'up'``."""
+        state = int(np.searchsorted(self.first_choice, choice, side="right")) - 1
+        return f"state ({self.describe_state(state)}), action {self.action_names[self.action[choice]]!r}"
+
+    def component_sizes(self) -> IntArray:
+        """Return the number of states of each strongly connected component, largest first."""
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import connected_components
+
+        edges = np.ones(self.n_transitions, dtype=np.int8)
+        offsets = self.first_transition[self.first_choice]
+        matrix = csr_array((edges, self.successor, offsets), shape=(self.n_states, self.n_states))
+        _, component = connected_components(matrix, directed=True, connection="strong")
+        sizes: IntArray = np.sort(np.bincount(component))[::-1].astype(np.int32)
+        return sizes
+
+    def is_acyclic(self) -> bool:
+        """Return whether every cycle is a self-loop, so that one backward pass is exact."""
+        return bool(self.component_sizes()[0] == 1)
+
+
+def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the array, contiguous and protected against writing: models are shared, never changed."""
+    array = np.ascontiguousarray(array)
+    array.flags.writeable = False
+    return array
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, np.bool_ | bool) else str(value)

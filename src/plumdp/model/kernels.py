@@ -1,0 +1,112 @@
+"""Compiled loops of the model stage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit  # type: ignore[import-untyped,unused-ignore]
+
+EMPTY = np.int32(-1)
+
+
+@njit(cache=True, nogil=True)
+def intern_rows(rows: Any, slots: Any, stored: Any, n_stored: int, index: Any) -> int:
+    """Write the number of each row into ``index``, numbering new rows in order; return how many are stored.
+
+    Open addressing: ``slots`` (a power of two, more than half free) holds row numbers or -1, and ``stored`` the rows
+    themselves, so that equality is exact whatever the hash.
+    """
+    n_columns = rows.shape[1]
+    mask = np.uint64(len(slots) - 1)
+    for i in range(rows.shape[0]):
+        slot = _hash(rows, i, n_columns) & mask
+        while True:
+            candidate = slots[slot]
+            if candidate == EMPTY:
+                slots[slot] = n_stored
+                for j in range(n_columns):
+                    stored[n_stored, j] = rows[i, j]
+                index[i] = n_stored
+                n_stored += 1
+                break
+            same = True
+            for j in range(n_columns):
+                if stored[candidate, j] != rows[i, j]:
+                    same = False
+                    break
+            if same:
+                index[i] = candidate
+                break
+            slot = (slot + np.uint64(1)) & mask
+    return n_stored
+
+
+@njit(cache=True, nogil=True)
+def rebuild_slots(stored: Any, n_stored: int, slots: Any) -> None:
+    """Fill an empty, larger table with the rows stored so far, which are all different."""
+    mask = np.uint64(len(slots) - 1)
+    for i in range(n_stored):
+        slot = _hash(stored, i, stored.shape[1]) & mask
+        while slots[slot] != EMPTY:
+            slot = (slot + np.uint64(1)) & mask
+        slots[slot] = i
+
+
+@njit(cache=True, nogil=True)
+def _hash(rows: Any, i: int, n_columns: int) -> Any:
+    h = np.uint64(0x9E3779B97F4A7C15)
+    for j in range(n_columns):
+        h = (h ^ np.uint64(np.uint32(rows[i, j]))) * np.uint64(0xFF51AFD7ED558CCD)
+        h = h ^ (h >> np.uint64(32))
+    return h
+
+
+@njit(cache=True, nogil=True)
+def repeated_successors(first_transition: Any, successor: Any, first_same: Any) -> int:
+    """Write for each transition the first one of its choice with the same successor; return how many repeat one."""
+    n_repeated = 0
+    for choice in range(len(first_transition) - 1):
+        start, end = first_transition[choice], first_transition[choice + 1]
+        for t in range(start, end):
+            first_same[t] = t
+            for earlier in range(start, t):
+                if successor[earlier] == successor[t]:
+                    first_same[t] = earlier
+                    n_repeated += 1
+                    break
+    return n_repeated
+
+
+@njit(cache=True, nogil=True)
+def row_classes(first_transition: Any, expression: Any, slots: Any, row_class: Any, representative: Any) -> int:
+    """Number the choices by their sequence of expressions; return how many distinct sequences there are."""
+    n_classes = 0
+    mask = np.uint64(len(slots) - 1)
+    for choice in range(len(first_transition) - 1):
+        start, end = first_transition[choice], first_transition[choice + 1]
+        h = np.uint64(0x9E3779B97F4A7C15)
+        for t in range(start, end):
+            h = (h ^ np.uint64(expression[t])) * np.uint64(0xFF51AFD7ED558CCD)
+            h = h ^ (h >> np.uint64(32))
+        slot = h & mask
+        while True:
+            candidate = slots[slot]
+            if candidate == EMPTY:
+                slots[slot] = n_classes
+                representative[n_classes] = choice
+                row_class[choice] = n_classes
+                n_classes += 1
+                break
+            other = first_transition[representative[candidate]]
+            same = first_transition[representative[candidate] + 1] - other == end - start
+            if same:
+                for k in range(end - start):
+                    if expression[other + k] != expression[start + k]:
+                        same = False
+                        break
+            if same:
+                row_class[choice] = candidate
+                break
+            slot = (slot + np.uint64(1)) & mask
+    return n_classes

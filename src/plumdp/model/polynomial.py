@@ -1,0 +1,225 @@
+"""Exact polynomials in the parameters: canonical and hashable, so that equal expressions tie.
+
+Arithmetic is python-flint's over the rationals. Two polynomials are equal exactly if they have the same
+terms, however they were written: ``0.3*p`` and ``3*p/10`` are one expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Rational
+from typing import Any, TypeAlias
+
+from flint import fmpq, fmpq_mpoly, fmpq_mpoly_ctx
+
+from plumdp.errors import ModelError
+
+Number: TypeAlias = int | float | str | Fraction | Decimal
+"""What may be written for an exact number: a float or a string is read as the decimal it shows."""
+
+_MAX_DIGITS = 15  # every decimal of up to 15 digits survives the way through a float and back
+
+
+def parameters(*names: str) -> tuple[Polynomial, ...]:
+    """Return one unknown number per name, to write expressions with.
+
+    >>> p, q = parameters("p", "q")
+    >>> p * (1 - q)
+    Polynomial('-p*q + p')
+    """
+    for name in names:
+        if not name.isidentifier():
+            raise ModelError(f"parameter name {name!r}: write it like a variable name (letters, digits, underscore)")
+    if len(set(names)) < len(names):
+        raise ModelError(f"parameters {', '.join(names)}: a name appears twice")
+    context = _context(tuple(sorted(names)))
+    return tuple(Polynomial(context.gen(context.variable_to_index(name))) for name in names)
+
+
+def exact(number: Number) -> Fraction:
+    """Return the rational that a number was written as: the float 0.3 is 3/10, not its binary neighbour.
+
+    >>> exact(0.3), exact("1/3")
+    (Fraction(3, 10), Fraction(1, 3))
+    """
+    if type(number) is Fraction:
+        return number
+    if isinstance(number, float):
+        return _from_float(number)
+    if isinstance(number, str | Decimal):
+        try:
+            return Fraction(number)
+        except (ValueError, OverflowError):
+            raise ModelError(f"{number!r} is not a number; write it like 3, 0.3 or 3/10") from None
+    if isinstance(number, Rational):
+        return Fraction(int(number.numerator), int(number.denominator))
+    if isinstance(number, Integral):  # NumPy's integers, which are no Rationals
+        return Fraction(int(number))
+    raise ModelError(f"{number!r} ({type(number).__name__}) is not a number; use an int, a Fraction or a short decimal")
+
+
+class Polynomial:
+    """An exact polynomial in named parameters with rational coefficients; immutable, canonical, hashable."""
+
+    __slots__ = ("_text", "_value")
+    _value: Any  # python-flint's fmpq_mpoly, in the context of its sorted names
+    _text: str | None
+    __array_ufunc__ = None  # NumPy arrays must not swallow polynomials into object arrays
+
+    def __init__(self, value: Any) -> None:
+        if not isinstance(value, fmpq_mpoly):
+            value = _context(()).constant(_fmpq(exact(value)))
+        self._value = value
+        self._text = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters that occur, sorted."""
+        return tuple(
+            name for name, degree in zip(self._value.context().names(), self._value.degrees(), strict=True) if degree
+        )
+
+    @property
+    def degree(self) -> int:
+        """The total degree; 0 for constants, zero included."""
+        return max(int(self._value.total_degree()), 0)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether no parameter occurs."""
+        return bool(self._value.is_constant())
+
+    @property
+    def is_affine(self) -> bool:
+        """Whether no monomial is of degree two or more."""
+        return self.degree <= 1
+
+    @property
+    def constant(self) -> Fraction:
+        """The value of a constant polynomial."""
+        if not self.is_constant:
+            raise ModelError(f"{self} is not a constant")
+        return _fraction(self._value.coeffs()[0]) if len(self._value) else Fraction(0)
+
+    def terms(self, names: tuple[str, ...]) -> dict[tuple[int, ...], Fraction]:
+        """Return exponents (in the order of ``names``) → coefficient."""
+        own = self._value.context().names()
+        column = {name: names.index(name) for name in self.names}
+        result = {}
+        for exponents, coefficient in zip(self._value.monoms(), self._value.coeffs(), strict=True):
+            row = [0] * len(names)
+            for name, exponent in zip(own, exponents, strict=True):
+                if exponent:
+                    row[column[name]] = int(exponent)
+            result[tuple(row)] = _fraction(coefficient)
+        return result
+
+    def evaluate(self, point: Mapping[str, Fraction]) -> Fraction:
+        """Return the exact value at a point."""
+        used = set(self.names)
+        values = [_fmpq(point[name]) if name in used else fmpq(0) for name in self._value.context().names()]
+        return _fraction(self._value(*values)) if values else self.constant
+
+    def __add__(self, other: object) -> Polynomial:
+        return _combine(self, other, fmpq_mpoly.__add__)
+
+    def __sub__(self, other: object) -> Polynomial:
+        return _combine(self, other, fmpq_mpoly.__sub__)
+
+    def __mul__(self, other: object) -> Polynomial:
+        return _combine(self, other, fmpq_mpoly.__mul__)
+
+    def __rsub__(self, other: object) -> Polynomial:
+        return _combine(-self, other, fmpq_mpoly.__add__)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Polynomial:
+        return Polynomial(-self._value)
+
+    def __truediv__(self, other: object) -> Polynomial:
+        divisor = other.constant if isinstance(other, Polynomial) and other.is_constant else other
+        if isinstance(divisor, Polynomial):
+            raise ModelError(f"({self}) / ({divisor}) is not a polynomial; only division by numbers is possible")
+        number = exact(divisor)  # type: ignore[arg-type]  # exact() refuses by name what is no number
+        if not number:
+            raise ModelError(f"({self}) / 0: division by zero")
+        return Polynomial(self._value * _fmpq(1 / number))
+
+    def __rtruediv__(self, other: object) -> Polynomial:
+        return Polynomial(other) / self
+
+    def __pow__(self, exponent: int) -> Polynomial:
+        if not isinstance(exponent, Integral) or exponent < 0:
+            raise ModelError(f"({self}) ** {exponent} is not a polynomial; exponents are 0, 1, 2, …")
+        return Polynomial(self._value ** int(exponent))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Polynomial):
+            return str(self) == str(other)
+        return isinstance(other, int | float | Fraction) and self.is_constant and self.constant == exact(other)
+
+    def __hash__(self) -> int:
+        return hash(self.constant) if self.is_constant else hash(str(self))
+
+    def __bool__(self) -> bool:
+        return not self._value.is_zero()
+
+    def __str__(self) -> str:
+        """Return the canonical text: sorted names, fixed monomial order, hence equal exactly for equal polynomials."""
+        if self._text is None:
+            self._text = str(self._value)
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Polynomial({str(self)!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        names = self.names
+        return _restore, (names, self.terms(names))
+
+
+def _restore(names: tuple[str, ...], terms: dict[tuple[int, ...], Fraction]) -> Polynomial:
+    return Polynomial(_context(names).from_dict({key: _fmpq(value) for key, value in terms.items()}))
+
+
+def _context(names: tuple[str, ...]) -> Any:
+    return fmpq_mpoly_ctx.get(names, "lex")
+
+
+def _combine(left: Polynomial, other: object, operation: Any) -> Polynomial:
+    a = left._value
+    if type(other) is int:
+        return Polynomial(operation(a, other))
+    if not isinstance(other, Polynomial):
+        if not isinstance(other, float | Rational | Decimal | Integral):
+            return NotImplemented
+        return Polynomial(operation(a, _fmpq(exact(other))))  # type: ignore[arg-type]
+    b = other._value
+    if a.context() is not b.context():
+        common = _context(tuple(sorted({*a.context().names(), *b.context().names()})))
+        a, b = a.project_to_context(common), b.project_to_context(common)
+    return Polynomial(operation(a, b))
+
+
+def _fmpq(number: Fraction) -> Any:
+    return fmpq(number.numerator, number.denominator)
+
+
+def _fraction(number: Any) -> Fraction:
+    return Fraction(int(number.p), int(number.q))
+
+
+def _from_float(number: float) -> Fraction:
+    if number != number or number in (float("inf"), float("-inf")):
+        raise ModelError(f"{number} cannot be part of an expression")
+    decimal = Decimal(repr(float(number)))
+    if len(decimal.as_tuple().digits) > _MAX_DIGITS:
+        raise ModelError(
+            f"the float {float(number)!r} looks like the rounded result of a calculation, and would not tie with the exact "
+            f"number; calculate with fractions.Fraction (or give Fraction({float(number)!r}) to mean exactly this float)"
+        )
+    return Fraction(decimal)

@@ -1,0 +1,204 @@
+"""The parameter space: which points are possible before any data, as a box plus linear inequalities, exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+from math import comb, inf, nextafter
+from typing import TypeAlias
+
+import numpy as np
+from flint import fmpq, fmpq_mat
+
+from plumdp.errors import ModelError
+from plumdp.model.graph import FloatArray
+from plumdp.model.polynomial import Number, Polynomial, exact, parameters
+
+Point: TypeAlias = Mapping[str, Number] | Sequence[Number]
+"""A point of the space: values by name, or in the order of the names."""
+
+_MAX_SUBSETS = 20_000  # how many sets of active rows are tried to list the vertices
+
+
+@dataclass(frozen=True)
+class ParameterSpace:
+    """The points within bounds at which every constraint (an affine polynomial) is at least zero.
+
+    >>> p, q = parameters("p", "q")
+    >>> space = ParameterSpace.box({"p": (0, 1), "q": (0, 0.5)}, constraints=[1 - p - q])
+    >>> space.contains({"p": 0.75, "q": 0.25}), space.contains({"p": 0.75, "q": 0.5})
+    (True, False)
+    """
+
+    names: tuple[str, ...]
+    bounds: tuple[tuple[Fraction, Fraction], ...]  # per name, both ends included
+    constraints: tuple[Polynomial, ...] = ()
+
+    @staticmethod
+    def box(bounds: Mapping[str, tuple[Number, Number]], *, constraints: Iterable[Polynomial] = ()) -> ParameterSpace:
+        """Return the space of the given bounds, cut by affine polynomials that must be at least zero."""
+        parameters(*bounds)  # refuses what is no name
+        for name, pair in bounds.items():
+            if exact(pair[0]) > exact(pair[1]):
+                raise ModelError(f"parameter {name}: the lower bound {pair[0]} is above the upper bound {pair[1]}")
+        ends = tuple((exact(low), exact(high)) for low, high in bounds.values())
+        return ParameterSpace(tuple(bounds), ends).cut(constraints)
+
+    @staticmethod
+    def unit(*names: str) -> ParameterSpace:
+        """Return the unit cube: every parameter in [0, 1]."""
+        return ParameterSpace.box({name: (0, 1) for name in names})
+
+    @staticmethod
+    def simplex(*names: str) -> ParameterSpace:
+        """Return the weights of a mixture whose last weight is one minus the others: each at least 0, sum at most 1."""
+        rest = 1 - sum(parameters(*names), Polynomial(0))
+        return ParameterSpace.box({name: (0, 1) for name in names}, constraints=[rest])
+
+    @property
+    def dimension(self) -> int:
+        """The number of parameters."""
+        return len(self.names)
+
+    @cached_property
+    def lower(self) -> FloatArray:
+        """Lower bounds, rounded down."""
+        return np.array([float_below(low) for low, _ in self.bounds])
+
+    @cached_property
+    def upper(self) -> FloatArray:
+        """Upper bounds, rounded up."""
+        return np.array([float_above(high) for _, high in self.bounds])
+
+    @cached_property
+    def inequalities(self) -> tuple[FloatArray, FloatArray]:
+        """The constraints as ``A @ point <= b`` in floats, rounded outward: no point of the space is lost."""
+        rows = [self._outward_row(constraint) for constraint in self.constraints]
+        matrix = np.array([row for row, _ in rows], dtype=np.float64).reshape(len(rows), self.dimension)
+        return matrix, np.array([offset for _, offset in rows], dtype=np.float64)
+
+    def cut(self, constraints: Iterable[Polynomial]) -> ParameterSpace:
+        """Return the points of this space at which the affine polynomials are at least zero."""
+        bounds, kept = dict(zip(self.names, self.bounds, strict=True)), list(self.constraints)
+        for constraint in constraints:
+            self._check_constraint(constraint)
+            if len(constraint.names) == 1:
+                name = constraint.names[0]
+                bounds[name] = _intersect(name, bounds[name], constraint)
+            elif constraint not in kept:
+                kept.append(constraint)
+        return replace(self, bounds=tuple(bounds.values()), constraints=tuple(kept))
+
+    def contains(self, point: Point) -> bool:
+        """Return whether the point lies in the space, exactly."""
+        values = self.point(point)
+        inside = all(low <= values[name] <= high for name, (low, high) in zip(self.names, self.bounds, strict=True))
+        return inside and all(constraint.evaluate(values) >= 0 for constraint in self.constraints)
+
+    def point(self, values: Point) -> dict[str, Fraction]:
+        """Return the values by name, exact; every parameter must have one."""
+        if not isinstance(values, Mapping):
+            if len(values) != self.dimension:
+                raise ModelError(f"{len(values)} values for the parameters {', '.join(self.names)}")
+            values = dict(zip(self.names, values, strict=True))
+        missing = [name for name in self.names if name not in values]
+        unknown = [name for name in values if name not in self.names]
+        if missing or unknown:
+            known = ", ".join(self.names) or "none"
+            wrong = f"no value for {', '.join(missing)}" if missing else f"no parameter is called {', '.join(unknown)}"
+            raise ModelError(f"{wrong}; the parameters are {known}")
+        return {name: exact(values[name]) for name in self.names}
+
+    def generic_point(self) -> dict[str, Fraction]:
+        """Return a point inside the box, near its lower corner, at which no two expressions agree by accident."""
+        share = [Fraction(7919 + 2 * i * i + 101 * i, (self.dimension + 1) * 10007) for i in range(self.dimension)]
+        return {
+            name: low + (high - low) * part
+            for name, (low, high), part in zip(self.names, self.bounds, share, strict=True)
+        }
+
+    def vertices(self) -> list[dict[str, Fraction]] | None:
+        """Return the corners, exactly; None where there are too many to list."""
+        rows = self._rows()
+        if comb(len(rows), self.dimension) > _MAX_SUBSETS:
+            return None
+        found = (_intersection(subset, self.names) for subset in combinations(rows, self.dimension))
+        inside = {tuple(point.values()): point for point in found if point is not None and self.contains(point)}
+        return list(inside.values())
+
+    def describe(self) -> list[str]:
+        """Return one line per parameter and per constraint, for people."""
+        lines = [
+            f"{name} in [{float(low):.6g}, {float(high):.6g}]"
+            for name, (low, high) in zip(self.names, self.bounds, strict=True)
+        ]
+        return lines + [f"{constraint} >= 0" for constraint in self.constraints]
+
+    def _check_constraint(self, constraint: Polynomial) -> None:
+        unknown = [name for name in constraint.names if name not in self.names]
+        if unknown:
+            raise ModelError(f"constraint {constraint} >= 0: {', '.join(unknown)} is not declared")
+        if not constraint.is_affine:
+            raise ModelError(f"constraint {constraint} >= 0 is not linear; a parameter space is a box cut by linear inequalities")
+        if constraint.is_constant and constraint.constant < 0:
+            raise ModelError(f"constraint {constraint} >= 0 can never hold")
+
+    def _rows(self) -> list[Polynomial]:
+        gens = dict(zip(self.names, parameters(*self.names), strict=True))
+        box = [side for name, (low, high) in zip(self.names, self.bounds, strict=True) for side in (gens[name] - low, high - gens[name])]
+        return box + list(self.constraints)
+
+    def _outward_row(self, constraint: Polynomial) -> tuple[list[float], float]:
+        offset, coefficients = affine_coefficients(constraint, self.names)
+        row = [float(-coefficient) for coefficient in coefficients]
+        slack = sum(
+            (abs(Fraction(approximate) + coefficient) * max(abs(low), abs(high))
+            for approximate, coefficient, (low, high) in zip(row, coefficients, self.bounds, strict=True)),
+            Fraction(0),
+        )  # outward: how far the rounded row may be off anywhere in the box
+        return row, float_above(offset + slack)
+
+
+def affine_coefficients(polynomial: Polynomial, names: tuple[str, ...]) -> tuple[Fraction, list[Fraction]]:
+    """Return the constant term and the coefficient of each name of an affine polynomial."""
+    terms = polynomial.terms(names)
+    unit = [tuple(int(i == j) for j in range(len(names))) for i in range(len(names))]
+    zero = Fraction(0)
+    return terms.get((0,) * len(names), zero), [terms.get(exponents, zero) for exponents in unit]
+
+
+def float_below(number: Fraction) -> float:
+    """Return the largest float that is at most the number."""
+    nearest = float(number)
+    return nextafter(nearest, -inf) if Fraction(nearest) > number else nearest
+
+
+def float_above(number: Fraction) -> float:
+    """Return the smallest float that is at least the number."""
+    return -float_below(-number)
+
+
+def _intersect(name: str, bounds: tuple[Fraction, Fraction], constraint: Polynomial) -> tuple[Fraction, Fraction]:
+    offset, (slope,) = affine_coefficients(constraint, (name,))
+    low, high = bounds
+    root = -offset / slope
+    low, high = (max(low, root), high) if slope > 0 else (low, min(high, root))
+    if low > high:
+        raise ModelError(f"parameter {name}: no value in [{bounds[0]}, {bounds[1]}] satisfies {constraint} >= 0")
+    return low, high
+
+
+def _intersection(rows: Sequence[Polynomial], names: tuple[str, ...]) -> dict[str, Fraction] | None:
+    """Return the point where all rows are zero, if it is one point."""
+    system = [affine_coefficients(row, names) for row in rows]
+    n = len(names)
+    matrix = fmpq_mat(n, n, [fmpq(c.numerator, c.denominator) for _, row in system for c in row])
+    right = fmpq_mat(n, 1, [fmpq(-offset.numerator, offset.denominator) for offset, _ in system])
+    try:
+        solution = matrix.solve(right)
+    except ZeroDivisionError:
+        return None
+    return {name: Fraction(int(solution[i, 0].p), int(solution[i, 0].q)) for i, name in enumerate(names)}
