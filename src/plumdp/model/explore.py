@@ -13,9 +13,10 @@ from plumdp.errors import ModelError
 from plumdp.model.assemble import assemble
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
-from plumdp.model.polynomial import Number, Polynomial
+from plumdp.model.polynomial import Number, Polynomial, polynomial
 from plumdp.model.polynomial_array import PolynomialArray
 from plumdp.model.space import ParameterSpace
+from plumdp.model.state_store import StateStore
 
 Expression: TypeAlias = Polynomial | Number
 State: TypeAlias = Any
@@ -71,7 +72,7 @@ def explore(
                     number[target] = len(number)
                     queue.append(target)
                 successor.append(number[target])
-                expression.append(expressions.setdefault(_polynomial(probability), len(expressions)))
+                expression.append(expressions.setdefault(polynomial(probability), len(expressions)))
             lengths.append(len(successor) - before)
     columns = {field: _column(field, values) for field, values in zip(initial._fields, zip(*queue, strict=True), strict=True)}
     graph = _graph(choices, lengths, successor, columns, actions, tuple(names))
@@ -113,13 +114,13 @@ def explore_batch(
     6
     """
     initial = _as_state(initial)
-    store = _StateStore(initial)
+    found = _Found(initial)
     expressions: dict[Polynomial, int] = {}
     names: dict[str, int] = {}
-    layers = [_layer(step, batch, store, expressions, names) for batch in store.batches()]
+    layers = [_layer(step, batch, found, expressions, names) for batch in found.batches()]
     choices, lengths, actions, successor, expression = (np.concatenate(part) for part in zip(*layers, strict=True))
     del layers
-    columns = store.columns()
+    columns = found.columns()
     graph = _graph(choices, lengths, successor, columns, actions, tuple(names))
     states = type(initial)(**columns)
     rewards, choice_rewards = rewards or {}, choice_rewards or {}
@@ -138,55 +139,37 @@ def explore_batch(
     return assemble(graph, array, space, labels=marked, rewards=earned, constants={})
 
 
-class _StateStore:
-    """The states found so far, one int32 row each, numbered in the order of discovery."""
+class _Found:
+    """The states found so far, given out again as batches and as columns of their own types."""
 
     def __init__(self, initial: State) -> None:
         self.type = type(initial)
         self.kinds = [np.bool_ if isinstance(value, bool) else np.int32 for value in initial]
-        self.rows = np.empty((1024, len(initial)), dtype=np.int32)
-        self.slots = np.full(4096, -1, dtype=np.int32)
-        self.n = 0
-        self.intern(np.array([[self._number(f, v) for f, v in zip(initial._fields, initial, strict=True)]], dtype=np.int32))
-
-    def intern(self, rows: IntArray) -> IntArray:
-        """Return the numbers of the given states, adding those that are new."""
-        from plumdp.model import kernels
-
-        if self.n + len(rows) > len(self.rows):
-            grown = np.empty((max(2 * len(self.rows), self.n + len(rows)), self.rows.shape[1]), dtype=np.int32)
-            grown[: self.n] = self.rows[: self.n]
-            self.rows = grown
-        if 2 * (self.n + len(rows)) > len(self.slots):
-            self.slots = np.full(1 << (4 * (self.n + len(rows))).bit_length(), -1, dtype=np.int32)
-            kernels.rebuild_slots(self.rows, self.n, self.slots)
-        index = np.empty(len(rows), dtype=np.int32)
-        self.n = kernels.intern_rows(rows, self.slots, self.rows, self.n, index)
-        return index
+        self.store = StateStore(len(initial))
+        for field, value in zip(initial._fields, initial, strict=True):
+            if not isinstance(value, int | np.integer | np.bool_):
+                raise ModelError(f"state variable {field} is {value!r}; explore_batch takes ints and Booleans")
+        self.store.intern(np.array([initial], dtype=np.int32))
 
     def batches(self) -> Iterator[State]:
         """Yield the states in order, a batch at a time, until no new ones are found."""
         done = 0
-        while done < self.n:
-            end = min(self.n, done + _LAYER)
+        while done < self.store.n:
+            end = min(self.store.n, done + _LAYER)
             yield self.type(*(self._take(j, slice(done, end)) for j in range(len(self.kinds))))
             done = end
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """Return the valuations by variable."""
-        return {field: read_only(self._take(j, slice(0, self.n))) for j, field in enumerate(self.type._fields)}
+        every = slice(0, self.store.n)
+        return {field: read_only(self._take(j, every)) for j, field in enumerate(self.type._fields)}
 
     def _take(self, column: int, rows: slice) -> npt.NDArray[Any]:
-        return self.rows[rows, column].astype(self.kinds[column])
-
-    def _number(self, field: str, value: Any) -> int:
-        if not isinstance(value, int | np.integer | np.bool_):
-            raise ModelError(f"state variable {field} is {value!r}; explore_batch takes ints and Booleans")
-        return int(value)
+        return self.store.rows[rows, column].astype(self.kinds[column])
 
 
 def _layer(
-    step: BatchStep, batch: State, store: _StateStore, expressions: dict[Polynomial, int], names: dict[str, int]
+    step: BatchStep, batch: State, found: _Found, expressions: dict[Polynomial, int], names: dict[str, int]
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
     """Return choices per state, transitions and action per choice, successor and expression per transition of a batch."""
     n = len(batch[0])
@@ -199,7 +182,7 @@ def _layer(
         actions.append(names.setdefault(action, len(names)))
         for probability, target in pairs:
             successor = np.zeros(n, dtype=np.int32)
-            successor[mask] = store.intern(_rows(target, store, n, mask, action))
+            successor[mask] = found.store.intern(_rows(target, found.type, n, mask, action))
             successors.append(successor)
             indices.append(_expression_index(probability, n, expressions))
     if not masks:
@@ -215,8 +198,8 @@ def _layer(
     )
 
 
-def _rows(target: State, store: _StateStore, n: int, mask: BoolArray, action: str) -> IntArray:
-    if not isinstance(target, store.type):
+def _rows(target: State, state_type: type, n: int, mask: BoolArray, action: str) -> IntArray:
+    if not isinstance(target, state_type):
         raise ModelError(f"action {action!r}: the next state is {target!r}; give it as states._replace(…)")
     rows = np.empty((int(mask.sum()), len(target)), dtype=np.int32)
     for j, (field, values) in enumerate(zip(target._fields, target, strict=True)):
@@ -231,7 +214,7 @@ def _rows(target: State, store: _StateStore, n: int, mask: BoolArray, action: st
 
 def _expression_index(probability: Any, n: int, expressions: dict[Polynomial, int]) -> IntArray:
     if not isinstance(probability, PolynomialArray):
-        return np.full(n, expressions.setdefault(_polynomial(probability), len(expressions)), dtype=np.int32)
+        return np.full(n, expressions.setdefault(polynomial(probability), len(expressions)), dtype=np.int32)
     if len(probability) != n:
         raise ModelError(f"{len(probability)} probabilities for a layer of {n} states")
     number = np.array([expressions.setdefault(f, len(expressions)) for f in probability.table], dtype=np.int32)
@@ -328,7 +311,3 @@ def _pick(batch: State, i: int) -> State:
 
 def _show(state: State) -> str:
     return ", ".join(f"{field}={value}" for field, value in zip(state._fields, state, strict=True))
-
-
-def _polynomial(value: Any) -> Polynomial:
-    return value if isinstance(value, Polynomial) else Polynomial(value)

@@ -63,16 +63,17 @@ def exact(number: Number) -> Fraction:
 class Polynomial:
     """An exact polynomial in named parameters with rational coefficients; immutable, canonical, hashable."""
 
-    __slots__ = ("_text", "_value")
+    __slots__ = ("_hash", "_text", "_value")
     _value: Any  # python-flint's fmpq_mpoly, in the context of its sorted names
     _text: str | None
+    _hash: int | None
     __array_ufunc__ = None  # NumPy arrays must not swallow polynomials into object arrays
 
     def __init__(self, value: Any) -> None:
         if not isinstance(value, fmpq_mpoly):
             value = _context(()).constant(_fmpq(exact(value)))
         self._value = value
-        self._text = None
+        self._text = self._hash = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -163,7 +164,9 @@ class Polynomial:
         return isinstance(other, int | float | Fraction) and self.is_constant and self.constant == exact(other)
 
     def __hash__(self) -> int:
-        return hash(self.constant) if self.is_constant else hash(str(self))
+        if self._hash is None:  # a constant hashes like its number, to which it is equal
+            self._hash = hash(self.constant) if self.is_constant else hash(str(self))
+        return self._hash
 
     def __bool__(self) -> bool:
         return not self._value.is_zero()
@@ -180,6 +183,11 @@ class Polynomial:
     def __reduce__(self) -> tuple[Any, ...]:
         names = self.names
         return _restore, (names, self.terms(names))
+
+
+def polynomial(value: Polynomial | Number) -> Polynomial:
+    """Return an expression as a polynomial: a number becomes a constant."""
+    return value if isinstance(value, Polynomial) else Polynomial(value)
 
 
 def _restore(names: tuple[str, ...], terms: dict[tuple[int, ...], Fraction]) -> Polynomial:

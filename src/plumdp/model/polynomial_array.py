@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.errors import ModelError
-from plumdp.model.polynomial import Polynomial
+from plumdp.model.polynomial import Polynomial, polynomial
 
 Column: TypeAlias = "npt.NDArray[Any] | PolynomialArray"
 """An integer or Boolean array, or an array of polynomials."""
@@ -87,13 +87,13 @@ def tabulate(function: Callable[..., Any], *columns: Column) -> PolynomialArray:
         for column, key in zip(columns, keys, strict=True)
     ]
     table: dict[Polynomial, int] = {}
-    position = [table.setdefault(_polynomial(function(*row)), len(table)) for row in zip(*arguments, strict=True)]
+    position = [table.setdefault(polynomial(function(*row)), len(table)) for row in zip(*arguments, strict=True)]
     return PolynomialArray(tuple(table), np.array(position, dtype=np.int32)[inverse])
 
 
 def constant_array(value: Any, length: int) -> PolynomialArray:
     """Return an array that holds one value everywhere."""
-    return PolynomialArray((_polynomial(value),), np.zeros(length, dtype=np.int32))
+    return PolynomialArray((polynomial(value),), np.zeros(length, dtype=np.int32))
 
 
 def where(condition: npt.NDArray[np.bool_], then: PolynomialArray, otherwise: PolynomialArray) -> PolynomialArray:
@@ -143,7 +143,3 @@ def _apply(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Polyn
     if not isinstance(left, PolynomialArray | np.ndarray):
         return tabulate(lambda element: operation(left, element), right)
     return tabulate(operation, left, right)
-
-
-def _polynomial(value: Any) -> Polynomial:
-    return value if isinstance(value, Polynomial) else Polynomial(value)

@@ -1,0 +1,120 @@
+"""Guarded commands: from the commands behind each choice to its transitions, exactly.
+
+A choice synchronises one or more commands; each picks one of its branches, the probabilities multiply and the assignments
+are made together. Formulas are calculated once per distinct valuation of the variables they mention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.errors import ModelError
+from plumdp.model.formula import Formula, evaluate, evaluate_distinct
+from plumdp.model.graph import IntArray
+from plumdp.model.polynomial import Polynomial, polynomial
+from plumdp.model.polynomial_array import PolynomialArray
+from plumdp.model.state_store import StateStore
+
+Columns = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Branch:
+    """One outcome of a command: its probability and the next values of some variables."""
+
+    probability: Formula
+    assignments: Mapping[str, Formula]
+
+
+@dataclass(frozen=True, eq=False)
+class Command:
+    """What one module does under an action; the guard has been decided by whoever built the states."""
+
+    action: str
+    branches: tuple[Branch, ...]
+
+
+def transitions(
+    states: Columns,
+    state_of_choice: IntArray,
+    origin: IntArray,  # (n_choices), index into commands
+    commands: Sequence[tuple[Command, ...]],  # synchronised commands; an empty tuple is a self-loop
+    parameters: Mapping[str, Polynomial],
+) -> tuple[IntArray, IntArray, PolynomialArray]:
+    """Return the first transition of each choice, and the successor and polynomial of each transition."""
+    widths = np.array([np.prod([len(command.branches) for command in joint], dtype=int) for joint in commands])
+    first_transition = np.zeros(len(origin) + 1, dtype=np.int32)
+    np.cumsum(widths[origin], out=first_transition[1:])
+    successor = np.empty(first_transition[-1], dtype=np.int32)
+    expression = np.empty(first_transition[-1], dtype=np.int32)
+    table: dict[Polynomial, int] = {}
+    store, rows = _stored(states)
+    for number, choices in _groups(origin):
+        source = state_of_choice[choices]
+        columns = {name: column[source] for name, column in states.items()}
+        for k, (probability, target) in enumerate(_outcomes(commands[number], columns, rows[source], parameters)):
+            place = first_transition[choices] + k
+            successor[place] = store.intern(target)
+            expression[place] = _number(probability, table)
+    if store.n != len(rows):
+        raise ModelError(f"{store.n - len(rows)} successors are missing in the state space built by Storm")
+    return first_transition, successor, PolynomialArray(tuple(table), expression)
+
+
+def _outcomes(
+    joint: tuple[Command, ...], columns: Columns, rows: IntArray, parameters: Mapping[str, Polynomial]
+) -> Iterator[tuple[Any, IntArray]]:
+    """Yield probability and target rows for each way in which the synchronised commands may branch."""
+    evaluated = [
+        [(_probability(branch, columns, parameters), _assigned(branch, columns)) for branch in command.branches]
+        for command in joint
+    ]
+    position = {name: j for j, name in enumerate(columns)}
+    for combination in product(*evaluated):
+        target = rows.copy()
+        for _, assigned in combination:
+            for name, values in assigned.items():
+                target[:, position[name]] = values
+        yield reduce(lambda a, b: a * b, (probability for probability, _ in combination), Polynomial(1)), target
+
+
+def _probability(branch: Branch, columns: Columns, parameters: Mapping[str, Polynomial]) -> Polynomial | PolynomialArray:
+    value = evaluate_distinct(branch.probability, columns, parameters)
+    if isinstance(value, np.ndarray):  # integers: a probability of 0 or 1 that depends on the state
+        value = PolynomialArray((Polynomial(0), Polynomial(1)), np.zeros(len(value), dtype=np.int32)) + value
+    return value if isinstance(value, PolynomialArray) else polynomial(value)
+
+
+def _assigned(branch: Branch, columns: Columns) -> dict[str, Any]:
+    return {name: evaluate(formula, columns) for name, formula in branch.assignments.items()}
+
+
+def _number(probability: Polynomial | PolynomialArray, table: dict[Polynomial, int]) -> Any:
+    if isinstance(probability, Polynomial):
+        return table.setdefault(probability, len(table))
+    number = np.array([table.setdefault(f, len(table)) for f in probability.table], dtype=np.int32)
+    return number[probability.index]
+
+
+def _stored(states: Columns) -> tuple[StateStore, IntArray]:
+    rows = np.stack([column.astype(np.int32) for column in states.values()], axis=1)
+    store = StateStore(rows.shape[1])
+    store.intern(rows)
+    if store.n != len(rows):
+        raise ModelError("two states have the same values of all variables")
+    return store, rows
+
+
+def _groups(origin: IntArray) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
+    """Yield each origin with the choices that have it."""
+    order = np.argsort(origin, kind="stable")
+    numbers, starts = np.unique(origin[order], return_index=True)
+    for number, choices in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
+        yield number, choices

@@ -1,0 +1,227 @@
+"""Formulas over state variables, evaluated on whole columns: exactly, and in the words of the PRISM language.
+
+A value is a Boolean or integer array, an array of polynomials (exact rationals included), or a single number.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from plumdp.errors import ModelError
+from plumdp.model.polynomial import Polynomial, exact, polynomial
+from plumdp.model.polynomial_array import PolynomialArray, distinct, tabulate
+
+Value: TypeAlias = Any
+
+
+@dataclass(frozen=True, eq=False)
+class Formula:
+    """A node: an operator with operands, a literal, or a variable by name."""
+
+    operator: str
+    operands: tuple[Formula, ...] = ()
+    value: bool | int | Fraction | str | None = None
+
+    def variables(self) -> set[str]:
+        """Return the names that occur."""
+        if self.operator == "variable":
+            return {str(self.value)}
+        return set().union(*(operand.variables() for operand in self.operands))
+
+
+def literal(value: bool | int | Fraction) -> Formula:
+    """Return a constant."""
+    return Formula("literal", value=value)
+
+
+def variable(name: str) -> Formula:
+    """Return a reference to a state variable, constant or parameter."""
+    return Formula("variable", value=name)
+
+
+def evaluate(formula: Formula, values: Mapping[str, Value]) -> Value:
+    """Return the value of a formula where each name has the given value (a number or a column)."""
+    return _evaluate(formula, values, {})
+
+
+def evaluate_distinct(formula: Formula, columns: Mapping[str, np.ndarray], numbers: Mapping[str, Value]) -> Value:
+    """Return the same, calculated only once per distinct valuation of the columns that occur."""
+    names = sorted(formula.variables() & columns.keys())
+    if not names:
+        return evaluate(formula, numbers)
+    representatives, inverse = distinct([columns[name] for name in names])
+    few = {name: columns[name][representatives] for name in names}
+    value = evaluate(formula, {**numbers, **few})
+    return value[inverse] if isinstance(value, np.ndarray | PolynomialArray) else value
+
+
+def _evaluate(formula: Formula, values: Mapping[str, Value], known: dict[int, Value]) -> Value:
+    """Evaluate each node once, also where formulas share one."""
+    key = id(formula)
+    if key not in known:
+        if formula.operator == "literal":
+            known[key] = formula.value
+        elif formula.operator == "variable":
+            known[key] = values[str(formula.value)]
+        else:
+            arguments = [_evaluate(operand, values, known) for operand in formula.operands]
+            known[key] = _OPERATORS[formula.operator](*arguments)
+    return known[key]
+
+
+def _is_integral(*values: Value) -> bool:
+    return all(
+        isinstance(value, int | np.integer) or (isinstance(value, np.ndarray) and value.dtype.kind in "biu")
+        for value in values
+    )
+
+
+def _map(function: Callable[..., Any], *values: Value) -> list[Any] | Any:
+    """Apply a function of single numbers to columns and numbers; return (results per distinct row, row of each element)."""
+    columns = [value for value in values if isinstance(value, np.ndarray | PolynomialArray)]
+    if not columns:
+        return function(*values), None
+    keys = [column.index if isinstance(column, PolynomialArray) else column for column in columns]
+    representatives, inverse = distinct(keys)
+    results = []
+    for i in representatives.tolist():
+        row = [
+            value.table[value.index[i]]
+            if isinstance(value, PolynomialArray)
+            else value[i].item()
+            if isinstance(value, np.ndarray)
+            else value
+            for value in values
+        ]
+        results.append(function(*row))
+    return results, inverse
+
+
+def _arithmetic(operation: Callable[[Any, Any], Any]) -> Callable[[Value, Value], Value]:
+    def apply(a: Value, b: Value) -> Value:
+        if _is_integral(a, b):
+            return operation(_widen(a), _widen(b))
+        return _exact(lambda x, y: operation(polynomial(x), polynomial(y)), a, b)
+
+    return apply
+
+
+def _exact(function: Callable[..., Polynomial], *values: Value) -> Value:
+    columns = [value for value in values if isinstance(value, np.ndarray | PolynomialArray)]
+    if not columns:
+        return function(*values)
+    slots = [None if isinstance(value, np.ndarray | PolynomialArray) else (value,) for value in values]
+
+    def fill(*elements: Any) -> Polynomial:
+        rest = iter(elements)
+        return function(*(next(rest) if slot is None else slot[0] for slot in slots))
+
+    return tabulate(fill, *columns)
+
+
+def _divide(a: Value, b: Value) -> Value:
+    return _exact(lambda x, y: polynomial(x) / polynomial(y), a, b)
+
+
+def _power(a: Value, b: Value) -> Value:
+    def apply(x: Any, y: Any) -> Polynomial:
+        exponent = _number(y)
+        if exponent.denominator != 1:
+            raise ModelError(f"pow({x}, {y}): only whole exponents are possible")
+        return polynomial(x) ** int(exponent) if exponent >= 0 else 1 / polynomial(x) ** int(-exponent)
+
+    if _is_integral(a, b):
+        return _integers(*_map(lambda x, y: int(apply(x, y).constant), a, b))
+    return _exact(apply, a, b)
+
+
+def _comparison(operation: Callable[[Any, Any], Any]) -> Callable[[Value, Value], Value]:
+    def apply(a: Value, b: Value) -> Value:
+        if _is_text(a) or _is_text(b) or _is_integral(a, b):
+            return operation(a, b)
+        results, inverse = _map(lambda x, y: bool(operation(_number(x), _number(y))), a, b)
+        return results if inverse is None else np.array(results, dtype=np.bool_)[inverse]
+
+    return apply
+
+
+def _choose(pick: Callable[[Any, Any], Any], whole: Callable[[Any, Any], Any]) -> Callable[..., Value]:
+    def apply(first: Value, *rest: Value) -> Value:
+        for other in rest:
+            if _is_integral(first, other):
+                first = whole(_widen(first), _widen(other))
+            else:
+                first = _exact(lambda x, y: Polynomial(pick(_number(x), _number(y))), first, other)
+        return first
+
+    return apply
+
+
+def _rounding(function: Callable[[Fraction], int]) -> Callable[[Value], Value]:
+    return lambda a: a if _is_integral(a) else _integers(*_map(lambda x: function(_number(x)), a))
+
+
+def _if_then_else(condition: Value, then: Value, otherwise: Value) -> Value:
+    if isinstance(condition, bool | np.bool_):
+        return then if condition else otherwise
+    if _is_integral(then, otherwise):
+        return np.where(condition, then, otherwise)
+    return _exact(lambda c, x, y: polynomial(x) if c else polynomial(y), condition, then, otherwise)
+
+
+def _integers(results: Any, inverse: Any) -> Value:
+    return results if inverse is None else np.array(results, dtype=np.int64)[inverse]
+
+
+def _is_text(value: Value) -> bool:
+    return isinstance(value, str) or (isinstance(value, np.ndarray) and value.dtype.kind == "U")
+
+
+def _widen(value: Value) -> Value:
+    return value.astype(np.int64) if isinstance(value, np.ndarray) else int(value)
+
+
+def _number(value: Any) -> Fraction:
+    if isinstance(value, Polynomial):
+        if not value.is_constant:
+            raise ModelError(f"{value} depends on a parameter and cannot be compared or rounded")
+        return value.constant
+    return exact(value)
+
+
+def _negate(a: Value) -> Value:
+    return -_widen(a) if _is_integral(a) else _exact(lambda x: -polynomial(x), a)
+
+
+_OPERATORS: dict[str, Callable[..., Value]] = {
+    "+": _arithmetic(operator.add),
+    "-": lambda a, *b: _arithmetic(operator.sub)(a, *b) if b else _negate(a),
+    "*": _arithmetic(operator.mul),
+    "/": _divide,
+    "pow": _power,
+    "mod": lambda a, b: _widen(a) % _widen(b),
+    "min": _choose(min, np.minimum),
+    "max": _choose(max, np.maximum),
+    "floor": _rounding(floor),
+    "ceil": _rounding(ceil),
+    "=": _comparison(operator.eq),
+    "!=": _comparison(operator.ne),
+    "<": _comparison(operator.lt),
+    "<=": _comparison(operator.le),
+    ">": _comparison(operator.gt),
+    ">=": _comparison(operator.ge),
+    "!": np.logical_not,
+    "&": np.logical_and,
+    "|": np.logical_or,
+    "=>": lambda a, b: np.logical_or(np.logical_not(a), b),
+    "<=>": operator.eq,
+    "xor": np.logical_xor,
+    "?": _if_then_else,
+}
