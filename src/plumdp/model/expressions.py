@@ -12,7 +12,7 @@ import numpy as np
 
 from plumdp.errors import ModelError
 from plumdp.model.graph import BoolArray, FloatArray, IntArray, read_only
-from plumdp.model.polynomial import Polynomial
+from plumdp.model.polynomial import Polynomial, float_terms
 from plumdp.model.space import ParameterSpace, Point
 
 
@@ -34,22 +34,24 @@ class ExpressionTable:
     @staticmethod
     def build(polynomials: Sequence[Polynomial], names: tuple[str, ...]) -> ExpressionTable:
         """Return the table of the given distinct polynomials."""
-        for polynomial in polynomials:
-            if not set(polynomial.names) <= set(names):
-                unknown = ", ".join(name for name in polynomial.names if name not in names)
-                declared = ", ".join(names) or "none"
-                raise ModelError(f"expression {polynomial}: {unknown} is not declared; the declared parameters are {declared}")
+        own, terms = float_terms(polynomials)
+        if not set(own) <= set(names):
+            _refuse_undeclared(polynomials, names)
         number: dict[tuple[int, ...], int] = {}
         first_term, monomial, coefficient = [0], [], []
-        for polynomial in polynomials:
-            for exponents, value in polynomial.terms(names).items():
+        for expression in terms:
+            for exponents, value in expression:
                 monomial.append(number.setdefault(exponents, len(number)))
-                coefficient.append(value.numerator / value.denominator)
+                coefficient.append(value)
             first_term.append(len(monomial))
+        monomials = np.zeros((len(number), len(names)), dtype=np.int32)
+        for column, name in enumerate(own):
+            if name in names:
+                monomials[:, names.index(name)] = [int(exponents[column]) for exponents in number]
         return ExpressionTable(
             names,
             tuple(polynomials),
-            read_only(np.array(list(number), dtype=np.int32).reshape(len(number), len(names))),
+            read_only(monomials),
             read_only(np.array(first_term, dtype=np.int32)),
             read_only(np.array(monomial, dtype=np.int32)),
             read_only(np.array(coefficient, dtype=np.float64)),
@@ -96,3 +98,11 @@ class ExpressionTable:
         """Return the exact value of every expression at a point."""
         values = space.point(point)
         return [polynomial.evaluate(values) for polynomial in self.polynomials]
+
+
+def _refuse_undeclared(polynomials: Sequence[Polynomial], names: tuple[str, ...]) -> None:
+    for polynomial in polynomials:
+        unknown = ", ".join(name for name in polynomial.names if name not in names)
+        if unknown:
+            declared = ", ".join(names) or "none"
+            raise ModelError(f"expression {polynomial}: {unknown} is not declared; the declared parameters are {declared}")

@@ -6,7 +6,7 @@ terms, however they were written: ``0.3*p`` and ``3*p/10`` are one expression.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational
@@ -107,15 +107,14 @@ class Polynomial:
     def terms(self, names: tuple[str, ...]) -> dict[tuple[int, ...], Fraction]:
         """Return exponents (in the order of ``names``) → coefficient."""
         own = self._value.context().names()
-        column = {name: names.index(name) for name in self.names}
-        result = {}
-        for exponents, coefficient in zip(self._value.monoms(), self._value.coeffs(), strict=True):
-            row = [0] * len(names)
-            for name, exponent in zip(own, exponents, strict=True):
-                if exponent:
-                    row[column[name]] = int(exponent)
-            result[tuple(row)] = _fraction(coefficient)
-        return result
+        position = [own.index(name) if name in own else -1 for name in names]
+        missing = [name for name in self.names if name not in names]
+        if missing:
+            raise ModelError(f"{self}: no column for {', '.join(missing)}")
+        return {
+            tuple(int(exponents[i]) if i >= 0 else 0 for i in position): _fraction(coefficient)
+            for exponents, coefficient in self._value.to_dict().items()
+        }
 
     def evaluate(self, point: Mapping[str, Fraction]) -> Fraction:
         """Return the exact value at a point."""
@@ -188,6 +187,20 @@ class Polynomial:
 def polynomial(value: Polynomial | Number) -> Polynomial:
     """Return an expression as a polynomial: a number becomes a constant."""
     return value if isinstance(value, Polynomial) else Polynomial(value)
+
+
+def float_terms(polynomials: Sequence[Polynomial]) -> tuple[tuple[str, ...], list[list[tuple[tuple[int, ...], float]]]]:
+    """Return the sorted names of all parameters, and for each polynomial its exponents (in that order) and coefficients.
+
+    Coefficients are rounded to the nearest float.
+    """
+    contexts = {id(f._value.context()): f._value.context() for f in polynomials}
+    common = _context(tuple(sorted({name for context in contexts.values() for name in context.names()})))
+    result = []
+    for f in polynomials:
+        value = f._value if f._value.context() is common else f._value.project_to_context(common)
+        result.append([(exponents, int(c.p) / int(c.q)) for exponents, c in value.to_dict().items()])
+    return tuple(common.names()), result
 
 
 def _restore(names: tuple[str, ...], terms: dict[tuple[int, ...], Fraction]) -> Polynomial:

@@ -31,8 +31,8 @@ class UmbModel:
     rewards: Mapping[str, Mapping[str, FloatArray]]  # name → "states" or "choices" → values
 
 
-def read_umb(path: Path) -> UmbModel:
-    """Return the arrays of an uncompressed archive."""
+def read_umb(path: Path, *, skip: frozenset[str] = frozenset()) -> UmbModel:
+    """Return the arrays of an uncompressed archive, without the state variables to skip."""
     with tarfile.open(path, "r:") as archive:
         files = {member.name: archive.extractfile(member).read() for member in archive if member.isfile()}  # type: ignore[union-attr]
     index = json.loads(files["index.json"])
@@ -47,7 +47,7 @@ def read_umb(path: Path) -> UmbModel:
         np.frombuffer(files["branch-to-probability.bin"], "<f8"),
         np.flatnonzero(_bits(files["state-is-initial.bin"], n_states)).astype(np.int32),
         _actions(files, n_choices),
-        _valuations(index, files, n_states),
+        _valuations(index, files, n_states, skip),
         {
             info.get("alias", name): _bits(files[f"annotations/aps/{name}/states/values.bin"], n_states)
             for name, info in annotations.get("aps", {}).items()
@@ -76,7 +76,9 @@ def _actions(files: Mapping[str, bytes], n_choices: int) -> IntArray:
     return np.zeros(n_choices, dtype=np.int32) if data is None else np.frombuffer(data, "<u4").astype(np.int32)
 
 
-def _valuations(index: Mapping[str, Any], files: Mapping[str, bytes], n_states: int) -> dict[str, npt.NDArray[Any]]:
+def _valuations(
+    index: Mapping[str, Any], files: Mapping[str, bytes], n_states: int, skip: frozenset[str]
+) -> dict[str, npt.NDArray[Any]]:
     """Return the columns of the bit-packed state valuations."""
     if "valuations" not in index:
         return {}
@@ -91,8 +93,10 @@ def _valuations(index: Mapping[str, Any], files: Mapping[str, bytes], n_states: 
         if "padding" in entry:
             position += entry["padding"]
             continue
-        size, kind = entry["type"]["size"], entry["type"]["type"]
-        columns[entry["name"]] = _column(entry["name"], kind, _bit_field(packed, position, size), size, entry.get("offset", 0))
+        name, kind = entry["name"], entry["type"]["type"]
+        size = entry["type"].get("size", 64)
+        if name not in skip:
+            columns[name] = _column(name, kind, _bit_field(packed, position, size), size, entry.get("offset", 0))
         position += size
     return columns
 

@@ -1,0 +1,135 @@
+"""The six case studies of Schnitzer, Abate and Parker: models, objectives and true points by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from plumdp.errors import ModelError
+from plumdp.model.objective import Objective
+from plumdp.model.parametric import ParametricMDP
+
+
+@dataclass(frozen=True, eq=False)
+class Benchmark:
+    """A case study: what is known (the model), what is asked (the objective) and, for experiments, the hidden truth."""
+
+    name: str
+    model: ParametricMDP
+    objective: Objective
+    true_point: Mapping[str, str]
+    max_steps: int  # longest trajectory of the published protocol
+
+
+@dataclass(frozen=True)
+class _Family:
+    """How a family's sizes are written: ``usage``, with published instances that leave out some arguments."""
+
+    usage: str
+    n_arguments: int
+    published: Mapping[tuple[int, ...], tuple[int, ...]]  # sizes in the name → all arguments
+    max_steps: Mapping[tuple[int, ...], int]  # all arguments → longest trajectory, where published
+    default_steps: Callable[..., int]  # all arguments → longest trajectory otherwise
+    constants: Callable[..., dict[str, int]]  # all arguments → constants of the PRISM file
+
+
+_FAMILIES = {
+    "aircraft": _Family(
+        "aircraft:LENGTH,HEIGHT,COLLISION_HEIGHT",
+        3,
+        {(20, 10): (20, 10, 3), (50, 10): (50, 10, 3), (100, 20): (100, 20, 5), (200, 40): (200, 40, 12)},
+        {},
+        lambda length, *_: length,
+        lambda length, height, collision: {"MAXX": length, "MAXY": height, "C": collision},
+    ),
+    "betting": _Family("betting:ROUNDS", 1, {}, {}, lambda rounds: rounds, lambda rounds: {"N": rounds}),
+    "engagement": _Family(
+        "engagement:LEVELS", 1, {}, {(100,): 150}, lambda levels: levels, lambda levels: {"L": levels}
+    ),
+    "rover": _Family(
+        "rover:WIDTH,HEIGHT,TRIES",
+        3,
+        {(10, 10): (10, 10, 6), (50, 50): (50, 50, 9), (75, 75): (75, 75, 12), (125, 125): (125, 125, 14)},
+        {(10, 10, 6): 50, (50, 50, 9): 350, (75, 75, 12): 450, (125, 125, 14): 450},
+        lambda width, height, tries: (width + height) * 4,
+        lambda width, height, tries: {"MAXX": width, "MAXY": height, "K": tries},
+    ),
+    "glider": _Family(
+        "glider:WIDTH,HEIGHT,GOAL_X,GOAL_Y",
+        4,
+        {
+            (11, 9): (11, 9, 10, 8),
+            (21, 17): (21, 17, 20, 16),
+            (51, 47): (51, 47, 45, 46),
+            (71, 67): (71, 67, 62, 58),  # published as an inner goal, without saying which
+        },
+        {(11, 9, 10, 8): 100, (21, 17, 20, 16): 100, (51, 47, 45, 46): 600, (71, 67, 62, 58): 600},
+        lambda width, height, *_: (width + height) * 5,
+        lambda width, height, x, y: {"W": width, "H": height, "GX": x, "GY": y},
+    ),
+    "parallel": _Family(
+        "parallel:ROUNDS,SMALL (0 or 1)",
+        2,
+        {(5,): (5, 0), (6,): (6, 0), (10,): (10, 0), (20,): (20, 1)},
+        {},
+        lambda rounds, _: rounds,
+        lambda rounds, small: {"N": rounds, "small": small},
+    ),
+}
+
+
+def benchmark(name: str) -> Benchmark:
+    """Return a case study by name, such as ``betting:50`` or ``rover:50,50``.
+
+    The families are aircraft, betting, engagement, rover, glider and parallel. The published instances need only the sizes
+    in their names; any other size is written with all its arguments, as in ``rover:20,20,7``.
+
+    >>> study = benchmark("betting:25")
+    >>> study.model.graph.n_states, study.true_point
+    (3625, {'p': '0.55'})
+    """
+    from plumdp.model.property import parse_property
+
+    family, arguments = _parse(name)
+    module = import_module(f"plumdp.benchmarks.{family}")
+    model = getattr(module, family)(*arguments)
+    about = _FAMILIES[family]
+    steps = about.max_steps.get(arguments) or about.default_steps(*arguments)
+    return Benchmark(name, model, parse_property(module.PROPERTY, model), module.TRUE_POINT, steps)
+
+
+def is_benchmark(name: str) -> bool:
+    """Return whether a name speaks of a case study rather than of a file."""
+    return name.partition(":")[0] in _FAMILIES and not Path(name).exists()
+
+
+def prism_file(family: str) -> Path:
+    """Return the path of a family's PRISM file, which comes with the package."""
+    return Path(__file__).parent / "prism" / f"{family}.prism"
+
+
+def prism_constants(name: str) -> dict[str, int]:
+    """Return the constants that make a family's PRISM file the given instance.
+
+    >>> prism_constants("rover:50,50")
+    {'MAXX': 50, 'MAXY': 50, 'K': 9}
+    """
+    family, arguments = _parse(name)
+    return _FAMILIES[family].constants(*arguments)
+
+
+def _parse(name: str) -> tuple[str, tuple[int, ...]]:
+    family, _, sizes = name.partition(":")
+    about = _FAMILIES.get(family)
+    if about is None:
+        raise ModelError(f"{name!r}: there is no case study {family!r}; the families are {', '.join(_FAMILIES)}")
+    try:
+        given = tuple(int(size) for size in sizes.split(","))
+    except ValueError:
+        raise ModelError(f"{name!r}: write it as {about.usage}, with whole numbers") from None
+    arguments = about.published.get(given, given)
+    if len(arguments) != about.n_arguments or min(arguments) < 0:
+        raise ModelError(f"{name!r} is no published instance; write it as {about.usage}")
+    return family, arguments

@@ -1,0 +1,53 @@
+"""Betting game: an affine reward study with one unknown coin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from plumdp.model.explore import explore_batch
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.polynomial import Polynomial, parameters
+from plumdp.model.polynomial_array import tabulate
+from plumdp.model.space import ParameterSpace
+
+TRUE_POINT = {"p": "0.55"}
+PROPERTY = 'R{"money"}max=? [ F "end" ]'
+
+
+class Betting(NamedTuple):
+    """The money at hand and the rounds played."""
+
+    money: int
+    step: int
+
+
+def betting(rounds: int) -> ParametricMDP:
+    """Return the model of a game of the given number of rounds."""
+    (p,) = parameters("p")
+
+    def win(bet: int, money: int) -> Polynomial:
+        odds = {1: p, 2: p + Fraction("0.0002") * money, 5: p + Fraction("0.0003") * money}
+        return odds.get(bet, p / 2 + Fraction("0.0004") * money)
+
+    def step(s: Betting) -> Iterator[Any]:
+        later, money = s.step + 1, np.asarray(s.money)
+        playing = s.step < rounds
+        yield "bet0", playing, [(1, s._replace(step=later))]
+        for bet in (1, 2, 5, 10):
+            chance = tabulate(lambda m, bet=bet: win(bet, m), money)
+            outcomes = [(chance, Betting(money + bet, later)), (1 - chance, Betting(money - bet, later))]
+            yield f"bet{bet}", playing & (money <= 10 * rounds) & (money >= bet), outcomes
+        yield "end", s.step == rounds, [(1, s._replace(step=later))]
+        yield "done", s.step > rounds, [(1, s)]
+
+    return explore_batch(
+        step,
+        Betting(10, 0),
+        space=ParameterSpace.unit("p"),
+        labels={"end": lambda s: s.step == rounds + 1},
+        rewards={"money": lambda s: np.where(s.step == rounds, s.money, 0.0)},
+    )

@@ -1,0 +1,255 @@
+"""State predicates in the words of the PRISM language: formulas over labels, variables and constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from plumdp.errors import ModelError
+from plumdp.model.formula import Formula, evaluate, literal, variable
+from plumdp.model.graph import BoolArray, read_only
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.polynomial import Polynomial
+from plumdp.model.tokens import Token, Tokens
+
+Kind: TypeAlias = Literal["Boolean", "integer", "fraction", "text"]
+
+_LEVELS = (("=>",), ("<=>",), ("|",), ("&",), ("=", "!="), ("<", "<=", ">", ">="), ("+", "-"), ("*", "/"))
+_LEVEL = {symbol: level for level, symbols in enumerate(_LEVELS) for symbol in symbols}  # the higher, the tighter
+_ARGUMENTS = {"min": None, "max": None, "mod": 2, "pow": 2, "floor": 1, "ceil": 1}  # None: two or more
+_BOOLEANS: tuple[str, tuple[Kind, ...]] = ("Booleans", ("Boolean",))
+_NUMBERS: tuple[str, tuple[Kind, ...]] = ("numbers", ("integer", "fraction"))
+_TAKES = {
+    **dict.fromkeys(("=>", "<=>", "|", "&", "!", "?"), _BOOLEANS),
+    **dict.fromkeys(("<", "<=", ">", ">=", "+", "-", "*", "/", *_ARGUMENTS), _NUMBERS),
+    "mod": ("integers", ("integer",)),
+}
+_GIVES: dict[str, Kind] = {
+    **dict.fromkeys(("=>", "<=>", "|", "&", "!", "<", "<=", ">", ">="), "Boolean"),
+    "/": "fraction",
+    **dict.fromkeys(("floor", "ceil"), "integer"),
+}  # the other operators give an integer from integers, else a fraction
+_SHOWN = {"Boolean": "a Boolean", "integer": "an integer", "fraction": "a fraction", "text": "a text"}
+_OPERATORS = {f"{letter}{suffix}" for letter in ("P", "R", "S", "T", "LRA") for suffix in ("", "max", "min")}
+
+
+def parse_predicate(text: str, model: ParametricMDP) -> BoolArray:
+    """Return the states in which a formula over labels, variables and constants holds: a Boolean per state.
+
+    >>> from plumdp import ParameterSpace, explore
+    >>> from plumdp.model.property import parse_predicate
+    >>> def step(state):
+    ...     return {"go": [(1, state._replace(x=min(state.x + 1, 3)))]}
+    >>> model = explore(step, {"x": 0}, space=ParameterSpace.unit("p"), labels={"odd": lambda s: s.x % 2 == 1})
+    >>> parse_predicate('!"odd" & x > 0', model)
+    array([False, False,  True, False])
+    """
+    tokens = Tokens(text)
+    if tokens.next.kind == "end":
+        raise ModelError('the predicate is empty; write for example "goal" or x > 0')
+    states = PredicateReader(tokens, model).predicate()
+    tokens.expect_end("predicate")
+    return states
+
+
+@dataclass(frozen=True, eq=False)
+class _Operand:
+    """A formula, the kind of its value, and the token it starts with."""
+
+    formula: Formula
+    kind: Kind
+    start: Token
+
+
+class PredicateReader:
+    """Reads predicates and numbers from tokens, in the names of a model."""
+
+    def __init__(self, tokens: Tokens, model: ParametricMDP) -> None:
+        self.tokens, self.model = tokens, model
+        self.names: Mapping[str, Any] = {**model.constants, **model.graph.states}
+        self.labels = _labels(model)
+
+    def predicate(self) -> BoolArray:
+        """Read a state formula; return the states in which it holds."""
+        operand, value = self._read(self._conditional)
+        if operand.kind != "Boolean":
+            read = f"{self.tokens.since(operand.start)} is {_SHOWN[operand.kind]}"
+            raise self.tokens.error(f"{read}; a formula that is true or false is expected", operand.start)
+        holds: BoolArray = read_only(np.broadcast_to(np.asarray(value, dtype=np.bool_), self.model.graph.n_states))
+        return holds
+
+    def number(self) -> Fraction:
+        """Read a sum over numbers and constants; return its value."""
+        operand, value = self._read(lambda: self._operation(_LEVEL["+"]))
+        read = self.tokens.since(operand.start)
+        if operand.kind not in ("integer", "fraction"):
+            raise self.tokens.error(f"{read} is {_SHOWN[operand.kind]}; a number is expected", operand.start)
+        varying = sorted(operand.formula.variables() & self.model.graph.states.keys())
+        if varying:
+            raise self.tokens.error(f"{read} varies with {varying[0]}; a number without variables is expected", operand.start)
+        return value.constant if isinstance(value, Polynomial) else Fraction(int(value)) if operand.kind == "integer" else value
+
+    def _read(self, parse: Callable[[], _Operand]) -> tuple[_Operand, Any]:
+        start = self.tokens.next
+        try:
+            operand = parse()
+            return operand, self._evaluate(operand)
+        except RecursionError:
+            advice = "nested too deeply; give its states a label in the model and name that"
+            raise self.tokens.error(f"this formula is {advice}", start) from None
+
+    def _evaluate(self, operand: _Operand) -> Any:
+        masks = {f'"{name}"': mask for name, mask in self.labels.items()}
+        try:
+            with np.errstate(divide="raise"):  # NumPy's mod by zero is zero and a warning
+                return evaluate(operand.formula, {**self.names, **masks})
+        except (ModelError, ArithmeticError) as error:
+            read = self.tokens.since(operand.start)
+            raise self.tokens.error(f"{read} has no value in some state: {error}", operand.start) from None
+
+    def _conditional(self) -> _Operand:
+        condition = self._operation(0)
+        symbol = self.tokens.next
+        if not self.tokens.accept("?"):
+            return condition
+        self._check("?", condition)
+        then = self._conditional()
+        self.tokens.expect(":")
+        otherwise = self._conditional()
+        if _family(then) != _family(otherwise) or then.kind == "text":
+            shown = f"{_SHOWN[then.kind]} and {_SHOWN[otherwise.kind]}"
+            raise self.tokens.error(f"? : chooses between two numbers or two Booleans, not {shown}", symbol)
+        if then.kind == "Boolean":
+            unless = self._apply("&", self._apply("!", condition), otherwise)
+            return self._apply("|", self._apply("&", condition, then), unless)
+        kind: Kind = "integer" if then.kind == otherwise.kind == "integer" else "fraction"
+        return _Operand(Formula("?", (condition.formula, then.formula, otherwise.formula)), kind, condition.start)
+
+    def _operation(self, loosest: int) -> _Operand:
+        """Read operators that bind at least as tightly as a level; those of one level associate to the left."""
+        left = self._prefixed()
+        while (level := _LEVEL.get(self.tokens.next.text, -1)) >= loosest:
+            symbol = self.tokens.take()
+            if symbol.text in ("=", "!="):
+                left = self._equality(symbol, left)
+            else:
+                left = self._apply(symbol.text, left, self._operation(level + 1))
+        return left
+
+    def _equality(self, symbol: Token, left: _Operand) -> _Operand:
+        if self.tokens.next.kind == "quoted" and left.kind != "Boolean":  # beside a Boolean it is a label
+            token = self.tokens.take()
+            right = _Operand(Formula("literal", value=token.text[1:-1]), "text", token)
+        else:
+            right = self._operation(_LEVEL["="] + 1)
+        if _family(left) != _family(right):
+            raise self.tokens.error(f"{symbol.text} compares {_SHOWN[left.kind]} with {_SHOWN[right.kind]}", symbol)
+        operator = {"=": "<=>", "!=": "xor"}[symbol.text] if left.kind == "Boolean" else symbol.text
+        return _Operand(Formula(operator, (left.formula, right.formula)), "Boolean", left.start)
+
+    def _prefixed(self) -> _Operand:
+        token = self.tokens.next
+        if self.tokens.accept("!"):
+            inner = self._apply("!", self._operation(_LEVEL["="]))  # !x=1 is !(x=1)
+        elif self.tokens.accept("-"):
+            inner = self._apply("-", self._prefixed())
+        elif self.tokens.accept("("):
+            inner = self._conditional()
+            self.tokens.expect(")")
+        else:
+            return self._atom()
+        return replace(inner, start=token)
+
+    def _atom(self) -> _Operand:
+        token = self.tokens.next
+        if token.kind not in ("number", "quoted", "word"):
+            raise self.tokens.unexpected("where a label, a variable or a number is expected")
+        self.tokens.take()
+        if token.kind == "number":
+            if token.text.isdecimal():
+                return _Operand(literal(int(token.text)), "integer", token)
+            return _Operand(literal(Fraction(token.text)), "fraction", token)
+        if token.text in ("true", "false"):
+            return _Operand(literal(token.text == "true"), "Boolean", token)
+        if token.text in _ARGUMENTS and self.tokens.next.text == "(":
+            return self._call(token)
+        return self._label(token) if token.kind == "quoted" else self._name(token)
+
+    def _call(self, function: Token) -> _Operand:
+        self.tokens.expect("(")
+        arguments = [self._conditional()]
+        while self.tokens.accept(","):
+            arguments.append(self._conditional())
+        self.tokens.expect(")")
+        wanted, given = _ARGUMENTS[function.text], len(arguments)
+        if given != (wanted or max(given, 2)):
+            takes = f"takes {wanted or 'two or more'} argument{'' if wanted == 1 else 's'}"
+            raise self.tokens.error(f"{function.text} {takes}, not {given}", function)
+        return replace(self._apply(function.text, *arguments), start=function)
+
+    def _apply(self, operator: str, *operands: _Operand) -> _Operand:
+        self._check(operator, *operands)
+        whole = all(operand.kind == "integer" for operand in operands)
+        kind = _GIVES.get(operator, "integer" if whole else "fraction")
+        return _Operand(Formula(operator, tuple(operand.formula for operand in operands)), kind, operands[0].start)
+
+    def _check(self, operator: str, *operands: _Operand) -> None:
+        words, kinds = _TAKES[operator]
+        for operand in operands:
+            if operand.kind not in kinds:
+                raise self.tokens.error(f"{operator} takes {words}; this is {_SHOWN[operand.kind]}", operand.start)
+
+    def _label(self, token: Token) -> _Operand:
+        name = token.text[1:-1]
+        if name in self.labels:
+            return _Operand(variable(token.text), "Boolean", token)
+        if name in self.names:
+            raise self.tokens.error(f"{token.text} is no label but a variable or constant; leave out the quotes", token)
+        known = [f'"{label}"' for label in self.labels]
+        near = _near(token.text, known)
+        raise self.tokens.error(f"{token.text} is no label of the model{near}; its labels are {', '.join(known)}", token)
+
+    def _name(self, token: Token) -> _Operand:
+        name = token.text
+        if name in self.names:
+            return _Operand(variable(name), _kind(self.names[name]), token)
+        if name in self.model.space.names:
+            raise self.tokens.error(f"{name} is a parameter: its value is unknown", token)
+        if name in self.labels:
+            raise self.tokens.error(f'{name} is a label; write it in quotes, "{name}"', token)
+        if name in _OPERATORS:
+            raise self.tokens.error(f"{name}: operators inside formulas are not supported; use a label instead", token)
+        if self.tokens.is_refused(name):
+            raise self.tokens.refused(token)
+        if name in ("round", "log", "func") and self.tokens.next.text == "(":
+            raise self.tokens.error(f"{name} is not supported; the functions are {', '.join(_ARGUMENTS)}", token)
+        near = _near(name, list(self.names))
+        known = f"variables: {', '.join(self.model.graph.states)}; constants: {', '.join(self.model.constants) or 'none'}"
+        raise self.tokens.error(f"{name} is no variable or constant of the model{near}; {known}", token)
+
+
+def _labels(model: ParametricMDP) -> dict[str, BoolArray]:
+    """Return the model's labels, and those that every model has."""
+    initial = np.arange(model.graph.n_states) == model.graph.initial_state
+    return {"init": initial, "deadlock": np.diff(model.graph.first_choice) == 0, **model.labels}
+
+
+def _kind(value: Any) -> Kind:
+    if isinstance(value, np.ndarray):
+        kinds: dict[str, Kind] = {"b": "Boolean", "U": "text"}
+        return kinds.get(value.dtype.kind, "integer")
+    return "Boolean" if isinstance(value, bool) else "integer" if isinstance(value, int) else "fraction"
+
+
+def _family(operand: _Operand) -> str:
+    return "number" if operand.kind in ("integer", "fraction") else operand.kind
+
+
+def _near(name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    return f" (did you mean {near[0]}?)" if near else ""

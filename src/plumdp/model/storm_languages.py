@@ -1,0 +1,229 @@
+"""What PRISM and JANI files say: parameters, constants, and the commands behind each choice, as Storm parsed them.
+
+Storm's module comes in as an argument: its one importer is ``storm.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from plumdp.errors import ModelError
+from plumdp.model.commands import Branch, Command
+from plumdp.model.formula import Formula, literal, variable
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A parsed model file, whichever language it is in."""
+
+    path: Path
+    described: Any  # Storm's symbolic model, undefined only in the parameters
+    unknown: tuple[str, ...]  # undefined real constants: the parameters
+    constants: Mapping[str, bool | int | Fraction]
+    commands: Callable[[Any, int], tuple[Command, ...]]  # (built model, choice) → its synchronised commands
+    hidden: frozenset[str] = frozenset()  # variables of the built states that are none of the model
+
+
+def open_prism(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Source:
+    """Return what a PRISM file says."""
+    program = stormpy.parse_prism_program(str(path))
+    if program.model_type.name not in ("MDP", "DTMC"):
+        raise ModelError(f"{path}: a {program.model_type.name.lower()} cannot be read; use an mdp or a dtmc")
+    undefined = {c.name: str(c.type) for c in program.constants if not c.defined}
+    program = _define(stormpy, program, undefined, {c.name for c in program.constants}, constants, path)
+    unknown = _unknown(undefined, constants, path)
+    symbolic = program.substitute_formulas().substitute_constants()
+    _refuse_parameters(symbolic, set(unknown), path)
+    commands = {
+        command.global_index: _prism_command(module.name, number, command)
+        for module in symbolic.modules
+        for number, command in enumerate(module.commands)
+    }
+
+    def joint_commands(built: Any, choice: int) -> tuple[Command, ...]:
+        return tuple(commands[index] for index in sorted(built.choice_origins.get_command_set(choice)))
+
+    known = {c.name: _constant_value(c) for c in program.constants if c.defined}
+    return Source(path, program, unknown, known, joint_commands)
+
+
+def _prism_command(module: str, number: int, command: Any) -> Command:
+    shared: dict[str, Formula] = {}
+    branches = tuple(
+        Branch(
+            _formula(update.probability_expression, shared),
+            {a.variable.name: _formula(a.expression, shared) for a in update.assignments},
+        )
+        for update in command.updates
+    )
+    return Command(command.action_name or f"{module}.{number + 1}", branches)
+
+
+def _refuse_parameters(program: Any, unknown: set[str], path: Path) -> None:
+    """Parameters may stand in probabilities only: everything else decides the structure, which must be known."""
+    for module in program.modules:
+        for command in module.commands:
+            where = f"module {module.name}, action {command.action_name!r}"
+            _refuse(command.guard_expression, unknown, f"{where}: the guard", path)
+            for update in command.updates:
+                for assignment in update.assignments:
+                    _refuse(assignment.expression, unknown, f"{where}: the update of {assignment.variable.name}", path)
+    for label in program.labels:
+        _refuse(label.expression, unknown, f'label "{label.name}"', path)
+    for name, body in re.findall(r'rewards(?:\s+"([^"]*)")?(.*?)endrewards', str(program), re.DOTALL):
+        found = sorted(unknown & set(re.findall(r"[A-Za-z_]\w*", body)))
+        if found:
+            raise ModelError(f'{path}: rewards "{name}" depend on the parameter {found[0]}; only probabilities may')
+
+
+def _refuse(expression: Any, unknown: set[str], where: str, path: Path) -> None:
+    found = sorted(unknown & {v.name for v in expression.get_variables()})
+    if found:
+        raise ModelError(f"{path}: {where} depends on the parameter {found[0]}; only probabilities may")
+
+
+def _constant_value(constant: Any) -> bool | int | Fraction:
+    expression = constant.definition
+    if expression.has_boolean_type():
+        return bool(expression.evaluate_as_bool())
+    if expression.has_integer_type():
+        return int(expression.evaluate_as_int())
+    return _fraction(expression.evaluate_as_rational())
+
+
+def open_jani(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Source:
+    """Return what a JANI file says."""
+    content = json.loads(path.read_text(encoding="utf-8-sig"))
+    model, _ = stormpy.parse_jani_model(str(path))
+    if model.model_type.name not in ("MDP", "DTMC"):
+        raise ModelError(f"{path}: a {model.model_type.name.lower()} cannot be read; use an mdp or a dtmc")
+    undefined = {c.name: str(c.type) for c in model.constants if not c.defined}
+    model = _define(stormpy, model, undefined, {c.name for c in model.constants}, constants, path)
+    unknown = _unknown(undefined, constants, path)
+    _refuse_jani_parameters(content, set(unknown), path)
+    automata = list(model.substitute_constants().automata)
+    transient = {v["name"] for v in _jani_variables(content) if v.get("transient")}
+    single = {a.location_variable.name for a in automata if len(a.locations) == 1}
+    commands: dict[int, Command] = {}
+
+    def joint_commands(built: Any, choice: int) -> tuple[Command, ...]:
+        names = sorted(built.choice_labeling.get_labels_of_choice(choice))
+        for index in built.choice_origins.get_edge_index_set(choice):
+            if index not in commands:
+                automaton, edge = model.decode_automaton_and_edge_index(index)
+                action = names[0] if names else f"{automata[automaton].name}.{edge + 1}"
+                commands[index] = _jani_command(action, automata[automaton], edge, transient | single)
+        return tuple(commands[index] for index in sorted(built.choice_origins.get_edge_index_set(choice)))
+
+    given = {c["name"]: c["value"] for c in content.get("constants", []) if isinstance(c.get("value"), int | float)}
+    known = {name: value if isinstance(value, int) else Fraction(str(value)) for name, value in {**given, **constants}.items()}
+    return Source(path, model, unknown, known, joint_commands, frozenset(transient | single))
+
+
+def _jani_command(action: str, automaton: Any, edge: int, hidden: set[str]) -> Command:
+    shared: dict[str, Formula] = {}
+    branches = []
+    for destination in automaton.edges[edge].destinations:
+        moves = {automaton.location_variable.name: literal(int(destination.target_location_index))}
+        moves |= {a.variable.name: _formula(a.expression, shared) for a in destination.assignments}
+        visible = {name: formula for name, formula in moves.items() if name not in hidden}
+        branches.append(Branch(_formula(destination.probability, shared), visible))
+    return Command(action, tuple(branches))
+
+
+def _jani_variables(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for owner in [content, *content.get("automata", [])]:
+        yield from owner.get("variables", [])
+
+
+def _refuse_jani_parameters(content: Mapping[str, Any], unknown: set[str], path: Path) -> None:
+    """Parameters may stand in probabilities only; see ``_refuse_parameters``."""
+    for automaton in content.get("automata", []):
+        inside = [{k: v for k, v in location.items() if k != "name"} for location in automaton.get("locations", [])]
+        for edge in automaton.get("edges", []):
+            outcomes = [destination.get("assignments") for destination in edge.get("destinations", [])]
+            inside += [edge.get("guard"), edge.get("assignments"), *outcomes]
+        found = sorted(unknown & set(_identifiers([inside, automaton.get("variables")])))
+        if found:
+            where = f"automaton {automaton['name']}: a guard, update or reward"
+            raise ModelError(f"{path}: {where} depends on the parameter {found[0]}; only probabilities may")
+
+
+def _identifiers(tree: Any) -> Iterator[str]:
+    """Yield the names in a JANI expression: strings, except those that are no expressions."""
+    if isinstance(tree, str):
+        yield tree
+    elif isinstance(tree, list):
+        for item in tree:
+            yield from _identifiers(item)
+    elif isinstance(tree, dict):
+        for key, item in tree.items():
+            if key not in ("comment", "op", "ref", "name", "type"):
+                yield from _identifiers(item)
+
+
+def _define(
+    stormpy: Any, description: Any, undefined: dict[str, str], all_names: set[str], constants: dict[str, Fraction], path: Path
+) -> Any:
+    """Return the model with the given constants filled in."""
+    for name in constants:
+        if name not in undefined:
+            state = "has a value in the file already" if name in all_names else "is not a constant of the model"
+            free = ", ".join(undefined) or "none"
+            raise ModelError(f"{path}: {name} {state}; the undefined constants are {free}")
+    values: dict[str, Any] = {}
+    for name, value in constants.items():
+        if undefined[name] == "bool":
+            values[name] = bool(value)
+        elif undefined[name] == "int":
+            if value.denominator != 1:
+                raise ModelError(f"{path}: the constant {name} is an int and cannot be {value}")
+            values[name] = int(value)
+        else:
+            values[name] = stormpy.Rational(str(value))
+    return stormpy.instantiate_constants(description, values)[0]
+
+
+def _unknown(undefined: dict[str, str], constants: dict[str, Fraction], path: Path) -> tuple[str, ...]:
+    """Return the parameters: undefined reals. Other undefined constants must be given."""
+    missing = [name for name, kind in undefined.items() if name not in constants and kind not in ("rational", "double")]
+    if missing:
+        example = ", ".join(f'"{name}": …' for name in missing)
+        raise ModelError(f"{path}: no value for {', '.join(missing)}; give constants={{{example}}}")
+    return tuple(name for name in undefined if name not in constants)
+
+
+_OPERATORS = {
+    "AND": "&", "OR": "|", "XOR": "xor", "IMPLIES": "=>", "IFF": "<=>", "NOT": "!", "ITE": "?",
+    "PLUS": "+", "MINUS": "-", "TIMES": "*", "DIVIDE": "/", "POWER": "pow", "MODULO": "mod",
+    "MIN": "min", "MAX": "max", "FLOOR": "floor", "CEIL": "ceil",
+    "EQUAL": "=", "NOT_EQUAL": "!=", "LESS": "<", "LESS_OR_EQUAL": "<=", "GREATER": ">", "GREATER_OR_EQUAL": ">=",
+}  # fmt: skip
+
+
+def _formula(expression: Any, shared: dict[str, Formula]) -> Formula:
+    """Return Storm's expression tree as ours; equal subtrees become one node, so that each is evaluated once."""
+    text = f"{expression} : {expression.type}"
+    if text not in shared:
+        if expression.is_function_application:
+            operands = tuple(_formula(expression.get_operand(i), shared) for i in range(expression.arity))
+            shared[text] = Formula(_OPERATORS[expression.operator.name], operands)
+        elif expression.is_variable():
+            shared[text] = variable(expression.get_identifier())
+        elif expression.has_boolean_type():
+            shared[text] = literal(bool(expression.evaluate_as_bool()))
+        elif expression.has_integer_type():
+            shared[text] = literal(int(expression.evaluate_as_int()))
+        else:
+            shared[text] = literal(_fraction(expression.evaluate_as_rational()))
+    return shared[text]
+
+
+def _fraction(number: Any) -> Fraction:
+    return Fraction(str(number))

@@ -1,0 +1,130 @@
+"""The tokens of a property: a walk through them from left to right, with errors that point at a place in the text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from plumdp.errors import ModelError
+
+_SPACE = re.compile(r"(?:\s|//[^\n]*)*")
+_TOKEN = re.compile(
+    r"(?P<number>(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)"
+    r"|(?P<word>[^\W\d]\w*)"
+    r'|(?P<quoted>"[^"\n]*")'
+    r"|(?P<symbol><=>|=>|<=|>=|!=|\|\||[-+*/<>=!&|?:()\[\]{},;])"
+)
+
+_LTL = "temporal operators inside formulas (LTL) are not supported; one F, G, X or U per property"
+_CTL = "the CTL operators E and A are not supported; ask for a probability with Pmax=? or Pmin=?"
+_LONG_RUN = "long-run values are not supported; ask for the reward over k steps (C<=k) or a discounted one (C{0.9})"
+_REFUSED = {
+    **dict.fromkeys(("F", "G", "X", "U"), _LTL),
+    **dict.fromkeys(("E", "A"), _CTL),
+    **dict.fromkeys(("S", "LRA"), _LONG_RUN),
+    "T": "expected time is not supported; give every state the reward 1 and ask for that reward",
+    "I": "the reward at one instant is not supported; ask for the reward over k steps with C<=k",
+    "W": "weak until is not supported; for a W b ask for the opposite, !b U (!a & !b), with max and min exchanged",
+    "R": "release is not supported; for a R b ask for the opposite, !a U !b, with max and min exchanged",
+    "||": "conditional probabilities are not supported; for a logical or write a single |",
+    "multi": "several objectives at once are not supported; ask for one value per property",
+    "filter": "filters are not supported; the value is that of the initial state, so write the inner property alone",
+    "{": "filters are not supported; the value is that of the initial state, so close the bracket here",
+}
+
+
+@dataclass(frozen=True)
+class Token:
+    """A word, number, quoted text or symbol, and where it starts."""
+
+    kind: str
+    text: str
+    position: int
+
+
+class Tokens:
+    """A walk through the tokens of a text; only ``index`` changes."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.all = _tokenize(text)
+        self.index = 0
+
+    @property
+    def next(self) -> Token:
+        """The token to be read next; at the end, one of kind ``end``."""
+        return self.all[self.index]
+
+    def take(self) -> Token:
+        """Return the next token and step over it."""
+        token = self.next
+        self.index += token.kind != "end"
+        return token
+
+    def accept(self, text: str) -> bool:
+        """Step over the next token if it is the given one; return whether it was."""
+        found = self.next.text == text
+        self.index += found
+        return found
+
+    def expect(self, text: str) -> None:
+        """Step over the given token; raise if another one stands there."""
+        if not self.accept(text):
+            raise self.unexpected(f"where {text} is expected")
+
+    def expect_end(self, what: str) -> None:
+        """Raise if anything is left."""
+        if self.next.kind != "end":
+            raise self.unexpected(f"after the end of the {what}; give one {what} at a time")
+
+    def unexpected(self, where: str) -> ModelError:
+        """Return the error that the next token stands in the wrong place."""
+        if self.next.text in ("F", "G", "X", "U", "W", "R", "||"):
+            return self.refused(self.next)
+        found = "the text ends" if self.next.kind == "end" else f"{self.next.text} stands"
+        return self.error(f"{found} {where}")
+
+    def refused(self, token: Token, name: str | None = None) -> ModelError:
+        """Return the error that a known construct is not supported."""
+        name = name or token.text
+        return self.error(f"{name}: {_REFUSED[name]}", token)
+
+    def is_refused(self, name: str) -> bool:
+        """Return whether a word belongs to a known construct that is not supported."""
+        return name in _REFUSED
+
+    def error(self, sentence: str, token: Token | None = None) -> ModelError:
+        """Return an error that points at a token, or else at the next one."""
+        return _error(sentence, self.text, (token or self.next).position)
+
+    def since(self, token: Token) -> str:
+        """Return the text from a token to the last one read."""
+        last = self.all[self.index - 1]
+        return self.text[token.position : last.position + len(last.text)]
+
+
+def _tokenize(text: str) -> list[Token]:
+    tokens, position = [], _skip_space(text, 0)
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            is_quote = text[position] == '"'
+            problem = "opens a name that is never closed" if is_quote else "is no part of the property language"
+            raise _error(f"{text[position]} {problem}", text, position)
+        tokens.append(Token(str(match.lastgroup), match[0], position))
+        position = _skip_space(text, match.end())
+    end = tokens[-1].position + len(tokens[-1].text) if tokens else 0
+    return [*tokens, Token("end", "", end)]
+
+
+def _skip_space(text: str, position: int) -> int:
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
+
+
+def _error(sentence: str, text: str, position: int) -> ModelError:
+    """Return an error that shows the line of the text with a caret under the position."""
+    first = text.rfind("\n", 0, position) + 1
+    line = text[first:].split("\n", 1)[0].rstrip()
+    indent = "".join(letter if letter == "\t" else " " for letter in text[first:position])
+    return ModelError(f"{sentence}\n  {line}\n  {indent}^")
