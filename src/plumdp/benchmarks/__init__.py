@@ -42,7 +42,7 @@ _FAMILIES = {
         {(20, 10): (20, 10, 3), (50, 10): (50, 10, 3), (100, 20): (100, 20, 5), (200, 40): (200, 40, 12)},
         {},
         lambda length, *_: length,
-        lambda length, height, collision: {"MAXX": length, "MAXY": height, "C": collision},
+        lambda length, height, collision: {"MAXX": length, "MAXY": height, "COLLISION": collision},
     ),
     "betting": _Family("betting:ROUNDS", 1, {}, {}, lambda rounds: rounds, lambda rounds: {"N": rounds}),
     "engagement": _Family(
@@ -67,7 +67,7 @@ _FAMILIES = {
         },
         {(11, 9, 10, 8): 100, (21, 17, 20, 16): 100, (51, 47, 45, 46): 600, (71, 67, 62, 58): 600},
         lambda width, height, *_: (width + height) * 5,
-        lambda width, height, x, y: {"W": width, "H": height, "GX": x, "GY": y},
+        lambda width, height, x, y: {"WIDTH": width, "HEIGHT": height, "GX": x, "GY": y},
     ),
     "parallel": _Family(
         "parallel:ROUNDS,SMALL (0 or 1)",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ def betting(rounds: int) -> ParametricMDP:
     """Return the model of a game of the given number of rounds."""
     (p,) = parameters("p")
 
+    @cache  # the same money comes back in every round
     def win(bet: int, money: int) -> Polynomial:
         odds = {1: p, 2: p + Fraction("0.0002") * money, 5: p + Fraction("0.0003") * money}
         return odds.get(bet, p / 2 + Fraction("0.0004") * money)
@@ -38,7 +40,7 @@ def betting(rounds: int) -> ParametricMDP:
         playing = s.step < rounds
         yield "bet0", playing, [(1, s._replace(step=later))]
         for bet in (1, 2, 5, 10):
-            chance = tabulate(lambda m, bet=bet: win(bet, m), money)
+            chance = tabulate(partial(win, bet), money)
             outcomes = [(chance, Betting(money + bet, later)), (1 - chance, Betting(money - bet, later))]
             yield f"bet{bet}", playing & (money <= 10 * rounds) & (money >= bet), outcomes
         yield "end", s.step == rounds, [(1, s._replace(step=later))]

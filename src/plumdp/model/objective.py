@@ -15,7 +15,10 @@ Nature: TypeAlias = Literal["robust", "optimistic"]
 
 @dataclass(frozen=True, eq=False)
 class Reach:
-    """The probability to come to a target without meeting a state to avoid before.
+    """The probability to come to a target without passing a state to avoid before.
+
+    A run may end in a state to avoid but not leave it: in a state that is both, the target counts if its step does,
+    and otherwise the run has failed. So ``a U b`` has the target ``b`` and avoids ``!a``, with or without steps.
 
     ``steps = (first, last)`` asks for a target state at some step from ``first`` to ``last`` (both included). With
     ``complement`` the objective is one minus that probability, as in ``G safe`` = never reach an unsafe state;
@@ -23,7 +26,7 @@ class Reach:
     """
 
     target: BoolArray  # (n_states)
-    avoid: BoolArray  # (n_states)
+    avoid: BoolArray  # (n_states); the target wins where both hold
     direction: Direction
     steps: tuple[int, int] | None = None
     complement: bool = False

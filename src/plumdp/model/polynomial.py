@@ -63,17 +63,18 @@ def exact(number: Number) -> Fraction:
 class Polynomial:
     """An exact polynomial in named parameters with rational coefficients; immutable, canonical, hashable."""
 
-    __slots__ = ("_hash", "_text", "_value")
+    __slots__ = ("_complement", "_hash", "_text", "_value")
     _value: Any  # python-flint's fmpq_mpoly, in the context of its sorted names
     _text: str | None
     _hash: int | None
+    _complement: Polynomial | None
     __array_ufunc__ = None  # NumPy arrays must not swallow polynomials into object arrays
 
     def __init__(self, value: Any) -> None:
         if not isinstance(value, fmpq_mpoly):
             value = _context(()).constant(_fmpq(exact(value)))
         self._value = value
-        self._text = self._hash = None
+        self._text = self._hash = self._complement = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -104,6 +105,14 @@ class Polynomial:
             raise ModelError(f"{self} is not a constant")
         return _fraction(self._value.coeffs()[0]) if len(self._value) else Fraction(0)
 
+    @property
+    def complement(self) -> Polynomial:
+        """One minus this polynomial: the other outcome of a binary choice. Calculated once."""
+        if self._complement is None:
+            self._complement = Polynomial(1 - self._value)
+            self._complement._complement = self
+        return self._complement
+
     def terms(self, names: tuple[str, ...]) -> dict[tuple[int, ...], Fraction]:
         """Return exponents (in the order of ``names``) → coefficient."""
         own = self._value.context().names()
@@ -132,6 +141,8 @@ class Polynomial:
         return _combine(self, other, fmpq_mpoly.__mul__)
 
     def __rsub__(self, other: object) -> Polynomial:
+        if type(other) is int and other == 1:
+            return self.complement
         return _combine(-self, other, fmpq_mpoly.__add__)
 
     __radd__ = __add__

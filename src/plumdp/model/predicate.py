@@ -14,8 +14,8 @@ from plumdp.errors import ModelError
 from plumdp.model.formula import Formula, evaluate, literal, variable
 from plumdp.model.graph import BoolArray, read_only
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.polynomial import Polynomial
-from plumdp.model.tokens import Token, Tokens
+from plumdp.model.polynomial import Polynomial, exact
+from plumdp.model.tokens import OPERATOR, REFUSED, Token, Tokens
 
 Kind: TypeAlias = Literal["Boolean", "integer", "fraction", "text"]
 
@@ -35,7 +35,6 @@ _GIVES: dict[str, Kind] = {
     **dict.fromkeys(("floor", "ceil"), "integer"),
 }  # the other operators give an integer from integers, else a fraction
 _SHOWN = {"Boolean": "a Boolean", "integer": "an integer", "fraction": "a fraction", "text": "a text"}
-_OPERATORS = {f"{letter}{suffix}" for letter in ("P", "R", "S", "T", "LRA") for suffix in ("", "max", "min")}
 
 
 def parse_predicate(text: str, model: ParametricMDP) -> BoolArray:
@@ -91,8 +90,11 @@ class PredicateReader:
             raise self.tokens.error(f"{read} is {_SHOWN[operand.kind]}; a number is expected", operand.start)
         varying = sorted(operand.formula.variables() & self.model.graph.states.keys())
         if varying:
-            raise self.tokens.error(f"{read} varies with {varying[0]}; a number without variables is expected", operand.start)
-        return value.constant if isinstance(value, Polynomial) else Fraction(int(value)) if operand.kind == "integer" else value
+            advice = (
+                "a number without variables is expected (put a formula behind it that starts with - in parentheses)"
+            )
+            raise self.tokens.error(f"{varying[0]} is a state variable; {advice}", operand.start)
+        return value.constant if isinstance(value, Polynomial) else exact(value)
 
     def _read(self, parse: Callable[[], _Operand]) -> tuple[_Operand, Any]:
         start = self.tokens.next
@@ -110,7 +112,7 @@ class PredicateReader:
                 return evaluate(operand.formula, {**self.names, **masks})
         except (ModelError, ArithmeticError) as error:
             read = self.tokens.since(operand.start)
-            raise self.tokens.error(f"{read} has no value in some state: {error}", operand.start) from None
+            raise self.tokens.error(f"{read} has no value: {error}", operand.start) from None
 
     def _conditional(self) -> _Operand:
         condition = self._operation(0)
@@ -124,7 +126,7 @@ class PredicateReader:
         if _family(then) != _family(otherwise) or then.kind == "text":
             shown = f"{_SHOWN[then.kind]} and {_SHOWN[otherwise.kind]}"
             raise self.tokens.error(f"? : chooses between two numbers or two Booleans, not {shown}", symbol)
-        if then.kind == "Boolean":
+        if then.kind == "Boolean":  # by logic: a formula's ? : is for numbers
             unless = self._apply("&", self._apply("!", condition), otherwise)
             return self._apply("|", self._apply("&", condition, then), unless)
         kind: Kind = "integer" if then.kind == otherwise.kind == "integer" else "fraction"
@@ -135,18 +137,15 @@ class PredicateReader:
         left = self._prefixed()
         while (level := _LEVEL.get(self.tokens.next.text, -1)) >= loosest:
             symbol = self.tokens.take()
-            if symbol.text in ("=", "!="):
-                left = self._equality(symbol, left)
+            if self.tokens.next.kind == "quoted" and left.kind != "Boolean":  # beside a Boolean it is a label
+                right = _text(self.tokens.take())
             else:
-                left = self._apply(symbol.text, left, self._operation(level + 1))
+                right = self._operation(level + 1)
+            is_equality = symbol.text in ("=", "!=")
+            left = self._equality(symbol, left, right) if is_equality else self._apply(symbol.text, left, right)
         return left
 
-    def _equality(self, symbol: Token, left: _Operand) -> _Operand:
-        if self.tokens.next.kind == "quoted" and left.kind != "Boolean":  # beside a Boolean it is a label
-            token = self.tokens.take()
-            right = _Operand(Formula("literal", value=token.text[1:-1]), "text", token)
-        else:
-            right = self._operation(_LEVEL["="] + 1)
+    def _equality(self, symbol: Token, left: _Operand, right: _Operand) -> _Operand:
         if _family(left) != _family(right):
             raise self.tokens.error(f"{symbol.text} compares {_SHOWN[left.kind]} with {_SHOWN[right.kind]}", symbol)
         operator = {"=": "<=>", "!=": "xor"}[symbol.text] if left.kind == "Boolean" else symbol.text
@@ -212,31 +211,40 @@ class PredicateReader:
             raise self.tokens.error(f"{token.text} is no label but a variable or constant; leave out the quotes", token)
         known = [f'"{label}"' for label in self.labels]
         near = _near(token.text, known)
-        raise self.tokens.error(f"{token.text} is no label of the model{near}; its labels are {', '.join(known)}", token)
+        raise self.tokens.error(f"{token.text} is no label of the model{near}; it has {', '.join(known)}", token)
 
     def _name(self, token: Token) -> _Operand:
         name = token.text
-        if name in self.names:
-            return _Operand(variable(name), _kind(self.names[name]), token)
+        if name not in self.names:
+            raise self._unknown(token)
+        return _Operand(variable(name), _kind(self.names[name]), token)
+
+    def _unknown(self, token: Token) -> ModelError:
+        name = token.text
         if name in self.model.space.names:
-            raise self.tokens.error(f"{name} is a parameter: its value is unknown", token)
+            return self.tokens.error(f"{name} is a parameter: its value is unknown", token)
         if name in self.labels:
-            raise self.tokens.error(f'{name} is a label; write it in quotes, "{name}"', token)
-        if name in _OPERATORS:
-            raise self.tokens.error(f"{name}: operators inside formulas are not supported; use a label instead", token)
-        if self.tokens.is_refused(name):
-            raise self.tokens.refused(token)
+            return self.tokens.error(f'{name} is a label; write it in quotes, "{name}"', token)
+        if OPERATOR.fullmatch(name):
+            return self.tokens.error(f"{name}: operators inside formulas are not supported; use a label instead", token)
+        if name in REFUSED:
+            return self.tokens.refused(token)
         if name in ("round", "log", "func") and self.tokens.next.text == "(":
-            raise self.tokens.error(f"{name} is not supported; the functions are {', '.join(_ARGUMENTS)}", token)
+            return self.tokens.error(f"{name} is not supported; the functions are {', '.join(_ARGUMENTS)}", token)
         near = _near(name, list(self.names))
-        known = f"variables: {', '.join(self.model.graph.states)}; constants: {', '.join(self.model.constants) or 'none'}"
-        raise self.tokens.error(f"{name} is no variable or constant of the model{near}; {known}", token)
+        variables, constants = ", ".join(self.model.graph.states), ", ".join(self.model.constants) or "none"
+        known = f"variables: {variables}; constants: {constants}"
+        return self.tokens.error(f"{name} is no variable or constant of the model{near}; {known}", token)
 
 
 def _labels(model: ParametricMDP) -> dict[str, BoolArray]:
     """Return the model's labels, and those that every model has."""
     initial = np.arange(model.graph.n_states) == model.graph.initial_state
     return {"init": initial, "deadlock": np.diff(model.graph.first_choice) == 0, **model.labels}
+
+
+def _text(token: Token) -> _Operand:
+    return _Operand(Formula("literal", value=token.text[1:-1]), "text", token)
 
 
 def _kind(value: Any) -> Kind:

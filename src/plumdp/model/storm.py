@@ -30,33 +30,24 @@ _AGREEMENT = 1e-9  # between Storm's float probabilities and our polynomials at 
 def read_prism(
     path: str | Path, *, constants: Mapping[str, Number] | None = None, space: ParameterSpace | None = None
 ) -> ParametricMDP:
-    """Return the model of a PRISM file; its undefined ``const double`` are the parameters.
+    """Return the model of a PRISM file, or of a JANI file if it ends in ``.jani``.
 
-    ``constants`` gives values to the other undefined constants (sizes, for instance), or fixes a parameter. ``space`` is
-    the unit cube by default; it is always cut to the points at which every affine expression is a probability.
+    The undefined ``const double`` are the parameters. ``constants`` gives values to the other undefined constants (sizes,
+    for instance), or fixes a parameter. ``space`` is the unit cube by default; it is always cut to the points at which
+    every affine expression is a probability.
 
     >>> from plumdp.benchmarks import prism_file
     >>> model = read_prism(prism_file("betting"), constants={"N": 25})
     >>> model.graph.n_states, model.space.names
     (3625, ('p',))
     """
-    return _read(path, constants or {}, space, open_prism)
-
-
-def read_jani(
-    path: str | Path, *, constants: Mapping[str, Number] | None = None, space: ParameterSpace | None = None
-) -> ParametricMDP:
-    """Return the model of a JANI file, in the same way as ``read_prism``."""
-    return _read(path, constants or {}, space, open_jani)
-
-
-def _read(path: str | Path, constants: Mapping[str, Number], space: ParameterSpace | None, opener: Any) -> ParametricMDP:
     file = Path(path)
     if not file.is_file():
         raise ModelError(f"{file}: there is no such file")
     stormpy = _stormpy()
+    values = {name: exact(value) for name, value in (constants or {}).items()}
     try:
-        source = opener(stormpy, file, {name: exact(value) for name, value in constants.items()})
+        source = (open_jani if file.suffix == ".jani" else open_prism)(stormpy, file, values)
         space = _space(space, source.unknown, file)
         built = _build(stormpy, source, space)
         umb = _export(stormpy, built, source.hidden)

@@ -15,7 +15,8 @@ from typing import Any
 
 from plumdp.errors import ModelError
 from plumdp.model.commands import Branch, Command
-from plumdp.model.formula import Formula, literal, variable
+from plumdp.model.formula import Formula, evaluate, literal, variable
+from plumdp.model.polynomial import Polynomial, exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +50,7 @@ def open_prism(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Sour
     def joint_commands(built: Any, choice: int) -> tuple[Command, ...]:
         return tuple(commands[index] for index in sorted(built.choice_origins.get_command_set(choice)))
 
-    known = {c.name: _constant_value(c) for c in program.constants if c.defined}
-    return Source(path, program, unknown, known, joint_commands)
+    return Source(path, program, unknown, _constant_values(program.constants), joint_commands)
 
 
 def _prism_command(module: str, number: int, command: Any) -> Command:
@@ -88,13 +88,18 @@ def _refuse(expression: Any, unknown: set[str], where: str, path: Path) -> None:
         raise ModelError(f"{path}: {where} depends on the parameter {found[0]}; only probabilities may")
 
 
-def _constant_value(constant: Any) -> bool | int | Fraction:
-    expression = constant.definition
-    if expression.has_boolean_type():
-        return bool(expression.evaluate_as_bool())
-    if expression.has_integer_type():
-        return int(expression.evaluate_as_int())
-    return _fraction(expression.evaluate_as_rational())
+def _constant_values(constants: Any) -> dict[str, bool | int | Fraction]:
+    """Return the values of the defined constants, each of which may be written in terms of earlier ones."""
+    values: dict[str, bool | int | Fraction] = {}
+    for constant in constants:
+        if constant.defined:
+            value = evaluate(_formula(constant.definition, {}), values)
+            values[constant.name] = _typed(value.constant if isinstance(value, Polynomial) else value, str(constant.type))
+    return values
+
+
+def _typed(value: bool | int | Fraction, kind: str) -> bool | int | Fraction:
+    return bool(value) if kind == "bool" else int(value) if kind == "int" else Fraction(value)
 
 
 def open_jani(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Source:
@@ -121,8 +126,9 @@ def open_jani(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Sourc
                 commands[index] = _jani_command(action, automata[automaton], edge, transient | single)
         return tuple(commands[index] for index in sorted(built.choice_origins.get_edge_index_set(choice)))
 
+    kinds = {c.name: str(c.type) for c in model.constants}
     given = {c["name"]: c["value"] for c in content.get("constants", []) if isinstance(c.get("value"), int | float)}
-    known = {name: value if isinstance(value, int) else Fraction(str(value)) for name, value in {**given, **constants}.items()}
+    known = {name: _typed(exact(value), kinds[name]) for name, value in {**given, **constants}.items()}
     return Source(path, model, unknown, known, joint_commands, frozenset(transient | single))
 
 

@@ -15,22 +15,24 @@ _TOKEN = re.compile(
     r"|(?P<symbol><=>|=>|<=|>=|!=|\|\||[-+*/<>=!&|?:()\[\]{},;])"
 )
 
+OPERATOR = re.compile(r"(P|R|S|T|LRA)((?:max|min)*)")
 _LTL = "temporal operators inside formulas (LTL) are not supported; one F, G, X or U per property"
 _CTL = "the CTL operators E and A are not supported; ask for a probability with Pmax=? or Pmin=?"
 _LONG_RUN = "long-run values are not supported; ask for the reward over k steps (C<=k) or a discounted one (C{0.9})"
-_REFUSED = {
+REFUSED = {
     **dict.fromkeys(("F", "G", "X", "U"), _LTL),
     **dict.fromkeys(("E", "A"), _CTL),
     **dict.fromkeys(("S", "LRA"), _LONG_RUN),
     "T": "expected time is not supported; give every state the reward 1 and ask for that reward",
     "I": "the reward at one instant is not supported; ask for the reward over k steps with C<=k",
-    "W": "weak until is not supported; for a W b ask for the opposite, !b U (!a & !b), with max and min exchanged",
-    "R": "release is not supported; for a R b ask for the opposite, !a U !b, with max and min exchanged",
+    "W": "weak until is not supported; a W b is one minus !b U (!a & !b) with max and min exchanged",
+    "R": "release is not supported; a R b is one minus !a U !b with max and min exchanged",
     "||": "conditional probabilities are not supported; for a logical or write a single |",
     "multi": "several objectives at once are not supported; ask for one value per property",
     "filter": "filters are not supported; the value is that of the initial state, so write the inner property alone",
     "{": "filters are not supported; the value is that of the initial state, so close the bracket here",
 }
+_JOINING = ("U", "W", "R", "||")  # what may stand between two formulas
 
 
 @dataclass(frozen=True)
@@ -69,29 +71,27 @@ class Tokens:
 
     def expect(self, text: str) -> None:
         """Step over the given token; raise if another one stands there."""
+        if text in (")", "]", "U") and self.next.text in _JOINING and self.next.text != text:
+            raise self.refused(self.next)
         if not self.accept(text):
             raise self.unexpected(f"where {text} is expected")
 
     def expect_end(self, what: str) -> None:
         """Raise if anything is left."""
+        if self.next.text in _JOINING:
+            raise self.refused(self.next)
         if self.next.kind != "end":
             raise self.unexpected(f"after the end of the {what}; give one {what} at a time")
 
     def unexpected(self, where: str) -> ModelError:
         """Return the error that the next token stands in the wrong place."""
-        if self.next.text in ("F", "G", "X", "U", "W", "R", "||"):
-            return self.refused(self.next)
         found = "the text ends" if self.next.kind == "end" else f"{self.next.text} stands"
         return self.error(f"{found} {where}")
 
     def refused(self, token: Token, name: str | None = None) -> ModelError:
         """Return the error that a known construct is not supported."""
         name = name or token.text
-        return self.error(f"{name}: {_REFUSED[name]}", token)
-
-    def is_refused(self, name: str) -> bool:
-        """Return whether a word belongs to a known construct that is not supported."""
-        return name in _REFUSED
+        return self.error(f"{name}: {REFUSED[name]}", token)
 
     def error(self, sentence: str, token: Token | None = None) -> ModelError:
         """Return an error that points at a token, or else at the next one."""

@@ -1,0 +1,5 @@
+"""``python -m plumdp``: the command line."""
+
+from plumdp.cli import main
+
+main()

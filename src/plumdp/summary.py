@@ -1,0 +1,55 @@
+"""A model in numbers: what ``plumdp info`` shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from plumdp.model.check import check
+from plumdp.model.parametric import ParametricMDP
+
+
+def summarise(model: ParametricMDP) -> dict[str, Any]:
+    """Return sizes, parameters, expressions, structure and issues of a model, ready for JSON.
+
+    >>> from plumdp import benchmark
+    >>> facts = summarise(benchmark("betting:25").model)
+    >>> facts["states"], facts["expressions"]["total"], facts["structure"]["acyclic"]
+    (3625, 1283, True)
+    """
+    graph, table, space = model.graph, model.expressions, model.space
+    components = graph.component_sizes()
+    return {
+        "states": graph.n_states,
+        "choices": graph.n_choices,
+        "transitions": graph.n_transitions,
+        "bytes": model.nbytes,
+        "variables": {name: _range(values) for name, values in graph.states.items()},
+        "initial_state": graph.describe_state(graph.initial_state),
+        "actions": list(graph.action_names),
+        "parameters": {
+            name: [float(low), float(high)] for name, (low, high) in zip(space.names, space.bounds, strict=True)
+        },
+        "constraints": [f"{constraint} >= 0" for constraint in space.constraints],
+        "expressions": {
+            "total": len(table),
+            "unknown": int(table.is_unknown.sum()),
+            "affine": int((table.is_unknown & table.is_affine).sum()),
+            "degree": int(table.degree.max(initial=0)),
+        },
+        "labels": {name: int(mask.sum()) for name, mask in model.labels.items()},
+        "rewards": list(model.rewards),
+        "structure": {
+            "acyclic": bool(components[0] == 1),
+            "components": len(components),
+            "largest_component": int(components[0]),
+        },
+        "issues": [{"severity": i.severity, "kind": i.kind, "message": i.message} for i in check(model)],
+    }
+
+
+def _range(values: Any) -> list[Any]:
+    if values.dtype.kind in "bU":
+        return list(np.unique(values).tolist())
+    return [int(values.min()), int(values.max())]

@@ -1,0 +1,93 @@
+"""A stage imports earlier stages only, and each outside library has one door."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "plumdp"
+STAGES = ("model", "data", "confidence", "region", "relaxation", "solver", "result")
+DOORS = {
+    "stormpy": {"model/storm.py"},
+    "numba": {"kernels.py"},
+    "typer": {"cli.py"},
+    "rich": {"cli.py"},
+    "matplotlib": {"plots.py"},
+    "highspy": {"region/linear_program.py"},
+    "duckdb": {"data/logs.py"},
+    "narwhals": {"data/logs.py"},
+}
+
+
+def imported(source: str) -> set[str]:
+    """Return the full names of all modules that a text imports, also inside functions."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def violations(path: str, source: str) -> list[str]:
+    """Return what is wrong with the imports of one file, given by its path below the package."""
+    found = []
+    stage = path.split("/")[0]
+    for name in sorted(imported(source)):
+        package, _, rest = name.partition(".")
+        if package == "plumdp" and stage in STAGES:
+            other = rest.split(".")[0]
+            if other in STAGES and STAGES.index(other) > STAGES.index(stage):
+                found.append(f"{path} ({stage}) imports {name} from the later stage {other}")
+            elif other and other not in STAGES and other != "errors":
+                found.append(f"{path} ({stage}) imports {name} from the outer ring")
+        doors = DOORS.get(package)
+        if doors and not any(path == door or path.endswith(f"/{door}") for door in doors):
+            found.append(f"{path} imports {name}; its door is {', '.join(doors)}")
+    return found
+
+
+def test_every_stage_imports_earlier_stages_only():
+    files = {str(path.relative_to(SOURCE)): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
+    assert len(files) > 20
+    assert [line for path, source in files.items() for line in violations(path, source)] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "expected"),
+    [
+        (
+            "model/graph.py",
+            "from plumdp.relaxation.intervals import IntervalMDP",
+            "model/graph.py (model) imports plumdp.relaxation.intervals from the later stage relaxation",
+        ),
+        (
+            "model/explore.py",
+            "def f():\n    import plumdp.solver.kernels",
+            "model/explore.py (model) imports plumdp.solver.kernels from the later stage solver",
+        ),
+        (
+            "region/build.py",
+            "from plumdp.benchmarks import benchmark",
+            "region/build.py (region) imports plumdp.benchmarks from the outer ring",
+        ),
+        ("model/check.py", "import stormpy.pars", "model/check.py imports stormpy.pars; its door is model/storm.py"),
+        ("solver/evaluate.py", "from numba import njit", "solver/evaluate.py imports numba; its door is kernels.py"),
+    ],
+)
+def test_a_planted_violation_is_found(path, source, expected):
+    assert expected in violations(path, source)
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("relaxation/intervals.py", "from plumdp.model.graph import Graph"),
+        ("model/kernels.py", "from numba import njit"),
+        ("pipeline.py", "from plumdp.result.certificate import Certificate"),
+        ("model/check.py", "from plumdp.errors import ModelError"),
+    ],
+)
+def test_what_is_allowed_is_not_reported(path, source):
+    assert violations(path, source) == []
