@@ -619,6 +619,62 @@ def test_what_is_not_supported_is_refused_by_name_and_place(sentence, marked):
     assert str(caught.value) == pointed(sentence, marked)
 
 
+WORDS_OF_THE_LANGUAGE = [
+    *(
+        "Pmax=? [",
+        "R",
+        "{",
+        "}",
+        '"time"',
+        "max",
+        "=",
+        "?",
+        "[",
+        "]",
+        "F",
+        "G",
+        "X",
+        "U",
+        "W",
+        "C",
+        "discount",
+        ";",
+        ":",
+    ),
+    *("(", ")", "!", "&", "|", "||", "=>", "<=>", "<=", "<", "!=", "+", "-", "*", "/", ",", '"', "#", "//", "\n"),
+    *(
+        "x",
+        "door",
+        "mode",
+        "N",
+        "half",
+        "on",
+        "p",
+        '"goal"',
+        '"idle"',
+        "true",
+        "0",
+        "2",
+        "0.5",
+        str(10**20),
+        "mod",
+        "pow",
+    ),
+]
+
+
+@given(
+    st.lists(st.sampled_from(WORDS_OF_THE_LANGUAGE), max_size=12),
+    st.sampled_from(["Pmax=? [ F", 'R{"time"}max=? [', ""]),
+)
+def test_every_text_is_either_read_or_refused_as_misuse(words, start):
+    try:
+        objective = parse_property(" ".join([start, *words, "]" if start else ""]), MODEL)
+    except ModelError:
+        return
+    assert isinstance(objective, Reach | Reward)
+
+
 @pytest.mark.parametrize("text", ["", "  \n ", "// only a comment"])
 def test_an_empty_text_is_refused_with_an_example(text):
     with pytest.raises(ModelError) as caught:
@@ -665,7 +721,8 @@ module walk
   x : [0..5] init 1;
   [left] x>0 & x<5 -> p : (x'=x-1) + 1-p : (x'=x+1);
   [right] x<4 -> p/2 : (x'=x+2>5 ? 5 : x+2) + 1-p/2 : (x'=x>0 ? x-1 : 0);
-  [stay] x>=4 -> 0.9 : true + 0.1 : (x'=0);
+  [stay] x=4 -> 0.9 : true + 0.1 : (x'=0);
+  [stay] x=5 -> true;
 endmodule
 label "a" = x<4;
 label "b" = x=0 | x=3 | x=5;
@@ -709,8 +766,9 @@ def expected(objective, model, horizon=2000):
         'P [ x!=3 U[2,5] "b" ]',
         'P [ !("a" & x>1) | x=4 U[1,3] x=3 | x=1 ]',
         'P [ X "b" ]',
-        'P [ G "a" ]',
-        "P [ G x=1 => x<3 => x!=0 ]",
+        "P [ G x>0 ]",
+        'P [ G !"b" | x=5 ]',
+        "P [ G x=0 => x>3 => x=5 ]",
         'R [ F "b" ]',
         "R [ C<=4 ]",
         "R [ C<4 ]",

@@ -30,6 +30,8 @@ def assemble(
     constants: Mapping[str, bool | int | Fraction],
 ) -> ParametricMDP:
     """Return the checked model of a graph whose transitions carry the given polynomials; raise with all errors at once."""
+    if not isinstance(space, ParameterSpace):
+        raise ModelError(f"space={space!r}: give a ParameterSpace, for example ParameterSpace.box({{'p': (0, 1)}})")
     graph, expression = _merge_equal_successors(graph, expression)
     graph, expression = _drop_zero_transitions(graph, expression)
     expression = _renumber(expression)
@@ -63,6 +65,8 @@ def cut_space(space: ParameterSpace, table: ExpressionTable) -> ParameterSpace:
 def _affine_range(space: ParameterSpace, table: ExpressionTable, affine: IntArray) -> tuple[np.ndarray, np.ndarray]:
     """Return float bounds on each affine expression over the space: over its corners, or its box if they are too many."""
     corners = space.vertices() if space.constraints else None
+    if corners == []:
+        raise ModelError(f"the parameter space is empty: no point satisfies {'; '.join(space.describe())}")
     if corners:
         points = np.array([[float(corner[name]) for name in space.names] for corner in corners])
         values = table.evaluate(points)[affine]

@@ -19,7 +19,7 @@ from plumdp.errors import ModelError
 from plumdp.model.formula import Formula, evaluate, evaluate_distinct
 from plumdp.model.graph import IntArray
 from plumdp.model.polynomial import Polynomial, polynomial
-from plumdp.model.polynomial_array import PolynomialArray
+from plumdp.model.polynomial_array import PolynomialArray, tabulate
 from plumdp.model.state_store import StateStore
 
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -63,8 +63,8 @@ def transitions(
             place = first_transition[choices] + k
             successor[place] = store.intern(target)
             expression[place] = _number(probability, table)
-    if store.n != len(rows):
-        raise ModelError(f"{store.n - len(rows)} successors are missing in the state space built by Storm")
+            if store.n != len(rows):
+                _refuse_new_state(commands[number], states, store.rows[len(rows)])
     return first_transition, successor, PolynomialArray(tuple(table), expression)
 
 
@@ -73,7 +73,7 @@ def _outcomes(
 ) -> Iterator[tuple[Any, IntArray]]:
     """Yield probability and target rows for each way in which the synchronised commands may branch."""
     evaluated = [
-        [(_probability(branch, columns, parameters), _assigned(branch, columns)) for branch in command.branches]
+        [(_probability(command, branch, columns, parameters), _assigned(branch, columns)) for branch in command.branches]
         for command in joint
     ]
     position = {name: j for j, name in enumerate(columns)}
@@ -85,11 +85,21 @@ def _outcomes(
         yield reduce(lambda a, b: a * b, (probability for probability, _ in combination), Polynomial(1)), target
 
 
-def _probability(branch: Branch, columns: Columns, parameters: Mapping[str, Polynomial]) -> Polynomial | PolynomialArray:
-    value = evaluate_distinct(branch.probability, columns, parameters)
+def _probability(
+    command: Command, branch: Branch, columns: Columns, parameters: Mapping[str, Polynomial]
+) -> Polynomial | PolynomialArray:
+    try:
+        value = evaluate_distinct(branch.probability, columns, parameters)
+    except ModelError as error:
+        raise ModelError(f"action {command.action!r}: {error}") from None
     if isinstance(value, np.ndarray):  # integers: a probability of 0 or 1 that depends on the state
-        value = PolynomialArray((Polynomial(0), Polynomial(1)), np.zeros(len(value), dtype=np.int32)) + value
+        value = tabulate(Polynomial, value)
     return value if isinstance(value, PolynomialArray) else polynomial(value)
+
+
+def _refuse_new_state(joint: tuple[Command, ...], states: Columns, row: IntArray) -> None:
+    valuation = ", ".join(f"{name}={value}" for name, value in zip(states, row.tolist(), strict=True))
+    raise ModelError(f"action {joint[0].action!r} leads to ({valuation}), outside the declared range of a variable")
 
 
 def _assigned(branch: Branch, columns: Columns) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from plumdp.model.graph import Graph, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.polynomial import Number, exact, parameters
 from plumdp.model.space import ParameterSpace
-from plumdp.model.storm_languages import Source, open_jani, open_prism
+from plumdp.model.storm_languages import OVERLAP, Source, open_jani, open_prism
 from plumdp.model.umb import UmbModel, read_umb
 
 _AGREEMENT = 1e-9  # between Storm's float probabilities and our polynomials at the build point
@@ -45,22 +46,25 @@ def read_prism(
     if not file.is_file():
         raise ModelError(f"{file}: there is no such file")
     stormpy = _stormpy()
-    values = {name: exact(value) for name, value in (constants or {}).items()}
     try:
-        source = (open_jani if file.suffix == ".jani" else open_prism)(stormpy, file, values)
-        space = _space(space, source.unknown, file)
-        built = _build(stormpy, source, space)
-        umb = _export(stormpy, built, source.hidden)
-    except RuntimeError as error:  # Storm's own errors
+        return _read(stormpy, file, {name: exact(value) for name, value in (constants or {}).items()}, space)
+    except (ModelError, RuntimeError) as error:  # ours, and Storm's own
         raise ModelError(f"{file}: {_plain(error)}") from None
+
+
+def _read(stormpy: Any, file: Path, constants: dict[str, Fraction], space: ParameterSpace | None) -> ParametricMDP:
+    source = (open_jani if file.suffix == ".jani" else open_prism)(stormpy, file, constants)
+    space = _space(space, source.unknown)
+    built = _build(stormpy, source, space)
+    umb = _export(stormpy, built, source.hidden)
     model = _assemble(source, built, umb, space)
-    _compare(model, umb, space, file)
+    _compare(model, umb, space)
     return model
 
 
 def _assemble(source: Source, built: Any, umb: UmbModel, space: ParameterSpace) -> ParametricMDP:
     if len(umb.initial_states) != 1:
-        raise ModelError(f"{source.path}: {len(umb.initial_states)} initial states; there must be exactly one")
+        raise ModelError(f"{len(umb.initial_states)} initial states; there must be exactly one")
     origins, first_choice_of_origin = np.unique(umb.action, return_index=True)
     commands = {int(o): source.commands(built, int(c)) for o, c in zip(origins, first_choice_of_origin, strict=True)}
     ordered = tuple(commands.get(o, ()) for o in range(int(origins.max(initial=0)) + 1))
@@ -91,7 +95,7 @@ def _assemble(source: Source, built: Any, umb: UmbModel, space: ParameterSpace) 
     )
 
 
-def _compare(model: ParametricMDP, umb: UmbModel, space: ParameterSpace, path: Path) -> None:
+def _compare(model: ParametricMDP, umb: UmbModel, space: ParameterSpace) -> None:
     """Refuse to return a model that differs from what Storm built: same edges, same probabilities at the build point."""
     ours = _sorted_edges(model.graph.first_transition, model.graph.successor)
     theirs = _sorted_edges(umb.first_transition, umb.successor)
@@ -103,9 +107,7 @@ def _compare(model: ParametricMDP, umb: UmbModel, space: ParameterSpace, path: P
         difference = np.abs(values[model.expression[ours]] - umb.probability[theirs])
         same = bool(difference.max(initial=0.0) < _AGREEMENT)
     if not same:
-        raise ModelError(
-            f"{path}: the transitions read from the commands differ from those Storm built; please report this model"
-        )
+        raise ModelError("the transitions read from the commands differ from those Storm built; please report this model")
 
 
 def _sorted_edges(first_transition: IntArray, successor: IntArray) -> Any:
@@ -113,12 +115,12 @@ def _sorted_edges(first_transition: IntArray, successor: IntArray) -> Any:
     return np.argsort((choice << 32) | successor, kind="stable")
 
 
-def _space(space: ParameterSpace | None, unknown: tuple[str, ...], path: Path) -> ParameterSpace:
+def _space(space: ParameterSpace | None, unknown: tuple[str, ...]) -> ParameterSpace:
     if space is None:
         return ParameterSpace.unit(*unknown)
     if set(space.names) != set(unknown):
         raise ModelError(
-            f"{path}: the space declares {', '.join(space.names) or 'nothing'}, "
+            f"the space declares {', '.join(space.names) or 'nothing'}, "
             f"but the parameters of the model are {', '.join(unknown) or 'none'}"
         )
     return space
@@ -129,7 +131,8 @@ def _build(stormpy: Any, source: Source, space: ParameterSpace) -> Any:
     point = {name: stormpy.Rational(str(value)) for name, value in space.generic_point().items()}
     concrete = stormpy.instantiate_constants(source.described, point)[0] if point else source.described
     options = stormpy.BuilderOptions(build_full=False)
-    for switch in ("all_labels", "all_reward_models", "choice_labels", "choice_origins", "state_valuations"):
+    switches = ["all_labels", "all_reward_models", "choice_origins", "state_valuations"]
+    for switch in switches + ["choice_labels"] * source.needs_choice_labels:
         getattr(options, f"set_build_{switch}")(True)
     return stormpy.build_model[float](concrete, options=options)
 
@@ -151,8 +154,10 @@ def _part(parts: Mapping[str, Any], name: str) -> Any:
     return read_only(parts[name]) if name in parts else None
 
 
-def _plain(error: RuntimeError) -> str:
-    """Return Storm's message without the name of its exception class."""
+def _plain(error: Exception) -> str:
+    """Return an error's message, Storm's without the name of its exception class."""
+    if "Inconsistent action names for choice origin" in str(error):
+        return OVERLAP
     return re.sub(r"^\w+Exception: ", "", str(error)).strip()
 
 

@@ -18,39 +18,56 @@ from plumdp.model.commands import Branch, Command
 from plumdp.model.formula import Formula, evaluate, literal, variable
 from plumdp.model.polynomial import Polynomial, exact
 
+OVERLAP = "several commands of a dtmc are possible in one state; make their guards exclusive, or use an mdp"
+
 
 @dataclass(frozen=True, eq=False)
 class Source:
     """A parsed model file, whichever language it is in."""
 
-    path: Path
     described: Any  # Storm's symbolic model, undefined only in the parameters
     unknown: tuple[str, ...]  # undefined real constants: the parameters
     constants: Mapping[str, bool | int | Fraction]
     commands: Callable[[Any, int], tuple[Command, ...]]  # (built model, choice) → its synchronised commands
+    needs_choice_labels: bool = False  # whether the commands take their names from the built model
     hidden: frozenset[str] = frozenset()  # variables of the built states that are none of the model
 
 
 def open_prism(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Source:
     """Return what a PRISM file says."""
+    _refuse_model_type(_prism_model_type(path.read_text(encoding="utf-8")))
     program = stormpy.parse_prism_program(str(path))
-    if program.model_type.name not in ("MDP", "DTMC"):
-        raise ModelError(f"{path}: a {program.model_type.name.lower()} cannot be read; use an mdp or a dtmc")
     undefined = {c.name: str(c.type) for c in program.constants if not c.defined}
-    program = _define(stormpy, program, undefined, {c.name for c in program.constants}, constants, path)
-    unknown = _unknown(undefined, constants, path)
+    program = _define(stormpy, program, undefined, {c.name for c in program.constants}, constants)
+    unknown = _unknown(undefined, constants)
     symbolic = program.substitute_formulas().substitute_constants()
-    _refuse_parameters(symbolic, set(unknown), path)
-    commands = {
-        command.global_index: _prism_command(module.name, number, command)
-        for module in symbolic.modules
-        for number, command in enumerate(module.commands)
-    }
+    _refuse_parameters(symbolic, set(unknown))
+    commands, owner = {}, {}
+    for module in symbolic.modules:
+        for number, command in enumerate(module.commands):
+            commands[command.global_index] = _prism_command(module.name, number, command)
+            owner[command.global_index] = module.name
 
     def joint_commands(built: Any, choice: int) -> tuple[Command, ...]:
-        return tuple(commands[index] for index in sorted(built.choice_origins.get_command_set(choice)))
+        indices = sorted(built.choice_origins.get_command_set(choice))
+        if len({owner[index] for index in indices}) < len(indices):
+            raise ModelError(OVERLAP)
+        return tuple(commands[index] for index in indices)
 
-    return Source(path, program, unknown, _constant_values(program.constants), joint_commands)
+    return Source(program, unknown, _constant_values(program.constants), joint_commands)
+
+
+def _prism_model_type(text: str) -> str:
+    """Return the keyword that says what kind of model a PRISM file holds."""
+    kinds = r"mdp|dtmc|ctmc|ctmdp|pta|popta|pomdp|smg|ma|nondeterministic|probabilistic|stochastic"
+    found = re.search(rf"^\s*({kinds})\b", re.sub(r"//.*", "", text), re.MULTILINE)
+    kind = found[1] if found else "mdp"
+    return {"nondeterministic": "mdp", "probabilistic": "dtmc", "stochastic": "ctmc"}.get(kind, kind)
+
+
+def _refuse_model_type(kind: str) -> None:
+    if kind not in ("mdp", "dtmc"):
+        raise ModelError(f"this is a {kind}; only an mdp or a dtmc can be read")
 
 
 def _prism_command(module: str, number: int, command: Any) -> Command:
@@ -65,27 +82,27 @@ def _prism_command(module: str, number: int, command: Any) -> Command:
     return Command(command.action_name or f"{module}.{number + 1}", branches)
 
 
-def _refuse_parameters(program: Any, unknown: set[str], path: Path) -> None:
+def _refuse_parameters(program: Any, unknown: set[str]) -> None:
     """Parameters may stand in probabilities only: everything else decides the structure, which must be known."""
     for module in program.modules:
         for command in module.commands:
             where = f"module {module.name}, action {command.action_name!r}"
-            _refuse(command.guard_expression, unknown, f"{where}: the guard", path)
+            _refuse(command.guard_expression, unknown, f"{where}: the guard")
             for update in command.updates:
                 for assignment in update.assignments:
-                    _refuse(assignment.expression, unknown, f"{where}: the update of {assignment.variable.name}", path)
+                    _refuse(assignment.expression, unknown, f"{where}: the update of {assignment.variable.name}")
     for label in program.labels:
-        _refuse(label.expression, unknown, f'label "{label.name}"', path)
+        _refuse(label.expression, unknown, f'label "{label.name}"')
     for name, body in re.findall(r'rewards(?:\s+"([^"]*)")?(.*?)endrewards', str(program), re.DOTALL):
         found = sorted(unknown & set(re.findall(r"[A-Za-z_]\w*", body)))
         if found:
-            raise ModelError(f'{path}: rewards "{name}" depend on the parameter {found[0]}; only probabilities may')
+            raise ModelError(f'rewards "{name}" depend on the parameter {found[0]}; only probabilities may')
 
 
-def _refuse(expression: Any, unknown: set[str], where: str, path: Path) -> None:
+def _refuse(expression: Any, unknown: set[str], where: str) -> None:
     found = sorted(unknown & {v.name for v in expression.get_variables()})
     if found:
-        raise ModelError(f"{path}: {where} depends on the parameter {found[0]}; only probabilities may")
+        raise ModelError(f"{where} depends on the parameter {found[0]}; only probabilities may")
 
 
 def _constant_values(constants: Any) -> dict[str, bool | int | Fraction]:
@@ -106,12 +123,11 @@ def open_jani(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Sourc
     """Return what a JANI file says."""
     content = json.loads(path.read_text(encoding="utf-8-sig"))
     model, _ = stormpy.parse_jani_model(str(path))
-    if model.model_type.name not in ("MDP", "DTMC"):
-        raise ModelError(f"{path}: a {model.model_type.name.lower()} cannot be read; use an mdp or a dtmc")
+    _refuse_model_type(str(content.get("type", "mdp")))
     undefined = {c.name: str(c.type) for c in model.constants if not c.defined}
-    model = _define(stormpy, model, undefined, {c.name for c in model.constants}, constants, path)
-    unknown = _unknown(undefined, constants, path)
-    _refuse_jani_parameters(content, set(unknown), path)
+    model = _define(stormpy, model, undefined, {c.name for c in model.constants}, constants)
+    unknown = _unknown(undefined, constants)
+    _refuse_jani_parameters(content, set(unknown))
     automata = list(model.substitute_constants().automata)
     transient = {v["name"] for v in _jani_variables(content) if v.get("transient")}
     single = {a.location_variable.name for a in automata if len(a.locations) == 1}
@@ -129,7 +145,7 @@ def open_jani(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Sourc
     kinds = {c.name: str(c.type) for c in model.constants}
     given = {c["name"]: c["value"] for c in content.get("constants", []) if isinstance(c.get("value"), int | float)}
     known = {name: _typed(exact(value), kinds[name]) for name, value in {**given, **constants}.items()}
-    return Source(path, model, unknown, known, joint_commands, frozenset(transient | single))
+    return Source(model, unknown, known, joint_commands, True, frozenset(transient | single))
 
 
 def _jani_command(action: str, automaton: Any, edge: int, hidden: set[str]) -> Command:
@@ -148,7 +164,7 @@ def _jani_variables(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield from owner.get("variables", [])
 
 
-def _refuse_jani_parameters(content: Mapping[str, Any], unknown: set[str], path: Path) -> None:
+def _refuse_jani_parameters(content: Mapping[str, Any], unknown: set[str]) -> None:
     """Parameters may stand in probabilities only; see ``_refuse_parameters``."""
     for automaton in content.get("automata", []):
         inside = [{k: v for k, v in location.items() if k != "name"} for location in automaton.get("locations", [])]
@@ -158,7 +174,7 @@ def _refuse_jani_parameters(content: Mapping[str, Any], unknown: set[str], path:
         found = sorted(unknown & set(_identifiers([inside, automaton.get("variables")])))
         if found:
             where = f"automaton {automaton['name']}: a guard, update or reward"
-            raise ModelError(f"{path}: {where} depends on the parameter {found[0]}; only probabilities may")
+            raise ModelError(f"{where} depends on the parameter {found[0]}; only probabilities may")
 
 
 def _identifiers(tree: Any) -> Iterator[str]:
@@ -175,33 +191,33 @@ def _identifiers(tree: Any) -> Iterator[str]:
 
 
 def _define(
-    stormpy: Any, description: Any, undefined: dict[str, str], all_names: set[str], constants: dict[str, Fraction], path: Path
+    stormpy: Any, description: Any, undefined: dict[str, str], all_names: set[str], constants: dict[str, Fraction]
 ) -> Any:
     """Return the model with the given constants filled in."""
     for name in constants:
         if name not in undefined:
             state = "has a value in the file already" if name in all_names else "is not a constant of the model"
             free = ", ".join(undefined) or "none"
-            raise ModelError(f"{path}: {name} {state}; the undefined constants are {free}")
+            raise ModelError(f"{name} {state}; the undefined constants are {free}")
     values: dict[str, Any] = {}
     for name, value in constants.items():
         if undefined[name] == "bool":
             values[name] = bool(value)
         elif undefined[name] == "int":
             if value.denominator != 1:
-                raise ModelError(f"{path}: the constant {name} is an int and cannot be {value}")
+                raise ModelError(f"the constant {name} is an int and cannot be {value}")
             values[name] = int(value)
         else:
             values[name] = stormpy.Rational(str(value))
     return stormpy.instantiate_constants(description, values)[0]
 
 
-def _unknown(undefined: dict[str, str], constants: dict[str, Fraction], path: Path) -> tuple[str, ...]:
+def _unknown(undefined: dict[str, str], constants: dict[str, Fraction]) -> tuple[str, ...]:
     """Return the parameters: undefined reals. Other undefined constants must be given."""
     missing = [name for name, kind in undefined.items() if name not in constants and kind not in ("rational", "double")]
     if missing:
         example = ", ".join(f'"{name}": …' for name in missing)
-        raise ModelError(f"{path}: no value for {', '.join(missing)}; give constants={{{example}}}")
+        raise ModelError(f"no value for {', '.join(missing)}; give constants={{{example}}}")
     return tuple(name for name in undefined if name not in constants)
 
 

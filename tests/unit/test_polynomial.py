@@ -1,0 +1,198 @@
+"""Polynomials against Fraction arithmetic on expression trees and against the school method."""
+
+import copy
+import math
+import pickle
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import NAMES, expand, fold, numbers, points, trees, write
+
+from plumdp import ModelError, Polynomial, parameters
+from plumdp.model.polynomial import exact, float_terms
+
+p, q, r = parameters("p", "q", "r")
+
+
+@given(trees, points)
+def test_a_polynomial_has_the_value_of_the_expression_it_was_written_as(tree, point):
+    assert write(tree).evaluate(point) == fold(tree, point, lambda leaf: leaf.meant)
+
+
+@given(trees)
+def test_terms_names_and_degree_are_those_of_the_school_method(tree):
+    polynomial, terms = write(tree), expand(tree)
+    degree = max((sum(exponents) for exponents in terms), default=0)
+    used = tuple(name for i, name in enumerate(NAMES) if any(exponents[i] for exponents in terms))
+    assert polynomial.terms(NAMES) == terms
+    assert polynomial.terms(("r", "x", "p", "q")) == {(k, 0, i, j): value for (i, j, k), value in terms.items()}
+    assert (polynomial.names, polynomial.degree, bool(polynomial)) == (used, degree, bool(terms))
+    assert (polynomial.is_affine, polynomial.is_constant) == (degree <= 1, degree == 0)
+
+
+@given(trees, trees)
+def test_two_polynomials_are_equal_exactly_if_they_have_the_same_terms(left, right):
+    a, b = write(left), write(right)
+    assert (a == b) == (expand(left) == expand(right))
+    assert (len({a, b}) == 1) == (a == b)
+
+
+@given(trees)
+def test_the_same_terms_written_term_by_term_are_one_dictionary_key(tree):
+    variables = parameters(*reversed(NAMES))[::-1]
+    rebuilt = sum(
+        (c * math.prod((x**k for x, k in zip(variables, e, strict=True)), start=1) for e, c in expand(tree).items()),
+        Polynomial(0),
+    )
+    assert {write(tree): "found"}[rebuilt] == "found"
+    assert str(rebuilt) == str(write(tree))
+
+
+@pytest.mark.parametrize(
+    "ways",
+    [
+        (0.3 * p, 3 * p / 10, p * Fraction(3, 10), p * Decimal("0.3"), np.float64(0.3) * p, p - 0.7 * p),
+        (p * (1 - q), p - p * q, -(p * q) + p, -p * (q - 1)),
+        ((p + q) ** 2, p**2 + 2 * p * q + q * q, (q + p) * (p + q)),
+        (1 - p, -(p - 1), (1 - p * p) - (p - p * p)),
+        (p - p, Polynomial(0), 0 * q, q * p - p * q),
+        (p / 3, p * Fraction(1, 3), Fraction(1, 3) * p, p - 2 * p / 3),
+    ],
+)
+def test_ways_of_writing_one_expression_are_equal_and_hash_alike(ways):
+    assert all(way == ways[0] for way in ways)
+    assert len(set(ways)) == 1
+
+
+@pytest.mark.parametrize("zero", [p - p, 0 * p, p * q - q * p, Polynomial(0)])
+def test_the_zero_polynomial_mentions_no_parameter(zero):
+    assert (zero.names, zero.degree, zero.is_constant, zero.constant) == ((), 0, True, 0)
+    assert zero.terms(()) == {}
+    assert zero.evaluate({}) == 0
+
+
+@pytest.mark.parametrize(("a", "b"), [(p, q), (p, 2 * p), (p, p + 1), (p, p**2), (p * q, p + q), (p, Polynomial(1))])
+def test_different_expressions_differ(a, b):
+    assert a != b
+    assert len({a, b}) == 2
+
+
+@given(trees, points)
+def test_copies_and_pickles_are_equal_and_hash_alike(tree, point):
+    original = write(tree)
+    for again in (pickle.loads(pickle.dumps(original)), copy.copy(original), copy.deepcopy(original)):
+        assert again == original
+        assert hash(again) == hash(original)
+        assert again.evaluate(point) == original.evaluate(point)
+
+
+@given(numbers)
+def test_a_number_that_equals_a_constant_hashes_like_it(number):
+    constant = Polynomial(number.written)
+    assert constant == number.meant
+    assert constant.constant == number.meant
+    assert hash(constant) == hash(number.meant)
+    assert constant != number.written or hash(constant) == hash(number.written)
+
+
+@pytest.mark.parametrize("number", [3, True, Fraction(3, 4), 0.75, np.int64(3), np.int32(0), np.float64(0.5)])
+def test_a_constant_equals_the_number_it_was_made_from(number):
+    assert Polynomial(int(number) if isinstance(number, np.integer) else number) == number
+    assert number == Polynomial(int(number) if isinstance(number, np.integer) else number)
+
+
+@pytest.mark.parametrize("other", [0.1 + 0.2, math.nan, math.inf, -math.inf, "3/10", None, [], 1j])
+def test_comparing_with_what_is_no_exact_number_is_false_and_raises_nothing(other):
+    assert (Polynomial(Fraction(3, 10)) == other) is False
+    assert Polynomial(Fraction(3, 10)) != other
+
+
+@given(st.integers(-(10**15) + 1, 10**15 - 1), st.integers(-290, 290))
+def test_a_float_of_up_to_15_digits_is_read_as_that_decimal(digits, exponent):
+    assert exact(float(f"{digits}e{exponent}")) == digits * Fraction(10) ** exponent
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=False))
+def test_a_float_is_read_as_its_shortest_decimal_or_refused(number):
+    digits, exponent = f"{number:.14e}".split("e")
+    short = float(f"{number:.14e}") == number  # 15 digits are enough to tell this float from all others
+    if short:
+        assert exact(number) == Fraction(digits) * Fraction(10) ** int(exponent)
+    else:
+        with pytest.raises(ModelError, match="looks like the rounded result of a calculation"):
+            exact(number)
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (
+            lambda: (0.1 + 0.2) * p,
+            "the float 0.30000000000000004 looks like the rounded result of a calculation, and would not tie with the exact "
+            "number; calculate with fractions.Fraction (or give Fraction(0.30000000000000004) to mean exactly this float)",
+        ),
+        (lambda: p + math.nan, "nan cannot be part of an expression"),
+        (lambda: p - math.inf, "inf cannot be part of an expression"),
+        (lambda: -math.inf * p, "-inf cannot be part of an expression"),
+        (lambda: p / (1 - q), "(p) / (-q + 1) is not a polynomial; only division by numbers is possible"),
+        (lambda: 1 / p, "(1) / (p) is not a polynomial; only division by numbers is possible"),
+        (lambda: p / 0, "(p) / 0: division by zero"),
+        (lambda: p / (q - q), "(p) / 0: division by zero"),
+        (lambda: p / 0.0, "(p) / 0: division by zero"),
+        (lambda: p**-1, "(p) ** -1 is not a polynomial; exponents are 0, 1, 2, …"),
+        (lambda: (p + q) ** 0.5, "(p + q) ** 0.5 is not a polynomial; exponents are 0, 1, 2, …"),
+        (lambda: p.constant, "p is not a constant"),
+        (lambda: (p * q).terms(("q",)), "p*q: no column for p"),
+        (lambda: exact("a third"), "'a third' is not a number; write it like 3, 0.3 or 3/10"),
+        (lambda: exact("1/0"), "'1/0' is not a number; write it like 3, 0.3 or 3/10"),
+        (lambda: exact(Decimal("NaN")), "Decimal('NaN') is not a number; write it like 3, 0.3 or 3/10"),
+        (lambda: exact(Decimal("Infinity")), "Decimal('Infinity') is not a number; write it like 3, 0.3 or 3/10"),
+        (lambda: exact(None), "None (NoneType) is not a number; use an int, a Fraction or a short decimal"),
+        (lambda: parameters("p", "q", "p"), "parameters p, q, p: a name appears twice"),
+        (
+            lambda: parameters("2p"),
+            "parameter name '2p': write it like a variable name (letters, digits, underscore)",
+        ),
+    ],
+)
+def test_misuse_is_refused_by_name(action, message):
+    with pytest.raises(ModelError) as caught:
+        action()
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("name", ["α", "größe", "名"])
+def test_a_name_is_either_usable_or_refused_as_a_name(name):
+    try:
+        (unknown,) = parameters(name)
+    except ModelError as error:
+        assert str(error).startswith(f"parameter name {name!r}")
+    else:
+        assert (2 * unknown).names == (name,)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [lambda a: a * p, lambda a: p * a, lambda a: a + p, lambda a: p - a, lambda a: a / p, lambda a: p / a],
+)
+def test_a_numpy_array_never_swallows_a_polynomial(action):
+    with pytest.raises((TypeError, ModelError)):
+        action(np.array([1, 2]))
+
+
+def test_numpy_integers_are_integers():
+    assert np.int32(3) * p / np.int64(2) + np.uint8(1) == Fraction(3, 2) * p + 1
+    assert p ** np.int64(2) == p * p
+
+
+@given(st.lists(trees, max_size=4))
+def test_float_terms_are_the_nearest_floats_in_the_order_of_the_names(group):
+    names, rows = float_terms([write(tree) for tree in group])
+    assert list(names) == sorted(names)
+    for tree, row in zip(group, rows, strict=True):
+        found = {tuple(e[names.index(n)] if n in names else 0 for n in NAMES): c for e, c in row}
+        assert found == {exponents: float(value) for exponents, value in expand(tree).items()}
