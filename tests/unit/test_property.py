@@ -27,7 +27,7 @@ class Robot(NamedTuple):
 
 (p,) = parameters("p")
 CONSTANTS = {"N": 3, "half": Fraction(1, 2), "on": True}
-LABELS = {"goal": lambda s: s.x == 4, "odd": lambda s: s.x % 2 == 1}
+LABELS = {"goal": lambda s: s.x == 4, "odd": lambda s: s.x % 2 == 1, "low": lambda s: s.x < 2}
 
 
 def step(s):
@@ -245,12 +245,37 @@ def booleans(depth):
     inner, number = booleans(depth - 1), st.one_of(integers(depth - 1), numbers(depth - 1))
     return st.one_of(
         leaf,
-        st.tuples(st.sampled_from(["=>", "<=>", "|", "&", "=", "!="]), inner, inner),
+        *(st.tuples(st.just(operator), inner, inner) for operator in ("=>", "<=>", "|", "&", "=", "!=")),
         st.tuples(st.just("!"), inner),
         st.tuples(st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), number, number),
         st.tuples(st.sampled_from(["=", "!="]), st.just("mode"), st.sampled_from(['"idle"', '"busy"'])),
         st.tuples(st.just("?"), inner, inner, inner),
     )
+
+
+@pytest.mark.parametrize("first", ["=>", "<=>", "|", "&", "=", "!="])
+@pytest.mark.parametrize("second", ["=>", "<=>", "|", "&", "=", "!="])
+def test_two_connectives_bind_as_in_the_table(first, second):
+    """The three operands take all eight combinations of values; equally strong connectives group to the left."""
+    a, b, c = "door", '"odd"', '"low"'
+    assert len({(meaning(a, s), meaning(b, s), meaning(c, s)) for s in STATES}) == 8
+    tree = (first, a, (second, b, c)) if STRENGTH[second] > STRENGTH[first] else (second, (first, a, b), c)
+    assert parse_predicate(f"{a} {first} {b} {second} {c}", MODEL).tolist() == where(lambda s: meaning(tree, s))
+    negated = ("!", (first, a, b)) if STRENGTH[first] > STRENGTH["!"] else (first, ("!", a), b)
+    assert parse_predicate(f"!{a} {first} {b}", MODEL).tolist() == where(lambda s: meaning(negated, s))
+
+
+@pytest.mark.parametrize("first", ["+", "-", "*", "/"])
+@pytest.mark.parametrize("second", ["+", "-", "*", "/"])
+@pytest.mark.parametrize("comparison", ["=", "!=", "<", "<=", ">", ">="])
+def test_arithmetic_binds_as_in_the_table(first, second, comparison):
+    """The tree of -x ∘ 5 ∘ 3, compared with its own value at x = 2."""
+    a = ("negative", "x")
+    tree = (first, a, (second, "5", "3")) if STRENGTH[second] > STRENGTH[first] else (second, (first, a, "5"), "3")
+    pivot = Fraction(meaning(tree, Robot(2, False, "idle")))
+    text = f"-x {first} 5 {second} 3 {comparison} {pivot.numerator} / {pivot.denominator} & door"
+    mask = parse_predicate(text, MODEL)
+    assert mask.tolist() == where(lambda s: MEANING[comparison](meaning(tree, s), pivot) and s.door)
 
 
 def spaced(tokens, draw):
@@ -561,7 +586,7 @@ REFUSED = [
     ("<= stands where ] is expected", 'R{"time"}max=? [ Cdiscount=0.9 ^<= 3 ]'),
     # names
     (
-        '"gaol" is no label of the model (did you mean "goal"?); it has "init", "deadlock", "goal", "odd"',
+        '"gaol" is no label of the model (did you mean "goal"?); it has "init", "deadlock", "goal", "odd", "low"',
         'Pmax=? [ F ^"gaol" ]',
     ),
     ('"x" is no label but a variable or constant; leave out the quotes', 'Pmax=? [ F ^"x" ]'),

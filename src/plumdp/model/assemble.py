@@ -64,7 +64,7 @@ def cut_space(space: ParameterSpace, table: ExpressionTable) -> ParameterSpace:
 
 def _affine_range(space: ParameterSpace, table: ExpressionTable, affine: IntArray) -> tuple[np.ndarray, np.ndarray]:
     """Return float bounds on each affine expression over the space: over its corners, or its box if they are too many."""
-    corners = space.vertices() if space.constraints else None
+    corners = space.vertices if space.constraints else None
     if corners == []:
         raise ModelError(f"the parameter space is empty: no point satisfies {'; '.join(space.describe())}")
     if corners:

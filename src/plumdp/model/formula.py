@@ -83,51 +83,40 @@ def _is_integral(*values: Value) -> bool:
     )
 
 
-def _map(function: Callable[..., Any], *values: Value) -> list[Any] | Any:
+def _map(function: Callable[..., Any], *values: Value) -> tuple[Any, Any]:
     """Apply a function of single numbers to columns and numbers; return (results per distinct row, row of each element)."""
     columns = [value for value in values if isinstance(value, np.ndarray | PolynomialArray)]
     if not columns:
         return function(*values), None
     keys = [column.index if isinstance(column, PolynomialArray) else column for column in columns]
     representatives, inverse = distinct(keys)
-    results = []
-    for i in representatives.tolist():
-        row = [
-            value.table[value.index[i]]
-            if isinstance(value, PolynomialArray)
-            else value[i].item()
-            if isinstance(value, np.ndarray)
-            else value
-            for value in values
-        ]
-        results.append(function(*row))
-    return results, inverse
+    arguments = [_elements(value, representatives) for value in values]
+    return [function(*row) for row in zip(*arguments, strict=True)], inverse
+
+
+def _elements(value: Value, positions: Any) -> list[Any]:
+    if isinstance(value, PolynomialArray):
+        return [value.table[i] for i in value.index[positions].tolist()]
+    return value[positions].tolist() if isinstance(value, np.ndarray) else [value] * len(positions)
 
 
 def _arithmetic(operation: Callable[[Any, Any], Any]) -> Callable[[Value, Value], Value]:
     def apply(a: Value, b: Value) -> Value:
-        if _is_integral(a, b):
-            return operation(_widen(a), _widen(b))
-        return _exact(lambda x, y: operation(polynomial(x), polynomial(y)), a, b)
+        return operation(_widen(a), _widen(b)) if _is_integral(a, b) else operation(_exact(a), _exact(b))
 
     return apply
 
 
-def _exact(function: Callable[..., Polynomial], *values: Value) -> Value:
-    columns = [value for value in values if isinstance(value, np.ndarray | PolynomialArray)]
-    if not columns:
-        return function(*values)
-    slots = [None if isinstance(value, np.ndarray | PolynomialArray) else (value,) for value in values]
-
-    def fill(*elements: Any) -> Polynomial:
-        rest = iter(elements)
-        return function(*(next(rest) if slot is None else slot[0] for slot in slots))
-
-    return tabulate(fill, *columns)
+def _exact(value: Value) -> Polynomial | PolynomialArray:
+    """Return a value as polynomials, which calculate exactly."""
+    if isinstance(value, PolynomialArray):
+        return value
+    return tabulate(Polynomial, value) if isinstance(value, np.ndarray) else polynomial(value)
 
 
-def _divide(a: Value, b: Value) -> Value:
-    return _exact(lambda x, y: polynomial(x) / polynomial(y), a, b)
+def _exact_map(function: Callable[..., Polynomial], *values: Value) -> Value:
+    results, inverse = _map(function, *values)
+    return results if inverse is None else tabulate(results.__getitem__, inverse)
 
 
 def _power(a: Value, b: Value) -> Value:
@@ -139,7 +128,7 @@ def _power(a: Value, b: Value) -> Value:
 
     if _is_integral(a, b):
         return _integers(*_map(lambda x, y: int(apply(x, y).constant), a, b))
-    return _exact(apply, a, b)
+    return _exact_map(apply, a, b)
 
 
 def _comparison(operation: Callable[[Any, Any], Any]) -> Callable[[Value, Value], Value]:
@@ -158,7 +147,7 @@ def _choose(pick: Callable[[Any, Any], Any], whole: Callable[[Any, Any], Any]) -
             if _is_integral(first, other):
                 first = whole(_widen(first), _widen(other))
             else:
-                first = _exact(lambda x, y: Polynomial(pick(_number(x), _number(y))), first, other)
+                first = _exact_map(lambda x, y: Polynomial(pick(_number(x), _number(y))), first, other)
         return first
 
     return apply
@@ -173,7 +162,7 @@ def _if_then_else(condition: Value, then: Value, otherwise: Value) -> Value:
         return then if condition else otherwise
     if _is_integral(then, otherwise):
         return np.where(condition, then, otherwise)
-    return _exact(lambda c, x, y: polynomial(x) if c else polynomial(y), condition, then, otherwise)
+    return _exact_map(lambda c, x, y: polynomial(x) if c else polynomial(y), condition, then, otherwise)
 
 
 def _integers(results: Any, inverse: Any) -> Value:
@@ -197,14 +186,14 @@ def _number(value: Any) -> Fraction:
 
 
 def _negate(a: Value) -> Value:
-    return -_widen(a) if _is_integral(a) else _exact(lambda x: -polynomial(x), a)
+    return -_widen(a) if _is_integral(a) else -_exact(a)
 
 
 _OPERATORS: dict[str, Callable[..., Value]] = {
     "+": _arithmetic(operator.add),
     "-": lambda a, *b: _arithmetic(operator.sub)(a, *b) if b else _negate(a),
     "*": _arithmetic(operator.mul),
-    "/": _divide,
+    "/": lambda a, b: _exact(a) / _exact(b),
     "pow": _power,
     "mod": lambda a, b: _widen(a) % _widen(b),
     "min": _choose(min, np.minimum),

@@ -26,7 +26,7 @@ class Reach:
     """
 
     target: BoolArray  # (n_states)
-    avoid: BoolArray  # (n_states); the target wins where both hold
+    avoid: BoolArray  # (n_states): may end a run as its target, may not be passed
     direction: Direction
     steps: tuple[int, int] | None = None
     complement: bool = False

@@ -120,12 +120,14 @@ class ParameterSpace:
             for name, (low, high), part in zip(self.names, self.bounds, share, strict=True)
         }
 
+    @cached_property
     def vertices(self) -> list[dict[str, Fraction]] | None:
-        """Return the corners, exactly; None where there are too many to list."""
+        """The corners, exactly; None where there are too many to list."""
         rows = self._rows()
         if comb(len(rows), self.dimension) > _MAX_SUBSETS:
             return None
-        found = (_intersection(subset, self.names) for subset in combinations(rows, self.dimension))
+        system = [affine_coefficients(row, self.names) for row in rows]
+        found = (_intersection(subset, self.names) for subset in combinations(system, self.dimension))
         inside = {tuple(point.values()): point for point in found if point is not None and self.contains(point)}
         return list(inside.values())
 
@@ -191,9 +193,10 @@ def _intersect(name: str, bounds: tuple[Fraction, Fraction], constraint: Polynom
     return low, high
 
 
-def _intersection(rows: Sequence[Polynomial], names: tuple[str, ...]) -> dict[str, Fraction] | None:
-    """Return the point where all rows are zero, if it is one point."""
-    system = [affine_coefficients(row, names) for row in rows]
+def _intersection(
+    system: Sequence[tuple[Fraction, list[Fraction]]], names: tuple[str, ...]
+) -> dict[str, Fraction] | None:
+    """Return the point where all rows (constant term, coefficients) are zero, if it is one point."""
     n = len(names)
     matrix = fmpq_mat(n, n, [fmpq(c.numerator, c.denominator) for _, row in system for c in row])
     right = fmpq_mat(n, 1, [fmpq(-offset.numerator, offset.denominator) for offset, _ in system])

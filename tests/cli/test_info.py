@@ -1,0 +1,67 @@
+"""``plumdp info`` as a user types it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from plumdp.benchmarks import prism_file
+
+
+def plumdp(*arguments, **options):
+    command = [sys.executable, "-m", "plumdp", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env={"COLUMNS": "120", "PATH": "/usr/bin:/bin"}, **options)
+
+
+def test_info_prints_the_facts_of_a_case_study():
+    done = plumdp("info", "betting:50")
+    assert done.returncode == 0
+    facts = dict(line.split(maxsplit=1) for line in done.stdout.splitlines()[1:] if len(line.split(maxsplit=1)) == 2)
+    assert facts["states"].strip() == "13,500"
+    assert facts["transitions"].strip() == "111,678"
+    assert facts["parameters"].strip() == "p in [0, 0.85]"
+    assert facts["expressions"].startswith("2,613 distinct, 2,612 depend on parameters (all affine")
+    assert facts["structure"].strip() == "acyclic apart from self-loops"
+    assert facts["properties"].strip() == 'R{"money"}max=? [ F "end" ]'
+
+
+def test_info_as_json_is_json_only_and_says_the_same():
+    done = plumdp("info", "engagement:50", "--json")
+    facts = json.loads(done.stdout)
+    assert (facts["states"], facts["transitions"], facts["expressions"]["total"]) == (994, 2962, 61)
+    assert facts["parameters"] == {name: [0.0, 1.0] for name in ("t1", "t2", "t3", "t4")}
+    assert facts["constraints"][0] == "-t1 - t2 - t3 - t4 + 1 >= 0"
+    assert facts["structure"]["largest_component"] == 980
+    assert facts["variables"]["e"] == [0, 50]
+    assert [issue["kind"] for issue in facts["issues"]] == ["range"]
+
+
+def test_info_reads_a_prism_file_and_the_properties_beside_it():
+    pytest.importorskip("stormpy")
+    done = plumdp("info", str(prism_file("parallel")), "-c", "N=5,small=false", "--json")
+    facts = json.loads(done.stdout)
+    assert (facts["states"], facts["transitions"], facts["expressions"]["total"]) == (3051, 15543, 477)
+    assert facts["properties"] == ['R{"money"}max=? [ F "end" ]']
+    assert facts["issues"][0]["severity"] == "warning"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["info", "betting:many"], "error: 'betting:many': write it as betting:ROUNDS, with whole numbers"),
+        (["info", "bettin"], "error: bettin: there is no such file, and no case study of this name (try betting:50)"),
+        (["info", "nowhere.prism"], "error: nowhere.prism: there is no such file"),
+        (["info", "betting:25", "-c", "N=3"], "error: betting:25: a case study takes its sizes in its name, not as constants"),
+        (["info", "x.prism", "-c", "N"], "error: --constant N: write NAME=VALUE"),
+    ],
+)
+def test_misuse_ends_with_one_sentence_and_exit_code_2(arguments, message, tmp_path):
+    done = plumdp(*arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (2, "", message)
+
+
+def test_the_version_is_the_packages():
+    import plumdp as pl
+
+    assert plumdp("--version").stdout.strip() == pl.__version__

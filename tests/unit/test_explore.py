@@ -1,0 +1,158 @@
+"""Models written in Python: both explorers find the same model, and it is the one the step describes."""
+
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import plumdp as pl
+
+p, q = pl.parameters("p", "q")
+SPACE = pl.ParameterSpace.unit("p", "q")
+WEIGHTS = [p, q, p * q, p / 2, 1 - p, Fraction(1, 3), 0 * p]
+
+
+class Cell(NamedTuple):
+    x: int
+    y: int
+    on: bool
+
+
+def edges(model):
+    """Return (valuation, action) → {target valuation: polynomial}."""
+    graph = model.graph
+    valuation = list(zip(*(column.tolist() for column in graph.states.values()), strict=True))
+    rows = {}
+    for choice, state in enumerate(graph.state_of_choice()):
+        key = valuation[state], graph.action_names[graph.action[choice]]
+        assert key not in rows
+        rows[key] = {
+            valuation[graph.successor[t]]: model.expressions.polynomials[model.expression[t]]
+            for t in range(graph.first_transition[choice], graph.first_transition[choice + 1])
+        }
+    return rows
+
+
+@st.composite
+def rules(draw):
+    """Return random actions: a condition on x, and targets with weights that may meet and may vanish."""
+    n_actions = draw(st.integers(1, 3))
+    return [
+        {
+            "modulus": draw(st.integers(1, 3)),
+            "targets": draw(
+                st.lists(st.tuples(st.integers(0, 5), st.integers(-3, 3), st.integers(0, len(WEIGHTS) - 1)), max_size=4)
+            ),
+        }
+        for _ in range(n_actions)
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(rules())
+def test_both_explorers_give_the_same_model_as_the_rules(actions):
+    """A random model three ways: by hand as a dict of sums, with explore, and with explore_batch."""
+
+    def target(x, shift, move):
+        return (x + shift + move) % 6
+
+    def weight(kind, x):
+        return WEIGHTS[kind] / (1 + x)
+
+    def step(s):
+        row = {"stay": [(1, s)]}
+        for number, action in enumerate(actions):
+            if s.x % action["modulus"] == 0:
+                pairs = [(weight(k, s.x), Cell(target(s.x, a, b), b, a > 2)) for a, b, k in action["targets"]]
+                total = sum((w for w, _ in pairs), p - p)
+                row[f"a{number}"] = [*pairs, (1 - total, s)]
+        return row
+
+    def batch(s):
+        yield "stay", True, [(1, s)]
+        for number, action in enumerate(actions):
+            pairs = [
+                (pl.tabulate(lambda x, k=k: weight(k, x), s.x), Cell(target(s.x, a, b), b, a > 2))
+                for a, b, k in action["targets"]
+            ]
+            total = sum((w for w, _ in pairs), pl.tabulate(lambda x: 0, s.x))
+            yield f"a{number}", s.x % action["modulus"] == 0, [*pairs, (1 - total, s)]
+
+    expected = {}
+    queue = [Cell(0, 0, False)]
+    for state in queue:
+        for action, pairs in step(state).items():
+            sums = {}
+            for w, t in pairs:
+                sums[tuple(t)] = sums.get(tuple(t), p - p) + w
+                if t not in queue:
+                    queue.append(t)
+            expected[tuple(state), action] = {t: f for t, f in sums.items() if f}
+    options = {"space": SPACE, "rewards": {"r": lambda s: s.x + 1.0}, "choice_rewards": {"r": lambda s, a: (a == "a0") * s.x}}
+    one = pl.explore(step, Cell(0, 0, False), labels={"on": lambda s: s.on}, **options)
+    two = pl.explore_batch(batch, Cell(0, 0, False), labels={"on": lambda s: s.on}, **options)
+    assert edges(one) == expected
+    assert edges(two) == expected
+    for model in (one, two):
+        x, state = model.graph.states["x"], model.graph.state_of_choice()
+        is_first = np.array([model.graph.action_names[a] == "a0" for a in model.graph.action])
+        assert model.labels["on"].tolist() == model.graph.states["on"].tolist()
+        assert model.rewards["r"].state.tolist() == (x + 1.0).tolist()
+        assert model.rewards["r"].choice.tolist() == np.where(is_first, x[state], 0.0).tolist()
+        assert len(set(model.expressions.polynomials)) == len(model.expressions)
+
+
+def test_states_are_numbered_breadth_first_from_the_initial_state():
+    def step(s):
+        return {"both": [(p, s._replace(n=2 * s.n)), (1 - p, s._replace(n=2 * s.n + 1))]} if s.n < 8 else {"end": [(1, s)]}
+
+    model = pl.explore(step, {"n": 1}, space=pl.ParameterSpace.unit("p"))
+    assert model.graph.states["n"].tolist() == list(range(1, 16))
+    assert model.graph.initial_state == 0
+
+
+def test_text_variables_are_kept_as_text():
+    step = {"idle": {"start": [(1, "busy")]}, "busy": {"work": [(p, "busy"), (1 - p, "idle")]}}
+
+    def named(s):
+        return {action: [(f, s._replace(mode=m)) for f, m in row] for action, row in step[s.mode].items()}
+
+    model = pl.explore(named, {"mode": "idle"}, space=pl.ParameterSpace.unit("p"))
+    assert model.graph.states["mode"].tolist() == ["idle", "busy"]
+    assert model.graph.describe_choice(1) == "state (mode=busy), action 'work'"
+
+
+def test_models_cannot_be_changed_by_accident():
+    model = pl.benchmark("glider:11,9").model
+    arrays = [model.expression, model.graph.successor, model.graph.states["x"], model.labels["goal"]]
+    for array in arrays:
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
+def test_the_space_is_cut_where_an_affine_expression_leaves_the_unit_interval():
+    """p + 0.3 <= 1 and p - 0.1 >= 0 leave p in [0.1, 0.7]; q stays free; p + q + 0.2 <= 1 becomes a constraint."""
+
+    def step(s):
+        return {
+            "a": [(p + 0.3, s), (0.7 - p, s._replace(x=1))],
+            "b": [(p - 0.1, s), (1.1 - p, s._replace(x=1))],
+            "c": [(p + q + 0.2, s), (0.8 - p - q, s._replace(x=1))],
+        }
+
+    model = pl.explore(step, {"x": 0}, space=SPACE)
+    assert model.space.bounds == ((Fraction(1, 10), Fraction(7, 10)), (Fraction(0), Fraction(1)))
+    assert model.declared_space == SPACE
+    assert model.space.contains({"p": 0.3, "q": 0.5})
+    assert not model.space.contains({"p": 0.3, "q": 0.6})
+
+
+def test_exploration_goes_on_where_one_batch_ends(monkeypatch):
+    """Many small batches find the same model as one large one."""
+    whole = pl.benchmark("betting:25").model
+    monkeypatch.setattr("plumdp.model.explore._LAYER", 7)
+    parts = pl.benchmark("betting:25").model
+    assert edges(parts) == edges(whole)

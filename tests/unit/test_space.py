@@ -1,0 +1,202 @@
+"""Parameter spaces against exact arithmetic, polygon clipping and known shapes."""
+
+from fractions import Fraction
+from itertools import combinations, product
+from math import comb, inf, nextafter
+
+import numpy as np
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from plumdp import ModelError, ParameterSpace, Polynomial, parameters
+from plumdp.model.space import float_above, float_below
+
+NAMES = ("b", "c", "a")  # not in alphabetical order
+b, c, a = parameters(*NAMES)
+coefficients = st.sampled_from([Fraction(0), Fraction(1), Fraction(-1)]) | st.fractions(-3, 3, max_denominator=30)
+ends = st.tuples(coefficients, coefficients).map(sorted)
+
+
+@st.composite
+def polytopes(draw, dimension=None):
+    """Draw names, bounds, and constraints as (offset, slopes): offset + slopes * point >= 0, two slopes not zero."""
+    n = dimension or draw(st.integers(2, 3))
+    bounds = [tuple(draw(ends)) for _ in range(n)]
+    rows = draw(st.lists(st.tuples(coefficients, st.tuples(*[coefficients] * n)), max_size=3))
+    rows = [(offset, slopes) for offset, slopes in rows if sum(slope != 0 for slope in slopes) > 1]
+    constraints = [dot(slopes, (b, c, a)) + offset for offset, slopes in rows]
+    return ParameterSpace.box(dict(zip(NAMES, bounds, strict=False)), constraints=constraints), bounds, rows
+
+
+def dot(slopes, values):
+    return sum(slope * value for slope, value in zip(slopes, values, strict=False))
+
+
+def is_inside(point, bounds, rows):
+    in_box = all(low <= x <= high for x, (low, high) in zip(point, bounds, strict=True))
+    return in_box and all(offset + dot(slopes, point) >= 0 for offset, slopes in rows)
+
+
+@given(st.fractions() | st.floats(allow_nan=False, allow_infinity=False).map(Fraction), st.integers(-330, 0))
+@example(Fraction(1), -400)
+@example(Fraction(-1), -400)
+@example(Fraction(-1, 3), 0)
+def test_float_neighbours_enclose_the_number_as_tightly_as_possible(number, exponent):
+    assume(abs(number) < 10**300)
+    number *= Fraction(10) ** exponent
+    low, high = float_below(number), float_above(number)
+    assert Fraction(low) <= number < Fraction(nextafter(low, inf))
+    assert Fraction(nextafter(high, -inf)) < number <= Fraction(high)
+
+
+def test_numbers_beyond_all_floats_are_enclosed_too():
+    huge, largest = Fraction(10**400), np.finfo(np.float64).max
+    assert (float_below(huge), float_above(huge)) == (largest, inf)
+    assert (float_below(-huge), float_above(-huge)) == (-inf, -largest)
+
+
+@given(polytopes(), st.data())
+def test_no_point_of_the_space_violates_the_float_inequalities(polytope, data):
+    space, bounds, rows = polytope
+    parts = st.fractions(0, 1, max_denominator=7)
+    point = [low + (high - low) * data.draw(parts) for low, high in bounds]
+    inside = [tuple(vertex.values()) for vertex in space.vertices()] + [point] * is_inside(point, bounds, rows)
+    matrix, offset = space.inequalities
+    for found in inside:
+        assert all(Fraction(low) <= x <= Fraction(high) for low, x, high in zip(space.lower, found, space.upper, strict=True))
+        for row, limit in zip(matrix, offset, strict=True):
+            assert dot(map(Fraction, row), found) <= Fraction(limit)
+
+
+@given(polytopes())
+def test_the_float_inequalities_are_off_by_rounding_only(polytope):
+    space, _, _ = polytope
+    matrix, limits = space.inequalities
+    assert matrix.shape == (len(space.constraints), space.dimension)
+    for row, limit, constraint in zip(matrix, limits, space.constraints, strict=True):
+        zero = dict.fromkeys(space.names, Fraction(0))
+        exact = [float(constraint.evaluate(zero) - constraint.evaluate({**zero, name: Fraction(1)})) for name in space.names]
+        np.testing.assert_allclose(row, exact, rtol=1e-15, atol=0)
+        assert 0 <= Fraction(limit) - constraint.evaluate(zero) < Fraction(1, 10**14)
+
+
+@given(polytopes(), st.tuples(*[coefficients] * 3))
+def test_contains_is_decided_exactly(polytope, point):
+    space, bounds, rows = polytope
+    point = point[: space.dimension]
+    assert space.contains(point) == is_inside(point, bounds, rows)
+    assert space.contains(dict(zip(reversed(space.names), reversed(point), strict=True))) == is_inside(point, bounds, rows)
+
+
+def clip(polygon, offset, slopes):
+    """Return the part of a convex polygon where offset + slopes * point >= 0 (Sutherland and Hodgman 1974)."""
+    kept = []
+    for x, y in zip(polygon, polygon[1:] + polygon[:1], strict=True):
+        at_x, at_y = offset + dot(slopes, x), offset + dot(slopes, y)
+        if at_x >= 0:
+            kept.append(x)
+        if at_x * at_y < 0:
+            kept.append(tuple(u + (v - u) * at_x / (at_x - at_y) for u, v in zip(x, y, strict=True)))
+    return kept
+
+
+@given(polytopes(dimension=2))
+def test_vertices_in_the_plane_are_those_of_the_clipped_rectangle(polytope):
+    space, ((left, right), (bottom, top)), rows = polytope
+    polygon = [(left, bottom), (right, bottom), (right, top), (left, top)]
+    for offset, slopes in rows:
+        polygon = clip(polygon, offset, slopes)
+    found = [tuple(vertex[name] for name in space.names) for vertex in space.vertices()]
+    assert len(set(found)) == len(found)
+    assert set(found) == set(polygon)
+
+
+def determinant(m):
+    return sum(m[0][i] * (m[1][i - 2] * m[2][i - 1] - m[1][i - 1] * m[2][i - 2]) for i in range(3))
+
+
+@given(polytopes(dimension=3))
+@settings(max_examples=50)
+def test_vertices_in_space_are_the_feasible_meeting_points_of_three_planes(polytope):
+    space, bounds, rows = polytope
+    planes = [(-end, tuple(Fraction(i == j) for j in range(3))) for i, pair in enumerate(bounds) for end in pair] + rows
+    expected = set()
+    for chosen in combinations(planes, 3):
+        slopes = [list(row) for _, row in chosen]
+        if (whole := determinant(slopes)) != 0:  # Cramer's rule
+            replaced = [[[-chosen[i][0] if k == j else slopes[i][k] for k in range(3)] for i in range(3)] for j in range(3)]
+            expected.add(tuple(determinant(matrix) / whole for matrix in replaced))
+    expected = {point for point in expected if is_inside(point, bounds, rows)}
+    assert {tuple(vertex[name] for name in space.names) for vertex in space.vertices()} == expected
+
+
+@pytest.mark.parametrize("n", range(1, 6))
+def test_a_simplex_has_its_unit_points_and_the_origin(n):
+    names = [f"w{i}" for i in range(n)]
+    found = {tuple(vertex[name] for name in names) for vertex in ParameterSpace.simplex(*names).vertices()}
+    assert found == {tuple(int(i == j) for j in range(n)) for i in range(n + 1)}
+
+
+def test_a_cube_has_its_corners_until_they_are_too_many():
+    found = {tuple(vertex.values()) for vertex in ParameterSpace.unit(*NAMES).vertices()}
+    assert found == set(product([0, 1], repeat=3))
+    assert ParameterSpace.unit().vertices() == [{}]
+    assert comb(18, 9) > 20_000
+    assert ParameterSpace.unit(*(f"x{i}" for i in range(9))).vertices() is None
+
+
+@given(polytopes(), st.lists(st.tuples(coefficients, coefficients, st.integers(0, 2)), min_size=1, max_size=3))
+def test_cutting_by_one_parameter_tightens_its_bounds_exactly(polytope, cuts):
+    space, bounds, _ = polytope
+    expected = list(bounds)
+    for offset, slope, j in cuts:
+        assume(slope and j < space.dimension)
+        low, high = expected[j]
+        root = -offset / slope
+        expected[j] = (max(low, root), high) if slope > 0 else (low, min(high, root))
+        assume(expected[j][0] <= expected[j][1])
+    tighter = space.cut([offset + slope * (b, c, a)[j] for offset, slope, j in cuts])
+    assert tighter.bounds == tuple(expected)
+    assert tighter.constraints == space.constraints
+
+
+@pytest.mark.parametrize("constraint", [b - b, Polynomial(0), Polynomial(2), a - a])
+def test_a_constraint_that_always_holds_changes_nothing(constraint):
+    space = ParameterSpace.unit("b", "c").cut([1 - b - c, constraint])
+    assert space.bounds == ((0, 1), (0, 1))
+    assert len(space.vertices()) == 3
+    assert space.cut([1 - b - c, 2 - 1 - (c + b)]) == space
+
+
+@pytest.mark.parametrize("n", [1, 2, 10, 100, 5000])
+def test_the_generic_point_lies_inside_the_box(n):
+    bounds = tuple((Fraction(-i), Fraction(1, 2)) for i in range(n))
+    values = ParameterSpace(tuple(f"x{i}" for i in range(n)), bounds).generic_point().values()
+    assert all(low < value < high for (low, high), value in zip(bounds, values, strict=True))
+
+
+BOX = ParameterSpace.box({"b": (0, 1), "c": ("1/3", 0.5)})
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (lambda: ParameterSpace.box({"b": (1, 0.5)}), "parameter b: the lower bound 1 is above the upper bound 0.5"),
+        (lambda: ParameterSpace.unit("b", "b"), "parameters b, b: a name appears twice"),
+        (lambda: BOX.cut([1 - a - b]), "constraint -a - b + 1 >= 0: a is not declared"),
+        (
+            lambda: BOX.cut([1 - b * c]),
+            "constraint -b*c + 1 >= 0 is not linear; a parameter space is a box cut by linear inequalities",
+        ),
+        (lambda: BOX.cut([Polynomial(-1)]), "constraint -1 >= 0 can never hold"),
+        (lambda: BOX.cut([c - 0.6]), "parameter c: no value in [1/3, 1/2] satisfies c - 3/5 >= 0"),
+        (lambda: BOX.point([0.5]), "1 values for the parameters b, c"),
+        (lambda: BOX.point({"b": 1, "c": 0, "d": 0}), "no parameter is called d; the parameters are b, c"),
+        (lambda: BOX.contains({"b": 1}), "no value for c; the parameters are b, c"),
+    ],
+)
+def test_misuse_is_refused_by_name(action, message):
+    with pytest.raises(ModelError) as caught:
+        action()
+    assert str(caught.value) == message
