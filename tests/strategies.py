@@ -14,7 +14,7 @@ from plumdp.model.polynomial import polynomial
 NAMES = ("p", "q", "r")
 
 rationals = st.fractions(-3, 3, max_denominator=12)
-points = st.fixed_dictionaries({name: rationals for name in NAMES})
+points = st.fixed_dictionaries(dict.fromkeys(NAMES, rationals))
 
 
 @dataclass(frozen=True)

@@ -6,20 +6,31 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:  # the public names, in the order of the pipeline; each is loaded when it is first used
-    from plumdp.model.polynomial import Polynomial as Polynomial, parameters as parameters
-    from plumdp.model.polynomial_array import PolynomialArray as PolynomialArray, tabulate as tabulate
-    from plumdp.model.space import ParameterSpace as ParameterSpace
+    from plumdp.benchmarks import Benchmark as Benchmark
+    from plumdp.benchmarks import benchmark as benchmark
+    from plumdp.errors import DataError as DataError
+    from plumdp.errors import MissingExtra as MissingExtra
+    from plumdp.errors import ModelError as ModelError
+    from plumdp.model.check import Issue as Issue
+    from plumdp.model.check import check as check
+    from plumdp.model.explore import explore as explore
+    from plumdp.model.explore import explore_batch as explore_batch
     from plumdp.model.graph import Graph as Graph
-    from plumdp.model.parametric import ParametricMDP as ParametricMDP, RewardStructure as RewardStructure
-    from plumdp.model.explore import explore as explore, explore_batch as explore_batch
+    from plumdp.model.objective import Reach as Reach
+    from plumdp.model.objective import Reward as Reward
+    from plumdp.model.parametric import ParametricMDP as ParametricMDP
+    from plumdp.model.parametric import RewardStructure as RewardStructure
+    from plumdp.model.polynomial import Polynomial as Polynomial
+    from plumdp.model.polynomial import parameters as parameters
+    from plumdp.model.polynomial_array import PolynomialArray as PolynomialArray
+    from plumdp.model.polynomial_array import tabulate as tabulate
+    from plumdp.model.property import parse_predicate as parse_predicate
+    from plumdp.model.property import parse_property as parse_property
+    from plumdp.model.space import ParameterSpace as ParameterSpace
     from plumdp.model.storm import read_prism as read_prism
-    from plumdp.model.objective import Reach as Reach, Reward as Reward
-    from plumdp.model.property import parse_predicate as parse_predicate, parse_property as parse_property
-    from plumdp.model.check import Issue as Issue, check as check
-    from plumdp.relaxation.intervals import IntervalMDP as IntervalMDP, instantiate as instantiate
-    from plumdp.benchmarks import Benchmark as Benchmark, benchmark as benchmark
+    from plumdp.relaxation.intervals import IntervalMDP as IntervalMDP
+    from plumdp.relaxation.intervals import instantiate as instantiate
     from plumdp.summary import summarise as summarise
-    from plumdp.errors import DataError as DataError, MissingExtra as MissingExtra, ModelError as ModelError
 
 _HOME = {
     "model.polynomial": ("Polynomial", "parameters"),

@@ -28,10 +28,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="A PRISM or JANI file, or a case study such as betting:50.")]
+Model = Annotated[
+    str, typer.Argument(metavar="MODEL", help="A PRISM or JANI file, or a case study such as betting:50.")
+]
 Constants = Annotated[
     list[str] | None,
-    typer.Option("--constant", "-c", metavar="NAME=VALUE", help="Value of an undefined constant; commas or repeats for more."),
+    typer.Option(
+        "--constant", "-c", metavar="NAME=VALUE", help="Value of an undefined constant; commas or repeats for more."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 
@@ -59,7 +63,9 @@ def main() -> None:
     try:
         app()
     except (ModelError, DataError, MissingExtra) as error:
-        Console(stderr=True, highlight=False).print(Text("error: ", style="bold red").append(str(error), style="default"))
+        Console(stderr=True, highlight=False).print(
+            Text("error: ", style="bold red").append(str(error), style="default")
+        )
         sys.exit(MISUSE)
 
 
@@ -131,7 +137,10 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("variables", ", ".join(f"{name} {_span(span)}" for name, span in facts["variables"].items())),
         ("initial state", facts["initial_state"]),
         ("actions", ", ".join(facts["actions"])),
-        ("parameters", ", ".join(f"{name} in [{a:g}, {b:g}]" for name, (a, b) in facts["parameters"].items()) or "none"),
+        (
+            "parameters",
+            ", ".join(f"{name} in [{a:g}, {b:g}]" for name, (a, b) in facts["parameters"].items()) or "none",
+        ),
         ("constraints", "\n".join(facts["constraints"])),
         ("expressions", f"{expressions['total']:,} distinct, {unknown}"),
         ("structure", shape),

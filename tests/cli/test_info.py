@@ -11,7 +11,8 @@ from plumdp.benchmarks import prism_file
 
 def plumdp(*arguments, **options):
     command = [sys.executable, "-m", "plumdp", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env={"COLUMNS": "120", "PATH": "/usr/bin:/bin"}, **options)
+    environment = {"COLUMNS": "120", "PATH": "/usr/bin:/bin"}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, **options)
 
 
 def test_info_prints_the_facts_of_a_case_study():
@@ -52,7 +53,10 @@ def test_info_reads_a_prism_file_and_the_properties_beside_it():
         (["info", "betting:many"], "error: 'betting:many': write it as betting:ROUNDS, with whole numbers"),
         (["info", "bettin"], "error: bettin: there is no such file, and no case study of this name (try betting:50)"),
         (["info", "nowhere.prism"], "error: nowhere.prism: there is no such file"),
-        (["info", "betting:25", "-c", "N=3"], "error: betting:25: a case study takes its sizes in its name, not as constants"),
+        (
+            ["info", "betting:25", "-c", "N=3"],
+            "error: betting:25: a case study takes its sizes in its name, not as constants",
+        ),
         (["info", "x.prism", "-c", "N"], "error: --constant N: write NAME=VALUE"),
     ],
 )

@@ -38,9 +38,7 @@ def by_valuation(model, values):
 @pytest.mark.parametrize("name", SMALLEST)
 def test_prism_file_and_constructor_agree(name):
     built = pl.benchmark(name).model
-    read = pl.read_prism(
-        prism_file(name.split(":")[0]), constants=prism_constants(name), space=built.declared_space
-    )
+    read = pl.read_prism(prism_file(name.split(":")[0]), constants=prism_constants(name), space=built.declared_space)
     assert transitions(read) == transitions(built)
     assert read.space == built.space
     assert initial(read) == initial(built)

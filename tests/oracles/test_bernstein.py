@@ -25,7 +25,9 @@ def terms(max_exponent, max_terms=6):
 
 
 def write(found):
-    products = (c * prod((x**k for x, k in zip(VARIABLES, e, strict=True)), start=Polynomial(1)) for e, c in found.items())
+    products = (
+        c * prod((x**k for x, k in zip(VARIABLES, e, strict=True)), start=Polynomial(1)) for e, c in found.items()
+    )
     return sum(products, Polynomial(0))
 
 
@@ -76,7 +78,7 @@ def polar(exponent, degree, arguments):
 
 @given(terms(3), boxes)
 def test_the_range_of_a_single_polynomial_is_that_of_its_polar_values(found, box):
-    """Bernstein coefficient i is the polar form at i times the upper end and degree - i times the lower (Ramshaw 1987)."""
+    """Coefficient i is the polar form at i times the upper end and degree - i times the lower (Ramshaw 1987)."""
     degrees = [max((e[j] for e in found), default=0) for j in range(3)]
     values = [
         sum(

@@ -78,7 +78,9 @@ def our_rows(model, variables):
     for state in range(graph.n_states):
         rows[valuation[state]] = [
             {
-                valuation[graph.successor[t]]: model.expressions.polynomials[model.expression[t]].terms(model.space.names)
+                valuation[graph.successor[t]]: model.expressions.polynomials[model.expression[t]].terms(
+                    model.space.names
+                )
                 for t in range(graph.first_transition[c], graph.first_transition[c + 1])
             }
             for c in range(graph.first_choice[state], graph.first_choice[state + 1])

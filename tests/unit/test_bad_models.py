@@ -25,7 +25,8 @@ PYTHON = {
     ),
     "row sums, many choices": (
         lambda: explored(lambda s: [(p, s._replace(x=min(s.x + 1, 3))), (p, s._replace(x=0))]),
-        "state (x=0), action 'go': probabilities (p) + (p) sum to 2*p, not 1 (and 3 more choices with the same expressions)",
+        "state (x=0), action 'go': probabilities (p) + (p) sum to 2*p, not 1 "
+        "(and 3 more choices with the same expressions)",
     ),
     "constant out of range": (
         lambda: explored(lambda s: [(1.5, s._replace(x=0)), (-0.5, s._replace(x=1))]),
@@ -81,8 +82,8 @@ PYTHON = {
     ),
     "rounded float": (
         lambda: explored(lambda s: [((0.1 + 0.2) * p, s), (1 - 0.3 * p, s._replace(x=1))]),
-        "the float 0.30000000000000004 looks like the rounded result of a calculation, and would not tie with the exact "
-        "number; calculate with fractions.Fraction (or give Fraction(0.30000000000000004) to mean exactly this float)",
+        "the float 0.30000000000000004 looks like the rounded result of a calculation, and would not tie with the "
+        "exact number; calculate with fractions.Fraction (or give Fraction(0.30000000000000004) to mean exactly this float)",
     ),
     "not a number": (lambda: explored(lambda s: [("a", s)]), "'a' is not a number; write it like 3, 0.3 or 3/10"),
     "quotient": (

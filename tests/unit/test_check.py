@@ -90,7 +90,8 @@ def test_all_errors_are_raised_at_once_and_named_one_by_one():
     assert str(caught.value).splitlines() == [
         "state (x=2): no choice is possible; give it an action that stays with probability 1",
         "state (x=0), action 'a': probabilities (p) sum to p, not 1 (and 1 more choices with the same expressions)",
-        "state (x=0), action 'b': probabilities (2/5) + (p) sum to p + 2/5, not 1 (and 1 more choices with the same expressions)",
+        "state (x=0), action 'b': probabilities (2/5) + (p) sum to p + 2/5, not 1 "
+        "(and 1 more choices with the same expressions)",
     ]
 
 

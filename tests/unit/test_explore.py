@@ -91,7 +91,11 @@ def test_both_explorers_give_the_same_model_as_the_rules(actions):
                 if t not in queue:
                     queue.append(t)
             expected[tuple(state), action] = {t: f for t, f in sums.items() if f}
-    options = {"space": SPACE, "rewards": {"r": lambda s: s.x + 1.0}, "choice_rewards": {"r": lambda s, a: (a == "a0") * s.x}}
+    options = {
+        "space": SPACE,
+        "rewards": {"r": lambda s: s.x + 1.0},
+        "choice_rewards": {"r": lambda s, a: (a == "a0") * s.x},
+    }
     one = pl.explore(step, Cell(0, 0, False), labels={"on": lambda s: s.on}, **options)
     two = pl.explore_batch(batch, Cell(0, 0, False), labels={"on": lambda s: s.on}, **options)
     assert edges(one) == expected
@@ -107,7 +111,9 @@ def test_both_explorers_give_the_same_model_as_the_rules(actions):
 
 def test_states_are_numbered_breadth_first_from_the_initial_state():
     def step(s):
-        return {"both": [(p, s._replace(n=2 * s.n)), (1 - p, s._replace(n=2 * s.n + 1))]} if s.n < 8 else {"end": [(1, s)]}
+        return (
+            {"both": [(p, s._replace(n=2 * s.n)), (1 - p, s._replace(n=2 * s.n + 1))]} if s.n < 8 else {"end": [(1, s)]}
+        )
 
     model = pl.explore(step, {"n": 1}, space=pl.ParameterSpace.unit("p"))
     assert model.graph.states["n"].tolist() == list(range(1, 16))

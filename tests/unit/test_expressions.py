@@ -32,7 +32,7 @@ def test_float_values_are_the_exact_ones_up_to_rounding(group, names, where):
 
 @given(groups, orders, points)
 def test_exact_values_are_those_of_the_trees(group, names, point):
-    space = ParameterSpace.box({name: (-3, 3) for name in names})
+    space = ParameterSpace.box(dict.fromkeys(names, (-3, 3)))
     values = table_of(group, names).evaluate_exact(space, {**point, "unused": 1})
     assert values == [fold(tree, point, lambda leaf: leaf.meant) for tree in group]
 
@@ -50,11 +50,15 @@ def test_degrees_tell_constants_and_affine_expressions(group, names):
 def test_terms_are_sparse_and_no_monomial_is_listed_twice(group, names):
     table = table_of(group, names)
     monomials = [tuple(row) for row in table.monomials.tolist()]
-    expected = {tuple(dict(zip(NAMES, e, strict=True)).get(n, 0) for n in names) for tree in group for e in expand(tree)}
+    expected = {
+        tuple(dict(zip(NAMES, e, strict=True)).get(n, 0) for n in names) for tree in group for e in expand(tree)
+    }
     assert len(set(monomials)) == len(monomials)
     assert set(monomials) == expected
     assert len(table.coefficient) == sum(len(expand(tree)) for tree in group)
-    assert not table.coefficients.toarray().size or np.count_nonzero(table.coefficients.toarray()) == len(table.coefficient)
+    assert not table.coefficients.toarray().size or np.count_nonzero(table.coefficients.toarray()) == len(
+        table.coefficient
+    )
 
 
 def test_a_table_of_constants_needs_no_parameters():

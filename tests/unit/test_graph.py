@@ -82,7 +82,13 @@ def test_components_are_the_classes_of_mutual_reachability(nested):
 
 @pytest.mark.parametrize(
     ("nested", "acyclic"),
-    [([[[0]]], True), ([[[0, 1]], [[1]]], True), ([[[1]], [[0]]], False), ([[[1]], [[2]], [[2, 1]]], False), ([[]], True)],
+    [
+        ([[[0]]], True),
+        ([[[0, 1]], [[1]]], True),
+        ([[[1]], [[0]]], False),
+        ([[[1]], [[2]], [[2, 1]]], False),
+        ([[]], True),
+    ],
 )
 def test_a_graph_is_acyclic_if_its_only_cycles_are_self_loops(nested, acyclic):
     assert graph_of(nested).is_acyclic() is acyclic

@@ -132,8 +132,9 @@ def test_a_float_is_read_as_its_shortest_decimal_or_refused(number):
     [
         (
             lambda: (0.1 + 0.2) * p,
-            "the float 0.30000000000000004 looks like the rounded result of a calculation, and would not tie with the exact "
-            "number; calculate with fractions.Fraction (or give Fraction(0.30000000000000004) to mean exactly this float)",
+            "the float 0.30000000000000004 looks like the rounded result of a calculation, and would not tie with the "
+            "exact number; calculate with fractions.Fraction (or give Fraction(0.30000000000000004) to mean exactly "
+            "this float)",
         ),
         (lambda: p + math.nan, "nan cannot be part of an expression"),
         (lambda: p - math.inf, "inf cannot be part of an expression"),
@@ -166,13 +167,10 @@ def test_misuse_is_refused_by_name(action, message):
 
 
 @pytest.mark.parametrize("name", ["α", "größe", "名"])
-def test_a_name_is_either_usable_or_refused_as_a_name(name):
-    try:
-        (unknown,) = parameters(name)
-    except ModelError as error:
-        assert str(error).startswith(f"parameter name {name!r}")
-    else:
-        assert (2 * unknown).names == (name,)
+def test_a_name_outside_ascii_is_refused_as_a_name(name):
+    """The library of polynomials knows ASCII names only."""
+    with pytest.raises(ModelError, match=f"parameter name {name!r}"):
+        parameters(name)
 
 
 @pytest.mark.parametrize(

@@ -61,10 +61,12 @@ def test_no_point_of_the_space_violates_the_float_inequalities(polytope, data):
     space, bounds, rows = polytope
     parts = st.fractions(0, 1, max_denominator=7)
     point = [low + (high - low) * data.draw(parts) for low, high in bounds]
-    inside = [tuple(vertex.values()) for vertex in space.vertices()] + [point] * is_inside(point, bounds, rows)
+    inside = [tuple(vertex.values()) for vertex in space.vertices] + [point] * is_inside(point, bounds, rows)
     matrix, offset = space.inequalities
     for found in inside:
-        assert all(Fraction(low) <= x <= Fraction(high) for low, x, high in zip(space.lower, found, space.upper, strict=True))
+        assert all(
+            Fraction(low) <= x <= Fraction(high) for low, x, high in zip(space.lower, found, space.upper, strict=True)
+        )
         for row, limit in zip(matrix, offset, strict=True):
             assert dot(map(Fraction, row), found) <= Fraction(limit)
 
@@ -76,7 +78,9 @@ def test_the_float_inequalities_are_off_by_rounding_only(polytope):
     assert matrix.shape == (len(space.constraints), space.dimension)
     for row, limit, constraint in zip(matrix, limits, space.constraints, strict=True):
         zero = dict.fromkeys(space.names, Fraction(0))
-        exact = [float(constraint.evaluate(zero) - constraint.evaluate({**zero, name: Fraction(1)})) for name in space.names]
+        exact = [
+            float(constraint.evaluate(zero) - constraint.evaluate({**zero, name: Fraction(1)})) for name in space.names
+        ]
         np.testing.assert_allclose(row, exact, rtol=1e-15, atol=0)
         assert 0 <= Fraction(limit) - constraint.evaluate(zero) < Fraction(1, 10**14)
 
@@ -86,7 +90,9 @@ def test_contains_is_decided_exactly(polytope, point):
     space, bounds, rows = polytope
     point = point[: space.dimension]
     assert space.contains(point) == is_inside(point, bounds, rows)
-    assert space.contains(dict(zip(reversed(space.names), reversed(point), strict=True))) == is_inside(point, bounds, rows)
+    assert space.contains(dict(zip(reversed(space.names), reversed(point), strict=True))) == is_inside(
+        point, bounds, rows
+    )
 
 
 def clip(polygon, offset, slopes):
@@ -107,7 +113,7 @@ def test_vertices_in_the_plane_are_those_of_the_clipped_rectangle(polytope):
     polygon = [(left, bottom), (right, bottom), (right, top), (left, top)]
     for offset, slopes in rows:
         polygon = clip(polygon, offset, slopes)
-    found = [tuple(vertex[name] for name in space.names) for vertex in space.vertices()]
+    found = [tuple(vertex[name] for name in space.names) for vertex in space.vertices]
     assert len(set(found)) == len(found)
     assert set(found) == set(polygon)
 
@@ -125,25 +131,27 @@ def test_vertices_in_space_are_the_feasible_meeting_points_of_three_planes(polyt
     for chosen in combinations(planes, 3):
         slopes = [list(row) for _, row in chosen]
         if (whole := determinant(slopes)) != 0:  # Cramer's rule
-            replaced = [[[-chosen[i][0] if k == j else slopes[i][k] for k in range(3)] for i in range(3)] for j in range(3)]
+            replaced = [
+                [[-chosen[i][0] if k == j else slopes[i][k] for k in range(3)] for i in range(3)] for j in range(3)
+            ]
             expected.add(tuple(determinant(matrix) / whole for matrix in replaced))
     expected = {point for point in expected if is_inside(point, bounds, rows)}
-    assert {tuple(vertex[name] for name in space.names) for vertex in space.vertices()} == expected
+    assert {tuple(vertex[name] for name in space.names) for vertex in space.vertices} == expected
 
 
 @pytest.mark.parametrize("n", range(1, 6))
 def test_a_simplex_has_its_unit_points_and_the_origin(n):
     names = [f"w{i}" for i in range(n)]
-    found = {tuple(vertex[name] for name in names) for vertex in ParameterSpace.simplex(*names).vertices()}
+    found = {tuple(vertex[name] for name in names) for vertex in ParameterSpace.simplex(*names).vertices}
     assert found == {tuple(int(i == j) for j in range(n)) for i in range(n + 1)}
 
 
 def test_a_cube_has_its_corners_until_they_are_too_many():
-    found = {tuple(vertex.values()) for vertex in ParameterSpace.unit(*NAMES).vertices()}
+    found = {tuple(vertex.values()) for vertex in ParameterSpace.unit(*NAMES).vertices}
     assert found == set(product([0, 1], repeat=3))
-    assert ParameterSpace.unit().vertices() == [{}]
+    assert ParameterSpace.unit().vertices == [{}]
     assert comb(18, 9) > 20_000
-    assert ParameterSpace.unit(*(f"x{i}" for i in range(9))).vertices() is None
+    assert ParameterSpace.unit(*(f"x{i}" for i in range(9))).vertices is None
 
 
 @given(polytopes(), st.lists(st.tuples(coefficients, coefficients, st.integers(0, 2)), min_size=1, max_size=3))
@@ -165,7 +173,7 @@ def test_cutting_by_one_parameter_tightens_its_bounds_exactly(polytope, cuts):
 def test_a_constraint_that_always_holds_changes_nothing(constraint):
     space = ParameterSpace.unit("b", "c").cut([1 - b - c, constraint])
     assert space.bounds == ((0, 1), (0, 1))
-    assert len(space.vertices()) == 3
+    assert len(space.vertices) == 3
     assert space.cut([1 - b - c, 2 - 1 - (c + b)]) == space
 
 

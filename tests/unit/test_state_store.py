@@ -1,5 +1,7 @@
 """Compiled hashing against dictionaries of tuples."""
 
+from itertools import chain
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -88,7 +90,7 @@ def offsets(groups):
 def test_repeated_successors_point_to_the_first_equal_one_of_their_choice(groups):
     first = offsets(groups)
     first_same = np.full(first[-1], -7, dtype=np.int32)
-    successor = np.array(sum(groups, []), dtype=np.int32)
+    successor = np.array(list(chain(*groups)), dtype=np.int32)
     n_repeated = kernels.repeated_successors(first, successor, first_same)
     expected = [int(first[c]) + group.index(s) for c, group in enumerate(groups) for s in group]
     assert first_same.tolist() == expected
@@ -101,7 +103,7 @@ def test_row_classes_number_the_distinct_sequences_in_order(groups, n_slots):
     first, n = offsets(groups), len(groups)
     row_class, representative = np.full(n, -7, dtype=np.int32), np.full(n, -7, dtype=np.int32)
     slots = np.full(n_slots, kernels.EMPTY, dtype=np.int32)
-    expression = np.array(sum(groups, []), dtype=np.int32)
+    expression = np.array(list(chain(*groups)), dtype=np.int32)
     n_classes = kernels.row_classes(first, expression, slots, row_class, representative)
     numbers = {}
     expected = [numbers.setdefault(tuple(group), len(numbers)) for group in groups]

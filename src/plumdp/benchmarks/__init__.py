@@ -83,8 +83,8 @@ _FAMILIES = {
 def benchmark(name: str) -> Benchmark:
     """Return a case study by name, such as ``betting:50`` or ``rover:50,50``.
 
-    The families are aircraft, betting, engagement, rover, glider and parallel. The published instances need only the sizes
-    in their names; any other size is written with all its arguments, as in ``rover:20,20,7``.
+    The families are aircraft, betting, engagement, rover, glider and parallel. The published instances need only the
+    sizes in their names; any other size is written with all its arguments, as in ``rover:20,20,7``.
 
     >>> study = benchmark("betting:25")
     >>> study.model.graph.n_states, study.true_point

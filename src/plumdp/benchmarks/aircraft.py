@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plumdp.model.explore import explore_batch
+from plumdp.model.explore import Variable, explore_batch
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.polynomial import Polynomial, parameters
 from plumdp.model.polynomial_array import tabulate
@@ -27,10 +27,10 @@ _DOWN = (("0.12", "0.10"), ("0.09", "0.12"), ("0.12", "0.08"), ("0.12", "0.11"))
 class Aircraft(NamedTuple):
     """Our aircraft (x, y) and the intruder (ax, ay), which comes from the other end."""
 
-    x: int
-    y: int
-    ax: int
-    ay: int
+    x: Variable
+    y: Variable
+    ax: Variable
+    ay: Variable
 
 
 def aircraft(length: int, height: int, collision_height: int) -> ParametricMDP:
@@ -60,18 +60,18 @@ def aircraft(length: int, height: int, collision_height: int) -> ParametricMDP:
 
     def step(s: Aircraft) -> Iterator[Any]:
         flying = s.x < length
-        x, ax = np.asarray(s.x), np.asarray(s.ax)
+        x, ax = s.x + 1, s.ax - 1
         ay = {"up": np.maximum(s.ay - 1, 0), "down": np.minimum(s.ay + 1, height), "same": s.ay}
         for action, y in (("up", np.minimum(s.y + 1, height)), ("down", np.maximum(s.y - 1, 0))):
             yield (
                 action,
                 flying,
                 [
-                    (tabulate(probability, x), Aircraft(x + 1, y if own is success else s.y, ax - 1, ay[name]))
+                    (tabulate(probability, s.x), Aircraft(x, y if own is success else s.y, ax, ay[name]))
                     for (name, own), probability in joint.items()
                 ],
             )
-        stay = [(tabulate(alone[name], x), Aircraft(x + 1, s.y, ax - 1, ay[name])) for name in moves]
+        stay = [(tabulate(alone[name], s.x), Aircraft(x, s.y, ax, ay[name])) for name in moves]
         yield "stay", flying, stay
         for action in ("up", "down", "stay"):
             yield action, ~flying, [(1, s)]

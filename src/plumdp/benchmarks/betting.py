@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plumdp.model.explore import explore_batch
+from plumdp.model.explore import Variable, explore_batch
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.polynomial import Polynomial, parameters
 from plumdp.model.polynomial_array import tabulate
@@ -22,8 +22,8 @@ PROPERTY = 'R{"money"}max=? [ F "end" ]'
 class Betting(NamedTuple):
     """The money at hand and the rounds played."""
 
-    money: int
-    step: int
+    money: Variable
+    step: Variable
 
 
 def betting(rounds: int) -> ParametricMDP:
@@ -36,7 +36,7 @@ def betting(rounds: int) -> ParametricMDP:
         return odds.get(bet, p / 2 + Fraction("0.0004") * money)
 
     def step(s: Betting) -> Iterator[Any]:
-        later, money = s.step + 1, np.asarray(s.money)
+        later, money = s.step + 1, s.money
         playing = s.step < rounds
         yield "bet0", playing, [(1, s._replace(step=later))]
         for bet in (1, 2, 5, 10):

@@ -29,7 +29,7 @@ _DOWN_SHIFT = {_LOW: "0 0 0", _MEDIUM: "0 0 0", _AGGRESSIVE: ".02 .01 -.01"}
 
 
 class Engagement(NamedTuple):
-    """Level, last action (0 none), rounds since an aggressive one (up to 2), phase (0 choose, 1 resolve), chosen action."""
+    """Level, last action (0 none), rounds since an aggressive one, phase (0 choose, 1 resolve), chosen action."""
 
     e: int
     last: int
@@ -55,7 +55,8 @@ def engagement(levels: int) -> ParametricMDP:
         wear *= Fraction("0.7") if action == _AGGRESSIVE and recent else 1
         return (
             wear * _pick(_UP_FACTOR, action, where) * _response(types, _UP[action]) + _pick(_UP_SHIFT, action, where),
-            wear * _pick(_DOWN_FACTOR, action, where) * _response(types, _DOWN[action]) + _pick(_DOWN_SHIFT, action, where),
+            wear * _pick(_DOWN_FACTOR, action, where) * _response(types, _DOWN[action])
+            + _pick(_DOWN_SHIFT, action, where),
         )
 
     def step(s: Engagement) -> dict[str, list[tuple[Any, Engagement]]]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plumdp.model.explore import explore_batch
+from plumdp.model.explore import Variable, explore_batch
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.polynomial import Polynomial, parameters
 from plumdp.model.polynomial_array import tabulate
@@ -21,16 +21,21 @@ PROPERTY = 'R{"money"}max=? [ F "end" ]'
 _P1, _P2 = parameters("p1", "p2")
 _BETS = (1, 2, 5, 10)
 _OUTCOMES = ((True, True), (True, False), (False, True), (False, False))  # who wins: game 1, game 2
-_PER_COIN = {1: "0", 2: "0.0002", 5: "0.0003", 10: "0.0004"}  # how much a coin in the purse improves the odds, variant small
+_PER_COIN = {
+    1: "0",
+    2: "0.0002",
+    5: "0.0003",
+    10: "0.0004",
+}  # how much a coin in the purse improves the odds, variant small
 _BONUS = {1: "0", 2: "0.1", 5: "0.05", 10: "0.3"}  # game 1, variant const
 
 
 class Parallel(NamedTuple):
     """The two purses and the rounds played."""
 
-    m: int
-    q: int
-    step: int
+    m: Variable
+    q: Variable
+    step: Variable
 
 
 def parallel(rounds: int, small: bool) -> ParametricMDP:
@@ -42,12 +47,13 @@ def parallel(rounds: int, small: bool) -> ParametricMDP:
         return (first if wins[0] else 1 - first) * (second if wins[1] else 1 - second)
 
     def step(s: Parallel) -> Iterator[Any]:
-        m, q, later = np.asarray(s.m), np.asarray(s.q), s.step + 1
+        m, q, later = s.m, s.q, s.step + 1
         playing = s.step < rounds
         yield "bet0", playing, [(1, s._replace(step=later))]
         for bet in _BETS:
             outcomes = [
-                (tabulate(partial(chance, bet, wins), m, q), Parallel(*_pay(m, q, bet, wins), later)) for wins in _OUTCOMES
+                (tabulate(partial(chance, bet, wins), m, q), Parallel(*_pay(m, q, bet, wins), later))
+                for wins in _OUTCOMES
             ]
             possible = playing & (np.maximum(m, q) <= 10 * rounds) & (np.minimum(m, q) >= bet)
             yield f"bet{bet}", possible, outcomes

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plumdp.model.explore import explore_batch
+from plumdp.model.explore import Variable, explore_batch
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.polynomial import Polynomial, parameters
 from plumdp.model.polynomial_array import tabulate
@@ -34,11 +34,11 @@ _H_JAM = ((2, 5, 3, 6), (7, 10, 2, 4))
 class Rover(NamedTuple):
     """Position, positions not yet reported, whether a report was sent from here, and failed tries."""
 
-    x: int
-    y: int
-    unreported: int
-    sent: bool
-    tries: int
+    x: Variable
+    y: Variable
+    unreported: Variable
+    sent: Variable
+    tries: Variable
 
 
 def rover(width: int, height: int, max_tries: int) -> ParametricMDP:
@@ -50,7 +50,7 @@ def rover(width: int, height: int, max_tries: int) -> ParametricMDP:
         return (s.x == width) & (s.y == height)
 
     def step(s: Rover) -> Iterator[Any]:
-        x, y, sent = np.asarray(s.x), np.asarray(s.y), np.asarray(s.sent)
+        x, y, sent = s.x, s.y, s.sent
         moved = s._replace(unreported=np.where(sent, 0, np.minimum(s.unreported + 1, _CRASH)), sent=False)
         yield "up", x < width, [(1, moved._replace(x=x + 1))]
         yield "right", y < height, [(1, moved._replace(y=y + 1))]
@@ -81,7 +81,9 @@ def _channel(
 
     @cache
     def base(at: Fraction) -> Polynomial:
-        terms = [weight * (Fraction(near) + Fraction(far) * at) for weight, (near, far) in zip(modes, rates, strict=True)]
+        terms = [
+            weight * (Fraction(near) + Fraction(far) * at) for weight, (near, far) in zip(modes, rates, strict=True)
+        ]
         return sum(terms, Polynomial(0))
 
     @cache

@@ -1,0 +1,1 @@
+"""Stage 1: what we know, a structure with unknown numbers."""

@@ -1,4 +1,4 @@
-"""From raw transitions to a parametric MDP: equal successors merged, zero transitions dropped, space cut, checks made."""
+"""From raw transitions to a parametric MDP: successors merged, zero transitions dropped, space cut, checks made."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from plumdp.errors import ModelError
 from plumdp.model.check import check
 from plumdp.model.expressions import ExpressionTable
-from plumdp.model.graph import BoolArray, Graph, IntArray, read_only
+from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.polynomial import Polynomial
 from plumdp.model.polynomial_array import PolynomialArray
@@ -29,7 +29,7 @@ def assemble(
     rewards: Mapping[str, RewardStructure],
     constants: Mapping[str, bool | int | Fraction],
 ) -> ParametricMDP:
-    """Return the checked model of a graph whose transitions carry the given polynomials; raise with all errors at once."""
+    """Return the checked model of a graph whose transitions carry the given polynomials; raise all errors at once."""
     if not isinstance(space, ParameterSpace):
         raise ModelError(f"space={space!r}: give a ParameterSpace, for example ParameterSpace.box({{'p': (0, 1)}})")
     graph, expression = _merge_equal_successors(graph, expression)
@@ -62,8 +62,8 @@ def cut_space(space: ParameterSpace, table: ExpressionTable) -> ParameterSpace:
         raise ModelError(f"no point of the parameter space makes every expression a probability: {error}") from None
 
 
-def _affine_range(space: ParameterSpace, table: ExpressionTable, affine: IntArray) -> tuple[np.ndarray, np.ndarray]:
-    """Return float bounds on each affine expression over the space: over its corners, or its box if they are too many."""
+def _affine_range(space: ParameterSpace, table: ExpressionTable, affine: Indices) -> tuple[FloatArray, FloatArray]:
+    """Return the range of each affine expression over the corners of the space, or over its box if they are many."""
     corners = space.vertices if space.constraints else None
     if corners == []:
         raise ModelError(f"the parameter space is empty: no point satisfies {'; '.join(space.describe())}")

@@ -11,13 +11,13 @@ from math import comb
 import numpy as np
 
 from plumdp.model.expressions import ExpressionTable
-from plumdp.model.graph import FloatArray, IntArray
+from plumdp.model.graph import FloatArray, Indices, IntArray
 
 _MAX_COEFFICIENTS = 4096  # per polynomial; beyond, the trivial range is returned
 
 
 def box_range(
-    table: ExpressionTable, which: IntArray, lower: FloatArray, upper: FloatArray
+    table: ExpressionTable, which: Indices, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return for the expressions ``which`` an outer range over the box, up to float rounding."""
     low, high = np.full(len(which), -np.inf), np.full(len(which), np.inf)
@@ -36,7 +36,7 @@ def box_range(
 
 
 def _bernstein_rows(exponents: IntArray, lower: FloatArray, upper: FloatArray) -> FloatArray | None:
-    """Return the Bernstein coefficients of each monomial (n_monomials, n_coefficients), or None if they are too many."""
+    """Return the Bernstein coefficients of each monomial (n_monomials, n_coefficients); None if they are too many."""
     degrees = exponents.max(axis=0, initial=0)
     if np.prod(degrees + 1.0) > _MAX_COEFFICIENTS:
         return None
@@ -54,4 +54,5 @@ def _univariate(degree: int, lower: float, upper: float) -> FloatArray:
         for j in range(e + 1):
             powers[e, j] = comb(e, j) * lower ** (e - j) * (upper - lower) ** j
     change = np.array([[comb(i, j) / comb(degree, j) for i in range(degree + 1)] for j in range(degree + 1)])
-    return powers @ change
+    coefficients: FloatArray = powers @ change
+    return coefficients

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from plumdp.model.bernstein import box_range
-from plumdp.model.graph import IntArray
+from plumdp.model.graph import Indices, IntArray
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.polynomial import Polynomial
 
@@ -37,8 +37,9 @@ def check(model: ParametricMDP) -> list[Issue]:
     """Return all issues of a model, errors first.
 
     >>> from plumdp import benchmark
-    >>> check(benchmark("betting:25").model)
-    []
+    >>> for issue in check(benchmark("betting:25").model):
+    ...     print(issue.severity, issue)  # doctest: +ELLIPSIS
+    note expression p + 1/500 is 1.002 at p=1 (809 more expressions leave [0, 1] too): the space is cut ...
     """
     rows = row_classes(model)
     found = [
@@ -55,13 +56,15 @@ def check(model: ParametricMDP) -> list[Issue]:
 
 def _deadlocks(model: ParametricMDP) -> Iterator[Issue]:
     graph = model.graph
-    for state in _first(np.flatnonzero(np.diff(graph.first_choice) == 0)):
-        text = f"state ({graph.describe_state(state)}): no choice is possible; give it an action that stays with probability 1"
-        yield Issue("error", "deadlock", text)
+    for state in _first(np.flatnonzero(np.diff(graph.first_choice) == 0).tolist()):
+        where = f"state ({graph.describe_state(state)})"
+        yield Issue(
+            "error", "deadlock", f"{where}: no choice is possible; give it an action that stays with probability 1"
+        )
     repaired = model.labels.get("deadlock")
     if repaired is not None and repaired.any():
-        state = graph.describe_state(int(np.argmax(repaired)))
-        text = f"{repaired.sum()} deadlock states were given a self-loop, for example ({state})"
+        example = graph.describe_state(int(np.argmax(repaired)))
+        text = f"{repaired.sum()} deadlock states were given a self-loop, for example ({example})"
         yield Issue("warning", "deadlock", text)
 
 
@@ -74,8 +77,8 @@ def _row_sums(model: ParametricMDP, row_class: IntArray, representative: IntArra
         row = " + ".join(f"({polynomials[f]})" for f in model.expression[first:last]) or "nothing"
         others = int((row_class == row_class[choice]).sum()) - 1
         more = f" (and {others} more choices with the same expressions)" if others else ""
-        total = _row_sum(model, choice)
-        yield Issue("error", "row sum", f"{graph.describe_choice(choice)}: probabilities {row} sum to {total}, not 1{more}")
+        text = f"{graph.describe_choice(choice)}: probabilities {row} sum to {_row_sum(model, choice)}, not 1{more}"
+        yield Issue("error", "row sum", text)
 
 
 def _row_sum(model: ParametricMDP, choice: int) -> Polynomial:
@@ -84,7 +87,7 @@ def _row_sum(model: ParametricMDP, choice: int) -> Polynomial:
 
 
 def row_classes(model: ParametricMDP) -> tuple[IntArray, IntArray]:
-    """Return for each choice the number of its row (its sequence of expressions), and one choice for each such number."""
+    """Return for each choice the number of its row (its sequence of expressions), and one choice for each number."""
     from plumdp.model import kernels
 
     n_choices = model.graph.n_choices
@@ -135,14 +138,17 @@ def _candidates(model: ParametricMDP) -> list[dict[str, Fraction]]:
     rng = np.random.default_rng(1)
     parts = [[Fraction(int(k), 64) for k in row] for row in rng.integers(0, 65, size=(32, space.dimension))]
     inside = [
-        {name: low + (high - low) * part for name, (low, high), part in zip(space.names, space.bounds, row, strict=True)}
+        {
+            name: low + (high - low) * part
+            for name, (low, high), part in zip(space.names, space.bounds, row, strict=True)
+        }
         for row in parts
     ]
     return [point for point in corners + inside if space.contains(point)]
 
 
 def _outside(
-    model: ParametricMDP, suspects: IntArray, points: list[dict[str, Fraction]]
+    model: ParametricMDP, suspects: Indices, points: list[dict[str, Fraction]]
 ) -> list[tuple[int, dict[str, Fraction]]]:
     """Return the suspects that leave [0, 1] at one of the points, with that point; confirmed exactly."""
     if not len(suspects) or not points:
@@ -166,8 +172,9 @@ def _equal_in_row(model: ParametricMDP, row_class: IntArray, representative: Int
             found += [(choice, f) for f in set(row) if row.count(f) > 1 and model.expressions.is_unknown[f]]
     for choice, f in _first(found):
         n = int((row_class == row_class[choice]).sum())
-        text = f"{graph.describe_choice(choice)}: several successors have the probability {model.expressions.polynomials[f]}"
-        yield Issue("note", "equal expressions", text + (f" ({n} choices like this)" if n > 1 else ""))
+        more = f" ({n} choices like this)" if n > 1 else ""
+        text = f"several successors have the probability {model.expressions.polynomials[f]}{more}"
+        yield Issue("note", "equal expressions", f"{graph.describe_choice(choice)}: {text}")
 
 
 def _ambiguous_actions(model: ParametricMDP) -> Iterator[Issue]:

@@ -1,7 +1,7 @@
 """Guarded commands: from the commands behind each choice to its transitions, exactly.
 
-A choice synchronises one or more commands; each picks one of its branches, the probabilities multiply and the assignments
-are made together. Formulas are calculated once per distinct valuation of the variables they mention.
+A choice synchronises one or more commands; each picks one of its branches, the probabilities multiply and the
+assignments are made together. Formulas are calculated once per distinct valuation of the variables they mention.
 """
 
 from __future__ import annotations
@@ -73,7 +73,10 @@ def _outcomes(
 ) -> Iterator[tuple[Any, IntArray]]:
     """Yield probability and target rows for each way in which the synchronised commands may branch."""
     evaluated = [
-        [(_probability(command, branch, columns, parameters), _assigned(branch, columns)) for branch in command.branches]
+        [
+            (_probability(command, branch, columns, parameters), _assigned(branch, columns))
+            for branch in command.branches
+        ]
         for command in joint
     ]
     position = {name: j for j, name in enumerate(columns)}
@@ -126,5 +129,4 @@ def _groups(origin: IntArray) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
     """Yield each origin with the choices that have it."""
     order = np.argsort(origin, kind="stable")
     numbers, starts = np.unique(origin[order], return_index=True)
-    for number, choices in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
-        yield number, choices
+    yield from zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)

@@ -22,6 +22,9 @@ Expression: TypeAlias = Polynomial | Number
 State: TypeAlias = Any
 """A NamedTuple of state variables: numbers in ``explore``, arrays in ``explore_batch``."""
 
+Variable: TypeAlias = Any
+"""The value of a state variable, or a whole column of values: what the fields of a batch state are."""
+
 Step: TypeAlias = Callable[[State], Mapping[str, Iterable[tuple[Expression, State]]]]
 BatchStep: TypeAlias = Callable[
     [State], Iterable[tuple[str, BoolArray | bool, Iterable[tuple[Expression | PolynomialArray, State]]]]
@@ -41,8 +44,8 @@ def explore(
 ) -> ParametricMDP:
     """Return the model of all states that ``step`` reaches from ``initial``.
 
-    A state is a NamedTuple of ints, Booleans or strings (or give ``initial`` as a dict). ``step(state)`` returns for each
-    action the pairs (probability, next state); a probability is a number or arithmetic on parameters.
+    A state is a NamedTuple of ints, Booleans or strings (or give ``initial`` as a dict). ``step(state)`` returns for
+    each action the pairs (probability, next state); a probability is a number or arithmetic on parameters.
 
     >>> from plumdp import ParameterSpace, parameters
     >>> (p,) = parameters("p")
@@ -57,8 +60,10 @@ def explore(
     initial = _as_state(initial)
     number: dict[State, int] = {initial: 0}
     expressions: dict[Polynomial, int] = {}
-    choices, lengths, actions, successor, expression = [], [], [], [], []
     names: dict[str, int] = {}
+    choices, lengths, actions = [], [], []
+    successor: list[int] = []
+    expression: list[int] = []
     queue = [initial]
     for state in queue:  # grows while it is walked: breadth first
         row = _step_result(step, state)
@@ -74,7 +79,8 @@ def explore(
                 successor.append(number[target])
                 expression.append(expressions.setdefault(polynomial(probability), len(expressions)))
             lengths.append(len(successor) - before)
-    columns = {field: _column(field, values) for field, values in zip(initial._fields, zip(*queue, strict=True), strict=True)}
+    by_variable = zip(initial._fields, zip(*queue, strict=True), strict=True)
+    columns = {field: _column(field, values) for field, values in by_variable}
     graph = _graph(choices, lengths, successor, columns, actions, tuple(names))
     rewards, choice_rewards = rewards or {}, choice_rewards or {}
     earned = {
@@ -100,8 +106,8 @@ def explore_batch(
 ) -> ParametricMDP:
     """Return the same model as ``explore`` from a step over arrays, a whole layer of states at a time.
 
-    ``step(states)`` gets a NamedTuple of arrays and yields triples (action, where it is possible, outcomes); the outcomes
-    are pairs (probability, next states), given for all states of the layer, also where the action is not possible.
+    ``step(states)`` gets a NamedTuple of arrays and yields triples (action, where it is possible, outcomes); the
+    outcomes are pairs (probability, next states), given for all states of the layer, also where the action is not possible.
     Probabilities that differ by state come from ``tabulate``. State variables are ints or Booleans.
 
     >>> from plumdp import ParameterSpace, parameters, tabulate
@@ -171,7 +177,7 @@ class _Found:
 def _layer(
     step: BatchStep, batch: State, found: _Found, expressions: dict[Polynomial, int], names: dict[str, int]
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
-    """Return choices per state, transitions and action per choice, successor and expression per transition of a batch."""
+    """Return choices per state, transitions and action per choice, successor and expression per transition."""
     n = len(batch[0])
     masks, widths, actions, successors, indices = [], [], [], [], []
     for action, where, outcomes in step(batch):
@@ -182,7 +188,7 @@ def _layer(
         actions.append(names.setdefault(action, len(names)))
         for probability, target in pairs:
             successor = np.zeros(n, dtype=np.int32)
-            successor[mask] = found.store.intern(_rows(target, found.type, n, mask, action))
+            successor[mask] = found.store.intern(_rows(target, found.type._fields, n, mask, action))
             successors.append(successor)
             indices.append(_expression_index(probability, n, expressions))
     if not masks:
@@ -198,11 +204,11 @@ def _layer(
     )
 
 
-def _rows(target: State, state_type: type, n: int, mask: BoolArray, action: str) -> IntArray:
-    if not isinstance(target, state_type):
+def _rows(target: State, fields: tuple[str, ...], n: int, mask: BoolArray, action: str) -> IntArray:
+    if getattr(target, "_fields", None) != fields:
         raise ModelError(f"action {action!r}: the next state is {target!r}; give it as states._replace(…)")
     rows = np.empty((int(mask.sum()), len(target)), dtype=np.int32)
-    for j, (field, values) in enumerate(zip(target._fields, target, strict=True)):
+    for j, (field, values) in enumerate(zip(fields, target, strict=True)):
         column = np.broadcast_to(np.asarray(values), n)[mask]
         if column.dtype.kind not in "biu":
             raise ModelError(f"action {action!r}: state variable {field} becomes {column.dtype}; use ints or Booleans")
@@ -244,7 +250,7 @@ def _offsets(lengths: Any) -> IntArray:
 
 def _as_state(initial: State) -> State:
     if isinstance(initial, Mapping):
-        return namedtuple("State", initial)(**initial)  # type: ignore[misc]  # the fields are the user's variables
+        return namedtuple("State", initial)(**initial)  # the fields are the user's variables
     if not hasattr(initial, "_fields"):
         raise ModelError(f"initial state {initial!r}: give a NamedTuple or a dict of state variables")
     return initial
@@ -263,7 +269,8 @@ def _step_result(step: Step, state: State) -> Mapping[str, Iterable[tuple[Expres
 def _outcomes(state: State, action: str, outcomes: Any) -> Iterator[tuple[Expression, State]]:
     for outcome in outcomes:
         if not isinstance(outcome, tuple) or len(outcome) != 2:
-            raise ModelError(f"state ({_show(state)}), action {action!r}: {outcome!r} is no pair (probability, next state)")
+            where = f"state ({_show(state)}), action {action!r}"
+            raise ModelError(f"{where}: {outcome!r} is no pair (probability, next state)")
         yield outcome
 
 
@@ -275,9 +282,11 @@ def _check_state(initial: State, target: State, where: str) -> None:
 def _column(field: str, values: Any) -> npt.NDArray[Any]:
     column = np.array(values)
     kinds = {type(value) for value in values}
-    if column.dtype.kind not in "biuU" or (len(kinds) > 1 and column.dtype.kind not in "iu") or bool in kinds - {bool} and len(kinds) > 1:
+    if column.dtype.kind not in "biuU" or (column.dtype.kind == "U" and len(kinds) > 1):
         shown = " and ".join(sorted(kind.__name__ for kind in kinds))
-        raise ModelError(f"state variable {field} takes values of type {shown}; use ints, Booleans or strings, of one kind")
+        raise ModelError(
+            f"state variable {field} takes values of type {shown}; use ints, Booleans or strings, of one kind"
+        )
     if column.dtype.kind in "iu" and len(column) and max(abs(int(column.min())), abs(int(column.max()))) >= 2**31:
         raise ModelError(f"state variable {field} leaves the range of 32-bit integers")
     return read_only(column.astype(np.int32) if column.dtype.kind in "iu" else column)

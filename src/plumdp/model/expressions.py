@@ -57,6 +57,11 @@ class ExpressionTable:
             read_only(np.array(coefficient, dtype=np.float64)),
         )
 
+    @property
+    def nbytes(self) -> int:
+        """The memory of the arrays; the exact polynomials come on top."""
+        return self.monomials.nbytes + self.first_term.nbytes + self.monomial.nbytes + self.coefficient.nbytes
+
     def __len__(self) -> int:
         return len(self.polynomials)
 
@@ -88,7 +93,8 @@ class ExpressionTable:
 
     def monomial_values(self, points: FloatArray) -> FloatArray:
         """Return the value of each monomial at each point: (n_monomials, n_points) from (n_points, n_parameters)."""
-        return np.prod(points[None, :, :] ** self.monomials[:, None, :], axis=2)
+        values: FloatArray = np.prod(points[None, :, :] ** self.monomials[:, None, :], axis=2)
+        return values
 
     def evaluate(self, points: FloatArray) -> FloatArray:
         """Return float values (n_expressions, n_points) at points (n_points, n_parameters), rounded as they come."""
@@ -105,4 +111,6 @@ def _refuse_undeclared(polynomials: Sequence[Polynomial], names: tuple[str, ...]
         unknown = ", ".join(name for name in polynomial.names if name not in names)
         if unknown:
             declared = ", ".join(names) or "none"
-            raise ModelError(f"expression {polynomial}: {unknown} is not declared; the declared parameters are {declared}")
+            raise ModelError(
+                f"expression {polynomial}: {unknown} is not declared; the declared parameters are {declared}"
+            )

@@ -13,12 +13,15 @@ from math import ceil, floor
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from plumdp.errors import ModelError
 from plumdp.model.polynomial import Polynomial, exact, polynomial
-from plumdp.model.polynomial_array import PolynomialArray, distinct, tabulate
+from plumdp.model.polynomial_array import PolynomialArray, constant_array, distinct, tabulate
 
 Value: TypeAlias = Any
+
+_LIMIT = 2**62  # integers of columns stay below
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +54,7 @@ def evaluate(formula: Formula, values: Mapping[str, Value]) -> Value:
     return _evaluate(formula, values, {})
 
 
-def evaluate_distinct(formula: Formula, columns: Mapping[str, np.ndarray], numbers: Mapping[str, Value]) -> Value:
+def evaluate_distinct(formula: Formula, columns: Mapping[str, npt.NDArray[Any]], numbers: Mapping[str, Value]) -> Value:
     """Return the same, calculated only once per distinct valuation of the columns that occur."""
     names = sorted(formula.variables() & columns.keys())
     if not names:
@@ -70,21 +73,58 @@ def _evaluate(formula: Formula, values: Mapping[str, Value], known: dict[int, Va
             known[key] = formula.value
         elif formula.operator == "variable":
             known[key] = values[str(formula.value)]
+        elif formula.operator == "?":
+            known[key] = _if_then_else(formula, values, known)
         else:
             arguments = [_evaluate(operand, values, known) for operand in formula.operands]
             known[key] = _OPERATORS[formula.operator](*arguments)
     return known[key]
 
 
+def _if_then_else(formula: Formula, values: Mapping[str, Value], known: dict[int, Value]) -> Value:
+    """Evaluate each branch only where it is chosen, so that ``x=0 ? 0 : 1/x`` divides by no zero."""
+    condition, *branches = formula.operands
+    chosen = _evaluate(condition, values, known)
+    if not isinstance(chosen, np.ndarray):
+        return _evaluate(branches[0] if chosen else branches[1], values, known)
+    if chosen.all() or not chosen.any():
+        return _spread(_evaluate(branches[0] if chosen.any() else branches[1], values, known), len(chosen))
+    parts = []
+    for branch, mask in zip(branches, (chosen, ~chosen), strict=True):
+        subset = {name: v[mask] if isinstance(v, np.ndarray | PolynomialArray) else v for name, v in values.items()}
+        parts.append(_spread(_evaluate(branch, subset, {}), int(mask.sum())))
+    return _merge(chosen, *parts)
+
+
+def _spread(value: Value, length: int) -> Value:
+    """Return a value as a column."""
+    if isinstance(value, np.ndarray | PolynomialArray):
+        return value
+    if isinstance(value, Fraction | Polynomial):
+        return constant_array(value, length)
+    return np.full(length, value)
+
+
+def _merge(chosen: Any, then: Value, otherwise: Value) -> Value:
+    if isinstance(then, np.ndarray) and isinstance(otherwise, np.ndarray):
+        result = np.empty(len(chosen), dtype=np.result_type(then, otherwise))
+        result[chosen], result[~chosen] = then, otherwise
+        return result
+    first, second = _column(then), _column(otherwise)
+    position = np.empty(len(chosen), dtype=np.int32)
+    position[chosen], position[~chosen] = first.index, second.index + len(first.table)
+    return tabulate((first.table + second.table).__getitem__, position)
+
+
 def _is_integral(*values: Value) -> bool:
     return all(
-        isinstance(value, int | np.integer) or (isinstance(value, np.ndarray) and value.dtype.kind in "biu")
+        isinstance(value, int | np.integer | np.bool_) or (isinstance(value, np.ndarray) and value.dtype.kind in "biu")
         for value in values
     )
 
 
 def _map(function: Callable[..., Any], *values: Value) -> tuple[Any, Any]:
-    """Apply a function of single numbers to columns and numbers; return (results per distinct row, row of each element)."""
+    """Apply a function of single numbers to columns; return results per distinct row, and the row of each element."""
     columns = [value for value in values if isinstance(value, np.ndarray | PolynomialArray)]
     if not columns:
         return function(*values), None
@@ -102,16 +142,37 @@ def _elements(value: Value, positions: Any) -> list[Any]:
 
 def _arithmetic(operation: Callable[[Any, Any], Any]) -> Callable[[Value, Value], Value]:
     def apply(a: Value, b: Value) -> Value:
-        return operation(_widen(a), _widen(b)) if _is_integral(a, b) else operation(_exact(a), _exact(b))
+        if not _is_integral(a, b):
+            return operation(_exact(a), _exact(b))
+        if operation(_largest(a), _largest(b)) >= _LIMIT or _largest(a) + _largest(b) >= _LIMIT:
+            raise ModelError(f"the result of {operation.__name__} on integers is too large (2^62 and more)")
+        return operation(_widen(a), _widen(b))
 
     return apply
 
 
+def _largest(value: Value) -> int:
+    """Return the largest absolute value of an integer or a column of integers."""
+    if not isinstance(value, np.ndarray):
+        return abs(int(value))
+    return max(abs(int(value.min())), abs(int(value.max()))) if len(value) else 0
+
+
+def _modulo(a: Value, b: Value) -> Value:
+    if not _is_integral(a, b):
+        raise ModelError("mod is only possible between integers")
+    if np.any(np.asarray(b) <= 0):
+        raise ModelError("mod by zero or by a negative number")
+    return _widen(a) % _widen(b)
+
+
 def _exact(value: Value) -> Polynomial | PolynomialArray:
     """Return a value as polynomials, which calculate exactly."""
-    if isinstance(value, PolynomialArray):
-        return value
-    return tabulate(Polynomial, value) if isinstance(value, np.ndarray) else polynomial(value)
+    return _column(value) if isinstance(value, np.ndarray | PolynomialArray) else polynomial(value)
+
+
+def _column(value: npt.NDArray[Any] | PolynomialArray) -> PolynomialArray:
+    return value if isinstance(value, PolynomialArray) else tabulate(Polynomial, value)
 
 
 def _exact_map(function: Callable[..., Polynomial], *values: Value) -> Value:
@@ -126,9 +187,12 @@ def _power(a: Value, b: Value) -> Value:
             raise ModelError(f"pow({x}, {y}): only whole exponents are possible")
         return polynomial(x) ** int(exponent) if exponent >= 0 else 1 / polynomial(x) ** int(-exponent)
 
-    if _is_integral(a, b):
-        return _integers(*_map(lambda x, y: int(apply(x, y).constant), a, b))
-    return _exact_map(apply, a, b)
+    results, inverse = _map(apply, a, b)
+    if _is_integral(a, b):  # of integers, as long as no exponent is negative
+        numbers = [results] if inverse is None else results
+        if all(f.constant.denominator == 1 and abs(f.constant) < _LIMIT for f in numbers):
+            return int(results.constant) if inverse is None else _integers([int(f.constant) for f in results], inverse)
+    return results if inverse is None else tabulate(results.__getitem__, inverse)
 
 
 def _comparison(operation: Callable[[Any, Any], Any]) -> Callable[[Value, Value], Value]:
@@ -155,14 +219,6 @@ def _choose(pick: Callable[[Any, Any], Any], whole: Callable[[Any, Any], Any]) -
 
 def _rounding(function: Callable[[Fraction], int]) -> Callable[[Value], Value]:
     return lambda a: a if _is_integral(a) else _integers(*_map(lambda x: function(_number(x)), a))
-
-
-def _if_then_else(condition: Value, then: Value, otherwise: Value) -> Value:
-    if isinstance(condition, bool | np.bool_):
-        return then if condition else otherwise
-    if _is_integral(then, otherwise):
-        return np.where(condition, then, otherwise)
-    return _exact_map(lambda c, x, y: polynomial(x) if c else polynomial(y), condition, then, otherwise)
 
 
 def _integers(results: Any, inverse: Any) -> Value:
@@ -195,7 +251,7 @@ _OPERATORS: dict[str, Callable[..., Value]] = {
     "*": _arithmetic(operator.mul),
     "/": lambda a, b: _exact(a) / _exact(b),
     "pow": _power,
-    "mod": lambda a, b: _widen(a) % _widen(b),
+    "mod": _modulo,
     "min": _choose(min, np.minimum),
     "max": _choose(max, np.maximum),
     "floor": _rounding(floor),
@@ -212,5 +268,4 @@ _OPERATORS: dict[str, Callable[..., Value]] = {
     "=>": lambda a, b: np.logical_or(np.logical_not(a), b),
     "<=>": operator.eq,
     "xor": np.logical_xor,
-    "?": _if_then_else,
 }

@@ -12,6 +12,7 @@ import numpy.typing as npt
 IntArray = npt.NDArray[np.int32]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, eq=False)

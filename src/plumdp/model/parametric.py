@@ -39,9 +39,8 @@ class ParametricMDP:
     def nbytes(self) -> int:
         """The memory of all arrays."""
         rewards = [part for r in self.rewards.values() for part in (r.state, r.choice) if part is not None]
-        table = [self.expressions.monomials, self.expressions.first_term, self.expressions.monomial]
-        arrays = [self.expression, self.expressions.coefficient, *table, *self.labels.values(), *rewards]
-        return self.graph.nbytes + sum(array.nbytes for array in arrays)
+        own = self.expression.nbytes + self.expressions.nbytes
+        return self.graph.nbytes + own + sum(array.nbytes for array in (*self.labels.values(), *rewards))
 
     def probabilities(self, point: Point) -> FloatArray:
         """Return the value of each expression at a point, to the nearest float; each must lie in [0, 1]."""

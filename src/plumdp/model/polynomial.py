@@ -131,16 +131,16 @@ class Polynomial:
         values = [_fmpq(point[name]) if name in used else fmpq(0) for name in self._value.context().names()]
         return _fraction(self._value(*values)) if values else self.constant
 
-    def __add__(self, other: object) -> Polynomial:
+    def __add__(self, other: object) -> Any:
         return _combine(self, other, fmpq_mpoly.__add__)
 
-    def __sub__(self, other: object) -> Polynomial:
+    def __sub__(self, other: object) -> Any:
         return _combine(self, other, fmpq_mpoly.__sub__)
 
-    def __mul__(self, other: object) -> Polynomial:
+    def __mul__(self, other: object) -> Any:
         return _combine(self, other, fmpq_mpoly.__mul__)
 
-    def __rsub__(self, other: object) -> Polynomial:
+    def __rsub__(self, other: object) -> Any:
         if type(other) is int and other == 1:
             return self.complement
         return _combine(-self, other, fmpq_mpoly.__add__)
@@ -201,7 +201,7 @@ def polynomial(value: Polynomial | Number) -> Polynomial:
 
 
 def float_terms(polynomials: Sequence[Polynomial]) -> tuple[tuple[str, ...], list[list[tuple[tuple[int, ...], float]]]]:
-    """Return the sorted names of all parameters, and for each polynomial its exponents (in that order) and coefficients.
+    """Return the sorted names of all parameters, and for each polynomial its terms: exponents in that order, coefficient.
 
     Coefficients are rounded to the nearest float.
     """
@@ -222,7 +222,7 @@ def _context(names: tuple[str, ...]) -> Any:
     return fmpq_mpoly_ctx.get(names, "lex")
 
 
-def _combine(left: Polynomial, other: object, operation: Any) -> Polynomial:
+def _combine(left: Polynomial, other: object, operation: Any) -> Any:
     a = left._value
     if type(other) is int:
         return Polynomial(operation(a, other))
@@ -251,7 +251,8 @@ def _from_float(number: float) -> Fraction:
     decimal = Decimal(repr(float(number)))
     if len(decimal.as_tuple().digits) > _MAX_DIGITS:
         raise ModelError(
-            f"the float {float(number)!r} looks like the rounded result of a calculation, and would not tie with the exact "
-            f"number; calculate with fractions.Fraction (or give Fraction({float(number)!r}) to mean exactly this float)"
+            f"the float {float(number)!r} looks like the rounded result of a calculation, and would not tie with the "
+            "exact number; calculate with fractions.Fraction "
+            f"(or give Fraction({float(number)!r}) to mean exactly this float)"
         )
     return Fraction(decimal)

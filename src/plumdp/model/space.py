@@ -50,13 +50,13 @@ class ParameterSpace:
     @staticmethod
     def unit(*names: str) -> ParameterSpace:
         """Return the unit cube: every parameter in [0, 1]."""
-        return ParameterSpace.box({name: (0, 1) for name in names})
+        return ParameterSpace.box(dict.fromkeys(names, (0, 1)))
 
     @staticmethod
     def simplex(*names: str) -> ParameterSpace:
         """Return the weights of a mixture whose last weight is one minus the others: each at least 0, sum at most 1."""
         rest = 1 - sum(parameters(*names), Polynomial(0))
-        return ParameterSpace.box({name: (0, 1) for name in names}, constraints=[rest])
+        return ParameterSpace.box(dict.fromkeys(names, (0, 1)), constraints=[rest])
 
     @property
     def dimension(self) -> int:
@@ -144,21 +144,29 @@ class ParameterSpace:
         if unknown:
             raise ModelError(f"constraint {constraint} >= 0: {', '.join(unknown)} is not declared")
         if not constraint.is_affine:
-            raise ModelError(f"constraint {constraint} >= 0 is not linear; a parameter space is a box cut by linear inequalities")
+            raise ModelError(
+                f"constraint {constraint} >= 0 is not linear; a parameter space is a box cut by linear inequalities"
+            )
         if constraint.is_constant and constraint.constant < 0:
             raise ModelError(f"constraint {constraint} >= 0 can never hold")
 
     def _rows(self) -> list[Polynomial]:
         gens = dict(zip(self.names, parameters(*self.names), strict=True))
-        box = [side for name, (low, high) in zip(self.names, self.bounds, strict=True) for side in (gens[name] - low, high - gens[name])]
+        box = [
+            side
+            for name, (low, high) in zip(self.names, self.bounds, strict=True)
+            for side in (gens[name] - low, high - gens[name])
+        ]
         return box + list(self.constraints)
 
     def _outward_row(self, constraint: Polynomial) -> tuple[list[float], float]:
         offset, coefficients = affine_coefficients(constraint, self.names)
         row = [float(-coefficient) for coefficient in coefficients]
         slack = sum(
-            (abs(Fraction(approximate) + coefficient) * max(abs(low), abs(high))
-            for approximate, coefficient, (low, high) in zip(row, coefficients, self.bounds, strict=True)),
+            (
+                abs(Fraction(approximate) + coefficient) * max(abs(low), abs(high))
+                for approximate, coefficient, (low, high) in zip(row, coefficients, self.bounds, strict=True)
+            ),
             Fraction(0),
         )  # outward: how far the rounded row may be off anywhere in the box
         return row, float_above(offset + slack)

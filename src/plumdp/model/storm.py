@@ -1,7 +1,7 @@
 """PRISM and JANI files, read through Storm: the only importer of stormpy.
 
-One float build at a generic point gives the states and their choices; the exact polynomials come from evaluating Storm's
-expression trees on the distinct valuations; at the end both are compared, transition by transition.
+One float build at a generic point gives the states and their choices; the exact polynomials come from evaluating
+Storm's expression trees on the distinct valuations; at the end both are compared, transition by transition.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def read_prism(
 ) -> ParametricMDP:
     """Return the model of a PRISM file, or of a JANI file if it ends in ``.jani``.
 
-    The undefined ``const double`` are the parameters. ``constants`` gives values to the other undefined constants (sizes,
-    for instance), or fixes a parameter. ``space`` is the unit cube by default; it is always cut to the points at which
+    The undefined ``const double`` are the parameters. ``constants`` gives values to the other undefined constants
+    (sizes, for instance), or fixes a parameter. ``space`` is the unit cube by default; it is always cut to the points at which
     every affine expression is a probability.
 
     >>> from plumdp.benchmarks import prism_file
@@ -89,14 +89,15 @@ def _assemble(source: Source, built: Any, umb: UmbModel, space: ParameterSpace) 
         space,
         labels={name: read_only(mask) for name, mask in umb.labels.items() if name != "deadlock" or mask.any()},
         rewards={
-            name: RewardStructure(_part(parts, "states"), _part(parts, "choices")) for name, parts in umb.rewards.items()
+            name: RewardStructure(_part(parts, "states"), _part(parts, "choices"))
+            for name, parts in umb.rewards.items()
         },
         constants=source.constants,
     )
 
 
 def _compare(model: ParametricMDP, umb: UmbModel, space: ParameterSpace) -> None:
-    """Refuse to return a model that differs from what Storm built: same edges, same probabilities at the build point."""
+    """Refuse a model that differs from what Storm built: the edges and, at the build point, the probabilities."""
     ours = _sorted_edges(model.graph.first_transition, model.graph.successor)
     theirs = _sorted_edges(umb.first_transition, umb.successor)
     same = np.array_equal(model.graph.first_transition, umb.first_transition)
@@ -107,7 +108,7 @@ def _compare(model: ParametricMDP, umb: UmbModel, space: ParameterSpace) -> None
         difference = np.abs(values[model.expression[ours]] - umb.probability[theirs])
         same = bool(difference.max(initial=0.0) < _AGREEMENT)
     if not same:
-        raise ModelError("the transitions read from the commands differ from those Storm built; please report this model")
+        raise ModelError("the commands as read differ from the transitions that Storm built; please report this model")
 
 
 def _sorted_edges(first_transition: IntArray, successor: IntArray) -> Any:

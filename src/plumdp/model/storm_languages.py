@@ -111,7 +111,8 @@ def _constant_values(constants: Any) -> dict[str, bool | int | Fraction]:
     for constant in constants:
         if constant.defined:
             value = evaluate(_formula(constant.definition, {}), values)
-            values[constant.name] = _typed(value.constant if isinstance(value, Polynomial) else value, str(constant.type))
+            number = value.constant if isinstance(value, Polynomial) else value
+            values[constant.name] = _typed(number, str(constant.type))
     return values
 
 

@@ -1,0 +1,1 @@
+"""Stage 5: what nature may do at each choice."""
