@@ -83,7 +83,8 @@ PYTHON = {
     "rounded float": (
         lambda: explored(lambda s: [((0.1 + 0.2) * p, s), (1 - 0.3 * p, s._replace(x=1))]),
         "the float 0.30000000000000004 looks like the rounded result of a calculation, and would not tie with the "
-        "exact number; calculate with fractions.Fraction (or give Fraction(0.30000000000000004) to mean exactly this float)",
+        "exact number; calculate with fractions.Fraction "
+        "(or give Fraction(0.30000000000000004) to mean exactly this float)",
     ),
     "not a number": (lambda: explored(lambda s: [("a", s)]), "'a' is not a number; write it like 3, 0.3 or 3/10"),
     "quotient": (

@@ -107,7 +107,8 @@ def explore_batch(
     """Return the same model as ``explore`` from a step over arrays, a whole layer of states at a time.
 
     ``step(states)`` gets a NamedTuple of arrays and yields triples (action, where it is possible, outcomes); the
-    outcomes are pairs (probability, next states), given for all states of the layer, also where the action is not possible.
+    outcomes are pairs (probability, next states), given for all states of the layer, also where the action is not
+    possible.
     Probabilities that differ by state come from ``tabulate``. State variables are ints or Booleans.
 
     >>> from plumdp import ParameterSpace, parameters, tabulate

@@ -131,16 +131,16 @@ class Polynomial:
         values = [_fmpq(point[name]) if name in used else fmpq(0) for name in self._value.context().names()]
         return _fraction(self._value(*values)) if values else self.constant
 
-    def __add__(self, other: object) -> Any:
+    def __add__(self, other: object) -> Polynomial:
         return _combine(self, other, fmpq_mpoly.__add__)
 
-    def __sub__(self, other: object) -> Any:
+    def __sub__(self, other: object) -> Polynomial:
         return _combine(self, other, fmpq_mpoly.__sub__)
 
-    def __mul__(self, other: object) -> Any:
+    def __mul__(self, other: object) -> Polynomial:
         return _combine(self, other, fmpq_mpoly.__mul__)
 
-    def __rsub__(self, other: object) -> Any:
+    def __rsub__(self, other: object) -> Polynomial:
         if type(other) is int and other == 1:
             return self.complement
         return _combine(-self, other, fmpq_mpoly.__add__)
@@ -201,7 +201,7 @@ def polynomial(value: Polynomial | Number) -> Polynomial:
 
 
 def float_terms(polynomials: Sequence[Polynomial]) -> tuple[tuple[str, ...], list[list[tuple[tuple[int, ...], float]]]]:
-    """Return the sorted names of all parameters, and for each polynomial its terms: exponents in that order, coefficient.
+    """Return the sorted names of all parameters, and for each polynomial its terms (exponents, coefficient).
 
     Coefficients are rounded to the nearest float.
     """
@@ -222,13 +222,13 @@ def _context(names: tuple[str, ...]) -> Any:
     return fmpq_mpoly_ctx.get(names, "lex")
 
 
-def _combine(left: Polynomial, other: object, operation: Any) -> Any:
+def _combine(left: Polynomial, other: object, operation: Any) -> Polynomial:
     a = left._value
     if type(other) is int:
         return Polynomial(operation(a, other))
     if not isinstance(other, Polynomial):
         if not isinstance(other, float | Rational | Decimal | Integral):
-            return NotImplemented
+            return NotImplemented  # type: ignore[no-any-return]  # Python then asks the other operand
         return Polynomial(operation(a, _fmpq(exact(other))))  # type: ignore[arg-type]
     b = other._value
     if a.context() is not b.context():

@@ -34,8 +34,8 @@ def read_prism(
     """Return the model of a PRISM file, or of a JANI file if it ends in ``.jani``.
 
     The undefined ``const double`` are the parameters. ``constants`` gives values to the other undefined constants
-    (sizes, for instance), or fixes a parameter. ``space`` is the unit cube by default; it is always cut to the points at which
-    every affine expression is a probability.
+    (sizes, for instance), or fixes a parameter. ``space`` is the unit cube by default; it is always cut to the points
+    at which every affine expression is a probability.
 
     >>> from plumdp.benchmarks import prism_file
     >>> model = read_prism(prism_file("betting"), constants={"N": 25})
