@@ -1,6 +1,6 @@
 """Compiled hashing against dictionaries of tuples."""
 
-from itertools import chain
+from itertools import chain, product
 
 import numpy as np
 import pytest
@@ -97,9 +97,7 @@ def test_repeated_successors_point_to_the_first_equal_one_of_their_choice(groups
     assert n_repeated == sum(len(group) - len(set(group)) for group in groups)
 
 
-@given(grouped, st.sampled_from([16, 64]))
-def test_row_classes_number_the_distinct_sequences_in_order(groups, n_slots):
-    """The smaller table is nearly full, so sequences collide in it."""
+def check_row_classes(groups, n_slots):
     first, n = offsets(groups), len(groups)
     row_class, representative = np.full(n, -7, dtype=np.int32), np.full(n, -7, dtype=np.int32)
     slots = np.full(n_slots, kernels.EMPTY, dtype=np.int32)
@@ -109,3 +107,15 @@ def test_row_classes_number_the_distinct_sequences_in_order(groups, n_slots):
     expected = [numbers.setdefault(tuple(group), len(numbers)) for group in groups]
     assert (row_class.tolist(), n_classes) == (expected, len(numbers))
     assert representative[:n_classes].tolist() == [expected.index(k) for k in range(len(numbers))]
+
+
+@given(grouped, st.sampled_from([16, 64]))
+def test_row_classes_number_the_distinct_sequences_in_order(groups, n_slots):
+    check_row_classes(groups, n_slots)
+
+
+def test_rows_that_begin_alike_stay_apart_in_a_table_that_is_nearly_full():
+    """All 31 sequences of zeros and ones up to length 4 in 32 slots: nearly every one meets others."""
+    sequences = [bits for length in range(5) for bits in product([0, 1], repeat=length)]
+    for groups in (sequences, sequences[::-1], sequences + sequences):
+        check_row_classes(groups, 32)

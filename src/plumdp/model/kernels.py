@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit  # type: ignore[import-untyped,unused-ignore]
+
+from plumdp.compiled import compiled
 
 EMPTY = np.int32(-1)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def intern_rows(rows: Any, slots: Any, stored: Any, n_stored: int, index: Any) -> int:
     """Write the number of each row into ``index``, numbering new rows in order; return how many are stored.
 
@@ -42,7 +43,7 @@ def intern_rows(rows: Any, slots: Any, stored: Any, n_stored: int, index: Any) -
     return n_stored
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def rebuild_slots(stored: Any, n_stored: int, slots: Any) -> None:
     """Fill an empty, larger table with the rows stored so far, which are all different."""
     mask = np.uint64(len(slots) - 1)
@@ -53,7 +54,7 @@ def rebuild_slots(stored: Any, n_stored: int, slots: Any) -> None:
         slots[slot] = i
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _hash(rows: Any, i: int, n_columns: int) -> Any:
     h = np.uint64(0x9E3779B97F4A7C15)
     for j in range(n_columns):
@@ -62,7 +63,7 @@ def _hash(rows: Any, i: int, n_columns: int) -> Any:
     return h
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def repeated_successors(first_transition: Any, successor: Any, first_same: Any) -> int:
     """Write for each transition the first one of its choice with the same successor; return how many repeat one."""
     n_repeated = 0
@@ -78,7 +79,7 @@ def repeated_successors(first_transition: Any, successor: Any, first_same: Any) 
     return n_repeated
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def row_classes(first_transition: Any, expression: Any, slots: Any, row_class: Any, representative: Any) -> int:
     """Number the choices by their sequence of expressions; return how many distinct sequences there are."""
     n_classes = 0

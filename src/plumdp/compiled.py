@@ -1,0 +1,19 @@
+"""How kernels are compiled: cached on disk where that is possible, and without the interpreter lock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from numba import njit
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def compiled(function: _F) -> _F:
+    """Return the function compiled by numba when it is first called."""
+    options: Any = {"nogil": True, "error_model": "numpy"}
+    try:
+        return cast(_F, njit(cache=True, **options)(function))
+    except RuntimeError:  # no folder that can be written to, not even a user's: compile anew in each process
+        return cast(_F, njit(**options)(function))
