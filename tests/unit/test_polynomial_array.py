@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from strategies import trees, write
 
 from plumdp import ModelError, Polynomial, parameters, tabulate
-from plumdp.model.polynomial_array import PolynomialArray, constant_array, distinct, where
+from plumdp.model.polynomial_array import PolynomialArray, constant_array, distinct
 
 p, q = parameters("p", "q")
 INT64, INT32 = np.iinfo(np.int64), np.iinfo(np.int32)
@@ -156,11 +156,6 @@ def test_slices_and_masks_select_elements():
     assert elements(POLYNOMIALS[1:4]) == [q, p, 1 - p]
     assert elements(POLYNOMIALS[np.array([True, False, False, False, True])]) == [p, 0]
     assert len(POLYNOMIALS[np.array([], dtype=int)]) == 0
-
-
-def test_where_picks_by_the_condition():
-    condition = np.array([True, False, True, False, True])
-    assert elements(where(condition, POLYNOMIALS, CONSTANTS)) == [p, 2, p, 5, 0]
 
 
 def test_empty_columns_give_empty_arrays():

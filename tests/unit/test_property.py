@@ -620,7 +620,7 @@ REFUSED = [
         "Pmax=? [ F (door ^? 1 : on)=1 ]",
     ),
     ("1/x>0 has no value: (1) / 0: division by zero", "Pmax=? [ F ^1/x>0 ]"),
-    ("mod(1,x)=0 has no value: divide by zero encountered in remainder", "Pmax=? [ F ^mod(1,x)=0 ]"),
+    ("mod(1,x)=0 has no value: mod by zero or by a negative number", "Pmax=? [ F ^mod(1,x)=0 ]"),
     # the rest of the text
     ("] stands where : is expected", "Pmax=? [ F door ? on ^]"),
     ("x stands after the end of the property; give one property at a time", 'Pmax=? [ F "goal" ] ^x'),

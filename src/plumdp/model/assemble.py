@@ -65,7 +65,7 @@ def cut_space(space: ParameterSpace, table: ExpressionTable) -> ParameterSpace:
 def _affine_range(space: ParameterSpace, table: ExpressionTable, affine: Indices) -> tuple[FloatArray, FloatArray]:
     """Return the range of each affine expression over the corners of the space, or over its box if they are many."""
     corners = space.vertices if space.constraints else None
-    if corners == []:
+    if corners == ():
         raise ModelError(f"the parameter space is empty: no point satisfies {'; '.join(space.describe())}")
     if corners:
         points = np.array([[float(corner[name]) for name in space.names] for corner in corners])

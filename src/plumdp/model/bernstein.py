@@ -22,17 +22,25 @@ def box_range(
     """Return for the expressions ``which`` an outer range over the box, up to float rounding."""
     low, high = np.full(len(which), -np.inf), np.full(len(which), np.inf)
     matrix = table.coefficients[which]
-    occurs = (abs(matrix) @ (table.monomials > 0)) > 0  # (n, n_parameters): which parameters an expression has
-    supports, group = np.unique(occurs, axis=0, return_inverse=True)
-    for g, support in enumerate(supports):
+    shapes, group = np.unique(_degrees(table)[which], axis=0, return_inverse=True)
+    for g, degrees in enumerate(shapes):  # polynomials of the same degrees share their basis
         members = np.flatnonzero(group == g)
         rows = matrix[members]
         used = np.unique(rows.indices)
+        support = degrees > 0
         basis = _bernstein_rows(table.monomials[used][:, support], lower[support], upper[support])
         if basis is not None:
             values = rows[:, used] @ basis
             low[members], high[members] = values.min(axis=1), values.max(axis=1)
     return low, high
+
+
+def _degrees(table: ExpressionTable) -> IntArray:
+    """Return the degree of each expression in each parameter (n_expressions, n_parameters)."""
+    degrees = np.zeros((len(table), len(table.names)), dtype=np.int32)
+    owner = np.repeat(np.arange(len(table)), np.diff(table.first_term))
+    np.maximum.at(degrees, owner, table.monomials[table.monomial])
+    return degrees
 
 
 def _bernstein_rows(exponents: IntArray, lower: FloatArray, upper: FloatArray) -> FloatArray | None:

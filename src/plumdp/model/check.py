@@ -132,7 +132,7 @@ def _ranges(model: ParametricMDP) -> Iterator[Issue]:
 def _candidates(model: ParametricMDP) -> list[dict[str, Fraction]]:
     """Return points of the declared space at which an expression is likely to leave [0, 1]: corners and some inside."""
     space = model.declared_space
-    corners: list[dict[str, Fraction]] = space.vertices or []
+    corners = list(space.vertices or ())
     if not corners and 2**space.dimension <= _MAX_CORNERS:
         corners = [dict(zip(space.names, ends, strict=True)) for ends in product(*space.bounds)]
     rng = np.random.default_rng(1)

@@ -33,10 +33,13 @@ class Formula:
     value: bool | int | Fraction | str | None = None
 
     def variables(self) -> set[str]:
-        """Return the names that occur."""
-        if self.operator == "variable":
-            return {str(self.value)}
-        return set().union(*(operand.variables() for operand in self.operands))
+        """Return the names that occur; each node is visited once, also where formulas share one."""
+        nodes, pending = {id(self): self}, [self]
+        while pending:
+            new = [operand for operand in pending.pop().operands if id(operand) not in nodes]
+            nodes.update((id(operand), operand) for operand in new)
+            pending += new
+        return {str(node.value) for node in nodes.values() if node.operator == "variable"}
 
 
 def literal(value: bool | int | Fraction) -> Formula:
@@ -100,7 +103,7 @@ def _spread(value: Value, length: int) -> Value:
     """Return a value as a column."""
     if isinstance(value, np.ndarray | PolynomialArray):
         return value
-    if isinstance(value, Fraction | Polynomial):
+    if isinstance(value, Fraction | Polynomial) or (isinstance(value, int) and abs(value) >= _LIMIT):
         return constant_array(value, length)
     return np.full(length, value)
 
@@ -208,7 +211,7 @@ def _comparison(operation: Callable[[Any, Any], Any]) -> Callable[[Value, Value]
 def _choose(pick: Callable[[Any, Any], Any], whole: Callable[[Any, Any], Any]) -> Callable[..., Value]:
     def apply(first: Value, *rest: Value) -> Value:
         for other in rest:
-            if _is_integral(first, other):
+            if _is_integral(first, other) and max(_largest(first), _largest(other)) < _LIMIT:
                 first = whole(_widen(first), _widen(other))
             else:
                 first = _exact_map(lambda x, y: Polynomial(pick(_number(x), _number(y))), first, other)

@@ -54,7 +54,7 @@ class Graph:
 
     def sum_by_choice(self, values: FloatArray) -> FloatArray:
         """Return the sum of transition values per choice."""
-        return np.add.reduceat(values, self.first_transition[:-1]) if self.n_choices else np.zeros(0)
+        return np.bincount(self.choice_of_transition(), values, self.n_choices).astype(np.float64)
 
     def state_of_choice(self) -> IntArray:
         """Return the state each choice belongs to."""

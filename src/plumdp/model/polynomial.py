@@ -30,7 +30,7 @@ def parameters(*names: str) -> tuple[Polynomial, ...]:
     Polynomial('-p*q + p')
     """
     for name in names:
-        if not name.isidentifier():
+        if not (name.isidentifier() and name.isascii()):
             raise ModelError(f"parameter name {name!r}: write it like a variable name (letters, digits, underscore)")
     if len(set(names)) < len(names):
         raise ModelError(f"parameters {', '.join(names)}: a name appears twice")
@@ -51,7 +51,7 @@ def exact(number: Number) -> Fraction:
     if isinstance(number, str | Decimal):
         try:
             return Fraction(number)
-        except (ValueError, OverflowError):
+        except (ValueError, OverflowError, ZeroDivisionError):
             raise ModelError(f"{number!r} is not a number; write it like 3, 0.3 or 3/10") from None
     if isinstance(number, Rational):
         return Fraction(int(number.numerator), int(number.denominator))
@@ -80,7 +80,9 @@ class Polynomial:
     def names(self) -> tuple[str, ...]:
         """The parameters that occur, sorted."""
         return tuple(
-            name for name, degree in zip(self._value.context().names(), self._value.degrees(), strict=True) if degree
+            name
+            for name, degree in zip(self._value.context().names(), self._value.degrees(), strict=True)
+            if degree > 0  # -1 for zero
         )
 
     @property
@@ -152,6 +154,8 @@ class Polynomial:
         return Polynomial(-self._value)
 
     def __truediv__(self, other: object) -> Polynomial:
+        if not isinstance(other, Polynomial | float | Rational | Decimal | Integral):
+            return NotImplemented
         divisor = other.constant if isinstance(other, Polynomial) and other.is_constant else other
         if isinstance(divisor, Polynomial):
             raise ModelError(f"({self}) / ({divisor}) is not a polynomial; only division by numbers is possible")
@@ -171,7 +175,9 @@ class Polynomial:
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Polynomial):
             return str(self) == str(other)
-        return isinstance(other, int | float | Fraction) and self.is_constant and self.constant == exact(other)
+        if isinstance(other, Integral):
+            other = int(other)
+        return isinstance(other, int | float | Fraction) and self.is_constant and self.constant == other
 
     def __hash__(self) -> int:
         if self._hash is None:  # a constant hashes like its number, to which it is equal
@@ -248,7 +254,7 @@ def _fraction(number: Any) -> Fraction:
 def _from_float(number: float) -> Fraction:
     if number != number or number in (float("inf"), float("-inf")):
         raise ModelError(f"{number} cannot be part of an expression")
-    decimal = Decimal(repr(float(number)))
+    decimal = Decimal(repr(float(number))).normalize()  # without the ".0" of whole numbers
     if len(decimal.as_tuple().digits) > _MAX_DIGITS:
         raise ModelError(
             f"the float {float(number)!r} looks like the rounded result of a calculation, and would not tie with the "

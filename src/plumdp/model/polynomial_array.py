@@ -96,21 +96,18 @@ def constant_array(value: Any, length: int) -> PolynomialArray:
     return PolynomialArray((polynomial(value),), np.zeros(length, dtype=np.int32))
 
 
-def where(condition: npt.NDArray[np.bool_], then: PolynomialArray, otherwise: PolynomialArray) -> PolynomialArray:
-    """Return ``then`` where the condition holds, ``otherwise`` elsewhere."""
-    return tabulate(lambda chosen, a, b: a if chosen else b, condition, then, otherwise)
-
-
 def distinct(columns: Sequence[npt.NDArray[Any]]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Return one position per distinct combination of integers, and for each position the number of its combination."""
+    if not columns:
+        raise ModelError("tabulate needs at least one column")
     if len({len(column) for column in columns}) != 1:
         raise ModelError(f"arrays of different lengths: {', '.join(str(len(column)) for column in columns)}")
     key, size = np.zeros(len(columns[0]), dtype=np.int64), 1
     for column in columns:
         code, width = _offset(column)
         if size * width >= 2**62:  # too many combinations for one integer: number those that occur
-            unique, key = np.unique(key, return_inverse=True)
-            size = len(unique)
+            size, key = _renumbered(key)
+            width, code = _renumbered(code)
         key, size = key * width + code, size * width
     if size <= 4 * len(key) + 2**12:
         return _distinct_dense(key, size)
@@ -133,8 +130,16 @@ def _offset(column: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], int]:
     code = column.astype(np.int64)
     if not len(code):
         return code, 1
-    low = int(code.min())
-    return code - low, int(code.max()) - low + 1
+    low, high = int(code.min()), int(code.max())
+    if high - low >= 2**62:
+        size, code = _renumbered(code)
+        return code, size
+    return code - low, high - low + 1
+
+
+def _renumbered(code: npt.NDArray[np.int64]) -> tuple[int, npt.NDArray[np.int64]]:
+    unique, number = np.unique(code, return_inverse=True)
+    return len(unique), number.astype(np.int64)
 
 
 def _apply(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> PolynomialArray:

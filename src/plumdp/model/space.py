@@ -50,6 +50,7 @@ class ParameterSpace:
     @staticmethod
     def unit(*names: str) -> ParameterSpace:
         """Return the unit cube: every parameter in [0, 1]."""
+        parameters(*names)  # refuses a name that appears twice
         return ParameterSpace.box(dict.fromkeys(names, (0, 1)))
 
     @staticmethod
@@ -88,7 +89,7 @@ class ParameterSpace:
             if len(constraint.names) == 1:
                 name = constraint.names[0]
                 bounds[name] = _intersect(name, bounds[name], constraint)
-            elif constraint not in kept:
+            elif not constraint.is_constant and constraint not in kept:
                 kept.append(constraint)
         return replace(self, bounds=tuple(bounds.values()), constraints=tuple(kept))
 
@@ -114,14 +115,15 @@ class ParameterSpace:
 
     def generic_point(self) -> dict[str, Fraction]:
         """Return a point inside the box, near its lower corner, at which no two expressions agree by accident."""
-        share = [Fraction(7919 + 2 * i * i + 101 * i, (self.dimension + 1) * 10007) for i in range(self.dimension)]
+        odd = [7919 + (2 * i * i + 101 * i) % 2003 for i in range(self.dimension)]  # below 10007: the sum stays below 1
+        share = [Fraction(part, (self.dimension + 1) * 10007) for part in odd]
         return {
             name: low + (high - low) * part
             for name, (low, high), part in zip(self.names, self.bounds, share, strict=True)
         }
 
     @cached_property
-    def vertices(self) -> list[dict[str, Fraction]] | None:
+    def vertices(self) -> tuple[dict[str, Fraction], ...] | None:
         """The corners, exactly; None where there are too many to list."""
         rows = self._rows()
         if comb(len(rows), self.dimension) > _MAX_SUBSETS:
@@ -129,7 +131,7 @@ class ParameterSpace:
         system = [affine_coefficients(row, self.names) for row in rows]
         found = (_intersection(subset, self.names) for subset in combinations(system, self.dimension))
         inside = {tuple(point.values()): point for point in found if point is not None and self.contains(point)}
-        return list(inside.values())
+        return tuple(inside.values())
 
     def describe(self) -> list[str]:
         """Return one line per parameter and per constraint, for people."""
@@ -182,7 +184,10 @@ def affine_coefficients(polynomial: Polynomial, names: tuple[str, ...]) -> tuple
 
 def float_below(number: Fraction) -> float:
     """Return the largest float that is at most the number."""
-    nearest = float(number)
+    try:
+        nearest = float(number)
+    except OverflowError:
+        return -inf if number < 0 else nextafter(inf, 0)
     return nextafter(nearest, -inf) if Fraction(nearest) > number else nearest
 
 

@@ -107,15 +107,20 @@ def _column(name: str, kind: str, code: npt.NDArray[np.uint64], size: int, offse
     if kind not in ("uint", "int"):
         raise ModelError(f"state variable {name} is of type {kind}; use integers or Booleans")
     value = code.astype(np.int64)
-    if kind == "int":
+    if kind == "int" and size < 64:
         value = np.where(value >= 1 << (size - 1), value - (1 << size), value)
-    return (value + offset).astype(np.int32)
+    value += offset
+    column = value.astype(np.int32)
+    if (column != value).any():
+        raise ModelError(f"state variable {name} leaves the range of 32-bit integers")
+    return column
 
 
 def _bit_field(packed: npt.NDArray[np.uint8], start: int, size: int) -> npt.NDArray[np.uint64]:
     """Return ``size`` bits from bit ``start`` of each row, least significant first."""
-    first, last = start // 8, (start + size + 7) // 8
     value = np.zeros(len(packed), dtype=np.uint64)
-    for k, byte in enumerate(range(first, last)):
-        value |= packed[:, byte].astype(np.uint64) << np.uint64(8 * k)
-    return (value >> np.uint64(start % 8)) & np.uint64((1 << size) - 1)
+    for byte in range(start // 8, (start + size + 7) // 8):
+        shift = 8 * byte - start  # where this byte's lowest bit belongs
+        part = packed[:, byte].astype(np.uint64)
+        value |= part << np.uint64(shift) if shift >= 0 else part >> np.uint64(-shift)
+    return value & np.uint64((1 << size) - 1)
