@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumdp import ModelError, Polynomial, parameters
-from plumdp.model.formula import _OPERATORS, Formula, evaluate, evaluate_distinct, literal, variable
+from plumdp.model.formula import _OPERATORS, DistinctEvaluator, Formula, evaluate, literal, variable
 from plumdp.model.polynomial_array import PolynomialArray
 
 PYTHON = {
@@ -136,7 +136,7 @@ def test_a_formula_on_columns_has_the_value_of_each_row(data, length, kind):
     formula = data.draw(kind(3))
     drawn, columns, numbers = tables(data.draw, length)
     expected = [slow(formula, {**numbers, **{name: drawn[name][i] for name in drawn}}) for i in range(length)]
-    for value in (evaluate(formula, {**columns, **numbers}), evaluate_distinct(formula, columns, numbers)):
+    for value in (evaluate(formula, {**columns, **numbers}), DistinctEvaluator(columns, numbers)(formula)):
         assert rows_of(value, length) == expected
         if kind is booleans:
             assert all(isinstance(element, bool | np.bool_) for element in rows_of(value, length))
@@ -155,7 +155,7 @@ def test_a_parameter_may_stand_in_arithmetic(data, length, value):
     formula = apply("?", condition, apply("+", left, p), apply("pow", apply("-", literal(1), p), literal(2)))
     drawn, columns, numbers = tables(data.draw, length)
     unknown = {**numbers, "p": parameters("p")[0]}
-    result = evaluate_distinct(formula, columns, unknown)
+    result = DistinctEvaluator(columns, unknown)(formula)
     for i in range(length):
         row = {**numbers, **{name: drawn[name][i] for name in drawn}, "p": value}
         found = result.table[result.index[i]] if isinstance(result, PolynomialArray) else result

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.errors import ModelError
-from plumdp.model.formula import Formula, evaluate, evaluate_distinct
+from plumdp.model.formula import DistinctEvaluator, Formula
 from plumdp.model.graph import IntArray
 from plumdp.model.polynomial import Polynomial, polynomial
 from plumdp.model.polynomial_array import PolynomialArray, tabulate
@@ -72,11 +72,9 @@ def _outcomes(
     joint: tuple[Command, ...], columns: Columns, rows: IntArray, parameters: Mapping[str, Polynomial]
 ) -> Iterator[tuple[Any, IntArray]]:
     """Yield probability and target rows for each way in which the synchronised commands may branch."""
+    calculate = DistinctEvaluator(columns, parameters)
     evaluated = [
-        [
-            (_probability(command, branch, columns, parameters), _assigned(branch, columns))
-            for branch in command.branches
-        ]
+        [(_probability(command, branch, calculate), _assigned(branch, calculate)) for branch in command.branches]
         for command in joint
     ]
     position = {name: j for j, name in enumerate(columns)}
@@ -88,11 +86,9 @@ def _outcomes(
         yield reduce(lambda a, b: a * b, (probability for probability, _ in combination), Polynomial(1)), target
 
 
-def _probability(
-    command: Command, branch: Branch, columns: Columns, parameters: Mapping[str, Polynomial]
-) -> Polynomial | PolynomialArray:
+def _probability(command: Command, branch: Branch, calculate: DistinctEvaluator) -> Polynomial | PolynomialArray:
     try:
-        value = evaluate_distinct(branch.probability, columns, parameters)
+        value = calculate(branch.probability)
     except ModelError as error:
         raise ModelError(f"action {command.action!r}: {error}") from None
     if isinstance(value, np.ndarray):  # integers: a probability of 0 or 1 that depends on the state
@@ -105,8 +101,8 @@ def _refuse_new_state(joint: tuple[Command, ...], states: Columns, row: IntArray
     raise ModelError(f"action {joint[0].action!r} leads to ({valuation}), outside the declared range of a variable")
 
 
-def _assigned(branch: Branch, columns: Columns) -> dict[str, Any]:
-    return {name: evaluate(formula, columns) for name, formula in branch.assignments.items()}
+def _assigned(branch: Branch, calculate: DistinctEvaluator) -> dict[str, Any]:
+    return {name: calculate(formula) for name, formula in branch.assignments.items()}
 
 
 def _number(probability: Polynomial | PolynomialArray, table: dict[Polynomial, int]) -> Any:

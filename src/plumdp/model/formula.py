@@ -57,15 +57,28 @@ def evaluate(formula: Formula, values: Mapping[str, Value]) -> Value:
     return _evaluate(formula, values, {})
 
 
-def evaluate_distinct(formula: Formula, columns: Mapping[str, npt.NDArray[Any]], numbers: Mapping[str, Value]) -> Value:
-    """Return the same, calculated only once per distinct valuation of the columns that occur."""
-    names = sorted(formula.variables() & columns.keys())
-    if not names:
-        return evaluate(formula, numbers)
-    representatives, inverse = distinct([columns[name] for name in names])
-    few = {name: columns[name][representatives] for name in names}
-    value = evaluate(formula, {**numbers, **few})
-    return value[inverse] if isinstance(value, np.ndarray | PolynomialArray) else value
+class DistinctEvaluator:
+    """Evaluates formulas on columns: once per distinct valuation of the columns that occur, each shared node once."""
+
+    def __init__(self, columns: Mapping[str, npt.NDArray[Any]], numbers: Mapping[str, Value]) -> None:
+        self._columns, self._numbers = columns, numbers
+        self._domains: dict[tuple[str, ...], tuple[Mapping[str, Value], Any, dict[int, Value]]] = {}
+
+    def __call__(self, formula: Formula) -> Value:
+        """Return the value of the formula: a column, or one number if no column occurs in it."""
+        values, inverse, known = self._domain(tuple(sorted(formula.variables() & self._columns.keys())))
+        value = _evaluate(formula, values, known)
+        is_column = isinstance(value, np.ndarray | PolynomialArray)
+        return value[inverse] if is_column and inverse is not None else value
+
+    def _domain(self, names: tuple[str, ...]) -> tuple[Mapping[str, Value], Any, dict[int, Value]]:
+        if names not in self._domains:
+            few, inverse = {}, None
+            if names:
+                representatives, inverse = distinct([self._columns[name] for name in names])
+                few = {name: self._columns[name][representatives] for name in names}
+            self._domains[names] = {**self._numbers, **few}, inverse, {}
+        return self._domains[names]
 
 
 def _evaluate(formula: Formula, values: Mapping[str, Value], known: dict[int, Value]) -> Value:

@@ -108,8 +108,7 @@ class PredicateReader:
     def _evaluate(self, operand: _Operand) -> Any:
         masks = {f'"{name}"': mask for name, mask in self.labels.items()}
         try:
-            with np.errstate(divide="raise"):  # NumPy's mod by zero is zero and a warning
-                return evaluate(operand.formula, {**self.names, **masks})
+            return evaluate(operand.formula, {**self.names, **masks})
         except (ModelError, ArithmeticError) as error:
             read = self.tokens.since(operand.start)
             raise self.tokens.error(f"{read} has no value: {error}", operand.start) from None

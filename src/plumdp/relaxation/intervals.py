@@ -2,21 +2,78 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.errors import ModelError
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point
 
+_ULP = 2.0**-52  # a sum of k bounds is known up to k of these
+
 
 @dataclass(frozen=True, eq=False)
 class IntervalMDP:
-    """A graph with a lower and an upper bound for each expression; transition ``t`` has those of ``expression[t]``."""
+    """A graph with a lower and an upper bound for each expression; transition ``t`` has those of ``expression[t]``.
+
+    A bound is known up to the rounding of one float. With ``known_support`` every transition is known to have a
+    positive probability, even where its lower bound is 0; otherwise nature may choose 0 there and remove the edge.
+    """
 
     graph: Graph
     expression: IntArray  # (n_transitions)
     lower: FloatArray  # (n_expressions)
     upper: FloatArray  # (n_expressions)
+    known_support: bool = False
+
+    @staticmethod
+    def from_arrays(
+        first_choice: npt.ArrayLike,
+        first_transition: npt.ArrayLike,
+        successor: npt.ArrayLike,
+        lower: npt.ArrayLike,
+        upper: npt.ArrayLike,
+        *,
+        expression: npt.ArrayLike | None = None,
+        initial_state: int = 0,
+        states: Mapping[str, npt.ArrayLike] | None = None,
+        action: npt.ArrayLike | None = None,
+        action_names: tuple[str, ...] = ("",),
+        known_support: bool = False,
+    ) -> IntervalMDP:
+        """Return the interval MDP of your own arrays, checked; bounds are per transition, or per expression if given.
+
+        >>> imdp = IntervalMDP.from_arrays([0, 1, 2], [0, 2, 3], [0, 1, 1], [0.1, 0.5, 1], [0.5, 0.9, 1])
+        >>> imdp.graph.n_states, imdp.upper[imdp.expression[0]]
+        (2, np.float64(0.5))
+        """
+        choices, transitions = _offsets("first_choice", first_choice), _offsets("first_transition", first_transition)
+        n_states, n_choices = len(choices) - 1, len(transitions) - 1
+        targets = _integers("successor", successor)
+        columns = {"state": np.arange(n_states)} if states is None else states
+        graph = Graph(
+            choices,
+            transitions,
+            targets,
+            initial_state,
+            {name: read_only(np.asarray(values)) for name, values in columns.items()},
+            _integers("action", np.zeros(n_choices) if action is None else action),
+            action_names,
+        )
+        own = np.arange(len(targets)) if expression is None else expression
+        imdp = IntervalMDP(graph, _integers("expression", own), _floats(lower), _floats(upper), known_support)
+        _check_shapes(imdp)
+        return check_rows(imdp)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of all arrays."""
+        return self.graph.nbytes + self.expression.nbytes + self.lower.nbytes + self.upper.nbytes
 
 
 def instantiate(model: ParametricMDP, point: Point) -> IntervalMDP:
@@ -32,3 +89,112 @@ def instantiate(model: ParametricMDP, point: Point) -> IntervalMDP:
     """
     probability = read_only(model.probabilities(point))
     return IntervalMDP(model.graph, model.expression, probability, probability)
+
+
+def check_rows(imdp: IntervalMDP) -> IntervalMDP:
+    """Return the model; refuse bounds that are no interval in [0, 1] and rows that no distribution fits."""
+    lower, upper = imdp.lower, imdp.upper
+    for wrong, what in (
+        (~(np.isfinite(lower) & np.isfinite(upper)), "not numbers"),
+        (lower > upper, "the lower above the upper"),
+        ((lower < 0) | (upper > 1), "outside [0, 1]"),
+    ):
+        bad = wrong[imdp.expression]
+        if bad.any():
+            transition = int(np.argmax(bad))
+            f = imdp.expression[transition]
+            where = describe_transition(imdp.graph, transition)
+            raise ModelError(f"{where}: the bounds {lower[f]:g} and {upper[f]:g} are {what}")
+    least, most = imdp.graph.sum_by_choice(lower[imdp.expression]), imdp.graph.sum_by_choice(upper[imdp.expression])
+    slack = _ULP * (np.diff(imdp.graph.first_transition) + 1)
+    for wrong, sums, what in (
+        (least > 1 + slack, least, "lower bounds sum to {:.17g}"),
+        (most < 1 - slack, most, "upper bounds sum to only {:.17g}"),
+    ):
+        if wrong.any():
+            choice = int(np.argmax(wrong))
+            text = what.format(sums[choice])
+            raise ModelError(f"{imdp.graph.describe_choice(choice)}: the {text}, so no distribution fits")
+    return imdp
+
+
+def tighten(imdp: IntervalMDP) -> IntervalMDP:
+    """Return the model with each interval cut to what the others of its rows leave, rounded outward.
+
+    A probability is at least one minus the upper bounds of the other successors, and at most one minus their lower
+    bounds; an expression obeys all rows in which it stands.
+    """
+    lower, upper = imdp.lower[imdp.expression], imdp.upper[imdp.expression]
+    choice = imdp.graph.choice_of_transition()
+    slack = _ULP * 2 * (np.diff(imdp.graph.first_transition) + 1)[choice]
+    at_least = 1 - (imdp.graph.sum_by_choice(upper)[choice] - upper) - slack
+    at_most = 1 - (imdp.graph.sum_by_choice(lower)[choice] - lower) + slack
+    new_lower, new_upper = imdp.lower.copy(), imdp.upper.copy()
+    np.maximum.at(new_lower, imdp.expression, at_least)
+    np.minimum.at(new_upper, imdp.expression, at_most)
+    crossed = new_lower > new_upper  # by rounding only, since the rows are feasible: keep what was there
+    new_lower[crossed], new_upper[crossed] = imdp.lower[crossed], imdp.upper[crossed]
+    return replace(imdp, lower=read_only(new_lower), upper=read_only(new_upper))
+
+
+def describe_transition(graph: Graph, transition: int) -> str:
+    """Return a transition as text, for instance ``state (x=3), action 'up', successor (x=4)``."""
+    choice = int(np.searchsorted(graph.first_transition, transition, side="right")) - 1
+    return f"{graph.describe_choice(choice)}, successor ({graph.describe_state(int(graph.successor[transition]))})"
+
+
+def _check_shapes(imdp: IntervalMDP) -> None:
+    graph, n_expressions = imdp.graph, len(imdp.lower)
+    if len(imdp.upper) != n_expressions:
+        raise ModelError(f"{n_expressions} lower bounds, but {len(imdp.upper)} upper bounds")
+    for name, last, size, things in (
+        ("first_choice", graph.first_choice[-1], graph.n_choices, "choices"),
+        ("first_transition", graph.first_transition[-1], graph.n_transitions, "transitions"),
+    ):
+        if last != size:
+            raise ModelError(f"{name} ends with {last}, but there are {size} {things}")
+    if len(imdp.expression) != graph.n_transitions:
+        raise ModelError(f"{len(imdp.expression)} expressions for {graph.n_transitions} transitions")
+    if len(graph.action) != graph.n_choices:
+        raise ModelError(f"{len(graph.action)} actions for {graph.n_choices} choices")
+    for name, values in graph.states.items():
+        if len(values) != graph.n_states:
+            raise ModelError(f"state variable {name} has {len(values)} values for {graph.n_states} states")
+    for name, values, size in (
+        ("successor", graph.successor, graph.n_states),
+        ("expression", imdp.expression, n_expressions),
+        ("action", graph.action, len(graph.action_names)),
+        ("initial_state", np.array([graph.initial_state]), graph.n_states),
+    ):
+        if len(values) and not (values.min() >= 0 and values.max() < size):
+            wrong = values[(values < 0) | (values >= size)][0]
+            raise ModelError(f"{name} {wrong} is out of range: it must be at least 0 and below {size}")
+    empty_states = np.flatnonzero(np.diff(graph.first_choice) == 0)
+    if len(empty_states):
+        raise ModelError(f"state ({graph.describe_state(int(empty_states[0]))}) has no choice; give it a self-loop")
+    empty_choices = np.flatnonzero(np.diff(graph.first_transition) == 0)
+    if len(empty_choices):
+        raise ModelError(f"{graph.describe_choice(int(empty_choices[0]))} has no transition")
+
+
+def _offsets(name: str, values: npt.ArrayLike) -> IntArray:
+    offsets = _integers(name, values)
+    if not len(offsets) or offsets[0] != 0 or (np.diff(offsets) < 0).any():
+        raise ModelError(f"{name} must start with 0 and never decrease")
+    return offsets
+
+
+def _integers(name: str, values: npt.ArrayLike) -> IntArray:
+    array: npt.NDArray[Any] = np.asarray(values)
+    if array.ndim != 1:
+        raise ModelError(f"{name} must be a one-dimensional array, not of shape {array.shape}")
+    if array.dtype != np.int32:
+        as_integers = array.astype(np.int32)
+        if (as_integers != array).any():
+            raise ModelError(f"{name} must hold 32-bit integers")
+        array = as_integers
+    return read_only(array)
+
+
+def _floats(values: npt.ArrayLike) -> FloatArray:
+    return read_only(np.asarray(values, dtype=np.float64))
