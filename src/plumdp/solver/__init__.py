@@ -1,0 +1,1 @@
+"""Stage 6: the best policy against that nature."""
