@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from numba import njit
 
-_F = TypeVar("_F", bound=Callable[..., Any])
 
-
-def compiled(function: _F) -> _F:
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function compiled by numba when it is first called."""
     options: Any = {"nogil": True, "error_model": "numpy"}
     try:
-        return cast(_F, njit(cache=True, **options)(function))
+        return cast(Callable[..., Any], njit(cache=True, **options)(function))
     except RuntimeError:  # no folder that can be written to, not even a user's: compile anew in each process
-        return cast(_F, njit(**options)(function))
+        return cast(Callable[..., Any], njit(**options)(function))

@@ -303,7 +303,12 @@ def storm_values(stormpy, model, text, nature):
     modes = stormpy.UncertaintyResolutionMode
     formula = stormpy.parse_property(text)  # Storm keeps no reference to it
     mode = {"robust": modes.ROBUST, "optimistic": modes.COOPERATIVE}[nature]
-    result = stormpy.model_checking(model, formula, uncertainty_resolution_mode=mode, environment=environment)
+    try:
+        result = stormpy.model_checking(model, formula, uncertainty_resolution_mode=mode, environment=environment)
+    except RuntimeError as refusal:  # minimal rewards where the agent may wait for free
+        if "We do not support computing upper reward bounds with interval models" not in str(refusal):
+            raise
+        return None
     return [float(value) for value in result.get_value_vector()]
 
 
@@ -311,8 +316,8 @@ def storm_values(stormpy, model, text, nature):
 def test_exact_values_agree_with_storm_on_random_models(storm, kind, tmp_path):
     """Storm wants positive lower bounds and iterates from below, so it is the less exact side: relative 1e-7."""
     text, make = FORMULAS[kind]
-    rng = np.random.default_rng(20)
-    for number in range(120):
+    rng, n_compared = np.random.default_rng(20), 0
+    for number in range(140):
         case = random_case(rng, positive=True)
         if not earns(case):
             continue  # Storm takes a reward structure without rewards for a missing one
@@ -324,7 +329,9 @@ def test_exact_values_agree_with_storm_on_random_models(storm, kind, tmp_path):
                 exact = [float(v) for v in exact_values(case.imdp, make(case, direction), nature)]
                 formula = text.format(d=direction).replace('!"avoid"', '!"avoid"' if case.avoid.any() else "true")
                 found = storm_values(storm, model, formula, nature)
-                assert found == pytest.approx(exact, rel=1e-7, abs=1e-10), (number, direction, nature, path.read_text())
+                n_compared += found is not None
+                assert found is None or found == pytest.approx(exact, rel=1e-7, abs=1e-10), path.read_text()
+    assert n_compared >= 400
 
 
 def test_all_senses_are_ordered_on_random_models():

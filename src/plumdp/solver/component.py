@@ -10,14 +10,13 @@ Three rules make a vector a bound (Φ is one step of both players at their best,
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.solver import kernels
-from plumdp.solver.game import Game
+from plumdp.solver.board import Board
 
 _LIFT = 1e-13  # what an upward sweep adds, so that rounding does not spoil the induction
 _ATTEMPTS = 12
@@ -26,20 +25,22 @@ _MAX_EQUATIONS = 60_000
 _MAX_POLICIES = 60
 
 
+@dataclass(frozen=True, eq=False)
 class Component:
-    """The states of one component, and the arrays of the whole model that its values are written to."""
+    """The positions of one component, and the arrays of the whole board that its values are written to."""
 
-    def __init__(
-        self, game: Game, states: IntArray, low: FloatArray, high: FloatArray, policy: IntArray, buffers: Any
-    ) -> None:
-        self.game, self.states, self.low, self.high, self.policy = game, states, low, high, policy
-        self.buffers = buffers
-        self.cap = float(high[states[0]])
+    board: Board
+    start: int
+    end: int
+    low: FloatArray
+    high: FloatArray
+    best_row: IntArray
+    cap: float
 
     def solve(self, precision: float, max_sweeps: int) -> int:
         """Write certified values into ``low`` and ``high``; return the number of sweeps."""
         sweeps, converged = self._raise_low(precision / 16, min(_PATIENCE, max_sweeps))
-        if not converged and len(self.states) <= _MAX_EQUATIONS and self._solve_equations(precision):
+        if not converged and self.end - self.start <= _MAX_EQUATIONS and self._solve_equations(precision):
             return sweeps
         tolerance = precision / 16
         for _ in range(_ATTEMPTS):
@@ -55,36 +56,36 @@ class Component:
     def _raise_low(self, tolerance: float, budget: int) -> tuple[int, bool]:
         """Sweep from below until a sweep changes little; every sweep leaves lower bounds."""
         for used in range(1, max(budget, 1) + 1):
-            _, change = self._sweep(used, -1.0, 0.0, self.low)
+            _, change = self._sweep(used, self.low, side=-1.0)
             if change <= tolerance:
                 return used, True
         return used, False
 
     def _lower_high(self, precision: float, budget: int) -> tuple[bool, int]:
         """Guess values just above the lower bounds and sweep: once no value grows, they are upper bounds."""
-        low, best = self.low[self.states], self.high[self.states]
+        low, guess = self.low[self.start : self.end], self.high[self.start : self.end]
+        best = guess.copy()
         wanted = precision * np.maximum(1.0, np.abs(low))
-        self.high[self.states] = np.minimum(low + wanted / 2, self.cap)
+        guess[:] = np.minimum(low + wanted / 2, self.cap)
         is_bound = is_close = False
         try:
             for used in range(1, max(min(budget, 2000), 1) + 1):
-                n_larger, change = self._sweep(used, 1.0, _LIFT, self.high)
+                n_larger, change = self._sweep(used, self.high, side=1.0, lift=_LIFT)
                 if n_larger == 0:
                     is_bound = True
-                    best = np.minimum(best, self.high[self.states])
+                    best = np.minimum(best, guess)
                     is_close = bool((best - low <= wanted).all())
                 if is_close or change <= (precision / 64 if is_bound else _LIFT):
                     break
         finally:  # also when interrupted: what is left behind is a bound
-            self.high[self.states] = best
+            guess[:] = best
         return is_close, used
 
-    def _sweep(self, number: int, side: float, lift: float, values: FloatArray) -> tuple[int, float]:
-        order = self.states if number % 2 else self.states[::-1]
-        result: tuple[int, float] = kernels.sweep(
-            order, *self.game.all_rows, side, lift, self.cap, values, self.policy, *self.buffers
-        )
-        return result
+    def _sweep(self, number: int, values: FloatArray, *, side: float, lift: float = 0.0) -> tuple[int, float]:
+        return self.board.sweep(
+            self.start, self.end, values, values, self.best_row,
+            side=side, lift=lift, cap=self.cap, backwards=number % 2 == 0,
+        )  # fmt: skip
 
     def _solve_equations(self, precision: float) -> bool:
         """Improve both players' moves with exact solutions of their chains; verify the result from both sides."""
@@ -92,60 +93,63 @@ class Component:
         if solved is None:
             return False
         value, steps = solved
-        scale = np.maximum(1.0, np.abs(value))
-        drift = float((precision / 4 * scale / steps).min())
-        below = np.maximum(value - drift * steps, 0.0)
-        above = np.minimum(value + drift * steps, self.cap)
+        drift = float((precision / 4 * np.maximum(1.0, np.abs(value)) / steps).min())
+        below, above = np.maximum(value - drift * steps, 0.0), np.minimum(value + drift * steps, self.cap)
         return self._accept(self.low, below, -1.0) and self._accept(self.high, above, 1.0)
 
     def _accept(self, bounds: FloatArray, candidate: FloatArray, side: float) -> bool:
-        """Replace the bounds by the candidate if induction proves it, else leave them as they are."""
-        before = bounds[self.states]
-        bounds[self.states] = candidate
-        proved = kernels.is_inductive(self.states, *self.game.all_rows, side, bounds, self.policy, *self.buffers)
-        if not proved:
-            bounds[self.states] = before
-        return bool(proved)
+        """Improve the bounds by the candidate if induction proves it, else leave them as they are."""
+        part = slice(self.start, self.end)
+        before = bounds[part].copy()
+        bounds[part] = candidate
+        stepped = np.full(self.end, -side * np.inf)
+        self.board.sweep(self.start, self.end, bounds, stepped, self.best_row, side=side)
+        proved = bool(kernels.is_inductive(self.start, self.end, bounds, stepped, side))
+        better = np.maximum if side < 0 else np.minimum
+        bounds[part] = better(before, candidate) if proved else before
+        return proved
 
     def _improve_policies(self) -> tuple[FloatArray, FloatArray] | None:
-        """Return the values under both players' best moves and the expected number of steps, or None without success."""
+        """Return the values under both players' best moves and the expected number of steps; None without success."""
         values = self.low.copy()
-        value = values[self.states]
+        part = slice(self.start, self.end)
         for _ in range(_MAX_POLICIES):
             solved = self._solve_chain(values)
             if solved is None:
                 return None
-            new, steps = solved
-            change = np.max(np.abs(new - value) / np.maximum(1.0, np.abs(new)))
-            value = new
-            values[self.states] = value
+            value, steps = solved
+            change = float(np.max(np.abs(value - values[part]) / np.maximum(1.0, np.abs(value))))
+            values[part] = value
             if change <= 1e-14:
-                return value, steps
+                break
         return value, steps
 
     def _solve_chain(self, values: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         from scipy.sparse import csc_array, csr_array, eye_array
-        from scipy.sparse.linalg import MatrixRankWarning, splu
+        from scipy.sparse.linalg import splu
 
-        n = len(self.states)
-        local = np.full(len(values), -1, dtype=np.int32)
-        local[self.states] = np.arange(n, dtype=np.int32)
-        longest = len(self.buffers[0])
+        n = self.end - self.start
+        rows = self.board.rows
+        best_row = self._greedy(values)
         offset, constant = np.zeros(n + 1, dtype=np.int32), np.zeros(n)
-        column, entry = np.empty(n * longest, dtype=np.int32), np.empty(n * longest)
-        n_entries = kernels.chain_of_best(
-            self.states, local, *self.game.all_rows, values, offset, column, entry, constant, *self.buffers,
-            np.empty(longest),
-        )  # fmt: skip
-        chain = csr_array((entry[:n_entries], column[:n_entries], offset), shape=(n, n))
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", MatrixRankWarning)
-            try:
-                factors = splu(csc_array(eye_array(n) - chain))
-                value, steps = factors.solve(constant), factors.solve(np.ones(n))
-            except (RuntimeError, MatrixRankWarning):
-                return None
-        is_sound = (
-            np.isfinite(value).all() and np.isfinite(steps).all() and (steps > 0).all() and (value >= -1e-9).all()
+        size = n * len(self.board.buffer)
+        column, entry = np.empty(size, dtype=np.int32), np.empty(size)
+        used = kernels.chain_of_best(
+            self.start, self.end, *rows[1:7], rows[9], values, best_row, offset, column, entry, constant
         )
-        return (np.clip(value, 0.0, self.cap), steps) if is_sound else None
+        chain = csr_array((entry[:used], column[:used], offset), shape=(n, n))
+        try:
+            factors = splu(csc_array(eye_array(n) - chain))
+        except RuntimeError:  # singular: these moves may stay for ever
+            return None
+        value, steps = factors.solve(constant), factors.solve(np.ones(n))
+        usable = np.isfinite(value) & np.isfinite(steps) & (steps > 0) & (value >= -1e-9)
+        return (np.clip(value, 0.0, self.cap), steps) if usable.all() else None
+
+    def _greedy(self, values: FloatArray) -> IntArray:
+        """Return the agent's best row for each position, and leave rows in nature's order."""
+        agent = self.board.rows[8]
+        best_row = self.best_row.copy()
+        stepped = np.full(self.end, -np.inf if agent > 0 else np.inf)
+        self.board.sweep(self.start, self.end, values, stepped, best_row, side=-1.0 if agent > 0 else 1.0)
+        return best_row

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plumdp.errors import ModelError
-from plumdp.model.graph import BoolArray, FloatArray, IntArray
+from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray
 from plumdp.model.objective import Nature, Objective, Reach, Reward
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import kernels
@@ -24,29 +24,6 @@ class Game:
     nature: float
     is_open: BoolArray  # (n_states)
     known: FloatArray  # (n_states): value of the closed states
-
-    @property
-    def rows(self) -> tuple[IntArray, IntArray, IntArray, IntArray, FloatArray, FloatArray]:
-        """The arrays every kernel starts with."""
-        imdp = self.imdp
-        return (
-            imdp.graph.first_choice,
-            imdp.graph.first_transition,
-            imdp.graph.successor,
-            imdp.expression,
-            imdp.lower,
-            imdp.upper,
-        )
-
-    @property
-    def all_rows(self) -> tuple[object, ...]:
-        """The same with rewards, discount and directions."""
-        return (*self.rows, self.reward, self.discount, self.agent, self.nature)
-
-    def buffers(self) -> tuple[FloatArray, IntArray]:
-        """Return room for the longest row."""
-        longest = int(np.diff(self.imdp.graph.first_transition).max(initial=1))
-        return np.empty(longest), np.empty(longest, dtype=np.int32)
 
 
 def make_game(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Game:
@@ -129,7 +106,7 @@ def _almost_surely_reach(game: Game, target: BoolArray, agent_helps: bool, natur
         inside = reached
 
 
-def _predecessors(game: Game) -> tuple[IntArray, IntArray]:
+def _predecessors(game: Game) -> tuple[Indices, IntArray]:
     graph = game.imdp.graph
     offset = np.zeros(graph.n_states + 1, dtype=np.int64)
     source = np.empty(graph.n_transitions, dtype=np.int32)
@@ -143,9 +120,11 @@ def _attract(
     inside: BoolArray,
     agent_helps: bool,
     nature_helps: bool,
-    edges: tuple[IntArray, IntArray],
+    edges: tuple[Indices, IntArray],
 ) -> BoolArray:
     reached = (target & inside).copy()
     pending = np.empty(len(target), dtype=np.int32)
-    kernels.attract(*game.rows, *edges, game.is_open, inside, agent_helps, nature_helps, reached, pending)
+    graph, imdp = game.imdp.graph, game.imdp
+    rows = (graph.first_choice, graph.first_transition, graph.successor, imdp.expression, imdp.lower, imdp.upper)
+    kernels.attract(*rows, *edges, game.is_open, inside, agent_helps, nature_helps, reached, pending)
     return reached

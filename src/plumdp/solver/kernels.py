@@ -1,7 +1,11 @@
 """Compiled loops of the solver: components, qualitative games, and backups that are rounded outward.
 
-Rows are choices: row ``c`` has the transitions ``first[c]`` up to ``first[c + 1]``, with bounds ``lower[expression[t]]`` and
-``upper[expression[t]]``. Nature picks a distribution within them.
+Rows are choices: row ``c`` has the transitions ``first[c]`` up to ``first[c + 1]``, with bounds ``lower[expression[t]]``
+and ``upper[expression[t]]``. Nature picks a distribution within them.
+
+The backups work on the private copy of a board (see ``board.py``) and leave each row in the order in which nature fills
+it: the order hardly changes from sweep to sweep, so that sorting costs next to nothing. Everything a backup needs is
+written into it once, without helper functions that take arrays: those would cost reference counting on each call.
 """
 
 from __future__ import annotations
@@ -185,150 +189,51 @@ def attract(
 
 
 @compiled
-def row_value(
+def lay_out(
+    order: Any,
+    position: Any,
+    first_choice: Any,
+    first: Any,
+    successor: Any,
+    expression: Any,
+    new_first_choice: Any,
+    new_first: Any,
+    new_successor: Any,
+    new_expression: Any,
+    choice: Any,
+) -> None:
+    """Copy the rows of the states in ``order``, with successors renamed to their positions."""
+    n_rows = n_transitions = 0
+    for i in range(len(order)):
+        s = order[i]
+        new_first_choice[i] = n_rows
+        for c in range(first_choice[s], first_choice[s + 1]):
+            choice[n_rows] = c
+            new_first[n_rows] = n_transitions
+            n_rows += 1
+            for t in range(first[c], first[c + 1]):
+                new_successor[n_transitions] = position[successor[t]]
+                new_expression[n_transitions] = expression[t]
+                n_transitions += 1
+    new_first_choice[len(order)] = n_rows
+    new_first[n_rows] = n_transitions
+
+
+@compiled
+def mark_loops(first_choice: Any, first: Any, successor: Any, has_loop: Any) -> None:
+    """Mark the positions with a transition to themselves."""
+    for i in range(len(has_loop)):
+        for t in range(first[first_choice[i]], first[first_choice[i + 1]]):
+            if successor[t] == i:
+                has_loop[i] = True
+                break
+
+
+@compiled
+def backup(
     start: int,
     end: int,
-    successor: Any,
-    expression: Any,
-    lower: Any,
-    upper: Any,
-    values: Any,
-    nature: float,
-    side: float,
-    buffer_value: Any,
-    buffer_transition: Any,
-) -> float:
-    """Return the best expectation for nature (+1 largest, -1 smallest), off by rounding to the given side only.
-
-    The expectation is the extreme value plus differences to it, so that rounding scales with the differences: a row
-    whose mass stays on equal values is exact. Infinite values count as soon as they must get (or may get) mass.
-    """
-    n = end - start
-    free = 1.0
-    for i in range(n):  # insertion sort: what nature prefers first
-        t = start + i
-        free -= lower[expression[t]]
-        v = values[successor[t]]
-        j = i
-        while j > 0 and nature * buffer_value[j - 1] < nature * v:
-            buffer_value[j] = buffer_value[j - 1]
-            buffer_transition[j] = buffer_transition[j - 1]
-            j -= 1
-        buffer_value[j] = v
-        buffer_transition[j] = t
-    free = max(free, 0.0)
-    base = np.inf
-    total, weight, marginal = 0.0, 0.0, 0.0
-    saturated = False
-    for i in range(n):
-        f = expression[buffer_transition[i]]
-        extra = min(upper[f] - lower[f], free)
-        free -= extra
-        p = lower[f] + extra
-        v = buffer_value[i]
-        if np.isinf(v):
-            if p > NEGLIGIBLE:
-                return v
-            continue
-        if np.isinf(base):
-            base = v
-        else:
-            difference = v - base
-            total += p * difference
-            weight += p * abs(difference)
-            if extra > 0.0 or saturated:
-                marginal = max(marginal, abs(difference))
-        saturated = extra >= upper[f] - lower[f] and free <= NEGLIGIBLE  # rounding may give the next one some mass
-    value = base + total
-    if total != 0.0 or marginal != 0.0:
-        error = UNIT * ((n + 8.0) * weight + (2.0 * n + 6.0) * marginal + 2.0 * abs(value))
-        value += side * error
-    return value
-
-
-@compiled
-def state_value(
-    state: int,
-    first_choice: Any,
-    first: Any,
-    successor: Any,
-    expression: Any,
-    lower: Any,
-    upper: Any,
-    reward: Any,
-    discount: float,
-    values: Any,
-    agent: float,
-    nature: float,
-    side: float,
-    buffer_value: Any,
-    buffer_transition: Any,
-) -> tuple[float, int]:
-    """Return the agent's best row value (+1 largest, -1 smallest), rounded to the given side, and that row."""
-    best, chosen = -agent * np.inf, first_choice[state]
-    for c in range(first_choice[state], first_choice[state + 1]):
-        value = row_value(
-            first[c],
-            first[c + 1],
-            successor,
-            expression,
-            lower,
-            upper,
-            values,
-            nature,
-            side,
-            buffer_value,
-            buffer_transition,
-        )
-        if discount != 1.0 and np.isfinite(value):
-            value = value * discount
-            value += side * 4.0 * UNIT * abs(value)
-        if reward[c] != 0.0 and np.isfinite(value):
-            value += reward[c]
-            value += side * 4.0 * UNIT * abs(value)
-        if agent * value > agent * best:
-            best, chosen = value, c
-    return best, chosen
-
-
-@compiled
-def pass_once(
-    states: Any,
-    first_choice: Any,
-    first: Any,
-    successor: Any,
-    expression: Any,
-    lower: Any,
-    upper: Any,
-    reward: Any,
-    discount: float,
-    agent: float,
-    nature: float,
-    low: Any,
-    high: Any,
-    policy: Any,
-    buffer_value: Any,
-    buffer_transition: Any,
-) -> None:
-    """Write certified lower and upper values and the policy of states whose successors are all done.
-
-    The policy is the one of the side that is guaranteed: the lower for an agent that wants large values.
-    """
-    for s in states:
-        low[s], chosen_low = state_value(
-            s, first_choice, first, successor, expression, lower, upper, reward, discount, low, agent, nature, -1.0,
-            buffer_value, buffer_transition,
-        )  # fmt: skip
-        high[s], chosen_high = state_value(
-            s, first_choice, first, successor, expression, lower, upper, reward, discount, high, agent, nature, 1.0,
-            buffer_value, buffer_transition,
-        )  # fmt: skip
-        policy[s] = chosen_low if agent > 0.0 else chosen_high
-
-
-@compiled
-def sweep(
-    states: Any,
+    step: int,
     first_choice: Any,
     first: Any,
     successor: Any,
@@ -342,188 +247,193 @@ def sweep(
     side: float,
     lift: float,
     cap: float,
-    values: Any,
-    policy: Any,
-    buffer_value: Any,
-    buffer_transition: Any,
+    source: Any,
+    result: Any,
+    best_row: Any,
+    buffer: Any,
 ) -> tuple[int, float]:
-    """Update the states in place, in order; return how many got larger, and the largest relative change.
+    """Write one more step of both players at their best, for the states from ``start`` to ``end``; the core of it all.
 
-    Downwards (side -1) a value only grows: every value stays a lower bound. Upwards the new value plus ``lift`` replaces
-    the old one; if no state got larger in a sweep, the values after it are an upper bound (Park's induction).
+    Agent and nature are +1 (want large values) or -1. Each expectation is the value that nature likes best plus
+    differences to it, so that its rounding scales with the differences (a row whose mass stays on equal values is exact),
+    and the rounding is added to the given side. With side -1 a state only takes a larger value; with side +1 it takes the
+    new value plus the lift, but at most the cap. Values may be infinite: they count where they must get mass or nature
+    wants them to.
+
+    If ``source`` is ``result`` the states see the new values of those before. Returns how many states got a larger value,
+    and the largest relative change.
     """
     n_larger, change = 0, 0.0
-    for s in states:
-        old = values[s]
-        new, chosen = state_value(
-            s, first_choice, first, successor, expression, lower, upper, reward, discount, values, agent, nature, side,
-            buffer_value, buffer_transition,
-        )  # fmt: skip
+    i = start if step > 0 else end - 1
+    for _ in range(end - start):
+        best, chosen = -agent * np.inf, first_choice[i]
+        for c in range(first_choice[i], first_choice[i + 1]):
+            a, b = first[c], first[c + 1]
+            n = b - a
+            value, error = source[successor[a]], 0.0
+            if n == 2:
+                other = source[successor[a + 1]]
+                f, g = expression[a], expression[a + 1]
+                if nature * value < nature * other:
+                    value, other = other, value
+                    f, g = g, f
+                free = max(1.0 - lower[f] - lower[g], 0.0)
+                extra = min(upper[f] - lower[f], free)
+                p = lower[g] + min(upper[g] - lower[g], free - extra)
+                saturated = extra >= upper[f] - lower[f] and upper[f] < 1.0
+                if np.isinf(value):
+                    if lower[f] + extra <= NEGLIGIBLE:
+                        value = other
+                elif np.isinf(other):
+                    if p > NEGLIGIBLE:
+                        value = other
+                elif value != other and (p > 0.0 or saturated):
+                    difference = other - value
+                    value += p * difference
+                    error = UNIT * (10.0 * (p + saturated) * abs(difference) + 2.0 * abs(value))
+            elif n > 2:
+                free = 1.0 - lower[expression[a]]
+                buffer[0] = value
+                last = value
+                for k in range(1, n):  # insertion sort, in place: what nature prefers first
+                    t = a + k
+                    v, f, target = source[successor[t]], expression[t], successor[t]
+                    free -= lower[f]
+                    if nature * last < nature * v:
+                        j = k
+                        while j > 0 and nature * buffer[j - 1] < nature * v:
+                            buffer[j] = buffer[j - 1]
+                            successor[a + j] = successor[a + j - 1]
+                            expression[a + j] = expression[a + j - 1]
+                            j -= 1
+                        buffer[j] = v
+                        successor[a + j] = target
+                        expression[a + j] = f
+                    else:
+                        buffer[k] = v
+                        last = v
+                free = max(free, 0.0)
+                value = np.inf
+                total, weight, marginal = 0.0, 0.0, 0.0
+                saturated, infinite = False, 0.0
+                for k in range(n):
+                    f = expression[a + k]
+                    room = upper[f] - lower[f]
+                    extra = min(room, free)
+                    free -= extra
+                    p = lower[f] + extra
+                    v = buffer[k]
+                    if np.isinf(v):
+                        if p > NEGLIGIBLE:
+                            infinite = v
+                    elif np.isinf(value):
+                        value = v
+                    else:
+                        difference = v - value
+                        total += p * difference
+                        weight += p * abs(difference)
+                        if extra > 0.0 or saturated:
+                            marginal = max(marginal, abs(difference))
+                    saturated = extra >= room and free <= NEGLIGIBLE and upper[f] < 1.0  # the next may get some mass
+                if infinite != 0.0:
+                    value = infinite
+                elif total != 0.0 or marginal != 0.0:
+                    value += total
+                    error = UNIT * ((n + 8.0) * weight + (2.0 * n + 6.0) * marginal + 2.0 * abs(value))
+            if discount != 1.0:
+                value *= discount
+                error += 2.0 * UNIT * abs(value)
+            if reward[c] != 0.0:
+                value += reward[c]
+                error += 2.0 * UNIT * abs(value)
+            if error != 0.0:
+                value += side * error
+            if agent * value > agent * best:
+                best, chosen = value, c
+        old = result[i]
         if side < 0.0:
-            if new > old:
-                values[s] = new
+            if best > old:
+                result[i] = best
                 n_larger += 1
+                change = max(change, (best - old) / max(1.0, abs(best)))
                 if agent > 0.0:
-                    policy[s] = chosen
-                change = max(change, (new - old) / max(1.0, abs(new)))
+                    best_row[i] = chosen
         else:
-            new = min(new + lift * max(1.0, abs(new)), cap)
+            new = min(best + lift * max(1.0, abs(best)), cap)
             if new > old:
                 n_larger += 1
-            change = max(change, abs(new - old) / max(1.0, abs(new)))
-            values[s] = new
+            if new != old:
+                change = max(change, abs(new - old) / max(1.0, abs(new)))
+                result[i] = new
             if agent < 0.0:
-                policy[s] = chosen
+                best_row[i] = chosen
+        i += step
     return n_larger, change
 
 
 @compiled
-def step_values(
-    states: Any,
-    first_choice: Any,
-    first: Any,
-    successor: Any,
-    expression: Any,
-    lower: Any,
-    upper: Any,
-    reward: Any,
-    discount: float,
-    agent: float,
-    nature: float,
-    side: float,
-    values: Any,
-    result: Any,
-    policy: Any,
-    buffer_value: Any,
-    buffer_transition: Any,
-) -> None:
-    """Write the value of one more step into ``result``, rounded to the given side."""
-    for s in states:
-        result[s], policy[s] = state_value(
-            s, first_choice, first, successor, expression, lower, upper, reward, discount, values, agent, nature, side,
-            buffer_value, buffer_transition,
-        )  # fmt: skip
-
-
-@compiled
-def row_distribution(
+def is_inductive(
     start: int,
     end: int,
-    successor: Any,
-    expression: Any,
-    lower: Any,
-    upper: Any,
     values: Any,
-    nature: float,
-    buffer_value: Any,
-    buffer_transition: Any,
-    probability: Any,
-) -> None:
-    """Write nature's choice for a row: ``probability[i]`` is that of its i-th transition."""
-    n = end - start
-    free = 1.0
-    for i in range(n):
-        t = start + i
-        free -= lower[expression[t]]
-        v = values[successor[t]]
-        j = i
-        while j > 0 and nature * buffer_value[j - 1] < nature * v:
-            buffer_value[j] = buffer_value[j - 1]
-            buffer_transition[j] = buffer_transition[j - 1]
-            j -= 1
-        buffer_value[j] = v
-        buffer_transition[j] = t
-    free = max(free, 0.0)
-    for i in range(n):
-        f = expression[buffer_transition[i]]
-        extra = min(upper[f] - lower[f], free)
-        free -= extra
-        probability[buffer_transition[i] - start] = lower[f] + extra
+    stepped: Any,
+    side: float,
+) -> bool:
+    """Return whether one more step moved every value strictly back from the given side.
+
+    For side +1 the values are then an upper bound; for side -1 a lower bound (values that are zero need no proof).
+    """
+    for i in range(start, end):
+        if not side * stepped[i] < side * values[i] and not (side < 0.0 and values[i] == 0.0):
+            return False
+    return True
 
 
 @compiled
 def chain_of_best(
-    states: Any,
-    local: Any,
-    first_choice: Any,
+    start: int,
+    end: int,
     first: Any,
     successor: Any,
     expression: Any,
     lower: Any,
     upper: Any,
     reward: Any,
-    discount: float,
-    agent: float,
     nature: float,
     values: Any,
+    best_row: Any,
     offset: Any,
     column: Any,
     entry: Any,
     constant: Any,
-    buffer_value: Any,
-    buffer_transition: Any,
-    probability: Any,
 ) -> int:
-    """Write the Markov chain of both players' best moves on a component; return its number of entries.
+    """Write the Markov chain of the given rows and nature's best moves; return its number of entries.
 
-    Row i of the chain is state ``states[i]``: probabilities to members in ``entry``, everything else in ``constant``.
+    Rows must stand in nature's order, as a backup leaves them. Row i of the chain is state ``start + i``: probabilities
+    to members of the component in ``entry``, everything else in ``constant``.
     """
     n_entries = 0
-    for i in range(len(states)):
-        _, c = state_value(
-            states[i], first_choice, first, successor, expression, lower, upper, reward, discount, values, agent,
-            nature, 0.0, buffer_value, buffer_transition,
-        )  # fmt: skip
-        row_distribution(
-            first[c], first[c + 1], successor, expression, lower, upper, values, nature, buffer_value,
-            buffer_transition, probability,
-        )  # fmt: skip
-        constant[i] = reward[c]
-        for t in range(first[c], first[c + 1]):
-            p = probability[t - first[c]]
-            inner = local[successor[t]]
-            if p > 0.0 and inner >= 0:
-                column[n_entries] = inner
+    for i in range(start, end):
+        c = best_row[i]
+        a, b = np.int64(first[c]), np.int64(first[c + 1])
+        free = 1.0
+        for j in range(a, b):
+            free -= lower[expression[j]]
+        free = max(free, 0.0)
+        constant[i - start] = reward[c]
+        swapped = b - a == 2 and nature * values[successor[a]] < nature * values[successor[a + 1]]
+        for k in range(b - a):
+            t = b - 1 - k if swapped else a + k
+            f = expression[t]
+            extra = min(upper[f] - lower[f], free)
+            free -= extra
+            p = lower[f] + extra
+            target = np.int64(successor[t])
+            if p > 0.0 and start <= target and target < end:
+                column[n_entries] = target - start
                 entry[n_entries] = p
                 n_entries += 1
             elif p > 0.0:
-                constant[i] += p * values[successor[t]]
-        offset[i + 1] = n_entries
+                constant[i - start] += p * values[target]
+        offset[i - start + 1] = n_entries
     return n_entries
-
-
-@compiled
-def is_inductive(
-    states: Any,
-    first_choice: Any,
-    first: Any,
-    successor: Any,
-    expression: Any,
-    lower: Any,
-    upper: Any,
-    reward: Any,
-    discount: float,
-    agent: float,
-    nature: float,
-    side: float,
-    values: Any,
-    policy: Any,
-    buffer_value: Any,
-    buffer_transition: Any,
-) -> bool:
-    """Return whether one more step, rounded to the given side, moves every value strictly back from that side.
-
-    For side +1 the values are then an upper bound; for side -1 a lower bound (values that are zero need no proof).
-    """
-    for s in states:
-        if side < 0.0 and values[s] == 0.0:
-            continue
-        new, chosen = state_value(
-            s, first_choice, first, successor, expression, lower, upper, reward, discount, values, agent, nature, side,
-            buffer_value, buffer_transition,
-        )  # fmt: skip
-        if not side * new < side * values[s]:
-            return False
-        if side * agent < 0.0:
-            policy[s] = chosen
-    return True

@@ -10,12 +10,13 @@ from plumdp.errors import ModelError
 from plumdp.model.graph import BoolArray, FloatArray, IntArray, read_only
 from plumdp.model.objective import Nature, Objective, Reach, Reward
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver import kernels
+from plumdp.solver.board import lay_out
 from plumdp.solver.component import Component
 from plumdp.solver.game import Game, make_game, plain_game
 
 CLOSED = "closed"
 OPEN = "open: some bounds are further apart than asked for; they hold all the same"
+INTERRUPTED = "interrupted: the bounds so far hold"
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,62 +66,45 @@ def solve(
     game = make_game(imdp, objective, player)
     if isinstance(objective, Reward) and objective.discount is not None:
         return _solve_discounted(game, precision, max_sweeps)
-    return _solve_components(game, precision, max_sweeps, is_probability=isinstance(objective, Reach))
+    return _solve_components(game, precision, max_sweeps, 1.0 if isinstance(objective, Reach) else np.inf)
 
 
-def _solve_components(game: Game, precision: float, max_sweeps: int, *, is_probability: bool) -> Solution:
-    """Solve component by component, successors first; a component without inner edges takes one pass."""
-    n_states = game.imdp.graph.n_states
-    order = np.empty(int(game.is_open.sum()), dtype=np.int32)
-    component = np.full(n_states, -1, dtype=np.int32)
-    n_components = kernels.strong_components(*game.rows[:3], game.is_open, order, component)
-    ends = np.searchsorted(component[order], np.arange(n_components), side="right")
-    cap = 1.0 if is_probability else np.inf
-    low, high = game.known.copy(), np.where(game.is_open, cap, game.known)
-    policy = game.imdp.graph.first_choice[:-1].copy()
-    buffers = game.buffers()
-    sweeps = 0
-    for start, end, is_loose in _stretches(game, order, component, ends):
-        states = order[start:end]
-        if is_loose:
-            kernels.pass_once(states, *game.all_rows, low, high, policy, *buffers)
-            sweeps += 1
-        else:
-            sweeps += Component(game, states, low, high, policy, buffers).solve(precision, max_sweeps)
-    return _solution(low, high, policy, precision, sweeps)
-
-
-def _stretches(game: Game, order: IntArray, component: IntArray, ends: IntArray) -> list[tuple[int, int, bool]]:
-    """Return the components as parts of the order, neighbouring ones without inner edges joined."""
-    graph = game.imdp.graph
-    starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
-    owner = np.repeat(np.arange(graph.n_states, dtype=np.int32), np.diff(graph.first_transition[graph.first_choice]))
-    loops = np.zeros(graph.n_states, dtype=np.bool_)
-    loops[owner[graph.successor == owner]] = True
-    is_loose = (ends - starts == 1) & ~loops[order[starts]] if len(ends) else np.zeros(0, dtype=np.bool_)
-    parts: list[tuple[int, int, bool]] = []
-    change = np.flatnonzero(~(is_loose[1:] & is_loose[:-1])) + 1 if len(ends) else np.zeros(0, dtype=np.intp)
-    for block in np.split(np.arange(len(ends)), change):
-        if len(block):
-            parts.append((int(starts[block[0]]), int(ends[block[-1]]), bool(is_loose[block[0]])))
-    return parts
+def _solve_components(game: Game, precision: float, max_sweeps: int, cap: float) -> Solution:
+    """Solve component by component, successors first; components without inner edges take one pass."""
+    board = lay_out(game)
+    low, high = board.known.copy(), board.known.copy()
+    low[: board.n_open], high[: board.n_open] = 0.0, cap
+    best_row = board.rows[0][:-1].astype(np.int32)
+    sweeps, status = 0, CLOSED
+    try:
+        for start, end, is_loose in board.parts:
+            if is_loose:
+                board.sweep(start, end, low, low, best_row, side=-1.0)
+                board.sweep(start, end, high, high, best_row, side=1.0, cap=cap)
+                sweeps += 1
+            else:
+                sweeps += Component(board, start, end, low, high, best_row, cap).solve(precision, max_sweeps)
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    policy = board.policy(best_row, game.imdp.graph.first_choice)
+    return _solution(board.by_state(low), board.by_state(high), policy, precision, sweeps, status)
 
 
 def _solve_steps(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Solution:
     """Backward induction over the steps; each is one pass, rounded outward on both sides."""
     assert objective.steps is not None
-    game = plain_game(imdp, objective, nature)
+    board = lay_out(replace(plain_game(imdp, objective, nature), is_open=np.ones(imdp.graph.n_states, dtype=np.bool_)))
     n_steps = objective.steps[1] if isinstance(objective, Reach) else objective.steps
-    everything = np.arange(imdp.graph.n_states, dtype=np.int32)
-    policy, unused = imdp.graph.first_choice[:-1].copy(), imdp.graph.first_choice[:-1].copy()
-    buffers = game.buffers()
-    low = high = _at_step(objective, np.zeros(imdp.graph.n_states), n_steps)
+    best_row = board.rows[0][:-1].astype(np.int32)
+    low = high = _at_step(objective, np.zeros(imdp.graph.n_states), n_steps)[board.state]
     for step in range(n_steps - 1, -1, -1):
-        new_low, new_high = np.empty_like(low), np.empty_like(high)
-        kernels.step_values(everything, *game.all_rows, -1.0, low, new_low, policy, *buffers)
-        kernels.step_values(everything, *game.all_rows, 1.0, high, new_high, unused, *buffers)
-        low, high = _at_step(objective, new_low, step), _at_step(objective, new_high, step)
-    return Solution(read_only(low), read_only(high), read_only(policy), CLOSED, n_steps)
+        new_low, new_high = np.full(len(low), -np.inf), np.full(len(high), np.inf)
+        board.sweep(0, board.n_open, low, new_low, best_row, side=-1.0)
+        board.sweep(0, board.n_open, high, new_high, best_row, side=1.0)
+        low = _at_step(objective, board.by_state(new_low), step)[board.state]
+        high = _at_step(objective, board.by_state(new_high), step)[board.state]
+    policy = board.policy(best_row, imdp.graph.first_choice)
+    return Solution(read_only(board.by_state(low)), read_only(board.by_state(high)), read_only(policy), CLOSED, n_steps)
 
 
 def _at_step(objective: Objective, values: FloatArray, step: int) -> FloatArray:
@@ -137,20 +121,21 @@ def _at_step(objective: Objective, values: FloatArray, step: int) -> FloatArray:
 
 def _solve_discounted(game: Game, precision: float, max_sweeps: int) -> Solution:
     """Value iteration from below and from above at once: the operator is a contraction, and both sides stay bounds."""
-    n_states = game.imdp.graph.n_states
-    far = 1.0 / (1.0 - game.discount) * (1 + 1e-9)
-    low = np.full(n_states, min(0.0, float(game.reward.min(initial=0.0))) * far)
-    high = np.full(n_states, max(0.0, float(game.reward.max(initial=0.0))) * far)
-    everything = np.arange(n_states, dtype=np.int32)
-    policy, unused = game.imdp.graph.first_choice[:-1].copy(), game.imdp.graph.first_choice[:-1].copy()
-    sides = ((low, -1.0, policy), (high, 1.0, unused)) if game.agent > 0 else ((low, -1.0, unused), (high, 1.0, policy))
-    buffers = game.buffers()
-    for sweeps in range(1, max_sweeps + 1):
-        for values, side, choices in sides:
-            kernels.step_values(everything, *game.all_rows, side, values, values, choices, *buffers)
-        if _is_closed(low, high, precision):
-            break
-    return _solution(low, high, policy, precision, sweeps)
+    board = lay_out(replace(game, is_open=np.ones(game.imdp.graph.n_states, dtype=np.bool_)))
+    far = (1 + 1e-9) / (1.0 - game.discount)
+    low = np.full(board.n_open, min(0.0, float(game.reward.min(initial=0.0))) * far)
+    high = np.full(board.n_open, max(0.0, float(game.reward.max(initial=0.0))) * far)
+    best_row = board.rows[0][:-1].astype(np.int32)
+    sweeps, status = 0, CLOSED
+    try:
+        while sweeps < max_sweeps and not _is_closed(low, high, precision):
+            board.sweep(0, board.n_open, low, low, best_row, side=-1.0)
+            board.sweep(0, board.n_open, high, high, best_row, side=1.0)
+            sweeps += 1
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    policy = board.policy(best_row, game.imdp.graph.first_choice)
+    return _solution(board.by_state(low), board.by_state(high), policy, precision, sweeps, status)
 
 
 def _flipped(objective: Reach) -> Reach:
@@ -172,8 +157,11 @@ def _is_closed(low: FloatArray, high: FloatArray, precision: float) -> bool:
     return bool((gap <= precision * scale).all())
 
 
-def _solution(low: FloatArray, high: FloatArray, policy: IntArray, precision: float, sweeps: int) -> Solution:
-    status = CLOSED if _is_closed(low, high, precision) else OPEN
+def _solution(
+    low: FloatArray, high: FloatArray, policy: IntArray, precision: float, sweeps: int, status: str
+) -> Solution:
+    if status == CLOSED and not _is_closed(low, high, precision):
+        status = OPEN
     return Solution(read_only(low), read_only(high), read_only(policy), status, sweeps)
 
 

@@ -1,0 +1,112 @@
+"""The private copy of a game that the sweeps run on: open states in solving order, rows side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.model.graph import BoolArray, FloatArray, IntArray
+from plumdp.solver import kernels
+from plumdp.solver.game import Game
+
+Unsigned = npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True, eq=False)
+class Board:
+    """The open states as positions 0, 1, …: component by component, successors first; behind them the closed states.
+
+    A sweep sorts the transitions within rows as nature likes them, which is why the copy is private.
+    """
+
+    rows: tuple[Any, ...]  # first_choice, first, successor, expression, lower, upper, reward, discount, agent, nature
+    known: FloatArray  # (n_states): values of the closed states, by position
+    state: IntArray  # (n_states): state at each position
+    choice: IntArray  # (n_rows): the model's number of each row
+    parts: list[tuple[int, int, bool]]  # start, end and whether states refer to earlier positions only
+    n_open: int
+    buffer: FloatArray
+
+    def sweep(
+        self,
+        start: int,
+        end: int,
+        source: FloatArray,
+        result: FloatArray,
+        best_row: IntArray,
+        *,
+        side: float,
+        lift: float = 0.0,
+        cap: float = np.inf,
+        backwards: bool = False,
+    ) -> tuple[int, float]:
+        """Update the positions from ``start`` to ``end``; see ``kernels.backup``."""
+        step = -1 if backwards else 1
+        outcome: tuple[int, float] = kernels.backup(
+            start, end, step, *self.rows, side, lift, cap, source, result, best_row, self.buffer
+        )
+        return outcome
+
+    def policy(self, best_row: IntArray, first_choice: IntArray) -> IntArray:
+        """Return the model's choice for each state; closed states take their first."""
+        policy = first_choice[:-1].copy()
+        policy[self.state[: self.n_open]] = self.choice[best_row[: self.n_open]]
+        return policy
+
+    def by_state(self, values: FloatArray) -> FloatArray:
+        """Return values by position as values by state."""
+        result = np.empty_like(values)
+        result[self.state] = values
+        return result
+
+
+def lay_out(game: Game) -> Board:
+    """Return the board of a game."""
+    imdp, graph = game.imdp, game.imdp.graph
+    n_open = int(game.is_open.sum())
+    order = np.empty(n_open, dtype=np.int32)
+    component = np.full(graph.n_states, -1, dtype=np.int32)
+    n_components = kernels.strong_components(
+        graph.first_choice, graph.first_transition, graph.successor, game.is_open, order, component
+    )
+    state = np.concatenate([order, np.flatnonzero(~game.is_open).astype(np.int32)])
+    position = np.empty(graph.n_states, dtype=np.int32)
+    position[state] = np.arange(graph.n_states, dtype=np.int32)
+    n_rows = int(np.diff(graph.first_choice)[order].sum())
+    lengths = np.diff(graph.first_transition[graph.first_choice])
+    n_transitions = int(lengths[order].sum(dtype=np.int64))
+    first_choice, first = np.empty(n_open + 1, dtype=np.uint32), np.empty(n_rows + 1, dtype=np.uint32)
+    successor, expression = np.empty(n_transitions, dtype=np.uint32), np.empty(n_transitions, dtype=np.uint32)
+    choice = np.empty(n_rows, dtype=np.int32)
+    kernels.lay_out(
+        order, position, graph.first_choice, graph.first_transition, graph.successor, imdp.expression, first_choice,
+        first, successor, expression, choice,
+    )  # fmt: skip
+    ends = np.searchsorted(component[order], np.arange(n_components), side="right")
+    parts = _parts(ends, _has_loop(first_choice, first, successor))
+    rows = (
+        first_choice, first, successor, expression, imdp.lower, imdp.upper, game.reward[choice], game.discount,
+        game.agent, game.nature,
+    )  # fmt: skip
+    longest = int(np.diff(graph.first_transition).max(initial=1))
+    return Board(rows, game.known[state], state, choice, parts, n_open, np.empty(longest))
+
+
+def _has_loop(first_choice: Unsigned, first: Unsigned, successor: Unsigned) -> BoolArray:
+    result = np.zeros(len(first_choice) - 1, dtype=np.bool_)
+    kernels.mark_loops(first_choice, first, successor, result)
+    return result
+
+
+def _parts(ends: Any, has_loop: BoolArray) -> list[tuple[int, int, bool]]:
+    """Return the components, neighbouring ones without inner edges joined."""
+    if not len(ends):
+        return []
+    starts = np.concatenate([[0], ends[:-1]])
+    is_loose = (ends - starts == 1) & ~has_loop[starts]
+    cuts = np.flatnonzero(~(is_loose[1:] & is_loose[:-1])) + 1
+    heads, tails = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(ends)]]) - 1
+    return list(zip(starts[heads].tolist(), ends[tails].tolist(), is_loose[heads].tolist(), strict=True))
