@@ -30,6 +30,9 @@ if TYPE_CHECKING:  # the public names, in the order of the pipeline; each is loa
     from plumdp.model.storm import read_prism as read_prism
     from plumdp.relaxation.intervals import IntervalMDP as IntervalMDP
     from plumdp.relaxation.intervals import instantiate as instantiate
+    from plumdp.solver.evaluate import evaluate as evaluate
+    from plumdp.solver.solve import Solution as Solution
+    from plumdp.solver.solve import solve as solve
     from plumdp.summary import summarise as summarise
 
 _HOME = {
@@ -44,6 +47,8 @@ _HOME = {
     "model.property": ("parse_predicate", "parse_property"),
     "model.check": ("Issue", "check"),
     "relaxation.intervals": ("IntervalMDP", "instantiate"),
+    "solver.solve": ("Solution", "solve"),
+    "solver.evaluate": ("evaluate",),
     "benchmarks": ("Benchmark", "benchmark"),
     "summary": ("summarise",),
     "errors": ("DataError", "MissingExtra", "ModelError"),

@@ -18,7 +18,7 @@ stormpy = pytest.importorskip("stormpy")
 developer = pytest.importorskip("stormpy.developer")
 developer.set_log_level(developer.LogLevel.OFF)
 
-SEEDS = range(8)
+SEEDS = range(60)
 NATURES = {"robust": "ROBUST", "optimistic": "COOPERATIVE"}
 TOLERANCE = 1e-6
 

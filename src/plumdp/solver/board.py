@@ -24,6 +24,7 @@ class Board:
 
     rows: tuple[Any, ...]  # first_choice, first, successor, expression, lower, upper, reward, discount, agent, nature
     known: FloatArray  # (n_states): values of the closed states, by position
+    rank: FloatArray | None  # (n_states): steps until a chance of the target, by position
     state: IntArray  # (n_states): state at each position
     choice: IntArray  # (n_rows): the model's number of each row
     parts: list[tuple[int, int, bool]]  # start, end and whether states refer to earlier positions only
@@ -50,9 +51,9 @@ class Board:
         )
         return outcome
 
-    def policy(self, best_row: IntArray, first_choice: IntArray) -> IntArray:
-        """Return the model's choice for each state; closed states take their first."""
-        policy = first_choice[:-1].copy()
+    def policy(self, best_row: IntArray, of_closed: IntArray) -> IntArray:
+        """Return the model's choice for each state, given those of the closed states."""
+        policy = of_closed.copy()
         policy[self.state[: self.n_open]] = self.choice[best_row[: self.n_open]]
         return policy
 
@@ -92,7 +93,8 @@ def lay_out(game: Game) -> Board:
         game.agent, game.nature,
     )  # fmt: skip
     longest = int(np.diff(graph.first_transition).max(initial=1))
-    return Board(rows, game.known[state], state, choice, parts, n_open, np.empty(longest))
+    rank = None if game.rank is None else game.rank[state]
+    return Board(rows, game.known[state], rank, state, choice, parts, n_open, np.empty(longest))
 
 
 def _has_loop(first_choice: Unsigned, first: Unsigned, successor: Unsigned) -> BoolArray:

@@ -18,7 +18,7 @@ from plumdp.model.graph import FloatArray, IntArray
 from plumdp.solver import kernels
 from plumdp.solver.board import Board
 
-_LIFT = 1e-13  # what an upward sweep adds, so that rounding does not spoil the induction
+_LIFT = 1e-13  # what an upward sweep adds for rewards, so that the decrease is strict
 _ATTEMPTS = 12
 _PATIENCE = 40  # sweeps before equations are solved instead
 _MAX_EQUATIONS = 60_000
@@ -67,10 +67,11 @@ class Component:
         best = guess.copy()
         wanted = precision * np.maximum(1.0, np.abs(low))
         guess[:] = np.minimum(low + wanted / 2, self.cap)
+        lift = 0.0 if self.board.rank is None else _LIFT
         is_bound = is_close = False
         try:
             for used in range(1, max(min(budget, 2000), 1) + 1):
-                n_larger, change = self._sweep(used, self.high, side=1.0, lift=_LIFT)
+                n_larger, change = self._sweep(used, self.high, side=1.0, lift=lift)
                 if n_larger == 0:
                     is_bound = True
                     best = np.minimum(best, guess)
@@ -89,12 +90,11 @@ class Component:
 
     def _solve_equations(self, precision: float) -> bool:
         """Improve both players' moves with exact solutions of their chains; verify the result from both sides."""
-        solved = self._improve_policies()
+        solved = self._improve_policies(precision)
         if solved is None:
             return False
-        value, steps = solved
-        drift = float((precision / 4 * np.maximum(1.0, np.abs(value)) / steps).min())
-        below, above = np.maximum(value - drift * steps, 0.0), np.minimum(value + drift * steps, self.cap)
+        value, spread = solved
+        below, above = np.maximum(value - spread, 0.0), np.minimum(value + spread, self.cap)
         return self._accept(self.low, below, -1.0) and self._accept(self.high, above, 1.0)
 
     def _accept(self, bounds: FloatArray, candidate: FloatArray, side: float) -> bool:
@@ -109,20 +109,36 @@ class Component:
         bounds[part] = better(before, candidate) if proved else before
         return proved
 
-    def _improve_policies(self) -> tuple[FloatArray, FloatArray] | None:
-        """Return the values under both players' best moves and the expected number of steps; None without success."""
-        values = self.low.copy()
+    def _improve_policies(self, precision: float) -> tuple[FloatArray, FloatArray] | None:
+        """Return the values under both players' best moves, and a spread around them; None without success.
+
+        The spread is a share of the expected number of steps, small enough for the precision. Moves are judged by value
+        plus spread for rewards (minus for probabilities): among equals those that get on, so that the chain ends.
+        """
+        values, sign = (self.low.copy(), -1.0) if self.board.rank is None else (self._ranks(), 1.0)
         part = slice(self.start, self.end)
         for _ in range(_MAX_POLICIES):
             solved = self._solve_chain(values)
             if solved is None:
                 return None
             value, steps = solved
-            change = float(np.max(np.abs(value - values[part]) / np.maximum(1.0, np.abs(value))))
-            values[part] = value
+            spread = steps * float((precision / 4 * np.maximum(1.0, np.abs(value)) / steps).min())
+            change = float(np.max(np.abs(value + sign * spread - values[part]) / np.maximum(1.0, np.abs(value))))
+            values[part] = value + sign * spread
             if change <= 1e-14:
                 break
-        return value, steps
+        return value, spread
+
+    def _ranks(self) -> FloatArray:
+        """Return the upper bounds with ranks for the component: moves by rank reach the target from everywhere."""
+        assert self.board.rank is not None
+        values = self.high.copy()
+        values[self.start : self.end] = self.board.rank[self.start : self.end]
+        finite = values[np.isfinite(values)]
+        values[: self.start] = (
+            np.where(np.isinf(values[: self.start]), np.inf, 0.0) if len(finite) else values[: self.start]
+        )
+        return values
 
     def _solve_chain(self, values: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         from scipy.sparse import csc_array, csr_array, eye_array

@@ -24,20 +24,24 @@ class Game:
     nature: float
     is_open: BoolArray  # (n_states)
     known: FloatArray  # (n_states): value of the closed states
+    policy: IntArray  # (n_states): a choice that attains the value of the closed states
+    rank: FloatArray | None = None  # (n_states): for rewards, steps until a chance of the target
+
+    @property
+    def rows(self) -> tuple[IntArray, IntArray, IntArray, IntArray, FloatArray, FloatArray]:
+        """The rows of the model, as the kernels take them."""
+        imdp, graph = self.imdp, self.imdp.graph
+        return graph.first_choice, graph.first_transition, graph.successor, imdp.expression, imdp.lower, imdp.upper
 
 
 def make_game(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Game:
     """Return the game of an unbounded objective, with everything closed that the graph alone decides."""
     game = plain_game(imdp, objective, nature)
     if isinstance(objective, Reach):
-        hopeful = _can_reach(game, objective.target, game.agent > 0, game.nature > 0)
-        return _close(game, game.is_open & ~hopeful, 0.0)
+        return _close_hopeless(game, objective.target)
     if objective.discount is not None:
         return game
-    if objective.target is None:
-        return _close_total_reward(game)
-    finite = _almost_surely_reach(game, objective.target, game.agent < 0, game.nature < 0)
-    return _close(game, game.is_open & ~finite, np.inf)
+    return _close_without_reward(game) if objective.target is None else _close_infinite(game, objective.target)
 
 
 def plain_game(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Game:
@@ -52,7 +56,7 @@ def plain_game(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Game:
         reward, discount = _row_rewards(imdp, objective), float(objective.discount or 1)
         is_open = np.ones(n_states, dtype=np.bool_) if objective.target is None else ~objective.target
         known = np.zeros(n_states)
-    return Game(imdp, reward, discount, agent, opponent, is_open, known)
+    return Game(imdp, reward, discount, agent, opponent, is_open, known, imdp.graph.first_choice[:-1].copy())
 
 
 def _row_rewards(imdp: IntervalMDP, objective: Reward) -> FloatArray:
@@ -70,40 +74,54 @@ def _row_rewards(imdp: IntervalMDP, objective: Reward) -> FloatArray:
     return total
 
 
-def _close(game: Game, states: BoolArray, value: float) -> Game:
-    return replace(game, is_open=game.is_open & ~states, known=np.where(states, value, game.known))
-
-
-def _close_total_reward(game: Game) -> Game:
-    """Close the states without any reward ahead at 0.
-
-    States whose reward may recur for ever have an infinite value; they show by values that no bound can hold.
-    """
-    earns = np.zeros(game.imdp.graph.n_states, dtype=np.bool_)
-    owner = game.imdp.graph.state_of_choice()
-    earns[owner[game.reward > 0]] = True
-    ahead = _can_reach(game, earns, True, True) | earns
-    return _close(game, ~ahead, 0.0)
-
-
-def _can_reach(game: Game, target: BoolArray, agent_helps: bool, nature_helps: bool) -> BoolArray:
-    """Return the states from which the helpers give the target a positive chance."""
+def _close_hopeless(game: Game, target: BoolArray) -> Game:
+    """Close the states from which the target has no chance, at 0."""
+    helps = game.agent > 0, game.nature > 0
     everywhere = np.ones(len(target), dtype=np.bool_)
-    return _attract(game, target, everywhere, agent_helps, nature_helps, _predecessors(game))
+    reached, _ = _attract(game, target, everywhere, *helps, _predecessors(game))
+    return _close(game, game.is_open & ~reached, 0.0, everywhere, reached, *helps)
 
 
-def _almost_surely_reach(game: Game, target: BoolArray, agent_helps: bool, nature_helps: bool) -> BoolArray:
-    """Return the states from which the helpers reach the target with probability one.
+def _close_infinite(game: Game, target: BoolArray) -> Game:
+    """Close the states from which those who want small rewards cannot reach the target almost surely, at infinity.
 
-    The greatest set within which the target keeps a positive chance from everywhere.
+    What remains is the greatest set within which the target keeps a chance from everywhere.
     """
+    helps = game.agent < 0, game.nature < 0
     edges = _predecessors(game)
     inside = np.ones(len(target), dtype=np.bool_)
     while True:
-        reached = _attract(game, target, inside, agent_helps, nature_helps, edges)
-        if (reached == inside).all():
-            return reached
-        inside = reached
+        reached, rank = _attract(game, target, inside, *helps, edges)
+        lost = game.is_open & ~reached
+        if not lost.any():
+            return replace(game, rank=rank)
+        game = _close(game, lost, np.inf, inside, reached, *helps)
+        inside = inside & reached
+
+
+def _close_without_reward(game: Game) -> Game:
+    """Close the states without any reward ahead, at 0."""
+    earns = np.zeros(game.imdp.graph.n_states, dtype=np.bool_)
+    earns[game.imdp.graph.state_of_choice()[game.reward > 0]] = True
+    everywhere = np.ones(len(earns), dtype=np.bool_)
+    reached, _ = _attract(game, earns, everywhere, True, True, _predecessors(game))
+    return _close(game, ~reached, 0.0, everywhere, reached, True, True)
+
+
+def _close(
+    game: Game,
+    states: BoolArray,
+    value: float,
+    inside: BoolArray,
+    reached: BoolArray,
+    agent_helps: bool,
+    nature_helps: bool,
+) -> Game:
+    policy = game.policy.copy()
+    if not agent_helps:
+        kernels.escape_rows(*game.rows, inside, reached, nature_helps, states, policy)
+    known = np.where(states, value, game.known)
+    return replace(game, is_open=game.is_open & ~states, known=known, policy=policy)
 
 
 def _predecessors(game: Game) -> tuple[Indices, IntArray]:
@@ -121,10 +139,10 @@ def _attract(
     agent_helps: bool,
     nature_helps: bool,
     edges: tuple[Indices, IntArray],
-) -> BoolArray:
+) -> tuple[BoolArray, FloatArray]:
+    """Return the states from which the helpers give the target a chance without leaving ``inside``, and their ranks."""
     reached = (target & inside).copy()
-    pending = np.empty(len(target), dtype=np.int32)
-    graph, imdp = game.imdp.graph, game.imdp
-    rows = (graph.first_choice, graph.first_transition, graph.successor, imdp.expression, imdp.lower, imdp.upper)
-    kernels.attract(*rows, *edges, game.is_open, inside, agent_helps, nature_helps, reached, pending)
-    return reached
+    rank = np.full(len(target), np.inf)
+    queue = np.empty(len(target), dtype=np.int32)
+    kernels.attract(*game.rows, *edges, game.is_open, inside, agent_helps, nature_helps, reached, rank, queue)
+    return reached, rank

@@ -17,6 +17,7 @@ import numpy as np
 from plumdp.compiled import compiled
 
 UNIT = 2.0**-53  # relative error of one rounding
+ONE, TWO = np.uint64(1), np.uint64(2)  # unsigned, so that no index can be negative: signed ones cost a test each
 NEGLIGIBLE = 1e-12  # a sum of bounds that misses 1 by less is taken as 1: nature may do more, never less
 
 
@@ -152,20 +153,24 @@ def attract(
     agent_helps: bool,
     nature_helps: bool,
     reached: Any,
-    pending: Any,
+    rank: Any,
+    queue: Any,
 ) -> None:
     """Extend ``reached`` to the open states from which the helpers can stay inside and reach it with positive chance.
 
-    A player that helps needs one option that does, one that does not is stopped only if all its options do.
+    A player that helps needs one option that does, one that does not is stopped only if all its options do. ``rank`` gets
+    the number of steps such a chance needs at least; a helper that prefers small ranks keeps it.
     """
-    n_pending = 0
+    n_queue = 0
     for s in range(len(reached)):
         if reached[s]:
-            pending[n_pending] = s
-            n_pending += 1
-    while n_pending:
-        n_pending -= 1
-        target = pending[n_pending]
+            queue[n_queue] = s
+            n_queue += 1
+            rank[s] = 0.0
+    head = 0
+    while head < n_queue:
+        target = queue[head]
+        head += 1
         for k in range(offset[target], offset[target + 1]):
             s = source[k]
             if reached[s] or not is_open[s] or not inside[s]:
@@ -184,8 +189,37 @@ def attract(
                     break
             if good:
                 reached[s] = True
-                pending[n_pending] = s
-                n_pending += 1
+                rank[s] = rank[target] + 1.0
+                queue[n_queue] = s
+                n_queue += 1
+
+
+@compiled
+def escape_rows(
+    first_choice: Any,
+    first: Any,
+    successor: Any,
+    expression: Any,
+    lower: Any,
+    upper: Any,
+    inside: Any,
+    reached: Any,
+    nature_helps: bool,
+    lost: Any,
+    policy: Any,
+) -> None:
+    """Write for the lost states a row with which an agent that does not help kept out of ``reached``."""
+    for s in range(len(lost)):
+        if not lost[s]:
+            continue
+        for c in range(first_choice[s], first_choice[s + 1]):
+            if nature_helps:
+                helps = row_may(first[c], first[c + 1], successor, expression, lower, upper, inside, reached)
+            else:
+                helps = row_must(first[c], first[c + 1], successor, expression, lower, upper, inside, reached)
+            if not helps:
+                policy[s] = c
+                break
 
 
 @compiled
@@ -230,6 +264,26 @@ def mark_loops(first_choice: Any, first: Any, successor: Any, has_loop: Any) -> 
 
 
 @compiled
+def infinite_row(a: Any, b: Any, expression: Any, lower: Any, upper: Any, buffer: Any, free: float) -> float:
+    """Return the value of a sorted row with infinite values: infinite if they get mass, else the mean of the others.
+
+    The mean is rounded as it comes, which the error of its row must cover; such rows are rare.
+    """
+    mean, infinite = 0.0, 0.0
+    free = max(free, 0.0)
+    for t in range(a, b):
+        f = expression[t]
+        extra = min(upper[f] - lower[f], free)
+        free -= extra
+        v = buffer[t - a]
+        if not np.isinf(v):
+            mean += (lower[f] + extra) * v
+        elif lower[f] + extra > NEGLIGIBLE:
+            infinite = v
+    return infinite if infinite != 0.0 else mean
+
+
+@compiled
 def backup(
     start: int,
     end: int,
@@ -264,82 +318,81 @@ def backup(
     and the largest relative change.
     """
     n_larger, change = 0, 0.0
-    i = start if step > 0 else end - 1
-    for _ in range(end - start):
-        best, chosen = -agent * np.inf, first_choice[i]
-        for c in range(first_choice[i], first_choice[i + 1]):
-            a, b = first[c], first[c + 1]
-            n = b - a
+    for k in range(end - start):
+        i = np.uint64(start + k if step > 0 else end - 1 - k)
+        best, chosen = -agent * np.inf, np.uint64(first_choice[i])
+        for row in range(first_choice[i], first_choice[i + ONE]):
+            c = np.uint64(row)
+            a, b = np.uint64(first[c]), np.uint64(first[c + ONE])
             value, error = source[successor[a]], 0.0
-            if n == 2:
-                other = source[successor[a + 1]]
-                f, g = expression[a], expression[a + 1]
-                if nature * value < nature * other:
+            if b - a == TWO:
+                other = source[successor[a + ONE]]
+                if nature * value < nature * other:  # rare: the order is that of the last sweep
                     value, other = other, value
-                    f, g = g, f
-                free = max(1.0 - lower[f] - lower[g], 0.0)
-                extra = min(upper[f] - lower[f], free)
-                p = lower[g] + min(upper[g] - lower[g], free - extra)
-                saturated = extra >= upper[f] - lower[f] and upper[f] < 1.0
-                if np.isinf(value):
-                    if lower[f] + extra <= NEGLIGIBLE:
+                    successor[a], successor[a + ONE] = successor[a + ONE], successor[a]
+                    expression[a], expression[a + ONE] = expression[a + ONE], expression[a]
+                f, g = expression[a], expression[a + ONE]
+                low_f, low_g = lower[f], lower[g]
+                room = upper[f] - low_f
+                free = 1.0 - low_f - low_g
+                rest = free - room  # what the preferred successor cannot take
+                p = low_g + (rest if rest > 0.0 else 0.0)
+                difference = other - value
+                if abs(difference) < np.inf:
+                    uncertain = p + 1.0 if rest >= 0.0 and upper[f] < 1.0 else p
+                    if uncertain * difference != 0.0:
+                        value += p * difference
+                        error = UNIT * (10.0 * uncertain * abs(difference) + 2.0 * abs(value))
+                elif np.isinf(value):
+                    if (free if free < room else room) + low_f <= NEGLIGIBLE:
                         value = other
-                elif np.isinf(other):
-                    if p > NEGLIGIBLE:
-                        value = other
-                elif value != other and (p > 0.0 or saturated):
-                    difference = other - value
-                    value += p * difference
-                    error = UNIT * (10.0 * (p + saturated) * abs(difference) + 2.0 * abs(value))
-            elif n > 2:
+                elif p > NEGLIGIBLE:
+                    value = other
+            elif b - a > TWO:
                 free = 1.0 - lower[expression[a]]
-                buffer[0] = value
-                last = value
-                for k in range(1, n):  # insertion sort, in place: what nature prefers first
-                    t = a + k
-                    v, f, target = source[successor[t]], expression[t], successor[t]
+                buffer[0] = last = value
+                for t in range(a + ONE, b):  # insertion sort, in place: what nature prefers first
+                    t = np.uint64(t)
+                    f, target = expression[t], successor[t]
+                    v = source[target]
                     free -= lower[f]
                     if nature * last < nature * v:
-                        j = k
-                        while j > 0 and nature * buffer[j - 1] < nature * v:
-                            buffer[j] = buffer[j - 1]
-                            successor[a + j] = successor[a + j - 1]
-                            expression[a + j] = expression[a + j - 1]
-                            j -= 1
-                        buffer[j] = v
-                        successor[a + j] = target
-                        expression[a + j] = f
+                        j = t
+                        while j > a and nature * buffer[j - a - ONE] < nature * v:
+                            buffer[j - a] = buffer[j - a - ONE]
+                            successor[j] = successor[j - ONE]
+                            expression[j] = expression[j - ONE]
+                            j -= ONE
+                        buffer[j - a] = v
+                        successor[j], expression[j] = target, f
                     else:
-                        buffer[k] = v
-                        last = v
-                free = max(free, 0.0)
-                value = np.inf
-                total, weight, marginal = 0.0, 0.0, 0.0
-                saturated, infinite = False, 0.0
-                for k in range(n):
-                    f = expression[a + k]
+                        buffer[t - a] = last = v
+                value, marginal = buffer[0], 0.0
+                if np.isinf(value) or np.isinf(buffer[b - ONE - a]):
+                    value = infinite_row(a, b, expression, lower, upper, buffer, free)
+                    error = UNIT * (4.0 * float(b - a) + 8.0) * abs(value) if abs(value) < np.inf else 0.0
+                else:
+                    f = expression[a]
                     room = upper[f] - lower[f]
-                    extra = min(room, free)
-                    free -= extra
-                    p = lower[f] + extra
-                    v = buffer[k]
-                    if np.isinf(v):
-                        if p > NEGLIGIBLE:
-                            infinite = v
-                    elif np.isinf(value):
-                        value = v
-                    else:
-                        difference = v - value
+                    filled = room > free or upper[f] == 1.0  # the preferred successor takes all that is free
+                    free -= room
+                    total = 0.0
+                    for t in range(a + ONE, b):
+                        t = np.uint64(t)
+                        f = expression[t]
+                        p = lower[f]
+                        difference = buffer[t - a] - value
+                        if not filled:
+                            marginal = abs(difference)  # its mass is known up to the rounding of sums
+                            room = upper[f] - p
+                            filled = room > free
+                            p += free if filled else room
+                            free -= room
                         total += p * difference
-                        weight += p * abs(difference)
-                        if extra > 0.0 or saturated:
-                            marginal = max(marginal, abs(difference))
-                    saturated = extra >= room and free <= NEGLIGIBLE and upper[f] < 1.0  # the next may get some mass
-                if infinite != 0.0:
-                    value = infinite
-                elif total != 0.0 or marginal != 0.0:
-                    value += total
-                    error = UNIT * ((n + 8.0) * weight + (2.0 * n + 6.0) * marginal + 2.0 * abs(value))
+                    if total != 0.0 or marginal != 0.0:
+                        value += total
+                        n = float(b - a)
+                        error = UNIT * ((n + 8.0) * abs(total) + (2.0 * n + 6.0) * marginal + 2.0 * abs(value))
             if discount != 1.0:
                 value *= discount
                 error += 2.0 * UNIT * abs(value)
@@ -348,26 +401,30 @@ def backup(
                 error += 2.0 * UNIT * abs(value)
             if error != 0.0:
                 value += side * error
-            if agent * value > agent * best:
-                best, chosen = value, c
+            better = agent * value > agent * best
+            best = value if better else best  # selections, not branches: which row is better is hard to predict
+            chosen = c if better else chosen
         old = result[i]
+        scale = abs(best) if abs(best) > 1.0 else 1.0
         if side < 0.0:
             if best > old:
                 result[i] = best
                 n_larger += 1
-                change = max(change, (best - old) / max(1.0, abs(best)))
+                if best - old > change * scale:
+                    change = (best - old) / scale
                 if agent > 0.0:
                     best_row[i] = chosen
         else:
-            new = min(best + lift * max(1.0, abs(best)), cap)
+            new = best + lift * scale
+            new = new if new < cap else cap
             if new > old:
                 n_larger += 1
             if new != old:
-                change = max(change, abs(new - old) / max(1.0, abs(new)))
+                if not abs(new - old) <= change * scale:
+                    change = abs(new - old) / scale
                 result[i] = new
             if agent < 0.0:
                 best_row[i] = chosen
-        i += step
     return n_larger, change
 
 

@@ -86,7 +86,7 @@ def _solve_components(game: Game, precision: float, max_sweeps: int, cap: float)
                 sweeps += Component(board, start, end, low, high, best_row, cap).solve(precision, max_sweeps)
     except KeyboardInterrupt:
         status = INTERRUPTED
-    policy = board.policy(best_row, game.imdp.graph.first_choice)
+    policy = board.policy(best_row, game.policy)
     return _solution(board.by_state(low), board.by_state(high), policy, precision, sweeps, status)
 
 
@@ -103,7 +103,7 @@ def _solve_steps(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Sol
         board.sweep(0, board.n_open, high, new_high, best_row, side=1.0)
         low = _at_step(objective, board.by_state(new_low), step)[board.state]
         high = _at_step(objective, board.by_state(new_high), step)[board.state]
-    policy = board.policy(best_row, imdp.graph.first_choice)
+    policy = board.policy(best_row, imdp.graph.first_choice[:-1])
     return Solution(read_only(board.by_state(low)), read_only(board.by_state(high)), read_only(policy), CLOSED, n_steps)
 
 
@@ -134,7 +134,7 @@ def _solve_discounted(game: Game, precision: float, max_sweeps: int) -> Solution
             sweeps += 1
     except KeyboardInterrupt:
         status = INTERRUPTED
-    policy = board.policy(best_row, game.imdp.graph.first_choice)
+    policy = board.policy(best_row, game.policy)
     return _solution(board.by_state(low), board.by_state(high), policy, precision, sweeps, status)
 
 

@@ -1,0 +1,160 @@
+"""What a given policy is worth: against nature, with nature, or in a known MDP."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.errors import ModelError
+from plumdp.model.graph import FloatArray, Graph, Indices, IntArray, read_only
+from plumdp.model.objective import Nature, Objective, Reach
+from plumdp.model.parametric import RewardStructure
+from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.solver.solve import Solution, solve
+
+_ULP = 2.0**-52
+
+
+def evaluate(
+    imdp: IntervalMDP,
+    policy: npt.ArrayLike,
+    objective: Objective,
+    *,
+    nature: Nature | None = None,
+    precision: float = 1e-6,
+    max_sweeps: int = 100_000,
+) -> Solution:
+    """Return certified values of a policy: the number of a choice for each state, or a probability for each choice.
+
+    >>> from plumdp import benchmark, instantiate
+    >>> study = benchmark("betting:25")
+    >>> mdp = instantiate(study.model, study.true_point)
+    >>> best = solve(mdp, study.objective)
+    >>> worth = evaluate(mdp, best.policy, study.objective)
+    >>> print(f"{worth.lower[0]:.6f}")
+    19.042863
+    """
+    graph = imdp.graph
+    given = np.asarray(policy)
+    if given.dtype.kind in "iu" and given.shape == (graph.n_states,):
+        restricted, rewards = _follow(imdp, _checked_choices(graph, given), objective)
+        solution = solve(restricted, rewards, nature=nature, precision=precision, max_sweeps=max_sweeps)
+        return replace(solution, policy=read_only(given.astype(np.int32)))
+    if given.dtype.kind == "f" and given.shape == (graph.n_choices,):
+        return _mixed(imdp, _checked_weights(graph, given), objective, nature, precision, max_sweeps)
+    raise ModelError(
+        f"a policy is {graph.n_states} choice numbers (one per state) or {graph.n_choices} probabilities "
+        f"(one per choice), not {given.dtype} of shape {given.shape}"
+    )
+
+
+def _follow(imdp: IntervalMDP, chosen: Indices, objective: Objective) -> tuple[IntervalMDP, Objective]:
+    """Return the model that has only the chosen rows, and the objective with their rewards."""
+    graph = imdp.graph
+    lengths = np.diff(graph.first_transition)[chosen]
+    first = np.zeros(len(chosen) + 1, dtype=np.int32)
+    np.cumsum(lengths, out=first[1:])
+    kept = np.repeat(graph.first_transition[chosen] - first[:-1], lengths) + np.arange(first[-1], dtype=np.int32)
+    one_each = np.arange(len(chosen) + 1, dtype=np.int32)
+    restricted = replace(
+        graph,
+        first_choice=read_only(one_each),
+        first_transition=read_only(first),
+        successor=read_only(graph.successor[kept]),
+        action=read_only(graph.action[chosen]),
+    )
+    followed = replace(imdp, graph=restricted, expression=read_only(imdp.expression[kept]))
+    if isinstance(objective, Reach) or objective.reward.choice is None:
+        return followed, objective
+    return followed, replace(objective, reward=replace(objective.reward, choice=objective.reward.choice[chosen]))
+
+
+def _mixed(
+    imdp: IntervalMDP,
+    weights: FloatArray,
+    objective: Objective,
+    nature: Nature | None,
+    precision: float,
+    max_sweeps: int,
+) -> Solution:
+    """Evaluate a policy that draws its choice: first the draw, as a step of its own, then the choice."""
+    if not isinstance(objective, Reach) and objective.discount is not None:
+        raise ModelError(
+            "a policy that draws its choices cannot be evaluated with a discount; give one choice per state"
+        )
+    split = _split(imdp, weights)
+    n_states = imdp.graph.n_states
+    solution = solve(split, _stretched(imdp, objective), nature=nature, precision=precision, max_sweeps=max_sweeps)
+    likeliest = _likeliest(imdp.graph, weights)
+    return replace(solution, lower=solution.lower[:n_states], upper=solution.upper[:n_states], policy=likeliest)
+
+
+def _split(imdp: IntervalMDP, weights: FloatArray) -> IntervalMDP:
+    """Return the model in which each state draws one of its choices, which become states with one row each."""
+    graph, n_states, n_choices = imdp.graph, imdp.graph.n_states, imdp.graph.n_choices
+    draws = np.arange(n_states, n_states + n_choices, dtype=np.int32)
+    first = np.concatenate([graph.first_choice[:-1], graph.first_transition + n_choices])
+    states = {name: np.concatenate([values, values[graph.state_of_choice()]]) for name, values in graph.states.items()}
+    n_expressions = len(imdp.lower)
+    split = Graph(
+        read_only(np.arange(n_states + n_choices + 1, dtype=np.int32)),
+        read_only(first.astype(np.int32)),
+        read_only(np.concatenate([draws, graph.successor])),
+        graph.initial_state,
+        states,
+        read_only(np.zeros(n_states + n_choices, dtype=np.int32)),
+        ("",),
+    )
+    expression = np.concatenate([n_expressions + np.arange(n_choices), imdp.expression]).astype(np.int32)
+    lower, upper = np.concatenate([imdp.lower, weights]), np.concatenate([imdp.upper, weights])
+    return replace(imdp, graph=split, expression=read_only(expression), lower=read_only(lower), upper=read_only(upper))
+
+
+def _stretched(imdp: IntervalMDP, objective: Objective) -> Objective:
+    """Return the objective on the split model, where each step takes two."""
+    n_choices = imdp.graph.n_choices
+    off = np.zeros(n_choices, dtype=np.bool_)
+    if isinstance(objective, Reach):
+        steps = None if objective.steps is None else (2 * objective.steps[0], 2 * objective.steps[1])
+        target, avoid = np.concatenate([objective.target, off]), np.concatenate([objective.avoid, off])
+        return replace(objective, target=target, avoid=avoid, steps=steps)
+    reward, n_states = objective.reward, imdp.graph.n_states
+    of_state = np.zeros(n_states) if reward.state is None else reward.state
+    of_choice = np.zeros(n_choices) if reward.choice is None else reward.choice
+    return replace(
+        objective,
+        reward=RewardStructure(np.concatenate([of_state, of_choice]), None),
+        target=None if objective.target is None else np.concatenate([objective.target, off]),
+        steps=None if objective.steps is None else 2 * objective.steps,
+    )
+
+
+def _checked_choices(graph: Graph, policy: Indices) -> Indices:
+    wrong = (policy < graph.first_choice[:-1]) | (policy >= graph.first_choice[1:])
+    if wrong.any():
+        state = int(np.argmax(wrong))
+        first, last = graph.first_choice[state], graph.first_choice[state + 1] - 1
+        raise ModelError(
+            f"state ({graph.describe_state(state)}): choice {policy[state]} is not one of its own, {first} to {last}"
+        )
+    return policy
+
+
+def _checked_weights(graph: Graph, weights: FloatArray) -> FloatArray:
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ModelError("the probabilities of a policy must be at least 0")
+    sums = np.bincount(graph.state_of_choice(), weights, graph.n_states)
+    wrong = np.abs(sums - 1) > 4 * _ULP * np.diff(graph.first_choice)
+    if wrong.any():
+        state = int(np.argmax(wrong))
+        raise ModelError(
+            f"state ({graph.describe_state(state)}): the policy's probabilities sum to {sums[state]:.17g}, not 1"
+        )
+    return weights
+
+
+def _likeliest(graph: Graph, weights: FloatArray) -> IntArray:
+    order = np.lexsort((-weights, graph.state_of_choice()))
+    return read_only(order[graph.first_choice[:-1]].astype(np.int32))
