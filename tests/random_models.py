@@ -26,27 +26,30 @@ class Case:
     reward: RewardStructure
 
 
-def random_case(rng, *, known_support=False, positive=False, most_chains=250):
+def random_case(rng, *, known_support=False, positive=False, tiny=(0.15, 16), most_chains=250):
     """Return a random model of 2 to 5 states with at most so many pairs of a policy and a vertex nature.
 
-    With ``positive`` every lower bound is positive and no row names a successor twice, as Storm wants it.
+    With ``positive`` every lower bound is positive and no row names a successor twice, as Storm wants it. A share
+    ``tiny[0]`` of the rows has a lower bound between 2^-6 and ``2 ** -tiny[1]``.
     """
     while True:
         n_states = int(rng.choice([2, 3, 4, 5], p=[0.05, 0.15, 0.35, 0.45]))
         n_sinks = min(int(rng.choice([0, 1, 2], p=[0.15, 0.2, 0.65])), n_states - 1)  # the last states: runs rest there
-        imdp = random_model(rng, n_states, n_sinks, known_support=known_support, positive=positive)
+        imdp = random_model(rng, n_states, n_sinks, known_support=known_support, positive=positive, tiny=tiny)
         if n_chains(imdp) <= most_chains:
             return Case(imdp, *random_masks(rng, n_states, n_sinks), random_reward(rng, imdp.graph, n_sinks))
 
 
-def random_model(rng, n_states, n_sinks, *, known_support, positive):
+def random_model(rng, n_states, n_sinks, *, known_support, positive, tiny):
     """Return a random interval MDP, half of the time with a table of bounds that transitions share."""
     states = []
     for state in range(n_states - n_sinks):
         states.append([])
         for _ in range(rng.choice([1, 2, 3], p=[0.4, 0.45, 0.15])):
             successors = random_successors(rng, state, n_states, n_sinks, unique=positive)
-            lower, upper = random_bounds(rng, len(successors), known_support=known_support, positive=positive)
+            lower, upper = random_bounds(
+                rng, len(successors), known_support=known_support, positive=positive, tiny=tiny
+            )
             states[-1].append(list(zip(successors.tolist(), lower.tolist(), upper.tolist(), strict=True)))
     states += [[[(sink, 1.0, 1.0)]] for sink in range(n_states - n_sinks, n_states)]
     return model_of(states, known_support=known_support, is_table=rng.random() < 0.5)
@@ -82,9 +85,11 @@ def random_successors(rng, state, n_states, n_sinks, *, unique):
     return np.unique(successors) if unique else successors
 
 
-def random_bounds(rng, size, *, known_support, positive):
+def random_bounds(rng, size, *, known_support, positive, tiny):
     """Return lower and upper bounds of a row around a random distribution in 16ths."""
-    kind = rng.choice(["exact", "vacuous", "wide", "open", "tiny"], p=[0.15, 0.15, 0.25, 0.3, 0.15])
+    share, exponent = tiny
+    kinds = ["exact", "vacuous", "wide", "open"]
+    kind = "tiny" if rng.random() < share else rng.choice(kinds, p=[0.2, 0.15, 0.3, 0.35])
     probability = (1 + rng.multinomial(16 - size, np.full(size, 1 / size))) / 16
     lower = np.maximum(probability - rng.integers(0, 9, size) / 16, 0)
     upper = np.minimum(probability + rng.integers(0, 9, size) / 16, 1)
@@ -95,7 +100,7 @@ def random_bounds(rng, size, *, known_support, positive):
     elif kind == "open":
         lower[rng.random(size) < 0.7] = 0
     elif kind == "tiny":
-        lower[rng.integers(size)] = 2.0 ** -int(rng.integers(6, 17))
+        lower[rng.integers(size)] = 2.0 ** -int(rng.integers(6, exponent + 1))
     if positive:
         lower = np.maximum(lower, 1 / 16)
     if known_support and lower.sum() == 1 and lower.min() == 0:

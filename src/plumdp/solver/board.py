@@ -25,6 +25,7 @@ class Board:
     rows: tuple[Any, ...]  # first_choice, first, successor, expression, lower, upper, reward, discount, agent, nature
     known: FloatArray  # (n_states): values of the closed states, by position
     rank: FloatArray | None  # (n_states): steps until a chance of the target, by position
+    first_row: IntArray  # (n_open): row of the game's policy at each position
     state: IntArray  # (n_states): state at each position
     choice: IntArray  # (n_rows): the model's number of each row
     parts: list[tuple[int, int, bool]]  # start, end and whether states refer to earlier positions only
@@ -94,7 +95,8 @@ def lay_out(game: Game) -> Board:
     )  # fmt: skip
     longest = int(np.diff(graph.first_transition).max(initial=1))
     rank = None if game.rank is None else game.rank[state]
-    return Board(rows, game.known[state], rank, state, choice, parts, n_open, np.empty(longest))
+    first_row = first_choice[:-1].astype(np.int32) + (game.policy - graph.first_choice[:-1])[order]
+    return Board(rows, game.known[state], rank, first_row, state, choice, parts, n_open, np.empty(longest))
 
 
 def _has_loop(first_choice: Unsigned, first: Unsigned, successor: Unsigned) -> BoolArray:

@@ -3,9 +3,10 @@
 Three rules make a vector a bound (Φ is one step of both players at their best, rounded against us):
 
 - below: Φ applied to a lower bound gives a lower bound, so sweeps from zero may stop at any time;
-- below, for a candidate L: Φ(L) > L wherever L > 0. Play then leaves those states almost surely, and gains on average;
-- above, for a candidate U: Φ(U) <= U for probabilities (Park's induction), Φ(U) < U for rewards, where the decrease
-  makes the target certain.
+- below, for a candidate L: Φ(L) > L wherever L > 0, since play then leaves those states almost surely, and gains on
+  average; for rewards until a target Φ(L) >= L, since a play that stays for ever costs infinitely much anyway;
+- above, for a candidate U: Φ(U) <= U (Park's induction); for rewards until a target Φ(U) < U, where the decrease makes
+  the target certain.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _ATTEMPTS = 12
 _PATIENCE = 40  # sweeps before equations are solved instead
 _MAX_EQUATIONS = 60_000
 _MAX_POLICIES = 60
+_MAX_PROOF = 100  # steps in which a candidate may give way
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,14 +42,18 @@ class Component:
     def solve(self, precision: float, max_sweeps: int) -> int:
         """Write certified values into ``low`` and ``high``; return the number of sweeps."""
         sweeps, converged = self._raise_low(precision / 16, min(_PATIENCE, max_sweeps))
-        if not converged and self.end - self.start <= _MAX_EQUATIONS and self._solve_equations(precision):
+        if converged:
+            closed, used = self._lower_high(precision, max_sweeps - sweeps)
+            sweeps += used
+            if closed:
+                return sweeps
+        if self.end - self.start <= _MAX_EQUATIONS and self._solve_equations(precision):
             return sweeps
         tolerance = precision / 16
         for _ in range(_ATTEMPTS):
             used, _ = self._raise_low(tolerance, max_sweeps - sweeps)
-            sweeps += used
-            closed, used = self._lower_high(precision, max_sweeps - sweeps)
-            sweeps += used
+            closed, more = self._lower_high(precision, max_sweeps - sweeps - used)
+            sweeps += used + more
             if closed or sweeps >= max_sweeps:
                 break
             tolerance /= 8
@@ -68,6 +74,7 @@ class Component:
         wanted = precision * np.maximum(1.0, np.abs(low))
         guess[:] = np.minimum(low + wanted / 2, self.cap)
         lift = 0.0 if self.board.rank is None else _LIFT
+        shift = _LIFT
         is_bound = is_close = False
         try:
             for used in range(1, max(min(budget, 2000), 1) + 1):
@@ -76,8 +83,12 @@ class Component:
                     is_bound = True
                     best = np.minimum(best, guess)
                     is_close = bool((best - low <= wanted).all())
-                if is_close or change <= (precision / 64 if is_bound else _LIFT):
+                if is_close or (is_bound and change <= precision / 64) or shift > precision / 8:
                     break
+                if not is_bound and change <= shift:  # only rounding still moves: give way
+                    guess += shift * np.maximum(1.0, np.abs(guess))
+                    np.minimum(guess, self.cap, out=guess)
+                    shift *= 4
         finally:  # also when interrupted: what is left behind is a bound
             guess[:] = best
         return is_close, used
@@ -93,74 +104,90 @@ class Component:
         solved = self._improve_policies(precision)
         if solved is None:
             return False
-        value, spread = solved
-        below, above = np.maximum(value - spread, 0.0), np.minimum(value + spread, self.cap)
-        return self._accept(self.low, below, -1.0) and self._accept(self.high, above, 1.0)
+        below, above = solved
+        return all([self._prove(self.low, below, -1.0), self._prove(self.high, above, 1.0)])
 
-    def _accept(self, bounds: FloatArray, candidate: FloatArray, side: float) -> bool:
-        """Improve the bounds by the candidate if induction proves it, else leave them as they are."""
+    def _prove(self, bounds: FloatArray, candidate: FloatArray, side: float) -> bool:
+        """Improve the bounds by the candidate, moved outward until induction proves it; else leave them as they are."""
         part = slice(self.start, self.end)
         before = bounds[part].copy()
-        bounds[part] = candidate
-        stepped = np.full(self.end, -side * np.inf)
-        self.board.sweep(self.start, self.end, bounds, stepped, self.best_row, side=side)
-        proved = bool(kernels.is_inductive(self.start, self.end, bounds, stepped, side))
-        better = np.maximum if side < 0 else np.minimum
+        strict = (side > 0) == (self.board.rank is not None)
+        better, worse = (np.maximum, np.minimum) if side < 0 else (np.minimum, np.maximum)
+        proved = False
+        for _ in range(_MAX_PROOF):
+            bounds[part] = candidate
+            stepped = np.full(self.end, -side * np.inf)
+            self.board.sweep(self.start, self.end, bounds, stepped, self.best_row, side=side)
+            proved = bool(kernels.is_inductive(self.start, self.end, bounds, stepped, side, strict))
+            if proved:
+                break
+            outward = side * _LIFT * np.maximum(1.0, np.abs(candidate)) if strict else 0.0
+            candidate = np.clip(worse(candidate, stepped[part] + outward), 0.0, self.cap)
         bounds[part] = better(before, candidate) if proved else before
         return proved
 
     def _improve_policies(self, precision: float) -> tuple[FloatArray, FloatArray] | None:
-        """Return the values under both players' best moves, and a spread around them; None without success.
+        """Return candidates below and above: the values under both players' best moves, less and plus a spread.
 
-        The spread is a share of the expected number of steps, small enough for the precision. Moves are judged by value
-        plus spread for rewards (minus for probabilities): among equals those that get on, so that the chain ends.
+        The spread is a share of the expected number of steps, small enough for the precision. Moves are judged by the
+        upper candidate for rewards, by the lower one for probabilities: among equals those count that get on, so that the
+        chain ends. None without success.
         """
-        values, sign = (self.low.copy(), -1.0) if self.board.rank is None else (self._ranks(), 1.0)
         part = slice(self.start, self.end)
+        is_reward = self.board.rank is not None
+        judge = self._ranks() if is_reward else self.low.copy()
+        best_row = self._greedy(judge)
+        if is_reward and self.board.rows[8] < 0:
+            best_row = self.board.first_row  # with these the target is certain, whatever nature does
         for _ in range(_MAX_POLICIES):
-            solved = self._solve_chain(values)
+            solved = self._solve_chain(judge, best_row)
             if solved is None:
                 return None
-            value, steps = solved
-            spread = steps * float((precision / 4 * np.maximum(1.0, np.abs(value)) / steps).min())
-            change = float(np.max(np.abs(value + sign * spread - values[part]) / np.maximum(1.0, np.abs(value))))
-            values[part] = value + sign * spread
+            lower, upper, steps = solved
+            spread = steps * float((precision / 4 * np.maximum(1.0, np.abs(lower)) / steps).min())
+            below, above = np.maximum(lower - spread, 0.0), np.minimum(upper + spread, self.cap)
+            new = above if is_reward else below
+            change = float(np.max(np.abs(new - judge[part]) / np.maximum(1.0, np.abs(new))))
+            judge = self.high.copy() if is_reward else self.low.copy()
+            judge[part] = new
+            best_row = self._greedy(judge)
             if change <= 1e-14:
                 break
-        return value, spread
+        return below, above
 
     def _ranks(self) -> FloatArray:
-        """Return the upper bounds with ranks for the component: moves by rank reach the target from everywhere."""
+        """Return the ranks of the component, zero outside: a helping nature that prefers small ones gets on."""
         assert self.board.rank is not None
-        values = self.high.copy()
+        values = np.where(np.isinf(self.high), np.inf, 0.0)
         values[self.start : self.end] = self.board.rank[self.start : self.end]
-        finite = values[np.isfinite(values)]
-        values[: self.start] = (
-            np.where(np.isinf(values[: self.start]), np.inf, 0.0) if len(finite) else values[: self.start]
-        )
         return values
 
-    def _solve_chain(self, values: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    def _solve_chain(self, judge: FloatArray, best_row: IntArray) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """Return the values of the given rows and nature's best moves by ``judge``, and the expected steps.
+
+        The values are from the lower and from the upper values outside of the component.
+        """
         from scipy.sparse import csc_array, csr_array, eye_array
         from scipy.sparse.linalg import splu
 
         n = self.end - self.start
         rows = self.board.rows
-        best_row = self._greedy(values)
-        offset, constant = np.zeros(n + 1, dtype=np.int32), np.zeros(n)
+        offset, constants = np.zeros(n + 1, dtype=np.int32), np.ones((n, 3))
         size = n * len(self.board.buffer)
         column, entry = np.empty(size, dtype=np.int32), np.empty(size)
         used = kernels.chain_of_best(
-            self.start, self.end, *rows[1:7], rows[9], values, best_row, offset, column, entry, constant
-        )
+            self.start, self.end, *rows[1:7], rows[9], judge, self.low, self.high, best_row, offset, column, entry,
+            constants,
+        )  # fmt: skip
         chain = csr_array((entry[:used], column[:used], offset), shape=(n, n))
         try:
-            factors = splu(csc_array(eye_array(n) - chain))
+            solution = splu(csc_array(eye_array(n) - chain)).solve(constants)
         except RuntimeError:  # singular: these moves may stay for ever
             return None
-        value, steps = factors.solve(constant), factors.solve(np.ones(n))
-        usable = np.isfinite(value) & np.isfinite(steps) & (steps > 0) & (value >= -1e-9)
-        return (np.clip(value, 0.0, self.cap), steps) if usable.all() else None
+        lower, upper, steps = solution.T
+        if not (np.isfinite(solution).all() and (steps > 0).all() and (lower >= -1e-9).all()):
+            return None
+        return lower, upper, steps
 
     def _greedy(self, values: FloatArray) -> IntArray:
         """Return the agent's best row for each position, and leave rows in nature's order."""

@@ -24,7 +24,7 @@ class Game:
     nature: float
     is_open: BoolArray  # (n_states)
     known: FloatArray  # (n_states): value of the closed states
-    policy: IntArray  # (n_states): a choice that attains the value of the closed states
+    policy: IntArray  # (n_states): attains the value of closed states; keeps the target in reach of a helping agent
     rank: FloatArray | None = None  # (n_states): for rewards, steps until a chance of the target
 
     @property
@@ -91,10 +91,10 @@ def _close_infinite(game: Game, target: BoolArray) -> Game:
     edges = _predecessors(game)
     inside = np.ones(len(target), dtype=np.bool_)
     while True:
-        reached, rank = _attract(game, target, inside, *helps, edges)
+        reached, rank = _attract(game, target, inside, *helps, edges, policy := game.policy.copy())
         lost = game.is_open & ~reached
         if not lost.any():
-            return replace(game, rank=rank)
+            return replace(game, rank=rank, policy=policy)
         game = _close(game, lost, np.inf, inside, reached, *helps)
         inside = inside & reached
 
@@ -139,10 +139,12 @@ def _attract(
     agent_helps: bool,
     nature_helps: bool,
     edges: tuple[Indices, IntArray],
+    helper: IntArray | None = None,
 ) -> tuple[BoolArray, FloatArray]:
     """Return the states from which the helpers give the target a chance without leaving ``inside``, and their ranks."""
     reached = (target & inside).copy()
     rank = np.full(len(target), np.inf)
     queue = np.empty(len(target), dtype=np.int32)
-    kernels.attract(*game.rows, *edges, game.is_open, inside, agent_helps, nature_helps, reached, rank, queue)
+    rows = np.zeros(len(target), dtype=np.int32) if helper is None else helper
+    kernels.attract(*game.rows, *edges, game.is_open, inside, agent_helps, nature_helps, reached, rank, rows, queue)
     return reached, rank

@@ -154,12 +154,13 @@ def attract(
     nature_helps: bool,
     reached: Any,
     rank: Any,
+    helper: Any,
     queue: Any,
 ) -> None:
     """Extend ``reached`` to the open states from which the helpers can stay inside and reach it with positive chance.
 
     A player that helps needs one option that does, one that does not is stopped only if all its options do. ``rank`` gets
-    the number of steps such a chance needs at least; a helper that prefers small ranks keeps it.
+    the number of steps such a chance needs at least, ``helper`` the row with which a helping agent keeps it.
     """
     n_queue = 0
     for s in range(len(reached)):
@@ -183,6 +184,7 @@ def attract(
                     helps = row_must(first[c], first[c + 1], successor, expression, lower, upper, inside, reached)
                 if agent_helps and helps:
                     good = True
+                    helper[s] = c
                     break
                 if not agent_helps and not helps:
                     good = False
@@ -429,19 +431,12 @@ def backup(
 
 
 @compiled
-def is_inductive(
-    start: int,
-    end: int,
-    values: Any,
-    stepped: Any,
-    side: float,
-) -> bool:
-    """Return whether one more step moved every value strictly back from the given side.
-
-    For side +1 the values are then an upper bound; for side -1 a lower bound (values that are zero need no proof).
-    """
+def is_inductive(start: int, end: int, values: Any, stepped: Any, side: float, strict: bool) -> bool:
+    """Return whether one more step moved every value back from the given side; values that are zero need no proof."""
     for i in range(start, end):
-        if not side * stepped[i] < side * values[i] and not (side < 0.0 and values[i] == 0.0):
+        if side < 0.0 and values[i] == 0.0:
+            continue
+        if side * stepped[i] > side * values[i] or (strict and stepped[i] == values[i]):
             return False
     return True
 
@@ -457,17 +452,19 @@ def chain_of_best(
     upper: Any,
     reward: Any,
     nature: float,
-    values: Any,
+    judge: Any,
+    low: Any,
+    high: Any,
     best_row: Any,
     offset: Any,
     column: Any,
     entry: Any,
-    constant: Any,
+    constants: Any,
 ) -> int:
     """Write the Markov chain of the given rows and nature's best moves; return its number of entries.
 
     Rows must stand in nature's order, as a backup leaves them. Row i of the chain is state ``start + i``: probabilities
-    to members of the component in ``entry``, everything else in ``constant``.
+    to members of the component in ``entry``, everything else in ``constants``: with the lower and the upper values outside.
     """
     n_entries = 0
     for i in range(start, end):
@@ -477,8 +474,8 @@ def chain_of_best(
         for j in range(a, b):
             free -= lower[expression[j]]
         free = max(free, 0.0)
-        constant[i - start] = reward[c]
-        swapped = b - a == 2 and nature * values[successor[a]] < nature * values[successor[a + 1]]
+        constants[i - start, 0] = constants[i - start, 1] = reward[c]
+        swapped = b - a == 2 and nature * judge[successor[a]] < nature * judge[successor[a + 1]]
         for k in range(b - a):
             t = b - 1 - k if swapped else a + k
             f = expression[t]
@@ -491,6 +488,7 @@ def chain_of_best(
                 entry[n_entries] = p
                 n_entries += 1
             elif p > 0.0:
-                constant[i - start] += p * values[target]
+                constants[i - start, 0] += p * low[target]
+                constants[i - start, 1] += p * high[target]
         offset[i - start + 1] = n_entries
     return n_entries

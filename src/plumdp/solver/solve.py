@@ -74,7 +74,7 @@ def _solve_components(game: Game, precision: float, max_sweeps: int, cap: float)
     board = lay_out(game)
     low, high = board.known.copy(), board.known.copy()
     low[: board.n_open], high[: board.n_open] = 0.0, cap
-    best_row = board.rows[0][:-1].astype(np.int32)
+    best_row = board.first_row.copy()
     sweeps, status = 0, CLOSED
     try:
         for start, end, is_loose in board.parts:
@@ -95,7 +95,7 @@ def _solve_steps(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Sol
     assert objective.steps is not None
     board = lay_out(replace(plain_game(imdp, objective, nature), is_open=np.ones(imdp.graph.n_states, dtype=np.bool_)))
     n_steps = objective.steps[1] if isinstance(objective, Reach) else objective.steps
-    best_row = board.rows[0][:-1].astype(np.int32)
+    best_row = board.first_row.copy()
     low = high = _at_step(objective, np.zeros(imdp.graph.n_states), n_steps)[board.state]
     for step in range(n_steps - 1, -1, -1):
         new_low, new_high = np.full(len(low), -np.inf), np.full(len(high), np.inf)
@@ -125,7 +125,7 @@ def _solve_discounted(game: Game, precision: float, max_sweeps: int) -> Solution
     far = (1 + 1e-9) / (1.0 - game.discount)
     low = np.full(board.n_open, min(0.0, float(game.reward.min(initial=0.0))) * far)
     high = np.full(board.n_open, max(0.0, float(game.reward.max(initial=0.0))) * far)
-    best_row = board.rows[0][:-1].astype(np.int32)
+    best_row = board.first_row.copy()
     sweeps, status = 0, CLOSED
     try:
         while sweeps < max_sweeps and not _is_closed(low, high, precision):
