@@ -116,7 +116,7 @@ class Component:
         proved = False
         for _ in range(_MAX_PROOF):
             bounds[part] = candidate
-            stepped = np.full(self.end, -side * np.inf)
+            stepped = np.full(self.end, -np.inf)  # a downward sweep writes only what is larger
             self.board.sweep(self.start, self.end, bounds, stepped, self.best_row, side=side)
             proved = bool(kernels.is_inductive(self.start, self.end, bounds, stepped, side, strict))
             if proved:

@@ -266,23 +266,28 @@ def mark_loops(first_choice: Any, first: Any, successor: Any, has_loop: Any) -> 
 
 
 @compiled
-def infinite_row(a: Any, b: Any, expression: Any, lower: Any, upper: Any, buffer: Any, free: float) -> float:
-    """Return the value of a sorted row with infinite values: infinite if they get mass, else the mean of the others.
-
-    The mean is rounded as it comes, which the error of its row must cover; such rows are rare.
-    """
-    mean, infinite = 0.0, 0.0
+def infinite_row(
+    a: Any, b: Any, expression: Any, lower: Any, upper: Any, buffer: Any, free: float
+) -> tuple[float, float]:
+    """Return value and error of a sorted row with infinite values: infinite if they get mass, else the others' mean."""
+    base, total, weight = np.inf, 0.0, 0.0
     free = max(free, 0.0)
     for t in range(a, b):
         f = expression[t]
         extra = min(upper[f] - lower[f], free)
         free -= extra
-        v = buffer[t - a]
-        if not np.isinf(v):
-            mean += (lower[f] + extra) * v
-        elif lower[f] + extra > NEGLIGIBLE:
-            infinite = v
-    return infinite if infinite != 0.0 else mean
+        p, v = lower[f] + extra, buffer[t - a]
+        if np.isinf(v):
+            if p > NEGLIGIBLE:
+                return v, 0.0
+        elif np.isinf(base):
+            base = v
+        elif p > 0.0:
+            total += p * (v - base)
+            weight += abs(v - base)
+    if total == 0.0:
+        return base, 0.0
+    return base + total, UNIT * ((4.0 * float(b - a) + 8.0) * weight + 2.0 * abs(base + total))
 
 
 @compiled
@@ -371,8 +376,7 @@ def backup(
                         buffer[t - a] = last = v
                 value, marginal = buffer[0], 0.0
                 if np.isinf(value) or np.isinf(buffer[b - ONE - a]):
-                    value = infinite_row(a, b, expression, lower, upper, buffer, free)
-                    error = UNIT * (4.0 * float(b - a) + 8.0) * abs(value) if abs(value) < np.inf else 0.0
+                    value, error = infinite_row(a, b, expression, lower, upper, buffer, free)
                 else:
                     f = expression[a]
                     room = upper[f] - lower[f]
