@@ -41,7 +41,7 @@ def make_game(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Game:
         return _close_hopeless(game, objective.target)
     if objective.discount is not None:
         return game
-    return _close_without_reward(game) if objective.target is None else _close_infinite(game, objective.target)
+    return _close_total_reward(game) if objective.target is None else _close_infinite(game, objective.target)
 
 
 def plain_game(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Game:
@@ -99,13 +99,26 @@ def _close_infinite(game: Game, target: BoolArray) -> Game:
         inside = inside & reached
 
 
-def _close_without_reward(game: Game) -> Game:
-    """Close the states without any reward ahead, at 0."""
-    earns = np.zeros(game.imdp.graph.n_states, dtype=np.bool_)
-    earns[game.imdp.graph.state_of_choice()[game.reward > 0]] = True
-    everywhere = np.ones(len(earns), dtype=np.bool_)
-    reached, _ = _attract(game, earns, everywhere, True, True, _predecessors(game))
-    return _close(game, ~reached, 0.0, everywhere, reached, True, True)
+def _close_total_reward(game: Game) -> Game:
+    """Close the states without any reward ahead at 0, and those from which rewards may recur for ever at infinity.
+
+    Those who want large rewards win for ever, almost surely, on the greatest set within which a row with a reward keeps
+    a chance from everywhere; a positive chance of getting there is enough for an infinite value.
+    """
+    helps = game.agent > 0, game.nature > 0
+    edges = _predecessors(game)
+    pays = game.reward > 0
+    nowhere, everywhere = np.zeros_like(game.is_open), np.ones_like(game.is_open)
+    inside, policy = everywhere, game.policy.copy()
+    while True:
+        winning, _ = _attract(game, nowhere, inside, *helps, edges, policy, pays)
+        if (winning == inside).all():
+            break
+        inside = winning
+    endless, _ = _attract(game, inside, everywhere, *helps, edges, policy)
+    ahead, _ = _attract(game, endless, everywhere, True, True, edges, None, pays)
+    game = _close(replace(game, policy=policy), endless, np.inf, everywhere, endless, True, True)
+    return _close(game, ~ahead, 0.0, everywhere, ahead, True, True)
 
 
 def _close(
@@ -140,11 +153,15 @@ def _attract(
     nature_helps: bool,
     edges: tuple[Indices, IntArray],
     helper: IntArray | None = None,
+    winning_row: BoolArray | None = None,
 ) -> tuple[BoolArray, FloatArray]:
     """Return the states from which the helpers give the target a chance without leaving ``inside``, and their ranks."""
     reached = (target & inside).copy()
     rank = np.full(len(target), np.inf)
-    queue = np.empty(len(target), dtype=np.int32)
     rows = np.zeros(len(target), dtype=np.int32) if helper is None else helper
-    kernels.attract(*game.rows, *edges, game.is_open, inside, agent_helps, nature_helps, reached, rank, rows, queue)
+    wins = np.zeros(game.imdp.graph.n_choices, dtype=np.bool_) if winning_row is None else winning_row
+    queue = np.empty(len(target), dtype=np.int32)
+    kernels.attract(
+        *game.rows, *edges, game.is_open, inside, agent_helps, nature_helps, reached, wins, rank, rows, queue
+    )
     return reached, rank

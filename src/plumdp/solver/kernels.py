@@ -139,6 +139,37 @@ def row_must(
 
 
 @compiled
+def is_attracted(
+    s: int,
+    first_choice: Any,
+    first: Any,
+    successor: Any,
+    expression: Any,
+    lower: Any,
+    upper: Any,
+    inside: Any,
+    agent_helps: bool,
+    nature_helps: bool,
+    reached: Any,
+    winning_row: Any,
+    helper: Any,
+) -> bool:
+    """Return whether the helpers can stay inside and reach with positive chance, or take a winning row; see ``attract``."""
+    for c in range(first_choice[s], first_choice[s + 1]):
+        aim = inside if winning_row[c] else reached
+        if nature_helps:
+            helps = row_may(first[c], first[c + 1], successor, expression, lower, upper, inside, aim)
+        else:
+            helps = row_must(first[c], first[c + 1], successor, expression, lower, upper, inside, aim)
+        if agent_helps and helps:
+            helper[s] = c
+            return True
+        if not agent_helps and not helps:
+            return False
+    return not agent_helps
+
+
+@compiled
 def attract(
     first_choice: Any,
     first: Any,
@@ -153,17 +184,24 @@ def attract(
     agent_helps: bool,
     nature_helps: bool,
     reached: Any,
+    winning_row: Any,
     rank: Any,
     helper: Any,
     queue: Any,
 ) -> None:
     """Extend ``reached`` to the open states from which the helpers can stay inside and reach it with positive chance.
 
-    A player that helps needs one option that does, one that does not is stopped only if all its options do. ``rank`` gets
-    the number of steps such a chance needs at least, ``helper`` the row with which a helping agent keeps it.
+    A player that helps needs one option that does, one that does not is stopped only if all its options do. A winning row
+    is as good as reaching, as long as it stays inside. ``rank`` gets the number of steps that a chance needs at least,
+    ``helper`` the row with which a helping agent keeps it.
     """
     n_queue = 0
     for s in range(len(reached)):
+        if not reached[s] and is_open[s] and inside[s] and winning_row[first_choice[s] : first_choice[s + 1]].any():
+            reached[s] = is_attracted(
+                s, first_choice, first, successor, expression, lower, upper, inside, agent_helps, nature_helps,
+                reached, winning_row, helper,
+            )  # fmt: skip
         if reached[s]:
             queue[n_queue] = s
             n_queue += 1
@@ -176,21 +214,11 @@ def attract(
             s = source[k]
             if reached[s] or not is_open[s] or not inside[s]:
                 continue
-            good = not agent_helps
-            for c in range(first_choice[s], first_choice[s + 1]):
-                if nature_helps:
-                    helps = row_may(first[c], first[c + 1], successor, expression, lower, upper, inside, reached)
-                else:
-                    helps = row_must(first[c], first[c + 1], successor, expression, lower, upper, inside, reached)
-                if agent_helps and helps:
-                    good = True
-                    helper[s] = c
-                    break
-                if not agent_helps and not helps:
-                    good = False
-                    break
-            if good:
-                reached[s] = True
+            reached[s] = is_attracted(
+                s, first_choice, first, successor, expression, lower, upper, inside, agent_helps, nature_helps,
+                reached, winning_row, helper,
+            )  # fmt: skip
+            if reached[s]:
                 rank[s] = rank[target] + 1.0
                 queue[n_queue] = s
                 n_queue += 1
