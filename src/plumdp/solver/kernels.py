@@ -294,6 +294,19 @@ def mark_loops(first_choice: Any, first: Any, successor: Any, has_loop: Any) -> 
 
 
 @compiled
+def sum_is_one(a: Any, middle: Any, b: Any, expression: Any, lower: Any, upper: Any) -> bool:
+    """Return whether the upper bounds up to ``middle`` and the lower ones from there sum to one, without any rounding."""
+    total, residue = 0.0, 0.0
+    for t in range(a, b):
+        x = upper[expression[t]] if t < middle else lower[expression[t]]
+        new = total + x
+        shift = new - total
+        residue += abs((total - (new - shift)) + (x - shift))  # Knuth's error of a sum
+        total = new
+    return total == 1.0 and residue == 0.0
+
+
+@compiled
 def infinite_row(
     a: Any, b: Any, expression: Any, lower: Any, upper: Any, buffer: Any, free: float
 ) -> tuple[float, float]:
@@ -374,7 +387,8 @@ def backup(
                 p = low_g + (rest if rest > 0.0 else 0.0)
                 difference = other - value
                 if abs(difference) < np.inf:
-                    uncertain = p + 1.0 if rest >= 0.0 and upper[f] < 1.0 else p
+                    is_exact = rest < 0.0 or (1.0 - upper[f] == low_g and 1.0 - low_g == upper[f])
+                    uncertain = p if is_exact else p + 1.0
                     if uncertain * difference != 0.0:
                         value += p * difference
                         error = UNIT * (10.0 * uncertain * abs(difference) + 2.0 * abs(value))
@@ -417,11 +431,15 @@ def backup(
                         p = lower[f]
                         difference = buffer[t - a] - value
                         if not filled:
-                            marginal = abs(difference)  # its mass is known up to the rounding of sums
                             room = upper[f] - p
                             filled = room > free
-                            p += free if filled else room
-                            free -= room
+                            if filled:  # gets what is left, known up to the rounding of sums
+                                if free > NEGLIGIBLE or not sum_is_one(a, t, b, expression, lower, upper):
+                                    marginal = abs(difference)
+                                p += free if free > 0.0 else 0.0
+                            else:
+                                p = upper[f]
+                                free -= room
                         total += p * difference
                     if total != 0.0 or marginal != 0.0:
                         value += total
