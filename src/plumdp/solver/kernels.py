@@ -196,8 +196,9 @@ def attract(
     ``helper`` the row with which a helping agent keeps it.
     """
     n_queue = 0
+    may_win = winning_row.any()
     for s in range(len(reached)):
-        if not reached[s] and is_open[s] and inside[s] and winning_row[first_choice[s] : first_choice[s + 1]].any():
+        if may_win and not reached[s] and is_open[s] and inside[s]:
             reached[s] = is_attracted(
                 s, first_choice, first, successor, expression, lower, upper, inside, agent_helps, nature_helps,
                 reached, winning_row, helper,

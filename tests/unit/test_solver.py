@@ -1,0 +1,177 @@
+"""The solver beyond its values: policies given and drawn, interruptions, limits, proofs, and what it refuses."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import plumdp as pl
+from plumdp.model.parametric import RewardStructure
+from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.solver.board import lay_out
+from plumdp.solver.component import Component
+from plumdp.solver.game import make_game
+
+
+def mask(n, *members):
+    result = np.zeros(n, dtype=np.bool_)
+    result[list(members)] = True
+    return result
+
+
+def reach(n, *target, direction="max", **options):
+    return pl.Reach(mask(n, *target), mask(n), direction, **options)
+
+
+def steps(n, *target, direction="min"):
+    return pl.Reward(RewardStructure(np.ones(n), None), direction, target=mask(n, *target))
+
+
+@pytest.fixture
+def fork():
+    """State 0 may go (to 1 with 0.5 to 0.75, else to 2) or wait (to 0); 1 and 2 hold."""
+    return IntervalMDP.from_arrays(
+        [0, 2, 3, 4], [0, 2, 3, 4, 5], [1, 2, 0, 1, 2], [0.5, 0.25, 1, 1, 1], [0.75, 0.5, 1, 1, 1]
+    )
+
+
+@pytest.fixture
+def walk():
+    """A fair walk on 0 … 20 with uncertainty: up with 0.45 to 0.55; both ends hold."""
+    n = 21
+    inner = range(1, n - 1)
+    successor = [0, *(t for s in inner for t in (s + 1, s - 1)), n - 1]
+    first = [0, *range(1, 2 * (n - 2) + 2, 2), 2 * (n - 2) + 2]
+    bounds = [1.0, *[0.45] * (2 * (n - 2)), 1.0], [1.0, *[0.55] * (2 * (n - 2)), 1.0]
+    return IntervalMDP.from_arrays(np.arange(n + 1), first, successor, *bounds)
+
+
+def test_robust_and_optimistic_values_are_the_ends_of_the_interval(fork):
+    robust, optimistic = (pl.solve(fork, reach(3, 1), nature=nature) for nature in ("robust", "optimistic"))
+    assert robust.lower[0] <= 0.5 <= robust.upper[0] < 0.5 + 1e-6
+    assert 0.75 - 1e-6 < optimistic.lower[0] <= 0.75 <= optimistic.upper[0]
+    assert robust.policy[0] == 0
+
+
+def test_the_property_says_which_nature_unless_the_caller_does(fork):
+    optimistic = reach(3, 1, nature="optimistic")
+    assert pl.solve(fork, optimistic).lower[0] > 0.7
+    assert pl.solve(fork, optimistic, nature="robust").upper[0] < 0.6
+
+
+def test_a_given_policy_is_worth_what_it_is_worth(fork):
+    go, wait = (pl.evaluate(fork, [choice, 2, 3], reach(3, 1)) for choice in (0, 1))
+    assert go.lower[0] <= 0.5 <= go.upper[0] < 0.5 + 1e-6
+    assert (wait.lower[0], wait.upper[0]) == (0.0, 0.0)
+
+
+def test_a_drawn_policy_is_the_mean_of_its_choices_within_two_steps(fork):
+    """Go with 1/4, else wait: within one step 1/4 of 0.5, within two 1/4 + 3/4 * 1/4 of it."""
+    draw = [0.25, 0.75, 1.0, 1.0]
+    for last, expected in ((1, 0.125), (2, 0.21875)):
+        solution = pl.evaluate(fork, draw, reach(3, 1, steps=(0, last)))
+        assert solution.lower[0] <= expected <= solution.upper[0] <= expected + 1e-12
+    for_ever = pl.evaluate(fork, draw, reach(3, 1))
+    assert for_ever.lower[0] <= 0.5 <= for_ever.upper[0] < 0.5 + 1e-6
+    assert len(for_ever.lower) == 3
+    assert for_ever.policy.tolist() == [1, 2, 3]
+
+
+def test_a_drawn_policy_earns_state_and_choice_rewards(fork):
+    """Each round costs 1, waiting 2 more; a round goes with 1/4: four rounds, three of them waiting: 4 + 3 * 2 = 10."""
+    reward = RewardStructure(np.array([1.0, 0, 0]), np.array([0, 2.0, 0, 0]))
+    solution = pl.evaluate(fork, [0.25, 0.75, 1.0, 1.0], pl.Reward(reward, "min", target=mask(3, 1, 2)))
+    assert solution.lower[0] <= 10 <= solution.upper[0] <= 10 * (1 + 1e-6)
+
+
+def test_infinite_values_are_infinite_and_not_large(fork):
+    """The target 1 is missed with probability 1/4 at least."""
+    solution = pl.solve(fork, steps(3, 1))
+    assert (solution.lower[0], solution.upper[0], solution.status) == (np.inf, np.inf, "closed")
+
+
+def test_an_interruption_leaves_bounds(walk, monkeypatch):
+    """Robust value of the middle: with up 0.45, r = 0.55/0.45, (1 - r^10)/(1 - r^20) = 1/(1 + r^10)."""
+    exact = 1 / (1 + Fraction(55, 45) ** 10)
+    calls = iter(range(1000))
+
+    def interrupted(self, *arguments, sweep=Component._sweep, **options):
+        if next(calls) == 7:
+            raise KeyboardInterrupt
+        return sweep(self, *arguments, **options)
+
+    monkeypatch.setattr(Component, "_sweep", interrupted)
+    solution = pl.solve(walk, reach(21, 20))
+    assert solution.status.startswith("interrupted")
+    assert Fraction(solution.lower[10]) <= exact <= Fraction(solution.upper[10]) == 1
+
+
+@pytest.mark.parametrize("max_sweeps", [1, 2, 5, 30])
+def test_a_limit_on_sweeps_leaves_bounds(walk, max_sweeps, monkeypatch):
+    monkeypatch.setattr("plumdp.solver.component._MAX_EQUATIONS", 0)
+    exact = 1 / (1 + Fraction(55, 45) ** 10)
+    solution = pl.solve(walk, reach(21, 20), max_sweeps=max_sweeps)
+    assert Fraction(solution.lower[10]) <= exact <= Fraction(solution.upper[10])
+    assert solution.status.startswith("open")
+
+
+@pytest.mark.parametrize("objective", [reach(21, 20), steps(21, 0, 20), steps(21, 0, 20, direction="max")])
+@pytest.mark.parametrize("share", [1e-3, 1e-6])
+def test_only_true_bounds_can_be_proved(walk, objective, share):
+    """Candidates on the wrong side must be refused or moved to the right one, whoever proposes them."""
+    value = pl.solve(walk, objective, precision=1e-9)
+    for side in (-1.0, 1.0):
+        board = lay_out(make_game(walk, objective, "robust"))
+        low, high = board.known.copy(), board.known.copy()
+        low[: board.n_open], high[: board.n_open] = 0.0, 1.0 if isinstance(objective, pl.Reach) else np.inf
+        ((start, end, _),) = board.parts
+        component = Component(board, start, end, low, high, board.first_row.copy(), high[0])
+        exact = (value.lower if side < 0 else value.upper)[board.state][start:end]
+        component._prove(low if side < 0 else high, exact * (1 - side * share), side)
+        assert (board.by_state(low) <= value.upper).all()
+        assert (board.by_state(high) >= value.lower).all()
+
+
+BAD = {
+    "nature": (lambda m: pl.solve(m, reach(3, 1), nature="hostile"), "nature='hostile': write 'robust' (against the agent) or 'optimistic' (with the agent)"),
+    "precision": (lambda m: pl.solve(m, reach(3, 1), precision=0), "precision=0: it must be above 0"),
+    "target": (lambda m: pl.solve(m, reach(4, 1)), "target has shape (4,), but the model has 3 states"),
+    "negative reward": (
+        lambda m: pl.solve(m, pl.Reward(RewardStructure(np.array([-1.0, 0, 0]), None), "min", target=mask(3, 1))),
+        "state (state=0), action '': the reward -1 is negative; "
+        "without a bound on steps and without a discount rewards must be at least 0",
+    ),
+    "infinite reward": (
+        lambda m: pl.solve(m, pl.Reward(RewardStructure(np.array([np.inf, 0, 0]), None), "min", target=mask(3, 1))),
+        "rewards must be finite numbers",
+    ),
+    "policy of another state": (
+        lambda m: pl.evaluate(m, [2, 2, 3], reach(3, 1)),
+        "state (state=0): choice 2 is not one of its own, 0 to 1",
+    ),
+    "policy of the wrong size": (
+        lambda m: pl.evaluate(m, [0, 2], reach(3, 1)),
+        "a policy is 3 choice numbers (one per state) or 4 probabilities (one per choice), not int64 of shape (2,)",
+    ),
+    "policy that does not sum to one": (
+        lambda m: pl.evaluate(m, [0.25, 0.5, 1.0, 1.0], reach(3, 1)),
+        "state (state=0): the policy's probabilities sum to 0.75, not 1",
+    ),
+    "policy with a negative probability": (
+        lambda m: pl.evaluate(m, [1.5, -0.5, 1.0, 1.0], reach(3, 1)),
+        "the probabilities of a policy must be at least 0",
+    ),
+    "drawn and discounted": (
+        lambda m: pl.evaluate(m, [0.5, 0.5, 1.0, 1.0], replace(steps(3), target=None, discount=Fraction(1, 2))),
+        "a policy that draws its choices cannot be evaluated with a discount; give one choice per state",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_misuse_is_refused_with_its_reason(case, fork):
+    call, message = BAD[case]
+    with pytest.raises(pl.ModelError) as caught:
+        call(fork)
+    assert str(caught.value) == message
