@@ -245,15 +245,23 @@ def assert_agreement(solution, expected, where):
     assert distance[worst] <= slack[worst], f"{where}, state {state}: Storm says {value[worst]}, we {bracket}"
 
 
-GROUPS = [
-    (group, query)
+def is_answered_by_storm(group, query, direction):
+    """Return whether Storm takes the query, and in seconds: the longest ways through the studies take it minutes."""
+    if group == "random with zeros":
+        return query in BOUNDED_QUERIES
+    return group == "random" or direction == "min" or query != 'R{{"r"}}{}=? [ F "end" ]'
+
+
+QUESTIONS = [
+    (group, query, direction)
     for group in CASES
-    for query in (BOUNDED_QUERIES if group == "random with zeros" else ALL_QUERIES)  # Storm refuses the others
+    for query in ALL_QUERIES
+    for direction in ("max", "min")
+    if is_answered_by_storm(group, query, direction)
 ]
 
 
-@pytest.mark.parametrize(("group", "query"), GROUPS)
-@pytest.mark.parametrize("direction", ["max", "min"])
+@pytest.mark.parametrize(("group", "query", "direction"), QUESTIONS)
 @pytest.mark.parametrize("nature", NATURES)
 def test_values_agree_with_storm(group, query, direction, nature, written):
     solve = pytest.importorskip("plumdp.solver.solve", reason="the solver is not there yet").solve

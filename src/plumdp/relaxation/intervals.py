@@ -21,8 +21,8 @@ _ULP = 2.0**-52  # a sum of k bounds is known up to k of these
 class IntervalMDP:
     """A graph with a lower and an upper bound for each expression; transition ``t`` has those of ``expression[t]``.
 
-    A bound is known up to the rounding of one float. With ``known_support`` every transition is known to have a
-    positive probability, even where its lower bound is 0; otherwise nature may choose 0 there and remove the edge.
+    A bound is known up to the rounding of one float. Where a lower bound is 0, nature may remove the edge, unless the
+    model says that its support is known: that every transition has some positive probability.
     """
 
     graph: Graph

@@ -114,24 +114,26 @@ class Component:
         strict = (side > 0) == (self.board.rank is not None)
         better, worse = (np.maximum, np.minimum) if side < 0 else (np.minimum, np.maximum)
         proved = False
-        for _ in range(_MAX_PROOF):
-            bounds[part] = candidate
-            stepped = np.full(self.end, -np.inf)  # a downward sweep writes only what is larger
-            self.board.sweep(self.start, self.end, bounds, stepped, self.best_row, side=side)
-            proved = bool(kernels.is_inductive(self.start, self.end, bounds, stepped, side, strict))
-            if proved:
-                break
-            outward = side * _LIFT * np.maximum(1.0, np.abs(candidate)) if strict else 0.0
-            candidate = np.clip(worse(candidate, stepped[part] + outward), 0.0, self.cap)
-        bounds[part] = better(before, candidate) if proved else before
+        try:
+            for _ in range(_MAX_PROOF):
+                bounds[part] = candidate
+                stepped = np.full(self.end, -np.inf)  # a downward sweep writes only what is larger
+                self.board.sweep(self.start, self.end, bounds, stepped, self.best_row, side=side)
+                proved = bool(kernels.is_inductive(self.start, self.end, bounds, stepped, side, strict))
+                if proved:
+                    break
+                outward = side * _LIFT * np.maximum(1.0, np.abs(candidate)) if strict else 0.0
+                candidate = np.clip(worse(candidate, stepped[part] + outward), 0.0, self.cap)
+        finally:  # also when interrupted
+            bounds[part] = better(before, candidate) if proved else before
         return proved
 
     def _improve_policies(self, precision: float) -> tuple[FloatArray, FloatArray] | None:
         """Return candidates below and above: the values under both players' best moves, less and plus a spread.
 
         The spread is a share of the expected number of steps, small enough for the precision. Moves are judged by the
-        upper candidate for rewards, by the lower one for probabilities: among equals those count that get on, so that the
-        chain ends. None without success.
+        upper candidate for rewards, by the lower one for probabilities: among equals those count that get on, so that
+        the chain ends. None without success.
         """
         part = slice(self.start, self.end)
         is_reward = self.board.rank is not None
@@ -173,7 +175,8 @@ class Component:
         n = self.end - self.start
         rows = self.board.rows
         offset, constants = np.zeros(n + 1, dtype=np.int32), np.ones((n, 3))
-        size = n * len(self.board.buffer)
+        chosen = best_row[self.start : self.end]
+        size = int((rows[1][chosen + 1] - rows[1][chosen]).sum())
         column, entry = np.empty(size, dtype=np.int32), np.empty(size)
         used = kernels.chain_of_best(
             self.start, self.end, *rows[1:7], rows[9], judge, self.low, self.high, best_row, offset, column, entry,

@@ -1,7 +1,7 @@
 """Compiled loops of the solver: components, qualitative games, and backups that are rounded outward.
 
-Rows are choices: row ``c`` has the transitions ``first[c]`` up to ``first[c + 1]``, with bounds ``lower[expression[t]]``
-and ``upper[expression[t]]``. Nature picks a distribution within them.
+Rows are choices: row ``c`` has the transitions ``first[c]`` up to ``first[c + 1]``, with bounds
+``lower[expression[t]]`` and ``upper[expression[t]]``. Nature picks a distribution within them.
 
 The backups work on the private copy of a board (see ``board.py``) and leave each row in the order in which nature fills
 it: the order hardly changes from sweep to sweep, so that sorting costs next to nothing. Everything a backup needs is
@@ -25,8 +25,8 @@ NEGLIGIBLE = 1e-12  # a sum of bounds that misses 1 by less is taken as 1: natur
 def strong_components(first_choice: Any, first: Any, successor: Any, is_open: Any, order: Any, component: Any) -> int:
     """Write the open states into ``order``, component by component, successors first; return the number of components.
 
-    Tarjan's algorithm without recursion. ``component`` gets the number of each open state's component, and those numbers
-    grow along ``order``: everything a component can leave to has a smaller number.
+    Tarjan's algorithm without recursion. ``component`` gets the number of each open state's component, and those
+    numbers grow along ``order``: everything a component can leave to has a smaller number.
     """
     n = len(is_open)
     index = np.full(n, -1, dtype=np.int32)
@@ -99,7 +99,7 @@ def predecessors(first_choice: Any, first: Any, successor: Any, offset: Any, sou
 def row_may(
     start: int, end: int, successor: Any, expression: Any, lower: Any, upper: Any, inside: Any, aim: Any
 ) -> bool:
-    """Return whether some distribution of the row stays inside and gives the aim (a part of inside) a positive chance."""
+    """Return whether some distribution of the row stays inside and gives the aim (a part of it) a positive chance."""
     most, least = 0.0, 0.0
     for t in range(start, end):
         f = expression[t]
@@ -154,7 +154,7 @@ def is_attracted(
     winning_row: Any,
     helper: Any,
 ) -> bool:
-    """Return whether the helpers can stay inside and reach with positive chance, or take a winning row; see ``attract``."""
+    """Return whether the helpers can stay inside and have a chance to reach, or take a winning row: see ``attract``."""
     for c in range(first_choice[s], first_choice[s + 1]):
         aim = inside if winning_row[c] else reached
         if nature_helps:
@@ -191,8 +191,8 @@ def attract(
 ) -> None:
     """Extend ``reached`` to the open states from which the helpers can stay inside and reach it with positive chance.
 
-    A player that helps needs one option that does, one that does not is stopped only if all its options do. A winning row
-    is as good as reaching, as long as it stays inside. ``rank`` gets the number of steps that a chance needs at least,
+    A player that helps needs one option that does, one that does not is stopped only if all its options do. A winning
+    row is as good as reaching, as long as it stays inside. ``rank`` gets the number of steps that a chance needs at least,
     ``helper`` the row with which a helping agent keeps it.
     """
     n_queue = 0
@@ -296,7 +296,7 @@ def mark_loops(first_choice: Any, first: Any, successor: Any, has_loop: Any) -> 
 
 @compiled
 def sum_is_one(a: Any, middle: Any, b: Any, expression: Any, lower: Any, upper: Any) -> bool:
-    """Return whether the upper bounds up to ``middle`` and the lower ones from there sum to one, without any rounding."""
+    """Return whether the upper bounds up to ``middle`` and the lower ones from there sum to one, without rounding."""
     total, residue = 0.0, 0.0
     for t in range(a, b):
         x = upper[expression[t]] if t < middle else lower[expression[t]]
@@ -358,13 +358,13 @@ def backup(
     """Write one more step of both players at their best, for the states from ``start`` to ``end``; the core of it all.
 
     Agent and nature are +1 (want large values) or -1. Each expectation is the value that nature likes best plus
-    differences to it, so that its rounding scales with the differences (a row whose mass stays on equal values is exact),
-    and the rounding is added to the given side. With side -1 a state only takes a larger value; with side +1 it takes the
-    new value plus the lift, but at most the cap. Values may be infinite: they count where they must get mass or nature
-    wants them to.
+    differences to it, so that its rounding scales with the differences (a row whose mass stays on equal values is
+    exact), and the rounding is added to the given side. With side -1 a state only takes a larger value; with side +1 it
+    takes the new value plus the lift, but at most the cap. Values may be infinite: they count where they must get mass
+    or nature wants them to.
 
-    If ``source`` is ``result`` the states see the new values of those before. Returns how many states got a larger value,
-    and the largest relative change.
+    If ``source`` is ``result`` the states see the new values of those before. Returns how many states got a larger
+    value, and the largest relative change.
     """
     n_larger, change = 0, 0.0
     for k in range(end - start):
@@ -401,8 +401,8 @@ def backup(
             elif b - a > TWO:
                 free = 1.0 - lower[expression[a]]
                 buffer[0] = last = value
-                for t in range(a + ONE, b):  # insertion sort, in place: what nature prefers first
-                    t = np.uint64(t)
+                for number in range(a + ONE, b):  # insertion sort, in place: what nature prefers first
+                    t = np.uint64(number)
                     f, target = expression[t], successor[t]
                     v = source[target]
                     free -= lower[f]
@@ -426,8 +426,8 @@ def backup(
                     filled = room > free or upper[f] == 1.0  # the preferred successor takes all that is free
                     free -= room
                     total = 0.0
-                    for t in range(a + ONE, b):
-                        t = np.uint64(t)
+                    for number in range(a + ONE, b):
+                        t = np.uint64(number)
                         f = expression[t]
                         p = lower[f]
                         difference = buffer[t - a] - value
@@ -515,7 +515,8 @@ def chain_of_best(
     """Write the Markov chain of the given rows and nature's best moves; return its number of entries.
 
     Rows must stand in nature's order, as a backup leaves them. Row i of the chain is state ``start + i``: probabilities
-    to members of the component in ``entry``, everything else in ``constants``: with the lower and the upper values outside.
+    to members of the component in ``entry``, everything else in ``constants``, once with the lower and once with the
+    upper values outside.
     """
     n_entries = 0
     for i in range(start, end):
