@@ -100,12 +100,19 @@ class Component:
         )  # fmt: skip
 
     def _solve_equations(self, precision: float) -> bool:
-        """Improve both players' moves with exact solutions of their chains; verify the result from both sides."""
-        solved = self._improve_policies(precision)
-        if solved is None:
-            return False
-        below, above = solved
-        return all([self._prove(self.low, below, -1.0), self._prove(self.high, above, 1.0)])
+        """Improve both players' moves with exact solutions of their chains; verify the result from both sides.
+
+        Where rounding leaves no room for the precision, a coarser result is better than none. Returns whether the
+        precision was reached.
+        """
+        for spread in (precision, 64 * precision, 4096 * precision):
+            candidates = self._improve_policies(spread)
+            if candidates is None:
+                return False
+            below, above = candidates
+            if all([self._prove(self.low, below, -1.0), self._prove(self.high, above, 1.0)]):
+                return spread == precision
+        return False
 
     def _prove(self, bounds: FloatArray, candidate: FloatArray, side: float) -> bool:
         """Improve the bounds by the candidate, moved outward until induction proves it; else leave them as they are."""

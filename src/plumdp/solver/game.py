@@ -103,21 +103,27 @@ def _close_total_reward(game: Game) -> Game:
     """Close the states without any reward ahead at 0, and those from which rewards may recur for ever at infinity.
 
     Those who want large rewards win for ever, almost surely, on the greatest set within which a row with a reward keeps
-    a chance from everywhere; a positive chance of getting there is enough for an infinite value.
+    a chance from everywhere. A positive chance of getting there is enough for an infinite value, so moves that give
+    one are as good as won, and the search is repeated until nothing new is won.
     """
     helps = game.agent > 0, game.nature > 0
     edges = _predecessors(game)
     pays = game.reward > 0
     nowhere, everywhere = np.zeros_like(game.is_open), np.ones_like(game.is_open)
-    inside, policy = everywhere, game.policy.copy()
+    policy, won = game.policy.copy(), nowhere
     while True:
-        winning, _ = _attract(game, nowhere, inside, *helps, edges, policy, pays)
-        if (winning == inside).all():
+        inside = everywhere
+        while True:
+            winning, _ = _attract(game, won, inside, *helps, edges, policy, pays, won)
+            if (winning == inside).all():
+                break
+            inside = winning
+        endless, _ = _attract(game, inside, everywhere, *helps, edges, policy)
+        if (endless == won).all():
             break
-        inside = winning
-    endless, _ = _attract(game, inside, everywhere, *helps, edges, policy)
-    ahead, _ = _attract(game, endless, everywhere, True, True, edges, None, pays)
-    game = _close(replace(game, policy=policy), endless, np.inf, everywhere, endless, True, True)
+        won = endless
+    ahead, _ = _attract(game, won, everywhere, True, True, edges, None, pays)
+    game = _close(replace(game, policy=policy), won, np.inf, everywhere, won, True, True)
     return _close(game, ~ahead, 0.0, everywhere, ahead, True, True)
 
 
@@ -154,14 +160,16 @@ def _attract(
     edges: tuple[Indices, IntArray],
     helper: IntArray | None = None,
     winning_row: BoolArray | None = None,
+    won: BoolArray | None = None,
 ) -> tuple[BoolArray, FloatArray]:
     """Return the states from which the helpers give the target a chance without leaving ``inside``, and their ranks."""
     reached = (target & inside).copy()
     rank = np.full(len(target), np.inf)
     rows = np.zeros(len(target), dtype=np.int32) if helper is None else helper
     wins = np.zeros(game.imdp.graph.n_choices, dtype=np.bool_) if winning_row is None else winning_row
-    queue = np.empty(len(target), dtype=np.int32)
+    nowhere, everywhere = np.zeros_like(reached), np.ones_like(reached)
     kernels.attract(
-        *game.rows, *edges, game.is_open, inside, agent_helps, nature_helps, reached, wins, rank, rows, queue
-    )
+        *game.rows, *edges, game.is_open, inside, agent_helps, nature_helps, reached, wins,
+        nowhere if won is None else won, everywhere, rank, rows, np.empty(len(target), dtype=np.int32),
+    )  # fmt: skip
     return reached, rank

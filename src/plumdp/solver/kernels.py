@@ -96,23 +96,34 @@ def predecessors(first_choice: Any, first: Any, successor: Any, offset: Any, sou
 
 
 @compiled
+def add(total: float, residue: float, x: float) -> tuple[float, float]:
+    """Return the sum and what its rounding has left out (Knuth), so that sums compare with one exactly."""
+    new = total + x
+    shift = new - total
+    return new, residue + ((total - (new - shift)) + (x - shift))
+
+
+@compiled
 def row_may(
     start: int, end: int, successor: Any, expression: Any, lower: Any, upper: Any, inside: Any, aim: Any
 ) -> bool:
     """Return whether some distribution of the row stays inside and gives the aim (a part of it) a positive chance."""
-    most, least = 0.0, 0.0
+    most, more, least, less = 0.0, 0.0, 0.0, 0.0
+    leaves = False
     for t in range(start, end):
         f = expression[t]
         if inside[successor[t]]:
-            most += upper[f]
-            least += lower[f]
+            most, more = add(most, more, upper[f])
+            least, less = add(least, less, lower[f])
         elif lower[f] > 0.0:
             return False
-    if most < 1.0 - NEGLIGIBLE:
+        else:
+            leaves = leaves or upper[f] > 0.0
+    if leaves and (most - 1.0) + more < 0.0:
         return False
     for t in range(start, end):
         f = expression[t]
-        if aim[successor[t]] and upper[f] > 0.0 and (lower[f] > 0.0 or least < 1.0):
+        if aim[successor[t]] and upper[f] > 0.0 and (lower[f] > 0.0 or (least - 1.0) + less < 0.0):
             return True
     return False
 
@@ -122,20 +133,21 @@ def row_must(
     start: int, end: int, successor: Any, expression: Any, lower: Any, upper: Any, inside: Any, aim: Any
 ) -> bool:
     """Return whether every distribution of the row stays inside and gives the aim a positive chance."""
-    least, elsewhere = 0.0, 0.0
-    surely = False
+    elsewhere, more, least, less = 0.0, 0.0, 0.0, 0.0
+    surely = can_miss = False
     for t in range(start, end):
         f = expression[t]
-        least += lower[f]
+        least, less = add(least, less, lower[f])
         if not aim[successor[t]]:
-            elsewhere += upper[f]
+            elsewhere, more = add(elsewhere, more, upper[f])
+            can_miss = can_miss or upper[f] > 0.0
         elif lower[f] > 0.0:
             surely = True
     for t in range(start, end):
         f = expression[t]
-        if not inside[successor[t]] and upper[f] > 0.0 and (lower[f] > 0.0 or least < 1.0):
+        if not inside[successor[t]] and upper[f] > 0.0 and (lower[f] > 0.0 or (least - 1.0) + less < 0.0):
             return False
-    return surely or elsewhere < 1.0 - NEGLIGIBLE
+    return surely or not can_miss or (elsewhere - 1.0) + more < 0.0
 
 
 @compiled
@@ -152,15 +164,20 @@ def is_attracted(
     nature_helps: bool,
     reached: Any,
     winning_row: Any,
+    won: Any,
+    everywhere: Any,
     helper: Any,
 ) -> bool:
     """Return whether the helpers can stay inside and have a chance to reach, or take a winning row: see ``attract``."""
     for c in range(first_choice[s], first_choice[s + 1]):
+        a, b = first[c], first[c + 1]
         aim = inside if winning_row[c] else reached
         if nature_helps:
-            helps = row_may(first[c], first[c + 1], successor, expression, lower, upper, inside, aim)
+            helps = row_may(a, b, successor, expression, lower, upper, everywhere, won)
+            helps = helps or row_may(a, b, successor, expression, lower, upper, inside, aim)
         else:
-            helps = row_must(first[c], first[c + 1], successor, expression, lower, upper, inside, aim)
+            helps = row_must(a, b, successor, expression, lower, upper, everywhere, won)
+            helps = helps or row_must(a, b, successor, expression, lower, upper, inside, aim)
         if agent_helps and helps:
             helper[s] = c
             return True
@@ -185,6 +202,8 @@ def attract(
     nature_helps: bool,
     reached: Any,
     winning_row: Any,
+    won: Any,
+    everywhere: Any,
     rank: Any,
     helper: Any,
     queue: Any,
@@ -192,16 +211,17 @@ def attract(
     """Extend ``reached`` to the open states from which the helpers can stay inside and reach it with positive chance.
 
     A player that helps needs one option that does, one that does not is stopped only if all its options do. A winning
-    row is as good as reaching, as long as it stays inside. ``rank`` gets the number of steps that a chance needs at least,
-    ``helper`` the row with which a helping agent keeps it.
+    row is as good as reaching, as long as it stays inside; so is a row with a chance of a state that is won already.
+    ``rank`` gets the number of steps that a chance needs at least, ``helper`` the row with which a helping agent keeps
+    it.
     """
     n_queue = 0
-    may_win = winning_row.any()
+    may_win = winning_row.any() or won.any()
     for s in range(len(reached)):
         if may_win and not reached[s] and is_open[s] and inside[s]:
             reached[s] = is_attracted(
                 s, first_choice, first, successor, expression, lower, upper, inside, agent_helps, nature_helps,
-                reached, winning_row, helper,
+                reached, winning_row, won, everywhere, helper,
             )  # fmt: skip
         if reached[s]:
             queue[n_queue] = s
@@ -217,7 +237,7 @@ def attract(
                 continue
             reached[s] = is_attracted(
                 s, first_choice, first, successor, expression, lower, upper, inside, agent_helps, nature_helps,
-                reached, winning_row, helper,
+                reached, winning_row, won, everywhere, helper,
             )  # fmt: skip
             if reached[s]:
                 rank[s] = rank[target] + 1.0
@@ -309,25 +329,69 @@ def sum_is_one(a: Any, middle: Any, b: Any, expression: Any, lower: Any, upper: 
 
 @compiled
 def infinite_row(
-    a: Any, b: Any, expression: Any, lower: Any, upper: Any, buffer: Any, free: float
+    a: Any, b: Any, successor: Any, expression: Any, lower: Any, upper: Any, source: Any, nature: float, buffer: Any
 ) -> tuple[float, float]:
-    """Return value and error of a sorted row with infinite values: infinite if they get mass, else the others' mean."""
-    base, total, weight = np.inf, 0.0, 0.0
-    free = max(free, 0.0)
+    """Return value and error of a row with infinite values: infinite if they get mass, else that of the others.
+
+    Nature that wants large values gives them mass if it can; else they get some only if the others cannot take all.
+    """
+    most, more, least, less = 0.0, 0.0, 0.0, 0.0
     for t in range(a, b):
         f = expression[t]
+        least, less = add(least, less, lower[f])
+        if not np.isinf(source[successor[t]]):
+            most, more = add(most, more, upper[f])
+        elif lower[f] > 0.0:
+            return np.inf, 0.0
+    for t in range(a, b):
+        f = expression[t]
+        if nature > 0.0 and np.isinf(source[successor[t]]) and upper[f] > 0.0 and (least - 1.0) + less < 0.0:
+            return np.inf, 0.0
+    if (most - 1.0) + more < 0.0:
+        return np.inf, 0.0
+    free = max(1.0 - least, 0.0)
+    value, error = finite_part(a, b, successor, expression, lower, upper, source, nature, buffer, free)
+    return value, error
+
+
+@compiled
+def finite_part(
+    a: Any,
+    b: Any,
+    successor: Any,
+    expression: Any,
+    lower: Any,
+    upper: Any,
+    source: Any,
+    nature: float,
+    buffer: Any,
+    free: float,
+) -> tuple[float, float]:
+    """Return value and error of a row over its finite values, best for nature first; infinite values get no mass."""
+    base, total, weight = np.inf, 0.0, 0.0
+    takes_all = False
+    for i in range(b - a):
+        buffer[i] = 0.0  # not yet taken
+    for _ in range(b - a):
+        best, place = -nature * np.inf, -1
+        for i in range(b - a):
+            v = source[successor[a + i]]
+            if buffer[i] == 0.0 and not np.isinf(v) and (place < 0 or nature * v > nature * best):
+                best, place = v, i
+        if place < 0:
+            break
+        buffer[place] = 1.0
+        f = expression[a + place]
         extra = min(upper[f] - lower[f], free)
         free -= extra
-        p, v = lower[f] + extra, buffer[t - a]
-        if np.isinf(v):
-            if p > NEGLIGIBLE:
-                return v, 0.0
-        elif np.isinf(base):
-            base = v
-        elif p > 0.0:
-            total += p * (v - base)
-            weight += abs(v - base)
-    if total == 0.0:
+        p = lower[f] + extra
+        if np.isinf(base):
+            base = best
+            takes_all = upper[f] == 1.0
+        elif p > 0.0 or not takes_all:
+            total += p * (best - base)
+            weight += abs(best - base)
+    if weight == 0.0:
         return base, 0.0
     return base + total, UNIT * ((4.0 * float(b - a) + 8.0) * weight + 2.0 * abs(base + total))
 
@@ -393,11 +457,10 @@ def backup(
                     if uncertain * difference != 0.0:
                         value += p * difference
                         error = UNIT * (10.0 * uncertain * abs(difference) + 2.0 * abs(value))
-                elif np.isinf(value):
-                    if (free if free < room else room) + low_f <= NEGLIGIBLE:
-                        value = other
-                elif p > NEGLIGIBLE:
-                    value = other
+                else:
+                    value, error = infinite_row(
+                        np.int64(a), np.int64(b), successor, expression, lower, upper, source, nature, buffer
+                    )
             elif b - a > TWO:
                 free = 1.0 - lower[expression[a]]
                 buffer[0] = last = value
@@ -419,7 +482,9 @@ def backup(
                         buffer[t - a] = last = v
                 value, marginal = buffer[0], 0.0
                 if np.isinf(value) or np.isinf(buffer[b - ONE - a]):
-                    value, error = infinite_row(a, b, expression, lower, upper, buffer, free)
+                    value, error = infinite_row(
+                        np.int64(a), np.int64(b), successor, expression, lower, upper, source, nature, buffer
+                    )
                 else:
                     f = expression[a]
                     room = upper[f] - lower[f]

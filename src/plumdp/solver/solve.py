@@ -58,15 +58,13 @@ def solve(
         raise ModelError(f"nature={player!r}: write 'robust' (against the agent) or 'optimistic' (with the agent)")
     if not precision > 0:
         raise ModelError(f"precision={precision}: it must be above 0")
-    if imdp.known_support:
-        raise ModelError(
-            "known_support=True cannot be solved yet; leave it out, and nature may do more: guarantees against it still hold"
-        )
     _check_sets(imdp, objective)
     if isinstance(objective, Reach) and objective.complement:
         return _complement(solve(imdp, _flipped(objective), nature=player, precision=precision, max_sweeps=max_sweeps))
     if objective.steps is not None:
         return _solve_steps(imdp, objective, player)
+    if imdp.known_support and not (isinstance(objective, Reward) and objective.discount is not None):
+        raise ModelError("known_support=True cannot be solved yet; leave it out: guarantees against more still hold")
     game = make_game(imdp, objective, player)
     if isinstance(objective, Reward) and objective.discount is not None:
         return _solve_discounted(game, precision, max_sweeps)
