@@ -102,11 +102,12 @@ class Component:
     def _solve_equations(self, precision: float) -> bool:
         """Improve both players' moves with exact solutions of their chains; verify the result from both sides.
 
+        First both at once, which is fast; if that fails, the agent only moves once nature has answered its last move.
         Where rounding leaves no room for the precision, a coarser result is better than none. Returns whether the
         precision was reached.
         """
         for spread in (precision, 64 * precision, 4096 * precision):
-            candidates = self._improve_policies(spread)
+            candidates = self._improve_policies(spread, at_once=True) or self._improve_policies(spread, at_once=False)
             if candidates is None:
                 return False
             below, above = candidates
@@ -135,7 +136,7 @@ class Component:
             bounds[part] = better(before, candidate) if proved else before
         return proved
 
-    def _improve_policies(self, precision: float) -> tuple[FloatArray, FloatArray] | None:
+    def _improve_policies(self, precision: float, *, at_once: bool) -> tuple[FloatArray, FloatArray] | None:
         """Return candidates below and above: the values under both players' best moves, less and plus a spread.
 
         The spread is a share of the expected number of steps, small enough for the precision. Moves are judged by the
@@ -148,6 +149,7 @@ class Component:
         best_row = self._greedy(judge)
         if is_reward and self.board.rows[8] < 0:
             best_row = self.board.first_row  # with these the target is certain, whatever nature does
+        agent_waits = not at_once
         for _ in range(_MAX_POLICIES):
             solved = self._solve_chain(judge, best_row)
             if solved is None:
@@ -159,9 +161,13 @@ class Component:
             change = float(np.max(np.abs(new - judge[part]) / np.maximum(1.0, np.abs(new))))
             judge = self.high.copy() if is_reward else self.low.copy()
             judge[part] = new
-            best_row = self._greedy(judge)
+            greedy = self._greedy(judge)
             if change <= 1e-14:
-                break
+                if not agent_waits or (greedy[part] == best_row[part]).all():
+                    break
+                best_row = greedy
+            elif not agent_waits:
+                best_row = greedy
         return below, above
 
     def _ranks(self) -> FloatArray:

@@ -82,6 +82,20 @@ def _close_hopeless(game: Game, target: BoolArray) -> Game:
     return _close(game, game.is_open & ~reached, 0.0, everywhere, reached, *helps)
 
 
+def close_certain(game: Game, target: BoolArray) -> Game:
+    """Close the states from which those who want the target reach it almost surely, at 1."""
+    helps = game.agent > 0, game.nature > 0
+    edges, policy = _predecessors(game), game.policy.copy()
+    inside = game.is_open | target
+    while True:
+        reached, _ = _attract(game, target, inside, *helps, edges, policy)
+        if (reached == inside).all():
+            break
+        inside = reached
+    certain = game.is_open & inside
+    return replace(game, is_open=game.is_open & ~certain, known=np.where(certain, 1.0, game.known), policy=policy)
+
+
 def _close_infinite(game: Game, target: BoolArray) -> Game:
     """Close the states from which those who want small rewards cannot reach the target almost surely, at infinity.
 

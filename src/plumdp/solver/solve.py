@@ -12,7 +12,7 @@ from plumdp.model.objective import Nature, Objective, Reach, Reward
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.board import lay_out
 from plumdp.solver.component import Component
-from plumdp.solver.game import Game, make_game, plain_game
+from plumdp.solver.game import Game, close_certain, make_game, plain_game
 
 CLOSED = "closed"
 OPEN = "open: some bounds are further apart than asked for; they hold all the same"
@@ -68,7 +68,12 @@ def solve(
     game = make_game(imdp, objective, player)
     if isinstance(objective, Reward) and objective.discount is not None:
         return _solve_discounted(game, precision, max_sweeps)
-    return _solve_components(game, precision, max_sweeps, 1.0 if isinstance(objective, Reach) else np.inf)
+    solution = _solve_components(game, precision, max_sweeps, np.inf if isinstance(objective, Reward) else 1.0)
+    if isinstance(objective, Reach) and solution.status == OPEN:  # slow exits: some values may be one for certain
+        certain = close_certain(game, objective.target)
+        if certain.is_open.sum() < game.is_open.sum():
+            return _solve_components(certain, precision, max_sweeps, 1.0)
+    return solution
 
 
 def _solve_components(game: Game, precision: float, max_sweeps: int, cap: float) -> Solution:
