@@ -85,6 +85,23 @@ def test_a_drawn_policy_earns_state_and_choice_rewards(fork):
     assert solution.lower[0] <= 10 <= solution.upper[0] <= 10 * (1 + 1e-6)
 
 
+def test_an_end_component_does_not_hold_its_upper_bound_up():
+    """States 1, 2, 4 and 5 may pass to each other for ever; the one way out, choice 1, reaches the goal with 0.88 at best.
+
+    The bounds are decimals, so that sums round: equal values must not creep up sweep by sweep.
+    """
+    imdp = IntervalMDP.from_arrays(
+        [0, 1, 3, 4, 5, 6, 7],
+        [0, 1, 3, 6, 8, 9, 11, 13],
+        [0, 3, 0, 5, 4, 1, 4, 1, 3, 4, 5, 1, 2],
+        [1, 0.4, 0.12, 0.13, 0.3, 0.24, 0.16, 0.2, 1, 0.28, 0.57, 0.24, 0.25],
+        [1, 1, 0.48, 0.53, 0.57, 0.55, 0.78, 0.39, 1, 0.6, 0.69, 0.53, 0.84],
+    )
+    solution = pl.solve(imdp, pl.Reach(mask(6, 3), mask(6, 0), "max"), nature="optimistic")
+    assert solution.status == "closed"
+    assert solution.lower[1] <= 0.88 <= solution.upper[1]
+
+
 def test_infinite_values_are_infinite_and_not_large(fork):
     """The target 1 is missed with probability 1/4 at least."""
     solution = pl.solve(fork, steps(3, 1))

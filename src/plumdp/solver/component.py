@@ -23,7 +23,7 @@ _LIFT = 1e-13  # what an upward sweep adds for rewards, so that the decrease is 
 _ATTEMPTS = 12
 _PATIENCE = 40  # sweeps before equations are solved instead
 _MAX_EQUATIONS = 60_000
-_MAX_POLICIES = 60
+_CHEAP_EQUATIONS = 5_000  # below, solving them again and again costs little
 _MAX_PROOF = 100  # steps in which a candidate may give way
 
 
@@ -85,9 +85,10 @@ class Component:
                     is_close = bool((best - low <= wanted).all())
                 if is_close or (is_bound and change <= precision / 64) or shift > precision / 8:
                     break
-                if not is_bound and change <= shift:  # only rounding still moves: give way
-                    guess += shift * np.maximum(1.0, np.abs(guess))
-                    np.minimum(guess, self.cap, out=guess)
+                if not is_bound and change <= shift:
+                    # only rounding still moves: give way, and make values equal that are so but for rounding
+                    grain = shift * max(1.0, float(np.abs(guess).max()))
+                    guess[:] = np.minimum(np.ceil(guess / grain + 1.0) * grain, self.cap)
                     shift *= 4
         finally:  # also when interrupted: what is left behind is a bound
             guess[:] = best
@@ -106,8 +107,11 @@ class Component:
         Where rounding leaves no room for the precision, a coarser result is better than none. Returns whether the
         precision was reached.
         """
-        for spread in (precision, 64 * precision, 4096 * precision):
-            candidates = self._improve_policies(spread, at_once=True) or self._improve_policies(spread, at_once=False)
+        is_cheap = self.end - self.start <= _CHEAP_EQUATIONS
+        for spread in (precision, 64 * precision, 4096 * precision) if is_cheap else (precision,):
+            candidates = self._improve_policies(spread, at_once=True)
+            if candidates is None and is_cheap:
+                candidates = self._improve_policies(spread, at_once=False)
             if candidates is None:
                 return False
             below, above = candidates
@@ -150,7 +154,7 @@ class Component:
         if is_reward and self.board.rows[8] < 0:
             best_row = self.board.first_row  # with these the target is certain, whatever nature does
         agent_waits = not at_once
-        for _ in range(_MAX_POLICIES):
+        for _ in range(60 if self.end - self.start <= _CHEAP_EQUATIONS else 15):
             solved = self._solve_chain(judge, best_row)
             if solved is None:
                 return None
