@@ -86,7 +86,7 @@ def test_a_drawn_policy_earns_state_and_choice_rewards(fork):
 
 
 def test_an_end_component_does_not_hold_its_upper_bound_up():
-    """States 1, 2, 4 and 5 may pass to each other for ever; the one way out, choice 1, reaches the goal with 0.88 at best.
+    """States 1, 2, 4 and 5 may pass to each other for ever; the one way out reaches the goal with 0.88 at best.
 
     The bounds are decimals, so that sums round: equal values must not creep up sweep by sweep.
     """

@@ -23,6 +23,7 @@ _LIFT = 1e-13  # what an upward sweep adds for rewards, so that the decrease is 
 _ATTEMPTS = 12
 _PATIENCE = 40  # sweeps before equations are solved instead
 _MAX_EQUATIONS = 60_000
+_MAX_POLICIES = 60
 _CHEAP_EQUATIONS = 5_000  # below, solving them again and again costs little
 _MAX_PROOF = 100  # steps in which a candidate may give way
 
@@ -154,7 +155,7 @@ class Component:
         if is_reward and self.board.rows[8] < 0:
             best_row = self.board.first_row  # with these the target is certain, whatever nature does
         agent_waits = not at_once
-        for _ in range(60 if self.end - self.start <= _CHEAP_EQUATIONS else 15):
+        for _ in range(_MAX_POLICIES):
             solved = self._solve_chain(judge, best_row)
             if solved is None:
                 return None
