@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.model.graph import BoolArray, FloatArray, IntArray
-from plumdp.solver import kernels
+from plumdp.solver import graph_kernels, kernels
 from plumdp.solver.game import Game
 
 Unsigned = npt.NDArray[np.uint32]
@@ -71,7 +71,7 @@ def lay_out(game: Game) -> Board:
     n_open = int(game.is_open.sum())
     order = np.empty(n_open, dtype=np.int32)
     component = np.full(graph.n_states, -1, dtype=np.int32)
-    n_components = kernels.strong_components(
+    n_components = graph_kernels.strong_components(
         graph.first_choice, graph.first_transition, graph.successor, game.is_open, order, component
     )
     state = np.concatenate([order, np.flatnonzero(~game.is_open).astype(np.int32)])

@@ -10,7 +10,7 @@ from plumdp.errors import ModelError
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray
 from plumdp.model.objective import Nature, Objective, Reach, Reward
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver import kernels
+from plumdp.solver import graph_kernels
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ def _close(
 ) -> Game:
     policy = game.policy.copy()
     if not agent_helps:
-        kernels.escape_rows(*game.rows, inside, reached, nature_helps, states, policy)
+        graph_kernels.escape_rows(*game.rows, inside, reached, nature_helps, states, policy)
     known = np.where(states, value, game.known)
     return replace(game, is_open=game.is_open & ~states, known=known, policy=policy)
 
@@ -161,7 +161,7 @@ def _predecessors(game: Game) -> tuple[Indices, IntArray]:
     graph = game.imdp.graph
     offset = np.zeros(graph.n_states + 1, dtype=np.int64)
     source = np.empty(graph.n_transitions, dtype=np.int32)
-    kernels.predecessors(graph.first_choice, graph.first_transition, graph.successor, offset, source)
+    graph_kernels.predecessors(graph.first_choice, graph.first_transition, graph.successor, offset, source)
     return offset, source
 
 
@@ -182,7 +182,7 @@ def _attract(
     rows = np.zeros(len(target), dtype=np.int32) if helper is None else helper
     wins = np.zeros(game.imdp.graph.n_choices, dtype=np.bool_) if winning_row is None else winning_row
     nowhere, everywhere = np.zeros_like(reached), np.ones_like(reached)
-    kernels.attract(
+    graph_kernels.attract(
         *game.rows, *edges, game.is_open, inside, agent_helps, nature_helps, reached, wins,
         nowhere if won is None else won, everywhere, rank, rows, np.empty(len(target), dtype=np.int32),
     )  # fmt: skip

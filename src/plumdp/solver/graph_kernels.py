@@ -1,0 +1,266 @@
+"""Compiled loops on the graph of a game: components, and what the players can bring about at all.
+
+Rows are choices: row ``c`` has the transitions ``first[c]`` up to ``first[c + 1]``, with bounds
+``lower[expression[t]]`` and ``upper[expression[t]]``. Only the support of nature's distributions matters here, and sums
+of bounds are compared with one exactly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from plumdp.compiled import compiled
+
+
+@compiled
+def strong_components(first_choice: Any, first: Any, successor: Any, is_open: Any, order: Any, component: Any) -> int:
+    """Write the open states into ``order``, component by component, successors first; return the number of components.
+
+    Tarjan's algorithm without recursion. ``component`` gets the number of each open state's component, and those
+    numbers grow along ``order``: everything a component can leave to has a smaller number.
+    """
+    n = len(is_open)
+    index = np.full(n, -1, dtype=np.int32)
+    low = np.zeros(n, dtype=np.int32)
+    stack = np.empty(n, dtype=np.int32)
+    path = np.empty(n, dtype=np.int32)
+    position = np.zeros(n, dtype=np.int64)
+    n_stack = n_path = n_index = n_order = n_components = 0
+    for root in range(n):
+        if not is_open[root] or index[root] >= 0:
+            continue
+        path[0] = root
+        n_path = 1
+        while n_path:
+            state = path[n_path - 1]
+            if index[state] < 0:
+                index[state] = low[state] = n_index
+                n_index += 1
+                stack[n_stack] = state
+                n_stack += 1
+                position[state] = first[first_choice[state]]
+            end = first[first_choice[state + 1]]
+            descended = False
+            while position[state] < end:
+                target = successor[position[state]]
+                position[state] += 1
+                if not is_open[target]:
+                    continue
+                if index[target] < 0:
+                    path[n_path] = target
+                    n_path += 1
+                    descended = True
+                    break
+                if component[target] < 0:
+                    low[state] = min(low[state], index[target])
+            if descended:
+                continue
+            n_path -= 1
+            if n_path:
+                parent = path[n_path - 1]
+                low[parent] = min(low[parent], low[state])
+            if low[state] == index[state]:
+                while True:
+                    n_stack -= 1
+                    member = stack[n_stack]
+                    component[member] = n_components
+                    order[n_order] = member
+                    n_order += 1
+                    if member == state:
+                        break
+                n_components += 1
+    return n_components
+
+
+@compiled
+def predecessors(first_choice: Any, first: Any, successor: Any, offset: Any, source: Any) -> None:
+    """Write for each state the states with a transition to it: ``source[offset[s]:offset[s + 1]]``."""
+    for t in range(len(successor)):
+        offset[successor[t] + 1] += 1
+    for s in range(len(offset) - 1):
+        offset[s + 1] += offset[s]
+    place = offset.copy()
+    for s in range(len(first_choice) - 1):
+        for t in range(first[first_choice[s]], first[first_choice[s + 1]]):
+            source[place[successor[t]]] = s
+            place[successor[t]] += 1
+
+
+@compiled
+def add(total: float, residue: float, x: float) -> tuple[float, float]:
+    """Return the sum and what its rounding has left out (Knuth), so that sums compare with one exactly."""
+    new = total + x
+    shift = new - total
+    return new, residue + ((total - (new - shift)) + (x - shift))
+
+
+@compiled
+def row_may(
+    start: int, end: int, successor: Any, expression: Any, lower: Any, upper: Any, inside: Any, aim: Any
+) -> bool:
+    """Return whether some distribution of the row stays inside and gives the aim (a part of it) a positive chance."""
+    most, more, least, less = 0.0, 0.0, 0.0, 0.0
+    leaves = False
+    for t in range(start, end):
+        f = expression[t]
+        if inside[successor[t]]:
+            most, more = add(most, more, upper[f])
+            least, less = add(least, less, lower[f])
+        elif lower[f] > 0.0:
+            return False
+        else:
+            leaves = leaves or upper[f] > 0.0
+    if leaves and (most - 1.0) + more < 0.0:
+        return False
+    for t in range(start, end):
+        f = expression[t]
+        if aim[successor[t]] and upper[f] > 0.0 and (lower[f] > 0.0 or (least - 1.0) + less < 0.0):
+            return True
+    return False
+
+
+@compiled
+def row_must(
+    start: int, end: int, successor: Any, expression: Any, lower: Any, upper: Any, inside: Any, aim: Any
+) -> bool:
+    """Return whether every distribution of the row stays inside and gives the aim a positive chance."""
+    elsewhere, more, least, less = 0.0, 0.0, 0.0, 0.0
+    surely = can_miss = False
+    for t in range(start, end):
+        f = expression[t]
+        least, less = add(least, less, lower[f])
+        if not aim[successor[t]]:
+            elsewhere, more = add(elsewhere, more, upper[f])
+            can_miss = can_miss or upper[f] > 0.0
+        elif lower[f] > 0.0:
+            surely = True
+    for t in range(start, end):
+        f = expression[t]
+        if not inside[successor[t]] and upper[f] > 0.0 and (lower[f] > 0.0 or (least - 1.0) + less < 0.0):
+            return False
+    return surely or not can_miss or (elsewhere - 1.0) + more < 0.0
+
+
+@compiled
+def is_attracted(
+    s: int,
+    first_choice: Any,
+    first: Any,
+    successor: Any,
+    expression: Any,
+    lower: Any,
+    upper: Any,
+    inside: Any,
+    agent_helps: bool,
+    nature_helps: bool,
+    reached: Any,
+    winning_row: Any,
+    won: Any,
+    everywhere: Any,
+    helper: Any,
+) -> bool:
+    """Return whether the helpers can stay inside and have a chance to reach, or take a winning row: see ``attract``."""
+    for c in range(first_choice[s], first_choice[s + 1]):
+        a, b = first[c], first[c + 1]
+        aim = inside if winning_row[c] else reached
+        if nature_helps:
+            helps = row_may(a, b, successor, expression, lower, upper, everywhere, won)
+            helps = helps or row_may(a, b, successor, expression, lower, upper, inside, aim)
+        else:
+            helps = row_must(a, b, successor, expression, lower, upper, everywhere, won)
+            helps = helps or row_must(a, b, successor, expression, lower, upper, inside, aim)
+        if agent_helps and helps:
+            helper[s] = c
+            return True
+        if not agent_helps and not helps:
+            return False
+    return not agent_helps
+
+
+@compiled
+def attract(
+    first_choice: Any,
+    first: Any,
+    successor: Any,
+    expression: Any,
+    lower: Any,
+    upper: Any,
+    offset: Any,
+    source: Any,
+    is_open: Any,
+    inside: Any,
+    agent_helps: bool,
+    nature_helps: bool,
+    reached: Any,
+    winning_row: Any,
+    won: Any,
+    everywhere: Any,
+    rank: Any,
+    helper: Any,
+    queue: Any,
+) -> None:
+    """Extend ``reached`` to the open states from which the helpers can stay inside and reach it with positive chance.
+
+    A player that helps needs one option that does, one that does not is stopped only if all its options do. A winning
+    row is as good as reaching, as long as it stays inside; so is a row with a chance of a state that is won already.
+    ``rank`` gets the number of steps that a chance needs at least, ``helper`` the row with which a helping agent keeps
+    it.
+    """
+    n_queue = 0
+    may_win = winning_row.any() or won.any()
+    for s in range(len(reached)):
+        if may_win and not reached[s] and is_open[s] and inside[s]:
+            reached[s] = is_attracted(
+                s, first_choice, first, successor, expression, lower, upper, inside, agent_helps, nature_helps,
+                reached, winning_row, won, everywhere, helper,
+            )  # fmt: skip
+        if reached[s]:
+            queue[n_queue] = s
+            n_queue += 1
+            rank[s] = 0.0
+    head = 0
+    while head < n_queue:
+        target = queue[head]
+        head += 1
+        for k in range(offset[target], offset[target + 1]):
+            s = source[k]
+            if reached[s] or not is_open[s] or not inside[s]:
+                continue
+            reached[s] = is_attracted(
+                s, first_choice, first, successor, expression, lower, upper, inside, agent_helps, nature_helps,
+                reached, winning_row, won, everywhere, helper,
+            )  # fmt: skip
+            if reached[s]:
+                rank[s] = rank[target] + 1.0
+                queue[n_queue] = s
+                n_queue += 1
+
+
+@compiled
+def escape_rows(
+    first_choice: Any,
+    first: Any,
+    successor: Any,
+    expression: Any,
+    lower: Any,
+    upper: Any,
+    inside: Any,
+    reached: Any,
+    nature_helps: bool,
+    lost: Any,
+    policy: Any,
+) -> None:
+    """Write for the lost states a row with which an agent that does not help kept out of ``reached``."""
+    for s in range(len(lost)):
+        if not lost[s]:
+            continue
+        for c in range(first_choice[s], first_choice[s + 1]):
+            if nature_helps:
+                helps = row_may(first[c], first[c + 1], successor, expression, lower, upper, inside, reached)
+            else:
+                helps = row_must(first[c], first[c + 1], successor, expression, lower, upper, inside, reached)
+            if not helps:
+                policy[s] = c
+                break
