@@ -108,6 +108,27 @@ def test_infinite_values_are_infinite_and_not_large(fork):
     assert (solution.lower[0], solution.upper[0], solution.status) == (np.inf, np.inf, "closed")
 
 
+@pytest.fixture
+def rounded():
+    """State 0 goes to 1, 2 and 3 with 0.7, 0.2 and 0.1, whose floats sum to just below one; all three hold."""
+    return IntervalMDP.from_arrays(
+        [0, 1, 2, 3, 4], [0, 3, 4, 5, 6], [1, 2, 3, 1, 2, 3], *[[0.7, 0.2, 0.1, 1, 1, 1]] * 2
+    )
+
+
+@pytest.mark.parametrize("nature", ["robust", "optimistic"])
+@pytest.mark.parametrize("direction", ["max", "min"])
+def test_what_rounding_leaves_out_of_a_row_leads_nowhere(rounded, direction, nature):
+    """No target is never reached; the reward 1 of state 0 is earned once; the target 1 is missed with 0.3."""
+    never = pl.solve(rounded, pl.Reach(mask(4), mask(4), direction), nature=nature)
+    assert never.upper.tolist() == [0, 0, 0, 0]
+    once = RewardStructure(np.array([1.0, 0, 0, 0]), None)
+    total = pl.solve(rounded, pl.Reward(once, direction), nature=nature)
+    assert total.lower[0] <= 1 <= total.upper[0] <= 1 + 1e-6
+    until = pl.solve(rounded, pl.Reward(once, direction, target=mask(4, 1)), nature=nature)
+    assert until.lower.tolist() == [np.inf, 0, np.inf, np.inf]
+
+
 def test_an_interruption_leaves_bounds(walk, monkeypatch):
     """Robust value of the middle: with up 0.45, r = 0.55/0.45, (1 - r^10)/(1 - r^20) = 1/(1 + r^10)."""
     exact = 1 / (1 + Fraction(55, 45) ** 10)

@@ -86,13 +86,7 @@ def close_certain(game: Game, target: BoolArray) -> Game:
     """Close the states from which those who want the target reach it almost surely, at 1."""
     helps = game.agent > 0, game.nature > 0
     edges, policy = _predecessors(game), game.policy.copy()
-    inside = game.is_open | target
-    while True:
-        reached, _ = _attract(game, target, inside, *helps, edges, policy)
-        if (reached == inside).all():
-            break
-        inside = reached
-    certain = game.is_open & inside
+    certain = game.is_open & _keep(game, target, game.is_open | target, *helps, edges, policy)
     return replace(game, is_open=game.is_open & ~certain, known=np.where(certain, 1.0, game.known), policy=policy)
 
 
@@ -126,13 +120,8 @@ def _close_total_reward(game: Game) -> Game:
     nowhere, everywhere = np.zeros_like(game.is_open), np.ones_like(game.is_open)
     policy, won = game.policy.copy(), nowhere
     while True:
-        inside = everywhere
-        while True:
-            winning, _ = _attract(game, won, inside, *helps, edges, policy, pays, won)
-            if (winning == inside).all():
-                break
-            inside = winning
-        endless, _ = _attract(game, inside, everywhere, *helps, edges, policy)
+        winning = _keep(game, won, everywhere, *helps, edges, policy, pays, won)
+        endless, _ = _attract(game, winning, everywhere, *helps, edges, policy)
         if (endless == won).all():
             break
         won = endless
@@ -155,6 +144,25 @@ def _close(
         graph_kernels.escape_rows(*game.rows, inside, reached, nature_helps, states, policy)
     known = np.where(states, value, game.known)
     return replace(game, is_open=game.is_open & ~states, known=known, policy=policy)
+
+
+def _keep(
+    game: Game,
+    target: BoolArray,
+    inside: BoolArray,
+    agent_helps: bool,
+    nature_helps: bool,
+    edges: tuple[Indices, IntArray],
+    helper: IntArray,
+    winning_row: BoolArray | None = None,
+    won: BoolArray | None = None,
+) -> BoolArray:
+    """Return the greatest part of ``inside`` within which the target keeps a chance from everywhere."""
+    while True:
+        reached, _ = _attract(game, target, inside, agent_helps, nature_helps, edges, helper, winning_row, won)
+        if (reached == inside).all():
+            return inside
+        inside = reached
 
 
 def _predecessors(game: Game) -> tuple[Indices, IntArray]:

@@ -127,20 +127,39 @@ def row_must(
 ) -> bool:
     """Return whether every distribution of the row stays inside and gives the aim a positive chance."""
     elsewhere, more, least, less = 0.0, 0.0, 0.0, 0.0
-    surely = can_miss = False
+    surely = can_hit = can_miss = False
     for t in range(start, end):
         f = expression[t]
         least, less = add(least, less, lower[f])
         if not aim[successor[t]]:
             elsewhere, more = add(elsewhere, more, upper[f])
             can_miss = can_miss or upper[f] > 0.0
-        elif lower[f] > 0.0:
-            surely = True
+        else:
+            surely = surely or lower[f] > 0.0
+            can_hit = can_hit or upper[f] > 0.0
     for t in range(start, end):
         f = expression[t]
         if not inside[successor[t]] and upper[f] > 0.0 and (lower[f] > 0.0 or (least - 1.0) + less < 0.0):
             return False
-    return surely or not can_miss or (elsewhere - 1.0) + more < 0.0
+    # what rounding leaves out of a row goes nowhere: without a way to the aim there is no chance of it
+    return surely or (can_hit and (not can_miss or (elsewhere - 1.0) + more < 0.0))
+
+
+@compiled
+def row_helps(
+    start: int,
+    end: int,
+    successor: Any,
+    expression: Any,
+    lower: Any,
+    upper: Any,
+    inside: Any,
+    aim: Any,
+    nature_helps: bool,
+) -> bool:
+    """Return whether the row stays inside and gives the aim a chance: by one distribution, or by all against nature."""
+    row = (start, end, successor, expression, lower, upper, inside, aim)
+    return bool(row_may(*row)) if nature_helps else bool(row_must(*row))
 
 
 @compiled
@@ -158,6 +177,7 @@ def is_attracted(
     reached: Any,
     winning_row: Any,
     won: Any,
+    any_won: bool,
     everywhere: Any,
     helper: Any,
 ) -> bool:
@@ -165,12 +185,9 @@ def is_attracted(
     for c in range(first_choice[s], first_choice[s + 1]):
         a, b = first[c], first[c + 1]
         aim = inside if winning_row[c] else reached
-        if nature_helps:
-            helps = row_may(a, b, successor, expression, lower, upper, everywhere, won)
-            helps = helps or row_may(a, b, successor, expression, lower, upper, inside, aim)
-        else:
-            helps = row_must(a, b, successor, expression, lower, upper, everywhere, won)
-            helps = helps or row_must(a, b, successor, expression, lower, upper, inside, aim)
+        helps = row_helps(a, b, successor, expression, lower, upper, inside, aim, nature_helps)
+        if not helps and any_won:
+            helps = row_helps(a, b, successor, expression, lower, upper, everywhere, won, nature_helps)
         if agent_helps and helps:
             helper[s] = c
             return True
@@ -209,12 +226,13 @@ def attract(
     it.
     """
     n_queue = 0
-    may_win = winning_row.any() or won.any()
+    any_won = won.any()
+    may_win = any_won or winning_row.any()
     for s in range(len(reached)):
         if may_win and not reached[s] and is_open[s] and inside[s]:
             reached[s] = is_attracted(
                 s, first_choice, first, successor, expression, lower, upper, inside, agent_helps, nature_helps,
-                reached, winning_row, won, everywhere, helper,
+                reached, winning_row, won, any_won, everywhere, helper,
             )  # fmt: skip
         if reached[s]:
             queue[n_queue] = s
@@ -230,7 +248,7 @@ def attract(
                 continue
             reached[s] = is_attracted(
                 s, first_choice, first, successor, expression, lower, upper, inside, agent_helps, nature_helps,
-                reached, winning_row, won, everywhere, helper,
+                reached, winning_row, won, any_won, everywhere, helper,
             )  # fmt: skip
             if reached[s]:
                 rank[s] = rank[target] + 1.0
@@ -257,10 +275,7 @@ def escape_rows(
         if not lost[s]:
             continue
         for c in range(first_choice[s], first_choice[s + 1]):
-            if nature_helps:
-                helps = row_may(first[c], first[c + 1], successor, expression, lower, upper, inside, reached)
-            else:
-                helps = row_must(first[c], first[c + 1], successor, expression, lower, upper, inside, reached)
-            if not helps:
+            a, b = first[c], first[c + 1]
+            if not row_helps(a, b, successor, expression, lower, upper, inside, reached, nature_helps):
                 policy[s] = c
                 break

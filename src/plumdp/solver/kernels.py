@@ -68,11 +68,8 @@ def sum_is_one(a: Any, middle: Any, b: Any, expression: Any, lower: Any, upper: 
     """Return whether the upper bounds up to ``middle`` and the lower ones from there sum to one, without rounding."""
     total, residue = 0.0, 0.0
     for t in range(a, b):
-        x = upper[expression[t]] if t < middle else lower[expression[t]]
-        new = total + x
-        shift = new - total
-        residue += abs((total - (new - shift)) + (x - shift))  # Knuth's error of a sum
-        total = new
+        total, error = add(total, 0.0, upper[expression[t]] if t < middle else lower[expression[t]])
+        residue += abs(error)
     return total == 1.0 and residue == 0.0
 
 
@@ -85,6 +82,7 @@ def infinite_row(
     Nature that wants large values gives them mass if it can; else they get some only if the others cannot take all.
     """
     most, more, least, less = 0.0, 0.0, 0.0, 0.0
+    can_hit = False
     for t in range(a, b):
         f = expression[t]
         least, less = add(least, less, lower[f])
@@ -92,11 +90,9 @@ def infinite_row(
             most, more = add(most, more, upper[f])
         elif lower[f] > 0.0:
             return np.inf, 0.0
-    for t in range(a, b):
-        f = expression[t]
-        if nature > 0.0 and np.isinf(source[successor[t]]) and upper[f] > 0.0 and (least - 1.0) + less < 0.0:
-            return np.inf, 0.0
-    if (most - 1.0) + more < 0.0:
+        else:
+            can_hit = can_hit or upper[f] > 0.0
+    if can_hit and ((most - 1.0) + more < 0.0 or (nature > 0.0 and (least - 1.0) + less < 0.0)):
         return np.inf, 0.0
     free = max(1.0 - least, 0.0)
     value, error = finite_part(a, b, successor, expression, lower, upper, source, nature, buffer, free)
