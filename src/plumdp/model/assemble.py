@@ -14,7 +14,7 @@ from plumdp.model.expressions import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.polynomial import Polynomial
-from plumdp.model.polynomial_array import PolynomialArray
+from plumdp.model.polynomial_array import PolynomialArray, number_in
 from plumdp.model.space import ParameterSpace
 
 _SLACK = 1e-12  # an expression that leaves [0, 1] by less is not worth a cut
@@ -114,8 +114,8 @@ def _select(graph: Graph, keep: BoolArray) -> Graph:
 def _extend(table: Sequence[Polynomial], array: PolynomialArray) -> tuple[tuple[Polynomial, ...], IntArray]:
     """Return the table with the array's polynomials added, and the array's index into it."""
     number = {polynomial: i for i, polynomial in enumerate(table)}
-    moved = np.array([number.setdefault(polynomial, len(number)) for polynomial in array.table], dtype=np.int32)
-    return tuple(number), moved[array.index]
+    index = number_in(number, array)
+    return tuple(number), index
 
 
 def _renumber(expression: PolynomialArray) -> PolynomialArray:

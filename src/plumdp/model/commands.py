@@ -19,7 +19,7 @@ from plumdp.errors import ModelError
 from plumdp.model.formula import DistinctEvaluator, Formula
 from plumdp.model.graph import IntArray
 from plumdp.model.polynomial import Polynomial, polynomial
-from plumdp.model.polynomial_array import PolynomialArray, tabulate
+from plumdp.model.polynomial_array import PolynomialArray, number_in, tabulate
 from plumdp.model.state_store import StateStore
 
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -62,7 +62,7 @@ def transitions(
         for k, (probability, target) in enumerate(_outcomes(commands[number], columns, rows[source], parameters)):
             place = first_transition[choices] + k
             successor[place] = store.intern(target)
-            expression[place] = _number(probability, table)
+            expression[place] = number_in(table, probability)
             if store.n != len(rows):
                 _refuse_new_state(commands[number], states, store.rows[len(rows)])
     return first_transition, successor, PolynomialArray(tuple(table), expression)
@@ -103,13 +103,6 @@ def _refuse_new_state(joint: tuple[Command, ...], states: Columns, row: IntArray
 
 def _assigned(branch: Branch, calculate: DistinctEvaluator) -> dict[str, Any]:
     return {name: calculate(formula) for name, formula in branch.assignments.items()}
-
-
-def _number(probability: Polynomial | PolynomialArray, table: dict[Polynomial, int]) -> Any:
-    if isinstance(probability, Polynomial):
-        return table.setdefault(probability, len(table))
-    number = np.array([table.setdefault(f, len(table)) for f in probability.table], dtype=np.int32)
-    return number[probability.index]
 
 
 def _stored(states: Columns) -> tuple[StateStore, IntArray]:

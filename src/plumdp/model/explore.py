@@ -14,7 +14,7 @@ from plumdp.model.assemble import assemble
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.polynomial import Number, Polynomial, polynomial
-from plumdp.model.polynomial_array import PolynomialArray
+from plumdp.model.polynomial_array import PolynomialArray, number_in
 from plumdp.model.space import ParameterSpace
 from plumdp.model.state_store import StateStore
 
@@ -108,8 +108,7 @@ def explore_batch(
 
     ``step(states)`` gets a NamedTuple of arrays and yields triples (action, where it is possible, outcomes); the
     outcomes are pairs (probability, next states), given for all states of the layer, also where the action is not
-    possible.
-    Probabilities that differ by state come from ``tabulate``. State variables are ints or Booleans.
+    possible. Probabilities that differ by state come from ``tabulate``. State variables are ints or Booleans.
 
     >>> from plumdp import ParameterSpace, parameters, tabulate
     >>> (p,) = parameters("p")
@@ -221,11 +220,10 @@ def _rows(target: State, fields: tuple[str, ...], n: int, mask: BoolArray, actio
 
 def _expression_index(probability: Any, n: int, expressions: dict[Polynomial, int]) -> IntArray:
     if not isinstance(probability, PolynomialArray):
-        return np.full(n, expressions.setdefault(polynomial(probability), len(expressions)), dtype=np.int32)
+        return np.full(n, number_in(expressions, polynomial(probability)), dtype=np.int32)
     if len(probability) != n:
         raise ModelError(f"{len(probability)} probabilities for a layer of {n} states")
-    number = np.array([expressions.setdefault(f, len(expressions)) for f in probability.table], dtype=np.int32)
-    index: IntArray = number[probability.index]
+    index: IntArray = number_in(expressions, probability)
     return index
 
 

@@ -96,6 +96,14 @@ def constant_array(value: Any, length: int) -> PolynomialArray:
     return PolynomialArray((polynomial(value),), np.zeros(length, dtype=np.int32))
 
 
+def number_in(table: dict[Polynomial, int], value: Polynomial | PolynomialArray) -> Any:
+    """Return the number of a polynomial in a growing table, or the numbers of an array of them; new ones are added."""
+    if isinstance(value, Polynomial):
+        return table.setdefault(value, len(table))
+    number = np.array([table.setdefault(f, len(table)) for f in value.table], dtype=np.int32)
+    return number[value.index]
+
+
 def distinct(columns: Sequence[npt.NDArray[Any]]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Return one position per distinct combination of integers, and for each position the number of its combination."""
     if not columns:
