@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -51,6 +53,18 @@ class Graph:
         """The memory of the arrays, state valuations included."""
         arrays = [self.first_choice, self.first_transition, self.successor, self.action, *self.states.values()]
         return sum(array.nbytes for array in arrays)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of structure, valuations and names: what counts of transitions refer to."""
+        digest = blake2b(digest_size=16)
+        for array in (self.first_choice, self.first_transition, self.successor, self.action):
+            digest.update(array.data)
+        for name, values in self.states.items():
+            digest.update(repr((name, values.dtype.str)).encode())
+            digest.update(np.ascontiguousarray(values).view(np.uint8).data)
+        digest.update(repr((self.initial_state, self.action_names)).encode())
+        return digest.hexdigest()
 
     def sum_by_choice(self, values: FloatArray) -> FloatArray:
         """Return the sum of transition values per choice."""

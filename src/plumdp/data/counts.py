@@ -1,0 +1,98 @@
+"""What was seen: one count per transition, and how it was sampled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.errors import DataError
+from plumdp.model.graph import Graph, read_only
+
+Sampling: TypeAlias = Literal["independent", "trajectories", "adaptive"]
+"""From what may be assumed most to what least: a number of samples per choice that was fixed beforehand; a fixed number
+of runs under one policy; runs whose policy or number depends on what was seen."""
+
+CountArray: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class TransitionCounts:
+    """How often each transition was seen. All that later stages need of the data, whatever its size.
+
+    ``pilot`` is the part of ``counts`` that was seen first, if it was kept apart: what may be chosen by looking at data
+    is chosen by looking at the pilot only.
+
+    >>> from plumdp import benchmark
+    >>> graph = benchmark("betting:25").model.graph
+    >>> nothing = TransitionCounts(graph, np.zeros(graph.n_transitions, dtype=np.int64), "independent")
+    >>> (nothing + nothing).total
+    0
+    """
+
+    graph: Graph
+    counts: CountArray  # (n_transitions)
+    sampling: Sampling
+    pilot: CountArray | None = None  # (n_transitions)
+
+    def __post_init__(self) -> None:
+        if self.sampling not in get_args(Sampling):
+            raise DataError(f"sampling={self.sampling!r}: write one of {', '.join(map(repr, get_args(Sampling)))}")
+        object.__setattr__(self, "counts", _checked("counts", self.counts, self.graph))
+        if self.pilot is not None:
+            object.__setattr__(self, "pilot", _checked("pilot", self.pilot, self.graph))
+            if (self.pilot > self.counts).any():
+                raise DataError("the pilot is a part of the counts, so none of its counts can be larger")
+
+    @property
+    def total(self) -> int:
+        """The number of steps seen."""
+        return int(self.counts.sum())
+
+    @cached_property
+    def visits(self) -> CountArray:
+        """How often each choice was taken (n_choices)."""
+        sums = np.concatenate([[0], np.cumsum(self.counts)])
+        return read_only(np.diff(sums[self.graph.first_transition]))
+
+    def __add__(self, other: TransitionCounts) -> TransitionCounts:
+        """Return the counts of both, with the weaker of the two ways of sampling."""
+        require_same_graph(self.graph, other.graph)
+        if (self.pilot is None) != (other.pilot is None):
+            raise DataError("only one of the two counts keeps a pilot apart; drop it, or split both")
+        pilot = None if self.pilot is None or other.pilot is None else self.pilot + other.pilot
+        sampling = max(self.sampling, other.sampling, key=get_args(Sampling).index)
+        return TransitionCounts(self.graph, self.counts + other.counts, sampling, pilot)
+
+
+@dataclass(frozen=True, eq=False)
+class EventCounts:
+    """How often each event of a model was tried, and how often it happened."""
+
+    trials: CountArray  # (n_events)
+    successes: CountArray  # (n_events)
+    sampling: Sampling
+
+
+def require_same_graph(graph: Graph, other: Graph) -> None:
+    """Refuse counts of another model."""
+    if graph is not other and graph.fingerprint != other.fingerprint:
+        raise DataError(
+            f"the counts belong to another model: that one has {other.n_states:,} states, {other.n_transitions:,} "
+            f"transitions and the fingerprint {other.fingerprint[:8]}, this one {graph.n_states:,}, "
+            f"{graph.n_transitions:,} and {graph.fingerprint[:8]}"
+        )
+
+
+def _checked(name: str, values: npt.ArrayLike, graph: Graph) -> CountArray:
+    array = np.asarray(values)
+    if array.shape != (graph.n_transitions,):
+        raise DataError(f"{name} has shape {array.shape}, but the model has {graph.n_transitions:,} transitions")
+    if array.dtype.kind not in "iu":
+        raise DataError(f"{name} must be whole numbers, not {array.dtype}")
+    if (array < 0).any():
+        raise DataError(f"{name} has negative entries")
+    return read_only(array.astype(np.int64, copy=False))

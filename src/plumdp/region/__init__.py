@@ -1,0 +1,1 @@
+"""Stage 4: what the data allow, jointly."""
