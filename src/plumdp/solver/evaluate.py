@@ -11,10 +11,9 @@ from plumdp.errors import ModelError
 from plumdp.model.graph import FloatArray, Graph, Indices, IntArray, read_only
 from plumdp.model.objective import Nature, Objective, Reach
 from plumdp.model.parametric import RewardStructure
+from plumdp.model.policy import check_policy
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.solve import Solution, solve
-
-_ULP = 2.0**-52
 
 
 def evaluate(
@@ -37,17 +36,12 @@ def evaluate(
     19.042863
     """
     graph = imdp.graph
-    given = np.asarray(policy)
-    if given.dtype.kind in "iu" and given.shape == (graph.n_states,):
-        restricted, rewards = _follow(imdp, _checked_choices(graph, given), objective)
-        solution = solve(restricted, rewards, nature=nature, precision=precision, max_sweeps=max_sweeps)
-        return replace(solution, policy=read_only(given.astype(np.int32)))
-    if given.dtype.kind == "f" and given.shape == (graph.n_choices,):
-        return _mixed(imdp, _checked_weights(graph, given), objective, nature, precision, max_sweeps)
-    raise ModelError(
-        f"a policy is {graph.n_states} choice numbers (one per state) or {graph.n_choices} probabilities "
-        f"(one per choice), not {given.dtype} of shape {given.shape}"
-    )
+    given = check_policy(graph, policy)
+    if given.dtype.kind == "f":
+        return _mixed(imdp, given, objective, nature, precision, max_sweeps)
+    restricted, rewards = _follow(imdp, given, objective)
+    solution = solve(restricted, rewards, nature=nature, precision=precision, max_sweeps=max_sweeps)
+    return replace(solution, policy=read_only(given.astype(np.int32)))
 
 
 def _follow(imdp: IntervalMDP, chosen: Indices, objective: Objective) -> tuple[IntervalMDP, Objective]:
@@ -129,30 +123,6 @@ def _stretched(imdp: IntervalMDP, objective: Objective) -> Objective:
         target=None if objective.target is None else np.concatenate([objective.target, off]),
         steps=None if objective.steps is None else 2 * objective.steps,
     )
-
-
-def _checked_choices(graph: Graph, policy: Indices) -> Indices:
-    wrong = (policy < graph.first_choice[:-1]) | (policy >= graph.first_choice[1:])
-    if wrong.any():
-        state = int(np.argmax(wrong))
-        first, last = graph.first_choice[state], graph.first_choice[state + 1] - 1
-        raise ModelError(
-            f"state ({graph.describe_state(state)}): choice {policy[state]} is not one of its own, {first} to {last}"
-        )
-    return policy
-
-
-def _checked_weights(graph: Graph, weights: FloatArray) -> FloatArray:
-    if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise ModelError("the probabilities of a policy must be at least 0")
-    sums = np.bincount(graph.state_of_choice(), weights, graph.n_states)
-    wrong = np.abs(sums - 1) > 4 * _ULP * np.diff(graph.first_choice)
-    if wrong.any():
-        state = int(np.argmax(wrong))
-        raise ModelError(
-            f"state ({graph.describe_state(state)}): the policy's probabilities sum to {sums[state]:.17g}, not 1"
-        )
-    return weights
 
 
 def _likeliest(graph: Graph, weights: FloatArray) -> IntArray:

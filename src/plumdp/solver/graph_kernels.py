@@ -222,8 +222,8 @@ def attract(
 
     A player that helps needs one option that does, one that does not is stopped only if all its options do. A winning
     row is as good as reaching, as long as it stays inside; so is a row with a chance of a state that is won already.
-    ``rank`` gets the number of steps that a chance needs at least, ``helper`` the row with which a helping agent keeps
-    it.
+    ``rank`` numbers the states as they are reached, each after those that give it a chance; ``helper`` gets the row
+    with which a helping agent keeps it.
     """
     n_queue = 0
     any_won = won.any()
@@ -251,7 +251,7 @@ def attract(
                 reached, winning_row, won, any_won, everywhere, helper,
             )  # fmt: skip
             if reached[s]:
-                rank[s] = rank[target] + 1.0
+                rank[s] = float(n_queue)
                 queue[n_queue] = s
                 n_queue += 1
 

@@ -354,3 +354,37 @@ def chain_of_best(
                 constants[i - start, 1] += p * high[target]
         offset[i - start + 1] = n_entries
     return n_entries
+
+
+@compiled
+def divide_loops_out(offset: Any, column: Any, entry: Any, constants: Any) -> None:
+    """Solve each equation x_i = constant_i + sum of entries times x for x_i."""
+    for i in range(len(constants)):
+        stay = 0.0
+        for t in range(offset[i], offset[i + 1]):
+            if column[t] == i:
+                stay += entry[t]
+                entry[t] = 0.0
+        for t in range(offset[i], offset[i + 1]):
+            entry[t] /= 1.0 - stay
+        for j in range(constants.shape[1]):
+            constants[i, j] /= 1.0 - stay
+
+
+@compiled
+def follow(offset: Any, column: Any, entry: Any, constant: Any, values: Any, n_sweeps: int) -> float:
+    """Sweep over the equations x = constant + P x, forwards and backwards; return the last sweep's largest change."""
+    n = len(constant)
+    change = 0.0
+    for number in range(n_sweeps):
+        change = 0.0
+        for k in range(n):
+            i = np.uint64(k if number % 2 == 0 else n - 1 - k)
+            value = constant[i]
+            for t in range(offset[i], offset[i + ONE]):
+                value += entry[t] * values[column[t]]
+            scale = abs(value) if abs(value) > 1.0 else 1.0
+            if not abs(value - values[i]) <= change * scale:
+                change = abs(value - values[i]) / scale
+            values[i] = value
+    return change

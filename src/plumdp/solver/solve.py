@@ -11,8 +11,10 @@ from plumdp.model.graph import BoolArray, FloatArray, IntArray, read_only
 from plumdp.model.objective import Nature, Objective, Reach, Reward
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.board import lay_out
+from plumdp.solver.close import close_component
 from plumdp.solver.component import Component
 from plumdp.solver.game import Game, close_certain, make_game, plain_game
+from plumdp.solver.known_support import is_support_relevant, reduce_known_support
 
 CLOSED = "closed"
 OPEN = "open: some bounds are further apart than asked for; they hold all the same"
@@ -63,8 +65,8 @@ def solve(
         return _complement(solve(imdp, _flipped(objective), nature=player, precision=precision, max_sweeps=max_sweeps))
     if objective.steps is not None:
         return _solve_steps(imdp, objective, player)
-    if imdp.known_support and not (isinstance(objective, Reward) and objective.discount is not None):
-        raise ModelError("known_support=True cannot be solved yet; leave it out: guarantees against more still hold")
+    if imdp.known_support and is_support_relevant(objective, player):
+        return _solve_known_support(imdp, objective, player, precision, max_sweeps)
     game = make_game(imdp, objective, player)
     if isinstance(objective, Reward) and objective.discount is not None:
         return _solve_discounted(game, precision, max_sweeps)
@@ -90,11 +92,22 @@ def _solve_components(game: Game, precision: float, max_sweeps: int, cap: float)
                 board.sweep(start, end, high, high, best_row, side=1.0, cap=cap)
                 sweeps += 1
             else:
-                sweeps += Component(board, start, end, low, high, best_row, cap).solve(precision, max_sweeps)
+                component = Component(board, start, end, low, high, best_row, cap)
+                sweeps += close_component(component, precision, max_sweeps)
     except KeyboardInterrupt:
         status = INTERRUPTED
     policy = board.policy(best_row, game.policy)
     return _solution(board.by_state(low), board.by_state(high), policy, precision, sweeps, status)
+
+
+def _solve_known_support(
+    imdp: IntervalMDP, objective: Objective, nature: Nature, precision: float, max_sweeps: int
+) -> Solution:
+    """Solve a problem with the same values in which nature may drop transitions."""
+    reduced = reduce_known_support(imdp, objective, nature)
+    solution = solve(reduced.imdp, reduced.objective, nature=nature, precision=precision, max_sweeps=max_sweeps)
+    lower, upper = (read_only(bounds[reduced.state]) for bounds in (solution.lower, solution.upper))
+    return replace(solution, lower=lower, upper=upper, policy=read_only(reduced.policy(solution.policy)))
 
 
 def _solve_steps(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Solution:
@@ -151,9 +164,11 @@ def _flipped(objective: Reach) -> Reach:
 
 
 def _complement(solution: Solution) -> Solution:
-    outward = 2.0**-52
-    lower = np.clip(np.where(solution.upper == 1, 0.0, 1 - solution.upper - outward), 0, 1)
-    upper = np.clip(np.where(solution.lower == 0, 1.0, 1 - solution.lower + outward), 0, 1)
+    """Return one minus the values, rounded outward; zero and one are exact."""
+    lower, upper = (
+        np.clip(1 - bounds + np.where((bounds > 0) & (bounds < 1), outward, 0.0), 0, 1)
+        for bounds, outward in ((solution.upper, -(2.0**-52)), (solution.lower, 2.0**-52))
+    )
     return replace(solution, lower=read_only(lower), upper=read_only(upper))
 
 

@@ -1,0 +1,153 @@
+"""Intervals for a probability: (successes, trials, error) → (lower, upper), each missing it with at most that error.
+
+Ends are outer: rounding only widens an interval. Without trials it is [0, 1].
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.model.graph import FloatArray
+
+_OUTWARD = 1e-12  # relative; rounding moves log-odds y by some 4 (1 + |y|) units of 1e-16, and |y| is at most 700
+_ULPS = 2.0**-51  # what the last two operations may be off
+_NEWTON_STEPS = 6  # from the starting point below, more change nothing up to 10^15 trials
+_MAX_RADIUS = 600.0  # beyond, odds overflow: such an interval is [0, 1] for all that matters
+_LARGE = 16.0  # from here on, three terms of Stirling's series are good to 2e-12
+
+Interval = tuple[FloatArray, FloatArray]
+
+
+def clopper_pearson(successes: npt.ArrayLike, trials: npt.ArrayLike, error: npt.ArrayLike) -> Interval:
+    """Return the interval of all p that neither tail test at level ``error / 2`` rejects (Clopper, Pearson 1934).
+
+    Valid if the number of trials does not depend on their outcomes.
+
+    >>> lower, upper = clopper_pearson([0, 5], [10, 10], 0.05)
+    >>> lower.round(3), upper.round(3)
+    (array([0.   , 0.187]), array([0.309, 0.813]))
+    """
+    from scipy.special import betainccinv, betaincinv
+
+    k, n, error = _arrays(successes, trials, error)
+    margin = np.clip(1e-12 * n, 1e-3, 0.5)  # SciPy's tails are off by less, relatively
+    tail = error / 2 * (1 - margin)
+    lower = betaincinv(np.maximum(k, 1), n - k + 1, tail) * (1 - _OUTWARD)
+    upper = betainccinv(k + 1, np.maximum(n - k, 1), tail) * (1 + _OUTWARD)
+    return np.where(k > 0, lower, 0.0), np.where(k < n, np.minimum(upper, 1.0), 1.0)
+
+
+def hoeffding(successes: npt.ArrayLike, trials: npt.ArrayLike, error: npt.ArrayLike) -> Interval:
+    """Return the share of successes ± sqrt(ln(2 / error) / (2 trials)), within [0, 1] (Hoeffding 1963).
+
+    Valid where Clopper–Pearson is, and wider: by a tenth near one half, several times near 0 and 1.
+
+    >>> lower, upper = hoeffding(50, 100, 0.05)
+    >>> float(lower.round(4)), float(upper.round(4))
+    (0.3642, 0.6358)
+    """
+    k, n, error = _arrays(successes, trials, error)
+    n = np.maximum(n, 1e-300)  # without trials the radius is huge
+    radius = np.sqrt(np.log(2 / error) / (2 * n)) * (1 + _OUTWARD) + _OUTWARD
+    return np.maximum(k / n - radius, 0.0), np.minimum(k / n + radius, 1.0)
+
+
+def beta_binomial(successes: npt.ArrayLike, trials: npt.ArrayLike, error: npt.ArrayLike) -> Interval:
+    """Return the interval that holds at all times at once: trials may stop, or go on, for any reason seen in the data.
+
+    Betting on each outcome with odds (K + 1/2) / (N + 1), the average of all fixed bets under a Beta(1/2, 1/2) prior,
+    turns one unit of money into B(K + 1/2, N - K + 1/2) / (π p^K (1 - p)^(N - K)). If p is the true probability, this
+    is a martingale, and by Ville's inequality it ever reaches 1 / error with probability at most ``error``. The
+    interval is where it has not reached that (Robbins 1970; Howard et al. 2021).
+
+    >>> lower, upper = beta_binomial([0, 5], [10, 10], 0.05)
+    >>> lower.round(3), upper.round(3)
+    (array([0.   , 0.118]), array([0.377, 0.882]))
+    """
+    k, n, error = _arrays(successes, trials, error)
+    return likelihood_interval(k, n, -np.log(error) + _log_regret(k, n))
+
+
+def likelihood_interval(successes: npt.ArrayLike, trials: npt.ArrayLike, radius: npt.ArrayLike) -> Interval:
+    """Return the interval of all p whose log-likelihood is at most ``radius`` below the largest one.
+
+    That is N kl(K/N, p) <= radius. The ends have the odds K / (N - K) times exp(∓shift).
+    """
+    k, n, radius = _arrays(successes, trials, radius)
+    lower, upper = np.zeros(k.shape), np.ones(k.shape)
+    none, all_ = (k == 0) & (n > 0), (k == n) & (n > 0)
+    lower[all_] = np.exp(-radius[all_] / n[all_] * (1 + _OUTWARD)) * (1 - _ULPS)
+    upper[none] = -np.expm1(-radius[none] / n[none] * (1 + _OUTWARD)) * (1 + _ULPS)
+    some = (k > 0) & (k < n) & (radius < _MAX_RADIUS)
+    k, m, radius = k[some], (n - k)[some], radius[some]
+    lower[some] = _probability(k / m * np.exp(-_log_odds_shift(k, m, radius)) * (1 - _OUTWARD)) * (1 - _ULPS)
+    upper[some] = _probability(k / m * np.exp(_log_odds_shift(m, k, radius)) * (1 + _OUTWARD)) * (1 + _ULPS)
+    return lower, np.minimum(upper, 1.0)
+
+
+def _log_odds_shift(k: FloatArray, m: FloatArray, radius: FloatArray) -> FloatArray:
+    """Return by how much the log-odds of the lower end lie below those of k successes and m failures, or more.
+
+    With r the smaller of the two shares and y the shift, to the smaller one's side, N kl = N (log1p(r expm1(y)) - r y),
+    which loses no digits however large N is. It is convex in y, so its tangents lie below it: every Newton step ends
+    outside the interval, and stopping early is safe.
+    """
+    n = k + m
+    share, side = np.minimum(k, m) / n, np.where(k <= m, -1.0, 1.0)
+    y = side * _first_shift(k, m, radius)
+    for _ in range(_NEWTON_STEPS):
+        growth = np.expm1(y)
+        excess = np.log1p(share * growth) - share * y - radius / n
+        slope = share * (1 - share) * growth / (1 + share * growth)
+        y = y - excess / slope
+    return side * y
+
+
+def _first_shift(k: FloatArray, m: FloatArray, radius: FloatArray) -> FloatArray:
+    """Return a shift that is not too small, from two bounds on the likelihood.
+
+    The variance t (1 - t) between p and q = k / n is at most that at q plus its slope times the distance, which bounds
+    the distance; and the k successes alone have a likelihood of at most p^k.
+    """
+    n = k + m
+    q, per_trial, slope = k / n, radius / n, np.maximum(k - m, 0) / n
+    distance = per_trial * slope + np.sqrt((per_trial * slope) ** 2 + 2 * per_trial * q * m / n)
+    near = np.where(distance < q, np.log1p(distance * n / m) - np.log1p(-np.minimum(distance / q, 0.99)), np.inf)
+    return np.minimum(near, radius / k + n / k * np.log(n / m))
+
+
+def _probability(odds: FloatArray) -> FloatArray:
+    return odds / (1 + odds)
+
+
+def _log_regret(k: FloatArray, n: FloatArray) -> FloatArray:
+    """Return the log of the best p's likelihood over the average likelihood, max p^K (1-p)^(N-K) / (B(...) / π).
+
+    The large parts of the log-gamma functions cancel in Stirling's formula: what is left are ½ ln(πN/2) and remainders.
+    """
+    n = np.maximum(n, 1.0)
+    remainders = _factorial_remainder(n) - _half_remainder(k) - _half_remainder(n - k)
+    return np.log(np.pi / 2 * n) / 2 + remainders + _OUTWARD
+
+
+def _factorial_remainder(x: FloatArray) -> FloatArray:
+    """Return ln Γ(x + 1) - (x + ½) ln x + x - ½ ln 2π, or slightly more."""
+    from scipy.special import gammaln
+
+    small, large = np.minimum(x, _LARGE), np.maximum(x, _LARGE)
+    exact = gammaln(small + 1) - (small + 0.5) * np.log(small) + small - np.log(2 * np.pi) / 2
+    return np.where(x < _LARGE, exact, 1 / (12 * large) - 1 / (360 * large**3) + 1 / (1260 * large**5))
+
+
+def _half_remainder(x: FloatArray) -> FloatArray:
+    """Return ln Γ(x + ½) - x ln x + x - ½ ln 2π, or slightly less."""
+    from scipy.special import gammaln, xlogy
+
+    small, large = np.minimum(x, _LARGE), np.maximum(x, _LARGE)
+    exact = gammaln(small + 0.5) - xlogy(small, small) + small - np.log(2 * np.pi) / 2
+    return np.where(x < _LARGE, exact, -1 / (24 * large) + 7 / (2880 * large**3) - 31 / (40320 * large**5))
+
+
+def _arrays(*values: npt.ArrayLike) -> tuple[FloatArray, ...]:
+    return tuple(np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in values)))

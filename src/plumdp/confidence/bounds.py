@@ -1,0 +1,164 @@
+"""What the data say about each expression: an interval per event at an equal share of the error, and what it is worth.
+
+With probability at least 1 - error all intervals hold at once, whatever the true point is (Theorem 1 of the paper).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from plumdp.confidence.binomial import beta_binomial, clopper_pearson, hoeffding
+from plumdp.confidence.events import is_tried_once, pool
+from plumdp.data.counts import CountArray, EventCounts, Sampling, TransitionCounts, require_same_graph
+from plumdp.errors import DataError
+from plumdp.model.events import Events, find_events
+from plumdp.model.expressions import ExpressionTable
+from plumdp.model.graph import BoolArray, FloatArray, read_only
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.space import float_above, float_below
+
+Intervals: TypeAlias = Literal["clopper-pearson", "hoeffding", "beta-binomial"]
+
+Guarantee: TypeAlias = Literal["finite-sample, anytime", "finite-sample, fixed N", "asymptotic", "none"]
+"""What "with probability at least 1 - error" rests on. Anytime: nothing but the model. Fixed N: that how much was
+sampled was not decided by looking at outcomes. Asymptotic: many runs. None: such data void these intervals."""
+
+_METHOD = {"clopper-pearson": clopper_pearson, "hoeffding": hoeffding, "beta-binomial": beta_binomial}
+_NAME = {"clopper-pearson": "Clopper–Pearson", "hoeffding": "Hoeffding", "beta-binomial": "beta-binomial"}
+
+
+@dataclass(frozen=True, eq=False)
+class ExpressionBounds:
+    """Intervals that hold all at once with probability at least 1 - ``error``, as far as ``guarantee`` says.
+
+    Measured are events; ``event_lower <= polynomial <= event_upper`` for the polynomials of ``events`` is all that the
+    data say. ``lower`` and ``upper`` are what follows for single expressions: a constant is known; an expression whose
+    events were never tried lies in [0, 1]. A lower bound above its upper bound says that data and model disagree.
+    """
+
+    lower: FloatArray  # (n_expressions)
+    upper: FloatArray  # (n_expressions)
+    events: Events
+    event_lower: FloatArray  # (n_events)
+    event_upper: FloatArray  # (n_events)
+    trials: CountArray  # (n_events)
+    successes: CountArray  # (n_events)
+    error: float
+    method: str
+    guarantee: Guarantee
+
+
+def expression_bounds(
+    model: ParametricMDP,
+    counts: TransitionCounts | EventCounts,
+    *,
+    error: float = 0.001,
+    intervals: Intervals | None = None,
+    events: Events | None = None,
+) -> ExpressionBounds:
+    """Return bounds on every expression of the model from counts of its transitions.
+
+    By default each event gets the narrowest interval that is valid for how the data were sampled: Clopper–Pearson for
+    independent samples, and in trajectories for events that a run can try only once; beta-binomial otherwise. The error
+    is divided equally among all events of the model, tried or not. Give ``events`` to save finding them again, or those
+    of ``find_events(model, merge_complements=False)`` to spend the error as the paper does.
+
+    >>> from plumdp import benchmark
+    >>> model = benchmark("betting:25").model
+    >>> counts = TransitionCounts(model.graph, np.full(model.graph.n_transitions, 10), "adaptive")
+    >>> bounds = expression_bounds(model, counts)
+    >>> bounds.method, bounds.guarantee
+    ('beta-binomial', 'finite-sample, anytime')
+    """
+    if not 0 < error < 1:
+        raise DataError(f"error={error}: write a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
+    if intervals is not None and intervals not in get_args(Intervals):
+        raise DataError(f"intervals={intervals!r}: write one of {', '.join(map(repr, get_args(Intervals)))}")
+    events = find_events(model) if events is None else events
+    pooled = _pooled(model, events, counts)
+    is_fixed = _is_fixed(model, events, pooled.sampling)
+    event_lower, event_upper = _event_bounds(pooled, error / max(len(events), 1), intervals, is_fixed)
+    lower, upper = _by_expression(model.expressions, events, event_lower, event_upper)
+    return ExpressionBounds(
+        read_only(lower),
+        read_only(upper),
+        events,
+        read_only(event_lower),
+        read_only(event_upper),
+        pooled.trials,
+        pooled.successes,
+        error,
+        _method(intervals, is_fixed),
+        _guarantee(intervals, is_fixed, pooled.sampling),
+    )
+
+
+def _pooled(model: ParametricMDP, events: Events, counts: TransitionCounts | EventCounts) -> EventCounts:
+    if isinstance(counts, TransitionCounts):
+        require_same_graph(model.graph, counts.graph)
+        return pool(events, counts)
+    if len(counts.trials) != len(events):
+        raise DataError(f"counts of {len(counts.trials):,} events, but the model has {len(events):,}")
+    return counts
+
+
+def _is_fixed(model: ParametricMDP, events: Events, sampling: Sampling) -> BoolArray:
+    """Return for which events the number of trials says nothing about their outcomes."""
+    if sampling == "trajectories":
+        return is_tried_once(model.graph, events)
+    return np.full(len(events), sampling == "independent")
+
+
+def _event_bounds(
+    counts: EventCounts, error: float, intervals: Intervals | None, is_fixed: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return an interval for each event, each at the given error."""
+    if intervals is not None:
+        return _METHOD[intervals](counts.successes, counts.trials, error)
+    lower, upper = np.empty(len(is_fixed)), np.empty(len(is_fixed))
+    for method, which in ((clopper_pearson, is_fixed), (beta_binomial, ~is_fixed)):
+        lower[which], upper[which] = method(counts.successes[which], counts.trials[which], error)
+    return lower, upper
+
+
+def _by_expression(
+    table: ExpressionTable, events: Events, event_lower: FloatArray, event_upper: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return what the events say about each expression, rounded outward."""
+    lower, upper = np.zeros(len(table)), np.ones(len(table))
+    for f in np.flatnonzero(~table.is_unknown):
+        lower[f], upper[f] = float_below(table.polynomials[f].constant), float_above(table.polynomials[f].constant)
+    links = events.links
+    low, high = event_lower[links.event], event_upper[links.event]
+    low, high = _outward_where(links.is_complement, low, high, 1 - high, 1 - low)
+    low, high = _outward_where(links.multiple > 1, low, high, low / links.multiple, high / links.multiple)
+    np.maximum.at(lower, links.expression, low)
+    np.minimum.at(upper, links.expression, high)
+    return lower, upper
+
+
+def _outward_where(
+    where: BoolArray, low: FloatArray, high: FloatArray, new_low: FloatArray, new_high: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the new ends, one float further out because they were rounded, where the condition holds."""
+    return np.where(where, np.nextafter(new_low, 0), low), np.where(where, np.nextafter(new_high, 1), high)
+
+
+def _method(intervals: Intervals | None, is_fixed: BoolArray) -> str:
+    if intervals is not None:
+        return _NAME[intervals]
+    if is_fixed.all() or not is_fixed.any():
+        return "Clopper–Pearson" if is_fixed.all() else "beta-binomial"
+    once = f"{is_fixed.sum():,} of {len(is_fixed):,} events"
+    return f"Clopper–Pearson for {once}, which a run tries at most once; beta-binomial for the others"
+
+
+def _guarantee(intervals: Intervals | None, is_fixed: BoolArray, sampling: Sampling) -> Guarantee:
+    if intervals == "beta-binomial" or (intervals is None and not is_fixed.any()):
+        return "finite-sample, anytime"
+    if intervals is None or is_fixed.all():
+        return "finite-sample, fixed N"
+    return "asymptotic" if sampling == "trajectories" else "none"

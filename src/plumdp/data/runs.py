@@ -1,0 +1,118 @@
+"""The plan of runs of a model, and how they are walked: all that decides them, before anything is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.data import kernels
+from plumdp.errors import DataError, ModelError
+from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.policy import policy_weights
+from plumdp.model.space import Point
+
+Rng: TypeAlias = np.random.Generator | int
+Policy: TypeAlias = str | npt.ArrayLike
+"""The word "uniform", the number of a choice for each state, or a probability for each choice."""
+
+_SEGMENT = 64  # steps at least before runs that have ended are put aside; even, as random words come for two steps
+_TOGETHER = 1 << 16  # steps in a segment of all runs that advance side by side: they fit the cache of one core
+_MIN_RUNS = 16  # that advance side by side, however long they are: one works while others wait for memory
+_MAX_BLOCK = 1 << 22  # steps in a block of runs, if they need not be fewer than that
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """All that decides the runs: tables of a model at a point, a policy, where runs end, and a key for randomness."""
+
+    graph: Graph
+    tables: tuple[Any, ...]  # first_choice, first_transition, successor, cumulative, weights, stop
+    key: npt.NDArray[np.uint64]  # (2)
+    trajectories: int
+    max_steps: int
+
+    @property
+    def block_size(self) -> int:
+        """How many runs should advance side by side."""
+        return min(_TOGETHER // min(self.max_steps, _SEGMENT), max(_MIN_RUNS, _MAX_BLOCK // self.max_steps))
+
+    def walk(self, block: range) -> Iterator[tuple[npt.NDArray[np.uint64], IntArray]]:
+        """Yield some runs segment by segment: their numbers, and their transitions (steps, runs), -1 behind an end."""
+        initial = self.graph.initial_state
+        runs = np.arange(block.start, block.stop, dtype=np.uint64)
+        state = np.full(len(block), -1 if self.tables[-1][initial] else initial, dtype=np.int32)
+        step = 0
+        while step < self.max_steps and (is_running := state >= 0).any():
+            runs, state = runs[is_running], state[is_running]
+            length = max(_SEGMENT, _TOGETHER // len(runs) // 2 * 2)
+            steps = np.empty((min(length, self.max_steps - step), len(runs)), dtype=np.int32)
+            kernels.walk(self.tables, self.key, step, runs, state, steps)
+            yield runs, steps
+            step += len(steps)
+
+
+def make_plan(
+    model: ParametricMDP,
+    point: Point,
+    trajectories: int,
+    rng: Rng,
+    max_steps: int,
+    policy: Policy,
+    stop: npt.ArrayLike | None,
+) -> Plan:
+    """Return the plan of the runs, with every argument checked."""
+    require_positive("trajectories", trajectories)
+    require_positive("max_steps", max_steps)
+    graph = model.graph
+    tables = (
+        graph.first_choice,
+        graph.first_transition,
+        graph.successor,
+        running_sums(graph.first_transition, model.probabilities(point)[model.expression]),
+        running_policy(graph, policy),
+        stop_mask(graph, stop),
+    )
+    key = np.random.default_rng(rng).integers(0, 2**64, size=2, dtype=np.uint64)
+    return Plan(graph, tables, key, int(trajectories), int(max_steps))
+
+
+def require_positive(name: str, value: int) -> None:
+    """Refuse anything but a whole number above 0."""
+    if not isinstance(value, int | np.integer) or value < 1:
+        raise DataError(f"{name}={value!r}: write a whole number, at least 1")
+
+
+def split(start: int, end: int, size: int) -> list[range]:
+    """Return the numbers from ``start`` to ``end`` as blocks of at most so many."""
+    return [range(i, min(i + size, end)) for i in range(start, end, size)]
+
+
+def running_sums(first: IntArray, probability: FloatArray) -> FloatArray:
+    """Return the sums that draws within each group are made with, see ``kernels.cumulate``."""
+    cumulative = np.empty(len(probability))
+    kernels.cumulate(first, probability, cumulative)
+    return read_only(cumulative)
+
+
+def running_policy(graph: Graph, policy: Policy) -> FloatArray:
+    """Return the running sums of a policy within each state, or nothing for the uniform one."""
+    if not isinstance(policy, str):
+        return running_sums(graph.first_choice, policy_weights(graph, policy))
+    if policy != "uniform":
+        raise ModelError(f"policy={policy!r}: write 'uniform', or give an array of choice numbers or of probabilities")
+    return read_only(np.empty(0))
+
+
+def stop_mask(graph: Graph, stop: npt.ArrayLike | None) -> BoolArray:
+    """Return the mask of the states in which a run ends, checked."""
+    mask = np.zeros(graph.n_states, dtype=np.bool_) if stop is None else np.array(stop)
+    if mask.shape != (graph.n_states,):
+        raise DataError(f"stop has shape {mask.shape}, but the model has {graph.n_states} states")
+    if mask.dtype != np.bool_:
+        raise DataError(f"stop must be true or false for each state, not {mask.dtype}")
+    return read_only(mask)

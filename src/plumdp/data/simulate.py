@@ -1,0 +1,172 @@
+"""Counts from runs of a model under a policy: the same seed gives the same counts on any number of threads."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
+from threading import Event
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.data import kernels
+from plumdp.data.counts import CountArray, EventCounts, TransitionCounts
+from plumdp.data.runs import Plan, Policy, Rng, make_plan, require_positive, split
+from plumdp.errors import DataError
+from plumdp.model.events import find_events
+from plumdp.model.graph import read_only
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.space import Point
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with the number of runs done and the number of all runs."""
+
+_MAX_COUNT_BYTES = 1 << 30  # of all threads together, unless the caller says how many threads
+_MAX_SEEN_BYTES = 1 << 24  # of each thread
+_WAVE = 64  # blocks per thread that wait for their turn at once
+
+
+def simulate(
+    model: ParametricMDP,
+    point: Point,
+    trajectories: int,
+    *,
+    rng: Rng,
+    max_steps: int,
+    policy: Policy = "uniform",
+    stop: npt.ArrayLike | None = None,
+    pilot: float = 0.0,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> TransitionCounts:
+    """Return how often each transition is taken on so many runs from the initial state, with the model at a point.
+
+    A run ends on reaching a state of the mask ``stop``, or after ``max_steps`` steps; an absorbing state that is not in
+    ``stop`` is stepped through, and counted, up to ``max_steps``. The counts of the first runs, a share ``pilot`` of
+    them, are kept apart as well. Each transition of a choice with k successors is drawn with its probability up to
+    k · 2^-52, and one of probability 0 never. The result depends on ``rng``, a seed or a generator, not on ``threads``.
+
+    >>> from plumdp import benchmark
+    >>> study = benchmark("betting:25")
+    >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=25)
+    >>> counts.total, counts.sampling
+    (25000, 'trajectories')
+    """
+    plan = make_plan(model, point, trajectories, rng, max_steps, policy, stop)
+    if not 0 <= pilot <= 1:
+        raise DataError(f"pilot={pilot}: it is a share of the trajectories, from 0 to 1")
+    n_pilot = round(pilot * plan.trajectories)
+
+    def add(block: range, parts: CountArray) -> Iterator[None]:
+        for _, steps in plan.walk(block):
+            kernels.count(steps, parts[int(block.start < n_pilot)])
+            yield
+
+    shape = (2 if pilot else 1, model.graph.n_transitions)
+    n_threads = _n_threads(threads, shape)
+    size = _fair_size(plan, n_threads)
+    blocks = split(0, n_pilot, size) + split(n_pilot, plan.trajectories, size)
+    parts = _sum_over(blocks, add, shape, n_threads, progress)
+    return TransitionCounts(model.graph, parts.sum(axis=0), "trajectories", parts[1] if pilot else None)
+
+
+def first_visits(
+    model: ParametricMDP,
+    point: Point,
+    trajectories: int,
+    *,
+    rng: Rng,
+    max_steps: int,
+    policy: Policy = "uniform",
+    stop: npt.ArrayLike | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> EventCounts:
+    """Return for each event of the model in how many runs it was tried, and in how many its first trial succeeded.
+
+    Only the first step of a run that tries an event counts for it: such trials are independent, as runs are. The runs
+    are those of ``simulate`` with the same arguments.
+
+    >>> from plumdp import benchmark
+    >>> study = benchmark("betting:25")
+    >>> events = first_visits(study.model, study.true_point, 1000, rng=1, max_steps=25)
+    >>> int(events.trials.max()) <= 1000, bool((events.successes <= events.trials).all())
+    (True, True)
+    """
+    plan = make_plan(model, point, trajectories, rng, max_steps, policy, stop)
+    events, choice_of = find_events(model), model.graph.choice_of_transition()
+    shape = (2, len(events.polynomials))
+
+    def add(block: range, counts: CountArray) -> Iterator[None]:
+        seen = np.zeros((len(block), shape[1]), dtype=np.bool_)
+        for runs, steps in plan.walk(block):
+            row = runs - np.uint64(block.start)
+            kernels.count_first_visits(
+                steps, row, choice_of, events.success, events.first_trial, events.tried, seen, counts
+            )
+            yield
+
+    n_threads = _n_threads(threads, shape)
+    size = min(_fair_size(plan, n_threads), max(1, _MAX_SEEN_BYTES // max(1, shape[1])))
+    trials, successes = _sum_over(split(0, plan.trajectories, size), add, shape, n_threads, progress)
+    return EventCounts(read_only(trials), read_only(successes), "trajectories")
+
+
+def _n_threads(threads: int | None, shape: tuple[int, ...]) -> int:
+    """Return the number of threads: one per usable core, but fewer if their counts would take too much memory."""
+    if threads is None:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return max(1, min(cores, _MAX_COUNT_BYTES // max(1, 8 * math.prod(shape))))
+    require_positive("threads", threads)
+    return threads
+
+
+def _fair_size(plan: Plan, threads: int) -> int:
+    """Return the number of runs in a block, such that no thread is left without one."""
+    return min(plan.block_size, -(-plan.trajectories // threads))
+
+
+def _sum_over(
+    blocks: list[range],
+    add: Callable[[range, CountArray], Iterator[None]],
+    shape: tuple[int, ...],
+    threads: int,
+    progress: Progress | None,
+) -> CountArray:
+    """Return the sum of what ``add`` counts for each block; each thread counts in an array of its own.
+
+    ``add`` yields now and then, so that an interruption need not wait for the end of a block.
+    """
+    totals = [np.zeros(shape, dtype=np.int64) for _ in range(threads)]
+    idle: SimpleQueue[CountArray] = SimpleQueue()
+    for total in totals:
+        idle.put(total)
+    interrupted = Event()
+
+    def work(block: range) -> int:
+        total = idle.get()
+        try:
+            for _ in add(block, total):
+                if interrupted.is_set():
+                    break
+        finally:
+            idle.put(total)
+        return block.stop
+
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for wave in split(0, len(blocks), _WAVE * threads):
+                for done in pool.map(work, blocks[wave.start : wave.stop]):
+                    if progress:
+                        progress(done, blocks[-1].stop)
+        except BaseException:
+            interrupted.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+    for total in totals[1:]:
+        totals[0] += total
+    return totals[0]

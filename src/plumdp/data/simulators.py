@@ -1,0 +1,205 @@
+"""Gymnasium on both sides: a model as an environment, and counts from the runs of any environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.data.counts import TransitionCounts
+from plumdp.data.runs import Policy, Rng, require_positive, running_policy, running_sums, stop_mask
+from plumdp.errors import DataError, MissingExtra, ModelError
+from plumdp.model.graph import Graph, Indices
+from plumdp.model.parametric import ParametricMDP, RewardStructure
+from plumdp.model.space import Point
+
+if TYPE_CHECKING:
+    from plumdp.data.environment import ModelEnv
+
+Valuation: TypeAlias = Mapping[str, Any]
+"""State variable → value."""
+
+
+def as_env(
+    model: ParametricMDP,
+    point: Point,
+    *,
+    max_steps: int | None = None,
+    stop: npt.ArrayLike | None = None,
+    reward: str | None = None,
+    unavailable: Literal["stay", "error"] = "stay",
+) -> ModelEnv:
+    """Return the model at a point as a Gymnasium environment.
+
+    An observation is a dict of the state variables: whole numbers and Booleans as integers, texts as they are. Action k
+    is ``model.graph.action_names[k]``, and ``info["action_mask"]`` says which actions the state has. Taking another one
+    leaves the state as it is and earns nothing, or raises an error, whichever ``unavailable`` says; neither is a step
+    of the model. A run terminates in the states of the mask ``stop`` and is truncated after ``max_steps``. A step earns
+    what the reward structure called ``reward`` gives to the state it starts in and to the choice, or else 0.
+
+    >>> from plumdp import benchmark
+    >>> study = benchmark("betting:25")
+    >>> env = as_env(study.model, study.true_point, max_steps=25)
+    >>> observation, info = env.reset(seed=1)
+    >>> print(observation, info["action_mask"])
+    {'money': np.int64(10), 'step': np.int64(0)} [1 1 1 1 1 0 0]
+    """
+    try:
+        from plumdp.data.environment import ModelEnv
+    except ImportError:
+        raise MissingExtra("environments need Gymnasium: pip install 'plumdp[gym]'") from None
+
+    graph = model.graph
+    if max_steps is not None:
+        require_positive("max_steps", max_steps)
+    if unavailable not in ("stay", "error"):
+        raise DataError(f"unavailable={unavailable!r}: write 'stay' or 'error'")
+    if reward is not None and reward not in model.rewards:
+        known = ", ".join(map(repr, model.rewards)) or "none"
+        raise ModelError(f"there is no reward structure {reward!r}; the model has {known}")
+    _require_distinct_actions(graph)
+    ends = stop_mask(graph, stop)
+    if ends[graph.initial_state]:
+        initial = graph.describe_state(graph.initial_state)
+        raise DataError(f"the initial state ({initial}) is in stop: a run would end before its first step")
+    cumulative = running_sums(graph.first_transition, model.probabilities(point)[model.expression])
+    earned = RewardStructure(None, None) if reward is None else model.rewards[reward]
+    return ModelEnv(graph, cumulative, earned, ends, max_steps, unavailable == "stay")
+
+
+def sample_env(
+    env: Any,
+    policy: Policy,
+    episodes: int,
+    model: ParametricMDP,
+    *,
+    rng: Rng,
+    max_steps: int | None = None,
+    observe: Callable[[Any], Valuation] | None = None,
+    act: Callable[[str], Any] | None = None,
+) -> TransitionCounts:
+    """Return how often each transition of the model is taken on so many episodes of a Gymnasium environment.
+
+    ``observe`` turns an observation into a mapping of the model's state variables; it may be left out if observations
+    are such mappings. ``act`` turns the name of an action into the environment's action; it may be left out if the
+    environment has as many discrete actions as the model, in the order of ``model.graph.action_names``. An observation
+    that is no state of the model, or no successor of the choice taken, is an error. An episode ends when the
+    environment says so, or after ``max_steps``.
+
+    >>> from plumdp import benchmark
+    >>> study = benchmark("betting:25")
+    >>> env = as_env(study.model, study.true_point, max_steps=25)
+    >>> sample_env(env, "uniform", 10, study.model, rng=1).total
+    250
+    """
+    graph, weights = model.graph, running_policy(model.graph, policy)
+    require_positive("episodes", episodes)
+    if max_steps is not None:
+        require_positive("max_steps", max_steps)
+    _require_distinct_actions(graph)
+    generator = np.random.default_rng(rng)
+    places, actions = _Places(graph, observe), _actions(env, graph, act)
+    counts = np.zeros(graph.n_transitions, dtype=np.int64)
+    seed: int | None = int(generator.integers(2**31))
+    for episode in range(episodes):
+        observation, _ = env.reset(seed=seed)
+        seed = None  # the environment goes on with its own randomness
+        state, steps, is_over = places.state(observation, f"episode {episode}"), 0, False
+        while not is_over:
+            choice = _draw(graph, weights, state, generator)
+            observation, _, terminated, truncated, _ = env.step(actions[graph.action[choice]])
+            transition = places.transition(choice, observation, f"episode {episode}, step {steps}")
+            counts[transition] += 1
+            state, steps = int(graph.successor[transition]), steps + 1
+            is_over = terminated or truncated or steps == max_steps
+    return TransitionCounts(graph, counts, "trajectories")
+
+
+def _draw(graph: Graph, weights: npt.NDArray[np.float64], state: int, generator: np.random.Generator) -> int:
+    start, end = int(graph.first_choice[state]), int(graph.first_choice[state + 1])
+    if not len(weights):
+        return int(generator.integers(start, end))
+    return start + int(np.searchsorted(weights[start:end], generator.random(), side="right"))
+
+
+@dataclass(frozen=True, eq=False)
+class _Places:
+    """Where observations are in the model; each place is looked up once and remembered."""
+
+    graph: Graph
+    observe: Callable[[Any], Valuation] | None
+    known: dict[Any, int] = field(default_factory=dict)  # a valuation → state; a choice and a valuation → transition
+
+    def state(self, observation: Any, where: str) -> int:
+        """Return the state of an observation."""
+        values = self._values(observation, where)
+        if values not in self.known:
+            found = self._matches(np.arange(self.graph.n_states), values)
+            if len(found) != 1:
+                problem = "stands for several states" if len(found) else "is no state"
+                raise DataError(f"{where}: ({self._text(values)}) {problem} of the model")
+            self.known[values] = int(found[0])
+        return self.known[values]
+
+    def transition(self, choice: int, observation: Any, where: str) -> int:
+        """Return the transition of a choice that leads to an observation."""
+        values = self._values(observation, where)
+        if (choice, values) not in self.known:
+            start, end = self.graph.first_transition[choice], self.graph.first_transition[choice + 1]
+            found = start + self._matches(self.graph.successor[start:end], values)
+            if len(found) != 1:
+                is_state = len(self._matches(np.arange(self.graph.n_states), values))
+                problem = "not one of its successors in the model" if is_state else "no state of the model"
+                led_to = f"{self.graph.describe_choice(choice)} led to ({self._text(values)})"
+                raise DataError(f"{where}: {led_to}, which is {problem}")
+            self.known[choice, values] = int(found[0])
+        return self.known[choice, values]
+
+    def _values(self, observation: Any, where: str) -> tuple[Any, ...]:
+        valuation = observation if self.observe is None else self.observe(observation)
+        if not isinstance(valuation, Mapping):
+            raise DataError(
+                f"{where}: the observation {valuation!r} is no mapping of state variables; give observe=..., a "
+                f"function from an observation to a dict with the keys {', '.join(self.graph.states)}"
+            )
+        missing = [name for name in self.graph.states if name not in valuation]
+        if missing:
+            raise DataError(f"{where}: the observation {valuation!r} says nothing about {', '.join(missing)}")
+        return tuple(_plain(valuation[name]) for name in self.graph.states)
+
+    def _matches(self, states: Indices, values: tuple[Any, ...]) -> npt.NDArray[np.intp]:
+        columns = zip(self.graph.states.values(), values, strict=True)
+        return np.flatnonzero(np.logical_and.reduce([column[states] == value for column, value in columns]))
+
+    def _text(self, values: tuple[Any, ...]) -> str:
+        return ", ".join(f"{name}={value}" for name, value in zip(self.graph.states, values, strict=True))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.size != 1:
+        raise DataError(f"a state variable has one value, not {value.size}: {value!r}; take it apart with observe=...")
+    return value.item() if isinstance(value, np.generic | np.ndarray) else value
+
+
+def _actions(env: Any, graph: Graph, act: Callable[[str], Any] | None) -> list[Any]:
+    """Return the environment's action for each action of the model."""
+    if act is not None:
+        return [act(name) for name in graph.action_names]
+    space = env.action_space
+    if getattr(space, "n", None) != len(graph.action_names):
+        raise DataError(
+            f"the environment's actions are {space}, but those of the model are {', '.join(graph.action_names)}; "
+            "give act=..., a function from the name of an action to the environment's action"
+        )
+    return [int(space.start) + i for i in range(len(graph.action_names))]
+
+
+def _require_distinct_actions(graph: Graph) -> None:
+    key = graph.state_of_choice().astype(np.int64) * len(graph.action_names) + graph.action
+    _, first, times = np.unique(key, return_index=True, return_counts=True)
+    if (times > 1).any():
+        text = graph.describe_choice(int(first[times > 1].min()))
+        raise ModelError(f"{text} stands for several choices, which an environment cannot tell apart")

@@ -1,0 +1,169 @@
+"""The runs themselves, step by step, and as the columns of a log in either of its two forms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.data.counts import CountArray, TransitionCounts
+from plumdp.data.runs import Plan, Policy, Rng, make_plan, split
+from plumdp.errors import DataError
+from plumdp.model.graph import Graph, Indices, IntArray, read_only
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.space import Point
+
+Form: TypeAlias = Literal["transitions", "trajectories"]
+"""Rows with the state before and after, or one row per state of a run."""
+
+Columns: TypeAlias = dict[str, npt.NDArray[Any]]
+
+_MAX_BLOCK = 1 << 20  # steps in a block of runs, unless one run has more
+_OWN = ("episode", "step", "action")  # columns that are no state variables
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectories:
+    """Runs of a model, one entry per step, ordered by run and step. A run without a step leaves no entry."""
+
+    graph: Graph
+    episode: CountArray  # (n_steps): number of the run
+    step: IntArray  # (n_steps): 0, 1, … within each run
+    transition: IntArray  # (n_steps)
+
+    def __len__(self) -> int:
+        return len(self.transition)
+
+    @property
+    def choice(self) -> IntArray:
+        """The choice of each step."""
+        return _group_of(self.graph.first_transition, self.transition)
+
+    def counts(self) -> TransitionCounts:
+        """Return how often each transition was taken."""
+        counts = np.bincount(self.transition, minlength=self.graph.n_transitions)
+        return TransitionCounts(self.graph, counts, "trajectories")
+
+    def columns(self, form: Form = "transitions") -> Columns:
+        """Return the runs as the columns of a log: ``episode``, ``step``, one per state variable, and ``action``.
+
+        As "transitions", each row also has the next state, its variables with ``next_`` before their names. As
+        "trajectories", each run has one more row behind its last step: the state it ended in, and None as action.
+        A state variable that is itself called episode, step or action is named ``state_episode`` and so on.
+        """
+        if form not in get_args(Form):
+            raise DataError(f"form={form!r}: write one of {', '.join(map(repr, get_args(Form)))}")
+        return self._with_next_state() if form == "transitions" else self._by_state()
+
+    def _with_next_state(self) -> Columns:
+        choice = self.choice
+        return {
+            "episode": self.episode,
+            "step": self.step,
+            **_state_columns(self.graph, _group_of(self.graph.first_choice, choice)),
+            "action": _names(self.graph, self.graph.action[choice]),
+            **{
+                f"next_{name}": values[self.graph.successor[self.transition]]
+                for name, values in self.graph.states.items()
+            },
+        }
+
+    def _by_state(self) -> Columns:
+        last = np.flatnonzero(np.append(self.episode[1:] != self.episode[:-1], True)[: len(self)])
+        row = np.insert(np.arange(len(self)), last + 1, last)  # a last step has two rows: the second is the end
+        is_end = np.insert(np.zeros(len(self), dtype=np.bool_), last + 1, True)
+        choice = self.choice[row]
+        state = np.where(is_end, self.graph.successor[self.transition[row]], _group_of(self.graph.first_choice, choice))
+        return {
+            "episode": self.episode[row],
+            "step": self.step[row] + is_end,
+            **_state_columns(self.graph, state),
+            "action": _names(self.graph, np.where(is_end, -1, self.graph.action[choice])),
+        }
+
+
+def record(
+    model: ParametricMDP,
+    point: Point,
+    trajectories: int,
+    *,
+    rng: Rng,
+    max_steps: int,
+    policy: Policy = "uniform",
+    stop: npt.ArrayLike | None = None,
+) -> Trajectories:
+    """Return the runs that ``simulate`` counts with the same arguments.
+
+    >>> from plumdp import benchmark
+    >>> study = benchmark("betting:25")
+    >>> runs = record(study.model, study.true_point, 2, rng=1, max_steps=25)
+    >>> len(runs), sorted(runs.columns())
+    (50, ['action', 'episode', 'money', 'next_money', 'next_step', 'state_step', 'step'])
+    """
+    plan = make_plan(model, point, trajectories, rng, max_steps, policy, stop)
+    blocks = list(_record(plan))
+    fields = ("episode", "step", "transition")
+    return Trajectories(plan.graph, *(read_only(np.concatenate([getattr(b, f) for b in blocks])) for f in fields))
+
+
+def record_blocks(
+    model: ParametricMDP,
+    point: Point,
+    trajectories: int,
+    *,
+    rng: Rng,
+    max_steps: int,
+    policy: Policy = "uniform",
+    stop: npt.ArrayLike | None = None,
+) -> Iterator[Trajectories]:
+    """Yield the runs of ``record`` block by block, to be written to files: whole runs, about a million steps at most.
+
+    >>> from plumdp import benchmark
+    >>> study = benchmark("betting:25")
+    >>> sum(len(block) for block in record_blocks(study.model, study.true_point, 10_000, rng=1, max_steps=25))
+    250000
+    """
+    return _record(make_plan(model, point, trajectories, rng, max_steps, policy, stop))
+
+
+def _record(plan: Plan) -> Iterator[Trajectories]:
+    for block in split(0, plan.trajectories, max(1, min(plan.block_size, _MAX_BLOCK // plan.max_steps))):
+        parts = []
+        for runs, steps in plan.walk(block):
+            part = np.full((len(block), len(steps)), -1, dtype=np.int32)
+            part[runs - np.uint64(block.start)] = steps.T
+            parts.append(part)
+        taken = np.hstack(parts) if parts else np.empty((0, 0), dtype=np.int32)
+        episode, step = np.nonzero(taken >= 0)
+        yield Trajectories(
+            plan.graph,
+            read_only(episode.astype(np.int64) + block.start),
+            read_only(step.astype(np.int32)),
+            read_only(taken[episode, step]),
+        )
+
+
+def state_column(variable: str) -> str:
+    """Return the name of the column with a state variable.
+
+    >>> state_column("x"), state_column("step")
+    ('x', 'state_step')
+    """
+    return f"state_{variable}" if variable in _OWN else variable
+
+
+def _state_columns(graph: Graph, states: Indices) -> Columns:
+    return {state_column(name): values[states] for name, values in graph.states.items()}
+
+
+def _names(graph: Graph, action: Indices) -> npt.NDArray[Any]:
+    """Return the names of actions as Python strings; None for the action -1."""
+    return np.array([*graph.action_names, None], dtype=object)[action]
+
+
+def _group_of(first: IntArray, item: Indices) -> IntArray:
+    """Return which group each item is in; looked up one by one, as the items are few beside the whole model."""
+    return (np.searchsorted(first, item, side="right") - 1).astype(np.int32)

@@ -1,0 +1,117 @@
+"""The Markov chain that is left of a component once both players have made up their minds, and its equations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from plumdp.model.graph import FloatArray, IntArray
+from plumdp.solver import kernels
+from plumdp.solver.component import Component
+
+_MAX_FILL = 500_000_000  # entries of a banded factorisation: beyond, equations are solved by sweeps
+_BLOCK = 100  # sweeps between two looks at the change
+_MAX_BLOCKS = 300
+_NO_CHANGE = 1e-15
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """Rows of a sparse matrix P within the component, and what each state gets from outside.
+
+    The columns of ``constants`` are the rewards plus the lower values outside, the same with the upper values outside,
+    and ones: the solutions of x = constants + P x are lower values, upper values and expected steps until the chain
+    leaves the component.
+    """
+
+    offset: IntArray  # (n + 1)
+    column: IntArray
+    entry: FloatArray
+    constants: FloatArray  # (n, 3)
+
+    @property
+    def matrix(self) -> Any:
+        """The matrix P, as SciPy's csr_array."""
+        from scipy.sparse import csr_array
+
+        n = len(self.constants)
+        return csr_array((self.entry, self.column, self.offset), shape=(n, n))
+
+
+def chain_of(component: Component, judge: FloatArray, best_row: IntArray) -> Chain:
+    """Return the chain of the given rows and nature's best moves by ``judge``; rows must stand in nature's order."""
+    n, rows = len(component), component.board.rows
+    offset, constants = np.zeros(n + 1, dtype=np.int32), np.ones((n, 3))
+    chosen = best_row[component.part]
+    size = int((rows[1][chosen + 1] - rows[1][chosen]).sum())
+    column, entry = np.empty(size, dtype=np.int32), np.empty(size)
+    used = kernels.chain_of_best(
+        component.start, component.end, *rows[1:7], rows[9], judge, component.low, component.high, best_row, offset,
+        column, entry, constants,
+    )  # fmt: skip
+    return Chain(offset, column[:used], entry[:used], constants)
+
+
+def approach(chain: Chain, values: FloatArray, n_sweeps: int) -> None:
+    """Move values, in place, towards the chain's lower values by some sweeps."""
+    entry, constants = _without_loops(chain, chain.constants[:, :1])
+    _follow(chain, entry, constants[:, 0].copy(), values, n_sweeps)
+
+
+def solve_chain(chain: Chain) -> FloatArray | None:
+    """Return lower values, upper values and expected steps (n, 3) up to rounding, or None if the chain may not end."""
+    solution = _factorised(chain) if _is_narrow(chain) else _swept(chain)
+    if solution is None or not np.isfinite(solution).all():
+        return None
+    is_sane = (solution[:, 2] > 0).all() and (solution[:, 0] >= -1e-9).all()
+    return solution if is_sane else None
+
+
+def _factorised(chain: Chain) -> FloatArray | None:
+    from scipy.sparse import csc_array, eye_array
+    from scipy.sparse.linalg import splu
+
+    try:
+        solution: FloatArray = splu(csc_array(eye_array(len(chain.constants)) - chain.matrix)).solve(chain.constants)
+    except RuntimeError:  # singular: these moves may stay for ever
+        return None
+    return solution
+
+
+def _is_narrow(chain: Chain) -> bool:
+    """Return whether a factorisation fits into memory for sure: a matrix of small bandwidth, after reordering, does."""
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    n, matrix = len(chain.constants), chain.matrix
+    place = np.empty(n, dtype=np.int64)
+    place[reverse_cuthill_mckee(matrix)] = np.arange(n)
+    row = np.repeat(np.arange(n), np.diff(chain.offset))
+    bandwidth = int(np.abs(place[row] - place[chain.column]).max(initial=0)) + 1
+    return n * min(2 * bandwidth, n) <= _MAX_FILL
+
+
+def _swept(chain: Chain) -> FloatArray | None:
+    entry, solution = _without_loops(chain, chain.constants)
+    for column in range(solution.shape[1]):
+        constant, values = solution[:, column].copy(), solution[:, column].copy()
+        for _ in range(_MAX_BLOCKS):
+            if _follow(chain, entry, constant, values, _BLOCK) <= _NO_CHANGE:
+                break
+        else:
+            return None
+        solution[:, column] = values
+    return solution
+
+
+def _without_loops(chain: Chain, constants: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return entries and constants of the same equations, solved for the states on their left-hand sides."""
+    entry, divided = chain.entry.copy(), constants.copy()
+    kernels.divide_loops_out(chain.offset, chain.column, entry, divided)
+    return entry, divided
+
+
+def _follow(chain: Chain, entry: FloatArray, constant: FloatArray, values: FloatArray, n_sweeps: int) -> float:
+    offset, column = chain.offset.view(np.uint32), chain.column.view(np.uint32)
+    return float(kernels.follow(offset, column, entry, constant, values, n_sweeps))

@@ -1,0 +1,161 @@
+"""The values of one component: from below by sweeps, and a bound from above that is verified by induction.
+
+Three rules make a vector a bound (Φ is one step of both players at their best, rounded against us):
+
+- below: Φ applied to a lower bound gives a lower bound, so sweeps from zero may stop at any time;
+- below, for a candidate L: Φ(L) > L wherever L > 0, since play then leaves those states almost surely, and gains on
+  average; for rewards until a target Φ(L) >= L, since a play that stays for ever costs infinitely much anyway;
+- above, for a candidate U: Φ(U) <= U (Park's induction); for rewards until a target Φ(U) < U, where the decrease makes
+  the target certain.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from plumdp.model.graph import FloatArray
+from plumdp.solver import kernels
+from plumdp.solver.component import Component
+from plumdp.solver.policies import Candidates, first_moves, improve_policies
+
+_LIFT = 1e-13  # what an upward sweep adds for rewards, so that the decrease is strict
+_ATTEMPTS = 12
+_PATIENCE = 40  # sweeps before equations are solved instead
+_PATIENCE_IF_LARGE = 12
+_CHEAP_EQUATIONS = 5_000  # below, solving them again and again costs little
+_MAX_PROOF = 100  # steps in which a candidate may give way
+
+
+def close_component(component: Component, precision: float, max_sweeps: int) -> int:
+    """Write certified values into the component's arrays; return the number of sweeps."""
+    patience = _PATIENCE if len(component) <= _CHEAP_EQUATIONS else _PATIENCE_IF_LARGE
+    sweeps, converged = _raise_low(component, precision / 16, min(patience, max_sweeps))
+    if converged:
+        closed, used = _lower_high(component, precision, max_sweeps - sweeps)
+        sweeps += used
+        if closed:
+            return sweeps
+    if sweeps >= max_sweeps or _solve_equations(component, precision):
+        return sweeps
+    tolerance = precision / 16
+    for _ in range(_ATTEMPTS):
+        used, _ = _raise_low(component, tolerance, max_sweeps - sweeps)
+        closed, more = _lower_high(component, precision, max_sweeps - sweeps - used)
+        sweeps += used + more
+        if closed or sweeps >= max_sweeps:
+            break
+        tolerance /= 8
+    return sweeps
+
+
+def _raise_low(component: Component, tolerance: float, budget: int) -> tuple[int, bool]:
+    """Sweep from below until a sweep changes little; every sweep leaves lower bounds."""
+    for used in range(1, max(budget, 1) + 1):
+        _, change = component.sweep(used, component.low, side=-1.0)
+        if change <= tolerance:
+            return used, True
+    return used, False
+
+
+def _lower_high(component: Component, precision: float, budget: int) -> tuple[bool, int]:
+    """Guess values just above the lower bounds and sweep: once no value grows, they are upper bounds."""
+    low, guess = component.low[component.part], component.high[component.part]
+    best = guess.copy()
+    wanted = precision * np.maximum(1.0, np.abs(low))
+    guess[:] = np.minimum(low + wanted / 2, component.cap)
+    lift = _LIFT if component.is_reward else 0.0
+    shift = _LIFT
+    is_bound = is_close = False
+    try:
+        for used in range(1, max(min(budget, 2000), 1) + 1):
+            n_larger, change = component.sweep(used, component.high, side=1.0, lift=lift)
+            if n_larger == 0:
+                is_bound = True
+                best = np.minimum(best, guess)
+                is_close = bool((best - low <= wanted).all())
+            if is_close or (is_bound and change <= precision / 64) or shift > precision / 8:
+                break
+            if not is_bound and change <= shift:
+                # only rounding still moves: give way, and make values equal that are so but for rounding
+                grain = shift * max(1.0, float(np.abs(guess).max()))
+                guess[:] = np.minimum(np.ceil(guess / grain + 1.0) * grain, component.cap)
+                shift *= 4
+    finally:  # also when interrupted: what is left behind is a bound
+        guess[:] = best
+    return is_close, used
+
+
+def _solve_equations(component: Component, precision: float) -> bool:
+    """Improve both players' moves with exact solutions of their chains, until the result is proved from both sides.
+
+    First both at once, which is fast; if that fails, the agent only moves once nature has answered its last move.
+    Where rounding leaves no room for the precision, a coarser result is better than none. Returns whether the
+    precision was reached.
+    """
+    is_cheap = len(component) <= _CHEAP_EQUATIONS
+    for spread in (precision, 64 * precision, 4096 * precision) if is_cheap else (precision,):
+        for at_once in (True, False) if is_cheap else (True,):
+            if _prove_candidates(component, spread, at_once=at_once):
+                return spread == precision
+    return False
+
+
+def _prove_candidates(component: Component, precision: float, *, at_once: bool) -> bool:
+    """Return whether both sides are proved, close to each other; the bounds keep the best that was proved.
+
+    The first side is the one that makes players get on, so that the chain of their moves ends.
+    """
+    moves = first_moves(component, precision, at_once=at_once)
+    for side in (1.0, -1.0) if component.is_reward else (-1.0, 1.0):
+        candidates: Candidates = {}
+        proved: set[float] = set()
+        for candidates in improve_policies(component, precision, moves, side=side, at_once=at_once):
+            proved = _prove_any(component, candidates, 1)
+            if _is_close(component, precision):
+                return True
+            if side in proved and len(component) > _CHEAP_EQUATIONS:  # moves were good from the start: now the other
+                break
+        else:
+            _prove_any(component, candidates, _MAX_PROOF)
+            if _is_close(component, precision):
+                return True
+    return False
+
+
+def _prove_any(component: Component, candidates: Candidates, attempts: int) -> set[float]:
+    """Return the sides on which a candidate was proved."""
+    bounds = {-1.0: component.low, 1.0: component.high}
+    return {
+        side
+        for side, values in candidates.items()
+        if any(prove(component, bounds[side], candidate, side, attempts) for candidate in reversed(values))
+    }
+
+
+def _is_close(component: Component, precision: float) -> bool:
+    low, high = component.low[component.part], component.high[component.part]
+    return bool((high - low <= precision * np.maximum(1.0, np.abs(low))).all())
+
+
+def prove(
+    component: Component, bounds: FloatArray, candidate: FloatArray, side: float, attempts: int = _MAX_PROOF
+) -> bool:
+    """Improve the bounds by the candidate, moved outward until induction proves it; else leave them as they are."""
+    part = component.part
+    before = bounds[part].copy()
+    strict = (side > 0) == component.is_reward
+    better, worse = (np.maximum, np.minimum) if side < 0 else (np.minimum, np.maximum)
+    proved = False
+    try:
+        for _ in range(attempts):
+            bounds[part] = candidate
+            stepped = np.full(component.end, -np.inf)  # a downward sweep writes only what is larger
+            component.board.sweep(component.start, component.end, bounds, stepped, component.best_row, side=side)
+            proved = bool(kernels.is_inductive(component.start, component.end, bounds, stepped, side, strict))
+            if proved:
+                break
+            outward = side * _LIFT * np.maximum(1.0, np.abs(candidate)) if strict else 0.0
+            candidate = np.clip(worse(candidate, stepped[part] + outward), 0.0, component.cap)
+    finally:  # also when interrupted
+        bounds[part] = better(before, candidate) if proved else before
+    return proved

@@ -1,0 +1,164 @@
+"""Known support: nature must keep every transition possible. An equal problem in which it may drop them.
+
+Values are then limits over natures that come closer and closer to dropping a transition. What the graph alone decides
+(no chance of the target, infinite rewards, staying for ever) is decided here, with all transitions present; what is
+left has the same values if nature may drop them. ``docs/explanation/solver.md`` says why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, read_only
+from plumdp.model.objective import Nature, Objective, Reach, Reward
+from plumdp.model.parametric import RewardStructure
+from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.solver import end_component_kernels
+from plumdp.solver.end_components import end_components, ranges, safe_rows
+from plumdp.solver.game import Game, close_certain, make_game, plain_game
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """A model whose support is not known, with an objective that has the values asked for; and the way back."""
+
+    imdp: IntervalMDP
+    objective: Objective
+    state: IntArray  # (n_states): the state of the reduction that has each state's value
+    choice: Indices  # (n_choices of the reduction): the choice that each row is; past the last for those added
+    game: Game  # on the model's graph, all transitions certain: what is decided already, and with which policy
+    inner: BoolArray  # (n_choices): whether the row is part of a collapsed end component
+
+    def policy(self, reduced: IntArray) -> IntArray:
+        """Return the choice of each state, given a policy of the reduction.
+
+        A row that leaves a collapsed end component is taken in its own state, to which the others lead almost surely.
+        Where the agent stays for ever, any row of the component will do.
+        """
+        graph = self.game.imdp.graph
+        chosen = self.choice[reduced][self.state]
+        is_own = (graph.first_choice[:-1] <= chosen) & (chosen < graph.first_choice[1:])
+        policy = np.where(is_own, chosen, self.game.policy)
+        itself, nothing = np.arange(graph.n_states, dtype=np.int32), np.empty((0, 2), dtype=np.int32)
+        within, rows = _rebuild(self.game.imdp, itself, graph.n_states, self.inner, nothing)
+        exits = Reach(is_own, np.zeros_like(is_own), "max")
+        towards = close_certain(plain_game(within, exits, "optimistic"), is_own).policy
+        waits = ~is_own & (np.diff(within.graph.first_choice) > 0)
+        policy[waits] = rows[towards[waits]]
+        return policy.astype(np.int32)
+
+
+def is_support_relevant(objective: Objective, nature: Nature) -> bool:
+    """Return whether values change if nature must keep every transition possible.
+
+    Not if they are continuous in the probabilities, nor if they cannot jump up and nature wants them to be large.
+    """
+    if objective.steps is not None or (isinstance(objective, Reward) and objective.discount is not None):
+        return False
+    wants_large = (objective.direction == "max") == (nature == "optimistic")
+    return not wants_large or (isinstance(objective, Reward) and objective.target is not None)
+
+
+def reduce_known_support(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Reduction:
+    """Return a problem with the same values in which nature may drop transitions, where the support is relevant.
+
+    Decided states become two sinks: the end of the run, and a trap (0 for a probability, infinite for a reward). Rows
+    that may lead to infinity are gone, and maximal end components without rewards are one state each, with the rows
+    that leave them: under every nature the agent comes from each of their states to any other, at no cost. Where it
+    may also stay for ever, for a total reward, it gets a row to the end.
+    """
+    imdp = _without_impossible(imdp)
+    game = _decide(imdp, objective, nature)
+    source = imdp.graph.state_of_choice()
+    component, inner = end_components(imdp.graph, game.is_open[source] & (game.reward == 0))
+    state, end = _number(game, component, np.inf if isinstance(objective, Reward) else 0.0)
+    trap, n_components = end + 1, component.max(initial=-1) + 1
+    may_stay = np.arange(n_components if objective.target is None and game.agent > 0 else 0)
+    added = np.vstack([[(end, end), (trap, trap)], np.column_stack([may_stay, np.full_like(may_stay, end)])])
+    kept = game.is_open[source] & ~inner & ~_may_lead_to(imdp.graph, np.isinf(game.known))
+    quotient, choice = _rebuild(imdp, state, end + 2, kept, added.astype(np.int32))
+    sinks = np.arange(end + 2)
+    if isinstance(objective, Reach):
+        objective = replace(objective, target=sinks == trap, avoid=sinks == end, complement=True)
+    else:
+        pays = np.concatenate([game.reward, added[:, 1] == trap])[choice]
+        until = None if game.nature > 0 else sinks == end
+        objective = replace(objective, reward=RewardStructure(None, pays), target=until)
+    return Reduction(quotient, objective, state, choice, game, inner)
+
+
+def _decide(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Game:
+    """Return the game in which all transitions are certain, with everything closed that the graph decides.
+
+    A total reward that both players want small is one until the agent can do without rewards for ever.
+    """
+    certain = replace(imdp, expression=np.zeros_like(imdp.expression), lower=np.ones(1), upper=np.ones(1))
+    if objective.target is not None or objective.direction == "max":
+        return make_game(certain, objective, nature)
+    plain = plain_game(certain, objective, nature)
+    rows = np.flatnonzero(safe_rows(imdp.graph, plain.reward == 0))
+    states = imdp.graph.state_of_choice()[rows]
+    is_free = np.zeros_like(plain.is_open)
+    is_free[states] = True
+    game = make_game(certain, replace(objective, target=is_free), nature)
+    policy = game.policy.copy()
+    policy[states] = rows
+    return replace(game, policy=policy)
+
+
+def _number(game: Game, component: IntArray, lost: float) -> tuple[IntArray, int]:
+    """Return each state's number in the reduction, and that of the end, which is followed by the trap."""
+    is_alone = game.is_open & (component < 0)
+    n_components = component.max(initial=-1) + 1
+    end = n_components + is_alone.sum()
+    state = np.where(game.is_open, component, np.where(game.known == lost, end + 1, end)).astype(np.int32)
+    state[is_alone] = np.arange(n_components, end)
+    return state, int(end)
+
+
+def _without_impossible(imdp: IntervalMDP) -> IntervalMDP:
+    """Return the model without transitions that cannot have a positive probability."""
+    graph = imdp.graph
+    possible = np.empty(graph.n_transitions, dtype=np.bool_)
+    end_component_kernels.mark_possible(graph.first_transition, imdp.expression, imdp.lower, imdp.upper, possible)
+    if possible.all():
+        return imdp
+    first = np.concatenate([[0], np.cumsum(possible)])[graph.first_transition].astype(np.int32)
+    shorter = replace(graph, first_transition=read_only(first), successor=read_only(graph.successor[possible]))
+    return replace(imdp, graph=shorter, expression=read_only(imdp.expression[possible]))
+
+
+def _may_lead_to(graph: Graph, states: BoolArray) -> BoolArray:
+    """Return for each choice whether it has a transition to one of the states."""
+    result: BoolArray = np.logical_or.reduceat(states[graph.successor], graph.first_transition[:-1])
+    return result
+
+
+def _rebuild(
+    imdp: IntervalMDP, state: IntArray, n_states: int, kept: BoolArray, added: IntArray
+) -> tuple[IntervalMDP, Indices]:
+    """Return the model of the kept rows with states renumbered and certain moves (from, to) added; and each row's choice.
+
+    The added moves count as choices behind all others.
+    """
+    graph, n_added = imdp.graph, len(added)
+    source = np.concatenate([state[graph.state_of_choice()], added[:, 0]])
+    first = np.concatenate([graph.first_transition, graph.n_transitions + np.arange(1, n_added + 1)])
+    rows = np.flatnonzero(np.concatenate([kept, np.ones(n_added, dtype=np.bool_)]))
+    rows = rows[np.argsort(source[rows], kind="stable")]
+    taken = ranges(first[rows], first[rows + 1])
+    new_first = np.concatenate([[0], np.cumsum(first[rows + 1] - first[rows])])
+    expression = np.concatenate([imdp.expression, np.full(n_added, len(imdp.lower), dtype=np.int32)])[taken]
+    rebuilt = Graph(
+        read_only(np.searchsorted(source[rows], np.arange(n_states + 1)).astype(np.int32)),
+        read_only(new_first.astype(np.int32)),
+        read_only(np.concatenate([state[graph.successor], added[:, 1]])[taken]),
+        0,
+        {"state": np.arange(n_states, dtype=np.int32)},
+        read_only(np.zeros(len(rows), dtype=np.int32)),
+        ("",),
+    )
+    lower, upper = (read_only(np.append(bounds, 1.0)) for bounds in (imdp.lower, imdp.upper))
+    return IntervalMDP(rebuilt, read_only(expression), lower, upper), rows

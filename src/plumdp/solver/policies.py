@@ -1,0 +1,115 @@
+"""Policy iteration for slow components: both players' moves improved until the values of their chain can be proved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumdp.model.graph import FloatArray, IntArray
+from plumdp.solver.chains import approach, chain_of, solve_chain
+from plumdp.solver.component import Component
+
+_MAX_POLICIES = 60
+_FEW = 5_000  # states: below, equations are solved exactly from the start
+_MAX_ROUNDS = 400  # of approaching the values of ever better moves
+_LITTLE = 1e-14  # of the largest value
+_ROUND = 30  # sweeps over a chain for two over all rows
+_ACCURATE = 1e-3  # of the precision: what good moves leave to gain
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """What both players do: the agent takes its rows, nature does what is best by the judge's values."""
+
+    judge: FloatArray  # by position, of the whole board
+    best_row: IntArray  # by position, of the whole board
+
+
+Candidates = dict[float, list[FloatArray]]
+"""Values that may be lower (-1.0) and upper bounds (+1.0)."""
+
+
+def improve_policies(
+    component: Component, precision: float, moves: Moves, *, side: float, at_once: bool
+) -> Iterator[Candidates]:
+    """Yield candidates for bounds, better and better for the given side: -1 for lower, +1 for upper bounds.
+
+    Next moves are the best by that side's last candidate. With ``at_once`` both players move at once, which is fast;
+    without, the agent only moves once nature has answered its last move.
+    """
+    part, bounds = component.part, component.high if side > 0 else component.low
+    for _ in range(_MAX_POLICIES):
+        chain = chain_of(component, moves.judge, moves.best_row)
+        solution = solve_chain(chain)
+        if solution is None:
+            return
+        candidates = _candidates(component, precision, solution)
+        yield candidates
+        new = candidates[side][-1]
+        change = float(np.max(np.abs(new - moves.judge[part]) / np.maximum(1.0, np.abs(new))))
+        judge = bounds.copy()
+        judge[part] = new
+        greedy = component.greedy(judge)
+        is_answered = change <= 1e-14
+        if is_answered and (at_once or (greedy[part] == moves.best_row[part]).all()):
+            return
+        moves = Moves(judge, greedy if at_once or is_answered else moves.best_row)
+
+
+def _candidates(component: Component, precision: float, solution: FloatArray) -> Candidates:
+    """Return the values if each step costs a little (below) or pays a little more (above).
+
+    What a step costs or pays is as much as the precision allows: that makes players get on if it counts against them.
+    On the other side it pays to linger; so there is a candidate with hardly more than rounding besides.
+    """
+    lower, upper, steps = solution.T
+    most = float((precision / 4 * np.maximum(1.0, np.abs(lower)) / steps).min())
+    little = min(most, _LITTLE * max(1.0, float(np.abs(lower).max())))
+    candidates = {}
+    for side, values in ((-1.0, lower), (1.0, upper)):
+        fees = (most,) if (side > 0) == component.is_reward else (most, little)
+        candidates[side] = [np.clip(values + side * fee * steps, 0.0, component.cap) for fee in fees]
+    return candidates
+
+
+def first_moves(component: Component, precision: float, *, at_once: bool) -> Moves:
+    """Return moves to start from.
+
+    For rewards nature judges by ranks, zero outside: if it helps, it gets on; and an agent who wants small rewards
+    starts with rows that make the target certain, whatever nature does. For large components better moves are sought by
+    sweeps first.
+    """
+    if component.is_reward:
+        assert component.board.rank is not None
+        judge = np.where(np.isinf(component.high), np.inf, 0.0)
+        judge[component.part] = component.board.rank[component.part]
+    else:
+        judge = component.low.copy()
+    best_row = component.greedy(judge)
+    if component.is_reward and component.agent < 0:
+        best_row = component.board.first_row
+    moves = Moves(judge, best_row)
+    return _good_moves(component, precision, moves) if at_once and len(component) > _FEW else moves
+
+
+def _good_moves(component: Component, precision: float, moves: Moves) -> Moves:
+    """Return moves that are about best: modified policy iteration (Puterman and Shin, 1978).
+
+    In turn some sweeps over the chain of the moves, and two over all rows, which improve the moves.
+    """
+    values, best_row, judge = component.low.copy(), moves.best_row.copy(), moves.judge
+    for _ in range(_MAX_ROUNDS):
+        approached = values[component.part].copy()
+        approach(chain_of(component, judge, best_row), approached, _ROUND)
+        values[component.part] = approached
+        judge = values
+        for backwards in (False, True):
+            component.board.sweep(
+                component.start, component.end, values, values, best_row, side=-component.agent, backwards=backwards
+            )
+        if (np.abs(values[component.part] - approached) <= _ACCURATE * precision * np.maximum(1.0, approached)).all():
+            break
+    best_row = component.greedy(values)
+    return Moves(values, best_row)

@@ -1,0 +1,403 @@
+"""Runs are what the model, the policy and numpy's own random words say, however many threads share the work."""
+
+import os
+import subprocess
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import plumdp as pl
+from plumdp.data import kernels
+from plumdp.data.simulate import _n_threads, first_visits, simulate
+from plumdp.data.trajectories import Trajectories, record, record_blocks
+from plumdp.model.events import find_events
+
+FAMILIES = ("aircraft:20,10", "betting:25", "engagement:50", "rover:10,10", "glider:11,9", "parallel:5")
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def study(request):
+    return pl.benchmark(request.param)
+
+
+@pytest.fixture(scope="module")
+def betting():
+    return pl.benchmark("betting:25")
+
+
+@pytest.fixture(scope="module")
+def urn():
+    """One ball of 40 is drawn and kept; the balls 0, 17 and 39 are in the urn only if p is below 1."""
+    (p,) = pl.parameters("p")
+    rare = (0, 17, 39)
+    total = sum(ball for ball in range(40) if ball not in rare)
+
+    def step(state):
+        if state.ball >= 0:
+            return {"keep": [(1, state)]}
+        chances = [(1 - p) / 3 if ball in rare else p * Fraction(ball, total) for ball in range(40)]
+        return {"draw": [(chance, state._replace(ball=ball)) for ball, chance in enumerate(chances)]}
+
+    return pl.explore(step, {"ball": -1}, space=pl.ParameterSpace.unit("p"))
+
+
+def slow_runs(model, point, trajectories, *, seed, max_steps, weights=None, stop=()):
+    """Yield the transitions of each run, by whole-number and rational arithmetic on the words of numpy's Philox."""
+    graph = model.graph
+    probability = [Fraction(p) for p in model.probabilities(point)[model.expression]]
+    shares = None if weights is None else [Fraction(w) for w in weights]
+    key = np.random.default_rng(seed).integers(0, 2**64, size=2, dtype=np.uint64)
+    for run in range(trajectories):
+        words = iter(np.random.Philox(key=key, counter=[0, run, 0, 0]).random_raw(2 * max_steps).tolist())
+        state, taken = graph.initial_state, []
+        while len(taken) < max_steps and state not in stop:
+            first, end = graph.first_choice[state], graph.first_choice[state + 1]
+            word, n_choices = next(words), int(end - first)
+            choice = slow_draw(shares, first, word) if shares else first + ((word * n_choices) >> 64)
+            taken.append(int(slow_draw(probability, graph.first_transition[choice], next(words))))
+            state = graph.successor[taken[-1]]
+        yield taken
+
+
+def slow_draw(probability, first, word):
+    rest = Fraction(word >> 11, 2**53)
+    while rest >= probability[first]:
+        rest -= probability[first]
+        first += 1
+    return first
+
+
+def mixed_policy(graph, seed=3):
+    """Return random probabilities, of which many are 0."""
+    weights = np.random.default_rng(seed).integers(0, 3, graph.n_choices).astype(float)
+    weights[graph.first_choice[:-1]] += 1
+    return weights / np.repeat(np.add.reduceat(weights, graph.first_choice[:-1]), np.diff(graph.first_choice))
+
+
+def by_run(runs):
+    """Return the transitions of each run as lists."""
+    cuts = np.flatnonzero(np.diff(runs.episode)) + 1
+    return [part.tolist() for part in np.split(runs.transition, cuts)]
+
+
+# --- random words
+
+
+def test_random_words_are_those_of_numpys_philox():
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        key = rng.integers(0, 2**64, size=2, dtype=np.uint64)
+        runs = np.array([0, 1, 2**63, 2**64 - 1, *rng.integers(0, 2**64, 3, dtype=np.uint64).tolist()], dtype=np.uint64)
+        blocks = np.empty((6, 4, len(runs)), dtype=np.uint64)
+        for block in range(len(blocks)):
+            kernels.fill_words(key, block, runs, blocks[block])
+        for i, run in enumerate(runs.tolist()):
+            counter = np.array([0, run, 0, 0], dtype=np.uint64)
+            theirs = np.random.Philox(key=key, counter=counter).random_raw(24)
+            assert blocks[:, :, i].ravel().tolist() == theirs.tolist()
+
+
+def test_the_product_of_words_is_exact_in_its_upper_half():
+    rng = np.random.default_rng(6)
+    edges = [0, 1, 2**32 - 1, 2**32, 2**63, 2**64 - 1]
+    pairs = [(a, b) for a in edges for b in edges] + rng.integers(0, 2**64, (1000, 2), dtype=np.uint64).tolist()
+    for a, b in pairs:
+        assert int(kernels._high_product(np.uint64(a), np.uint64(b))) == (a * b) >> 64
+
+
+# --- runs
+
+
+def test_runs_are_those_of_slow_exact_arithmetic_on_numpys_words(study):
+    arguments = (study.model, study.true_point, 20)
+    runs = record(*arguments, rng=11, max_steps=33)
+    assert by_run(runs) == list(slow_runs(*arguments, seed=11, max_steps=33))
+
+
+def test_a_mixed_policy_draws_its_choices_as_slow_exact_arithmetic_does(betting):
+    weights = mixed_policy(betting.model.graph)
+    arguments = (betting.model, betting.true_point, 20)
+    runs = record(*arguments, rng=12, max_steps=27, policy=weights)
+    assert by_run(runs) == list(slow_runs(*arguments, seed=12, max_steps=27, weights=weights))
+    assert (weights[runs.choice] > 0).all()
+
+
+def test_a_deterministic_policy_is_followed(study):
+    graph = study.model.graph
+    policy = graph.first_choice[1:] - 1
+    counts = simulate(study.model, study.true_point, 500, rng=1, max_steps=40, policy=policy)
+    assert counts.total == 500 * 40
+    assert set(np.flatnonzero(counts.visits)) <= set(policy.tolist())
+
+
+def test_long_rows_are_searched_as_slow_arithmetic_does_and_nothing_of_probability_zero_is_drawn(urn):
+    runs = record(urn, {"p": 1}, 3000, rng=13, max_steps=2)
+    assert by_run(runs) == list(slow_runs(urn, {"p": 1}, 3000, seed=13, max_steps=2))
+    drawn = set(urn.graph.states["ball"][urn.graph.successor[runs.transition]].tolist())
+    assert drawn == set(range(1, 39)) - {17}
+
+
+@pytest.mark.parametrize("size", [1, 2, 8, 9, 40])
+def test_the_largest_word_draws_the_last_positive_probability(size):
+    """Ten times 0.1 is below 1 as floats add: the sum must not decide that nothing is drawn."""
+    probability = np.append(np.full(size, 1 / size), [0.0, 0.0])
+    cumulative = np.empty(size + 2)
+    kernels.cumulate(np.array([0, size + 2]), probability, cumulative)
+    assert kernels._draw(cumulative, 0, size + 2, np.uint64(2**64 - 1)) == size - 1
+    assert kernels._draw(cumulative, 0, size + 2, np.uint64(0)) == 0
+
+
+# --- where runs end
+
+
+@pytest.mark.parametrize("max_steps", [1, 2, 63, 64, 65, 131])
+def test_runs_without_stop_states_have_exactly_so_many_steps(max_steps):
+    study = pl.benchmark("glider:11,9")
+    runs = record(study.model, study.true_point, 300, rng=2, max_steps=max_steps)
+    assert np.bincount(runs.episode).tolist() == [max_steps] * 300
+    longer = record(study.model, study.true_point, 300, rng=2, max_steps=max_steps + 70)
+    assert by_run(runs) == [run[:max_steps] for run in by_run(longer)]
+
+
+def test_runs_end_on_reaching_a_stop_state_and_only_there_or_after_the_last_step():
+    study = pl.benchmark("glider:11,9")
+    graph, stop = study.model.graph, np.zeros(99, dtype=bool)
+    stop[[20, 35, 50]] = True
+    runs = record(study.model, study.true_point, 2000, rng=3, max_steps=150, stop=stop)
+    unstopped = by_run(record(study.model, study.true_point, 2000, rng=3, max_steps=150))
+    lengths = []
+    for cut, whole in zip(by_run(runs), unstopped, strict=True):
+        reached = np.flatnonzero(stop[graph.successor[whole]])
+        assert cut == whole[: reached[0] + 1 if len(reached) else 150]
+        lengths.append(len(cut))
+    assert min(lengths) < 64 < max(lengths[:-1]) == 150
+    counts = simulate(study.model, study.true_point, 2000, rng=3, max_steps=150, stop=stop)
+    assert counts.total == sum(lengths)
+    assert counts.counts.tolist() == runs.counts().counts.tolist()
+
+
+def test_absorbing_states_are_counted_up_to_the_last_step(betting):
+    """Betting ends after 25 rounds and one step to the end, so 14 of 40 steps are in the absorbing state."""
+    counts = simulate(betting.model, betting.true_point, 100, rng=1, max_steps=40)
+    graph = betting.model.graph
+    is_done = graph.action[graph.choice_of_transition()] == graph.action_names.index("done")
+    assert counts.total == 100 * 40
+    assert counts.counts[is_done].sum() == 100 * 14
+
+
+def test_an_initial_stop_state_leaves_nothing_to_count(betting):
+    stop = np.ones(betting.model.graph.n_states, dtype=bool)
+    arguments = {"rng": 1, "max_steps": 5, "stop": stop}
+    assert simulate(betting.model, betting.true_point, 10, **arguments).total == 0
+    assert first_visits(betting.model, betting.true_point, 10, **arguments).trials.sum() == 0
+    runs = record(betting.model, betting.true_point, 10, **arguments)
+    assert [len(column) for form in ("transitions", "trajectories") for column in runs.columns(form).values()] == [
+        0
+    ] * 12
+    assert stop.flags.writeable
+
+
+# --- counts
+
+
+def test_counts_do_not_depend_on_the_number_of_threads_and_are_those_of_the_recorded_runs(study):
+    arguments = (study.model, study.true_point, 5000)
+    options = {"rng": 21, "max_steps": study.max_steps + 1}
+    parts = [simulate(*arguments, **options, pilot=0.25, threads=threads) for threads in (1, 2, 3, None)]
+    firsts = [first_visits(*arguments, **options, threads=threads) for threads in (1, 2, 3, None)]
+    recorded = record(*arguments, **options).counts().counts.tolist()
+    pilot = simulate(*arguments[:2], 1250, **options).counts.tolist()
+    for part, first in zip(parts, firsts, strict=True):
+        assert part.counts.tolist() == recorded
+        assert part.pilot.tolist() == pilot
+        assert part.sampling == first.sampling == "trajectories"
+        assert first.trials.tolist() == firsts[0].trials.tolist()
+        assert first.successes.tolist() == firsts[0].successes.tolist()
+
+
+def test_first_visits_are_those_of_a_recount_of_the_recorded_runs(study):
+    arguments = (study.model, study.true_point, 400)
+    options = {"rng": 22, "max_steps": study.max_steps + 1}
+    events, graph = find_events(study.model), study.model.graph
+    trials, successes = np.zeros((2, len(events.polynomials)), dtype=int)
+    choice_of = graph.choice_of_transition()
+    for run in by_run(record(*arguments, **options)):
+        seen = set()
+        for transition in run:
+            choice = choice_of[transition]
+            for event in events.tried[events.first_trial[choice] : events.first_trial[choice + 1]].tolist():
+                if event not in seen:
+                    seen.add(event)
+                    trials[event] += 1
+                    successes[event] += events.success[transition] == event
+    counted = first_visits(*arguments, **options)
+    assert trials.sum() > 400
+    assert counted.trials.tolist() == trials.tolist()
+    assert counted.successes.tolist() == successes.tolist()
+
+
+def test_a_seed_is_the_generator_with_that_seed_and_a_generator_moves_on(betting):
+    def counts(rng):
+        return simulate(betting.model, betting.true_point, 50, rng=rng, max_steps=25).counts.tolist()
+
+    generator = np.random.default_rng(4)
+    assert counts(4) == counts(generator)
+    assert counts(4) != counts(generator)
+
+
+@pytest.mark.parametrize(
+    ("trajectories", "share", "n_pilot"), [(100, 0.29, 29), (7, 0.5, 4), (3, 0.01, 0), (10, 1, 10)]
+)
+def test_the_pilot_is_the_nearest_number_of_first_runs(betting, trajectories, share, n_pilot):
+    counts = simulate(betting.model, betting.true_point, trajectories, rng=1, max_steps=25, pilot=share)
+    assert counts.pilot.sum() == 25 * n_pilot
+
+
+def test_few_runs_on_many_threads_and_many_steps_in_one_run(betting):
+    assert simulate(betting.model, betting.true_point, 2, rng=1, max_steps=25, threads=5).total == 50
+    assert simulate(betting.model, betting.true_point, 3, rng=1, max_steps=200_001).total == 3 * 200_001
+
+
+def test_threads_are_fewer_if_their_counts_would_take_too_much_memory():
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    assert _n_threads(None, (1, 1000)) == cores
+    assert _n_threads(None, (2, 10**9)) == 1
+    assert _n_threads(7, (2, 10**9)) == 7
+
+
+# --- long runs
+
+
+def test_progress_grows_to_the_number_of_runs(betting):
+    seen = []
+    options = {"rng": 1, "max_steps": 25, "threads": 2, "progress": lambda done, total: seen.append((done, total))}
+    simulate(betting.model, betting.true_point, 30_000, **options, pilot=0.1)
+    assert len(seen) > 3
+    assert seen == sorted(seen)
+    assert {total for _, total in seen} == {30_000}
+    assert seen[-1][0] == 30_000
+
+
+def test_an_error_in_the_callback_ends_the_run(betting):
+    def refuse(done, total):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        simulate(betting.model, betting.true_point, 10**7, rng=1, max_steps=25, progress=refuse)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends a signal")
+def test_a_run_without_end_can_be_interrupted():
+    code = """
+import os, signal, threading
+import plumdp as pl
+from plumdp.data.simulate import simulate
+study = pl.benchmark("betting:25")
+simulate(study.model, study.true_point, 10, rng=1, max_steps=10)  # compiled before the clock starts
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    simulate(study.model, study.true_point, 100, rng=1, max_steps=10**12, threads=2)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == "interrupted\n"
+
+
+# --- misuse
+
+BAD = {
+    "no runs": ({"trajectories": 0}, "trajectories=0: write a whole number, at least 1"),
+    "float runs": ({"trajectories": 1e5}, "trajectories=100000.0: write a whole number, at least 1"),
+    "no steps": ({"max_steps": -1}, "max_steps=-1: write a whole number, at least 1"),
+    "no threads": ({"threads": 0}, "threads=0: write a whole number, at least 1"),
+    "pilot": ({"pilot": 1.5}, "pilot=1.5: it is a share of the trajectories, from 0 to 1"),
+    "mask shape": ({"stop": np.zeros(3, bool)}, "stop has shape (3,), but the model has 3625 states"),
+    "mask type": ({"stop": np.zeros(3625)}, "stop must be true or false for each state, not float64"),
+    "policy word": (
+        {"policy": "greedy"},
+        "policy='greedy': write 'uniform', or give an array of choice numbers or of probabilities",
+    ),
+    "policy shape": (
+        {"policy": [1, 2]},
+        "a policy is 3625 choice numbers (one per state) or 15664 probabilities (one per choice), "
+        "not int64 of shape (2,)",
+    ),
+    "foreign choice": (
+        {"policy": np.zeros(3625, dtype=int)},
+        "state (money=10, step=1): choice 0 is not one of its own, 5 to 9",
+    ),
+    "negative": ({"policy": np.full(15664, -0.5)}, "the probabilities of a policy must be at least 0"),
+    "half": (
+        {"policy": np.full(15664, 0.5)},
+        "state (money=10, step=0): the policy's probabilities sum to 2.5, not 1",
+    ),
+    "point": ({"point": {"p": 2}}, "at p=2 the expression p is 2, which is no probability"),
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD.values(), ids=BAD)
+def test_misuse_is_refused_with_a_sentence(betting, changes, message):
+    arguments = {"trajectories": 10, "max_steps": 5, "rng": 1, "point": betting.true_point} | changes
+    with pytest.raises((pl.ModelError, pl.DataError)) as caught:
+        simulate(betting.model, **arguments)
+    assert str(caught.value) == message
+
+
+# --- the runs as a table
+
+
+def test_blocks_are_the_recorded_runs_cut_between_runs():
+    study = pl.benchmark("engagement:50")
+    options = {"rng": 5, "max_steps": 1000, "stop": study.model.labels["target"]}
+    whole = record(study.model, study.true_point, 4000, **options)
+    blocks = list(record_blocks(study.model, study.true_point, 4000, **options))
+    assert len(blocks) > 2
+    for name in ("episode", "step", "transition"):
+        assert np.concatenate([getattr(block, name) for block in blocks]).tolist() == getattr(whole, name).tolist()
+    episodes = [set(block.episode.tolist()) for block in blocks]
+    assert sum(map(len, episodes)) == len(set.union(*episodes)) == 4000
+
+
+def test_rows_with_next_state_say_what_each_step_did(study):
+    graph = study.model.graph
+    runs = record(study.model, study.true_point, 50, rng=6, max_steps=30)
+    columns = runs.columns("transitions")
+    own = {name: f"state_{name}" if name in ("step", "action") else name for name in graph.states}
+    assert list(columns) == ["episode", "step", *own.values(), "action", *(f"next_{name}" for name in graph.states)]
+    state_of = graph.state_of_choice()
+    for row, (transition, choice) in enumerate(zip(runs.transition.tolist(), runs.choice.tolist(), strict=True)):
+        assert graph.first_transition[choice] <= transition < graph.first_transition[choice + 1]
+        assert columns["action"][row] == graph.action_names[graph.action[choice]]
+        for name, values in graph.states.items():
+            assert columns[own[name]][row] == values[state_of[choice]]
+            assert columns[f"next_{name}"][row] == values[graph.successor[transition]]
+    assert columns["episode"].tolist() == [run for run in range(50) for _ in range(30)]
+    assert columns["step"].tolist() == list(range(30)) * 50
+
+
+def test_rows_by_state_are_those_with_next_state_and_one_more_at_the_end_of_each_run():
+    study = pl.benchmark("engagement:50")
+    graph = study.model.graph
+    runs = record(study.model, study.true_point, 200, rng=7, max_steps=80, stop=study.model.labels["target"])
+    columns, pairs = runs.columns("trajectories"), runs.columns("transitions")
+    names = [f"state_{name}" if name == "action" else name for name in graph.states]
+    assert list(columns) == ["episode", "step", *names, "action"]
+    expected = []
+    for row in range(len(runs)):
+        step = int(pairs["step"][row])
+        before = tuple(pairs[name][row].item() for name in names)
+        expected.append((pairs["episode"][row].item(), step, *before, pairs["action"][row]))
+        if row + 1 == len(runs) or pairs["episode"][row + 1] != pairs["episode"][row]:
+            after = tuple(pairs[f"next_{name}"][row].item() for name in graph.states)
+            expected.append((pairs["episode"][row].item(), step + 1, *after, None))
+    assert list(zip(*(column.tolist() for column in columns.values()), strict=True)) == expected
+    assert len(expected) == len(runs) + 200
+
+
+def test_an_unknown_form_is_refused(betting):
+    none = np.zeros(0, dtype=np.int32)
+    with pytest.raises(pl.DataError, match="form='wide': write one of 'transitions', 'trajectories'"):
+        Trajectories(betting.model.graph, none, none, none).columns("wide")
