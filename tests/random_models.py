@@ -1,11 +1,13 @@
 """Small random interval MDPs full of trouble, each with something to reach, to avoid and to earn.
 
 Rows mix probabilities known exactly, [0, 1] throughout, lower bounds of 0 and tiny ones; successors may repeat, loop
-back and form end components. All bounds are dyadic (most are 16ths), so the floats are exact, and so few policies and
-vertex natures exist that ``exact_values`` can go through all of them.
+back and form end components. Most bounds are 16ths, which floats add up exactly, some are decimals, which they do
+not. So few policies and vertex natures exist that ``exact_values`` can go through all of them.
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
 from math import prod
 
 import numpy as np
@@ -86,7 +88,9 @@ def random_successors(rng, state, n_states, n_sinks, *, unique):
 
 
 def random_bounds(rng, size, *, known_support, positive, tiny):
-    """Return lower and upper bounds of a row around a random distribution in 16ths."""
+    """Return lower and upper bounds of a row around a random distribution, in 16ths or in decimals."""
+    if not positive and rng.random() < 0.2:
+        return random_decimals(rng, size)
     share, exponent = tiny
     kinds = ["exact", "vacuous", "wide", "open"]
     kind = "tiny" if rng.random() < share else rng.choice(kinds, p=[0.2, 0.15, 0.3, 0.35])
@@ -108,6 +112,20 @@ def random_bounds(rng, size, *, known_support, positive, tiny):
     return lower, upper
 
 
+def random_decimals(rng, size):
+    """Return bounds in steps of 0.05, off a distribution by 0.05 at least: decimals leave room for rows to round.
+
+    No corner misses 1 by rounding alone, for that would leave a chance of 1e-17 on which the exact value may depend.
+    """
+    while True:
+        parts = 1 + rng.multinomial(20 - size, np.full(size, 1 / size))
+        least, most = (np.clip(parts + side * rng.integers(1, 9, size), 0, 20) for side in (-1, 1))
+        lower, upper = np.round(least / 20, 2), np.round(most / 20, 2)
+        corners = product(*zip(lower.tolist(), upper.tolist(), strict=True))
+        if all(sum(map(Fraction, corner)) == 1 or abs(sum(corner) - 1) > 0.01 for corner in corners):
+            return lower, upper
+
+
 def random_masks(rng, n_states, n_sinks):
     """Return targets (one at least, most often a sink), and often states to avoid, targets not excepted."""
     target = rng.random(n_states) < 0.05
@@ -119,10 +137,10 @@ def random_masks(rng, n_states, n_sinks):
 
 
 def random_reward(rng, graph, n_sinks):
-    """Return rewards in quarters, often zero, and mostly zero in sinks; one of the two parts may be absent."""
-    zeros = rng.choice([0.2, 0.6, 0.85])
+    """Return rewards in quarters or tenths, often zero, and mostly zero in sinks; one of the parts may be absent."""
+    zeros, unit = rng.choice([0.2, 0.6, 0.85]), rng.choice([4, 10], p=[0.8, 0.2])
     state, choice = (
-        np.where(rng.random(size) < zeros, 0, rng.integers(1, 13, size) / 4)
+        np.where(rng.random(size) < zeros, 0, rng.integers(1, 13, size) / unit)
         for size in (graph.n_states, graph.n_choices)
     )
     if n_sinks and rng.random() < 0.9:

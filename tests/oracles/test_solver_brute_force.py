@@ -16,7 +16,7 @@ from plumdp.model.objective import Reach, Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.solver.solve import solve
 
-N_MODELS = 510  # of each of eight kinds: more than 4000 in all, each in four senses
+N_MODELS = 510  # of each of eight kinds: more than 4000 with unknown and with known support, each in four senses
 PRECISION = 1e-6
 SENSES = [(direction, nature) for direction in ("max", "min") for nature in ("robust", "optimistic")]
 
@@ -125,33 +125,35 @@ def describe(imdp, objective, nature):
     return f"model_of({states}, known_support={imdp.known_support})\n{objective}\nnature={nature!r}"
 
 
+@pytest.mark.parametrize("known_support", [False, True], ids=["unknown", "known"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_bounds_contain_the_exact_value_and_the_policy_attains_it(kind):
-    rng = np.random.default_rng([30, list(KINDS).index(kind)])
+def test_bounds_contain_the_exact_value_and_the_policy_attains_it(kind, known_support):
+    rng = np.random.default_rng([30, list(KINDS).index(kind), known_support])
     failures = []
     for _ in range(N_MODELS):
-        case = random_case(rng)
+        case = random_case(rng, known_support=known_support)
         for objective, nature, exact, attains in exact_in_all_senses(case.imdp, KINDS[kind](case, rng)):
             solution = solve(case.imdp, objective, nature=nature, precision=PRECISION)
             settled = over_before_the_first_step(case.imdp, objective)
             wrong = violations(solution, exact, attains(solution.policy), settled)
-            if wrong:
+            if wrong or solution.status != "closed":
                 failures.append(
                     "\n".join([*wrong, f"status {solution.status}", describe(case.imdp, objective, nature)])
                 )
     assert not failures, f"{len(failures)} of {4 * N_MODELS} fail, for instance\n" + "\n\n".join(failures[:3])
 
 
+@pytest.mark.parametrize("known_support", [False, True], ids=["unknown", "known"])
 @pytest.mark.parametrize("kind", ["reach", "globally", "reward"])
-def test_bounds_contain_the_exact_value_when_more_is_asked_for_than_floats_can_give(kind):
+def test_bounds_contain_the_exact_value_when_more_is_asked_for_than_floats_can_give(kind, known_support):
     """With a precision of 1e-13 and probabilities down to 2^-30 every error of rounding counts.
 
     Bounds may stay apart; but none may pass the exact value. 400 models of each kind.
     """
-    rng = np.random.default_rng([31, list(KINDS).index(kind)])
+    rng = np.random.default_rng([31, list(KINDS).index(kind), known_support])
     failures = []
     for _ in range(400):
-        case = random_case(rng, tiny=(0.5, 30), most_chains=100)
+        case = random_case(rng, known_support=known_support, tiny=(0.5, 30), most_chains=100)
         for objective, nature, exact, _ in exact_in_all_senses(case.imdp, KINDS[kind](case, rng)):
             solution = solve(case.imdp, objective, nature=nature, precision=1e-13, max_sweeps=1000)
             wrong = [s for s, value in enumerate(exact) if not solution.lower[s] <= value <= solution.upper[s]]

@@ -82,6 +82,7 @@ def test_every_unknown_expression_follows_from_an_event(model, merge):
         probability = events.polynomials[event]
         assert multiple * table.polynomials[f] == (1 - probability if is_complement else probability)
     assert set(events.links.expression.tolist()) == set(np.flatnonzero(table.is_unknown).tolist())
+    assert set(events.links.event[~events.links.is_complement].tolist()) == set(range(len(events)))
 
 
 @given(models, st.booleans())

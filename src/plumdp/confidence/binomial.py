@@ -13,7 +13,7 @@ from plumdp.model.graph import FloatArray
 _OUTWARD = 1e-12  # relative; rounding moves log-odds y by some 4 (1 + |y|) units of 1e-16, and |y| is at most 700
 _ULPS = 2.0**-51  # what the last two operations may be off
 _NEWTON_STEPS = 6  # from the starting point below, more change nothing up to 10^15 trials
-_MAX_RADIUS = 600.0  # beyond, odds overflow: such an interval is [0, 1] for all that matters
+_MAX_RADIUS = 600.0  # beyond, odds would overflow: the interval is then [0, 1]
 _LARGE = 16.0  # from here on, three terms of Stirling's series are good to 2e-12
 
 Interval = tuple[FloatArray, FloatArray]
@@ -105,7 +105,7 @@ def _log_odds_shift(k: FloatArray, m: FloatArray, radius: FloatArray) -> FloatAr
 
 
 def _first_shift(k: FloatArray, m: FloatArray, radius: FloatArray) -> FloatArray:
-    """Return a shift that is not too small, from two bounds on the likelihood.
+    """Return a shift to start from, close to the right one, from two bounds on the likelihood.
 
     The variance t (1 - t) between p and q = k / n is at most that at q plus its slope times the distance, which bounds
     the distance; and the k successes alone have a likelihood of at most p^k.

@@ -113,7 +113,7 @@ def first_visits(
     n_threads = _n_threads(threads, shape)
     size = min(_fair_size(plan, n_threads), max(1, _MAX_SEEN_BYTES // max(1, shape[1])))
     trials, successes = _sum_over(split(0, plan.trajectories, size), add, shape, n_threads, progress)
-    return EventCounts(read_only(trials), read_only(successes), "trajectories")
+    return EventCounts(read_only(trials), read_only(successes), "independent")
 
 
 def _n_threads(threads: int | None, shape: tuple[int, ...]) -> int:

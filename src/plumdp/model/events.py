@@ -23,7 +23,8 @@ from plumdp.model.polynomial_array import PolynomialArray, number_in, tabulate
 class Links:
     """What events say about expressions: ``multiple`` times the expression is the probability of the event.
 
-    With ``is_complement`` it is the probability that the event fails. Every unknown expression has at least one link.
+    With ``is_complement`` it is the probability that the event fails. Every unknown expression has at least one link,
+    and every event at least one that is no complement.
     """
 
     expression: IntArray  # (n_links)

@@ -13,6 +13,7 @@ from plumdp.errors import ModelError
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point
+from plumdp.relaxation.rectangular import RowRegion
 
 _ULP = 2.0**-52  # a sum of k bounds is known up to k of these
 
@@ -30,6 +31,7 @@ class IntervalMDP:
     lower: FloatArray  # (n_expressions)
     upper: FloatArray  # (n_expressions)
     known_support: bool = False
+    region: RowRegion | None = None  # if given, nature's distributions at a choice come from points of a region
 
     @staticmethod
     def from_arrays(
@@ -69,6 +71,10 @@ class IntervalMDP:
         imdp = IntervalMDP(graph, _integers("expression", own), _floats(lower), _floats(upper), known_support)
         _check_shapes(imdp)
         return check_rows(imdp)
+
+    def has_fixed_support(self) -> bool:
+        """Return whether no transition can vanish that can have a probability at all."""
+        return bool(((self.lower > 0) | (self.upper == 0)).all())
 
     @property
     def nbytes(self) -> int:

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.model.graph import BoolArray, FloatArray, IntArray
-from plumdp.solver import graph_kernels, kernels
+from plumdp.relaxation.rectangular import RowRegion
+from plumdp.solver import graph_kernels, kernels, region_kernels
 from plumdp.solver.game import Game
 
 Unsigned = npt.NDArray[np.uint32]
@@ -31,6 +32,8 @@ class Board:
     parts: list[tuple[int, int, bool]]  # start, end and whether states refer to earlier positions only
     n_open: int
     buffer: FloatArray
+    region: RowRegion | None
+    vertex: IntArray  # (n_rows): where nature was last, if it picks from a region
 
     def sweep(
         self,
@@ -47,10 +50,23 @@ class Board:
     ) -> tuple[int, float]:
         """Update the positions from ``start`` to ``end``; see ``kernels.backup``."""
         step = -1 if backwards else 1
-        outcome: tuple[int, float] = kernels.backup(
-            start, end, step, *self.rows, side, lift, cap, source, result, best_row, self.buffer
+        arguments = (start, end, step, *self.rows, side, lift, cap, source, result, best_row)
+        outcome: tuple[int, float] = (
+            kernels.backup(*arguments, self.buffer)
+            if self.region is None
+            else region_kernels.backup(*arguments, self.vertex, self.region.tables)
         )
         return outcome
+
+    def write_chain(self, start: int, end: int, judge: FloatArray, *arrays: Any) -> int:
+        """Write the chain of the given rows and nature's best moves; see ``kernels.chain_of_best``."""
+        arguments = (start, end, *self.rows[1:7], self.rows[9], judge, *arrays)
+        n_entries: int = (
+            kernels.chain_of_best(*arguments)
+            if self.region is None
+            else region_kernels.chain_of_best(*arguments, self.vertex, self.region.tables)
+        )
+        return n_entries
 
     def policy(self, best_row: IntArray, of_closed: IntArray) -> IntArray:
         """Return the model's choice for each state, given those of the closed states."""
@@ -96,7 +112,10 @@ def lay_out(game: Game) -> Board:
     longest = int(np.diff(graph.first_transition).max(initial=1))
     rank = None if game.rank is None else game.rank[state]
     first_row = first_choice[:-1].astype(np.int32) + (game.policy - graph.first_choice[:-1])[order]
-    return Board(rows, game.known[state], rank, first_row, state, choice, parts, n_open, np.empty(longest))
+    vertex = np.zeros(0 if imdp.region is None else n_rows, dtype=np.int32)
+    return Board(
+        rows, game.known[state], rank, first_row, state, choice, parts, n_open, np.empty(longest), imdp.region, vertex
+    )
 
 
 def _has_loop(first_choice: Unsigned, first: Unsigned, successor: Unsigned) -> BoolArray:

@@ -47,10 +47,9 @@ def chain_of(component: Component, judge: FloatArray, best_row: IntArray) -> Cha
     chosen = best_row[component.part]
     size = int((rows[1][chosen + 1] - rows[1][chosen]).sum())
     column, entry = np.empty(size, dtype=np.int32), np.empty(size)
-    used = kernels.chain_of_best(
-        component.start, component.end, *rows[1:7], rows[9], judge, component.low, component.high, best_row, offset,
-        column, entry, constants,
-    )  # fmt: skip
+    used = component.board.write_chain(
+        component.start, component.end, judge, component.low, component.high, best_row, offset, column, entry, constants
+    )
     return Chain(offset, column[:used], entry[:used], constants)
 
 

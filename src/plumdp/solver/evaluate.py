@@ -103,7 +103,15 @@ def _split(imdp: IntervalMDP, weights: FloatArray) -> IntervalMDP:
     )
     expression = np.concatenate([n_expressions + np.arange(n_choices), imdp.expression]).astype(np.int32)
     lower, upper = np.concatenate([imdp.lower, weights]), np.concatenate([imdp.upper, weights])
-    return replace(imdp, graph=split, expression=read_only(expression), lower=read_only(lower), upper=read_only(upper))
+    region = None if imdp.region is None else imdp.region.with_constants(weights)
+    return replace(
+        imdp,
+        graph=split,
+        expression=read_only(expression),
+        lower=read_only(lower),
+        upper=read_only(upper),
+        region=region,
+    )
 
 
 def _stretched(imdp: IntervalMDP, objective: Objective) -> Objective:

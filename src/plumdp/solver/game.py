@@ -27,6 +27,21 @@ class Game:
     policy: IntArray  # (n_states): attains the value of closed states; keeps the target in reach of a helping agent
     rank: FloatArray | None = None  # (n_states): for rewards, steps until a chance of the target
 
+    def known_bounds(self, named: BoolArray, cap: float) -> tuple[FloatArray, FloatArray]:
+        """Return bounds on the values of the closed states.
+
+        States are closed by what intervals allow nature to do. If it picks points of a region it may be able to do
+        less: then what it alone can bring about bounds one side only, except in the states that the objective names.
+        """
+        low, high = self.known.copy(), self.known.copy()
+        if self.imdp.region is not None and not self.imdp.has_fixed_support():
+            unsure = ~self.is_open & ~named
+            if self.nature < 0:
+                high[unsure & (low == 0.0)] = cap
+            else:
+                low[unsure & (high == np.inf)] = 0.0
+        return low, high
+
     @property
     def rows(self) -> tuple[IntArray, IntArray, IntArray, IntArray, FloatArray, FloatArray]:
         """The rows of the model, as the kernels take them."""

@@ -70,18 +70,20 @@ def solve(
     game = make_game(imdp, objective, player)
     if isinstance(objective, Reward) and objective.discount is not None:
         return _solve_discounted(game, precision, max_sweeps)
-    solution = _solve_components(game, precision, max_sweeps, np.inf if isinstance(objective, Reward) else 1.0)
+    cap = np.inf if isinstance(objective, Reward) else 1.0
+    named = ~plain_game(imdp, objective, player).is_open
+    solution = _solve_components(game, named, precision, max_sweeps, cap)
     if isinstance(objective, Reach) and solution.status == OPEN:  # slow exits: some values may be one for certain
         certain = close_certain(game, objective.target)
         if certain.is_open.sum() < game.is_open.sum():
-            return _solve_components(certain, precision, max_sweeps, 1.0)
+            return _solve_components(certain, named, precision, max_sweeps, cap)
     return solution
 
 
-def _solve_components(game: Game, precision: float, max_sweeps: int, cap: float) -> Solution:
+def _solve_components(game: Game, named: BoolArray, precision: float, max_sweeps: int, cap: float) -> Solution:
     """Solve component by component, successors first; components without inner edges take one pass."""
     board = lay_out(game)
-    low, high = board.known.copy(), board.known.copy()
+    low, high = (bounds[board.state] for bounds in game.known_bounds(named, cap))
     low[: board.n_open], high[: board.n_open] = 0.0, cap
     best_row = board.first_row.copy()
     sweeps, status = 0, CLOSED

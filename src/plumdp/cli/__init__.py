@@ -1,0 +1,45 @@
+"""The command line: each sub-command is a few lines over the public interface."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from plumdp import __version__
+from plumdp.cli.info import info
+from plumdp.errors import DataError, MissingExtra, ModelError
+
+MISUSE = 2  # exit code
+
+app = typer.Typer(
+    name="plumdp",
+    help="Parameter learning for uncertain MDPs: from a parametric model and data to a policy with a guarantee.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        print(__version__)
+        raise typer.Exit
+
+
+app.command()(info)
+
+
+def main() -> None:
+    """Run the command line; misuse ends with a sentence on standard error and exit code 2."""
+    try:
+        app()
+    except (ModelError, DataError, MissingExtra) as error:
+        Console(stderr=True, highlight=False).print(
+            Text("error: ", style="bold red").append(str(error), style="default")
+        )
+        sys.exit(MISUSE)

@@ -1,0 +1,81 @@
+"""What the sub-commands share: the arguments that name a model, and how they are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from plumdp.benchmarks import benchmark, is_benchmark
+from plumdp.errors import ModelError
+from plumdp.model.objective import Objective
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.property import parse_property
+
+Model = Annotated[
+    str, typer.Argument(metavar="MODEL", help="A PRISM or JANI file, or a case study such as betting:50.")
+]
+Constants = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--constant", "-c", metavar="NAME=VALUE", help="Value of an undefined constant; commas or repeats for more."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+
+
+def load(model: str, constants: list[str]) -> tuple[ParametricMDP, list[str]]:
+    """Return the model and the properties that come with it."""
+    values = pairs("--constant", constants)
+    if is_benchmark(model):
+        if values:
+            raise ModelError(f"{model}: a case study takes its sizes in its name, not as constants")
+        study = benchmark(model)
+        return study.model, [study.objective.text]
+    from plumdp.model.storm import read_prism
+
+    path = Path(model)
+    if not path.is_file() and not path.suffix:
+        raise ModelError(f"{model}: there is no such file, and no case study of this name (try betting:50)")
+    return read_prism(path, constants=values), _properties(path)
+
+
+def pairs(option: str, texts: list[str]) -> dict[str, str]:
+    """Return what NAME=VALUE texts say."""
+    values = {}
+    for text in ",".join(texts).split(",") if texts else []:
+        name, equals, value = text.partition("=")
+        if not (name.strip() and equals and value.strip()):
+            raise ModelError(f"{option} {text}: write NAME=VALUE")
+        values[name.strip()] = {"true": "1", "false": "0"}.get(value.strip(), value.strip())
+    return values
+
+
+def _properties(path: Path) -> list[str]:
+    """Return the lines of the property file beside a model file."""
+    for suffix in (".props", ".pctl", ".prctl"):
+        file = path.with_suffix(suffix)
+        if file.is_file():
+            lines = (line.partition("//")[0].strip() for line in file.read_text(encoding="utf-8").splitlines())
+            return [line for line in lines if line]
+    return []
+
+
+PropertyText = Annotated[
+    str | None,
+    typer.Option(
+        "--property", "-p", metavar="TEXT", help="What is asked, as in PRISM; the model's own property if it has one."
+    ),
+]
+
+
+def load_problem(model: str, constants: list[str], text: str | None) -> tuple[ParametricMDP, Objective]:
+    """Return the model and the objective: that of the text, or the only one that comes with the model."""
+    read, properties = load(model, constants)
+    if text is None and len(properties) != 1:
+        known = "; ".join(properties) or "none"
+        raise ModelError(f"{model}: say with --property what is asked; the model comes with {known}")
+    if text is None and is_benchmark(model):
+        return read, benchmark(model).objective
+    return read, parse_property(text or properties[0], read)

@@ -1,0 +1,96 @@
+"""``plumdp certify`` and ``plumdp compare``: from a model and data to a policy with a guarantee."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from plumdp.cli.arguments import AsJson, Constants, Model, PropertyText, load_problem
+from plumdp.cli.data import Data, read_data
+from plumdp.confidence.bounds import Intervals
+from plumdp.pipeline import certify as make_certificate
+from plumdp.pipeline import compare as make_certificates
+from plumdp.result.certificate import CONTRADICTED, VACUOUS, Certificate, Relaxation
+
+EXIT_CODES = {CONTRADICTED: 3, VACUOUS: 4}
+
+Confidence = Annotated[float, typer.Option("--confidence", help="How sure the bounds must be, below 1.")]
+IntervalKind = Annotated[
+    Intervals | None,
+    typer.Option("--intervals", help="Instead of the narrowest that are valid for the data; the result says so."),
+]
+
+
+def certify(
+    model: Model,
+    data: Data,
+    property: PropertyText = None,
+    constant: Constants = None,
+    confidence: Confidence = 0.999,
+    relaxation: Annotated[Relaxation, typer.Option("--relaxation", "-r", help="What nature may do.")] = "expression",
+    intervals: IntervalKind = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A folder for the certificate and the policy.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find a policy and bounds on its value that hold with the given confidence.
+
+    Ends with 0 if certified, 3 if no parameters explain the data, 4 if nothing could be certified.
+    """
+    read, objective = load_problem(model, constant or [], property)
+    counts = read_data(data, read)
+    certificate = make_certificate(
+        read, counts, objective, confidence=confidence, relaxation=relaxation, intervals=intervals
+    )
+    if as_json:
+        print(certificate.to_json())
+    else:
+        _print(certificate)
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
+        (output / "certificate.json").write_text(certificate.to_json() + "\n", encoding="utf-8")
+        certificate.policy.to_csv(output / "policy.csv")
+    raise typer.Exit(EXIT_CODES.get(certificate.status, 0))
+
+
+def compare(
+    model: Model,
+    data: Data,
+    property: PropertyText = None,
+    constant: Constants = None,
+    confidence: Confidence = 0.999,
+    intervals: IntervalKind = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what each relaxation certifies from the same data."""
+    read, objective = load_problem(model, constant or [], property)
+    counts = read_data(data, read)
+    certificates = make_certificates(read, counts, objective, confidence=confidence, intervals=intervals)
+    if as_json:
+        print(json.dumps([certificate.to_dict() for certificate in certificates], indent=2, ensure_ascii=False))
+        return
+    table = Table(title=objective.text, title_style="bold", title_justify="left")
+    for name in ("relaxation", "lower", "upper", "seconds", "status"):
+        table.add_column(name, justify="left" if name in ("relaxation", "status") else "right")
+    for certificate in certificates:
+        seconds = f"{sum(certificate.seconds.values()):.2f}"
+        table.add_row(certificate.relaxation, *certificate.printed_bounds, seconds, certificate.status)
+    Console(highlight=False).print(table)
+    for line in certificates[0].details():
+        print(line)
+
+
+def _print(certificate: Certificate) -> None:
+    style = "bold red" if certificate.status == CONTRADICTED else "yellow" if certificate.status == VACUOUS else "bold"
+    headline, *details = str(certificate).splitlines()
+    console = Console(highlight=False)
+    console.print(Text(headline, style=style))
+    for line in details:
+        console.print(Text(line))

@@ -1,0 +1,75 @@
+"""``plumdp info``: what a model is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from plumdp.cli.arguments import AsJson, Constants, Model, load
+from plumdp.summary import summarise
+
+
+def info(model: Model, constant: Constants = None, as_json: AsJson = False) -> None:
+    """Show a model's sizes, parameters and their space, expressions, structure, properties and issues."""
+    read, properties = load(model, constant or [])
+    facts = {"model": model, **summarise(read), "properties": properties}
+    if as_json:
+        print(json.dumps(facts, indent=2))
+    else:
+        _print_facts(facts)
+
+
+def _print_facts(facts: dict[str, Any]) -> None:
+    console = Console(highlight=False)
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in _rows(facts):
+        table.add_row(name, Text(text))
+    console.print(Text(str(facts["model"]), style="bold"))
+    console.print(table)
+    for issue in facts["issues"]:
+        style = {"error": "bold red", "warning": "yellow", "note": "cyan"}[issue["severity"]]
+        console.print(Text(f"{issue['severity']}: ", style=style).append(issue["message"], style="default"))
+
+
+def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    expressions, structure = facts["expressions"], facts["structure"]
+    kind = "all affine" if expressions["affine"] == expressions["unknown"] else f"{expressions['affine']:,} affine"
+    shape = (
+        "acyclic apart from self-loops"
+        if structure["acyclic"]
+        else f"cyclic, {structure['components']:,} components, the largest of {structure['largest_component']:,} states"
+    )
+    unknown = f"{expressions['unknown']:,} depend on parameters ({kind}, degree up to {expressions['degree']})"
+    per_transition = facts["bytes"] / max(facts["transitions"], 1)
+    rows = [
+        ("states", f"{facts['states']:,}"),
+        ("choices", f"{facts['choices']:,}"),
+        ("transitions", f"{facts['transitions']:,}"),
+        ("memory", f"{facts['bytes'] / 1e6:,.1f} MB ({per_transition:.0f} bytes per transition)"),
+        ("variables", ", ".join(f"{name} {_span(span)}" for name, span in facts["variables"].items())),
+        ("initial state", facts["initial_state"]),
+        ("actions", ", ".join(facts["actions"])),
+        (
+            "parameters",
+            ", ".join(f"{name} in [{a:g}, {b:g}]" for name, (a, b) in facts["parameters"].items()) or "none",
+        ),
+        ("constraints", "\n".join(facts["constraints"])),
+        ("expressions", f"{expressions['total']:,} distinct, {unknown}"),
+        ("structure", shape),
+        ("labels", ", ".join(f'"{name}" ({count:,} states)' for name, count in facts["labels"].items())),
+        ("rewards", ", ".join(f'"{name}"' for name in facts["rewards"])),
+        ("properties", "\n".join(facts["properties"])),
+    ]
+    return [(name, text) for name, text in rows if text]
+
+
+def _span(values: list[Any]) -> str:
+    if len(values) == 2 and not isinstance(values[0], bool | str):
+        return f"{values[0]}…{values[1]}"
+    return "/".join(str(value).lower() for value in values)

@@ -1,0 +1,37 @@
+"""Bounds that trust the graph alone: one interval per transition of each choice, nothing tied to anything else."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from plumdp.confidence.binomial import beta_binomial, clopper_pearson
+from plumdp.data.counts import TransitionCounts
+from plumdp.model.graph import FloatArray, read_only
+
+
+def untied_bounds(counts: TransitionCounts, *, error: float) -> tuple[FloatArray, FloatArray]:
+    """Return bounds on the probability of each transition that hold with probability at least 1 - error all at once.
+
+    They hold whether or not the expressions of the model are right, as long as its transitions are. The error is
+    divided equally among all transitions of choices with at least two; in a choice with two, both are one event.
+
+    >>> from plumdp import benchmark
+    >>> graph = benchmark("betting:25").model.graph
+    >>> counts = TransitionCounts(graph, np.full(graph.n_transitions, 10), "trajectories")
+    >>> lower, upper = untied_bounds(counts, error=0.001)
+    >>> bool((lower <= upper).all())
+    True
+    """
+    graph = counts.graph
+    choice = graph.choice_of_transition()
+    n_successors = np.diff(graph.first_transition)[choice]
+    is_second = (n_successors == 2) & (np.arange(graph.n_transitions) == graph.first_transition[choice] + 1)
+    is_event = (n_successors > 1) & ~is_second
+    method = clopper_pearson if counts.sampling == "independent" else beta_binomial
+    lower, upper = np.ones(graph.n_transitions), np.ones(graph.n_transitions)
+    share = error / max(int(is_event.sum()), 1)
+    lower[is_event], upper[is_event] = method(counts.counts[is_event], counts.visits[choice[is_event]], share)
+    second = np.flatnonzero(is_second)
+    lower[second] = np.maximum(np.nextafter(1 - upper[second - 1], 0), 0)
+    upper[second] = np.minimum(np.nextafter(1 - lower[second - 1], 1), 1)
+    return read_only(lower), read_only(upper)

@@ -1,0 +1,103 @@
+"""The columns of a log: what plumdp calls them, and which columns of a log at hand they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias, get_args
+
+from plumdp.data.trajectories import state_column
+from plumdp.errors import DataError
+from plumdp.model.graph import Graph
+
+LogForm: TypeAlias = Literal["transitions", "trajectories", "counts"]
+"""Rows with the state before and after; rows of runs in their order; or ready-made counts of the first."""
+
+ACTION, EPISODE, STEP, COUNT, PLACE = "action", "episode", "step", "n", "place"
+STEP_BEFORE, NEXT_STEP, SECOND_STEP, NEXT_EPISODE = "step_before", "step_after", "second_step_after", "episode_after"
+
+
+def state_columns(graph: Graph, form: LogForm = "counts") -> list[str]:
+    """Return the columns of the state variables; in counts, ``n`` and ``place`` are columns of the log itself."""
+    taken = (COUNT, PLACE) if form == "counts" else ()
+    return [f"state_{name}" if name in taken else state_column(name) for name in graph.states]
+
+
+def next_columns(graph: Graph) -> list[str]:
+    """Return the columns of the next state's variables."""
+    return [f"next_{name}" for name in graph.states]
+
+
+def needed_columns(graph: Graph, form: LogForm) -> list[str]:
+    """Return the columns that a log of this form must have."""
+    state, after = state_columns(graph, form), next_columns(graph)
+    columns = {
+        "transitions": [*state, ACTION, *after],
+        "trajectories": [EPISODE, STEP, *state, ACTION],
+        "counts": [*state, ACTION, *after, COUNT],
+    }[form]
+    _require_distinct([*state, *after, ACTION, EPISODE, STEP, STEP_BEFORE, NEXT_STEP, SECOND_STEP, NEXT_EPISODE])
+    return columns
+
+
+def find_columns(
+    graph: Graph, available: Sequence[str], columns: Mapping[str, str] | None, form: LogForm | None
+) -> tuple[LogForm, dict[str, str]]:
+    """Return the form of a log, guessed if it is not given, and for each column it needs the name it has there."""
+    if not graph.states:
+        raise DataError("the states of this model have no variables, so that a log cannot name them")
+    if form is not None and form not in get_args(LogForm):
+        raise DataError(f"form={form!r}: write one of {', '.join(map(repr, get_args(LogForm)))}")
+    columns = columns or {}
+    _check_mapping(graph, available, columns)
+    forms = {f: _located(needed_columns(graph, f), available, columns) for f in get_args(LogForm)}
+    chosen = form or _guess(forms)
+    missing = [name for name, there in forms[chosen].items() if there is None]
+    if missing:
+        raise DataError(_missing_text(chosen, missing, available, was_given=form is not None))
+    found = {name: there for name, there in forms[chosen].items() if there is not None}
+    if chosen == "counts":
+        found |= {PLACE: there for there in _located([PLACE], available, columns).values() if there is not None}
+    return chosen, found
+
+
+def _guess(forms: Mapping[LogForm, Mapping[str, str | None]]) -> LogForm:
+    """Return counts only if nothing speaks of runs: a log of transitions may have a column n of another meaning."""
+    complete = [form for form, found in forms.items() if None not in found.values()]
+    is_run = forms["trajectories"][EPISODE] is not None
+    if "counts" in complete and not is_run:
+        return "counts"
+    return next(iter(complete), "trajectories" if is_run else "transitions")
+
+
+def _located(names: Sequence[str], available: Sequence[str], columns: Mapping[str, str]) -> dict[str, str | None]:
+    """Return where each column is: under the name it is mapped to, or its own, whatever the case of the letters."""
+    folded: dict[str, list[str]] = {}
+    for name in available:
+        folded.setdefault(name.casefold(), []).append(name)
+    found = {}
+    for name in names:
+        wanted = columns.get(name, name)
+        same = folded.get(wanted.casefold(), [])
+        found[name] = wanted if wanted in same else same[0] if len(same) == 1 else None
+    return found
+
+
+def _check_mapping(graph: Graph, available: Sequence[str], columns: Mapping[str, str]) -> None:
+    known = dict.fromkeys(name for form in get_args(LogForm) for name in [*needed_columns(graph, form), PLACE])
+    for name, there in columns.items():
+        if name not in known:
+            raise DataError(f"columns={{{name!r}: …}}: plumdp has no column of this name, only {', '.join(known)}")
+        if _located([name], available, columns)[name] is None:
+            raise DataError(f"columns={{{name!r}: {there!r}}}: the log has no such column, only {', '.join(available)}")
+
+
+def _missing_text(form: LogForm, missing: Sequence[str], available: Sequence[str], *, was_given: bool) -> str:
+    what = f"a log of {form}" if was_given else f"the log looks like {form}, but it"
+    advice = "say which they are with columns={…}" + ("" if was_given else ", or give form=…")
+    return f"{what} has no column {', '.join(missing)}; it has {', '.join(available)}: {advice}"
+
+
+def _require_distinct(names: Sequence[str]) -> None:
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise DataError(f"two columns of the log would be called {', '.join(repeated)}; rename a state variable")

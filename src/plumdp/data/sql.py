@@ -1,0 +1,161 @@
+"""The one query that turns a log into counts: written for DuckDB, and put into the words of others by sqlglot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias, get_args
+
+from plumdp.data.columns import (
+    ACTION,
+    COUNT,
+    EPISODE,
+    NEXT_EPISODE,
+    NEXT_STEP,
+    PLACE,
+    SECOND_STEP,
+    STEP,
+    STEP_BEFORE,
+    needed_columns,
+    next_columns,
+    state_columns,
+)
+from plumdp.data.trajectories import Form
+from plumdp.errors import DataError
+from plumdp.model.graph import Graph
+from plumdp.model.parametric import ParametricMDP
+
+Dialect: TypeAlias = Literal["bigquery", "snowflake", "spark", "trino", "postgres", "duckdb"]
+
+_TABLE = "table_of_the_log"
+
+_IN_RUNS = f'PARTITION BY "{EPISODE}" ORDER BY "{STEP}" NULLS LAST'
+_PLACE_IN_RUN = f"""CASE
+    WHEN "{EPISODE}" IS NULL OR "{STEP}" IS NULL THEN 'unplaced'
+    WHEN "{STEP}" = "{STEP_BEFORE}" OR "{STEP}" = "{NEXT_STEP}" THEN 'duplicate'
+    WHEN "{NEXT_STEP}" IS NULL THEN 'last'
+    WHEN "{NEXT_STEP}" <> "{STEP}" + 1 OR "{SECOND_STEP}" = "{NEXT_STEP}" THEN 'gap'
+    ELSE 'step' END"""
+
+_AS_THEY_LIE = ""
+_PLACE_IN_FILE = f"""CASE
+    WHEN "{EPISODE}" IS NULL OR "{STEP}" IS NULL THEN 'disorder'
+    WHEN "{NEXT_EPISODE}" IS NULL OR "{NEXT_EPISODE}" > "{EPISODE}" THEN 'last'
+    WHEN "{NEXT_EPISODE}" < "{EPISODE}" THEN 'jump'
+    WHEN "{NEXT_STEP}" = "{STEP}" + 1 THEN 'step'
+    WHEN "{NEXT_STEP}" > "{STEP}" THEN 'gap'
+    ELSE 'disorder' END"""
+
+
+def counts_query(
+    model: ParametricMDP, *, table: str, dialect: Dialect, form: Form, columns: Mapping[str, str] | None = None
+) -> str:
+    """Return the query that counts the log in a table of a warehouse or cluster.
+
+    ``read_log`` reads its result, one row for all rows that are alike, as ``form="counts"``. ``columns`` maps plumdp's
+    names of the columns to those of the table. Names are quoted, so that their case matters where the engine says so;
+    Snowflake, which keeps a name in capitals unless it was quoted, is asked for capitals unless ``columns`` has it.
+
+    >>> from plumdp import benchmark
+    >>> model = benchmark("betting:25").model
+    >>> print(counts_query(model, table="lake.bets", dialect="bigquery", form="transitions", columns={"money": "purse"}))
+    WITH log_rows AS (
+      SELECT
+        `purse` AS `money`,
+        `state_step` AS `state_step`,
+        `action` AS `action`,
+        `next_money` AS `next_money`,
+        `next_step` AS `next_step`
+      FROM lake.bets
+    )
+    SELECT
+      `money`,
+      `state_step`,
+      `action`,
+      `next_money`,
+      `next_step`,
+      COUNT(*) AS `n`
+    FROM log_rows
+    GROUP BY
+      `money`,
+      `state_step`,
+      `action`,
+      `next_money`,
+      `next_step`
+    """
+    import sqlglot
+    from sqlglot import exp
+
+    for name, value, kinds in (("dialect", dialect, Dialect), ("form", form, Form)):
+        if value not in get_args(kinds):
+            raise DataError(f"{name}={value!r}: write one of {', '.join(map(repr, get_args(kinds)))}")
+    names = needed_columns(model.graph, form)
+    for name in columns or {}:
+        if name not in names:
+            raise DataError(f"columns={{{name!r}: …}}: a log of {form} has no such column, only {', '.join(names)}")
+    default = {name: name.upper() if dialect == "snowflake" else name for name in names}
+    there = {name: quoted(column) for name, column in (default | dict(columns or {})).items()}
+    query = sqlglot.parse_one(count_sql(model.graph, form, there, _TABLE), dialect="duckdb")
+    next(node for node in query.find_all(exp.Table) if node.name == _TABLE).replace(exp.to_table(table, dialect=dialect))
+    text: str = query.sql(dialect=dialect, pretty=True)
+    return text
+
+
+def count_sql(graph: Graph, form: Form, columns: Mapping[str, str], table: str) -> str:
+    """Return the query in DuckDB's words; ``columns`` has an expression for each column that the form needs."""
+    if form == "transitions":
+        names = [*state_columns(graph, form), ACTION, *next_columns(graph)]
+        rows = {key: columns[name] for key, name in zip(keys(graph), names, strict=True)}
+        return f"WITH log_rows AS ({_select(rows, table)})\n{_count(keys(graph), 'log_rows')}"
+    others = {
+        STEP_BEFORE: f'lag("{STEP}")',
+        NEXT_STEP: f'lead("{STEP}")',
+        SECOND_STEP: f'lead("{STEP}", 2)',
+    }
+    return _count_trajectories(graph, columns, table, _IN_RUNS, others, _PLACE_IN_RUN)
+
+
+def count_ordered_sql(graph: Graph, columns: Mapping[str, str], table: str) -> str:
+    """Return a query that counts trajectories in one pass over the rows as they lie, in next to no memory.
+
+    It is right if it finds no 'disorder', and if no episode starts for a second time after a 'jump', which is the end of
+    an episode before one that does not come later in the order of episodes.
+    """
+    others = {NEXT_STEP: f'lead("{STEP}")', NEXT_EPISODE: f'lead("{EPISODE}")'}
+    return _count_trajectories(graph, columns, table, _AS_THEY_LIE, others, _PLACE_IN_FILE)
+
+
+def keys(graph: Graph) -> list[str]:
+    """Return the columns that tell one transition from another."""
+    return [*state_columns(graph), ACTION, *next_columns(graph)]
+
+
+def quoted(name: str) -> str:
+    """Return a name as DuckDB writes it between quotes."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _count_trajectories(
+    graph: Graph, columns: Mapping[str, str], table: str, window: str, others: Mapping[str, str], place: str
+) -> str:
+    state = state_columns(graph)
+    names = [EPISODE, STEP, *state_columns(graph, "trajectories"), ACTION]
+    rows = {key: columns[name] for key, name in zip([EPISODE, STEP, *state, ACTION], names, strict=True)}
+    after = {name: f"lead({quoted(key)})" for name, key in zip(next_columns(graph), state, strict=True)}
+    over = {name: f"{function} OVER ({window})" for name, function in (after | others).items()}
+    placed = {name: quoted(name) for name in keys(graph)} | {PLACE: place}
+    return (
+        f"WITH log_rows AS ({_select(rows, table)}),\n"
+        f"rows_with_next AS ({_select({'*': '*'} | over, 'log_rows')}),\n"
+        f"rows_with_place AS ({_select(placed, 'rows_with_next')})\n"
+        f"{_count([*keys(graph), PLACE], 'rows_with_place')}"
+    )
+
+
+def _select(columns: Mapping[str, str], table: str) -> str:
+    parts = ("*" if name == "*" else f"{expression} AS {quoted(name)}" for name, expression in columns.items())
+    return f"SELECT {', '.join(parts)} FROM {table}"
+
+
+def _count(columns: Sequence[str], table: str) -> str:
+    names = ", ".join(map(quoted, columns))
+    return f"SELECT {names}, count(*) AS {quoted(COUNT)} FROM {table} GROUP BY {names}"

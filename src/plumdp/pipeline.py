@@ -1,0 +1,231 @@
+"""From a model, counts and an objective to a policy with a guarantee: the paper on one screen. Read this first."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp import __version__
+from plumdp.confidence.bounds import ExpressionBounds, Intervals, expression_bounds
+from plumdp.confidence.untied import untied_bounds
+from plumdp.data.counts import Sampling, TransitionCounts, require_same_graph
+from plumdp.errors import DataError
+from plumdp.model.events import Events
+from plumdp.model.objective import Objective, Reach
+from plumdp.model.parametric import ParametricMDP
+from plumdp.region.build import Conflict, build_region
+from plumdp.region.shapes import Polytope, bounding_box
+from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.relaxation.relax import expression_wise, interval_wise, parameter_wise, rectangular
+from plumdp.result.certificate import CERTIFIED, CONTRADICTED, VACUOUS, Certificate, Relaxation
+from plumdp.result.policy import PolicyTable
+from plumdp.solver.evaluate import evaluate
+from plumdp.solver.solve import Solution, solve
+
+FALLBACK = 0.05  # share of the error that is kept for the case that the model is contradicted
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What the data say, whatever is asked: intervals, and the region of the points within all of them."""
+
+    model: ParametricMDP
+    counts: TransitionCounts
+    error: float
+    bounds: ExpressionBounds
+    region: Polytope | Conflict
+    seconds: dict[str, float]
+
+
+def certify(
+    model: ParametricMDP,
+    counts: TransitionCounts,
+    objective: Objective,
+    *,
+    confidence: float = 0.999,
+    relaxation: Relaxation = "expression",
+    intervals: Intervals | None = None,
+    events: Events | None = None,
+    policy: npt.ArrayLike | None = None,
+    precision: float = 1e-6,
+) -> Certificate:
+    """Return a policy and bounds on its value that hold with the given confidence (Theorem 1 of the paper).
+
+    The policy is the best against the worst that the relaxation allows, or the one that is given. ``intervals`` and
+    ``events`` are for those who want other intervals than the narrowest valid ones (see ``expression_bounds``).
+
+    >>> from plumdp import benchmark, simulate
+    >>> study = benchmark("betting:25")
+    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
+    >>> certificate = certify(study.model, counts, study.objective)
+    >>> certificate.status, certificate.lower < certificate.upper
+    ('certified', True)
+    """
+    learned = learn(model, counts, confidence=confidence, intervals=intervals, events=events)
+    return conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
+
+
+def compare(
+    model: ParametricMDP,
+    counts: TransitionCounts,
+    objective: Objective,
+    *,
+    confidence: float = 0.999,
+    relaxations: Sequence[Relaxation] = get_args(Relaxation),
+    intervals: Intervals | None = None,
+    events: Events | None = None,
+    policy: npt.ArrayLike | None = None,
+    precision: float = 1e-6,
+) -> list[Certificate]:
+    """Return a certificate for each relaxation from the same data, each with its own policy unless one is given."""
+    learned = learn(model, counts, confidence=confidence, intervals=intervals, events=events)
+    return [conclude(learned, objective, relaxation=r, policy=policy, precision=precision) for r in relaxations]
+
+
+def learn(
+    model: ParametricMDP,
+    counts: TransitionCounts,
+    *,
+    confidence: float = 0.999,
+    intervals: Intervals | None = None,
+    events: Events | None = None,
+) -> Learned:
+    """Return the intervals of all expressions, and the region of the parameters that lie within all of them."""
+    if not 0 < confidence < 1:
+        raise DataError(f"confidence={confidence}: write a number between 0 and 1, such as 0.999")
+    require_same_graph(model.graph, counts.graph)
+    error, clock = 1 - confidence, Clock()
+    bounds = expression_bounds(model, counts, error=(1 - FALLBACK) * error, intervals=intervals, events=events)
+    clock.lap("intervals")
+    region = build_region(model.space, bounds.events.polynomials, bounds.event_lower, bounds.event_upper)
+    clock.lap("region")
+    return Learned(model, counts, error, bounds, region, clock.laps)
+
+
+def conclude(
+    learned: Learned,
+    objective: Objective,
+    *,
+    relaxation: Relaxation = "expression",
+    policy: npt.ArrayLike | None = None,
+    precision: float = 1e-6,
+) -> Certificate:
+    """Return what follows for an objective: nature at its worst makes the policy, and bounds its value on one side."""
+    clock = Clock(dict(learned.seconds))
+    uncertain = relax(learned, relaxation)
+    clock.lap("relaxation")
+    worst = (
+        solve(uncertain, objective, nature="robust", precision=precision)
+        if policy is None
+        else evaluate(uncertain, policy, objective, nature="robust", precision=precision)
+    )
+    chosen = worst.policy if policy is None else policy
+    best = evaluate(uncertain, chosen, objective, nature="optimistic", precision=precision)
+    clock.lap("solver")
+    return _certificate(learned, objective, relaxation, worst, best, clock.laps)
+
+
+def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:
+    """Return what nature may do; if no parameters explain the data, what the graph alone allows."""
+    model, bounds, region = learned.model, learned.bounds, learned.region
+    if relaxation not in get_args(Relaxation):
+        raise DataError(f"relaxation={relaxation!r}: write one of {', '.join(map(repr, get_args(Relaxation)))}")
+    if isinstance(region, Conflict):
+        lower, upper = untied_bounds(learned.counts, error=FALLBACK * learned.error)
+        return IntervalMDP(model.graph, np.arange(model.graph.n_transitions, dtype=np.int32), lower, upper)
+    tied = interval_wise(model, bounds)
+    if relaxation == "interval":
+        return tied
+    if relaxation == "parameter":
+        return parameter_wise(model, region)
+    return (expression_wise if relaxation == "expression" else rectangular)(model, region, within=tied)
+
+
+class Clock:
+    """Seconds of the stages of a calculation."""
+
+    def __init__(self, laps: dict[str, float] | None = None) -> None:
+        self.laps = {} if laps is None else laps
+        self._last = perf_counter()
+
+    def lap(self, stage: str) -> None:
+        """Enter the seconds since the last stage."""
+        now = perf_counter()
+        self.laps[stage] = now - self._last
+        self._last = now
+
+
+def _certificate(
+    learned: Learned,
+    objective: Objective,
+    relaxation: Relaxation,
+    worst: Solution,
+    best: Solution,
+    seconds: dict[str, float],
+) -> Certificate:
+    model, region = learned.model, learned.region
+    start = model.graph.initial_state
+    low, high = (worst, best) if objective.direction == "max" else (best, worst)
+    is_contradicted = isinstance(region, Conflict)
+    return Certificate(
+        lower=float(low.lower[start]),
+        upper=float(high.upper[start]),
+        policy=PolicyTable(model.graph, worst.policy),
+        objective=objective.text,
+        direction=objective.direction,
+        confidence=1 - learned.error,
+        relaxation="untied" if is_contradicted else relaxation,
+        intervals=learned.bounds.method,
+        guarantee=learned.bounds.guarantee,
+        assumptions=_assumptions(learned),
+        status=CONTRADICTED if is_contradicted else VACUOUS if _is_vacuous(objective, low, high, start) else CERTIFIED,
+        reason=str(region) if isinstance(region, Conflict) else "",
+        parameters={} if isinstance(region, Conflict) else _box(region),
+        solver=worst.status if worst.status != "closed" else best.status,
+        seconds=seconds,
+        provenance={
+            "plumdp": __version__,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "model": model.graph.fingerprint,
+            "steps": f"{learned.counts.total}",
+        },
+    )
+
+
+def _is_vacuous(objective: Objective, low: Solution, high: Solution, start: int) -> bool:
+    """Return whether the bound that the policy was made for says nothing."""
+    if objective.direction == "max":
+        return bool(low.lower[start] <= 0)
+    return bool(high.upper[start] >= (1 if isinstance(objective, Reach) else np.inf))
+
+
+def _box(region: Polytope) -> dict[str, tuple[float, float]]:
+    return {name: (float(a), float(b)) for name, a, b in zip(region.names, *bounding_box(region), strict=True)}
+
+
+_SAMPLED: dict[Sampling, str] = {
+    "independent": "the number of samples of each choice was fixed beforehand",
+    "trajectories": "runs are independent, under one policy, and their number was fixed beforehand",
+    "adaptive": "policy and number of runs may depend on what was seen",
+}
+
+
+def _assumptions(learned: Learned) -> tuple[str, ...]:
+    """Return what the confidence rests on, in words."""
+    structure = "the transitions of the model are all there are, and the next state depends on state and action alone"
+    tied = "the expressions of the model are right for some parameters of its space"
+    bounds = learned.bounds
+    if bounds.guarantee == "finite-sample, anytime":
+        sampled = "policy and end of the data may depend on what was seen before, not on what was not"
+    elif bounds.guarantee == "asymptotic":
+        sampled = f"{_SAMPLED[learned.counts.sampling]}, and so large that asymptotics apply (no finite-sample proof)"
+    else:
+        sampled = _SAMPLED[learned.counts.sampling]
+    return (structure, sampled) if isinstance(learned.region, Conflict) else (structure, tied, sampled)

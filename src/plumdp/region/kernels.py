@@ -1,0 +1,354 @@
+"""Compiled loops of the region: safe bounds, the dual simplex, and walks from vertex to vertex.
+
+All work on half-spaces ``rows[r] @ x <= offsets[r]`` in ``d`` variables; the first ``2 d`` rows are the sides of a box,
+``-x[j] <= -lower[j]`` for each variable and then ``x[j] <= upper[j]``. A *basis* is a set of ``d`` rows that meet in one
+point. Its *edges* are the ``d`` directions that leave one row and stay on the others.
+
+Nothing but ``safe_minimum`` decides whether a bound is a bound: everything else may be wrong and still be sound.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from plumdp.compiled import compiled
+from plumdp.region.vertices import LEVEL
+
+UNIT = 2.0**-53  # relative error of one rounding
+UNDERFLOW = 1e-300  # more than all products that underflow can add up to, in variables of size at most one
+PIVOT = 1e-10  # a row whose slope along an edge is less is taken as parallel to it
+FEASIBLE = 1e-14  # a row that is missed by less is taken as met, if edges are of length one
+LONG = 100.0  # edges that are longer are calculated anew in each step
+MAX_STEPS = 2_000  # of one objective from vertex to vertex
+
+UNEXPLORED, DEAD = -1, -2  # what stands in place of a neighbour; a dead edge leads to no vertex that floats can tell
+
+
+@compiled
+def safe_minimum(
+    objective: Any, basis: Any, multipliers: Any, rows: Any, offsets: Any, lower: Any, upper: Any
+) -> float:
+    """Return a number that is never above the minimum of ``objective @ x`` over the half-spaces within the box.
+
+    For every y >= 0 and every x of the region, with s = objective + sum of y[i] rows[i], weak duality gives
+    ``objective @ x = s @ x - sum of y[i] (rows[i] @ x) >= sum of min(s[j] lower[j], s[j] upper[j]) - sum of
+    y[i] offsets[i]``. The multipliers are what they are, so that only this sum is rounded: by at most k roundings in a
+    row, each relative to the sizes added up. Negative multipliers count as zero, and with none at all the box remains.
+    """
+    d, n = len(objective), len(basis)
+    value, size, box, box_size, is_zero = 0.0, 0.0, 0.0, 0.0, True
+    for j in range(d):
+        total, weight = objective[j], abs(objective[j])
+        reach = max(abs(lower[j]), abs(upper[j]))
+        is_zero = is_zero and (total == 0.0 or reach == 0.0)
+        box += min(total * lower[j], total * upper[j])
+        box_size += weight * reach
+        for i in range(n):
+            if multipliers[i] > 0.0:
+                term = multipliers[i] * rows[basis[i], j]
+                total += term
+                weight += abs(term)
+        value += min(total * lower[j], total * upper[j])
+        size += weight * reach
+    for i in range(n):
+        if multipliers[i] > 0.0:
+            term = multipliers[i] * offsets[basis[i]]
+            value -= term
+            size += abs(term)
+    k = float(d + n + 12) * UNIT
+    bound = value - (1.01 * k * size + UNDERFLOW)
+    fallback = 0.0 if is_zero else box - (1.01 * k * box_size + UNDERFLOW)
+    return bound if bound > fallback else fallback  # written so that a bound that is no number loses
+
+
+@compiled
+def edges_of(basis: Any, rows: Any, edges: Any, work: Any) -> bool:
+    """Write the edges of a basis, so that ``rows[basis[k]] @ edges[i]`` is -1 for k = i and else 0; False if singular.
+
+    Gauss-Jordan elimination on the transposed basis, so that the edges come out as rows.
+    """
+    d = len(basis)
+    for i in range(d):
+        for j in range(d):
+            work[j, i] = rows[basis[i], j]
+            edges[i, j] = -1.0 if i == j else 0.0
+    for column in range(d):
+        pivot = column
+        for i in range(column + 1, d):
+            if abs(work[i, column]) > abs(work[pivot, column]):
+                pivot = i
+        if abs(work[pivot, column]) < FEASIBLE:
+            return False
+        for j in range(d):
+            work[column, j], work[pivot, j] = work[pivot, j], work[column, j]
+            edges[column, j], edges[pivot, j] = edges[pivot, j], edges[column, j]
+        scale = 1.0 / work[column, column]
+        for j in range(d):
+            work[column, j] *= scale
+            edges[column, j] *= scale
+        for i in range(d):
+            factor = work[i, column]
+            if i != column and factor != 0.0:
+                for j in range(d):
+                    work[i, j] -= factor * work[column, j]
+                    edges[i, j] -= factor * edges[column, j]
+    return True
+
+
+@compiled
+def dual_simplex(objective: Any, rows: Any, offsets: Any, basis: Any, edges: Any, multipliers: Any, point: Any) -> int:
+    """Move to the vertex with the least ``objective @ x``; return -1, or the row that stood in the way.
+
+    Starts at the best corner of the box and takes in the most violated row until none is left. The multipliers stay at
+    least zero, so that each stop gives a bound. If no row of the basis can make way for a violated one, no point meets
+    them all (or floats cannot tell).
+    """
+    d = len(objective)
+    work, slopes, longest, entering = np.empty((d, d)), np.empty(d), 1.0, -1
+    for j in range(d):
+        basis[j] = j if objective[j] >= 0.0 else d + j
+    for step in range(MAX_STEPS):
+        if (step % 16 == 0 or longest > LONG) and not edges_of(basis, rows, edges, work):
+            break
+        longest = 0.0
+        for i in range(d):
+            multipliers[i], point[i], length = 0.0, 0.0, 0.0
+            for j in range(d):
+                multipliers[i] += objective[j] * edges[i, j]
+                point[i] -= offsets[basis[j]] * edges[j, i]
+                length += edges[i, j] ** 2
+            longest = max(longest, np.sqrt(length))
+        entering = most_violated(rows, offsets, point, FEASIBLE * longest)
+        if entering < 0:
+            return -1
+        leaving, ratio = -1, np.inf
+        for i in range(d):
+            slopes[i] = 0.0
+            for j in range(d):
+                slopes[i] += rows[entering, j] * edges[i, j]
+            if slopes[i] < -PIVOT and max(multipliers[i], 0.0) < -ratio * slopes[i]:
+                leaving, ratio = i, max(multipliers[i], 0.0) / -slopes[i]
+        if leaving < 0:
+            return entering
+        basis[leaving] = entering
+        for i in range(d):
+            for j in range(d):
+                if i != leaving:
+                    edges[i, j] -= slopes[i] / slopes[leaving] * edges[leaving, j]
+        for j in range(d):
+            edges[leaving, j] /= -slopes[leaving]
+    return entering
+
+
+@compiled
+def most_violated(rows: Any, offsets: Any, point: Any, tolerance: float) -> int:
+    """Return the row that a point misses most, or -1 if it misses none by more than the tolerance."""
+    worst, found = tolerance, -1
+    for r in range(len(rows)):
+        excess = -offsets[r]
+        for j in range(len(point)):
+            excess += rows[r, j] * point[j]
+        if excess > worst:
+            worst, found = excess, r
+    return found
+
+
+@compiled
+def simplex_minima(objectives: Any, relaxed: Any, rows: Any, offsets: Any, lower: Any, upper: Any, values: Any) -> None:
+    """Write a safe minimum for each objective, by the dual simplex on the relaxed offsets, each from the start."""
+    d = objectives.shape[1]
+    basis, edges = np.empty(d, dtype=np.int32), np.empty((d, d))
+    multipliers, point = np.empty(d), np.empty(d)
+    for k in range(len(objectives)):
+        dual_simplex(objectives[k], rows, relaxed, basis, edges, multipliers, point)
+        values[k] = safe_minimum(objectives[k], basis, multipliers, rows, offsets, lower, upper)
+
+
+@compiled
+def walk(
+    objectives: Any, start: int, position: Any, is_optimal: Any, may_grow: bool, rows: Any, relaxed: Any, found: Any
+) -> int:
+    """Move each objective from ``start`` on to its best vertex, steepest edge first; return how many are done.
+
+    An objective starts at ``position[k]``, or where the one before it ended if that is negative. Vertices are added as
+    they are met. Once there is no room for a further one, the rest is left undone if the caller may make room, and does
+    without otherwise.
+    """
+    d = objectives.shape[1]
+    edges, neighbours = found.edges, found.neighbours
+    v = position[start - 1] if start > 0 else 0
+    for k in range(start, len(objectives)):
+        v = position[k] if position[k] >= 0 else v
+        level = 0.0
+        for j in range(d):
+            level -= LEVEL * abs(objectives[k, j])
+        for _ in range(MAX_STEPS):
+            steepest, best, is_blocked = np.int64(-1), level, False
+            is_full = found.n[0] == len(edges)
+            for i in range(d):
+                slope = 0.0
+                for j in range(d):
+                    slope += edges[v, i, j] * objectives[k, j]
+                if slope < best:
+                    end = neighbours[v, i]
+                    if end == DEAD or (end == UNEXPLORED and is_full and not may_grow):
+                        is_blocked = True
+                    else:
+                        steepest, best = i, slope
+            if steepest < 0:
+                is_optimal[k] = not is_blocked
+                break
+            if neighbours[v, steepest] == UNEXPLORED:
+                if is_full:
+                    position[k] = v
+                    return k
+                explore(v, steepest, rows, relaxed, found)
+            if neighbours[v, steepest] >= 0:
+                v = neighbours[v, steepest]
+        position[k] = v
+    return len(objectives)
+
+
+@compiled
+def close(start: int, rows: Any, relaxed: Any, found: Any) -> int:
+    """Explore every edge of the vertices from ``start`` on; return the first vertex left undone for lack of room."""
+    v = start
+    while v < found.n[0]:
+        for i in range(rows.shape[1]):
+            if found.neighbours[v, i] == UNEXPLORED:
+                if found.n[0] == len(found.edges):
+                    return v
+                explore(v, i, rows, relaxed, found)
+        v += 1
+    return v
+
+
+@compiled
+def explore(v: int, i: int, rows: Any, relaxed: Any, found: Any) -> None:
+    """Follow edge ``i`` of vertex ``v`` to the first row it meets; make the vertex there its neighbour."""
+    entering, shortest = -1, np.inf
+    for r in range(len(rows)):
+        slope, slack = 0.0, relaxed[r]
+        for j in range(rows.shape[1]):
+            slope += rows[r, j] * found.edges[v, i, j]
+            slack -= rows[r, j] * found.points[v, j]
+        if slope > PIVOT and slack < shortest * slope:
+            entering, shortest = r, slack / slope
+    found.neighbours[v, i] = DEAD
+    if entering < 0:
+        return
+    basis = found.bases[v].copy()
+    place = replace_sorted(basis, i, entering)
+    other = add_vertex(basis, rows, relaxed, 1.0 / PIVOT, found)
+    if other >= 0:
+        found.neighbours[v, i] = other
+        found.neighbours[other, place] = v
+
+
+@compiled
+def replace_sorted(numbers: Any, i: int, new: int) -> int:
+    """Replace the ``i``-th of sorted numbers and keep them sorted; return the place of the new one."""
+    while i > 0 and numbers[i - 1] > new:
+        numbers[i] = numbers[i - 1]
+        i -= 1
+    while i + 1 < len(numbers) and numbers[i + 1] < new:
+        numbers[i] = numbers[i + 1]
+        i += 1
+    numbers[i] = new
+    return i
+
+
+@compiled
+def add_vertex(basis: Any, rows: Any, relaxed: Any, longest: float, found: Any) -> int:
+    """Return the number of the vertex of a sorted basis, which is added if it is new; -1 if its edges are too long."""
+    d = len(basis)
+    slot = find_slot(basis, found)
+    v = found.slots[slot]
+    if v >= 0:
+        return int(v)
+    v = found.n[0]
+    if not edges_of(basis, rows, found.edges[v], np.empty((d, d))):
+        return -1
+    for j in range(d):
+        found.points[v, j] = 0.0
+        for i in range(d):
+            found.points[v, j] -= found.edges[v, i, j] * relaxed[basis[i]]
+    for i in range(d):
+        length = 0.0
+        for j in range(d):
+            length += found.edges[v, i, j] ** 2
+        found.lengths[v, i] = np.sqrt(length)
+        if found.lengths[v, i] > longest:
+            return -1
+        for j in range(d):
+            found.edges[v, i, j] /= found.lengths[v, i]
+        found.bases[v, i] = basis[i]
+        found.neighbours[v, i] = UNEXPLORED
+    found.slots[slot] = v
+    found.n[0] = v + 1
+    return int(v)
+
+
+@compiled
+def find_slot(basis: Any, found: Any) -> int:
+    """Return where a basis stands in the hash table (whose size is a power of two), or where it would stand."""
+    key = np.uint64(0x9E3779B97F4A7C15)
+    for i in range(len(basis)):
+        key = (key ^ np.uint64(basis[i])) * np.uint64(0x100000001B3)
+    mask = np.uint64(len(found.slots) - 1)
+    slot = (key ^ (key >> np.uint64(29))) & mask
+    while found.slots[slot] >= 0 and not is_same(found.bases[found.slots[slot]], basis):
+        slot = (slot + np.uint64(1)) & mask
+    return int(slot)
+
+
+@compiled
+def is_same(one: Any, other: Any) -> bool:
+    """Return whether two lists of numbers of one length are equal."""
+    for i in range(len(one)):  # noqa: SIM110  # plain, for the compiler
+        if one[i] != other[i]:
+            return False
+    return True
+
+
+@compiled
+def fill_slots(found: Any) -> None:
+    """Enter all vertices into an empty hash table."""
+    for v in range(found.n[0]):
+        found.slots[find_slot(found.bases[v], found)] = v
+
+
+@compiled
+def safe_minima(
+    objectives: Any, position: Any, rows: Any, offsets: Any, lower: Any, upper: Any, found: Any, values: Any
+) -> None:
+    """Write for each objective a number that is never above its minimum, from the multipliers of its vertex."""
+    d = objectives.shape[1]
+    multipliers = np.empty(d)
+    for k in range(len(objectives)):
+        v = position[k]
+        for i in range(d):
+            multipliers[i] = 0.0
+            for j in range(d):
+                multipliers[i] += found.edges[v, i, j] * objectives[k, j]
+            multipliers[i] *= found.lengths[v, i]
+        values[k] = safe_minimum(objectives[k], found.bases[v], multipliers, rows, offsets, lower, upper)
+
+
+@compiled
+def shoot(directions: Any, rows: Any, slack: Any, hit: Any) -> None:
+    """Write the row that each ray from a point inside meets first, given the slack of the rows at that point.
+
+    A row that the ray reaches only beyond the end of its direction does not count; -1 if there is none.
+    """
+    for k in range(len(directions)):
+        nearest = 1.0
+        hit[k] = -1
+        for r in range(len(rows)):
+            rise = 0.0
+            for j in range(directions.shape[1]):
+                rise += rows[r, j] * directions[k, j]
+            if rise > nearest * slack[r]:
+                nearest, hit[k] = rise / slack[r], r

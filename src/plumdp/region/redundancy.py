@@ -1,0 +1,113 @@
+"""Which of very many half-spaces matter: a few dozen rows bound the same polytope as hundreds of thousands.
+
+Clarkson's idea (1994): a row is redundant if the polytope of the rows kept so far does not reach beyond it. Keeping
+more rows only shrinks that polytope, so that this is decided once and for all. Where the polytope does reach beyond
+some rows, rays from a point inside find those that really bound it. To drop a row is always sound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumdp.model.graph import FloatArray, IntArray
+from plumdp.region.vertices import RELAXATION, VertexGraph, relax
+
+_TOLERANCE = 4 * RELAXATION  # rows that are passed by less do not matter
+_MAX_ROUNDS = 50
+_MAX_RAYS = 256  # in each round
+_MAX_DROPS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Contradiction:
+    """Rows that no point meets together, with the multipliers at least zero that prove it (Farkas)."""
+
+    rows: IntArray
+    multipliers: FloatArray
+
+
+def essential_part(rows: FloatArray, offsets: FloatArray) -> VertexGraph | Contradiction:
+    """Return the vertices of those half-spaces ``rows @ x <= offsets`` that matter; or which exclude each other.
+
+    The first ``2 d`` rows are a box; they are always kept.
+    """
+    d, relaxed = rows.shape[1], relax(offsets)
+    corners = _corners(rows, offsets, relaxed)
+    if isinstance(corners, Contradiction):
+        return corners
+    bases, points = corners
+    centre = points.mean(axis=0)
+    slack = np.maximum(relaxed - rows @ centre, RELAXATION / 1000)
+    kept = np.union1d(np.arange(2 * d), bases)
+    left = np.setdiff1d(np.arange(len(rows)), kept)
+    for _ in range(_MAX_ROUNDS):
+        graph = VertexGraph(rows[kept], offsets[kept], relaxed[kept], np.searchsorted(kept, bases[0]))
+        lowest, position = graph.minimise(-rows[left], -offsets[:d], offsets[d : 2 * d])
+        is_passed = -lowest > offsets[left] + _TOLERANCE
+        left = left[is_passed]
+        ends = _some(np.unique(position[is_passed]))
+        hit = left[_first_hits(graph.found.points[ends] - centre, rows[left], slack[left])]
+        if not len(hit):
+            break
+        kept, left = np.union1d(kept, hit), np.setdiff1d(left, hit)
+    return graph
+
+
+def _directions(d: int) -> FloatArray:
+    """Return objectives along all axes and across, none of them special: ties could stall the simplex method."""
+    rng = np.random.default_rng(2)
+    axes = np.vstack([np.eye(d), -np.eye(d)]) + rng.normal(size=(2 * d, d)) / 10
+    return np.vstack([axes, rng.normal(size=(2 * d + 4, d))])
+
+
+def _corners(rows: FloatArray, offsets: FloatArray, relaxed: FloatArray) -> tuple[IntArray, FloatArray] | Contradiction:
+    """Return bases and points of some vertices, or a contradiction; rows that floats cannot cope with are dropped.
+
+    A dropped row has an infinite relaxed offset. (Rows almost parallel to each other can end there.)
+    """
+    for _ in range(_MAX_DROPS):
+        found = _try_corners(rows, relaxed)
+        if not isinstance(found, Contradiction) or is_proved(found, rows, offsets):
+            return found
+        weight = np.where(found.rows >= 2 * rows.shape[1], found.multipliers, -1.0)
+        relaxed[found.rows[np.argmax(weight)]] = np.inf
+    relaxed[2 * rows.shape[1] :] = np.inf
+    return _try_corners(rows, relaxed)
+
+
+def _try_corners(rows: FloatArray, relaxed: FloatArray) -> tuple[IntArray, FloatArray] | Contradiction:
+    from plumdp.region import kernels
+
+    d = rows.shape[1]
+    objectives = _directions(d)
+    bases, points = np.empty(objectives.shape, dtype=np.int32), np.empty(objectives.shape)
+    edges, multipliers = np.empty((d, d)), np.empty(d)
+    for k, objective in enumerate(objectives):
+        row = kernels.dual_simplex(objective, rows, relaxed, bases[k], edges, multipliers, points[k])
+        if row >= 0:
+            conflicting = np.append(bases[k], np.int32(row))
+            return Contradiction(conflicting, np.append(np.maximum(edges @ rows[row], 0), 1.0))
+    return bases, points
+
+
+def is_proved(proof: Contradiction, rows: FloatArray, offsets: FloatArray) -> bool:
+    """Return whether the multipliers prove that no point meets the rows: zero would be at least a positive number."""
+    from plumdp.region import kernels
+
+    d = rows.shape[1]
+    box = (-offsets[:d], offsets[d : 2 * d])
+    return bool(kernels.safe_minimum(np.zeros(d), proof.rows, proof.multipliers, rows, offsets, *box) > 0)
+
+
+def _some(vertices: IntArray) -> IntArray:
+    return np.random.default_rng(3).permutation(vertices)[:_MAX_RAYS]
+
+
+def _first_hits(directions: FloatArray, rows: FloatArray, slack: FloatArray) -> IntArray:
+    from plumdp.region import kernels
+
+    hit = np.empty(len(directions), dtype=np.int64)
+    kernels.shoot(directions, rows, slack, hit)
+    return np.unique(hit[hit >= 0])

@@ -1,0 +1,86 @@
+"""All vertices of a polytope as plain arrays, each with its safety margin: what a solver needs inside a sweep.
+
+A sweep asks for a minimum per choice, millions of times. It walks from the choice's last vertex along falling edges, and
+takes the value at the vertex where it ends, less a margin: one number per vertex, calculated once, that covers rounding
+in the vertex, in its edges and in the sweep.
+
+Proof. Let x be the vertex, a[i] its rows with offsets b[i], e[i] its edges of length one times their lengths, so that
+R = I + sum of e[i] a[i]ᵀ would be zero without rounding. For a point p of the polytope and an objective g,
+g·p = g·x + g·R(p - x) - sum of (g·e[i]) (a[i]·p - a[i]·x). The second term is at least -|g| max over j of sum over k of
+|R[j,k]| |p[k] - x[k]|, with |g| the sum of absolute values and p in the bounding box. In the third, a[i]·p <= b[i]
+counts where g·e[i] >= 0, and elsewhere p is in the bounding box, which gives the reach.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumdp.model.graph import FloatArray, IntArray, read_only
+from plumdp.region.vertices import LEVEL, VertexGraph
+
+
+@dataclass(frozen=True, eq=False)
+class VertexTable:
+    """The vertices of a polytope in variables divided by ``scale``; an objective g is multiplied by it first.
+
+    With ``|g|`` the sum of absolute values and ``slope[i] = g @ edges[v, i]``, for every g and every vertex v, the
+    number ``g @ vertices[v] - margin[v] |g| - sum of max(0, -slope[i] - LEVEL |g|) reach[v, i]``, calculated in floats
+    in any order, is never above the minimum of ``g @ x``. At the best vertex no slope is below ``-LEVEL |g|``, and the
+    sum is zero. Where there is such a slope, ``neighbours[v, i]`` is a better vertex; a negative number means that it
+    is not known, and the walk ends. (``LEVEL`` is that of ``vertices.py``.)
+    """
+
+    scale: FloatArray  # (d), powers of two
+    vertices: FloatArray  # (n, d)
+    edges: FloatArray  # (n, d, d): directions of length one
+    neighbours: IntArray  # (n, d)
+    margin: FloatArray  # (n)
+    reach: FloatArray  # (n, d)
+    is_complete: bool  # whether memory allowed for all vertices
+
+    def __len__(self) -> int:
+        return len(self.vertices)
+
+
+def vertex_table(graph: VertexGraph, scale: FloatArray, lower: FloatArray, upper: FloatArray) -> VertexTable:
+    """Return all vertices of a graph, for a polytope within a (scaled) box."""
+    is_complete = graph.close()
+    n = graph.found.n[0]
+    edges, lengths, bases = graph.found.edges[:n], graph.found.lengths[:n], graph.found.bases[:n]
+    offsets = graph.offsets[bases]
+    vertices = -np.einsum("vij,vi->vj", edges, lengths * offsets)
+    margin, reach = _safety(vertices, edges, lengths, graph.rows[bases], offsets, lower, upper)
+    arrays = (scale, vertices, edges.copy(), graph.found.neighbours[:n].copy(), margin, reach)
+    return VertexTable(*map(read_only, arrays), is_complete)
+
+
+def _safety(
+    x: FloatArray,
+    edges: FloatArray,
+    lengths: FloatArray,
+    rows: FloatArray,
+    offsets: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return margin (n) and reach (n, d) of vertices: see the proof above. All roundings are covered by gamma."""
+    d = x.shape[1]
+    gamma = (4 * d + 16) * 2.0**-53
+    long_edges = edges * lengths[:, :, None]
+    size = np.eye(d) + np.einsum("vij,vik->vjk", np.abs(long_edges), np.abs(rows))
+    residual = np.abs(np.eye(d) + np.einsum("vij,vik->vjk", long_edges, rows)) + gamma * size
+    width = np.maximum(np.abs(upper - x), np.abs(x - lower))
+    level = np.einsum("vij,vj->vi", rows, x)
+    level_size = np.abs(offsets) + np.einsum("vij,vj->vi", np.abs(rows), np.abs(x))
+    slack = np.maximum(offsets - level, 0) + gamma * level_size
+    fall = np.maximum(rows * (x - lower)[:, None, :], rows * (x - upper)[:, None, :]).sum(axis=2)
+    reach = lengths * (np.maximum(fall, 0) + gamma * np.einsum("vij,vj->vi", np.abs(rows), width))
+    margin = (
+        np.einsum("vjk,vk->vj", residual, width).max(axis=1, initial=0)
+        + (np.abs(long_edges).max(axis=2, initial=0) * slack).sum(axis=1)
+        + (LEVEL + gamma) * reach.sum(axis=1)
+        + gamma * np.abs(x).max(axis=1, initial=0)
+    )
+    return margin * (1 + 1e-9) + 1e-300, reach * (1 + 1e-9)

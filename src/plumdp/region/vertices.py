@@ -1,0 +1,115 @@
+"""The vertices of a polytope as a graph: from any vertex a few steps along its edges lead to the best one.
+
+Vertices are found as objectives ask for them. An objective that has hardly changed since it was last asked costs one
+look at the ``d`` edges of its vertex.
+
+Where more than ``d`` rows meet in a point, or the polytope is flat, a vertex has many bases or the walk could go in
+circles; vertices are therefore those of a polytope whose offsets are relaxed by a little, at random. The multipliers
+that prove a bound belong to the rows alone, so that this costs no tightness.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from plumdp.model.graph import BoolArray, FloatArray, IntArray
+
+RELAXATION = 1e-12  # how far offsets are relaxed, for variables and rows of size one
+LEVEL = 1e-13  # edges along which an objective of size one falls by less are taken as level
+_MAX_BYTES = 2**27  # what the edges of all vertices may take
+
+
+def relax(offsets: FloatArray) -> FloatArray:
+    """Return the offsets a little larger, by different amounts, the same in each call."""
+    return offsets + RELAXATION * np.random.default_rng(1).uniform(1, 2, len(offsets))
+
+
+class FoundVertices(NamedTuple):
+    """Arrays with room for more vertices than the ``n[0]`` that are there; kernels add to them."""
+
+    n: IntArray  # (1): how many there are
+    bases: IntArray  # (capacity, d): the rows that meet, sorted
+    points: FloatArray  # (capacity, d)
+    edges: FloatArray  # (capacity, d, d): directions of length one; edge i leaves row i and stays on the others
+    lengths: FloatArray  # (capacity, d): the multiplier of row i is its length · (edge @ objective)
+    neighbours: IntArray  # (capacity, d): the vertex at the end of an edge, or negative
+    slots: IntArray  # hash table: basis → vertex
+
+    @staticmethod
+    def with_room(capacity: int, d: int) -> FoundVertices:
+        """Return arrays without vertices; the capacity is a power of two."""
+        return FoundVertices(
+            np.zeros(1, dtype=np.int32),
+            np.empty((capacity, d), dtype=np.int32),
+            np.empty((capacity, d)),
+            np.empty((capacity, d, d)),
+            np.empty((capacity, d)),
+            np.empty((capacity, d), dtype=np.int32),
+            np.full(4 * capacity, -1, dtype=np.int32),
+        )
+
+
+class VertexGraph:
+    """The vertices met so far of ``rows @ x <= relaxed``, with their edges; it grows while it is walked."""
+
+    def __init__(self, rows: FloatArray, offsets: FloatArray, relaxed: FloatArray, first: IntArray) -> None:
+        from plumdp.region import kernels
+
+        self.rows = rows  # (n_rows, d), each of size one
+        self.offsets = offsets  # (n_rows)
+        self.relaxed = relaxed  # (n_rows)
+        self.found = FoundVertices.with_room(64, rows.shape[1])
+        kernels.add_vertex(np.sort(first).astype(np.int32), rows, relaxed, np.inf, self.found)
+
+    def walk(self, objectives: FloatArray) -> tuple[IntArray, BoolArray]:
+        """Return the vertex with the least value of each objective, and whether it was reached."""
+        from plumdp.region import kernels
+
+        position = np.full(len(objectives), -1, dtype=np.int32)
+        is_optimal = np.zeros(len(objectives), dtype=np.bool_)
+        result = (position, is_optimal)
+        done = 0
+        while True:
+            done = kernels.walk(objectives, done, *result, self._may_grow(), self.rows, self.relaxed, self.found)
+            if done == len(objectives):
+                return result
+            self._grow()
+
+    def close(self) -> bool:
+        """Find all vertices; return whether memory allowed it. (The graph of a polytope is connected: Balinski 1961.)"""
+        from plumdp.region import kernels
+
+        done = kernels.close(0, self.rows, self.relaxed, self.found)
+        while done < self.found.n[0] and self._may_grow():
+            self._grow()
+            done = kernels.close(done, self.rows, self.relaxed, self.found)
+        return bool(done == self.found.n[0])
+
+    def minimise(self, objectives: FloatArray, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, IntArray]:
+        """Return numbers never above the minima over ``rows @ x <= offsets`` within a box, and the vertices reached."""
+        from plumdp.region import kernels
+
+        position, is_optimal = self.walk(objectives)
+        values = np.empty(len(objectives))
+        polytope = (self.rows, self.offsets, lower, upper)
+        kernels.safe_minima(objectives, position, *polytope, self.found, values)
+        rest = np.flatnonzero(~is_optimal)
+        if len(rest):
+            again = np.empty(len(rest))
+            kernels.simplex_minima(objectives[rest], self.relaxed, *polytope, again)
+            values[rest] = np.maximum(values[rest], again)
+        return values, position
+
+    def _may_grow(self) -> bool:
+        return 2 * self.found.edges.nbytes <= _MAX_BYTES
+
+    def _grow(self) -> None:
+        from plumdp.region import kernels
+
+        n, old = self.found.n[0], self.found
+        self.found = FoundVertices.with_room(2 * len(old.points), self.rows.shape[1])
+        for new_array, old_array in zip(self.found[:-1], old[:-1], strict=True):
+            new_array[:n] = old_array[:n]
+        kernels.fill_slots(self.found)

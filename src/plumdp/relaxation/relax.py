@@ -1,0 +1,53 @@
+"""From what the data allow to what nature may do at each choice: the four relaxations of the paper (Section 3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from plumdp.confidence.bounds import ExpressionBounds
+from plumdp.model.graph import FloatArray, read_only
+from plumdp.model.parametric import ParametricMDP
+from plumdp.region.build import project
+from plumdp.region.shapes import Box, Polytope, bounding_box
+from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.relaxation.rectangular import row_region
+
+
+def interval_wise(model: ParametricMDP, bounds: ExpressionBounds) -> IntervalMDP:
+    """Return P_I: each transition has the interval of its expression, whatever the others do."""
+    return _interval_mdp(model, bounds.lower, bounds.upper)
+
+
+def parameter_wise(model: ParametricMDP, region: Polytope, *, within: IntervalMDP | None = None) -> IntervalMDP:
+    """Return P_Θ: each transition has the range of its expression over the smallest box around the region.
+
+    It may be wider than P_I in some transitions and narrower in others; ``within`` cuts it to another relaxation.
+    """
+    box = Box(region.names, *bounding_box(region))
+    return _cut(_interval_mdp(model, *project(box, model.expressions)), within)
+
+
+def expression_wise(model: ParametricMDP, region: Polytope, *, within: IntervalMDP | None = None) -> IntervalMDP:
+    """Return P_Λ: each transition has the range of its expression over the region."""
+    return _cut(_interval_mdp(model, *project(region, model.expressions)), within)
+
+
+def rectangular(model: ParametricMDP, region: Polytope, *, within: IntervalMDP | None = None) -> IntervalMDP:
+    """Return P_R: at each choice nature picks one point of the region for all transitions of the choice."""
+    return replace(expression_wise(model, region, within=within), region=row_region(region, model.expressions))
+
+
+def _interval_mdp(model: ParametricMDP, lower: FloatArray, upper: FloatArray) -> IntervalMDP:
+    return IntervalMDP(
+        model.graph, model.expression, read_only(np.maximum(lower, 0.0)), read_only(np.minimum(upper, 1.0))
+    )
+
+
+def _cut(imdp: IntervalMDP, within: IntervalMDP | None) -> IntervalMDP:
+    """Return the model with the intersections of its intervals and those of another; both hold the true values."""
+    if within is None:
+        return imdp
+    lower, upper = np.maximum(imdp.lower, within.lower), np.minimum(imdp.upper, within.upper)
+    return replace(imdp, lower=read_only(lower), upper=read_only(upper))

@@ -1,0 +1,142 @@
+"""What may be claimed: a policy, bounds on its value, the confidence, and everything that the claim rests on."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import Any, Literal, TypeAlias
+
+from plumdp.result.policy import PolicyTable
+
+Relaxation: TypeAlias = Literal["interval", "parameter", "expression", "rectangular"]
+"""Which natures are allowed for, from many to few: P_I and P_Θ, P_Λ, P_R."""
+
+CERTIFIED = "certified"
+VACUOUS = "nothing certified"
+CONTRADICTED = "model contradicted"
+
+_WORDS: Mapping[str, str] = {
+    "interval": "interval by interval",
+    "parameter": "parameter-wise",
+    "expression": "expression-wise",
+    "rectangular": "rectangular",
+    "untied": "without the expressions",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """With the given confidence the value of the policy lies between ``lower`` and ``upper``, if the assumptions hold.
+
+    ``status`` is "certified"; "nothing certified" if the bound that matters says nothing; or "model contradicted" if no
+    point of the parameter space explains the data: the bounds then rest on the graph alone, and ``reason`` says which
+    expressions disagree. ``guarantee`` says what the confidence itself rests on.
+    """
+
+    lower: float
+    upper: float
+    policy: PolicyTable
+    objective: str
+    direction: Literal["max", "min"]
+    confidence: float
+    relaxation: Relaxation | Literal["untied"]
+    intervals: str  # how intervals were made
+    guarantee: str
+    assumptions: tuple[str, ...]
+    status: str
+    reason: str
+    parameters: Mapping[str, tuple[float, float]]  # name → smallest box that holds the region
+    solver: str  # how the solver ended
+    seconds: Mapping[str, float]  # stage → time
+    provenance: Mapping[str, str]
+
+    @property
+    def bound(self) -> float:
+        """The bound that the policy was made for: the lower one if large values are better, else the upper one."""
+        return self.lower if self.direction == "max" else self.upper
+
+    @property
+    def printed_bounds(self) -> tuple[str, str]:
+        """Both bounds with six digits, rounded outward."""
+        return _outward(self.lower, -1), _outward(self.upper, 1)
+
+    def __str__(self) -> str:
+        return "\n".join([_headline(self), *self.details()])
+
+    def _repr_html_(self) -> str:
+        items = "".join(f"<li>{html.escape(line.strip())}</li>" for line in self.details())
+        return f"<p><b>{html.escape(_headline(self))}</b></p><ul>{items}</ul>"
+
+    def details(self) -> list[str]:
+        """Return what the claim rests on, line by line."""
+        lines = [
+            f"  objective    {self.objective}",
+            f"  relaxation   {_WORDS[self.relaxation]}",
+            f"  intervals    {self.intervals}; guarantee: {self.guarantee}",
+        ]
+        if self.parameters:
+            box = ", ".join(
+                f"{name} in [{_outward(low, -1)}, {_outward(high, 1)}]" for name, (low, high) in self.parameters.items()
+            )
+            lines.append(f"  parameters   {box}")
+        if self.reason:
+            lines.append(f"  because      {self.reason}")
+        lines += [f"  assuming     {assumption}" for assumption in self.assumptions]
+        if self.solver != "closed":
+            lines.append(f"  solver       {self.solver}")
+        return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the policy, ready for JSON; infinite numbers as text."""
+        return {
+            "status": self.status,
+            "lower": _plain(self.lower),
+            "upper": _plain(self.upper),
+            "objective": self.objective,
+            "direction": self.direction,
+            "confidence": self.confidence,
+            "relaxation": self.relaxation,
+            "intervals": self.intervals,
+            "guarantee": self.guarantee,
+            "assumptions": list(self.assumptions),
+            "reason": self.reason,
+            "parameters": {name: [_plain(low), _plain(high)] for name, (low, high) in self.parameters.items()},
+            "solver": self.solver,
+            "seconds": dict(self.seconds),
+            "provenance": dict(self.provenance),
+        }
+
+    def to_json(self) -> str:
+        """Return everything but the policy as JSON."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+
+def _headline(certificate: Certificate) -> str:
+    share = f"{100 * certificate.confidence:.10g} %"
+    between = "between {} and {}".format(*certificate.printed_bounds)
+    if certificate.guarantee == "none":
+        return f"Estimate, no guarantee: the policy's value may lie {between}."
+    if certificate.status == CERTIFIED:
+        return f"The policy's value lies {between} with confidence {share}."
+    if certificate.status == CONTRADICTED:
+        return (
+            f"MODEL CONTRADICTED: no parameters explain the data. Without its expressions, on the graph alone, the "
+            f"policy's value lies {between} with confidence {share}."
+        )
+    return f"Nothing certified: the data allow any value that matters ({between}, confidence {share})."
+
+
+def _outward(value: float, side: int) -> str:
+    """Return the number with six digits, rounded away from the middle: what is printed is a bound as well."""
+    if abs(value) == float("inf"):
+        return "infinity"
+    rounding = ROUND_CEILING if side > 0 else ROUND_FLOOR
+    rounded = Context(prec=6, rounding=rounding).plus(Decimal(value)).normalize()
+    return f"{rounded:f}" if 1e-6 <= abs(value) < 1e12 or not value else str(rounded)
+
+
+def _plain(value: float) -> float | str:
+    return value if abs(value) != float("inf") else "infinity"

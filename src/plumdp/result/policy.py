@@ -1,0 +1,60 @@
+"""A policy as people read it: the values of the state variables, and the name of the action to take there."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.errors import DataError
+from plumdp.model.graph import Graph, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyTable:
+    """One action per state.
+
+    >>> from plumdp import benchmark
+    >>> graph = benchmark("betting:25").model.graph
+    >>> policy = PolicyTable(graph, graph.first_choice[:-1])
+    >>> policy.action(money=10, step=0)
+    'bet0'
+    """
+
+    graph: Graph
+    choice: IntArray  # (n_states): the number of the choice in the graph
+
+    def __len__(self) -> int:
+        return self.graph.n_states
+
+    def action(self, **valuation: Any) -> str:
+        """Return the name of the action in the state with the given values of its variables."""
+        unknown = set(valuation) ^ set(self.graph.states)
+        if unknown:
+            raise DataError(f"the state variables are {', '.join(self.graph.states)}; give a value for each of them")
+        is_meant = np.ones(self.graph.n_states, dtype=np.bool_)
+        for name, value in valuation.items():
+            is_meant &= self.graph.states[name] == value
+        if not is_meant.any():
+            given = ", ".join(f"{name}={value}" for name, value in valuation.items())
+            raise DataError(f"the model has no state with {given}")
+        return self.graph.action_names[self.graph.action[self.choice[int(np.argmax(is_meant))]]]
+
+    def columns(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return the state variables and the action as columns, one row per state."""
+        names = np.array(self.graph.action_names, dtype=object)
+        action_column = "action" if "action" not in self.graph.states else "chosen_action"
+        return {**self.graph.states, action_column: names[self.graph.action[self.choice]]}
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write one line per state: its variables, and the action."""
+        columns = self.columns()
+        with Path(path).open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))

@@ -1,0 +1,231 @@
+"""Compiled loops of the solver where nature picks points of a region: backups rounded outward, and chains.
+
+The interface is that of ``kernels.backup`` and ``kernels.chain_of_best``. Rows with at most two successors need no
+region: over it their expression ranges over an interval, which is all that matters. In longer rows nature's choice is
+the vertex of the region with the best value of the row, found by walking along edges from the vertex of the last sweep.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from plumdp.compiled import compiled
+from plumdp.region.kernels import safe_minimum
+
+UNIT = 2.0**-53  # relative error of one rounding
+LEVEL = 1e-13  # an edge along which an objective of size one falls by less is taken as level
+VERTEX = 1e-12  # how far a vertex may be off, in scaled variables and per length of an edge
+MAX_STEPS = 10_000
+
+
+@compiled
+def best_vertex(objective: Any, vertex: int, edges: Any, lengths: Any, neighbours: Any, multipliers: Any) -> int:
+    """Return the vertex with the least value of the objective, walking from the given one; write its multipliers."""
+    d = len(objective)
+    size = 0.0
+    for j in range(d):
+        size += abs(objective[j])
+    for _ in range(MAX_STEPS):
+        steepest, best = -1, -LEVEL * size
+        for i in range(d):
+            slope = 0.0
+            for j in range(d):
+                slope += edges[vertex, i, j] * objective[j]
+            multipliers[i] = slope * lengths[vertex, i]
+            if slope < best and neighbours[vertex, i] >= 0:
+                steepest, best = i, slope
+        if steepest < 0:
+            break
+        vertex = neighbours[vertex, steepest]
+    return vertex
+
+
+@compiled
+def row_objective(
+    a: int, b: int, successor: Any, expression: Any, source: Any, reference: float, nature: float, coefficients: Any,
+    constants: Any, sizes: Any, objective: Any,
+) -> tuple[float, float]:  # fmt: skip
+    """Write what nature minimises, per variable; return the row's constant part and the size that rounding scales with.
+
+    Values count as differences to the reference, so that equal values leave nothing to round. Infinite ones are left
+    out.
+    """
+    d = len(objective)
+    constant, size = 0.0, 0.0
+    for j in range(d):
+        objective[j] = 0.0
+    for t in range(a, b):
+        f = expression[t]
+        difference = source[successor[t]] - reference
+        if difference != 0.0 and abs(difference) < np.inf:
+            constant += constants[f] * difference
+            size += sizes[f] * abs(difference)
+            for j in range(d):
+                objective[j] -= nature * coefficients[f, j] * difference
+    return constant, size
+
+
+@compiled
+def region_row(
+    a: int, b: int, row: int, successor: Any, expression: Any, lower: Any, upper: Any, source: Any, nature: float,
+    side: float, position: Any, objective: Any, multipliers: Any, tables: Any,
+) -> Any:  # fmt: skip
+    """Return the value of a row with nature at its best, rounded to the given side."""
+    coefficients, constants, sizes, rows, offsets, box_lower, box_upper = tables[:7]
+    bases, points, edges, lengths, neighbours = tables[7:]
+    reference, n_infinite = 0.0, 0
+    for t in range(a, b):
+        if abs(source[successor[t]]) == np.inf:
+            f = expression[t]
+            if upper[f] > 0.0 and (nature > 0.0 or lower[f] > 0.0 or side > 0.0):
+                return np.inf
+            n_infinite += 1
+    if n_infinite == 0:
+        reference = source[successor[a]]
+    constant, size = row_objective(
+        a, b, successor, expression, source, reference, nature, coefficients, constants, sizes, objective
+    )
+    if size == 0.0:
+        return reference
+    vertex = best_vertex(objective, position[row], edges, lengths, neighbours, multipliers)
+    position[row] = vertex
+    if side * nature > 0.0:  # away from nature's optimum: what no point of the region passes
+        least = safe_minimum(objective, bases[vertex], multipliers, rows, offsets, box_lower, box_upper)
+        slack = 0.0
+    else:  # towards it: what the vertex attains
+        least, slack = 0.0, 0.0
+        for j in range(len(objective)):
+            least += objective[j] * points[vertex, j]
+            slack += VERTEX * abs(objective[j]) * (1.0 + lengths[vertex, j])
+    value = reference + (constant - nature * least)
+    error = UNIT * ((3.0 * float(b - a) + 12.0) * size + 4.0 * abs(value)) + slack
+    return value + side * error
+
+
+@compiled
+def pair_row(
+    a: int, successor: Any, expression: Any, lower: Any, upper: Any, source: Any, nature: float, side: float
+) -> Any:
+    """Return the value of a row of two successors, rounded to the given side."""
+    value, other = source[successor[a]], source[successor[a + 1]]
+    f, g = expression[a], expression[a + 1]
+    if abs(value) == np.inf or abs(other) == np.inf:
+        if abs(value) == np.inf and abs(other) == np.inf:
+            return np.inf
+        finite, of_infinite = (other, f) if abs(value) == np.inf else (value, g)
+        can_hit = upper[of_infinite] > 0.0 and (nature > 0.0 or lower[of_infinite] > 0.0)
+        return np.inf if can_hit else finite
+    if value == other:
+        return value
+    if nature * value < nature * other:  # the preferred successor first
+        value, other, f, g = other, value, g, f
+    p = max(1.0 - upper[f], lower[g])  # what the other one gets at least
+    value += p * (other - value)
+    return value + side * UNIT * (10.0 * abs(other - value) + 4.0 * abs(value) + 4.0 * abs(other))
+
+
+@compiled
+def backup(
+    start: int, end: int, step: int, first_choice: Any, first: Any, successor: Any, expression: Any, lower: Any,
+    upper: Any, reward: Any, discount: float, agent: float, nature: float, side: float, lift: float, cap: float,
+    source: Any, result: Any, best_row: Any, position: Any, tables: Any,
+) -> tuple[int, float]:  # fmt: skip
+    """Write one more step of both players at their best, as ``kernels.backup`` does."""
+    d = tables[0].shape[1]
+    objective, multipliers = np.empty(d), np.empty(d)
+    n_larger, change = 0, 0.0
+    for k in range(end - start):
+        i = start + k if step > 0 else end - 1 - k
+        best, chosen = -agent * np.inf, first_choice[i]
+        for c in range(first_choice[i], first_choice[i + 1]):
+            a, b = np.int64(first[c]), np.int64(first[c + 1])
+            if b - a == 1:
+                value = source[successor[a]]
+            elif b - a == 2:
+                value = pair_row(a, successor, expression, lower, upper, source, nature, side)
+            else:
+                value = region_row(
+                    a, b, c, successor, expression, lower, upper, source, nature, side, position, objective,
+                    multipliers, tables,
+                )  # fmt: skip
+            if discount != 1.0:
+                value *= discount
+                value += side * 2.0 * UNIT * abs(value)
+            if reward[c] != 0.0:
+                value += reward[c]
+                value += side * 2.0 * UNIT * abs(value)
+            if agent * value > agent * best:
+                best, chosen = value, c
+        old = result[i]
+        scale = abs(best) if abs(best) > 1.0 else 1.0
+        if side < 0.0:
+            if best > old:
+                result[i] = best
+                n_larger += 1
+                if best - old > change * scale:
+                    change = (best - old) / scale
+                if agent > 0.0:
+                    best_row[i] = chosen
+        else:
+            new = best + lift * scale
+            new = new if new < cap else cap
+            if new > old:
+                n_larger += 1
+            if new != old:
+                if not abs(new - old) <= change * scale:
+                    change = abs(new - old) / scale
+                result[i] = new
+            if agent < 0.0:
+                best_row[i] = chosen
+    return n_larger, change
+
+
+@compiled
+def chain_of_best(
+    start: int, end: int, first: Any, successor: Any, expression: Any, lower: Any, upper: Any, reward: Any,
+    nature: float, judge: Any, low: Any, high: Any, best_row: Any, offset: Any, column: Any, entry: Any,
+    constants: Any, position: Any, tables: Any,
+) -> int:  # fmt: skip
+    """Write the Markov chain of the given rows and nature's best moves, as ``kernels.chain_of_best`` does."""
+    coefficients, of_expression, sizes = tables[:3]
+    points, edges, lengths, neighbours = tables[8:]
+    d = coefficients.shape[1]
+    objective, multipliers = np.empty(d), np.empty(d)
+    n_entries = 0
+    for i in range(start, end):
+        c = best_row[i]
+        a, b = np.int64(first[c]), np.int64(first[c + 1])
+        constants[i - start, 0] = constants[i - start, 1] = reward[c]
+        vertex = 0
+        if b - a > 2:
+            reference = judge[successor[a]] if abs(judge[successor[a]]) < np.inf else 0.0
+            row_objective(
+                a, b, successor, expression, judge, reference, nature, coefficients, of_expression, sizes,
+                objective,
+            )  # fmt: skip
+            vertex = best_vertex(objective, position[c], edges, lengths, neighbours, multipliers)
+        for t in range(a, b):
+            f = expression[t]
+            if b - a == 1:
+                p = 1.0
+            elif b - a == 2:
+                is_first = nature * judge[successor[a]] >= nature * judge[successor[a + 1]]
+                g = expression[a + 1] if is_first else expression[a]
+                other = max(1.0 - upper[expression[a] if is_first else expression[a + 1]], lower[g])
+                p = 1.0 - other if (t == a) == is_first else other
+            else:
+                p = of_expression[f]
+                for j in range(d):
+                    p += coefficients[f, j] * points[vertex, j]
+            target = np.int64(successor[t])
+            if p > 0.0 and start <= target and target < end:
+                column[n_entries] = target - start
+                entry[n_entries] = p
+                n_entries += 1
+            elif p > 0.0:
+                constants[i - start, 0] += p * low[target]
+                constants[i - start, 1] += p * high[target]
+        offset[i - start + 1] = n_entries
+    return n_entries
