@@ -8,11 +8,24 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:  # the public names, in the order of the pipeline; each is loaded when it is first used
     from plumdp.benchmarks import Benchmark as Benchmark
     from plumdp.benchmarks import benchmark as benchmark
+    from plumdp.confidence.bounds import ExpressionBounds as ExpressionBounds
+    from plumdp.confidence.bounds import expression_bounds as expression_bounds
+    from plumdp.data.counts import EventCounts as EventCounts
+    from plumdp.data.counts import TransitionCounts as TransitionCounts
+    from plumdp.data.simulate import first_visits as first_visits
+    from plumdp.data.simulate import simulate as simulate
+    from plumdp.data.simulators import as_env as as_env
+    from plumdp.data.simulators import sample_env as sample_env
+    from plumdp.data.trajectories import Trajectories as Trajectories
+    from plumdp.data.trajectories import record as record
+    from plumdp.data.trajectories import record_blocks as record_blocks
     from plumdp.errors import DataError as DataError
     from plumdp.errors import MissingExtra as MissingExtra
     from plumdp.errors import ModelError as ModelError
     from plumdp.model.check import Issue as Issue
     from plumdp.model.check import check as check
+    from plumdp.model.events import Events as Events
+    from plumdp.model.events import find_events as find_events
     from plumdp.model.explore import explore as explore
     from plumdp.model.explore import explore_batch as explore_batch
     from plumdp.model.graph import Graph as Graph
@@ -28,8 +41,20 @@ if TYPE_CHECKING:  # the public names, in the order of the pipeline; each is loa
     from plumdp.model.property import parse_property as parse_property
     from plumdp.model.space import ParameterSpace as ParameterSpace
     from plumdp.model.storm import read_prism as read_prism
+    from plumdp.pipeline import certify as certify
+    from plumdp.pipeline import compare as compare
+    from plumdp.region.build import build_region as build_region
+    from plumdp.region.build import project as project
+    from plumdp.region.conflict import Conflict as Conflict
+    from plumdp.region.shapes import Polytope as Polytope
     from plumdp.relaxation.intervals import IntervalMDP as IntervalMDP
     from plumdp.relaxation.intervals import instantiate as instantiate
+    from plumdp.relaxation.relax import expression_wise as expression_wise
+    from plumdp.relaxation.relax import interval_wise as interval_wise
+    from plumdp.relaxation.relax import parameter_wise as parameter_wise
+    from plumdp.relaxation.relax import rectangular as rectangular
+    from plumdp.result.certificate import Certificate as Certificate
+    from plumdp.result.policy import PolicyTable as PolicyTable
     from plumdp.solver.evaluate import evaluate as evaluate
     from plumdp.solver.solve import Solution as Solution
     from plumdp.solver.solve import solve as solve
@@ -46,9 +71,22 @@ _HOME = {
     "model.objective": ("Reach", "Reward"),
     "model.property": ("parse_predicate", "parse_property"),
     "model.check": ("Issue", "check"),
+    "model.events": ("Events", "find_events"),
+    "data.counts": ("EventCounts", "TransitionCounts"),
+    "data.simulate": ("first_visits", "simulate"),
+    "data.trajectories": ("Trajectories", "record", "record_blocks"),
+    "data.simulators": ("as_env", "sample_env"),
+    "confidence.bounds": ("ExpressionBounds", "expression_bounds"),
+    "region.shapes": ("Polytope",),
+    "region.conflict": ("Conflict",),
+    "region.build": ("build_region", "project"),
     "relaxation.intervals": ("IntervalMDP", "instantiate"),
+    "relaxation.relax": ("expression_wise", "interval_wise", "parameter_wise", "rectangular"),
     "solver.solve": ("Solution", "solve"),
     "solver.evaluate": ("evaluate",),
+    "result.policy": ("PolicyTable",),
+    "result.certificate": ("Certificate",),
+    "pipeline": ("certify", "compare"),
     "benchmarks": ("Benchmark", "benchmark"),
     "summary": ("summarise",),
     "errors": ("DataError", "MissingExtra", "ModelError"),

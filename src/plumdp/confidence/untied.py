@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from plumdp.confidence.binomial import beta_binomial, clopper_pearson
+from plumdp.confidence.binomial import beta_binomial
 from plumdp.data.counts import TransitionCounts
 from plumdp.model.graph import FloatArray, read_only
 
@@ -12,8 +12,8 @@ from plumdp.model.graph import FloatArray, read_only
 def untied_bounds(counts: TransitionCounts, *, error: float) -> tuple[FloatArray, FloatArray]:
     """Return bounds on the probability of each transition that hold with probability at least 1 - error all at once.
 
-    They hold whether or not the expressions of the model are right, as long as its transitions are. The error is
-    divided equally among all transitions of choices with at least two; in a choice with two, both are one event.
+    They hold whether or not the expressions of the model are right, as long as its transitions are, and however the
+    data were sampled: the intervals are beta-binomial. The error is divided equally among all transitions of choices with at least two; in a choice with two, both are one event.
 
     >>> from plumdp import benchmark
     >>> graph = benchmark("betting:25").model.graph
@@ -27,10 +27,9 @@ def untied_bounds(counts: TransitionCounts, *, error: float) -> tuple[FloatArray
     n_successors = np.diff(graph.first_transition)[choice]
     is_second = (n_successors == 2) & (np.arange(graph.n_transitions) == graph.first_transition[choice] + 1)
     is_event = (n_successors > 1) & ~is_second
-    method = clopper_pearson if counts.sampling == "independent" else beta_binomial
     lower, upper = np.ones(graph.n_transitions), np.ones(graph.n_transitions)
     share = error / max(int(is_event.sum()), 1)
-    lower[is_event], upper[is_event] = method(counts.counts[is_event], counts.visits[choice[is_event]], share)
+    lower[is_event], upper[is_event] = beta_binomial(counts.counts[is_event], counts.visits[choice[is_event]], share)
     second = np.flatnonzero(is_second)
     lower[second] = np.maximum(np.nextafter(1 - upper[second - 1], 0), 0)
     upper[second] = np.minimum(np.nextafter(1 - lower[second - 1], 1), 1)

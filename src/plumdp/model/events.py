@@ -66,6 +66,11 @@ def find_events(model: ParametricMDP, *, merge_complements: bool = True) -> Even
     Successors of one row with the same expression are one event. Where f never stands without 1 - f in its row, it is
     the failure of the event 1 - f and no event of its own. Equal polynomials are one event wherever they stand, so that
     the visits of all their rows count together. ``merge_complements=False`` keeps f and 1 - f apart, as in the paper.
+
+    >>> from plumdp import benchmark
+    >>> model = benchmark("betting:25").model
+    >>> len(find_events(model)), len(find_events(model, merge_complements=False))
+    (641, 1282)
     """
     row_of_choice, representative = row_classes(model)
     groups = _group(model, representative)

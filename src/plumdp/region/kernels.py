@@ -1,8 +1,8 @@
 """Compiled loops of the region: safe bounds, the dual simplex, and walks from vertex to vertex.
 
-All work on half-spaces ``rows[r] @ x <= offsets[r]`` in ``d`` variables; the first ``2 d`` rows are the sides of a box,
-``-x[j] <= -lower[j]`` for each variable and then ``x[j] <= upper[j]``. A *basis* is a set of ``d`` rows that meet in one
-point. Its *edges* are the ``d`` directions that leave one row and stay on the others.
+All work on half-spaces ``rows[r] @ x <= offsets[r]`` in ``d`` variables; the first ``2 d`` rows are the sides of a
+box, ``-x[j] <= -lower[j]`` for each variable and then ``x[j] <= upper[j]``. A *basis* is a set of ``d`` rows that meet
+in one point. Its *edges* are the ``d`` directions that leave one row and stay on the others.
 
 Nothing but ``safe_minimum`` decides whether a bound is a bound: everything else may be wrong and still be sound.
 """
@@ -131,7 +131,7 @@ def dual_simplex(objective: Any, rows: Any, offsets: Any, basis: Any, edges: Any
             if slopes[i] < -PIVOT and max(multipliers[i], 0.0) < -ratio * slopes[i]:
                 leaving, ratio = i, max(multipliers[i], 0.0) / -slopes[i]
         if leaving < 0:
-            return entering
+            break
         basis[leaving] = entering
         for i in range(d):
             for j in range(d):
@@ -139,7 +139,7 @@ def dual_simplex(objective: Any, rows: Any, offsets: Any, basis: Any, edges: Any
                     edges[i, j] -= slopes[i] / slopes[leaving] * edges[leaving, j]
         for j in range(d):
             edges[leaving, j] /= -slopes[leaving]
-    return entering
+    return int(entering)
 
 
 @compiled
@@ -185,7 +185,7 @@ def walk(
         for j in range(d):
             level -= LEVEL * abs(objectives[k, j])
         for _ in range(MAX_STEPS):
-            steepest, best, is_blocked = np.int64(-1), level, False
+            steepest, best, is_blocked = -1, level, False
             is_full = found.n[0] == len(edges)
             for i in range(d):
                 slope = 0.0

@@ -1,7 +1,4 @@
-"""Linear programs by HiGHS, for what vertices cannot do. Its values are estimates; its multipliers prove bounds.
-
-The solver sees a few rows at first, and gets those that its point misses most until none is missed.
-"""
+"""Linear programs by HiGHS. Its values are estimates and are never used; its multipliers prove bounds elsewhere."""
 
 from __future__ import annotations
 
@@ -16,46 +13,52 @@ _ROWS_AT_ONCE = 50
 _MAX_ROUNDS = 1000
 
 
-class LinearProgram:
-    """Minimises objectives over ``rows @ x <= offsets`` with x between bounds, which may be infinite."""
+def estimate_multipliers(
+    objective: FloatArray,
+    rows: FloatArray,
+    offsets: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    first: IntArray,
+) -> tuple[IntArray, FloatArray] | None:
+    """Return rows and multipliers that come close to proving the minimum of ``objective @ x``; None if HiGHS fails.
 
-    def __init__(self, rows: FloatArray, offsets: FloatArray, lower: FloatArray, upper: FloatArray) -> None:
-        from highspy import Highs
+    The minimum is over ``rows @ x <= offsets`` with x between bounds, which may be infinite. The solver gets the first
+    rows, and those that its point misses most until none is missed; the first ones must bound the objective.
+    """
+    from highspy import HighsModelStatus
 
-        self._rows, self._offsets = rows, offsets
-        self._given: IntArray = np.empty(0, dtype=np.int64)  # rows that the solver knows
-        self._solver: Any = Highs()
-        self._solver.setOptionValue("output_flag", False)
-        self._solver.setOptionValue("threads", 1)
-        for tolerance in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
-            self._solver.setOptionValue(tolerance, 1e-10)
-        for low, high in zip(lower, upper, strict=True):
-            self._solver.addVar(low, high)
+    solver, given = _solver(objective, lower, upper), first
+    _add(solver, rows[first], offsets[first])
+    for _ in range(_MAX_ROUNDS):
+        solver.run()
+        if solver.getModelStatus() != HighsModelStatus.kOptimal:
+            return None
+        solution = solver.getSolution()
+        missed = rows @ np.array(solution.col_value) - offsets
+        missed[given] = 0  # the solver meets them, up to its tolerance
+        worst = np.argsort(-missed)[:_ROWS_AT_ONCE]
+        worst = worst[missed[worst] > _MISSED]
+        if not len(worst):
+            return given, np.maximum(-np.array(solution.row_dual), 0)
+        _add(solver, rows[worst], offsets[worst])
+        given = np.append(given, worst)
+    return None
 
-    def solve(self, objective: FloatArray) -> tuple[IntArray, FloatArray] | None:
-        """Return rows and their multipliers that prove the minimum, nearly; None if the solver does not get there."""
-        from highspy import HighsModelStatus
 
-        self._solver.changeColsCost(len(objective), np.arange(len(objective), dtype=np.int32), objective)
-        for _ in range(_MAX_ROUNDS):
-            self._solver.run()
-            if self._solver.getModelStatus() != HighsModelStatus.kOptimal:
-                return None
-            solution = self._solver.getSolution()
-            missed = self._rows @ np.array(solution.col_value) - self._offsets
-            missed[self._given] = 0
-            worst = np.argsort(-missed)[:_ROWS_AT_ONCE]
-            worst = worst[missed[worst] > _MISSED]
-            if not len(worst):
-                multipliers = -np.array(solution.row_dual)
-                used = np.flatnonzero(multipliers > 0)
-                return self._given[used], multipliers[used]
-            self._add(worst)
-        return None
+def _solver(objective: FloatArray, lower: FloatArray, upper: FloatArray) -> Any:
+    from highspy import Highs
 
-    def _add(self, new: IntArray) -> None:
-        n, d = len(new), self._rows.shape[1]
-        starts, columns = np.arange(n, dtype=np.int32) * d, np.tile(np.arange(d, dtype=np.int32), n)
-        values = self._rows[new].ravel()
-        self._solver.addRows(n, np.full(n, -np.inf), self._offsets[new], n * d, starts, columns, values)
-        self._given = np.append(self._given, new)
+    solver: Any = Highs()  # type: ignore[no-untyped-call]
+    solver.setOptionValue("output_flag", False)
+    for tolerance in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
+        solver.setOptionValue(tolerance, 1e-10)
+    for cost, low, high in zip(objective, lower, upper, strict=True):
+        solver.addCol(cost, low, high, 0, [], [])
+    return solver
+
+
+def _add(solver: Any, rows: FloatArray, offsets: FloatArray) -> None:
+    n, d = rows.shape
+    starts, columns = np.arange(n, dtype=np.int32) * d, np.tile(np.arange(d, dtype=np.int32), n)
+    solver.addRows(n, np.full(n, -np.inf), offsets, n * d, starts, columns, rows.ravel())

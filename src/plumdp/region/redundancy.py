@@ -69,7 +69,7 @@ def _corners(rows: FloatArray, offsets: FloatArray, relaxed: FloatArray) -> tupl
     """
     for _ in range(_MAX_DROPS):
         found = _try_corners(rows, relaxed)
-        if not isinstance(found, Contradiction) or is_proved(found, rows, offsets):
+        if not isinstance(found, Contradiction) or excess(found, rows, offsets) > 0:
             return found
         weight = np.where(found.rows >= 2 * rows.shape[1], found.multipliers, -1.0)
         relaxed[found.rows[np.argmax(weight)]] = np.inf
@@ -92,13 +92,16 @@ def _try_corners(rows: FloatArray, relaxed: FloatArray) -> tuple[IntArray, Float
     return bases, points
 
 
-def is_proved(proof: Contradiction, rows: FloatArray, offsets: FloatArray) -> bool:
-    """Return whether the multipliers prove that no point meets the rows: zero would be at least a positive number."""
+def excess(proof: Contradiction, rows: FloatArray, offsets: FloatArray) -> float:
+    """Return a number that no point could make up for if it is positive, which proves that no point meets the rows.
+
+    It is never above the minimum of zero over the points that do: were there one, the number would be at most zero.
+    """
     from plumdp.region import kernels
 
     d = rows.shape[1]
     box = (-offsets[:d], offsets[d : 2 * d])
-    return bool(kernels.safe_minimum(np.zeros(d), proof.rows, proof.multipliers, rows, offsets, *box) > 0)
+    return float(kernels.safe_minimum(np.zeros(d), proof.rows, proof.multipliers, rows, offsets, *box))
 
 
 def _some(vertices: IntArray) -> IntArray:

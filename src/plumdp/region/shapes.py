@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.region.redundancy import Contradiction, essential_part
+from plumdp.region.vertex_table import VertexTable, vertex_table
 from plumdp.region.vertices import VertexGraph
 
 UNIT = 2.0**-53  # relative error of one rounding
@@ -66,27 +68,30 @@ class Polytope:
         """The right-hand sides of the half-spaces: (n)."""
         return self.graph.offsets
 
+    @cached_property
+    def table(self) -> VertexTable:
+        """All vertices as plain arrays, each with its safety margin, for loops that ask millions of times."""
+        return vertex_table(self.graph, self.scale, self.lower / self.scale, self.upper / self.scale)
+
     def minimise(self, objectives: FloatArray) -> FloatArray:
         """Return for each row of ``objectives`` (k, d) a number never above the minimum of ``objective @ point``."""
         scaled = np.ascontiguousarray(objectives * self.scale)
         return self.graph.minimise(scaled, self.lower / self.scale, self.upper / self.scale)[0]
 
 
-def intersection(
-    names: tuple[str, ...], lower: FloatArray, upper: FloatArray, rows: FloatArray, offsets: FloatArray
-) -> Polytope | Contradiction:
-    """Return the points of a box with ``rows @ point <= offsets``, or the rows that no such point meets together.
+def intersection(names: tuple[str, ...], rows: FloatArray, offsets: FloatArray) -> Polytope | Contradiction:
+    """Return the points with ``rows @ point <= offsets``, or the rows that no point meets together.
 
-    The contradiction numbers the sides of the box first: all lower ones, all upper ones, and then the rows.
+    The first rows are a box: for each variable ``-variable <= -lower``, then for each ``variable <= upper``.
     """
     d = len(names)
+    lower, upper = -offsets[:d], offsets[d : 2 * d]
     scale = _power_of_two(np.maximum(np.abs(lower), np.abs(upper)))
-    every_row = np.vstack([-np.eye(d), np.eye(d), rows * scale])
-    every_offset = np.concatenate([-lower / scale, upper / scale, offsets])
-    size = _power_of_two(np.abs(every_row).max(axis=1, initial=0))
-    part = essential_part(every_row / size[:, None], every_offset / size)
+    scaled = rows * scale
+    size = _power_of_two(np.abs(scaled).max(axis=1, initial=0))
+    part = essential_part(scaled / size[:, None], offsets / size)
     if isinstance(part, Contradiction):
-        return part
+        return replace(part, multipliers=part.multipliers / size[part.rows])
     region = Polytope(names, lower, upper, scale, part)
     low, high = bounding_box(region)
     return replace(region, lower=read_only(np.maximum(low, lower)), upper=read_only(np.minimum(high, upper)))

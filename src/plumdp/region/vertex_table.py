@@ -1,8 +1,8 @@
 """All vertices of a polytope as plain arrays, each with its safety margin: what a solver needs inside a sweep.
 
-A sweep asks for a minimum per choice, millions of times. It walks from the choice's last vertex along falling edges, and
-takes the value at the vertex where it ends, less a margin: one number per vertex, calculated once, that covers rounding
-in the vertex, in its edges and in the sweep.
+A sweep asks for a minimum per choice, millions of times. It walks from the choice's last vertex along falling edges,
+and takes the value at the vertex where it ends, less a margin: one number per vertex, calculated once, that covers
+rounding in the vertex, in its edges and in the sweep.
 
 Proof. Let x be the vertex, a[i] its rows with offsets b[i], e[i] its edges of length one times their lengths, so that
 R = I + sum of e[i] a[i]ᵀ would be zero without rounding. For a point p of the polytope and an objective g,
@@ -52,8 +52,15 @@ def vertex_table(graph: VertexGraph, scale: FloatArray, lower: FloatArray, upper
     offsets = graph.offsets[bases]
     vertices = -np.einsum("vij,vi->vj", edges, lengths * offsets)
     margin, reach = _safety(vertices, edges, lengths, graph.rows[bases], offsets, lower, upper)
-    arrays = (scale, vertices, edges.copy(), graph.found.neighbours[:n].copy(), margin, reach)
-    return VertexTable(*map(read_only, arrays), is_complete)
+    return VertexTable(
+        scale,
+        read_only(vertices),
+        read_only(edges.copy()),
+        read_only(graph.found.neighbours[:n].copy()),
+        read_only(margin),
+        read_only(reach),
+        is_complete,
+    )
 
 
 def _safety(

@@ -63,11 +63,11 @@ class VertexGraph:
         self.found = FoundVertices.with_room(64, rows.shape[1])
         kernels.add_vertex(np.sort(first).astype(np.int32), rows, relaxed, np.inf, self.found)
 
-    def walk(self, objectives: FloatArray) -> tuple[IntArray, BoolArray]:
-        """Return the vertex with the least value of each objective, and whether it was reached."""
+    def walk(self, objectives: FloatArray, start: IntArray | None = None) -> tuple[IntArray, BoolArray]:
+        """Return the vertex with the least value of each objective, and whether it was reached; start where it was."""
         from plumdp.region import kernels
 
-        position = np.full(len(objectives), -1, dtype=np.int32)
+        position = np.full(len(objectives), -1, dtype=np.int32) if start is None else start.copy()
         is_optimal = np.zeros(len(objectives), dtype=np.bool_)
         result = (position, is_optimal)
         done = 0
@@ -78,7 +78,7 @@ class VertexGraph:
             self._grow()
 
     def close(self) -> bool:
-        """Find all vertices; return whether memory allowed it. (The graph of a polytope is connected: Balinski 1961.)"""
+        """Find all vertices; return whether memory allowed it. (A polytope's graph is connected: Balinski 1961.)"""
         from plumdp.region import kernels
 
         done = kernels.close(0, self.rows, self.relaxed, self.found)
@@ -109,7 +109,9 @@ class VertexGraph:
         from plumdp.region import kernels
 
         n, old = self.found.n[0], self.found
-        self.found = FoundVertices.with_room(2 * len(old.points), self.rows.shape[1])
-        for new_array, old_array in zip(self.found[:-1], old[:-1], strict=True):
-            new_array[:n] = old_array[:n]
-        kernels.fill_slots(self.found)
+        new = FoundVertices.with_room(2 * len(old.points), self.rows.shape[1])
+        new.n[0] = n
+        for name in ("bases", "points", "edges", "lengths", "neighbours"):
+            getattr(new, name)[:n] = getattr(old, name)[:n]
+        kernels.fill_slots(new)
+        self.found = new

@@ -16,7 +16,16 @@ from plumdp.relaxation.rectangular import row_region
 
 
 def interval_wise(model: ParametricMDP, bounds: ExpressionBounds) -> IntervalMDP:
-    """Return P_I: each transition has the interval of its expression, whatever the others do."""
+    """Return P_I: each transition has the interval of its expression, whatever the others do.
+
+    >>> from plumdp import benchmark, build_region, expression_bounds, simulate
+    >>> study = benchmark("betting:25")
+    >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=26)
+    >>> bounds = expression_bounds(study.model, counts)
+    >>> imdp = interval_wise(study.model, bounds)
+    >>> bool((imdp.lower == bounds.lower).all())
+    True
+    """
     return _interval_mdp(model, bounds.lower, bounds.upper)
 
 
@@ -24,18 +33,47 @@ def parameter_wise(model: ParametricMDP, region: Polytope, *, within: IntervalMD
     """Return P_Θ: each transition has the range of its expression over the smallest box around the region.
 
     It may be wider than P_I in some transitions and narrower in others; ``within`` cuts it to another relaxation.
+
+    >>> from plumdp import benchmark, build_region, expression_bounds, simulate
+    >>> study = benchmark("betting:25")
+    >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=26)
+    >>> bounds = expression_bounds(study.model, counts)
+    >>> region = build_region(study.model.space, bounds.events.polynomials, bounds.event_lower, bounds.event_upper)
+    >>> both = parameter_wise(study.model, region, within=interval_wise(study.model, bounds))
+    >>> bool((both.lower >= bounds.lower).all())
+    True
     """
     box = Box(region.names, *bounding_box(region))
     return _cut(_interval_mdp(model, *project(box, model.expressions)), within)
 
 
 def expression_wise(model: ParametricMDP, region: Polytope, *, within: IntervalMDP | None = None) -> IntervalMDP:
-    """Return P_Λ: each transition has the range of its expression over the region."""
+    """Return P_Λ: each transition has the range of its expression over the region.
+
+    >>> from plumdp import benchmark, build_region, expression_bounds, simulate
+    >>> study = benchmark("betting:25")
+    >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=26)
+    >>> bounds = expression_bounds(study.model, counts)
+    >>> region = build_region(study.model.space, bounds.events.polynomials, bounds.event_lower, bounds.event_upper)
+    >>> imdp = expression_wise(study.model, region)
+    >>> bool((imdp.upper <= bounds.upper + 1e-12).all())
+    True
+    """
     return _cut(_interval_mdp(model, *project(region, model.expressions)), within)
 
 
 def rectangular(model: ParametricMDP, region: Polytope, *, within: IntervalMDP | None = None) -> IntervalMDP:
-    """Return P_R: at each choice nature picks one point of the region for all transitions of the choice."""
+    """Return P_R: at each choice nature picks one point of the region for all transitions of the choice.
+
+    >>> from plumdp import benchmark, build_region, expression_bounds, simulate
+    >>> study = benchmark("betting:25")
+    >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=26)
+    >>> bounds = expression_bounds(study.model, counts)
+    >>> region = build_region(study.model.space, bounds.events.polynomials, bounds.event_lower, bounds.event_upper)
+    >>> imdp = rectangular(study.model, region)
+    >>> len(imdp.region.vertices)  # one parameter, so the region is an interval
+    2
+    """
     return replace(expression_wise(model, region, within=within), region=row_region(region, model.expressions))
 
 

@@ -79,7 +79,7 @@ def _take_out(stay: _Stay, states: Indices) -> None:
 
 
 def _strong_parts(graph: Graph, stay: _Stay, states: Indices) -> tuple[IntArray, Indices]:
-    """Return the number of each state's part, connected strongly by inner rows, and the inner rows that leave theirs."""
+    """Return the number of each state's strongly connected part, and the inner rows that leave theirs."""
     n_states = len(states)
     position = np.empty(graph.n_states, dtype=np.int32)
     position[states] = np.arange(n_states, dtype=np.int32)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, read_only
+from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, read_only
 from plumdp.model.objective import Nature, Objective, Reach, Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
@@ -94,7 +94,7 @@ def _decide(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Game:
 
     A total reward that both players want small is one until the agent can do without rewards for ever.
     """
-    certain = replace(imdp, expression=np.zeros_like(imdp.expression), lower=np.ones(1), upper=np.ones(1))
+    certain = IntervalMDP(imdp.graph, np.zeros_like(imdp.expression), np.ones(1), np.ones(1))
     if objective.target is not None or objective.direction == "max":
         return make_game(certain, objective, nature)
     plain = plain_game(certain, objective, nature)
@@ -139,9 +139,9 @@ def _may_lead_to(graph: Graph, states: BoolArray) -> BoolArray:
 def _rebuild(
     imdp: IntervalMDP, state: IntArray, n_states: int, kept: BoolArray, added: IntArray
 ) -> tuple[IntervalMDP, Indices]:
-    """Return the model of the kept rows with states renumbered and certain moves (from, to) added; and each row's choice.
+    """Return the model of the kept rows with states renumbered and moves (from, to) added; and the choice of each row.
 
-    The added moves count as choices behind all others.
+    The added moves are certain, and count as choices behind all others.
     """
     graph, n_added = imdp.graph, len(added)
     source = np.concatenate([state[graph.state_of_choice()], added[:, 0]])
@@ -149,16 +149,16 @@ def _rebuild(
     rows = np.flatnonzero(np.concatenate([kept, np.ones(n_added, dtype=np.bool_)]))
     rows = rows[np.argsort(source[rows], kind="stable")]
     taken = ranges(first[rows], first[rows + 1])
-    new_first = np.concatenate([[0], np.cumsum(first[rows + 1] - first[rows])])
-    expression = np.concatenate([imdp.expression, np.full(n_added, len(imdp.lower), dtype=np.int32)])[taken]
-    rebuilt = Graph(
+    new_graph = Graph(
         read_only(np.searchsorted(source[rows], np.arange(n_states + 1)).astype(np.int32)),
-        read_only(new_first.astype(np.int32)),
+        read_only(np.concatenate([[0], np.cumsum(first[rows + 1] - first[rows])]).astype(np.int32)),
         read_only(np.concatenate([state[graph.successor], added[:, 1]])[taken]),
-        0,
+        int(state[graph.initial_state]),
         {"state": np.arange(n_states, dtype=np.int32)},
         read_only(np.zeros(len(rows), dtype=np.int32)),
         ("",),
     )
+    expression = np.concatenate([imdp.expression, np.full(n_added, len(imdp.lower), dtype=np.int32)])[taken]
     lower, upper = (read_only(np.append(bounds, 1.0)) for bounds in (imdp.lower, imdp.upper))
-    return IntervalMDP(rebuilt, read_only(expression), lower, upper), rows
+    region = None if imdp.region is None else imdp.region.with_constants(np.ones(1))
+    return IntervalMDP(new_graph, read_only(expression), lower, upper, region=region), rows

@@ -12,34 +12,37 @@ from typing import Any
 import numpy as np
 
 from plumdp.compiled import compiled
-from plumdp.region.kernels import safe_minimum
+from plumdp.region.vertices import LEVEL
 
 UNIT = 2.0**-53  # relative error of one rounding
-LEVEL = 1e-13  # an edge along which an objective of size one falls by less is taken as level
-VERTEX = 1e-12  # how far a vertex may be off, in scaled variables and per length of an edge
 MAX_STEPS = 10_000
 
 
 @compiled
-def best_vertex(objective: Any, vertex: int, edges: Any, lengths: Any, neighbours: Any, multipliers: Any) -> int:
-    """Return the vertex with the least value of the objective, walking from the given one; write its multipliers."""
+def best_vertex(objective: Any, vertex: int, edges: Any, neighbours: Any, reach: Any) -> tuple[int, float, float]:
+    """Return the vertex with the least value of the objective, walking from the given one along falling edges.
+
+    Also returns the size of the objective, and what falling edges without a known end may lead to.
+    """
     d = len(objective)
     size = 0.0
     for j in range(d):
         size += abs(objective[j])
+    beyond = 0.0
     for _ in range(MAX_STEPS):
-        steepest, best = -1, -LEVEL * size
+        steepest, best, beyond = -1, -LEVEL * size, 0.0
         for i in range(d):
             slope = 0.0
             for j in range(d):
                 slope += edges[vertex, i, j] * objective[j]
-            multipliers[i] = slope * lengths[vertex, i]
-            if slope < best and neighbours[vertex, i] >= 0:
-                steepest, best = i, slope
+            if slope < -LEVEL * size:
+                beyond += (-slope - LEVEL * size) * reach[vertex, i]
+                if slope < best and neighbours[vertex, i] >= 0:
+                    steepest, best = i, slope
         if steepest < 0:
             break
         vertex = neighbours[vertex, steepest]
-    return vertex
+    return vertex, size, beyond
 
 
 @compiled
@@ -70,11 +73,10 @@ def row_objective(
 @compiled
 def region_row(
     a: int, b: int, row: int, successor: Any, expression: Any, lower: Any, upper: Any, source: Any, nature: float,
-    side: float, position: Any, objective: Any, multipliers: Any, tables: Any,
+    side: float, position: Any, objective: Any, tables: Any,
 ) -> Any:  # fmt: skip
     """Return the value of a row with nature at its best, rounded to the given side."""
-    coefficients, constants, sizes, rows, offsets, box_lower, box_upper = tables[:7]
-    bases, points, edges, lengths, neighbours = tables[7:]
+    coefficients, constants, sizes, vertices, edges, neighbours, margin, reach = tables
     reference, n_infinite = 0.0, 0
     for t in range(a, b):
         if abs(source[successor[t]]) == np.inf:
@@ -89,16 +91,14 @@ def region_row(
     )
     if size == 0.0:
         return reference
-    vertex = best_vertex(objective, position[row], edges, lengths, neighbours, multipliers)
+    vertex, weight, beyond = best_vertex(objective, position[row], edges, neighbours, reach)
     position[row] = vertex
+    least = 0.0
+    for j in range(len(objective)):
+        least += objective[j] * vertices[vertex, j]
+    slack = margin[vertex] * weight
     if side * nature > 0.0:  # away from nature's optimum: what no point of the region passes
-        least = safe_minimum(objective, bases[vertex], multipliers, rows, offsets, box_lower, box_upper)
-        slack = 0.0
-    else:  # towards it: what the vertex attains
-        least, slack = 0.0, 0.0
-        for j in range(len(objective)):
-            least += objective[j] * points[vertex, j]
-            slack += VERTEX * abs(objective[j]) * (1.0 + lengths[vertex, j])
+        slack += beyond
     value = reference + (constant - nature * least)
     error = UNIT * ((3.0 * float(b - a) + 12.0) * size + 4.0 * abs(value)) + slack
     return value + side * error
@@ -133,8 +133,7 @@ def backup(
     source: Any, result: Any, best_row: Any, position: Any, tables: Any,
 ) -> tuple[int, float]:  # fmt: skip
     """Write one more step of both players at their best, as ``kernels.backup`` does."""
-    d = tables[0].shape[1]
-    objective, multipliers = np.empty(d), np.empty(d)
+    objective = np.empty(tables[0].shape[1])
     n_larger, change = 0, 0.0
     for k in range(end - start):
         i = start + k if step > 0 else end - 1 - k
@@ -147,8 +146,7 @@ def backup(
                 value = pair_row(a, successor, expression, lower, upper, source, nature, side)
             else:
                 value = region_row(
-                    a, b, c, successor, expression, lower, upper, source, nature, side, position, objective,
-                    multipliers, tables,
+                    a, b, c, successor, expression, lower, upper, source, nature, side, position, objective, tables,
                 )  # fmt: skip
             if discount != 1.0:
                 value *= discount
@@ -189,10 +187,9 @@ def chain_of_best(
     constants: Any, position: Any, tables: Any,
 ) -> int:  # fmt: skip
     """Write the Markov chain of the given rows and nature's best moves, as ``kernels.chain_of_best`` does."""
-    coefficients, of_expression, sizes = tables[:3]
-    points, edges, lengths, neighbours = tables[8:]
+    coefficients, of_expression, sizes, vertices, edges, neighbours, _, reach = tables
     d = coefficients.shape[1]
-    objective, multipliers = np.empty(d), np.empty(d)
+    objective = np.empty(d)
     n_entries = 0
     for i in range(start, end):
         c = best_row[i]
@@ -205,7 +202,7 @@ def chain_of_best(
                 a, b, successor, expression, judge, reference, nature, coefficients, of_expression, sizes,
                 objective,
             )  # fmt: skip
-            vertex = best_vertex(objective, position[c], edges, lengths, neighbours, multipliers)
+            vertex, _, _ = best_vertex(objective, position[c], edges, neighbours, reach)
         for t in range(a, b):
             f = expression[t]
             if b - a == 1:
@@ -218,7 +215,7 @@ def chain_of_best(
             else:
                 p = of_expression[f]
                 for j in range(d):
-                    p += coefficients[f, j] * points[vertex, j]
+                    p += coefficients[f, j] * vertices[vertex, j]
             target = np.int64(successor[t])
             if p > 0.0 and start <= target and target < end:
                 column[n_entries] = target - start

@@ -1,0 +1,192 @@
+"""The only importer of DuckDB: files as tables, results in pages of columns, and Parquet written block by block."""
+
+from __future__ import annotations
+
+import glob
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.data.sql import quoted
+from plumdp.errors import DataError
+
+Block: TypeAlias = dict[str, npt.NDArray[Any]]
+"""Columns of equal length. Nothing is masked in an array of numbers, and None in an array of Python objects."""
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with how much is done, and how much there is to do."""
+
+MEMORY = 1e9  # bytes
+
+_WRITING = 3e8  # bytes of memory for a file that is written
+_WHOLE = 1000  # parts that progress is measured in
+_PAGE = 1 << 18  # rows taken out of DuckDB at once
+_FORMATS = {"parquet": "parquet", "pq": "parquet", "csv": "csv", "tsv": "csv", "txt": "csv"} | dict.fromkeys(
+    ("json", "jsonl", "ndjson"), "json"
+)
+_PACKED = ("gz", "zst")
+
+
+@contextmanager
+def connect(memory_limit: float = MEMORY) -> Iterator[Any]:
+    """Give a connection that keeps to so many bytes of memory, puts the rest on disk, and raises our errors."""
+    import duckdb
+
+    try:
+        with tempfile.TemporaryDirectory(prefix="plumdp-") as folder, duckdb.connect() as connection:
+            connection.execute(f"SET memory_limit = '{int(memory_limit) // 1000}KB'")
+            connection.execute(f"SET temp_directory = {literal(folder)}")
+            connection.execute("SET enable_progress_bar = true")
+            connection.execute("SET enable_progress_bar_print = false")
+            yield connection
+    except duckdb.Error as error:
+        raise DataError(str(error).split("\n\n")[0]) from None
+
+
+def literal(text: str) -> str:
+    """Return a text as SQL writes it."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def find_files(source: str | Path | Sequence[str | Path]) -> list[str]:
+    """Return the files that paths, folders and patterns such as ``flights/*.parquet`` stand for, in order."""
+    if isinstance(source, str | Path):
+        return _find(str(source))
+    files = [file for path in source for file in _find(str(path))]
+    if not files:
+        raise DataError("the list of files is empty")
+    return files
+
+
+def _find(path: str) -> list[str]:
+    if "://" in path or Path(path).is_file():
+        return [path]
+    if Path(path).is_dir():
+        found = [str(file) for file in sorted(Path(path).iterdir()) if _suffix(str(file)) in _FORMATS]
+    else:
+        found = sorted(file for file in glob.glob(path, recursive=True) if Path(file).is_file())
+    if not found:
+        raise DataError(f"{path}: there is no such file, nor a folder of Parquet, CSV or JSON files")
+    return found
+
+
+def scan(connection: Any, files: Sequence[str]) -> str:
+    """Return what to select from to read files of one format; all but Parquet as text, that no value be refused.
+
+    No line is skipped or guessed away: DuckDB would take unusual lines at the start of a CSV file for comments.
+    """
+    formats = {file: _format(file) for file in files}
+    if len({*formats.values()}) > 1:
+        raise DataError(f"files of several formats ({', '.join(sorted({*formats.values()}))}): read one after the other")
+    listed = f"[{', '.join(map(literal, files))}]"
+    if formats[files[0]] == "parquet":
+        return f"read_parquet({listed}, union_by_name = true)"
+    if formats[files[0]] == "csv":
+        return f"read_csv({listed}, {_csv_options(connection, files[0])}, all_varchar = true, union_by_name = true)"
+    names = connection.execute(f"DESCRIBE SELECT * FROM read_json({listed}, union_by_name = true)").fetchall()
+    as_text = ", ".join(f"{literal(name)}: 'VARCHAR'" for name, *_ in names)
+    return f"read_json({listed}, columns = {{{as_text}}})"
+
+
+def _format(file: str) -> str:
+    suffix = _suffix(file)
+    if suffix not in _FORMATS:
+        raise DataError(f"{file}: the name must end in {', '.join('.' + known for known in _FORMATS)} (or these and .gz)")
+    return _FORMATS[suffix]
+
+
+def _suffix(file: str) -> str:
+    parts = file.lower().rsplit(".", 2)
+    return parts[-2] if len(parts) == 3 and parts[-1] in _PACKED else parts[-1]
+
+
+def _csv_options(connection: Any, file: str) -> str:
+    """Return how to read a CSV file, strictly; of its lines only the first is looked at, to see what separates names."""
+    one_column = "columns = {'line': 'VARCHAR'}, header = false, auto_detect = false, delim = '\x01', quote = '', escape = ''"
+    header = connection.execute(f"SELECT line FROM read_csv({literal(file)}, {one_column}) LIMIT 1").fetchall()
+    if not header:
+        raise DataError(f"{file}: the file is empty; its first line must name the columns")
+    separator = max(",;\t|", key=header[0][0].count)
+    quotes = "quote = '\"', escape = '\"', comment = '', strict_mode = true"
+    return f"header = true, skip = 0, delim = {literal(separator)}, {quotes}"
+
+
+def pages(connection: Any, table: str) -> Iterator[Block]:
+    """Yield the rows of a table in the connection's own memory, as many at once as fit well."""
+    ((n_rows,),) = connection.execute(f"SELECT count(*) FROM {table}").fetchall()
+    for start in range(0, n_rows, _PAGE):
+        page = connection.execute(f"SELECT * FROM {table} WHERE rowid >= {start} AND rowid < {start + _PAGE}")
+        yield {name: _column(values) for name, values in page.fetchnumpy().items()}
+
+
+def _column(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if values.dtype == np.object_ and isinstance(values, np.ma.MaskedArray):
+        return np.where(np.ma.getmaskarray(values), None, values.data)
+    return values
+
+
+@contextmanager
+def watched(connection: Any, progress: Progress | None, start: float, end: float) -> Iterator[None]:
+    """Report what the connection does meanwhile, which is the work from one share of the whole to another."""
+    if progress is None:
+        yield
+        return
+    done = Event()
+
+    def report(share: float) -> None:
+        progress(round(_WHOLE * (start + (end - start) * share)), _WHOLE)
+
+    def watch() -> None:
+        while not done.wait(0.2):
+            report(max(0.0, min(1.0, connection.query_progress() / 100)))
+
+    watcher = Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+    report(1.0)
+
+
+def write_parquet(path: str | Path, blocks: Iterable[Block], *, metadata: Mapping[str, str] | None = None) -> None:
+    """Write blocks of columns to one Parquet file, whatever their number: they wait on disk for the last one.
+
+    Arrays of numbers may be masked; arrays of Python objects are text, or None. Both are null in the file.
+    """
+    with connect(_WRITING) as connection:
+        table = ""
+        for block in blocks:
+            connection.register("block", _plain_columns(block))
+            table, verb = "written", f"INSERT INTO {table}" if table else "CREATE TEMP TABLE written AS"
+            connection.execute(f"{verb} SELECT {', '.join(map(_selected, block, block.values()))} FROM block")
+            connection.unregister("block")
+        if not table:
+            raise DataError(f"{path}: there is no block to write, not even an empty one")
+        extra = ", ".join(f"{literal(key)}: {literal(value)}" for key, value in (metadata or {}).items())
+        options = "FORMAT parquet, COMPRESSION zstd" + (f", KV_METADATA {{{extra}}}" if extra else "")
+        connection.execute(f"COPY written TO {literal(str(path))} ({options})")
+
+
+def _plain_columns(block: Block) -> Block:
+    """Return the columns with their masks as columns of their own: not every DuckDB looks at masks."""
+    columns = {name: np.asarray(values, dtype=np.object_ if values.dtype.kind == "U" else None) for name, values in block.items()}
+    masks = {_mask(name): np.ma.getmaskarray(values) for name, values in block.items() if np.ma.isMaskedArray(values)}
+    return columns | masks
+
+
+def _selected(name: str, values: npt.NDArray[Any]) -> str:
+    """Return the expression of a column in the table of a block."""
+    column = quoted(name) + ("::VARCHAR" if values.dtype.kind in "OU" else "")
+    return f"CASE WHEN NOT {quoted(_mask(name))} THEN {column} END AS {quoted(name)}" if np.ma.isMaskedArray(values) else f"{column} AS {quoted(name)}"
+
+
+def _mask(name: str) -> str:
+    return f"mask of {name}"

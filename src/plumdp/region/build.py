@@ -1,0 +1,79 @@
+"""From intervals of expressions to the region of all parameters that fit them, and back to tighter intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.errors import DataError
+from plumdp.model.expressions import ExpressionTable
+from plumdp.model.graph import FloatArray, read_only
+from plumdp.model.polynomial import Polynomial
+from plumdp.model.space import ParameterSpace, float_above, float_below
+from plumdp.region.conflict import Conflict as Conflict
+from plumdp.region.conflict import explain
+from plumdp.region.half_spaces import UNIT, affine_forms, half_spaces
+from plumdp.region.redundancy import Contradiction
+from plumdp.region.shapes import Polytope, Region, bounding_box, in_order, intersection
+
+
+def build_region(
+    space: ParameterSpace,
+    expressions: ExpressionTable | Sequence[Polynomial],
+    lower: npt.ArrayLike,
+    upper: npt.ArrayLike,
+) -> Polytope | Conflict:
+    """Return all points of the space at which each affine expression lies between its bounds; or why there is none.
+
+    The region contains every such point: all rounding is outward. A conflict is proved; a region that is empty by less
+    than floats can tell counts as one that is not.
+
+    >>> from plumdp import ParameterSpace, parameters
+    >>> p, q = parameters("p", "q")
+    >>> region = build_region(ParameterSpace.unit("p", "q"), [p, p + q], [0.25, 0.5], [0.5, 0.75])
+    >>> region.minimise(np.array([[0.0, 1.0], [0.0, -1.0]])).round(9) + 0.0  # q is least 0 and at most 1/2
+    array([ 0. , -0.5])
+    """
+    table = expressions if isinstance(expressions, ExpressionTable) else ExpressionTable.build(expressions, space.names)
+    bounds = _checked(lower, len(table), "lower"), _checked(upper, len(table), "upper")
+    known = half_spaces(space, table, *bounds)
+    region = intersection(space.names, known.rows, known.offsets)
+    return explain(region, known, space, table, *bounds) if isinstance(region, Contradiction) else region
+
+
+def project(region: Region, expressions: ExpressionTable) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the largest value of each affine expression over a region, rounded outward.
+
+    >>> from plumdp import ParameterSpace, parameters
+    >>> p, q = parameters("p", "q")
+    >>> region = build_region(ParameterSpace.unit("p", "q"), [p, p + q], [0.25, 0.5], [0.5, 0.75])
+    >>> lower, upper = project(region, ExpressionTable.build([q, p - q], ("p", "q")))
+    >>> lower.round(9) + 0.0, upper.round(9)
+    (array([ 0.  , -0.25]), array([0.5, 0.5]))
+    """
+    constant, matrix = affine_forms(expressions)
+    box = np.maximum(*map(np.abs, bounding_box(region)))
+    size = np.abs(constant) + np.abs(matrix) @ box
+    lower = _down(constant + region.minimise(matrix), size)
+    upper = -_down(region.minimise(-matrix) - constant, size)
+    for f in np.flatnonzero(~expressions.is_unknown):
+        value = expressions.polynomials[f].constant
+        lower[f], upper[f] = float_below(value), float_above(value)
+    low, high = in_order(lower, upper)
+    return read_only(low), read_only(high)
+
+
+def _down(value: FloatArray, size: FloatArray) -> FloatArray:
+    """Return values less what rounding, in them and in terms of the given size, may have added."""
+    return value - 4 * UNIT * (np.abs(value) + size)
+
+
+def _checked(bounds: npt.ArrayLike, n: int, side: str) -> FloatArray:
+    values = np.asarray(bounds, dtype=np.float64)
+    if values.shape != (n,):
+        raise DataError(f"{side} bounds of shape {values.shape} for {n} expressions; give one number for each")
+    if np.isnan(values).any():
+        raise DataError(f"the {side} bound of expression {int(np.argmax(np.isnan(values)))} is not a number")
+    return values

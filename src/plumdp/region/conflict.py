@@ -1,0 +1,83 @@
+"""Empty regions: which intervals exclude each other, proved, and how much wider they would have to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumdp.errors import ModelError
+from plumdp.model.expressions import ExpressionTable
+from plumdp.model.graph import FloatArray, read_only
+from plumdp.model.space import ParameterSpace
+from plumdp.region.half_spaces import HalfSpaces
+from plumdp.region.linear_program import estimate_multipliers
+from plumdp.region.redundancy import Contradiction, excess
+
+
+@dataclass(frozen=True, eq=False)
+class Conflict:
+    """Intervals that no point of the space meets together: the region is empty, which the multipliers prove.
+
+    At every point of the space, the sum of ``multiplier * (value - bound)`` over the expressions is above zero, where
+    the bound is the upper one for a positive multiplier and the lower one for a negative; at a point within all the
+    intervals it could not be.
+    """
+
+    expressions: tuple[int, ...]  # at most one more than there are parameters
+    multipliers: FloatArray  # one for each of them
+    constraints: tuple[str, ...]  # the same for people, with the parts of the space that matter
+    stretch: float  # to have a point in common, all intervals must become this many times as wide, or more
+
+    def __str__(self) -> str:
+        wider = f"all intervals would have to be {self.stretch:.3g} times as wide" if self.stretch < np.inf else ""
+        return f"no parameters fit {' and '.join(self.constraints)}" + (f"; {wider}" if wider else "")
+
+
+def explain(
+    proof: Contradiction,
+    known: HalfSpaces,
+    space: ParameterSpace,
+    table: ExpressionTable,
+    lower: FloatArray,
+    upper: FloatArray,
+) -> Conflict:
+    """Return the conflict of the intervals that need most stretching, given some rows that contradict each other."""
+    proof = max((proof, *_least_stretch(proof, known)), key=lambda one: _stretch(one, known))
+    rows = proof.rows[proof.multipliers > 0]
+    expression, side = known.expression[rows], known.side[rows]
+    is_data = expression >= 0
+    if not is_data.any():
+        raise ModelError(f"the parameter space is empty: {'; '.join(space.describe())}")
+    about = space.describe()
+    d = space.dimension
+    texts = [about[row % d if row < 2 * d else row - d] for row in rows[~is_data]]
+    texts += [f"{table.polynomials[f]} in [{lower[f]:.6g}, {upper[f]:.6g}]" for f in expression[is_data]]
+    signed = side[is_data] * proof.multipliers[proof.multipliers > 0][is_data]
+    named = tuple(int(f) for f in expression[is_data])
+    return Conflict(named, read_only(signed), tuple(dict.fromkeys(texts)), _stretch(proof, known))
+
+
+def _stretch(proof: Contradiction, known: HalfSpaces) -> float:
+    """Return a factor by which all intervals must at least be stretched, about their middles, to void a proof.
+
+    Stretched by 1 + t, the sum of multipliers times offsets grows by t times the sum of multipliers times half widths,
+    and must grow by the excess of the proof.
+    """
+    beyond = excess(proof, known.rows, known.offsets)
+    given = float(proof.multipliers @ known.half_width[proof.rows])
+    if beyond <= 0:
+        return 0.0  # no proof at all
+    return (1 + beyond / given) * (1 - 1e-12) if given > 0 else np.inf
+
+
+def _least_stretch(proof: Contradiction, known: HalfSpaces) -> list[Contradiction]:
+    """Return the multipliers of: minimise t, with all intervals stretched by 1 + t; nothing if that is impossible."""
+    d, unit = known.rows.shape[1], known.half_width.max(initial=0)
+    if unit == 0:
+        return []
+    rows = np.hstack([known.rows, -known.half_width[:, None] / unit])[2 * d :]
+    box = np.append(-known.offsets[:d], -np.inf), np.append(known.offsets[d : 2 * d], np.inf)
+    first = np.unique(proof.rows[proof.rows >= 2 * d]) - 2 * d
+    found = estimate_multipliers(np.append(np.zeros(d), 1.0), rows, known.offsets[2 * d :], *box, first)
+    return [] if found is None else [Contradiction((found[0] + 2 * d).astype(np.int32), found[1])]
