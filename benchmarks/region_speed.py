@@ -1,6 +1,6 @@
 """Seconds for regions and projections: from intervals of expressions to vertices and back, with peak memory.
 
-    python benchmarks/region_speed.py            all figures (about a minute)
+    python benchmarks/region_speed.py            all figures (about a minute, most of it to write the expressions)
     python benchmarks/region_speed.py --quick    without the 185,209 expressions
 
 Intervals are what data would give: around the true value, five standard deviations to either side, for numbers of
@@ -10,8 +10,8 @@ trials between 1 and 10^6; one expression in five was never tried. Compiled code
 from __future__ import annotations
 
 import argparse
-import resource
 import time
+import tracemalloc
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TypeVar
@@ -34,9 +34,13 @@ def timed(function: Callable[[], T]) -> tuple[T, float]:
     return result, time.perf_counter() - start
 
 
-def peak() -> float:
-    """Return the peak memory of this process so far, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def peak_memory(function: Callable[[], object]) -> float:
+    """Return the most memory that a call holds at a time, in MB."""
+    tracemalloc.start()
+    function()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak / 2**20
 
 
 def mixtures(d: int, n: int, *, n_families: int) -> list[pl.Polynomial]:
@@ -49,7 +53,10 @@ def mixtures(d: int, n: int, *, n_families: int) -> list[pl.Polynomial]:
     for _ in range(n_families):
         near, far = rng.integers(1, 1000, size=(2, d + 1))
         for i in range(per_family):
-            rates = [Fraction(int(x) * (per_family - i) + int(y) * i, 1000 * per_family) for x, y in zip(near, far)]
+            rates = [
+                Fraction(int(x) * (per_family - i) + int(y) * i, 1000 * per_family)
+                for x, y in zip(near, far, strict=True)
+            ]
             found.append(sum((m * r for m, r in zip(modes, rates, strict=True)), pl.Polynomial(0)))
     return found[:n]
 
@@ -70,31 +77,31 @@ def data_like(table: ExpressionTable, point: Mapping[str, object], seed: int = 1
 def measure(name: str, space: pl.ParameterSpace, table: ExpressionTable, point: Mapping[str, object]) -> Polytope:
     """Print one line of the table: seconds of region and projection, sizes, and how much intervals shrink."""
     lower, upper = data_like(table, point)
-    before = peak()
     region, build = timed(lambda: build_region(space, table, lower, upper))
     if isinstance(region, Conflict):
         raise SystemExit(f"{name}: {region}")
     (low, high), projection = timed(lambda: project(region, table))
     vertices, closing = timed(lambda: region.table)
     width = np.median((high - low)[table.is_unknown] / (upper - lower)[table.is_unknown])
+    memory = peak_memory(lambda: project(build_region(space, table, lower, upper), table))
     print(
         f"| {name} | {space.dimension} | {len(table):,} | {build:.3f} | {projection:.3f} | {closing:.3f} "
-        f"| {len(region.rows)} | {len(vertices):,} | {width:.3f} | {peak() - before:.0f} |",
+        f"| {len(region.rows)} | {len(vertices):,} | {width:.3f} | {memory:.0f} |",
         flush=True,
     )
     return region
 
 
 def supports(region: Polytope) -> None:
-    """Print microseconds per minimum: objectives never seen, the same again, and with 1 % of noise."""
+    """Print microseconds per minimum: objectives never seen, changed by 1 %, the same again, and certified."""
     rng = np.random.default_rng(3)
     new = rng.normal(size=(200_000, len(region.names)))
-    _, cold = timed(lambda: region.graph.walk(new * region.scale))
-    _, certified = timed(lambda: region.minimise(new))
-    position, _ = region.graph.walk(new * region.scale)
-    near = new * (1 + rng.normal(size=new.shape) / 100) * region.scale
+    scaled = new * region.scale
+    near = scaled * (1 + rng.normal(size=new.shape) / 100)
+    (position, _), cold = timed(lambda: region.graph.walk(scaled))
     _, drifted = timed(lambda: region.graph.walk(near, position))
-    _, same = timed(lambda: region.graph.walk(new * region.scale, position))
+    _, same = timed(lambda: region.graph.walk(scaled, position))
+    _, certified = timed(lambda: region.minimise(new))
     figures = " | ".join(f"{seconds / len(new) * 1e6:.3f}" for seconds in (cold, drifted, same, certified))
     print(f"| {len(region.names)} | {len(region.rows)} | {len(region.table):,} | {figures} |", flush=True)
 
@@ -111,12 +118,12 @@ def main() -> None:
     region.graph.close()
 
     print("| expressions of | d | expressions | region, s | projection, s | all vertices, s | rows | vertices ", end="")
-    print("| width, after / before | MB |")
+    print("| width, after / before | memory, MB |")
     regions = []
     synthetic = [(5, 750, 2), (5, 9000, 2), (6, 750, 2), (6, 9000, 2), (6, 9000, 300)]
     for d, n, n_families in ([] if quick else [(3, 185_209, 4)]) + synthetic:
         names = NAMES[:d]
-        table, seconds = timed(lambda: ExpressionTable.build(mixtures(d, n, n_families=n_families), names))  # noqa: B023
+        table = ExpressionTable.build(mixtures(d, n, n_families=n_families), names)
         point = dict.fromkeys(names, Fraction(1, d + 2))
         regions.append(measure(f"{n_families} families", pl.ParameterSpace.simplex(*names), table, point))
     for name in ("rover:50,50", "betting:100", "aircraft:100,20", "engagement:100"):

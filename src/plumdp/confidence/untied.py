@@ -13,7 +13,8 @@ def untied_bounds(counts: TransitionCounts, *, error: float) -> tuple[FloatArray
     """Return bounds on the probability of each transition that hold with probability at least 1 - error all at once.
 
     They hold whether or not the expressions of the model are right, as long as its transitions are, and however the
-    data were sampled: the intervals are beta-binomial. The error is divided equally among all transitions of choices with at least two; in a choice with two, both are one event.
+    data were sampled: the intervals are beta-binomial. The error is divided equally among all transitions of choices
+    with at least two; in a choice with two, both are one event.
 
     >>> from plumdp import benchmark
     >>> graph = benchmark("betting:25").model.graph

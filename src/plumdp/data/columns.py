@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias, get_args
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
 
 from plumdp.data.trajectories import state_column
 from plumdp.errors import DataError
@@ -14,6 +15,31 @@ LogForm: TypeAlias = Literal["transitions", "trajectories", "counts"]
 
 ACTION, EPISODE, STEP, COUNT, PLACE = "action", "episode", "step", "n", "place"
 STEP_BEFORE, NEXT_STEP, SECOND_STEP, NEXT_EPISODE = "step_before", "step_after", "second_step_after", "episode_after"
+
+
+@dataclass(frozen=True)
+class BrokenEpisode:
+    """A run that lacks steps or has some of them twice."""
+
+    episode: Any
+    n_rows: int
+    n_steps: int  # different ones
+    first: float
+    last: float
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether the steps are not all those from the first to the last."""
+        return self.n_steps != self.last - self.first + 1
+
+    @property
+    def has_repeats(self) -> bool:
+        """Whether a step occurs twice."""
+        return self.n_rows > self.n_steps
+
+    def __str__(self) -> str:
+        rows = "1 row" if self.n_rows == 1 else f"{self.n_rows:,} rows"
+        return f"episode {self.episode} has {rows} and {self.n_steps:,} of the steps {self.first:g} to {self.last:g}"
 
 
 def state_columns(graph: Graph, form: LogForm = "counts") -> list[str]:
@@ -56,7 +82,8 @@ def find_columns(
         raise DataError(_missing_text(chosen, missing, available, was_given=form is not None))
     found = {name: there for name, there in forms[chosen].items() if there is not None}
     if chosen == "counts":
-        found |= {PLACE: there for there in _located([PLACE], available, columns).values() if there is not None}
+        place = _located([PLACE], available, columns)[PLACE]
+        found |= {PLACE: place} if place is not None else {}
     return chosen, found
 
 
@@ -101,3 +128,11 @@ def _require_distinct(names: Sequence[str]) -> None:
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise DataError(f"two columns of the log would be called {', '.join(repeated)}; rename a state variable")
+
+
+def not_steps(column: str, kind: str) -> DataError:
+    """Return the error for a column of steps that are no numbers."""
+    return DataError(
+        f"column {column} has the type {kind}, but steps are whole numbers, one more in each row of an episode; "
+        "number the rows of each episode in their order"
+    )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from plumdp.data.columns import COUNT, EPISODE, PLACE, STEP, BrokenEpisode, LogForm
-from plumdp.data.sql import count_ordered_sql, count_sql, quoted
+from plumdp.data.columns import COUNT, EPISODE, PLACE, STEP, BrokenEpisode, LogForm, not_steps
+from plumdp.data.sql import count_ordered_sql, count_sql, order_sql, quoted
 from plumdp.data.tables import Block, Progress, pages, watched
-from plumdp.errors import DataError
 from plumdp.model.graph import Graph
 
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
@@ -24,8 +23,7 @@ class FileLog:
     """A log that DuckDB reads: all files as one table, or each as its own if no run goes on in another file."""
 
     connection: Any
-    tables: Sequence[str]  # what to select from
-    types: Mapping[str, str]  # column → type
+    tables: Mapping[str, Mapping[str, str]]  # what to select from → column → type
     memory_limit: float  # bytes
     partitions: int | None  # of the runs in a table; None: none if the rows are in order, else as few as need be
     progress: Progress | None
@@ -33,12 +31,12 @@ class FileLog:
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""
-        return [*self.types]
+        return [*next(iter(self.tables.values()))]
 
     def count(self, graph: Graph, form: LogForm, columns: Mapping[str, str]) -> Iterator[Block]:
         """Yield blocks of different rows and how often each occurs; of trajectories, with their place in the run."""
-        here = {name: self._expression(name, column) for name, column in columns.items()}
-        for number, table in enumerate(self.tables):
+        for number, (table, types) in enumerate(self.tables.items()):
+            here = {name: _expression(name, column, types) for name, column in columns.items()}
             share = (number / len(self.tables), (number + 1) / len(self.tables))
             if form == "trajectories":
                 yield from self._count_trajectories(graph, here, table, share)
@@ -50,9 +48,9 @@ class FileLog:
 
     def broken_episodes(self, columns: Mapping[str, str], n: int) -> list[BrokenEpisode]:
         """Return a few episodes that lack steps or have a step twice, those with the most of them."""
-        episode, step = (self._expression(name, columns[name]) for name in (EPISODE, STEP))
         found = []
-        for table in self.tables:
+        for table, types in self.tables.items():
+            episode, step = (_expression(name, columns[name], types) for name in (EPISODE, STEP))
             rows = f"SELECT {episode} AS episode, {step} AS step FROM {table}"
             spans = (
                 "SELECT episode, count(*) AS n, count(DISTINCT step) AS steps, min(step) AS first, max(step) AS last "
@@ -70,11 +68,14 @@ class FileLog:
         start, end = share
         n_parts = self.partitions
         if n_parts is None:
-            self._run(count_ordered_sql(graph, columns, table), share)
-            if self._is_ordered(columns[EPISODE], table):
+            places = self._places(order_sql(columns, table), (start, start))
+            in_order = self._is_in_order(places, columns[EPISODE], table)
+            if in_order and self._places(count_ordered_sql(graph, columns, table), share) == places:
+                end_at = f"CASE {quoted(PLACE)} WHEN 'jump' THEN 'last' ELSE {quoted(PLACE)} END"
+                self.connection.execute(f"UPDATE {_COUNTED} SET {quoted(PLACE)} = {end_at}")
                 yield from pages(self.connection, _COUNTED)
                 return
-            n_parts = self._n_partitions(graph)
+            n_parts = self._n_partitions(graph, sum(places.values()))
         for part in range(n_parts):
             rows = f"(SELECT * FROM {table} WHERE hash({columns[EPISODE]}) % {n_parts} = {part})"
             between = (start + (end - start) * part / n_parts, start + (end - start) * (part + 1) / n_parts)
@@ -85,41 +86,34 @@ class FileLog:
         with watched(self.connection, self.progress, *share):
             self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {_COUNTED} AS {query}")
 
-    def _is_ordered(self, episode: str, table: str) -> bool:
-        """Return whether what was counted as the rows lie is right: each run in one piece, its steps ascending."""
-        execute = self.connection.execute
-        n = dict(execute(f"SELECT {quoted(PLACE)}, sum({quoted(COUNT)}) FROM {_COUNTED} GROUP BY 1").fetchall())
-        if "disorder" in n:
+    def _places(self, query: str, share: tuple[float, float]) -> dict[str, int]:
+        self._run(query, share)
+        total = f"SELECT {quoted(PLACE)}, sum({quoted(COUNT)})::BIGINT FROM {_COUNTED} GROUP BY 1"
+        return dict(self.connection.execute(total).fetchall())
+
+    def _is_in_order(self, places: Mapping[str, int], episode: str, table: str) -> bool:
+        """Return whether each run lies in one piece, its steps ascending."""
+        if "disorder" in places:
             return False
-        if "jump" in n:
-            ((n_episodes,),) = execute(f"SELECT count(DISTINCT {episode}) FROM {table}").fetchall()
-            if n["jump"] + n.get("last", 0) != n_episodes:
-                return False
-            execute(f"UPDATE {_COUNTED} SET {quoted(PLACE)} = 'last' WHERE {quoted(PLACE)} = 'jump'")
-        return True
+        if "jump" not in places:
+            return True
+        ((n_episodes,),) = self.connection.execute(f"SELECT count(DISTINCT {episode}) FROM {table}").fetchall()
+        return bool(places["jump"] + places.get("last", 0) == n_episodes)
 
-    def _n_partitions(self, graph: Graph) -> int:
-        """Return how many parts of the rows just counted keep to half the memory each."""
-        ((n_rows,),) = self.connection.execute(f"SELECT sum({quoted(COUNT)}) FROM {_COUNTED}").fetchall()
+    def _n_partitions(self, graph: Graph, n_rows: int) -> int:
+        """Return how many parts keep to half the memory each."""
         row_bytes = _ROW_BYTES + _COLUMN_BYTES * (2 * len(graph.states) + 1)
-        return max(1, math.ceil(2 * int(n_rows) * row_bytes / self.memory_limit))
-
-    def _expression(self, name: str, column: str) -> str:
-        """Return a column as SQL; a step as a number, null if it is none."""
-        if name != STEP:
-            return quoted(column)
-        kind = self.types[column].partition("(")[0]
-        if kind in _WHOLE:
-            return f"TRY_CAST({quoted(column)} AS BIGINT)"
-        if kind in _FRACTIONAL:
-            number = f"TRY_CAST({quoted(column)} AS DOUBLE)"
-            return f"CASE WHEN isfinite({number}) THEN {number} END"
-        raise DataError(not_a_number(column, kind))
+        return max(1, math.ceil(2 * n_rows * row_bytes / self.memory_limit))
 
 
-def not_a_number(column: str, kind: str) -> str:
-    """Return what is wrong with a column of steps that has no numbers."""
-    return (
-        f"column {column} has the type {kind}, but steps are whole numbers that grow by 1; "
-        "number the rows of each episode in their order"
-    )
+def _expression(name: str, column: str, types: Mapping[str, str]) -> str:
+    """Return a column as SQL; a step as a number, null if it is none."""
+    if name != STEP:
+        return quoted(column)
+    kind = types[column].partition("(")[0]
+    if kind in _WHOLE:
+        return f"TRY_CAST({quoted(column)} AS BIGINT)"
+    if kind in _FRACTIONAL:
+        number = f"TRY_CAST({quoted(column)} AS DOUBLE)"
+        return f"CASE WHEN isfinite({number}) THEN {number} END"
+    raise not_steps(column, types[column])

@@ -1,4 +1,4 @@
-"""Logs in data frames of any library: the only importer of Narwhals. Each is counted by its own engine."""
+"""Logs in data frames, each counted by its own engine. The only importer of Narwhals."""
 
 from __future__ import annotations
 
@@ -9,8 +9,147 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.data.columns import ACTION, COUNT, EPISODE, PLACE, STEP, BrokenEpisode, LogForm, not_steps, state_columns
+from plumdp.data.columns import (
+    ACTION,
+    COUNT,
+    EPISODE,
+    NEXT_STEP,
+    PLACE,
+    SECOND_STEP,
+    STEP,
+    STEP_BEFORE,
+    BrokenEpisode,
+    LogForm,
+    needed_columns,
+    next_columns,
+    not_steps,
+    state_columns,
+)
 from plumdp.data.sql import keys
-from plumdp.data.tables import Block
-from plumdp.model.graph import Graph
+from plumdp.data.tables import Block, columns_of
 from plumdp.errors import DataError
+from plumdp.model.graph import Graph
+
+
+@dataclass(frozen=True, eq=False)
+class FrameLog:
+    """A log in a data frame of pandas, Polars, PySpark, DuckDB or another library that Narwhals knows."""
+
+    frame: Any  # a lazy frame of Narwhals
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        names: list[str] = self.frame.collect_schema().names()
+        return names
+
+    def count(self, graph: Graph, form: LogForm, columns: Mapping[str, str]) -> Iterator[Block]:
+        """Yield the different rows and how often each occurs; of trajectories, with their place in the run."""
+        import narwhals as nw
+
+        if form == "counts":
+            yield _collect(self.frame.select(**{name: nw.col(column) for name, column in columns.items()}))
+            return
+        shared = dict(zip(needed_columns(graph, form), _names_in_counts(graph, form), strict=True))
+        rows = self.frame.select(**{shared[name]: nw.col(column) for name, column in columns.items()})
+        group = keys(graph)
+        if form == "trajectories":
+            rows, group = _with_place(graph, _with_numbers(rows, columns[STEP])), [*group, PLACE]
+        yield _collect(rows.group_by(*group).agg(nw.len().alias(COUNT)))
+
+    def broken_episodes(self, columns: Mapping[str, str], n: int) -> list[BrokenEpisode]:
+        """Return a few episodes that lack steps or have a step twice, those with the most of them."""
+        import narwhals as nw
+
+        rows = self.frame.select(**{name: nw.col(columns[name]) for name in (EPISODE, STEP)})
+        rows = _with_numbers(rows, columns[STEP]).drop_nulls()
+        step = nw.col(STEP)
+        spans = rows.group_by(EPISODE).agg(
+            nw.len().alias("n_rows"), n_steps=step.n_unique(), first=step.min(), last=step.max()
+        )
+        n_rows, n_steps, first, last = map(nw.col, ("n_rows", "n_steps", "first", "last"))
+        missing = (last - first + 1 - n_steps).abs() + n_rows - n_steps
+        worst = spans.with_columns(missing=missing).filter(nw.col("missing") > 0)
+        found = _collect(worst.sort("missing", EPISODE, descending=[True, False]).head(n))
+        return [BrokenEpisode(*row[:5]) for row in zip(*(found[name].tolist() for name in found), strict=True)]
+
+
+def open_frame(source: Any) -> FrameLog:
+    """Return the log in a data frame."""
+    import narwhals as nw
+
+    try:
+        return FrameLog(nw.from_native(source).lazy())
+    except TypeError:
+        raise DataError(
+            f"a log of type {type(source).__name__} cannot be read; give a path, a pattern, a list of paths, "
+            "or a data frame of pandas, Polars, PyArrow, PySpark or DuckDB"
+        ) from None
+
+
+def is_arrow(source: Any) -> bool:
+    """Return whether this is a table of PyArrow, which cannot look at the next row itself."""
+    import narwhals as nw
+
+    return nw.dependencies.is_pyarrow_table(source)
+
+
+def _names_in_counts(graph: Graph, form: LogForm) -> list[str]:
+    return keys(graph) if form == "transitions" else [EPISODE, STEP, *state_columns(graph), ACTION]
+
+
+def _with_numbers(rows: Any, column: str) -> Any:
+    """Return the rows with steps as numbers, null where they are none."""
+    import narwhals as nw
+
+    kind = rows.collect_schema()[STEP]
+    if not kind.is_numeric():
+        raise not_steps(column, str(kind))
+    step = nw.col(STEP)
+    return rows.with_columns(step.cast(nw.Int64) if kind.is_integer() else nw.when(step.is_finite()).then(step))
+
+
+def _with_place(graph: Graph, rows: Any) -> Any:
+    """Return the rows with the next state, and their place in the run: see the query in ``plumdp.data.sql``."""
+    import narwhals as nw
+
+    def shifted(name: str, by: int) -> Any:
+        return nw.col(name).shift(-by).over(EPISODE, order_by=STEP)
+
+    state = zip(state_columns(graph), next_columns(graph), strict=True)
+    rows = rows.with_columns(
+        **{after: shifted(name, 1) for name, after in state},
+        **{STEP_BEFORE: shifted(STEP, -1), NEXT_STEP: shifted(STEP, 1), SECOND_STEP: shifted(STEP, 2)},
+    )
+    step, before, after, second = map(nw.col, (STEP, STEP_BEFORE, NEXT_STEP, SECOND_STEP))
+    place = (
+        nw.when(nw.col(EPISODE).is_null() | step.is_null())
+        .then(nw.lit("unplaced"))
+        .when((step == before) | (step == after))
+        .then(nw.lit("duplicate"))
+        .when(after.is_null())
+        .then(nw.lit("last"))
+        .when((after != step + 1) | (second == after))
+        .then(nw.lit("gap"))
+        .otherwise(nw.lit("step"))
+    )
+    return rows.with_columns(place.alias(PLACE))
+
+
+def _collect(frame: Any) -> Block:
+    """Return the columns of a small result."""
+    if frame.implementation.is_duckdb():
+        return columns_of(frame.to_native())
+    collected = frame.collect()
+    return {name: _column(collected[name]) for name in collected.columns}
+
+
+def _column(series: Any) -> npt.NDArray[Any]:
+    is_null = series.is_null().to_numpy()
+    if series.dtype.is_numeric() and not series.dtype.is_decimal():
+        values = series.fill_null(0).to_numpy() if is_null.any() else series.to_numpy()
+        return np.ma.masked_array(values, is_null) if is_null.any() else values
+    values = np.empty(len(series), dtype=np.object_)
+    values[:] = series.to_list()
+    values[is_null] = None
+    return values

@@ -37,6 +37,7 @@ _PLACE_IN_RUN = f"""CASE
     ELSE 'step' END"""
 
 _AS_THEY_LIE = ""
+_NEXT_PLACE = {NEXT_STEP: f'lead("{STEP}")', NEXT_EPISODE: f'lead("{EPISODE}")'}
 _PLACE_IN_FILE = f"""CASE
     WHEN "{EPISODE}" IS NULL OR "{STEP}" IS NULL THEN 'disorder'
     WHEN "{NEXT_EPISODE}" IS NULL OR "{NEXT_EPISODE}" > "{EPISODE}" THEN 'last'
@@ -56,8 +57,8 @@ def counts_query(
     Snowflake, which keeps a name in capitals unless it was quoted, is asked for capitals unless ``columns`` has it.
 
     >>> from plumdp import benchmark
-    >>> model = benchmark("betting:25").model
-    >>> print(counts_query(model, table="lake.bets", dialect="bigquery", form="transitions", columns={"money": "purse"}))
+    >>> model, columns = benchmark("betting:25").model, {"money": "purse"}
+    >>> print(counts_query(model, table="lake.bets", dialect="bigquery", form="transitions", columns=columns))
     WITH log_rows AS (
       SELECT
         `purse` AS `money`,
@@ -97,7 +98,9 @@ def counts_query(
     query = sqlglot.parse_one(count_sql(model.graph, form, there, _TABLE), dialect="duckdb")
     for term in list(query.find_all(exp.Ordered)):
         term.replace(term.this)  # where missing steps are put makes no difference, so no engine need be told
-    next(node for node in query.find_all(exp.Table) if node.name == _TABLE).replace(exp.to_table(table, dialect=dialect))
+    next(node for node in query.find_all(exp.Table) if node.name == _TABLE).replace(
+        exp.to_table(table, dialect=dialect)
+    )
     text: str = query.sql(dialect=dialect, pretty=True)
     return text
 
@@ -119,11 +122,18 @@ def count_sql(graph: Graph, form: Form, columns: Mapping[str, str], table: str) 
 def count_ordered_sql(graph: Graph, columns: Mapping[str, str], table: str) -> str:
     """Return a query that counts trajectories in one pass over the rows as they lie, in next to no memory.
 
-    It is right if it finds no 'disorder', and if no episode starts for a second time after a 'jump', which is the end of
-    an episode before one that does not come later in the order of episodes.
+    It is right if it finds no 'disorder', and if no episode starts for a second time after a 'jump': the end of an
+    episode before one that does not come later in the order of episodes.
     """
-    others = {NEXT_STEP: f'lead("{STEP}")', NEXT_EPISODE: f'lead("{EPISODE}")'}
-    return _count_trajectories(graph, columns, table, _AS_THEY_LIE, others, _PLACE_IN_FILE)
+    return _count_trajectories(graph, columns, table, _AS_THEY_LIE, _NEXT_PLACE, _PLACE_IN_FILE)
+
+
+def order_sql(columns: Mapping[str, str], table: str) -> str:
+    """Return a query that only counts the places that ``count_ordered_sql`` finds."""
+    rows = {name: columns[name] for name in (EPISODE, STEP)}
+    over = {name: f"{function} OVER ()" for name, function in _NEXT_PLACE.items()}
+    placed = _select({PLACE: _PLACE_IN_FILE}, f"({_select({'*': '*'} | over, f'({_select(rows, table)})')})")
+    return _count([PLACE], f"({placed})")
 
 
 def keys(graph: Graph) -> list[str]:
@@ -143,7 +153,7 @@ def _count_trajectories(
     names = [EPISODE, STEP, *state_columns(graph, "trajectories"), ACTION]
     rows = {key: columns[name] for key, name in zip([EPISODE, STEP, *state, ACTION], names, strict=True)}
     after = {name: f"lead({quoted(key)})" for name, key in zip(next_columns(graph), state, strict=True)}
-    over = {name: f"{function} OVER ({window})" for name, function in (after | others).items()}
+    over = {name: f"{function} OVER ({window})" for name, function in {**after, **others}.items()}
     placed = {name: quoted(name) for name in keys(graph)} | {PLACE: place}
     return (
         f"WITH log_rows AS ({_select(rows, table)}),\n"

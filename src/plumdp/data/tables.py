@@ -83,7 +83,9 @@ def scan(connection: Any, files: Sequence[str]) -> str:
     """
     formats = {file: _format(file) for file in files}
     if len({*formats.values()}) > 1:
-        raise DataError(f"files of several formats ({', '.join(sorted({*formats.values()}))}): read one after the other")
+        raise DataError(
+            f"files of several formats ({', '.join(sorted({*formats.values()}))}): read one after the other"
+        )
     listed = f"[{', '.join(map(literal, files))}]"
     if formats[files[0]] == "parquet":
         return f"read_parquet({listed}, union_by_name = true)"
@@ -97,7 +99,9 @@ def scan(connection: Any, files: Sequence[str]) -> str:
 def _format(file: str) -> str:
     suffix = _suffix(file)
     if suffix not in _FORMATS:
-        raise DataError(f"{file}: the name must end in {', '.join('.' + known for known in _FORMATS)} (or these and .gz)")
+        raise DataError(
+            f"{file}: the name must end in {', '.join('.' + known for known in _FORMATS)} (or these and .gz)"
+        )
     return _FORMATS[suffix]
 
 
@@ -107,8 +111,10 @@ def _suffix(file: str) -> str:
 
 
 def _csv_options(connection: Any, file: str) -> str:
-    """Return how to read a CSV file, strictly; of its lines only the first is looked at, to see what separates names."""
-    one_column = "columns = {'line': 'VARCHAR'}, header = false, auto_detect = false, delim = '\x01', quote = '', escape = ''"
+    """Return how to read a CSV file, strictly; only its first line is looked at, to see what separates the names."""
+    one_column = (
+        "columns = {'line': 'VARCHAR'}, header = false, auto_detect = false, delim = '\x01', quote = '', escape = ''"
+    )
     header = connection.execute(f"SELECT line FROM read_csv({literal(file)}, {one_column}) LIMIT 1").fetchall()
     if not header:
         raise DataError(f"{file}: the file is empty; its first line must name the columns")
@@ -117,17 +123,27 @@ def _csv_options(connection: Any, file: str) -> str:
     return f"header = true, skip = 0, delim = {literal(separator)}, {quotes}"
 
 
+def column_types(connection: Any, table: str) -> dict[str, str]:
+    """Return the columns of a table and their types."""
+    return {name: kind for name, kind, *_ in connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()}
+
+
 def pages(connection: Any, table: str) -> Iterator[Block]:
     """Yield the rows of a table in the connection's own memory, as many at once as fit well."""
     ((n_rows,),) = connection.execute(f"SELECT count(*) FROM {table}").fetchall()
     for start in range(0, n_rows, _PAGE):
         page = connection.execute(f"SELECT * FROM {table} WHERE rowid >= {start} AND rowid < {start + _PAGE}")
-        yield {name: _column(values) for name, values in page.fetchnumpy().items()}
+        yield columns_of(page)
+
+
+def columns_of(result: Any) -> Block:
+    """Return the columns of a whole result of DuckDB."""
+    return {name: _column(values) for name, values in result.fetchnumpy().items()}
 
 
 def _column(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if values.dtype == np.object_ and isinstance(values, np.ma.MaskedArray):
-        return np.where(np.ma.getmaskarray(values), None, values.data)
+    if values.dtype == np.object_ and np.ma.isMaskedArray(values):
+        return np.asarray(np.ma.filled(values, None))
     return values
 
 
@@ -156,6 +172,16 @@ def watched(connection: Any, progress: Progress | None, start: float, end: float
     report(1.0)
 
 
+def metadata_of(path: str | Path) -> dict[str, str]:
+    """Return the words that were written into a Parquet file beside its columns; none of another kind of file."""
+    try:
+        with connect() as connection:
+            found = connection.execute(f"SELECT key, value FROM parquet_kv_metadata({literal(str(path))})").fetchall()
+    except DataError:
+        return {}
+    return {key.decode(): value.decode() for key, value in found}
+
+
 def write_parquet(path: str | Path, blocks: Iterable[Block], *, metadata: Mapping[str, str] | None = None) -> None:
     """Write blocks of columns to one Parquet file, whatever their number: they wait on disk for the last one.
 
@@ -177,7 +203,10 @@ def write_parquet(path: str | Path, blocks: Iterable[Block], *, metadata: Mappin
 
 def _plain_columns(block: Block) -> Block:
     """Return the columns with their masks as columns of their own: not every DuckDB looks at masks."""
-    columns = {name: np.asarray(values, dtype=np.object_ if values.dtype.kind == "U" else None) for name, values in block.items()}
+    columns = {
+        name: np.asarray(values, dtype=np.object_ if values.dtype.kind == "U" else None)
+        for name, values in block.items()
+    }
     masks = {_mask(name): np.ma.getmaskarray(values) for name, values in block.items() if np.ma.isMaskedArray(values)}
     return columns | masks
 
@@ -185,7 +214,11 @@ def _plain_columns(block: Block) -> Block:
 def _selected(name: str, values: npt.NDArray[Any]) -> str:
     """Return the expression of a column in the table of a block."""
     column = quoted(name) + ("::VARCHAR" if values.dtype.kind in "OU" else "")
-    return f"CASE WHEN NOT {quoted(_mask(name))} THEN {column} END AS {quoted(name)}" if np.ma.isMaskedArray(values) else f"{column} AS {quoted(name)}"
+    return (
+        f"CASE WHEN NOT {quoted(_mask(name))} THEN {column} END AS {quoted(name)}"
+        if np.ma.isMaskedArray(values)
+        else f"{column} AS {quoted(name)}"
+    )
 
 
 def _mask(name: str) -> str:

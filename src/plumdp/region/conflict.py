@@ -76,8 +76,7 @@ def _least_stretch(proof: Contradiction, known: HalfSpaces) -> list[Contradictio
     d, unit = known.rows.shape[1], known.half_width.max(initial=0)
     if unit == 0:
         return []
-    rows = np.hstack([known.rows, -known.half_width[:, None] / unit])[2 * d :]
-    box = np.append(-known.offsets[:d], -np.inf), np.append(known.offsets[d : 2 * d], np.inf)
-    first = np.unique(proof.rows[proof.rows >= 2 * d]) - 2 * d
-    found = estimate_multipliers(np.append(np.zeros(d), 1.0), rows, known.offsets[2 * d :], *box, first)
-    return [] if found is None else [Contradiction((found[0] + 2 * d).astype(np.int32), found[1])]
+    rows = np.hstack([known.rows, -known.half_width[:, None] / unit])
+    first = np.union1d(np.arange(2 * d), proof.rows)
+    found = estimate_multipliers(np.append(np.zeros(d), 1.0), rows, known.offsets, first)
+    return [] if found is None else [Contradiction(found[0].astype(np.int32), found[1])]

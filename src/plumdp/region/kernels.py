@@ -34,11 +34,12 @@ def safe_minimum(
 
     For every y >= 0 and every x of the region, with s = objective + sum of y[i] rows[i], weak duality gives
     ``objective @ x = s @ x - sum of y[i] (rows[i] @ x) >= sum of min(s[j] lower[j], s[j] upper[j]) - sum of
-    y[i] offsets[i]``. The multipliers are what they are, so that only this sum is rounded: by at most k roundings in a
-    row, each relative to the sizes added up. Negative multipliers count as zero, and with none at all the box remains.
+    y[i] offsets[i]``. The multipliers are what they are, so that only this is rounded. No term passes more than
+    d + n + 5 roundings on its way, each relative to the sizes added up, which bounds the error (Higham 2002, section
+    3.1). Negative multipliers count as zero, and with none at all the box remains.
     """
     d, n = len(objective), len(basis)
-    value, size, box, box_size, is_zero = 0.0, 0.0, 0.0, 0.0, True
+    value, paid, size, box, box_size, is_zero = 0.0, 0.0, 0.0, 0.0, 0.0, True
     for j in range(d):
         total, weight = objective[j], abs(objective[j])
         reach = max(abs(lower[j]), abs(upper[j]))
@@ -55,10 +56,10 @@ def safe_minimum(
     for i in range(n):
         if multipliers[i] > 0.0:
             term = multipliers[i] * offsets[basis[i]]
-            value -= term
+            paid += term
             size += abs(term)
     k = float(d + n + 12) * UNIT
-    bound = value - (1.01 * k * size + UNDERFLOW)
+    bound = (value - paid) - (1.01 * k * size + UNDERFLOW)
     fallback = 0.0 if is_zero else box - (1.01 * k * box_size + UNDERFLOW)
     return bound if bound > fallback else fallback  # written so that a bound that is no number loses
 
@@ -112,14 +113,7 @@ def dual_simplex(objective: Any, rows: Any, offsets: Any, basis: Any, edges: Any
     for step in range(MAX_STEPS):
         if (step % 16 == 0 or longest > LONG) and not edges_of(basis, rows, edges, work):
             break
-        longest = 0.0
-        for i in range(d):
-            multipliers[i], point[i], length = 0.0, 0.0, 0.0
-            for j in range(d):
-                multipliers[i] += objective[j] * edges[i, j]
-                point[i] -= offsets[basis[j]] * edges[j, i]
-                length += edges[i, j] ** 2
-            longest = max(longest, np.sqrt(length))
+        longest = evaluate_basis(objective, offsets, basis, edges, multipliers, point)
         entering = most_violated(rows, offsets, point, FEASIBLE * longest)
         if entering < 0:
             return -1
@@ -133,13 +127,34 @@ def dual_simplex(objective: Any, rows: Any, offsets: Any, basis: Any, edges: Any
         if leaving < 0:
             break
         basis[leaving] = entering
-        for i in range(d):
-            for j in range(d):
-                if i != leaving:
-                    edges[i, j] -= slopes[i] / slopes[leaving] * edges[leaving, j]
-        for j in range(d):
-            edges[leaving, j] /= -slopes[leaving]
+        pivot(edges, slopes, leaving)
     return int(entering)
+
+
+@compiled
+def evaluate_basis(objective: Any, offsets: Any, basis: Any, edges: Any, multipliers: Any, point: Any) -> float:
+    """Write the multipliers and the vertex of a basis; return the length of its longest edge."""
+    d, longest = len(objective), 0.0
+    for i in range(d):
+        multipliers[i], point[i], length = 0.0, 0.0, 0.0
+        for j in range(d):
+            multipliers[i] += objective[j] * edges[i, j]
+            point[i] -= offsets[basis[j]] * edges[j, i]
+            length += edges[i, j] ** 2
+        longest = max(longest, np.sqrt(length))
+    return float(longest)
+
+
+@compiled
+def pivot(edges: Any, slopes: Any, leaving: int) -> None:
+    """Update edges for a basis in which one row is replaced by another, given the slopes of the new row along them."""
+    for i in range(len(slopes)):
+        if i != leaving:
+            factor = slopes[i] / slopes[leaving]
+            for j in range(len(slopes)):
+                edges[i, j] -= factor * edges[leaving, j]
+    for j in range(len(slopes)):
+        edges[leaving, j] /= -slopes[leaving]
 
 
 @compiled

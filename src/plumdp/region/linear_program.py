@@ -14,21 +14,16 @@ _MAX_ROUNDS = 1000
 
 
 def estimate_multipliers(
-    objective: FloatArray,
-    rows: FloatArray,
-    offsets: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    first: IntArray,
+    objective: FloatArray, rows: FloatArray, offsets: FloatArray, first: IntArray
 ) -> tuple[IntArray, FloatArray] | None:
     """Return rows and multipliers that come close to proving the minimum of ``objective @ x``; None if HiGHS fails.
 
-    The minimum is over ``rows @ x <= offsets`` with x between bounds, which may be infinite. The solver gets the first
-    rows, and those that its point misses most until none is missed; the first ones must bound the objective.
+    The minimum is over ``rows @ x <= offsets``. The solver gets the first rows, which must bound the objective, and
+    then those that its point misses most until none is missed.
     """
     from highspy import HighsModelStatus
 
-    solver, given = _solver(objective, lower, upper), first
+    solver, given = _solver(objective), first
     _add(solver, rows[first], offsets[first])
     for _ in range(_MAX_ROUNDS):
         solver.run()
@@ -46,15 +41,15 @@ def estimate_multipliers(
     return None
 
 
-def _solver(objective: FloatArray, lower: FloatArray, upper: FloatArray) -> Any:
+def _solver(objective: FloatArray) -> Any:
     from highspy import Highs
 
     solver: Any = Highs()  # type: ignore[no-untyped-call]
     solver.setOptionValue("output_flag", False)
     for tolerance in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
         solver.setOptionValue(tolerance, 1e-10)
-    for cost, low, high in zip(objective, lower, upper, strict=True):
-        solver.addCol(cost, low, high, 0, [], [])
+    for cost in objective:
+        solver.addCol(cost, -np.inf, np.inf, 0, [], [])
     return solver
 
 

@@ -41,17 +41,17 @@ def essential_part(rows: FloatArray, offsets: FloatArray) -> VertexGraph | Contr
     centre = points.mean(axis=0)
     slack = np.maximum(relaxed - rows @ centre, RELAXATION / 1000)
     kept = np.union1d(np.arange(2 * d), bases)
-    left = np.setdiff1d(np.arange(len(rows)), kept)
+    left = np.delete(np.arange(len(rows)), kept)
     for _ in range(_MAX_ROUNDS):
         graph = VertexGraph(rows[kept], offsets[kept], relaxed[kept], np.searchsorted(kept, bases[0]))
         lowest, position = graph.minimise(-rows[left], -offsets[:d], offsets[d : 2 * d])
         is_passed = -lowest > offsets[left] + _TOLERANCE
         left = left[is_passed]
         ends = _some(np.unique(position[is_passed]))
-        hit = left[_first_hits(graph.found.points[ends] - centre, rows[left], slack[left])]
+        hit = _first_hits(graph.found.points[ends] - centre, rows[left], slack[left])
         if not len(hit):
             break
-        kept, left = np.union1d(kept, hit), np.setdiff1d(left, hit)
+        kept, left = np.union1d(kept, left[hit]), np.delete(left, hit)
     return graph
 
 

@@ -94,7 +94,8 @@ def intersection(names: tuple[str, ...], rows: FloatArray, offsets: FloatArray) 
         return replace(part, multipliers=part.multipliers / size[part.rows])
     region = Polytope(names, lower, upper, scale, part)
     low, high = bounding_box(region)
-    return replace(region, lower=read_only(np.maximum(low, lower)), upper=read_only(np.minimum(high, upper)))
+    low, high = in_order(np.maximum(low, lower), np.minimum(high, upper))
+    return replace(region, lower=read_only(low), upper=read_only(high))
 
 
 def bounding_box(region: Region) -> tuple[FloatArray, FloatArray]:

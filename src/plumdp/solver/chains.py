@@ -11,7 +11,7 @@ from plumdp.model.graph import FloatArray, IntArray
 from plumdp.solver import kernels
 from plumdp.solver.component import Component
 
-_MAX_FILL = 500_000_000  # entries of a banded factorisation: beyond, equations are solved by sweeps
+_MAX_FILL = 500_000_000  # entries of a factorisation, at most: beyond, equations are solved by sweeps
 _BLOCK = 100  # sweeps between two looks at the change
 _MAX_BLOCKS = 300
 _NO_CHANGE = 1e-15
@@ -61,7 +61,7 @@ def approach(chain: Chain, values: FloatArray, n_sweeps: int) -> None:
 
 def solve_chain(chain: Chain) -> FloatArray | None:
     """Return lower values, upper values and expected steps (n, 3) up to rounding, or None if the chain may not end."""
-    solution = _factorised(chain) if _is_narrow(chain) else _swept(chain)
+    solution = _factorised(chain) if fill(chain) <= _MAX_FILL else _swept(chain)
     if solution is None or not np.isfinite(solution).all():
         return None
     is_sane = (solution[:, 2] > 0).all() and (solution[:, 0] >= -1e-9).all()
@@ -79,16 +79,16 @@ def _factorised(chain: Chain) -> FloatArray | None:
     return solution
 
 
-def _is_narrow(chain: Chain) -> bool:
-    """Return whether a factorisation fits into memory for sure: a matrix of small bandwidth, after reordering, does."""
+def fill(chain: Chain) -> int:
+    """Return a bound on the entries of a factorisation: a matrix of small bandwidth, after reordering, has few."""
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-    n, matrix = len(chain.constants), chain.matrix
+    n = len(chain.constants)
     place = np.empty(n, dtype=np.int64)
-    place[reverse_cuthill_mckee(matrix)] = np.arange(n)
+    place[reverse_cuthill_mckee(chain.matrix)] = np.arange(n)
     row = np.repeat(np.arange(n), np.diff(chain.offset))
     bandwidth = int(np.abs(place[row] - place[chain.column]).max(initial=0)) + 1
-    return n * min(2 * bandwidth, n) <= _MAX_FILL
+    return n * min(2 * bandwidth, n)
 
 
 def _swept(chain: Chain) -> FloatArray | None:

@@ -15,20 +15,22 @@ import numpy as np
 
 from plumdp.model.graph import FloatArray
 from plumdp.solver import kernels
+from plumdp.solver.chains import chain_of, fill
 from plumdp.solver.component import Component
-from plumdp.solver.policies import Candidates, first_moves, improve_policies
+from plumdp.solver.policies import Candidates, Moves, evaluate_moves, first_moves, good_moves, improve_policies
 
 _LIFT = 1e-13  # what an upward sweep adds for rewards, so that the decrease is strict
 _ATTEMPTS = 12
 _PATIENCE = 40  # sweeps before equations are solved instead
 _PATIENCE_IF_LARGE = 12
-_CHEAP_EQUATIONS = 5_000  # below, solving them again and again costs little
+_LARGE = 5_000  # states
+_CHEAP_FILL = 5_000_000  # entries of a factorisation: below, solving equations again and again costs little
 _MAX_PROOF = 100  # steps in which a candidate may give way
 
 
 def close_component(component: Component, precision: float, max_sweeps: int) -> int:
     """Write certified values into the component's arrays; return the number of sweeps."""
-    patience = _PATIENCE if len(component) <= _CHEAP_EQUATIONS else _PATIENCE_IF_LARGE
+    patience = _PATIENCE if len(component) <= _LARGE else _PATIENCE_IF_LARGE
     sweeps, converged = _raise_low(component, precision / 16, min(patience, max_sweeps))
     if converged:
         closed, used = _lower_high(component, precision, max_sweeps - sweeps)
@@ -89,31 +91,38 @@ def _solve_equations(component: Component, precision: float) -> bool:
     """Improve both players' moves with exact solutions of their chains, until the result is proved from both sides.
 
     First both at once, which is fast; if that fails, the agent only moves once nature has answered its last move.
-    Where rounding leaves no room for the precision, a coarser result is better than none. Returns whether the
-    precision was reached.
+    Where rounding leaves no room for the precision, a coarser result is better than none. If equations cost much, good
+    moves are sought by sweeps before, and there is one attempt. Returns whether the precision was reached.
     """
-    is_cheap = len(component) <= _CHEAP_EQUATIONS
-    for spread in (precision, 64 * precision, 4096 * precision) if is_cheap else (precision,):
-        for at_once in (True, False) if is_cheap else (True,):
-            if _prove_candidates(component, spread, at_once=at_once):
+    moves = first_moves(component)
+    is_cheap = fill(chain_of(component, moves.judge, moves.best_row)) <= _CHEAP_FILL
+    if not is_cheap:
+        return _prove_candidates(component, precision, good_moves(component, precision, moves), is_cheap=False)
+    for spread in (precision, 64 * precision, 4096 * precision):
+        for at_once in (True, False):
+            if _prove_candidates(component, spread, first_moves(component), is_cheap=True, at_once=at_once):
                 return spread == precision
     return False
 
 
-def _prove_candidates(component: Component, precision: float, *, at_once: bool) -> bool:
+def _prove_candidates(
+    component: Component, precision: float, moves: Moves, *, is_cheap: bool, at_once: bool = True
+) -> bool:
     """Return whether both sides are proved, close to each other; the bounds keep the best that was proved.
 
     The first side is the one that makes players get on, so that the chain of their moves ends.
     """
-    moves = first_moves(component, precision, at_once=at_once)
+    solution = evaluate_moves(component, moves)
+    if solution is None:
+        return False
     for side in (1.0, -1.0) if component.is_reward else (-1.0, 1.0):
         candidates: Candidates = {}
         proved: set[float] = set()
-        for candidates in improve_policies(component, precision, moves, side=side, at_once=at_once):
+        for candidates in improve_policies(component, precision, moves, solution, side=side, at_once=at_once):
             proved = _prove_any(component, candidates, 1)
             if _is_close(component, precision):
                 return True
-            if side in proved and len(component) > _CHEAP_EQUATIONS:  # moves were good from the start: now the other
+            if side in proved and not is_cheap:  # moves were good from the start: now the other side
                 break
         else:
             _prove_any(component, candidates, _MAX_PROOF)

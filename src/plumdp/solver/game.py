@@ -123,7 +123,7 @@ def _close_infinite(game: Game, target: BoolArray) -> Game:
 
 
 def _close_total_reward(game: Game) -> Game:
-    """Close the states without any reward ahead at 0, and those from which rewards may recur for ever at infinity.
+    """Close the states from which no reward can be forced at 0, those from which rewards recur for ever at infinity.
 
     Those who want large rewards win for ever, almost surely, on the greatest set within which a row with a reward keeps
     a chance from everywhere. A positive chance of getting there is enough for an infinite value, so moves that give
@@ -140,9 +140,9 @@ def _close_total_reward(game: Game) -> Game:
         if (endless == won).all():
             break
         won = endless
-    ahead, _ = _attract(game, won, everywhere, True, True, edges, None, pays)
+    ahead, _ = _attract(game, won, everywhere, *helps, edges, None, pays)
     game = _close(replace(game, policy=policy), won, np.inf, everywhere, won, True, True)
-    return _close(game, ~ahead, 0.0, everywhere, ahead, True, True)
+    return _close(game, ~ahead, 0.0, everywhere, ahead, *helps, pays)
 
 
 def _close(
@@ -153,10 +153,12 @@ def _close(
     reached: BoolArray,
     agent_helps: bool,
     nature_helps: bool,
+    winning_row: BoolArray | None = None,
 ) -> Game:
     policy = game.policy.copy()
     if not agent_helps:
-        graph_kernels.escape_rows(*game.rows, inside, reached, nature_helps, states, policy)
+        wins = np.zeros(game.imdp.graph.n_choices, dtype=np.bool_) if winning_row is None else winning_row
+        graph_kernels.escape_rows(*game.rows, inside, reached, nature_helps, wins, states, policy)
     known = np.where(states, value, game.known)
     return replace(game, is_open=game.is_open & ~states, known=known, policy=policy)
 

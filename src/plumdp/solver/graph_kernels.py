@@ -267,15 +267,16 @@ def escape_rows(
     inside: Any,
     reached: Any,
     nature_helps: bool,
+    wins: Any,
     lost: Any,
     policy: Any,
 ) -> None:
-    """Write for the lost states a row with which an agent that does not help kept out of ``reached``."""
+    """Write for the lost states a row with which an agent that does not help kept out of ``reached`` without winning."""
     for s in range(len(lost)):
         if not lost[s]:
             continue
         for c in range(first_choice[s], first_choice[s + 1]):
             a, b = first[c], first[c + 1]
-            if not row_helps(a, b, successor, expression, lower, upper, inside, reached, nature_helps):
+            if not wins[c] and not row_helps(a, b, successor, expression, lower, upper, inside, reached, nature_helps):
                 policy[s] = c
                 break

@@ -247,7 +247,7 @@ def backup(
                             if filled:  # gets what is left, known up to the rounding of sums
                                 if free > NEGLIGIBLE or not sum_is_one(a, t, b, expression, lower, upper):
                                     marginal = abs(difference)
-                                p += free if free > 0.0 else 0.0
+                                    p += free if free > 0.0 else 0.0
                             else:
                                 p = upper[f]
                                 free -= room

@@ -16,7 +16,7 @@ from plumdp.model.objective import Nature, Objective, Reach, Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import end_component_kernels
-from plumdp.solver.end_components import end_components, ranges, safe_rows
+from plumdp.solver.end_components import end_components, ranges
 from plumdp.solver.game import Game, close_certain, make_game, plain_game
 
 
@@ -50,12 +50,14 @@ class Reduction:
         return policy.astype(np.int32)
 
 
-def is_support_relevant(objective: Objective, nature: Nature) -> bool:
-    """Return whether values change if nature must keep every transition possible.
+def is_support_relevant(imdp: IntervalMDP, objective: Objective, nature: Nature) -> bool:
+    """Return whether it may change values that nature must keep every transition possible.
 
-    Not if they are continuous in the probabilities, nor if they cannot jump up and nature wants them to be large.
+    Not if they are continuous in the probabilities; nor if nature wants them large, and comes as close as it likes to
+    what it could get by dropping transitions.
     """
-    if objective.steps is not None or (isinstance(objective, Reward) and objective.discount is not None):
+    is_discounted = isinstance(objective, Reward) and objective.discount is not None
+    if imdp.has_fixed_support() or objective.steps is not None or is_discounted:
         return False
     wants_large = (objective.direction == "max") == (nature == "optimistic")
     return not wants_large or (isinstance(objective, Reward) and objective.target is not None)
@@ -70,7 +72,8 @@ def reduce_known_support(imdp: IntervalMDP, objective: Objective, nature: Nature
     may also stay for ever, for a total reward, it gets a row to the end.
     """
     imdp = _without_impossible(imdp)
-    game = _decide(imdp, objective, nature)
+    certain = IntervalMDP(imdp.graph, np.zeros_like(imdp.expression), np.ones(1), np.ones(1))
+    game = make_game(certain, objective, nature)
     source = imdp.graph.state_of_choice()
     component, inner = end_components(imdp.graph, game.is_open[source] & (game.reward == 0))
     state, end = _number(game, component, np.inf if isinstance(objective, Reward) else 0.0)
@@ -87,25 +90,6 @@ def reduce_known_support(imdp: IntervalMDP, objective: Objective, nature: Nature
         until = None if game.nature > 0 else sinks == end
         objective = replace(objective, reward=RewardStructure(None, pays), target=until)
     return Reduction(quotient, objective, state, choice, game, inner)
-
-
-def _decide(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Game:
-    """Return the game in which all transitions are certain, with everything closed that the graph decides.
-
-    A total reward that both players want small is one until the agent can do without rewards for ever.
-    """
-    certain = IntervalMDP(imdp.graph, np.zeros_like(imdp.expression), np.ones(1), np.ones(1))
-    if objective.target is not None or objective.direction == "max":
-        return make_game(certain, objective, nature)
-    plain = plain_game(certain, objective, nature)
-    rows = np.flatnonzero(safe_rows(imdp.graph, plain.reward == 0))
-    states = imdp.graph.state_of_choice()[rows]
-    is_free = np.zeros_like(plain.is_open)
-    is_free[states] = True
-    game = make_game(certain, replace(objective, target=is_free), nature)
-    policy = game.policy.copy()
-    policy[states] = rows
-    return replace(game, policy=policy)
 
 
 def _number(game: Game, component: IntArray, lost: float) -> tuple[IntArray, int]:

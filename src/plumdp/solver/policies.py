@@ -12,11 +12,11 @@ from plumdp.solver.chains import approach, chain_of, solve_chain
 from plumdp.solver.component import Component
 
 _MAX_POLICIES = 60
-_FEW = 5_000  # states: below, equations are solved exactly from the start
 _MAX_ROUNDS = 400  # of approaching the values of ever better moves
 _LITTLE = 1e-14  # of the largest value
 _ROUND = 30  # sweeps over a chain for two over all rows
 _ACCURATE = 1e-3  # of the precision: what good moves leave to gain
+_SETTLED = 100.0  # of the precision: change at which unchanged rows are taken as settled
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,19 +32,16 @@ Candidates = dict[float, list[FloatArray]]
 
 
 def improve_policies(
-    component: Component, precision: float, moves: Moves, *, side: float, at_once: bool
+    component: Component, precision: float, moves: Moves, solution: FloatArray, *, side: float, at_once: bool
 ) -> Iterator[Candidates]:
     """Yield candidates for bounds, better and better for the given side: -1 for lower, +1 for upper bounds.
 
-    Next moves are the best by that side's last candidate. With ``at_once`` both players move at once, which is fast;
-    without, the agent only moves once nature has answered its last move.
+    The first are those of the moves, whose ``evaluate_moves`` is given. Next moves are the best by that side's last
+    candidate. With ``at_once`` both players move at once, which is fast; without, the agent only moves once nature has
+    answered its last move.
     """
     part, bounds = component.part, component.high if side > 0 else component.low
     for _ in range(_MAX_POLICIES):
-        chain = chain_of(component, moves.judge, moves.best_row)
-        solution = solve_chain(chain)
-        if solution is None:
-            return
         candidates = _candidates(component, precision, solution)
         yield candidates
         new = candidates[side][-1]
@@ -56,6 +53,18 @@ def improve_policies(
         if is_answered and (at_once or (greedy[part] == moves.best_row[part]).all()):
             return
         moves = Moves(judge, greedy if at_once or is_answered else moves.best_row)
+        next_solution = evaluate_moves(component, moves)
+        if next_solution is None and component.is_reward:  # nature would rather stay for ever: it must get on
+            moves = Moves(first_moves(component).judge, moves.best_row)
+            next_solution = evaluate_moves(component, moves)
+        if next_solution is None:
+            return
+        solution = next_solution
+
+
+def evaluate_moves(component: Component, moves: Moves) -> FloatArray | None:
+    """Return lower values, upper values and expected steps (n, 3) under the moves, or None if they may not end."""
+    return solve_chain(chain_of(component, moves.judge, moves.best_row))
 
 
 def _candidates(component: Component, precision: float, solution: FloatArray) -> Candidates:
@@ -74,12 +83,11 @@ def _candidates(component: Component, precision: float, solution: FloatArray) ->
     return candidates
 
 
-def first_moves(component: Component, precision: float, *, at_once: bool) -> Moves:
+def first_moves(component: Component) -> Moves:
     """Return moves to start from.
 
     For rewards nature judges by ranks, zero outside: if it helps, it gets on; and an agent who wants small rewards
-    starts with rows that make the target certain, whatever nature does. For large components better moves are sought by
-    sweeps first.
+    starts with rows that make the target certain, whatever nature does.
     """
     if component.is_reward:
         assert component.board.rank is not None
@@ -90,18 +98,17 @@ def first_moves(component: Component, precision: float, *, at_once: bool) -> Mov
     best_row = component.greedy(judge)
     if component.is_reward and component.agent < 0:
         best_row = component.board.first_row
-    moves = Moves(judge, best_row)
-    return _good_moves(component, precision, moves) if at_once and len(component) > _FEW else moves
+    return Moves(judge, best_row)
 
 
-def _good_moves(component: Component, precision: float, moves: Moves) -> Moves:
+def good_moves(component: Component, precision: float, moves: Moves) -> Moves:
     """Return moves that are about best: modified policy iteration (Puterman and Shin, 1978).
 
     In turn some sweeps over the chain of the moves, and two over all rows, which improve the moves.
     """
     values, best_row, judge = component.low.copy(), moves.best_row.copy(), moves.judge
     for _ in range(_MAX_ROUNDS):
-        approached = values[component.part].copy()
+        rows, approached = best_row[component.part].copy(), values[component.part].copy()
         approach(chain_of(component, judge, best_row), approached, _ROUND)
         values[component.part] = approached
         judge = values
@@ -109,7 +116,8 @@ def _good_moves(component: Component, precision: float, moves: Moves) -> Moves:
             component.board.sweep(
                 component.start, component.end, values, values, best_row, side=-component.agent, backwards=backwards
             )
-        if (np.abs(values[component.part] - approached) <= _ACCURATE * precision * np.maximum(1.0, approached)).all():
+        change = float((np.abs(values[component.part] - approached) / np.maximum(1.0, approached)).max())
+        is_settled = change <= _SETTLED * precision and (best_row[component.part] == rows).all()
+        if is_settled or change <= _ACCURATE * precision:
             break
-    best_row = component.greedy(values)
-    return Moves(values, best_row)
+    return Moves(values, component.greedy(values))

@@ -65,7 +65,7 @@ def solve(
         return _complement(solve(imdp, _flipped(objective), nature=player, precision=precision, max_sweeps=max_sweeps))
     if objective.steps is not None:
         return _solve_steps(imdp, objective, player)
-    if imdp.known_support and is_support_relevant(objective, player):
+    if imdp.known_support and is_support_relevant(imdp, objective, player):
         return _solve_known_support(imdp, objective, player, precision, max_sweeps)
     game = make_game(imdp, objective, player)
     if isinstance(objective, Reward) and objective.discount is not None:

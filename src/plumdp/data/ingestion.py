@@ -1,0 +1,135 @@
+"""What became of the rows of a log: a tally while it is read, a report at the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.data.columns import ACTION, BrokenEpisode, LogForm, next_columns, state_columns
+from plumdp.data.counts import CountArray
+from plumdp.data.matching import KINDS, Kind, Matcher, row_counts
+from plumdp.data.tables import Block
+from plumdp.model.graph import Graph, Indices
+
+_NAMED = 3  # offenders of each kind
+_FOLLOWED = 100_000  # different offenders of each kind; of more, the rare ones are forgotten
+_REMARKS: dict[Kind, str] = {
+    "impossible transition": "the model has no such edge, so it may be wrong",
+    "repeated step": 'if each file numbers its episodes anew, give partitions="files"',
+}
+
+
+@dataclass(frozen=True)
+class IngestionReport:
+    """What became of the rows of a log; each row is of one kind. ``worst`` names what most rejected rows are about."""
+
+    form: LogForm
+    rows: Mapping[Kind, int]  # of every kind
+    worst: Mapping[Kind, Sequence[str]]
+
+    @property
+    def total(self) -> int:
+        """The number of rows; of ready-made counts, the number of rows that were counted."""
+        return sum(self.rows.values())
+
+    @property
+    def matched(self) -> int:
+        """The number of rows that are transitions of the model."""
+        return self.rows["matched"]
+
+    @property
+    def rejected(self) -> int:
+        """The number of rows that are neither matched nor the last of a run."""
+        return self.total - self.matched - self.rows["last row"]
+
+    def __str__(self) -> str:
+        last = f", {self.rows['last row']:,} last rows of runs" if self.rows["last row"] else ""
+        head = f"{self.total:,} rows of {self.form}: {self.matched:,} matched{last}, {self.rejected:,} rejected"
+        return "\n".join([head, *self.reasons()])
+
+    def reasons(self) -> list[str]:
+        """Return a line for each kind of rejected rows."""
+        lines = []
+        for kind in KINDS[2:]:
+            if self.rows[kind]:
+                details = [", ".join(self.worst.get(kind, ())), _REMARKS.get(kind, "")]
+                rows = "1 row" if self.rows[kind] == 1 else f"{self.rows[kind]:,} rows"
+                lines.append("; ".join([f"  {kind}: {rows}", *filter(None, details)]))
+        return lines
+
+
+class Tally:
+    """The counts of transitions and of kinds of rows, while a log is read block by block."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.counts: CountArray = np.zeros(graph.n_transitions, dtype=np.int64)
+        self._rows = np.zeros(len(KINDS), dtype=np.int64)
+        self._matcher = Matcher(graph)
+        self._offenders: dict[Kind, Counter[tuple[Any, ...]]] = {}
+        state, after = state_columns(graph), next_columns(graph)
+        self._about: dict[Kind, list[str]] = {
+            "unknown state": state,
+            "unknown next state": after,
+            "unknown action": [ACTION],
+            "impossible transition": [*state, ACTION, *after],
+        }
+        self._variables = [*graph.states]
+
+    def add(self, block: Block) -> None:
+        """Add the rows of a block."""
+        kinds, transition = self._matcher.match(block)
+        n = row_counts(block)
+        is_matched = transition >= 0
+        np.add.at(self.counts, transition[is_matched], n[is_matched])
+        np.add.at(self._rows, kinds, n)
+        for kind, columns in self._about.items():
+            self._follow(kind, [block[name] for name in columns], np.flatnonzero(kinds == KINDS.index(kind)), n)
+
+    def report(self, form: LogForm, broken: Sequence[BrokenEpisode]) -> IngestionReport:
+        """Return the report; ``broken`` are examples of episodes with gaps or repeated steps."""
+        worst: dict[Kind, Sequence[str]] = {
+            kind: [f"{self._name(kind, values)} ({n:,}×)" for values, n in found.most_common(_NAMED)]
+            for kind, found in self._offenders.items()
+        }
+        worst["gap in steps"] = [str(episode) for episode in broken if episode.has_gap][:_NAMED]
+        worst["repeated step"] = [str(episode) for episode in broken if episode.has_repeats][:_NAMED]
+        return IngestionReport(form, dict(zip(KINDS, self._rows.tolist(), strict=True)), worst)
+
+    @property
+    def has_broken_episodes(self) -> bool:
+        """Whether there are gaps or repeated steps."""
+        return bool(self._rows[[KINDS.index("gap in steps"), KINDS.index("repeated step")]].any())
+
+    def _follow(self, kind: Kind, columns: list[npt.NDArray[Any]], which: Indices, n: CountArray) -> None:
+        if not len(which):
+            return
+        found = self._offenders.setdefault(kind, Counter())
+        for values, times in zip(
+            zip(*(c[which].tolist() for c in columns), strict=True), n[which].tolist(), strict=True
+        ):
+            found[values] += times
+        if len(found) > _FOLLOWED:
+            self._offenders[kind] = Counter(dict(found.most_common(_FOLLOWED // 10)))
+
+    def _name(self, kind: Kind, values: tuple[Any, ...]) -> str:
+        if kind == "unknown action":
+            return _quoted(values[0])
+        size = len(self._variables)
+        move = f" {_quoted(values[size])} → {self._valuation(values[size + 1 :])}" if len(values) > size else ""
+        return self._valuation(values[:size]) + move
+
+    def _valuation(self, values: Sequence[Any]) -> str:
+        return f"({', '.join(f'{name}={_text(value)}' for name, value in zip(self._variables, values, strict=False))})"
+
+
+def _text(value: Any) -> str:
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _quoted(value: Any) -> str:
+    return repr(value) if isinstance(value, str) else _text(value)

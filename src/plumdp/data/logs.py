@@ -1,0 +1,130 @@
+"""Logs of any size, counted where they are: files through DuckDB, data frames through Narwhals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias
+
+from plumdp.data.columns import BrokenEpisode, LogForm, find_columns
+from plumdp.data.counts import Sampling, TransitionCounts
+from plumdp.data.file_logs import FileLog
+from plumdp.data.frame_logs import is_arrow, open_frame
+from plumdp.data.ingestion import IngestionReport, Tally
+from plumdp.data.tables import MEMORY, Block, Progress, column_types, connect, find_files, scan
+from plumdp.errors import DataError
+from plumdp.model.graph import Graph, read_only
+from plumdp.model.parametric import ParametricMDP
+
+Partitions: TypeAlias = int | Literal["files"] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """What was read from a log: the counts of what was matched, and what became of every row."""
+
+    counts: TransitionCounts
+    report: IngestionReport
+
+    def __str__(self) -> str:
+        return str(self.report)
+
+
+class _OpenLog(Protocol):
+    @property
+    def columns(self) -> list[str]: ...
+
+    def count(self, graph: Graph, form: LogForm, columns: Mapping[str, str]) -> Iterator[Block]: ...
+
+    def broken_episodes(self, columns: Mapping[str, str], n: int) -> list[BrokenEpisode]: ...
+
+
+def read_log(
+    source: Any,
+    model: ParametricMDP,
+    *,
+    columns: Mapping[str, str] | None = None,
+    form: LogForm | None = None,
+    sampling: Sampling = "trajectories",
+    on_unmatched: Literal["error", "report"] = "error",
+    partitions: Partitions = None,
+    memory_limit: float = MEMORY,
+    progress: Progress | None = None,
+) -> Log:
+    """Return how often each transition of the model is in a log, and a report of what became of each row.
+
+    ``source`` is a Parquet, CSV or JSON file, a folder or a pattern of such files, a list of them, or a data frame of
+    pandas, Polars, PyArrow, PySpark or DuckDB. A log of "transitions" has a column for each state variable, ``action``,
+    and a column for each variable of the next state, ``next_`` before its name. One of "trajectories" has ``episode``
+    and ``step`` instead of the next state; the action of the last row of an episode does not matter. "counts" are
+    transitions with their number ``n``. Which it is shows in the columns unless ``form`` says it; ``columns`` maps
+    these names to those of the log. (A variable called episode, step or action has ``state_`` before its name.)
+
+    Nothing is dropped silently: rows that do not fit the model are an error, or with ``on_unmatched="report"`` told in
+    the report only. ``sampling`` says how the log came about, which no log shows: "independent" only if the number of
+    samples of each choice was fixed beforehand, "adaptive" if the policy or the end depended on what was seen.
+
+    Files take up to ``memory_limit`` bytes, whatever their size. Trajectories whose rows are not in order take longer:
+    they are counted in ``partitions`` by episode, as many as need be. ``partitions="files"`` counts each file by
+    itself; say so if each file numbers its episodes anew.
+
+    >>> import pandas as pd
+    >>> from plumdp import benchmark
+    >>> frame = pd.DataFrame({"x": [0, 0], "y": [0, 0], "action": ["east"] * 2, "next_x": [1, 7], "next_y": [0, 0]})
+    >>> print(read_log(frame, benchmark("glider:11,9").model, on_unmatched="report"))
+    2 rows of transitions: 1 matched, 1 rejected
+      impossible transition: 1 row; (x=0, y=0) 'east' → (x=7, y=0) (1×); the model has no such edge, so it may be wrong
+    """
+    if on_unmatched not in ("error", "report"):
+        raise DataError(f"on_unmatched={on_unmatched!r}: write 'error' or 'report'")
+    tally = Tally(model.graph)
+    with _open(source, partitions, memory_limit, progress) as log:
+        form, found = find_columns(model.graph, log.columns, columns, form)
+        for block in log.count(model.graph, form, found):
+            tally.add(block)
+        report = tally.report(form, log.broken_episodes(found, 10) if tally.has_broken_episodes else [])
+    if report.rejected and on_unmatched == "error":
+        raise DataError(_refusal(report))
+    return Log(TransitionCounts(model.graph, read_only(tally.counts), sampling), report)
+
+
+def _refusal(report: IngestionReport) -> str:
+    head = f"{report.rejected:,} of {report.total:,} rows do not fit the model:"
+    advice = 'correct the log or the model, or count the other rows with on_unmatched="report"'
+    return "\n".join([head, *report.reasons(), advice])
+
+
+@contextmanager
+def _open(source: Any, partitions: Partitions, memory_limit: float, progress: Progress | None) -> Iterator[_OpenLog]:
+    if not (partitions is None or partitions == "files" or (isinstance(partitions, int) and partitions > 0)):
+        raise DataError(f"partitions={partitions!r}: write a whole number above 0, 'files', or leave it out")
+    files = find_files(source) if _is_paths(source) else []
+    if not files and not is_arrow(source):
+        if partitions is not None:
+            raise DataError("partitions are for files; a data frame is counted as a whole, by its own engine")
+        yield open_frame(source)
+        return
+    with connect(memory_limit) as connection:
+        if not files:
+            connection.register("arrow", source)
+        groups = [[file] for file in files] if partitions == "files" else [files]
+        tables = {scan(connection, group) if group else "arrow": group for group in groups}
+        types = {table: column_types(connection, table) for table in tables}
+        _require_same_columns(tables, types)
+        yield FileLog(connection, types, memory_limit, None if partitions == "files" else partitions, progress)
+
+
+def _is_paths(source: Any) -> bool:
+    return isinstance(source, str | Path) or (
+        isinstance(source, list | tuple) and all(isinstance(path, str | Path) for path in source)
+    )
+
+
+def _require_same_columns(tables: Mapping[str, list[str]], types: Mapping[str, Mapping[str, str]]) -> None:
+    first = next(iter(tables))
+    for table, files in tables.items():
+        if types[table].keys() != types[first].keys():
+            there, here = ", ".join(types[first]), ", ".join(types[table])
+            raise DataError(f"{tables[first][0]} has the columns {there}, but {files[0]} has {here}")

@@ -1,0 +1,112 @@
+"""From the rows of a log to the transitions of a model, or to the reason why there is none."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.data.columns import ACTION, COUNT, PLACE, next_columns, state_columns
+from plumdp.data.tables import Block
+from plumdp.data.values import Codes, RowIndex, Texts, Whole, domain
+from plumdp.errors import DataError
+from plumdp.model.graph import BoolArray, Graph
+
+Kind: TypeAlias = Literal[
+    "matched",
+    "last row",
+    "unknown state",
+    "unknown next state",
+    "unknown action",
+    "impossible transition",
+    "gap in steps",
+    "repeated step",
+    "no episode or step",
+]
+"""What a row of a log is: a transition of the model, the last of a run, or what stands in the way of a match."""
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+Kinds: TypeAlias = npt.NDArray[np.uint8]
+"""Positions in ``KINDS``."""
+
+_PLACES: dict[str, Kind] = {
+    "step": "matched",
+    "last": "last row",
+    "gap": "gap in steps",
+    "duplicate": "repeated step",
+    "unplaced": "no episode or step",
+}
+
+
+class Matcher:
+    """Finds the transitions of a graph by the values of state variables and the names of actions."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._variables = [domain(values) for values in graph.states.values()]
+        self._actions = Texts(graph.action_names)
+        codes = [variable.code(values) for variable, values in zip(self._variables, graph.states.values(), strict=True)]
+        self._states = RowIndex([variable.size for variable in self._variables], codes)
+        if len(self._states.repeated):
+            where = graph.describe_state(int(self._states.repeated[0]))
+            raise DataError(f"several states have the valuation ({where}), so that a log cannot tell them apart")
+        state, choice = graph.state_of_choice().astype(np.int64), graph.choice_of_transition()
+        edges = [state[choice], graph.action[choice].astype(np.int64), graph.successor.astype(np.int64)]
+        self._edges = RowIndex([graph.n_states, len(graph.action_names), graph.n_states], edges)
+
+    def match(self, block: Block) -> tuple[Kinds, Codes]:
+        """Return what each row is, and its transition, or -1 if it is not matched."""
+        state = self._find_states(block, state_columns(self._graph))
+        after = self._find_states(block, next_columns(self._graph))
+        action = self._actions.code(block[ACTION])
+        transition = self._edges.find([state, action, after])
+        kinds = np.zeros(len(transition), dtype=np.uint8)
+        reasons: list[tuple[BoolArray, Kind]] = [
+            (transition < 0, "impossible transition"),
+            (action < 0, "unknown action"),
+            (after < 0, "unknown next state"),
+            (state < 0, "unknown state"),
+        ]
+        for applies, kind in reasons:  # the last that applies is the one that is told
+            kinds[applies] = KINDS.index(kind)
+        if PLACE in block:
+            place = _places(block[PLACE])
+            kinds[place > 0] = place[place > 0]
+        transition[kinds > 0] = -1
+        self._refuse_ambiguous(transition)
+        return kinds, transition
+
+    def _find_states(self, block: Block, columns: list[str]) -> Codes:
+        return self._states.find([v.code(block[name]) for v, name in zip(self._variables, columns, strict=True)])
+
+    def _refuse_ambiguous(self, transition: Codes) -> None:
+        """Refuse rows that several choices of a state explain, as they have one name and a successor in common."""
+        if not len(self._edges.repeated):
+            return
+        ambiguous = np.intersect1d(transition, self._edges.repeated)
+        if len(ambiguous):
+            graph, example = self._graph, int(ambiguous[0])
+            choice = int(np.searchsorted(graph.first_transition, example, side="right")) - 1
+            raise DataError(
+                f"{graph.describe_choice(choice)}: several choices have this name and lead to "
+                f"({graph.describe_state(int(graph.successor[example]))}), so that a log cannot tell them apart; "
+                "give them different names in the model"
+            )
+
+
+def _places(values: npt.NDArray[np.object_]) -> Kinds:
+    code = Texts(tuple(_PLACES)).code(values)
+    if (code < 0).any():
+        example = values[int(np.argmax(code < 0))]
+        raise DataError(f"column {PLACE}: {example!r} is none of {', '.join(_PLACES)}")
+    return np.array([KINDS.index(kind) for kind in _PLACES.values()], dtype=np.uint8)[code]
+
+
+def row_counts(block: Block) -> Codes:
+    """Return how often each row occurs; a ready-made count must be a whole number."""
+    n = Whole(0, 1 << 62).code(block[COUNT])
+    if (n < 0).any():
+        example = block[COUNT][int(np.argmax(n < 0))]
+        raise DataError(f"column {COUNT}: {example} is no count; counts are whole numbers from 0")
+    return n

@@ -1,0 +1,152 @@
+"""The values of a log as small whole numbers, and rows of such numbers looked up in a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.errors import DataError
+
+Codes: TypeAlias = npt.NDArray[np.int64]
+"""Whole numbers from 0, or -1 for what is not known."""
+
+_LARGEST_KEY = 1 << 62
+_SPARE = 8  # places of a table for each row in it, up to which it is filled by position
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.0*)?")
+_TRUTH = {"true": 1, "false": 0}
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Whole numbers from ``low`` on; truth values are 0 and 1."""
+
+    low: int
+    size: int
+
+    def code(self, values: npt.NDArray[Any]) -> Codes:
+        """Return how far each value is above the lowest, also if the log has 3 as 3.0 or "3"."""
+        if values.dtype.kind not in "biuf":
+            return _code_objects(values, self._code_one)
+        numbers, codes = np.ma.getdata(values), np.full(len(values), -1, dtype=np.int64)
+        is_known = (numbers >= self.low) & (numbers < self.low + self.size) & ~np.ma.getmaskarray(values)
+        if values.dtype.kind == "f":
+            is_known &= numbers == np.floor(numbers)
+        codes[is_known] = numbers[is_known].astype(np.int64) - self.low
+        return codes
+
+    def _code_one(self, value: Any) -> int:
+        number = whole(value)
+        return number - self.low if number is not None and 0 <= number - self.low < self.size else -1
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Words, such as the names of actions."""
+
+    words: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of words."""
+        return len(self.words)
+
+    def code(self, values: npt.NDArray[Any]) -> Codes:
+        """Return the position of each value among the words."""
+        number = {word: i for i, word in enumerate(self.words)}
+
+        def code_one(value: Any) -> int:
+            if not isinstance(value, str):
+                as_number = whole(value)
+                value = "" if as_number is None else str(as_number)
+            return number.get(value, number.get(value.strip(), -1))
+
+        codes = _code_objects(values, code_one)
+        codes[np.ma.getmaskarray(values)] = -1
+        return codes
+
+
+def domain(values: npt.NDArray[Any]) -> Whole | Texts:
+    """Return the values that a state variable takes."""
+    if values.dtype.kind == "U":
+        return Texts(tuple(np.unique(values).tolist()))
+    if values.dtype.kind == "b":
+        return Whole(0, 2)
+    return Whole(int(values.min()), int(values.max()) - int(values.min()) + 1)
+
+
+def whole(value: Any) -> int | None:
+    """Return a value as the whole number it stands for.
+
+    >>> whole("3"), whole(3.0), whole("3.0"), whole("true"), whole(3.5), whole("three"), whole(None)
+    (3, 3, 3, 1, None, None, None)
+    """
+    if isinstance(value, str):
+        text = value.strip().lower()
+        return int(text.partition(".")[0]) if _NUMBER.fullmatch(text) else _TRUTH.get(text)
+    try:
+        number = int(value)
+        return number if number == value else None
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _code_objects(values: npt.NDArray[Any], code_one: Callable[[Any], int]) -> Codes:
+    """Return the codes of values of any type, each different one looked at once."""
+    if values.dtype.kind in "mM":  # NumPy would make numbers of times
+        return np.full(len(values), -1, dtype=np.int64)
+    listed = np.ma.getdata(values).tolist()
+    try:
+        codes = {value: code_one(value) for value in set(listed)}
+    except TypeError:
+        example = next(value for value in listed if value.__hash__ is None)
+        raise DataError(f"a column holds values like {example!r}; it must hold numbers, truth values or text") from None
+    return np.fromiter(map(codes.__getitem__, listed), np.int64, len(listed))
+
+
+class RowIndex:
+    """Rows of codes, to be found again: each is packed into one number, looked up by position or by search."""
+
+    def __init__(self, sizes: Sequence[int], columns: Sequence[Codes]) -> None:
+        self._sizes = sizes
+        self._known: list[Codes | None] = []  # by column: what stands for the columns before it, if they take too much
+        keys, span = np.zeros(len(columns[0]), dtype=np.int64), 1
+        for size, column in zip(sizes, columns, strict=True):
+            known = None
+            if span * size > _LARGEST_KEY:
+                known, keys = np.unique(keys, return_inverse=True)
+                span = len(known)
+            self._known.append(known)
+            keys, span = keys * size + column, span * size
+        order = np.argsort(keys, kind="stable").astype(np.int32)
+        ordered = keys[order]
+        is_repeated = ordered[1:] == ordered[:-1]
+        self.repeated = order[:-1][is_repeated]  # rows that come again; of equal rows, ``find`` returns the first
+        self._is_dense = span <= _SPARE * len(order)
+        if self._is_dense:
+            self._keys, self._row = ordered[:0], np.full(span, -1, dtype=np.int32)
+            self._row[ordered[::-1]] = order[::-1]
+        else:
+            self._keys, self._row = ordered, order
+
+    def find(self, columns: Sequence[Codes]) -> Codes:
+        """Return the number of the row with these codes, or -1."""
+        keys, is_known = np.zeros(len(columns[0]), dtype=np.int64), np.ones(len(columns[0]), dtype=np.bool_)
+        for size, known, column in zip(self._sizes, self._known, columns, strict=True):
+            is_known &= column >= 0
+            if known is not None:
+                place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+                is_known &= known[place] == keys
+                keys = place
+            keys = keys * size + column
+        keys[~is_known] = 0
+        if self._is_dense:
+            found = self._row[keys]
+        else:
+            place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+            found = np.where(self._keys[place] == keys, self._row[place], -1)
+        return np.where(is_known, found, -1).astype(np.int64)

@@ -1,0 +1,258 @@
+"""Nature that picks points of a region, against exact games in which it picks one of the region's vertices.
+
+At each choice nature's best point is a vertex of the region, so that the vertices, found in rational numbers by trying
+all bases, make a game with finitely many moves. Small games are solved by going through all pairs of strategies, larger
+ones, in which the goal is always reached, by improving strategies until nobody can. Everything is exact.
+
+Bounds on the side that nature pulls to are those of certificates: they hold without any tolerance. On the other side
+nature's vertices are floats, which may lie outside of the region by 1e-12 or so.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from exact_values import (
+    BEST,
+    backup,
+    best_choice,
+    chain_values,
+    choices_that_matter,
+    merge,
+    nature_direction,
+    policy_key,
+    settled_states,
+    step_rewards,
+)
+from random_pmdps import Problem, exact_vertices, random_intervals, random_problem
+
+import plumdp as pl
+from plumdp.model.objective import Reach, Reward
+from plumdp.region.build import build_region
+from plumdp.region.conflict import Conflict
+from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.relaxation.relax import rectangular
+from plumdp.solver.evaluate import evaluate
+from plumdp.solver.solve import solve
+
+PRECISION = 1e-7
+INNER = 1e-9  # what nature's vertices may be off, in values
+MOST_CHAINS = 300
+SENSES = [(direction, nature) for direction in ("max", "min") for nature in ("robust", "optimistic")]
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A random model with nature's region, and what the vertices of the exact region give each choice."""
+
+    problem: Problem
+    imdp: IntervalMDP
+    corners: list  # (n_choices): distinct distributions, successor → positive probability
+    bounds: tuple  # lower and upper for each expression
+
+
+def random_case(rng, *, most_chains=math.inf, **options):
+    """Return a random case with at most so many pairs of a policy and a nature."""
+    while True:
+        problem = random_problem(rng, **options)
+        bounds = random_intervals(rng, problem)
+        model = problem.model
+        region = build_region(model.space, model.expressions, *bounds)
+        vertices = exact_vertices(model.space, model.expressions.polynomials, *bounds)
+        assert not isinstance(region, Conflict)
+        corners = [distributions(model, choice, vertices) for choice in range(model.graph.n_choices)]
+        if n_chains(model.graph, corners) <= most_chains:
+            return Case(problem, rectangular(model, region), corners, bounds)
+
+
+def distributions(model, choice, points):
+    """Return the distinct distributions of a choice at some points."""
+    graph = model.graph
+    transitions = range(graph.first_transition[choice], graph.first_transition[choice + 1])
+    row = [(int(graph.successor[t]), None, None) for t in transitions]
+    polynomials = [model.expressions.polynomials[model.expression[t]] for t in transitions]
+    found = dict.fromkeys(tuple(f.evaluate(point) for f in polynomials) for point in points)
+    return [merge(row, probabilities) for probabilities in found]
+
+
+def n_chains(graph, corners):
+    per_state = zip(graph.first_choice[:-1], graph.first_choice[1:], strict=True)
+    return math.prod(sum(len(corners[c]) for c in range(a, b)) for a, b in per_state)
+
+
+# The exact game
+
+
+def policy_values(case, objective, nature):
+    """Return policy → exact value of each state if nature does its best against it, going through all natures."""
+    imdp, best = case.imdp, BEST[nature_direction(objective, nature)]
+    settled = settled_states(imdp, objective)
+    found = {}
+    for policy in product(*choices_that_matter(imdp, settled)):
+        earned = step_rewards(imdp, objective, policy)
+        moves = [case.corners[c][:1] if settled[s] else case.corners[c] for s, c in enumerate(policy)]
+        of_natures = [chain_values(chain, objective, earned) for chain in product(*moves)]
+        found[policy] = [best(of_state) for of_state in zip(*of_natures, strict=True)]
+    return found
+
+
+def improved_values(case, objective, nature):
+    """Return the exact value of each state, by improving strategies (Hoffman and Karp, 1966).
+
+    In turn nature answers the agent's policy as well as it can, and the agent improves its policy. At the end no move of
+    either is better; in games that end almost surely, or are discounted, there is only one such vector of values.
+    """
+    imdp, graph = case.imdp, case.imdp.graph
+    sign = 1 if objective.direction == "max" else -1
+    natures_sign = 1 if nature_direction(objective, nature) == "max" else -1
+    policy, move = graph.first_choice[:-1].tolist(), [0] * graph.n_choices
+    while True:
+        chain = [case.corners[c][move[c]] for c in policy]
+        values = chain_values(chain, objective, step_rewards(imdp, objective, policy))
+        options = [[expected(row, values) for row in rows] for rows in case.corners]
+        best_move = [improve(options[c], move[c], natures_sign) for c in range(graph.n_choices)]
+        if any(best_move[c] != move[c] for c in policy):
+            move = best_move
+            continue
+        move = best_move
+        worth = choice_values(imdp, objective, [options[c][move[c]] for c in range(graph.n_choices)])
+        new = [
+            a + improve(worth[a:b], c - a, sign)
+            for a, b, c in zip(graph.first_choice[:-1].tolist(), graph.first_choice[1:].tolist(), policy, strict=True)
+        ]
+        if new == policy:
+            return values
+        policy = new
+
+
+def expected(row, values):
+    return sum((p * values[j] for j, p in row.items()), Fraction(0))
+
+
+def improve(options, current, sign):
+    """Return the place of the best option, the current one if it is as good."""
+    best = max(range(len(options)), key=lambda i: sign * options[i])
+    return best if sign * options[best] > sign * options[current] else current
+
+
+def choice_values(imdp, objective, expectations):
+    """Return what each choice earns, plus the (discounted) expectation of what comes next."""
+    if isinstance(objective, Reach):
+        return expectations
+    discount = 1 if objective.discount is None else objective.discount
+    pays = step_rewards(imdp, replace(objective, reward=by_choice(imdp, objective)), range(imdp.graph.n_choices))
+    return [pay + discount * value for pay, value in zip(pays, expectations, strict=True)]
+
+
+def by_choice(imdp, objective):
+    """Return rewards of states and choices as rewards of choices alone, exact in quarters."""
+    of_state = objective.reward.state[imdp.graph.state_of_choice()]
+    return pl.RewardStructure(None, of_state + objective.reward.choice)
+
+
+def first_step_values(case, objective, nature):
+    """Return the exact values over finitely many steps: both may change their mind at each."""
+    n_states = case.imdp.graph.n_states
+    if isinstance(objective, Reward):
+        values = [Fraction(0)] * n_states
+        for _ in range(objective.steps):
+            values = best_choice(case.imdp, objective, backup(case.imdp, objective, nature, case.corners, values))
+        return values
+    first, last = objective.steps
+    values = [Fraction(int(there)) for there in objective.target]
+    for step in range(last - 1, -1, -1):
+        going_on = best_choice(case.imdp, objective, backup(case.imdp, objective, nature, case.corners, values))
+        counts = objective.target & (step >= first)
+        values = [
+            Fraction(1) if counts[s] else Fraction(0) if objective.avoid[s] else going_on[s] for s in range(n_states)
+        ]
+    return values
+
+
+# What may be wrong with a solution
+
+
+def violations(solution, exact, objective, nature, *, must_close):
+    """Return what is wrong with bounds, state by state; nothing is added to them on the side that nature pulls to."""
+    rises = nature_direction(objective, nature) == "max"
+    slack = [INNER * max(1, value) if math.isfinite(value) else 0 for value in exact]
+    wrong = []
+    for s, value in enumerate(exact):
+        lower, upper = float(solution.lower[s]), float(solution.upper[s])
+        if not lower - (slack[s] if rises else 0) <= value <= upper + (0 if rises else slack[s]):
+            wrong.append(f"state {s}: {float(value)!r} is not in [{lower!r}, {upper!r}]")
+        if must_close and not is_narrow(lower, upper):
+            wrong.append(f"state {s}: [{lower}, {upper}] is wide, the value is {float(value)}")
+    return wrong
+
+
+def is_narrow(lower, upper):
+    return lower == upper or upper - lower <= 2 * PRECISION * max(1, abs(lower))
+
+
+def describe(case, objective, nature):
+    """Return what is needed to see a case again."""
+    graph, names = case.imdp.graph, case.problem.model.expressions.polynomials
+    rows = [
+        f"{graph.describe_choice(c)}: "
+        + ", ".join(
+            f"{names[case.imdp.expression[t]]} → {graph.successor[t]}"
+            for t in range(graph.first_transition[c], graph.first_transition[c + 1])
+        )
+        for c in range(graph.n_choices)
+    ]
+    intervals = [f"{f} in [{a}, {b}]" for f, a, b in zip(names, *case.bounds, strict=True)]
+    return "\n".join([*rows, *intervals, f"{objective}", f"{nature}"])
+
+
+def kinds(case, rng):
+    """Return an objective of each kind without a bound on steps."""
+    target, nothing = case.problem.target, np.zeros_like(case.problem.target)
+    avoid = rng.random(len(target)) < 0.2
+    return {
+        "reach": Reach(target, nothing, "max"),
+        "until": Reach(target, avoid, "max"),
+        "globally": Reach(target, nothing, "max", complement=True),
+        "reward": Reward(case.problem.reward, "max", target),
+        "total": Reward(case.problem.reward, "max"),
+    }
+
+
+KINDS = ["reach", "until", "globally", "reward", "total"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bounds_contain_the_value_of_the_exact_game_and_the_policy_attains_them(kind):
+    """All kinds of trouble: nature may drop transitions, or all of them but a face of the region; the goal is missed."""
+    rng = np.random.default_rng([20, KINDS.index(kind)])
+    failures = []
+    for _ in range(60):
+        case = random_case(rng, most_chains=MOST_CHAINS, n_states=(3, 5))
+        objective = kinds(case, rng)[kind]
+        for direction, nature in SENSES:
+            sense = replace(objective, direction=direction)
+            of_policy = policy_values(case, sense, nature)
+            exact = [BEST[direction](of_state) for of_state in zip(*of_policy.values(), strict=True)]
+            solution = solve(case.imdp, sense, nature=nature, precision=PRECISION)
+            wrong = violations(solution, exact, sense, nature, must_close=case.imdp.has_fixed_support())
+            attained = of_policy[policy_key(case.imdp, sense, solution.policy)]
+            wrong += attainment(solution, attained, exact, sense, nature)
+            if wrong:
+                failures.append("\n".join([*wrong, solution.status, describe(case, sense, nature)]))
+    assert not failures, f"{len(failures)} of 240 fail, for instance\n" + "\n\n".join(failures[:3])
+
+
+def attainment(solution, attained, exact, objective, nature):
+    """Return where a policy fails to attain the bound that it is certified with, or is far from the best."""
+    wrong, sign = [], 1 if objective.direction == "max" else -1
+    bounds = solution.lower if sign > 0 else solution.upper
+    for s, (mine, best, bound) in enumerate(zip(attained, exact, bounds.tolist(), strict=True)):
+        slack = INNER * max(1, abs(bound)) if nature == "optimistic" and math.isfinite(bound) else 0
+        if sign * mine < sign * bound - slack:
+            wrong.append(f"state {s}: the policy attains {float(mine)!r}, which is not as good as {bound!r}")
+        if solution.status == "closed" and mine != best and abs(mine - best) > 10 * PRECISION * max(1, best):
+            wrong.append(f"state {s}: the policy attains {float(mine)} of {float(best)}")
+    return wrong
