@@ -137,11 +137,11 @@ def random_counts(rng, problem, *, most=5000):
 
 
 def random_intervals(rng, problem, *, widest=0.5):
-    """Return bounds of all expressions about their values at the problem's point; a few are exact, a few say nothing."""
+    """Return bounds of all expressions about their values at the problem's point; a few or most say nothing."""
     values = problem.model.probabilities(problem.point)
     lower, upper = (values + side * widest * rng.random(len(values)) ** 2 for side in (-1, 1))
-    kind = rng.random(len(values))
-    lower, upper = np.where(kind < 0.1, -1, lower), np.where(kind < 0.1, 2, upper)
+    says_nothing = rng.random(len(values)) < rng.choice([0.1, 0.8])
+    lower, upper = np.where(says_nothing, 0, lower), np.where(says_nothing, 1, upper)
     grid = 2.0 ** int(rng.choice([6, 20, 50]))
     return np.clip(np.floor(lower * grid) / grid, 0, 1), np.clip(np.ceil(upper * grid) / grid, 0, 1)
 

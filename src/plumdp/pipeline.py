@@ -112,9 +112,20 @@ def learn(
     if not 0 < confidence < 1:
         raise DataError(f"confidence={confidence}: write a number between 0 and 1, such as 0.999")
     require_same_graph(model.graph, counts.graph)
-    error, clock = 1 - confidence, Clock()
+    error, began = 1 - confidence, perf_counter()
     bounds = expression_bounds(model, counts, error=(1 - FALLBACK) * error, intervals=intervals, events=events)
-    clock.lap("intervals")
+    return learned_from(model, counts, bounds, error, {"intervals": perf_counter() - began})
+
+
+def learned_from(
+    model: ParametricMDP,
+    counts: TransitionCounts,
+    bounds: ExpressionBounds,
+    error: float,
+    seconds: dict[str, float] | None = None,
+) -> Learned:
+    """Return the region of the parameters that lie within the given intervals."""
+    clock = Clock({} if seconds is None else seconds)
     region = build_region(model.space, bounds.events.polynomials, bounds.event_lower, bounds.event_upper)
     clock.lap("region")
     return Learned(model, counts, error, bounds, region, clock.laps)

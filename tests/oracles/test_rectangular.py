@@ -256,3 +256,233 @@ def attainment(solution, attained, exact, objective, nature):
         if solution.status == "closed" and mine != best and abs(mine - best) > 10 * PRECISION * max(1, best):
             wrong.append(f"state {s}: the policy attains {float(mine)} of {float(best)}")
     return wrong
+
+
+def test_the_models_have_long_rows_and_zero_lower_bounds():
+    """What the tests above go through is not all easy."""
+    rng = np.random.default_rng(20)
+    cases = [random_case(rng, most_chains=MOST_CHAINS, n_states=(3, 5)) for _ in range(60)]
+    longer = [np.diff(case.imdp.graph.first_transition).max() > len(case.problem.model.space.names) for case in cases]
+    assert sum(longer) > 30
+    assert 15 < sum(case.imdp.has_fixed_support() for case in cases) < 45
+
+
+# Larger models, in which the goal is always reached
+
+
+@pytest.mark.parametrize("kind", ["until", "reward", "discounted"])
+def test_values_of_models_that_end_almost_surely(kind):
+    rng = np.random.default_rng([21, len(kind)])
+    for _ in range(40):
+        case = random_case(rng, n_states=(4, 8), least=Fraction(1, 100), sure=True)
+        for direction, nature in SENSES:
+            objective = {
+                "until": Reach(case.problem.target, np.arange(case.imdp.graph.n_states) == 1, direction),
+                "reward": Reward(case.problem.reward, direction, case.problem.target),
+                "discounted": Reward(case.problem.reward, direction, discount=Fraction(9, 10)),
+            }[kind]
+            solution = solve(case.imdp, objective, nature=nature, precision=PRECISION)
+            exact = improved_values(case, objective, nature)
+            wrong = violations(solution, exact, objective, nature, must_close=True)
+            assert not wrong, "\n".join([*wrong, describe(case, objective, nature)])
+
+
+@pytest.mark.parametrize("kind", ["reach", "reward"])
+def test_values_over_a_number_of_steps(kind):
+    rng = np.random.default_rng([22, len(kind)])
+    for _ in range(40):
+        case = random_case(rng, n_states=(3, 6))
+        steps = int(rng.integers(1, 6))
+        for direction, nature in SENSES:
+            objective = (
+                Reach(case.problem.target, rng.random(len(case.problem.target)) < 0.2, direction, (steps // 2, steps))
+                if kind == "reach"
+                else Reward(case.problem.reward, direction, steps=steps)
+            )
+            solution = solve(case.imdp, objective, nature=nature)
+            exact = first_step_values(case, objective, nature)
+            wrong = violations(solution, exact, objective, nature, must_close=True)
+            assert not wrong, "\n".join([*wrong, describe(case, objective, nature)])
+
+
+@pytest.mark.parametrize("nature", ["robust", "optimistic"])
+def test_values_of_policies_that_draw_their_choices(nature):
+    """First the draw, then nature: each row of the chain is a mixture of rows that nature picks one by one."""
+    rng = np.random.default_rng([23, len(nature)])
+    for _ in range(40):
+        case = random_case(rng, most_chains=MOST_CHAINS, n_states=(3, 5))
+        weights = random_weights(rng, case.imdp.graph)
+        for objective in (
+            Reach(case.problem.target, np.zeros_like(case.problem.target), "max"),
+            Reward(case.problem.reward, "min", case.problem.target),
+        ):
+            solution = evaluate(case.imdp, weights, objective, nature=nature, precision=PRECISION)
+            exact = drawn_values(case, weights, objective, nature)
+            wrong = violations(solution, exact, objective, nature, must_close=case.imdp.has_fixed_support())
+            assert not wrong, "\n".join([*wrong, f"{weights}", describe(case, objective, nature)])
+
+
+def random_weights(rng, graph):
+    """Return the probabilities of choices, in eighths, some of them zero."""
+    lengths = np.diff(graph.first_choice)
+    return np.concatenate([rng.multinomial(8, np.full(n, 1 / n)) / 8 for n in lengths])
+
+
+def drawn_values(case, weights, objective, nature):
+    graph, best = case.imdp.graph, BEST[nature_direction(objective, nature)]
+    settled = np.repeat(settled_states(case.imdp, objective), np.diff(graph.first_choice))
+    moves = [rows[:1] if settled[c] or not weights[c] else rows for c, rows in enumerate(case.corners)]
+    pays = choice_values(case.imdp, objective, [Fraction(0)] * graph.n_choices)
+    earned = mixed(graph, weights, [{0: pay} for pay in pays])
+    of_natures = [
+        chain_values(mixed(graph, weights, rows), objective, [row.get(0, Fraction(0)) for row in earned])
+        for rows in product(*moves)
+    ]
+    return [best(of_state) for of_state in zip(*of_natures, strict=True)]
+
+
+def mixed(graph, weights, rows):
+    """Return one row per state: those of its choices, mixed by their weights."""
+    result = [{} for _ in range(graph.n_states)]
+    for c, state in enumerate(graph.state_of_choice()):
+        for j, p in rows[c].items():
+            if weights[c]:
+                result[state][j] = result[state].get(j, Fraction(0)) + Fraction(weights[c]) * p
+    return result
+
+
+# By hand
+
+
+def explored(rows, *, space, goal):
+    """Return the model of rows by state, each a list of (expression, successor); other states are sinks."""
+
+    def step(state):
+        return {"go": [(f, state._replace(at=to)) for f, to in rows.get(state.at, [(1, state.at)])]}
+
+    return pl.explore(step, {"at": 0}, space=space, labels={"goal": lambda s: s.at == goal})
+
+
+def by_name(model, values):
+    """Return values by the variable of their state."""
+    return dict(zip(model.graph.states["at"].tolist(), values.tolist(), strict=True))
+
+
+def reach(model, direction="max"):
+    return Reach(model.labels["goal"], np.zeros(model.graph.n_states, bool), direction)
+
+
+def region_of(model, intervals):
+    region = build_region(model.space, list(intervals), *np.array(list(intervals.values()), dtype=float).T)
+    assert not isinstance(region, Conflict)
+    return region
+
+
+A, B, C = pl.parameters("a", "b", "c")
+FOUR = {0: [(A, 1), (B, 2), (C, 4), (1 - A - B - C, 5)], 1: [(1, 3)], 2: [(1, 3)], 4: [(1, 6)], 5: [(1, 6)]}
+SIMPLEX = pl.ParameterSpace.simplex("a", "b", "c")
+
+
+@pytest.mark.parametrize(("direction", "nature"), SENSES)
+def test_nature_cannot_drop_two_transitions_of_which_the_region_keeps_one(direction, nature):
+    """a + b is known to be 1/4, a and b are not: the goal has a chance of 1/4, though each transition may vanish.
+
+    Interval by interval both may vanish, and the goal would have a chance of 0 to 1/2.
+    """
+    model = explored(FOUR, space=SIMPLEX, goal=3)
+    imdp = rectangular(model, region_of(model, {A + B: (0.25, 0.25)}))
+    assert not imdp.has_fixed_support()
+    solution = solve(imdp, reach(model, direction), nature=nature)
+    assert solution.status == "closed"
+    assert by_name(model, solution.lower)[0] == pytest.approx(0.25, abs=1e-6)
+    assert by_name(model, solution.upper)[0] == pytest.approx(0.25, abs=1e-6)
+
+
+@pytest.mark.parametrize("nature", ["robust", "optimistic"])
+def test_stopping_early_breaks_no_bound_where_transitions_may_vanish(nature):
+    """As above, with a loop before the goal that one sweep does not settle; from there it is reached almost surely."""
+    rows = {**FOUR, 3: [(C / 2, 7), (1 - C / 2, 3)]}
+    model = explored(rows, space=SIMPLEX, goal=7)
+    imdp = rectangular(model, region_of(model, {A + B: (0.25, 0.25), C: (0.25, 0.5)}))
+    for max_sweeps in (1, 2, 5, 100_000):
+        for direction in ("max", "min"):
+            solution = solve(imdp, reach(model, direction), nature=nature, max_sweeps=max_sweeps)
+            assert by_name(model, solution.lower)[0] <= 0.25 + INNER
+            assert by_name(model, solution.upper)[0] >= 0.25 - INNER
+
+
+def test_the_cost_is_finite_at_a_point_that_avoids_the_trap_and_infinite_at_others():
+    """The trap has the chance a in [0, 1/4], the goal b in [1/4, 1/2], the loop the rest; each step costs 1.
+
+    With nature a = 0 and b = 1/2: two steps. Against it the trap is possible: infinite. Where a is known to be positive
+    it is infinite with nature too.
+    """
+    model = explored({0: [(A, 1), (B, 2), (1 - A - B, 0)]}, space=pl.ParameterSpace.unit("a", "b"), goal=2)
+    costs = pl.RewardStructure(np.ones(model.graph.n_states), None)
+    objective = Reward(costs, "min", model.labels["goal"])
+    may, must = (rectangular(model, region_of(model, {A: (low, 0.25), B: (0.25, 0.5)})) for low in (0, 0.125))
+    best = solve(may, objective, nature="optimistic")
+    assert by_name(model, best.lower)[0] == pytest.approx(2, abs=1e-5)
+    assert solve(may, objective, nature="robust").upper[0] == math.inf
+    for nature in ("robust", "optimistic"):
+        surely = solve(must, objective, nature=nature)
+        assert by_name(model, surely.lower)[0] == by_name(model, surely.upper)[0] == math.inf
+
+
+@pytest.mark.parametrize("exponent", [20, 54, 60, 100])
+def test_a_chance_of_two_outcomes_may_be_as_small_as_floats_go(exponent):
+    """The goal has a chance of at most 2^-e, which is lost if one minus it is rounded to one."""
+    most = Fraction(1, 2**exponent)
+    model = explored({0: [(A, 1), (1 - A, 2)]}, space=pl.ParameterSpace.box({"a": (0, most)}), goal=1)
+    imdp = rectangular(model, region_of(model, {A: (0, 1)}))
+    solution = solve(imdp, reach(model), nature="optimistic")
+    assert most <= Fraction(by_name(model, solution.upper)[0]) <= most + Fraction(1, 10**14)
+
+
+# The negative controls: a region that is a little too small must be noticed
+
+
+def n_noticed(tamper):
+    """Return how many of 40 cases a wrong region gives wrong bounds for."""
+    rng = np.random.default_rng(24)
+    noticed = 0
+    for _ in range(40):
+        case = random_case(rng, n_states=(4, 6), least=Fraction(1, 100), sure=True)
+        wrong = []
+        for direction, nature in SENSES:
+            objective = Reward(case.problem.reward, direction, case.problem.target)
+            solution = solve(tamper(case), objective, nature=nature, precision=PRECISION)
+            exact = improved_values(case, objective, nature)
+            wrong += violations(solution, exact, objective, nature, must_close=True)
+        noticed += bool(wrong)
+    return noticed
+
+
+def without_a_vertex(case):
+    """Return nature without the first of its vertices, as if it had been overlooked."""
+    rows = case.imdp.region
+    table = rows.vertices
+    if len(table) < 3:
+        return case.imdp
+    place = np.arange(-1, len(table) - 1)
+    neighbours = np.where(table.neighbours > 0, place[table.neighbours], -1)[1:].astype(np.int32)
+    arrays = {name: getattr(table, name)[1:] for name in ("vertices", "edges", "margin", "reach")}
+    arrays["reach"] = np.zeros_like(arrays["reach"])  # the safety net for what is not known
+    return replace(case.imdp, region=replace(rows, vertices=replace(table, neighbours=neighbours, **arrays)))
+
+
+def tightened(case):
+    """Return nature with intervals whose ends are moved inwards by 1e-5."""
+    model, (lower, upper) = case.problem.model, case.bounds
+    inner = np.minimum(lower + 1e-5, upper), np.maximum(upper - 1e-5, lower)
+    region = build_region(model.space, model.expressions, *inner)
+    return case.imdp if isinstance(region, Conflict) else rectangular(model, region)
+
+
+@pytest.mark.parametrize("tamper", [without_a_vertex, tightened])
+def test_a_region_that_is_too_small_is_noticed(tamper):
+    assert n_noticed(tamper) >= 10
+
+
+def test_the_right_region_is_not():
+    assert n_noticed(lambda case: case.imdp) == 0

@@ -13,7 +13,7 @@ from flint import fmpq
 
 import plumdp as pl
 from plumdp.model.expressions import ExpressionTable
-from plumdp.region import kernels
+from plumdp.region import kernels, vertex_kernels
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import Conflict
 from plumdp.region.half_spaces import half_spaces
@@ -252,7 +252,7 @@ def test_corrupted_vertices_loosen_bounds_but_never_break_them(noise):
         for start in (position, graph.walk(objectives * region.scale)[0]):
             values = np.empty(len(objectives))
             box = region.lower / region.scale, region.upper / region.scale
-            kernels.safe_minima(objectives * region.scale, start, graph.rows, graph.offsets, *box, found, values)
+            vertex_kernels.safe_minima(objectives * region.scale, start, graph.rows, graph.offsets, *box, found, values)
             assert min(how_far_below(values, exact, rows, offsets, objectives)) >= 0
 
 

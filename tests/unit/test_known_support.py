@@ -11,7 +11,7 @@ from random_models import model_of, random_case
 
 import plumdp as pl
 from plumdp.model.parametric import RewardStructure
-from plumdp.solver.end_components import end_components, safe_rows
+from plumdp.solver.end_components import end_components
 
 GOAL, TRAP = [[(1, 1, 1)]], [[(2, 1, 1)]]  # states 1 and 2 of the small models
 SENSES = [(direction, nature) for direction in ("max", "min") for nature in ("robust", "optimistic")]
@@ -236,18 +236,3 @@ def test_end_components_are_the_largest_sets_in_which_the_agent_can_stay_and_go_
         assert np.flatnonzero(inner).tolist() == sorted(c for s in maximal for c in rows_within(graph, s, allowed))
         n_found += len(found)
     assert n_found > 300
-
-
-def test_safe_rows_are_those_of_the_largest_set_in_which_the_agent_can_stay():
-    rng = np.random.default_rng(13)
-    for _ in range(300):
-        graph = random_case(rng).imdp.graph
-        allowed = rng.random(graph.n_choices) < 0.7
-        states = set(range(graph.n_states))
-        while True:
-            rows = rows_within(graph, states, allowed)
-            left = {int(graph.state_of_choice()[c]) for c in rows}
-            if left == states:
-                break
-            states = left
-        assert np.flatnonzero(safe_rows(graph, allowed)).tolist() == rows

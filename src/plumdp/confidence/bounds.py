@@ -5,7 +5,7 @@ With probability at least 1 - error all intervals hold at once, whatever the tru
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -93,6 +93,21 @@ def expression_bounds(
         error,
         _method(intervals, is_fixed),
         _guarantee(intervals, is_fixed, pooled.sampling),
+    )
+
+
+def intersect(
+    bounds: ExpressionBounds, event_lower: FloatArray, event_upper: FloatArray, table: ExpressionTable
+) -> ExpressionBounds:
+    """Return the bounds cut to others on the same events: for intervals that hold at all times, both hold."""
+    low, high = np.maximum(bounds.event_lower, event_lower), np.minimum(bounds.event_upper, event_upper)
+    lower, upper = _by_expression(table, bounds.events, low, high)
+    return replace(
+        bounds,
+        lower=read_only(lower),
+        upper=read_only(upper),
+        event_lower=read_only(low),
+        event_upper=read_only(high),
     )
 
 

@@ -15,7 +15,7 @@ from plumdp.model.graph import Graph
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 _FRACTIONAL = ("FLOAT", "DOUBLE", "DECIMAL", "VARCHAR")
 _COUNTED = "counted"  # the table with the counts of one part
-_ROW_BYTES, _COLUMN_BYTES = 64, 24  # what DuckDB needs to put rows in order, measured and rounded up
+_ROW_BYTES, _COLUMN_BYTES = 48, 10  # what DuckDB needs to put rows in order, measured and rounded up
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,8 +30,8 @@ class Conflict:
     stretch: float  # to have a point in common, all intervals must become this many times as wide, or more
 
     def __str__(self) -> str:
-        wider = f"all intervals would have to be {self.stretch:.3g} times as wide" if self.stretch < np.inf else ""
-        return f"no parameters fit {' and '.join(self.constraints)}" + (f"; {wider}" if wider else "")
+        wider = f"; all intervals would have to be {self.stretch:.3g} times as wide" if self.stretch < np.inf else ""
+        return f"no parameters fit {' and '.join(self.constraints)}{wider}"
 
 
 def explain(
@@ -44,18 +44,22 @@ def explain(
 ) -> Conflict:
     """Return the conflict of the intervals that need most stretching, given some rows that contradict each other."""
     proof = max((proof, *_least_stretch(proof, known)), key=lambda one: _stretch(one, known))
-    rows = proof.rows[proof.multipliers > 0]
-    expression, side = known.expression[rows], known.side[rows]
+    used = np.flatnonzero(proof.multipliers > 0)
+    used = used[np.argsort(known.expression[proof.rows[used]], kind="stable")]  # the space first
+    rows, multipliers = proof.rows[used], proof.multipliers[used]
+    expression = known.expression[rows]
     is_data = expression >= 0
     if not is_data.any():
         raise ModelError(f"the parameter space is empty: {'; '.join(space.describe())}")
-    about = space.describe()
-    d = space.dimension
+    d, about = space.dimension, space.describe()
     texts = [about[row % d if row < 2 * d else row - d] for row in rows[~is_data]]
     texts += [f"{table.polynomials[f]} in [{lower[f]:.6g}, {upper[f]:.6g}]" for f in expression[is_data]]
-    signed = side[is_data] * proof.multipliers[proof.multipliers > 0][is_data]
-    named = tuple(int(f) for f in expression[is_data])
-    return Conflict(named, read_only(signed), tuple(dict.fromkeys(texts)), _stretch(proof, known))
+    return Conflict(
+        tuple(expression[is_data].tolist()),
+        read_only((known.side[rows] * multipliers)[is_data]),
+        tuple(dict.fromkeys(texts)),
+        _stretch(proof, known),
+    )
 
 
 def _stretch(proof: Contradiction, known: HalfSpaces) -> float:

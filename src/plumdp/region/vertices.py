@@ -5,7 +5,7 @@ look at the ``d`` edges of its vertex.
 
 Where more than ``d`` rows meet in a point, or the polytope is flat, a vertex has many bases or the walk could go in
 circles; vertices are therefore those of a polytope whose offsets are relaxed by a little, at random. The multipliers
-that prove a bound belong to the rows alone, so that this costs no tightness.
+that prove a bound belong to the rows alone, so that this costs next to no tightness.
 """
 
 from __future__ import annotations
@@ -52,49 +52,52 @@ class FoundVertices(NamedTuple):
 
 
 class VertexGraph:
-    """The vertices met so far of ``rows @ x <= relaxed``, with their edges; it grows while it is walked."""
+    """The vertices met so far of ``rows @ x <= relaxed``, with their edges.
+
+    It grows while it is walked, so that two threads must not walk one graph.
+    """
 
     def __init__(self, rows: FloatArray, offsets: FloatArray, relaxed: FloatArray, first: IntArray) -> None:
-        from plumdp.region import kernels
+        from plumdp.region import vertex_kernels
 
         self.rows = rows  # (n_rows, d), each of size one
         self.offsets = offsets  # (n_rows)
         self.relaxed = relaxed  # (n_rows)
         self.found = FoundVertices.with_room(64, rows.shape[1])
-        kernels.add_vertex(np.sort(first).astype(np.int32), rows, relaxed, np.inf, self.found)
+        vertex_kernels.add_vertex(np.sort(first).astype(np.int32), rows, relaxed, np.inf, self.found)
 
     def walk(self, objectives: FloatArray, start: IntArray | None = None) -> tuple[IntArray, BoolArray]:
-        """Return the vertex with the least value of each objective, and whether it was reached; start where it was."""
-        from plumdp.region import kernels
+        """Return the vertex with the least value of each objective, and whether it was reached; each goes on from ``start``."""
+        from plumdp.region import vertex_kernels
 
         position = np.full(len(objectives), -1, dtype=np.int32) if start is None else start.copy()
         is_optimal = np.zeros(len(objectives), dtype=np.bool_)
         result = (position, is_optimal)
         done = 0
         while True:
-            done = kernels.walk(objectives, done, *result, self._may_grow(), self.rows, self.relaxed, self.found)
+            done = vertex_kernels.walk(objectives, done, *result, self._may_grow(), self.rows, self.relaxed, self.found)
             if done == len(objectives):
                 return result
             self._grow()
 
     def close(self) -> bool:
         """Find all vertices; return whether memory allowed it. (A polytope's graph is connected: Balinski 1961.)"""
-        from plumdp.region import kernels
+        from plumdp.region import vertex_kernels
 
-        done = kernels.close(0, self.rows, self.relaxed, self.found)
+        done = vertex_kernels.close(0, self.rows, self.relaxed, self.found)
         while done < self.found.n[0] and self._may_grow():
             self._grow()
-            done = kernels.close(done, self.rows, self.relaxed, self.found)
+            done = vertex_kernels.close(done, self.rows, self.relaxed, self.found)
         return bool(done == self.found.n[0])
 
     def minimise(self, objectives: FloatArray, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, IntArray]:
         """Return numbers never above the minima over ``rows @ x <= offsets`` within a box, and the vertices reached."""
-        from plumdp.region import kernels
+        from plumdp.region import kernels, vertex_kernels
 
         position, is_optimal = self.walk(objectives)
         values = np.empty(len(objectives))
         polytope = (self.rows, self.offsets, lower, upper)
-        kernels.safe_minima(objectives, position, *polytope, self.found, values)
+        vertex_kernels.safe_minima(objectives, position, *polytope, self.found, values)
         rest = np.flatnonzero(~is_optimal)
         if len(rest):
             again = np.empty(len(rest))
@@ -106,12 +109,12 @@ class VertexGraph:
         return 2 * self.found.edges.nbytes <= _MAX_BYTES
 
     def _grow(self) -> None:
-        from plumdp.region import kernels
+        from plumdp.region import vertex_kernels
 
         n, old = self.found.n[0], self.found
         new = FoundVertices.with_room(2 * len(old.points), self.rows.shape[1])
         new.n[0] = n
         for name in ("bases", "points", "edges", "lengths", "neighbours"):
             getattr(new, name)[:n] = getattr(old, name)[:n]
-        kernels.fill_slots(new)
+        vertex_kernels.fill_slots(new)
         self.found = new

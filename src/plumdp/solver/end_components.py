@@ -1,4 +1,4 @@
-"""Where the agent can stay for ever in a graph whose edges nature cannot remove: safe rows and end components."""
+"""End components: where the agent can stay for ever in a graph whose edges nature cannot remove."""
 
 from __future__ import annotations
 
@@ -8,11 +8,6 @@ import numpy as np
 
 from plumdp.model.graph import BoolArray, Graph, Indices, IntArray
 from plumdp.solver import end_component_kernels, graph_kernels
-
-
-def safe_rows(graph: Graph, allowed: BoolArray) -> BoolArray:
-    """Return the allowed rows that lead only to states that have such a row too: with them the agent stays for ever."""
-    return _start(graph, allowed).inner
 
 
 def end_components(graph: Graph, allowed: BoolArray) -> tuple[IntArray, BoolArray]:

@@ -271,7 +271,7 @@ def escape_rows(
     lost: Any,
     policy: Any,
 ) -> None:
-    """Write for the lost states a row with which an agent that does not help kept out of ``reached`` without winning."""
+    """Write for the lost states a row with which an agent that does not help kept out of ``reached``, not winning."""
     for s in range(len(lost)):
         if not lost[s]:
             continue

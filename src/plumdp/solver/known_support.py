@@ -68,8 +68,8 @@ def reduce_known_support(imdp: IntervalMDP, objective: Objective, nature: Nature
 
     Decided states become two sinks: the end of the run, and a trap (0 for a probability, infinite for a reward). Rows
     that may lead to infinity are gone, and maximal end components without rewards are one state each, with the rows
-    that leave them: under every nature the agent comes from each of their states to any other, at no cost. Where it
-    may also stay for ever, for a total reward, it gets a row to the end.
+    that leave them: under every nature the agent comes from each of their states to any other, at no cost. If it wants
+    a large total reward it may also stay for ever: then there is a row to the end.
     """
     imdp = _without_impossible(imdp)
     certain = IntervalMDP(imdp.graph, np.zeros_like(imdp.expression), np.ones(1), np.ones(1))

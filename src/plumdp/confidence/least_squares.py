@@ -1,0 +1,177 @@
+"""What the data say about all parameters at once: an ellipsoid about the least-squares estimate.
+
+Each trial of an event with the probability f(v) = c + b·v is an observation of b·v. Ridge regression gives an estimate,
+and the self-normalised bound of Abbasi-Yadkori, Pál and Szepesvári (2011, Theorem 2) a radius that holds at all times.
+
+Their theorem asks that, given the past, E exp(x·z) <= exp(R² x·A x / 2) for what a step adds to the noise, z, and to
+the matrix, A, and every x. If a visit tries a single event, z = b (Y - f) and A = b bᵀ, where Y - f ranges over an
+interval of length one: R = 1/2 (Hoeffding). If it tries several, at most one happens, and the numbers a[j] = x·b[j]
+that one of them adds lie within an interval whose length squared is at most 2 Σ a[j]²; both sides of a coin attain it.
+So each observation counts half, z = ½ Σ b[j] (Y[j] - f[j]) and A = ½ Σ b[j] b[j]ᵀ, and again R = 1/2. The paper counts
+each in full with R = 1/2, where R = 1/√2 is right: its ellipsoid misses the true point more often than it says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import fsum, sqrt
+
+import numpy as np
+
+from plumdp.confidence.bounds import Guarantee
+from plumdp.data.counts import TransitionCounts, require_same_graph
+from plumdp.errors import DataError, ModelError
+from plumdp.model.events import Events, find_events
+from plumdp.model.expressions import ExpressionTable
+from plumdp.model.graph import FloatArray, read_only
+from plumdp.model.parametric import ParametricMDP
+
+_NOISE = 0.5
+_UNIT = 2.0**-53  # relative error of one rounding
+_UP = 1 + 1e-12  # more than a handful of roundings
+
+
+@dataclass(frozen=True, eq=False)
+class LeastSquares:
+    """The points v with ``(v - centre) @ matrix @ (v - centre) <= radius**2``, taken exactly as these floats say.
+
+    The true point is one of them with probability at least 1 - ``error``, as far as ``guarantee`` says.
+    """
+
+    centre: FloatArray  # (d)
+    matrix: FloatArray  # (d, d)
+    radius: float
+    error: float
+    method: str
+    guarantee: Guarantee
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """Trials of events whose probabilities are ``constants + coefficients @ point``, and how many were successes."""
+
+    constants: FloatArray  # (n)
+    coefficients: FloatArray  # (n, d), to the nearest float
+    trials: FloatArray  # (n): multiples of one half, as visits of several events count half for each
+    successes: FloatArray  # (n)
+
+
+def least_squares(
+    model: ParametricMDP,
+    counts: TransitionCounts,
+    *,
+    error: float = 0.001,
+    ridge: float = 0.01,
+    paper: bool = False,
+    events: Events | None = None,
+) -> LeastSquares:
+    """Return an ellipsoid that contains the true point at all times with probability at least 1 - error.
+
+    The policy and the end of the data may depend on what was seen. ``ridge`` weighs the middle of the space as if it
+    had been observed. ``paper=True`` takes the constants that the paper publishes, for comparison: without guarantee.
+
+    >>> from plumdp import benchmark, simulate
+    >>> study = benchmark("betting:25")
+    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
+    >>> found = least_squares(study.model, counts)
+    >>> found.guarantee, bool(abs(found.centre[0] - study.true_point["p"]) < 0.01)
+    ('finite-sample, anytime', True)
+    """
+    if not 0 < error < 1:
+        raise DataError(f"error={error}: write a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
+    if not ridge > 0:
+        raise DataError(f"ridge={ridge}: write a number above 0, such as 0.01")
+    require_same_graph(model.graph, counts.graph)
+    space = model.space
+    if paper:
+        seen = published_observations(model, counts)
+        middle, reach = np.zeros(space.dimension), sqrt(space.dimension)
+        method = "least squares with the published constants, whose proof fails"
+    else:
+        seen = observations(model, counts, find_events(model) if events is None else events)
+        middle = (space.lower + space.upper) / 2
+        reach = sqrt(fsum(np.maximum(space.upper - middle, middle - space.lower) ** 2)) * _UP
+        method = "self-normalised least squares"
+    centre, matrix, radius = fit(seen, middle, reach, error=error, ridge=ridge)
+    return LeastSquares(centre, matrix, radius, error, method, "none" if paper else "finite-sample, anytime")
+
+
+def observations(model: ParametricMDP, counts: TransitionCounts, events: Events) -> Observations:
+    """Return the trials of all events; those of a visit that tries several count half each."""
+    weight = np.where(np.diff(events.first_trial) > 1, 0.5, 1.0)
+    happens, choice = events.success >= 0, model.graph.choice_of_transition()
+    trials = np.bincount(events.tried, (weight * counts.visits)[events.choice_of_trial()], len(events))
+    successes = np.bincount(events.success[happens], (weight[choice] * counts.counts)[happens], len(events))
+    table = ExpressionTable.build(events.polynomials, model.space.names)
+    return Observations(*_affine(table), trials, successes)
+
+
+def published_observations(model: ParametricMDP, counts: TransitionCounts) -> Observations:
+    """Return every transition out of a visited choice as a trial of its expression, as the paper does."""
+    visits = counts.visits[model.graph.choice_of_transition()]
+    trials, successes = (np.bincount(model.expression, n, len(model.expressions)) for n in (visits, counts.counts))
+    return Observations(*_affine(model.expressions), trials, successes)
+
+
+def fit(
+    seen: Observations, middle: FloatArray, reach: float, *, error: float, ridge: float
+) -> tuple[FloatArray, FloatArray, float]:
+    """Return centre, matrix and radius of the ellipsoid, given that the true point is within ``reach`` of the middle.
+
+    With V = ridge I + Σ trials b bᵀ, the centre is middle + V⁻¹ Σ b (successes - trials f(middle)), and the radius
+    sqrt(ln det(V / ridge) + 2 ln(1 / error)) / 2 + sqrt(ridge) reach; it is enlarged by what rounding may have moved.
+    """
+    d, b = len(middle), seen.coefficients
+    sizes = np.abs(seen.constants) + np.abs(b) @ np.abs(middle)
+    surplus = seen.successes - seen.trials * (seen.constants + b @ middle)
+    matrix = ridge * np.eye(d) + _sums(b, seen.trials, b)
+    matrix_error = 8 * _UNIT * (ridge * np.eye(d) + _sums(np.abs(b), seen.trials, np.abs(b)))
+    right = _sums(b, surplus, np.ones((len(b), 1)))[:, 0]
+    right_error = (d + 16) * _UNIT * (np.abs(b).T @ (seen.successes + seen.trials * sizes))
+    root, defect = inverse_root(matrix, matrix_error)
+    if not defect < 0.5:  # floats cannot tell: what was known before the data
+        return read_only(middle), read_only(np.eye(d)), reach * _UP
+    offset = root @ (root.T @ right)
+    offset += root @ (root.T @ (right - matrix @ offset))
+    missed = np.abs(right - matrix @ offset) + right_error + 2 * matrix_error @ np.abs(offset)
+    missed += (d + 4) * _UNIT * (np.abs(right) + np.abs(matrix) @ np.abs(offset))
+    log_det = -2 * fsum(np.log(np.diagonal(root))) + d * np.log1p(defect) + 1e-12 * (d + 1)
+    radius = _NOISE * sqrt(max(log_det - d * np.log(ridge), 0) - 2 * np.log(error)) + sqrt(ridge) * reach
+    radius += float(np.linalg.norm(np.abs(root).T @ missed)) / sqrt(1 - defect) * _UP
+    centre = middle + offset  # rounded once more: by at most this, in the norm of the matrix
+    radius += float(np.linalg.norm(4 * _UNIT * np.abs(centre))) * sqrt(np.trace(matrix)) * _UP
+    return read_only(centre), read_only(matrix), radius * sqrt((1 + defect) / (1 - defect)) * _UP
+
+
+def inverse_root(matrix: FloatArray, matrix_error: FloatArray) -> tuple[FloatArray, float]:
+    """Return a triangular root of the inverse of a matrix, and a bound on what it is off; infinite if that fails.
+
+    The root M is what floats make of it, but the largest row sum of |Mᵀ A M - I|, the defect η, is bounded with all its
+    roundings, for every symmetric A within ``matrix_error`` of the matrix. Hence (1 - η) I <= Mᵀ A M <= (1 + η) I, and
+    for every s, ``s·A⁻¹ s <= |Mᵀ s|² / (1 - η)``: a rigorous bound on the quadratic form, without an exact inverse.
+    """
+    d = len(matrix)
+    try:
+        root = np.linalg.inv(np.linalg.cholesky(matrix)).T
+    except np.linalg.LinAlgError:
+        return np.eye(d), np.inf
+    root = np.triu(root)
+    size = np.abs(root).T @ ((2 * d + 8) * _UNIT * np.abs(matrix) + matrix_error) @ np.abs(root)
+    off = np.abs(root.T @ matrix @ root - np.eye(d)) + size + 4 * _UNIT
+    return root, float(off.sum(axis=1).max(initial=0.0)) * _UP
+
+
+def _sums(left: FloatArray, weights: FloatArray, right: FloatArray) -> FloatArray:
+    """Return leftᵀ diag(weights) right; the sums have no rounding but their last."""
+    weighted = left * weights[:, None]
+    return np.array([[fsum(a * b) for b in right.T] for a in weighted.T]).reshape(left.shape[1], right.shape[1])
+
+
+def _affine(table: ExpressionTable) -> tuple[FloatArray, FloatArray]:
+    """Return constants (n) and coefficients (n, d) of expressions."""
+    if not table.is_affine.all():
+        worst = table.polynomials[int(np.argmax(table.degree))]
+        raise ModelError(f"the expression {worst} is not affine: least squares needs affine expressions")
+    is_constant = table.monomials.sum(axis=1) == 0
+    coefficients = table.coefficients @ table.monomials.astype(np.float64)
+    return np.asarray(table.coefficients @ is_constant.astype(np.float64)), np.asarray(coefficients)

@@ -1,0 +1,233 @@
+"""Learning while acting: follow the policy that is best if nature is kind, and certify the one that is safe if not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.confidence.bounds import Intervals, expression_bounds, intersect
+from plumdp.data import kernels
+from plumdp.data.counts import CountArray, TransitionCounts
+from plumdp.data.runs import Plan, Rng, make_plan, running_sums
+from plumdp.errors import DataError
+from plumdp.model.events import Events, find_events
+from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
+from plumdp.model.objective import Objective
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.space import Point
+from plumdp.pipeline import FALLBACK, Learned, learned_from, relax
+from plumdp.region.conflict import Conflict
+from plumdp.result.certificate import CERTIFIED, CONTRADICTED, Relaxation
+from plumdp.solver.solve import Solution, solve
+
+
+class Environment(Protocol):
+    """Something that runs episodes, numbered from 0; the same number under the same policy may give another run."""
+
+    def run(self, weights: FloatArray, first: int, last: int, limits: CountArray, seen: CountArray) -> int:
+        """Run episodes from ``first`` up to ``last`` and add to ``seen`` (n_transitions); return the next number.
+
+        ``weights`` (n_choices) is the policy. It may return early once, after an episode, some choice was visited as
+        often as ``limits`` (n_choices) says.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class Simulator:
+    """A model at a point as an environment: episode k is always the same under the same policy."""
+
+    plan: Plan
+    choice_of: IntArray
+
+    def run(self, weights: FloatArray, first: int, last: int, limits: CountArray, seen: CountArray) -> int:
+        """Run episodes one after the other; see ``Environment``."""
+        graph = self.plan.graph
+        tables = (*self.plan.tables[:4], running_sums(graph.first_choice, weights), self.plan.tables[5])
+        visits = np.zeros(graph.n_choices, dtype=np.int64)
+        room = np.empty((self.plan.max_steps, 1), dtype=np.int32)
+        following: int = kernels.count_until(
+            tables, self.plan.key, graph.initial_state, first, last, self.choice_of, limits, visits, seen, room
+        )
+        return following
+
+
+def simulator(
+    model: ParametricMDP, point: Point, *, rng: Rng, max_steps: int, stop: npt.ArrayLike | None = None
+) -> Simulator:
+    """Return the model at a point as an environment for ``learn_online``."""
+    plan = make_plan(model, point, 1, rng, max_steps, "uniform", stop)
+    return Simulator(plan, model.graph.choice_of_transition())
+
+
+@dataclass(frozen=True, eq=False)
+class OnlineRecord:
+    """Where learning stands after some episodes."""
+
+    episodes: int
+    steps: int
+    bound: float  # certified value of the safe policy: at least this for max, at most for min
+    hope: float  # no policy is better than this
+    policy: IntArray  # (n_states): the safe one
+    width: float  # mean width of the intervals of unknown expressions
+    status: str  # "certified", or why not
+    seconds: float  # since the start, without the environment
+
+
+@dataclass(frozen=True, eq=False)
+class OnlineState:
+    """All that learning needs to go on after an interruption."""
+
+    episodes: int
+    counts: CountArray  # (n_transitions)
+    event_lower: FloatArray  # (n_events): the intersection of all intervals so far
+    event_upper: FloatArray
+    seconds: float
+
+    def save(self, path: Path) -> None:
+        """Write the state, so that a crash leaves either the old file or the new one."""
+        temporary = path.with_suffix(".tmp.npz")
+        np.savez(temporary, **{name: getattr(self, name) for name in self.__dataclass_fields__})
+        temporary.replace(path)
+
+    @staticmethod
+    def load(path: Path) -> OnlineState:
+        """Read a state that was saved."""
+        with np.load(path) as file:
+            return OnlineState(
+                int(file["episodes"]),
+                file["counts"],
+                file["event_lower"],
+                file["event_upper"],
+                float(file["seconds"]),
+            )
+
+
+def learn_online(
+    model: ParametricMDP,
+    environment: Environment,
+    objective: Objective,
+    *,
+    episodes: int,
+    confidence: float = 0.999,
+    relaxation: Relaxation = "expression",
+    growth: float = 2.0,
+    spacing: float = 1.05,
+    exploration: float = 0.0,
+    paper: bool = False,
+    precision: float = 1e-6,
+    checkpoint: str | Path | None = None,
+) -> Iterator[OnlineRecord]:
+    """Yield a record after each update: what is certified so far, and the policy that it is certified for.
+
+    Between updates the policy is followed that is best if nature is kind (optimism in the face of uncertainty), except
+    for a share ``exploration`` of uniform choices. The intervals are updated when some choice has been taken ``growth``
+    times as often as at the last update, and the episodes are ``spacing`` times as many. Data are adaptive, so the
+    intervals are beta-binomial, and hold at all updates at once: each update keeps what was known before. With
+    ``paper`` they are Clopper–Pearson as published, without guarantee.
+
+    With a ``checkpoint`` file, learning goes on where it stopped, and ends with the same result.
+
+    >>> from plumdp import benchmark
+    >>> study = benchmark("betting:25")
+    >>> environment = simulator(study.model, study.true_point, rng=1, max_steps=26)
+    >>> records = list(learn_online(study.model, environment, study.objective, episodes=1000))
+    >>> records[-1].episodes, records[-1].bound <= records[-1].hope
+    (1000, True)
+    """
+    if not (growth > 1 and spacing >= 1 and 0 <= exploration <= 1):
+        raise DataError("growth must be above 1, spacing at least 1, and exploration a share from 0 to 1")
+    events, path = find_events(model), None if checkpoint is None else Path(checkpoint)
+    state = OnlineState.load(path) if path is not None and path.exists() else _nothing(model.graph, len(events))
+    intervals: Intervals = "clopper-pearson" if paper else "beta-binomial"
+    while True:
+        began = perf_counter()
+        learned = _learn(model, state, events, confidence, intervals, keep=not paper)
+        uncertain = relax(learned, relaxation)
+        hopeful = solve(uncertain, objective, nature="optimistic", precision=precision)
+        safe = solve(uncertain, objective, nature="robust", precision=precision)
+        bounds = learned.bounds
+        state = replace(
+            state,
+            event_lower=bounds.event_lower,
+            event_upper=bounds.event_upper,
+            seconds=state.seconds + perf_counter() - began,
+        )
+        if path is not None:
+            state.save(path)
+        yield _record(learned, state, objective, hopeful, safe)
+        if state.episodes >= episodes:
+            return
+        state = _act(model.graph, environment, state, hopeful.policy, episodes, growth, spacing, exploration)
+
+
+def _nothing(graph: Graph, n_events: int) -> OnlineState:
+    return OnlineState(0, np.zeros(graph.n_transitions, dtype=np.int64), np.zeros(n_events), np.ones(n_events), 0.0)
+
+
+def _learn(
+    model: ParametricMDP,
+    state: OnlineState,
+    events: Events,
+    confidence: float,
+    intervals: Intervals,
+    *,
+    keep: bool,
+) -> Learned:
+    """Return what the data say, cut to what was known before."""
+    counts = TransitionCounts(model.graph, state.counts, "adaptive")
+    error = 1 - confidence
+    bounds = expression_bounds(model, counts, error=(1 - FALLBACK) * error, intervals=intervals, events=events)
+    if keep:
+        bounds = intersect(bounds, state.event_lower, state.event_upper, model.expressions)
+    return learned_from(model, counts, bounds, error)
+
+
+def _act(
+    graph: Graph,
+    environment: Environment,
+    state: OnlineState,
+    policy: IntArray,
+    episodes: int,
+    growth: float,
+    spacing: float,
+    exploration: float,
+) -> OnlineState:
+    """Follow the policy until it is time for an update."""
+    n_choices = np.diff(graph.first_choice)[graph.state_of_choice()]
+    weights = exploration / n_choices
+    weights[policy] += 1 - exploration
+    before = TransitionCounts(graph, state.counts, "adaptive").visits
+    limits = np.maximum(np.ceil((growth - 1) * before), 1).astype(np.int64)
+    counts, done = state.counts.copy(), state.episodes
+    earliest = min(episodes, max(done + 1, int(np.ceil(spacing * done))))
+    never = np.full(graph.n_choices, np.iinfo(np.int64).max)
+    while done < earliest:
+        done = environment.run(weights, done, earliest, never, counts)
+    seen = TransitionCounts(graph, counts, "adaptive").visits - before
+    if not (seen >= limits).any() and done < episodes:
+        done = environment.run(weights, done, episodes, limits - seen, counts)
+    return replace(state, episodes=done, counts=read_only(counts))
+
+
+def _record(
+    learned: Learned, state: OnlineState, objective: Objective, hopeful: Solution, safe: Solution
+) -> OnlineRecord:
+    start = learned.model.graph.initial_state
+    is_max = objective.direction == "max"
+    unknown = learned.model.expressions.is_unknown
+    return OnlineRecord(
+        episodes=state.episodes,
+        steps=int(state.counts.sum()),
+        bound=float((safe.lower if is_max else safe.upper)[start]),
+        hope=float((hopeful.upper if is_max else hopeful.lower)[start]),
+        policy=safe.policy,
+        width=float((learned.bounds.upper - learned.bounds.lower)[unknown].mean()) if unknown.any() else 0.0,
+        status=CONTRADICTED if isinstance(learned.region, Conflict) else CERTIFIED,
+        seconds=state.seconds,
+    )

@@ -1,0 +1,187 @@
+"""Compiled loops over the vertices of a polytope: walks to the best one, exploring on the way, and what that proves.
+
+``found`` is the ``FoundVertices`` of the polytope, to which vertices are added as they are met.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from plumdp.compiled import compiled
+from plumdp.region.kernels import MAX_STEPS, PIVOT, edges_of, safe_minimum
+from plumdp.region.vertices import LEVEL
+
+UNEXPLORED, DEAD = -1, -2  # what stands in place of a neighbour; a dead edge leads to no vertex that floats can tell
+
+
+@compiled
+def walk(
+    objectives: Any, start: int, position: Any, is_optimal: Any, may_grow: bool, rows: Any, relaxed: Any, found: Any
+) -> int:
+    """Move each objective from ``start`` on to its best vertex, steepest edge first; return how many are done.
+
+    An objective starts at ``position[k]``, or where the one before it ended if that is negative. Vertices are added as
+    they are met. Once there is no room for a further one, the rest is left undone if the caller may make room, and does
+    without otherwise.
+    """
+    d = objectives.shape[1]
+    edges, neighbours = found.edges, found.neighbours
+    v = position[start - 1] if start > 0 else 0
+    for k in range(start, len(objectives)):
+        v = position[k] if position[k] >= 0 else v
+        level = 0.0
+        for j in range(d):
+            level -= LEVEL * abs(objectives[k, j])
+        for _ in range(MAX_STEPS):
+            steepest, best, is_blocked = -1, level, False
+            is_full = found.n[0] == len(edges)
+            for i in range(d):
+                slope = 0.0
+                for j in range(d):
+                    slope += edges[v, i, j] * objectives[k, j]
+                if slope < best:
+                    end = neighbours[v, i]
+                    if end == DEAD or (end == UNEXPLORED and is_full and not may_grow):
+                        is_blocked = True
+                    else:
+                        steepest, best = i, slope
+            if steepest < 0:
+                is_optimal[k] = not is_blocked
+                break
+            if neighbours[v, steepest] == UNEXPLORED:
+                if is_full:
+                    position[k] = v
+                    return k
+                explore(v, steepest, rows, relaxed, found)
+            if neighbours[v, steepest] >= 0:
+                v = neighbours[v, steepest]
+        position[k] = v
+    return len(objectives)
+
+
+@compiled
+def close(start: int, rows: Any, relaxed: Any, found: Any) -> int:
+    """Explore every edge of the vertices from ``start`` on; return the first vertex left undone for lack of room."""
+    v = start
+    while v < found.n[0]:
+        for i in range(rows.shape[1]):
+            if found.neighbours[v, i] == UNEXPLORED:
+                if found.n[0] == len(found.edges):
+                    return v
+                explore(v, i, rows, relaxed, found)
+        v += 1
+    return v
+
+
+@compiled
+def explore(v: int, i: int, rows: Any, relaxed: Any, found: Any) -> None:
+    """Follow edge ``i`` of vertex ``v`` to the first row it meets; make the vertex there its neighbour."""
+    entering, shortest = -1, np.inf
+    for r in range(len(rows)):
+        slope, slack = 0.0, relaxed[r]
+        for j in range(rows.shape[1]):
+            slope += rows[r, j] * found.edges[v, i, j]
+            slack -= rows[r, j] * found.points[v, j]
+        if slope > PIVOT and slack < shortest * slope:
+            entering, shortest = r, slack / slope
+    found.neighbours[v, i] = DEAD
+    if entering < 0:
+        return
+    basis = found.bases[v].copy()
+    place = replace_sorted(basis, i, entering)
+    other = add_vertex(basis, rows, relaxed, 1.0 / PIVOT, found)
+    if other >= 0:
+        found.neighbours[v, i] = other
+        found.neighbours[other, place] = v
+
+
+@compiled
+def replace_sorted(numbers: Any, i: int, new: int) -> int:
+    """Replace the ``i``-th of sorted numbers and keep them sorted; return the place of the new one."""
+    while i > 0 and numbers[i - 1] > new:
+        numbers[i] = numbers[i - 1]
+        i -= 1
+    while i + 1 < len(numbers) and numbers[i + 1] < new:
+        numbers[i] = numbers[i + 1]
+        i += 1
+    numbers[i] = new
+    return i
+
+
+@compiled
+def add_vertex(basis: Any, rows: Any, relaxed: Any, longest: float, found: Any) -> int:
+    """Return the number of the vertex of a sorted basis, which is added if it is new; -1 if its edges are too long."""
+    d = len(basis)
+    slot = find_slot(basis, found)
+    v = found.slots[slot]
+    if v >= 0:
+        return int(v)
+    v = found.n[0]
+    if not edges_of(basis, rows, found.edges[v], np.empty((d, d))):
+        return -1
+    for j in range(d):
+        found.points[v, j] = 0.0
+        for i in range(d):
+            found.points[v, j] -= found.edges[v, i, j] * relaxed[basis[i]]
+    for i in range(d):
+        length = 0.0
+        for j in range(d):
+            length += found.edges[v, i, j] ** 2
+        found.lengths[v, i] = np.sqrt(length)
+        if found.lengths[v, i] > longest:
+            return -1
+        for j in range(d):
+            found.edges[v, i, j] /= found.lengths[v, i]
+        found.bases[v, i] = basis[i]
+        found.neighbours[v, i] = UNEXPLORED
+    found.slots[slot] = v
+    found.n[0] = v + 1
+    return int(v)
+
+
+@compiled
+def find_slot(basis: Any, found: Any) -> int:
+    """Return where a basis stands in the hash table (whose size is a power of two), or where it would stand."""
+    key = np.uint64(0x9E3779B97F4A7C15)
+    for i in range(len(basis)):
+        key = (key ^ np.uint64(basis[i])) * np.uint64(0x100000001B3)
+    mask = np.uint64(len(found.slots) - 1)
+    slot = (key ^ (key >> np.uint64(29))) & mask
+    while found.slots[slot] >= 0 and not is_same(found.bases[found.slots[slot]], basis):
+        slot = (slot + np.uint64(1)) & mask
+    return int(slot)
+
+
+@compiled
+def is_same(one: Any, other: Any) -> bool:
+    """Return whether two lists of numbers of one length are equal."""
+    for i in range(len(one)):  # noqa: SIM110  # plain, for the compiler
+        if one[i] != other[i]:
+            return False
+    return True
+
+
+@compiled
+def fill_slots(found: Any) -> None:
+    """Enter all vertices into an empty hash table."""
+    for v in range(found.n[0]):
+        found.slots[find_slot(found.bases[v], found)] = v
+
+
+@compiled
+def safe_minima(
+    objectives: Any, position: Any, rows: Any, offsets: Any, lower: Any, upper: Any, found: Any, values: Any
+) -> None:
+    """Write for each objective a number that is never above its minimum, from the multipliers of its vertex."""
+    d = objectives.shape[1]
+    multipliers = np.empty(d)
+    for k in range(len(objectives)):
+        v = position[k]
+        for i in range(d):
+            multipliers[i] = 0.0
+            for j in range(d):
+                multipliers[i] += found.edges[v, i, j] * objectives[k, j]
+            multipliers[i] *= found.lengths[v, i]
+        values[k] = safe_minimum(objectives[k], found.bases[v], multipliers, rows, offsets, lower, upper)

@@ -1,0 +1,101 @@
+"""A small model for tests of logs, its runs, and a slow recount of logs in plain Python."""
+
+from collections import Counter
+
+import numpy as np
+
+import plumdp as pl
+
+(p,) = pl.parameters("p")
+
+
+def lamp_step(state):
+    """A lamp moves on a line of three places, is lit or not, and works or rests: numbers, truth values and text."""
+    moved = state._replace(place_x=min(state.place_x + 1, 2), mode="work")
+    return {
+        "go": [(p, moved), (1 - p, state._replace(lit=not state.lit))],
+        "rest": [(1, state._replace(mode="rest", place_x=max(state.place_x - 1, 0)))],
+    }
+
+
+LAMP = pl.explore(lamp_step, {"place_x": 0, "lit": False, "mode": "rest"}, space=pl.ParameterSpace.unit("p"))
+VARIABLES = ("place_x", "lit", "mode")
+
+
+def runs(model, point, n, *, seed=1, max_steps=9):
+    """Return runs of a model as the rows of both forms of a log, and their counts."""
+    recorded = pl.record(model, point, n, rng=seed, max_steps=max_steps)
+    forms = {form: rows_of(recorded.columns(form)) for form in ("transitions", "trajectories")}
+    return forms, recorded.counts().counts
+
+
+def rows_of(columns):
+    """Return columns as a list of dicts of Python values."""
+    lists = {name: values.tolist() for name, values in columns.items()}
+    return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+
+
+def recount(rows, graph, form):
+    """Return counts by transition and a Counter of kinds, row by row: the rules of the documentation, slowly."""
+    pairs = list(successions(rows)) if form == "trajectories" else [(row, None, None) for row in rows]
+    counts, kinds = np.zeros(graph.n_transitions, dtype=np.int64), Counter()
+    for row, after, kind in pairs:
+        state = find_state(graph, [row[name] for name in graph.states])
+        if kind is None:
+            values = [row[f"next_{name}"] if after is None else after[name] for name in graph.states]
+            kind, transition = find_transition(graph, state, row["action"], find_state(graph, values))
+            if kind == "matched":
+                counts[transition] += 1
+        kinds[kind] += 1
+    return counts, kinds
+
+
+def successions(rows):
+    """Yield each row of trajectories with the next row of its run, or with the kind that it is without one."""
+    placed = [row for row in rows if row["episode"] is not None and row["step"] is not None]
+    by_place = Counter((row["episode"], row["step"]) for row in placed)
+    at = {(row["episode"], row["step"]): row for row in placed}
+    for row in rows:
+        if row["episode"] is None or row["step"] is None:
+            yield row, None, "no episode or step"
+            continue
+        later = [step for episode, step in by_place if episode == row["episode"] and step > row["step"]]
+        following = (row["episode"], row["step"] + 1)
+        if by_place[row["episode"], row["step"]] > 1:
+            yield row, None, "repeated step"
+        elif not later:
+            yield row, None, "last row"
+        elif by_place[following] != 1:
+            yield row, None, "gap in steps"
+        else:
+            yield row, at[following], None
+
+
+def find_state(graph, values):
+    """Return the state with these values, written in any of the ways that a log may write them."""
+    for state in range(graph.n_states):
+        own = [column[state].item() for column in graph.states.values()]
+        if all(is_same(a, b) for a, b in zip(own, values, strict=True)):
+            return state
+    return None
+
+
+def is_same(value, written):
+    """Return whether a log's value stands for a value of the model."""
+    if isinstance(value, str):
+        return written == value
+    spellings = {str(int(value)), f"{int(value)}.0", *({str(bool(value)).lower()} if value in (0, 1) else ())}
+    return written is not None and (written.lower() in spellings if isinstance(written, str) else written == value)
+
+
+def find_transition(graph, state, action, after):
+    """Return "matched" and the transition, or the kind of mismatch and None."""
+    if state is None or after is None:
+        return "unknown state" if state is None else "unknown next state", None
+    if action not in graph.action_names:
+        return "unknown action", None
+    for choice in range(graph.first_choice[state], graph.first_choice[state + 1]):
+        for transition in range(graph.first_transition[choice], graph.first_transition[choice + 1]):
+            if graph.action_names[graph.action[choice]] == action and graph.successor[transition] == after:
+                return "matched", transition
+    return "impossible transition", None

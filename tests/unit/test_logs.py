@@ -1,0 +1,363 @@
+"""Logs in files and frames: what is counted is what was logged, and every row is accounted for."""
+
+import gzip
+import json
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import polars
+import pyarrow
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from log_models import LAMP, recount, rows_of, runs
+
+import plumdp as pl
+from plumdp.data.logs import read_log
+from plumdp.data.matching import KINDS, Matcher
+from plumdp.data.tables import write_parquet
+from plumdp.data.values import RowIndex
+
+STUDIES = ("aircraft:20,10", "betting:25", "engagement:50", "rover:10,10", "glider:11,9", "parallel:6")
+FORMS = ("transitions", "trajectories")
+ROWS, COUNTS = runs(LAMP, {"p": 0.6}, 200)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_simulated_log_is_read_back_as_the_counts_in_memory(name, form, tmp_path):
+    study = pl.benchmark(name)
+    options = {"rng": 3, "max_steps": 40}
+    blocks = pl.record_blocks(study.model, study.true_point, 5000, **options)
+    write_parquet(tmp_path / "log.parquet", (block.columns(form) for block in blocks))
+    log = read_log(tmp_path / "log.parquet", study.model)
+    expected = pl.simulate(study.model, study.true_point, 5000, **options)
+    assert np.array_equal(log.counts.counts, expected.counts)
+    assert (log.report.form, log.report.matched, log.report.rejected) == (form, expected.total, 0)
+    assert log.report.rows["last row"] == (5000 if form == "trajectories" else 0)
+
+
+WRITERS = {
+    "log.parquet": lambda frame, path: frame.to_parquet(path),
+    "log.csv": lambda frame, path: frame.to_csv(path, index=False),
+    "log.tsv": lambda frame, path: frame.to_csv(path, index=False, sep="\t"),
+    "semicolons.csv": lambda frame, path: frame.to_csv(path, index=False, sep=";"),
+    "log.csv.gz": lambda frame, path: frame.to_csv(path, index=False),
+    "log.json": lambda frame, path: frame.to_json(path, orient="records"),
+    "log.jsonl": lambda frame, path: frame.to_json(path, orient="records", lines=True),
+    "log.ndjson.gz": lambda frame, path: frame.to_json(path, orient="records", lines=True),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("file", WRITERS)
+def test_every_format_of_files_gives_the_same_counts(file, form, tmp_path):
+    WRITERS[file](pd.DataFrame(ROWS[form]), tmp_path / file)
+    log = read_log(tmp_path / file, LAMP)
+    assert np.array_equal(log.counts.counts, COUNTS)
+    assert log.report.form == form
+
+
+def many_files(folder, form):
+    """Write the runs into three files, each with whole runs."""
+    frame = pd.DataFrame(ROWS[form])
+    for part in range(3):
+        frame[frame.episode % 3 == part].to_parquet(folder / f"part-{part}.parquet")
+    (folder / "_SUCCESS").touch()
+    return [folder / f"part-{part}.parquet" for part in range(3)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_folder_a_pattern_and_a_list_stand_for_their_files(form, tmp_path):
+    files = many_files(tmp_path, form)
+    for source in (tmp_path, str(tmp_path / "part-*.parquet"), files, tuple(map(str, files))):
+        assert np.array_equal(read_log(source, LAMP).counts.counts, COUNTS)
+
+
+@pytest.mark.parametrize("partitions", [None, 1, 7, "files"])
+@pytest.mark.parametrize("order", ["as written", "shuffled", "episodes backwards", "episodes as text"])
+def test_the_order_of_rows_and_the_partitions_make_no_difference(order, partitions, tmp_path):
+    frame = pd.DataFrame(ROWS["trajectories"])
+    if order == "shuffled":
+        frame = frame.sample(frac=1, random_state=1)
+    elif order == "episodes backwards":
+        frame["episode"] = -frame.episode
+    elif order == "episodes as text":
+        frame["episode"] = [f"{7 * episode % 199:03}-run" if episode else "first" for episode in frame.episode]
+    frame.to_parquet(tmp_path / "log.parquet")
+    log = read_log(tmp_path / "log.parquet", LAMP, partitions=partitions)
+    assert np.array_equal(log.counts.counts, COUNTS)
+    assert log.report.rows["last row"] == 200
+
+
+def test_little_memory_makes_more_partitions_and_the_same_counts(tmp_path):
+    study = pl.benchmark("betting:25")
+    frame = pd.DataFrame(pl.record(study.model, study.true_point, 20_000, rng=1, max_steps=25).columns("trajectories"))
+    frame.sample(frac=1, random_state=1).to_parquet(tmp_path / "log.parquet")
+    steps = []
+    log = read_log(tmp_path / "log.parquet", study.model, memory_limit=3e7, progress=lambda *share: steps.append(share))
+    expected = pl.simulate(study.model, study.true_point, 20_000, rng=1, max_steps=25)
+    assert np.array_equal(log.counts.counts, expected.counts)
+    assert len(set(steps)) > 4  # one at least for each partition
+    assert steps[-1] == (1000, 1000)
+
+
+def test_files_that_number_their_episodes_anew_are_read_one_by_one(tmp_path):
+    for file in "ab":
+        pd.DataFrame(ROWS["trajectories"]).to_parquet(tmp_path / f"{file}.parquet")
+    log = read_log(tmp_path, LAMP, partitions="files")
+    assert np.array_equal(log.counts.counts, 2 * COUNTS)
+    with pytest.raises(pl.DataError, match='if each file numbers its episodes anew, give partitions="files"'):
+        read_log(tmp_path, LAMP)
+
+
+FRAMES = {
+    "pandas": pd.DataFrame,
+    "Polars": polars.DataFrame,
+    "Polars, lazy": polars.LazyFrame,
+    "PyArrow": lambda rows: pyarrow.Table.from_pylist(rows),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("library", FRAMES)
+def test_columns_under_other_names_are_found(library, form):
+    names = {"place_x": "Position", "action": "cmd", "next_lit": "lamp after", "step": 'the "step"'}
+    rows = [{names.get(name, name): value for name, value in row.items()} for row in ROWS[form]]
+    columns = {name: there for name, there in names.items() if there in rows[0]}
+    log = read_log(FRAMES[library](rows), LAMP, columns=columns)
+    assert np.array_equal(log.counts.counts, COUNTS)
+
+
+def test_capitals_of_a_warehouse_do_not_matter():
+    rows = [{name.upper(): value for name, value in row.items()} for row in ROWS["transitions"]]
+    assert np.array_equal(read_log(pd.DataFrame(rows), LAMP).counts.counts, COUNTS)
+
+
+def test_a_log_with_next_states_and_steps_is_one_of_transitions_unless_said_otherwise():
+    frame = pd.DataFrame(ROWS["transitions"])
+    assert read_log(frame, LAMP).report.form == "transitions"
+    as_runs = read_log(frame, LAMP, form="trajectories")
+    assert as_runs.report.rows["last row"] == 200
+    assert as_runs.counts.total == COUNTS.sum() - 200
+
+
+def test_ready_made_counts_weigh_each_row():
+    rows = [{name: value for name, value in row.items() if name not in ("episode", "step")} for row in ROWS["transitions"]]
+    frame = pd.DataFrame(rows)
+    counted = frame.groupby([*frame.columns], as_index=False).size().rename(columns={"size": "n"})
+    log = read_log(counted, LAMP)
+    assert np.array_equal(log.counts.counts, COUNTS)
+    assert (log.report.form, log.report.total) == ("counts", COUNTS.sum())
+    assert np.array_equal(read_log(counted.rename(columns={"n": "times"}), LAMP, columns={"n": "times"}).counts.counts, COUNTS)
+
+
+def test_a_column_n_of_another_meaning_does_not_make_counts_of_a_log_of_runs():
+    frame = pd.DataFrame(ROWS["transitions"]).assign(n=5)
+    assert np.array_equal(read_log(frame, LAMP).counts.counts, COUNTS)
+    assert np.array_equal(read_log(frame, LAMP, form="counts").counts.counts, 5 * COUNTS)
+
+
+@pytest.mark.parametrize("sampling", ["independent", "trajectories", "adaptive"])
+def test_the_counts_say_how_they_were_sampled(sampling):
+    assert read_log(pd.DataFrame(ROWS["transitions"]), LAMP, sampling=sampling).counts.sampling == sampling
+
+
+def test_a_log_without_rows_has_no_counts():
+    for form in FORMS:
+        frame = pd.DataFrame(ROWS[form]).head(0)
+        for source in (frame, polars.DataFrame(ROWS[form]).head(0), pyarrow.Table.from_pylist(ROWS[form])[:0]):
+            log = read_log(source, LAMP)
+            assert (log.report.total, log.counts.total) == (0, 0)
+
+
+SPELLINGS = {
+    "numbers as text": {"place_x": str},
+    "numbers as floats": {"place_x": float},
+    "floats as text": {"place_x": lambda x: f"{float(x)} "},
+    "truth as numbers": {"lit": int},
+    "truth as floats": {"lit": float},
+    "truth as words": {"lit": lambda x: str(x).upper()},
+    "truth as digits": {"lit": lambda x: str(int(x))},
+    "text with spaces": {"mode": lambda x: f" {x} ", "action": lambda x: None if x is None else f"{x} "},
+}
+
+
+@pytest.mark.parametrize("library", FRAMES)
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_values_are_known_in_other_types(spelling, library):
+    ways = SPELLINGS[spelling]
+    for form in FORMS:
+        rows = [
+            {name: ways.get(name.removeprefix("next_"), lambda x: x)(value) for name, value in row.items()}
+            for row in ROWS[form]
+        ]
+        assert np.array_equal(read_log(FRAMES[library](rows), LAMP).counts.counts, COUNTS)
+
+
+def test_categories_and_nullable_types_of_pandas_are_values_too():
+    frame = pd.DataFrame(ROWS["transitions"]).astype(
+        {"action": "category", "mode": "category", "place_x": "Int64", "lit": "boolean", "next_mode": "string"}
+    )
+    assert np.array_equal(read_log(frame, LAMP).counts.counts, COUNTS)
+    frame.loc[0, ["place_x", "lit", "next_mode"]] = pd.NA
+    report = read_log(frame, LAMP, on_unmatched="report").report
+    assert report.rows["unknown state"] == 1
+    assert report.worst["unknown state"] == ["(place_x=null, lit=null, mode=rest) (1×)"]
+
+
+def test_the_report_names_the_worst_offenders_first():
+    rows = [dict(row) for row in ROWS["transitions"]]
+    for row in rows[:9]:
+        row |= {"place_x": 7}
+    for row in rows[9:14]:
+        row |= {"place_x": None}
+    for row in rows[14:20]:
+        row |= {"action": "fly"}
+    report = read_log(pd.DataFrame(rows), LAMP, on_unmatched="report").report
+    valuations = Counter((row["place_x"], row["lit"], row["mode"]) for row in rows[:14])
+    assert report.rows["unknown state"] == 14
+    assert [line.rpartition("(")[2] for line in report.worst["unknown state"]] == [
+        f"{n}×)" for _, n in valuations.most_common(3)
+    ]
+    assert report.worst["unknown action"] == ["'fly' (6×)"]
+    assert str(report).splitlines()[0] == f"{len(rows):,} rows of transitions: {len(rows) - 20:,} matched, 20 rejected"
+
+
+# random corruptions: one column is damaged in some rows, or rows are moved, repeated or lost
+
+TEXT = {
+    "place_x": st.sampled_from(["0", "1", "2", "2.0", "3", "-1", "1.5", "abc", "", None]),
+    "lit": st.sampled_from(["true", "false", "1", "0", "yes", None]),
+    "mode": st.sampled_from(["work", "rest", "Work", None]),
+    "action": st.sampled_from(["go", "rest", "fly", None]),
+}
+MIXED = {
+    "place_x": st.sampled_from([0, 1, 2, "0", "1.0", 1.0, 2.5, 99, "abc", float("nan"), None]),
+    "lit": st.sampled_from([True, False, 1, 0, "true", "no", 2, None]),
+    "mode": st.sampled_from(["work", "rest", 5, None]),
+    "action": st.sampled_from(["go", "rest", "fly", 3, None]),
+}
+
+
+@st.composite
+def corrupted(draw, pool):
+    """Draw some runs, and rows of them with wrong values, moved steps, lost rows and rows that come twice."""
+    form = draw(st.sampled_from(FORMS))
+    start = draw(st.integers(0, 20))
+    rows = [dict(row) for row in ROWS[form] if start <= row["episode"] < start + 4]
+    if pool is TEXT:
+        rows = [row | {"place_x": str(row["place_x"]), "lit": str(row["lit"]).lower()} for row in rows]
+        if form == "transitions":
+            rows = [row | {"next_place_x": str(row["next_place_x"]), "next_lit": str(row["next_lit"])} for row in rows]
+    names = [name for name in rows[0] if name.removeprefix("next_") in pool]
+    for _ in range(draw(st.integers(0, 12))):
+        row = rows[draw(st.integers(0, len(rows) - 1))]
+        change = draw(st.sampled_from(["value", "value", "value", "place", "again", "lost"]))
+        if change == "value":
+            name = draw(st.sampled_from(names))
+            row[name] = draw(pool[name.removeprefix("next_")])
+        elif change == "place":
+            row[draw(st.sampled_from(["episode", "step"]))] = draw(st.sampled_from([None, 0, 1, 2, 3, 20]))
+        elif change == "again":
+            rows.append(dict(row))
+        elif len(rows) > 1:
+            rows.remove(row)
+    return form, draw(st.permutations(rows)) if draw(st.booleans()) else rows
+
+
+def check_against_recount(frame, form, rows):
+    log = read_log(frame, LAMP, form=form, on_unmatched="report")
+    counts, kinds = recount(rows, LAMP.graph, form)
+    assert {kind: n for kind, n in log.report.rows.items() if n} == kinds
+    assert log.report.matched + log.report.rejected + log.report.rows["last row"] == log.report.total == len(rows)
+    assert np.array_equal(log.counts.counts, counts)
+
+
+@given(corrupted(TEXT))
+def test_every_row_of_a_corrupted_log_of_text_is_counted_as_a_slow_recount_does(log):
+    form, rows = log
+    types = {name: pyarrow.int64() if name in ("episode", "step") else pyarrow.string() for name in rows[0]}
+    table = pyarrow.Table.from_pylist(rows, schema=pyarrow.schema(types.items()))
+    check_against_recount(table, form, rows)  # through DuckDB
+    check_against_recount(polars.from_arrow(table).lazy(), form, rows)
+
+
+@given(corrupted(MIXED))
+def test_every_row_of_a_corrupted_log_of_mixed_types_is_counted_as_a_slow_recount_does(log):
+    form, rows = log
+    frame = pd.DataFrame({name: pd.Series([row[name] for row in rows], dtype=object) for name in rows[0]})
+    check_against_recount(frame.astype({"episode": "Int64", "step": "Float64"}), form, rows)
+
+
+# the lookup of states and transitions
+
+
+@given(st.data())
+def test_rows_of_codes_are_found_as_a_dict_finds_them(data):
+    sizes = data.draw(st.lists(st.sampled_from([1, 2, 5, 1000, 2**31, 2**40]), min_size=1, max_size=5))
+    row = st.tuples(*(st.integers(0, min(size, 7) - 1) | st.integers(0, size - 1) for size in sizes))
+    rows = data.draw(st.lists(row, min_size=1, max_size=30))
+    asked = data.draw(st.lists(st.sampled_from(rows) | row | st.just((-1,) * len(sizes)), max_size=30))
+    index = RowIndex(sizes, list(np.array(rows, dtype=np.int64).T))
+    found = index.find(list(np.array(asked, dtype=np.int64).reshape(-1, len(sizes)).T))
+    assert found.tolist() == [rows.index(row) if row in rows else -1 for row in asked]
+    assert set(index.repeated.tolist()) == {i for i, row in enumerate(rows) if row in rows[i + 1 :]}
+
+
+def test_every_transition_of_a_large_model_is_found_by_its_values():
+    graph = pl.benchmark("rover:50,50").model.graph
+    choice = graph.choice_of_transition()
+    state = graph.state_of_choice()[choice]
+    block = {name: values[state] for name, values in graph.states.items()}
+    block |= {"action": np.array(graph.action_names, dtype=object)[graph.action[choice]]}
+    block |= {f"next_{name}": values[graph.successor] for name, values in graph.states.items()}
+    kinds, transition = Matcher(graph).match(block)
+    assert not kinds.any()
+    assert np.array_equal(transition, np.arange(graph.n_transitions))
+
+
+def two_choices_of_one_name(first, second):
+    """Return a model in which the action "go" of state 0 has two choices with the given successors."""
+
+    def step(states):
+        for targets in (first, second):
+            share = [1 / len(targets)] * len(targets)
+            outcomes = [(q, states._replace(x=np.where(states.x == 0, t, states.x))) for q, t in zip(share, targets, strict=True)]
+            yield "go", states.x == 0, outcomes
+        yield "stay", states.x > 0, [(1, states)]
+
+    return pl.explore_batch(step, {"x": 0}, space=pl.ParameterSpace.unit("p"))
+
+
+def test_choices_of_one_name_are_told_apart_by_where_they_lead():
+    model = two_choices_of_one_name([1, 2], [3, 4])
+    log = pd.DataFrame({"x": [0, 0, 0], "action": ["go"] * 3, "next_x": [2, 3, 3]})
+    counts = read_log(log, model).counts
+    assert counts.visits.tolist()[:2] == [1, 2]
+
+
+def test_choices_of_one_name_that_lead_to_the_same_state_are_refused():
+    model = two_choices_of_one_name([1, 2], [2, 3])
+    log = pd.DataFrame({"x": [0, 0], "action": ["go"] * 2, "next_x": [1, 3]})
+    assert read_log(log, model).counts.visits.tolist()[:2] == [1, 1]
+    with pytest.raises(pl.DataError) as caught:
+        read_log(log.assign(next_x=2), model, on_unmatched="report")
+    assert str(caught.value) == (
+        "state (x=0), action 'go': several choices have this name and lead to (x=2), so that a log cannot tell them "
+        "apart; give them different names in the model"
+    )
+
+
+def test_kinds_are_reported_in_their_order():
+    assert KINDS[:2] == ("matched", "last row")
+
+
+def test_gzip_and_nested_json_values_are_read_as_text(tmp_path):
+    row = {"place_x": [1], "lit": False, "mode": "rest", "action": "rest", "next_place_x": 0, "next_lit": 0, "next_mode": "rest"}
+    with gzip.open(tmp_path / "log.json.gz", "wt", encoding="utf-8") as file:
+        file.write("\n".join(json.dumps(r) for r in [row, row | {"place_x": 0}]))
+    report = read_log(tmp_path / "log.json.gz", LAMP, on_unmatched="report").report
+    assert (report.matched, report.rows["unknown state"]) == (1, 1)
+    assert report.worst["unknown state"] == ["(place_x=[1], lit=false, mode=rest) (1×)"]
