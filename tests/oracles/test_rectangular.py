@@ -474,8 +474,8 @@ def without_a_vertex(case):
 def tightened(case):
     """Return nature with intervals whose ends are moved inwards by 1e-5."""
     model, (lower, upper) = case.problem.model, case.bounds
-    inner = np.minimum(lower + 1e-5, upper), np.maximum(upper - 1e-5, lower)
-    region = build_region(model.space, model.expressions, *inner)
+    less = 1e-5 * model.expressions.is_unknown
+    region = build_region(model.space, model.expressions, lower + less, upper - less)
     return case.imdp if isinstance(region, Conflict) else rectangular(model, region)
 
 

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from plumdp import __version__
+from plumdp.cli.certify import certify, compare
+from plumdp.cli.data import count, counts_sql, simulate
 from plumdp.cli.info import info
 from plumdp.errors import DataError, MissingExtra, ModelError
 
@@ -31,7 +33,8 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
         raise typer.Exit
 
 
-app.command()(info)
+for command in (info, simulate, count, counts_sql, certify, compare):
+    app.command()(command)
 
 
 def main() -> None:

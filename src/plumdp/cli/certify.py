@@ -82,15 +82,21 @@ def compare(
     for certificate in certificates:
         seconds = f"{sum(certificate.seconds.values()):.2f}"
         table.add_row(certificate.relaxation, *certificate.printed_bounds, seconds, certificate.status)
-    Console(highlight=False).print(table)
-    for line in certificates[0].details():
-        print(line)
+    console = Console(highlight=False)
+    console.print(table)
+    shared = [fact for fact in certificates[0].facts() if fact[0] not in ("objective", "relaxation")]
+    console.print(_grid(shared))
 
 
 def _print(certificate: Certificate) -> None:
     style = "bold red" if certificate.status == CONTRADICTED else "yellow" if certificate.status == VACUOUS else "bold"
-    headline, *details = str(certificate).splitlines()
     console = Console(highlight=False)
-    console.print(Text(headline, style=style))
-    for line in details:
-        console.print(Text(line))
+    console.print(Text(certificate.headline, style=style))
+    console.print(_grid(certificate.facts()))
+
+
+def _grid(facts: list[tuple[str, str]]) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for label, text in facts:
+        table.add_row(Text(label, style="bold"), Text(text))
+    return table

@@ -119,9 +119,9 @@ def _check_mapping(graph: Graph, available: Sequence[str], columns: Mapping[str,
 
 
 def _missing_text(form: LogForm, missing: Sequence[str], available: Sequence[str], *, was_given: bool) -> str:
-    what = f"a log of {form}" if was_given else f"the log looks like {form}, but it"
+    what = f"as a log of {form}, it" if was_given else f"the log looks like {form}, but it"
     advice = "say which they are with columns={…}" + ("" if was_given else ", or give form=…")
-    return f"{what} has no column {', '.join(missing)}; it has {', '.join(available)}: {advice}"
+    return f"{what} lacks {', '.join(missing)}; its columns are {', '.join(available)}: {advice}"
 
 
 def _require_distinct(names: Sequence[str]) -> None:

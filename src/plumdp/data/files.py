@@ -56,7 +56,7 @@ def read_counts(path: str | Path, model: ParametricMDP) -> TransitionCounts:
     """
     if not Path(path).is_file():
         raise DataError(f"{path}: there is no such file")
-    about = json.loads(metadata_of(path).get("plumdp", "{}"))
+    about = _about(path)
     if about.get("content") != _CONTENT:
         raise DataError(f"{path}: this is no file of counts; logs are read with read_log")
     _require_same(path, model.graph, about)
@@ -65,6 +65,16 @@ def read_counts(path: str | Path, model: ParametricMDP) -> TransitionCounts:
     transition = columns.pop("transition")
     dense = {name: _dense(model.graph, transition, n) for name, n in columns.items()}
     return TransitionCounts(model.graph, dense["n"], about["sampling"], dense.get("pilot"))
+
+
+def is_counts_file(path: str | Path) -> bool:
+    """Return whether a file is one that ``write_counts`` wrote."""
+    return Path(path).is_file() and Path(path).suffix == ".parquet" and _about(path).get("content") == _CONTENT
+
+
+def _about(path: str | Path) -> dict[str, Any]:
+    about: dict[str, Any] = json.loads(metadata_of(path).get("plumdp", "{}"))
+    return about
 
 
 def _require_same(path: str | Path, graph: Graph, about: Mapping[str, Any]) -> None:

@@ -140,7 +140,10 @@ def _collect(frame: Any) -> Block:
     """Return the columns of a small result."""
     if frame.implementation.is_duckdb():
         return columns_of(frame.to_native())
-    collected = frame.collect()
+    try:
+        collected = frame.collect()
+    except TypeError as error:  # as pandas says of values like [1]
+        raise DataError(f"the rows of the log cannot be compared: {error}") from None
     return {name: _column(collected[name]) for name in collected.columns}
 
 

@@ -14,6 +14,7 @@ from plumdp.data.columns import ACTION, BrokenEpisode, LogForm, next_columns, st
 from plumdp.data.counts import CountArray
 from plumdp.data.matching import KINDS, Kind, Matcher, row_counts
 from plumdp.data.tables import Block
+from plumdp.data.values import shown
 from plumdp.model.graph import Graph, Indices
 
 _NAMED = 3  # offenders of each kind
@@ -124,12 +125,8 @@ class Tally:
         return self._valuation(values[:size]) + move
 
     def _valuation(self, values: Sequence[Any]) -> str:
-        return f"({', '.join(f'{name}={_text(value)}' for name, value in zip(self._variables, values, strict=False))})"
-
-
-def _text(value: Any) -> str:
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+        return f"({', '.join(f'{name}={shown(value)}' for name, value in zip(self._variables, values, strict=False))})"
 
 
 def _quoted(value: Any) -> str:
-    return repr(value) if isinstance(value, str) else _text(value)
+    return repr(value) if isinstance(value, str) else shown(value)

@@ -79,9 +79,9 @@ def read_log(
     """
     if on_unmatched not in ("error", "report"):
         raise DataError(f"on_unmatched={on_unmatched!r}: write 'error' or 'report'")
-    tally = Tally(model.graph)
     with _open(source, partitions, memory_limit, progress) as log:
         form, found = find_columns(model.graph, log.columns, columns, form)
+        tally = Tally(model.graph)
         for block in log.count(model.graph, form, found):
             tally.add(block)
         report = tally.report(form, log.broken_episodes(found, 10) if tally.has_broken_episodes else [])

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from plumdp.data.columns import ACTION, COUNT, PLACE, next_columns, state_columns
 from plumdp.data.tables import Block
-from plumdp.data.values import Codes, RowIndex, Texts, Whole, domain
+from plumdp.data.values import Codes, RowIndex, Texts, Whole, domain, shown
 from plumdp.errors import DataError
 from plumdp.model.graph import BoolArray, Graph
 
@@ -107,6 +107,6 @@ def row_counts(block: Block) -> Codes:
     """Return how often each row occurs; a ready-made count must be a whole number."""
     n = Whole(0, 1 << 62).code(block[COUNT])
     if (n < 0).any():
-        example = block[COUNT][int(np.argmax(n < 0))]
+        example = shown(block[COUNT].tolist()[int(np.argmax(n < 0))])
         raise DataError(f"column {COUNT}: {example} is no count; counts are whole numbers from 0")
     return n

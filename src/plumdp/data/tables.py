@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import glob
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Called with how much is done, and how much there is to do."""
 
 MEMORY = 1e9  # bytes
+_LEAST_MEMORY = 10_000_000
 
 _WRITING = 3e8  # bytes of memory for a file that is written
 _WHOLE = 1000  # parts that progress is measured in
@@ -31,6 +33,7 @@ _FORMATS = {"parquet": "parquet", "pq": "parquet", "csv": "csv", "tsv": "csv", "
     ("json", "jsonl", "ndjson"), "json"
 )
 _PACKED = ("gz", "zst")
+_TEXT = "'VARCHAR'"
 
 
 @contextmanager
@@ -38,6 +41,8 @@ def connect(memory_limit: float = MEMORY) -> Iterator[Any]:
     """Give a connection that keeps to so many bytes of memory, puts the rest on disk, and raises our errors."""
     import duckdb
 
+    if not isinstance(memory_limit, int | float) or memory_limit < _LEAST_MEMORY:
+        raise DataError(f"memory_limit={memory_limit!r}: give a number of bytes, at least {_LEAST_MEMORY:,}")
     try:
         with tempfile.TemporaryDirectory(prefix="plumdp-") as folder, duckdb.connect() as connection:
             connection.execute(f"SET memory_limit = '{int(memory_limit) // 1000}KB'")
@@ -77,23 +82,52 @@ def _find(path: str) -> list[str]:
 
 
 def scan(connection: Any, files: Sequence[str]) -> str:
-    """Return what to select from to read files of one format; all but Parquet as text, that no value be refused.
+    """Return what to select from to read files of one format; all but Parquet as text, that no value be refused."""
+    formats = sorted({_format(file) for file in files})
+    if len(formats) > 1:
+        raise DataError(f"files of several formats ({', '.join(formats)}): read one after the other")
+    if formats == ["parquet"]:
+        return f"read_parquet({_listed(files)}, union_by_name = true)"
+    return (_scan_csv if formats == ["csv"] else _scan_json)(connection, files)
 
-    No line is skipped or guessed away: DuckDB would take unusual lines at the start of a CSV file for comments.
-    """
-    formats = {file: _format(file) for file in files}
-    if len({*formats.values()}) > 1:
-        raise DataError(
-            f"files of several formats ({', '.join(sorted({*formats.values()}))}): read one after the other"
-        )
-    listed = f"[{', '.join(map(literal, files))}]"
-    if formats[files[0]] == "parquet":
-        return f"read_parquet({listed}, union_by_name = true)"
-    if formats[files[0]] == "csv":
-        return f"read_csv({listed}, {_csv_options(connection, files[0])}, all_varchar = true, union_by_name = true)"
-    names = connection.execute(f"DESCRIBE SELECT * FROM read_json({listed}, union_by_name = true)").fetchall()
-    as_text = ", ".join(f"{literal(name)}: 'VARCHAR'" for name, *_ in names)
-    return f"read_json({listed}, columns = {{{as_text}}})"
+
+def _scan_csv(connection: Any, files: Sequence[str]) -> str:
+    """Nothing is left to DuckDB's guesses, which may take lines for comments; files of one header are read at once."""
+    by_header: dict[str, list[str]] = {}
+    for file in files:
+        by_header.setdefault(_first_line(connection, file), []).append(file)
+    parts = []
+    for header, alike in by_header.items():
+        separator = max(",;\t|", key=header.count)
+        names = [name.strip() for name in next(csv.reader([header], delimiter=separator))]
+        options = f"delim = {literal(separator)}, quote = '\"', escape = '\"', header = true, auto_detect = false"
+        parts.append(f"SELECT * FROM read_csv({_listed(alike)}, columns = {_as_text(names)}, {options})")
+    return f"({' UNION ALL BY NAME '.join(parts)})"
+
+
+def _first_line(connection: Any, file: str) -> str:
+    """Return the names of the columns as they stand in a CSV file, which may be packed or far away."""
+    options = (
+        "columns = {'line': 'VARCHAR'}, header = false, auto_detect = false, delim = '\x01', quote = '', escape = ''"
+    )
+    lines = connection.execute(f"SELECT line FROM read_csv({literal(file)}, {options}) LIMIT 1").fetchall()
+    if not lines or lines[0][0] is None:
+        raise DataError(f"{file}: the first line must name the columns, but it is empty")
+    header: str = lines[0][0]
+    return header
+
+
+def _scan_json(connection: Any, files: Sequence[str]) -> str:
+    found = connection.execute(f"DESCRIBE SELECT * FROM read_json({_listed(files)}, union_by_name = true)").fetchall()
+    return f"read_json({_listed(files)}, columns = {_as_text([name for name, *_ in found])})"
+
+
+def _listed(files: Sequence[str]) -> str:
+    return f"[{', '.join(map(literal, files))}]"
+
+
+def _as_text(names: Sequence[str]) -> str:
+    return f"{{{', '.join(f'{literal(name)}: {_TEXT}' for name in names)}}}"
 
 
 def _format(file: str) -> str:
@@ -108,19 +142,6 @@ def _format(file: str) -> str:
 def _suffix(file: str) -> str:
     parts = file.lower().rsplit(".", 2)
     return parts[-2] if len(parts) == 3 and parts[-1] in _PACKED else parts[-1]
-
-
-def _csv_options(connection: Any, file: str) -> str:
-    """Return how to read a CSV file, strictly; only its first line is looked at, to see what separates the names."""
-    one_column = (
-        "columns = {'line': 'VARCHAR'}, header = false, auto_detect = false, delim = '\x01', quote = '', escape = ''"
-    )
-    header = connection.execute(f"SELECT line FROM read_csv({literal(file)}, {one_column}) LIMIT 1").fetchall()
-    if not header:
-        raise DataError(f"{file}: the file is empty; its first line must name the columns")
-    separator = max(",;\t|", key=header[0][0].count)
-    quotes = "quote = '\"', escape = '\"', comment = '', strict_mode = true"
-    return f"header = true, skip = 0, delim = {literal(separator)}, {quotes}"
 
 
 def column_types(connection: Any, table: str) -> dict[str, str]:

@@ -95,6 +95,11 @@ def whole(value: Any) -> int | None:
         return None
 
 
+def shown(value: Any) -> str:
+    """Return a value of a log as text for messages."""
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _code_objects(values: npt.NDArray[Any], code_one: Callable[[Any], int]) -> Codes:
     """Return the codes of values of any type, each different one looked at once."""
     if values.dtype.kind in "mM":  # NumPy would make numbers of times

@@ -1,6 +1,6 @@
 """Compiled loops of ellipsoids cut by half-spaces: safe bounds, and the multipliers that make them tight.
 
-The ellipsoid is {centre + factor @ x : |x| <= 1}; in the variables x it is the unit ball. A multiplier y[i] >= 0 says
+The ellipsoid is {centre + radius root @ x : |x| <= 1}; in the variables x it is the unit ball. A multiplier y[i] >= 0 says
 how much of an objective the half-space ``rows[i] @ v <= offsets[i]`` pays for. Nothing but ``safe_minimum`` decides
 whether a bound is a bound: the multipliers may be wrong and it is still sound.
 """
@@ -17,21 +17,22 @@ UNIT = 2.0**-53  # relative error of one rounding
 UNDERFLOW = 1e-150  # more than what is lost where squares are too small for a float
 PERTURBATION = 1e-11  # what objectives are moved by, so that none is a combination of half-spaces by accident
 MISSED = 1e-12  # half-spaces that are missed by less count as met
-DEPENDENT = 1e-10  # a half-space this close to a combination of others is taken as one
+DEPENDENT = 1e-13  # a wall whose square distance from the combinations of others is less is taken as one of them
 FAR = 1e6
 MAX_STEPS = 200
 
 
 @compiled
 def safe_minimum(
-    objective: Any, multipliers: Any, rows: Any, offsets: Any, centre: Any, factor: Any, lower: Any, upper: Any
-) -> float:
+    objective: Any, multipliers: Any, rows: Any, offsets: Any, centre: Any, root: Any, radius: float, lower: Any,
+    upper: Any,
+) -> float:  # fmt: skip
     """Return a number never above the minimum of ``objective @ v`` over the ellipsoid, the half-spaces and the box.
 
     For every y >= 0 and every such v, with s = objective + sum of y[i] rows[i], weak duality gives ``objective @ v =
-    s @ v - sum of y[i] (rows[i] @ v) >= s @ centre - |factorᵀ s| - sum of y[i] offsets[i]``. Only this is rounded, by
-    at most k roundings in a row, relative to the sizes added up: the absolute values of all entries of the factor stand
-    for the norm. With the box alone another bound follows; the better one counts.
+    s @ v - sum of y[i] (rows[i] @ v) >= s @ centre - radius |rootᵀ s| - sum of y[i] offsets[i]``. Only this is rounded,
+    by at most k roundings in a row, relative to the sizes added up; the sum of the absolute values of a row of the root
+    stands for its norm. With the box alone another bound follows; the better one counts.
     """
     d, n = len(objective), len(multipliers)
     value, size, squares, box, box_size, is_zero = 0.0, 0.0, 0.0, 0.0, 0.0, True
@@ -47,15 +48,15 @@ def safe_minimum(
                 total[j] += term
                 weight += abs(term)
         for i in range(d):
-            spread += abs(factor[j, i])
+            spread += radius * abs(root[j, i])
         value += total[j] * centre[j]
         size += weight * (abs(centre[j]) + spread)
     for i in range(d):
         image = 0.0
         for j in range(d):
-            image += factor[j, i] * total[j]
+            image += root[j, i] * total[j]
         squares += image * image
-    value -= np.sqrt(squares)
+    value -= radius * np.sqrt(squares)
     for i in range(n):
         if multipliers[i] > 0.0:
             value -= multipliers[i] * offsets[i]
@@ -68,8 +69,8 @@ def safe_minimum(
 
 @compiled
 def minima(
-    objectives: Any, walls: Any, heights: Any, lengths: Any, rows: Any, offsets: Any, centre: Any, factor: Any,
-    lower: Any, upper: Any, shake: Any, values: Any,
+    objectives: Any, walls: Any, heights: Any, lengths: Any, shake: Any, rows: Any, offsets: Any, centre: Any,
+    root: Any, radius: float, lower: Any, upper: Any, values: Any,
 ) -> None:  # fmt: skip
     """Write a safe minimum for each objective.
 
@@ -82,7 +83,7 @@ def minima(
         for i in range(d):
             direction[i] = 0.0
             for j in range(d):
-                direction[i] += factor[j, i] * objectives[k, j]
+                direction[i] += radius * root[j, i] * objectives[k, j]
             size += direction[i] ** 2
         size = np.sqrt(size)
         if n > 0 and size > 0.0:
@@ -91,88 +92,130 @@ def minima(
             find_multipliers(direction, walls, heights, multipliers)
             for i in range(n):
                 multipliers[i] *= size / lengths[i]
-        values[k] = safe_minimum(objectives[k], multipliers, rows, offsets, centre, factor, lower, upper)
+        values[k] = safe_minimum(
+            objectives[k], multipliers, rows, offsets, centre, root, radius, lower, upper,
+        )  # fmt: skip
 
 
 @compiled
 def find_multipliers(direction: Any, walls: Any, heights: Any, multipliers: Any) -> None:
     """Write multipliers of the walls for the least ``direction @ x`` in the unit ball, by ascent in the dual.
 
-    Like Lawson and Hanson's method for least squares (1974): the wall that is missed most enters, the multipliers of
-    all walls that bind move together to where the dual is largest, and a wall whose multiplier would turn negative on
-    the way leaves. Each move increases the dual, so that no set of binding walls comes twice. With binding walls p[i]
-    of heights h[i], G the matrix of their inner products, u = G⁻¹ h and w = G⁻¹ p·direction, the best multipliers are
-    -(τ u + w), where τ² (1 - h·u) is the square of the part of the direction that is no combination of walls.
+    Like Lawson and Hanson's method for least squares (1974): the wall that is missed most enters; the multipliers of
+    all walls that bind move together towards where the dual is largest; a wall whose multiplier would turn negative on
+    the way leaves. Each move increases the dual, so that no set of binding walls comes twice.
     """
-    n, d = walls.shape
+    d = walls.shape[1]
     multipliers[:] = 0.0
-    active, n_active = np.empty(d + 1, dtype=np.int64), 0
-    u, w, chol = np.empty(d + 1), np.empty(d + 1), np.empty((d + 1, d + 1))
-    x, rest = np.empty(d), np.empty(d)
-    length = 0.0
-    for j in range(d):
-        length += direction[j] ** 2
-    for j in range(d):
-        x[j] = -direction[j] / np.sqrt(length)
+    binding, target, x = np.empty(d + 1, dtype=np.int64), np.empty(d + 1), np.empty(d)
+    n, is_bounded = 0, best_multipliers(direction, walls, heights, multipliers, binding[:0], target, x)
     for _ in range(MAX_STEPS):
-        entering = most_missed(walls, heights, x, active, n_active)
-        if entering < 0:
+        entering = most_missed(walls, heights, x, binding[:n])
+        if entering < 0 or n > d:
             return
-        if not exchange_if_dependent(entering, walls, active, n_active, chol, w, multipliers):
-            active[n_active] = entering
-            n_active += 1
-        else:
-            n_active = drop_idle(active, n_active, entering, multipliers)
-            if n_active < 0:
-                return
-        while True:
-            if n_active > d or not factorise(walls, active, n_active, chol):
-                return
-            for k in range(n_active):
-                u[k] = heights[active[k]]
-                w[k] = 0.0
-                for j in range(d):
-                    w[k] += walls[active[k], j] * direction[j]
-            solve_factorised(chol, n_active, u)
-            solve_factorised(chol, n_active, w)
-            depth, length = 0.0, 0.0
-            for k in range(n_active):
-                depth += heights[active[k]] * u[k]
-            for j in range(d):
-                rest[j] = direction[j]
-                for k in range(n_active):
-                    rest[j] -= w[k] * walls[active[k], j]
-                length += rest[j] ** 2
-            is_empty = depth >= 1.0
-            scale = FAR if is_empty else np.sqrt(length / (1.0 - depth))
-            for k in range(n_active):
-                w[k] = -(scale * u[k] + w[k])
-            leaving = move(active, n_active, w, multipliers)
-            if leaving < 0:
-                break
-            n_active -= 1
-            for k in range(leaving, n_active):
-                active[k] = active[k + 1]
-        if is_empty:
+        binding[n] = entering
+        n += 1
+        leaving = 0
+        while leaving >= 0:
+            is_bounded = best_multipliers(direction, walls, heights, multipliers, binding[:n], target, x)
+            leaving = move(binding[:n], target, multipliers)
+            if leaving >= 0:
+                n -= 1
+                binding[leaving:n] = binding[leaving + 1 : n + 1].copy()
+        if not is_bounded:  # no point of the ball meets all walls: no bound is too large
             return
-        for j in range(d):
-            x[j] = 0.0 if n_active == d or length == 0.0 else -rest[j] * np.sqrt((1.0 - depth) / length)
-            for k in range(n_active):
-                x[j] += u[k] * walls[active[k], j]
 
 
 @compiled
-def most_missed(walls: Any, heights: Any, x: Any, active: Any, n_active: int) -> int:
-    """Return the wall beyond which a point lies furthest, other than the active ones; -1 if it misses none."""
+def best_multipliers(
+    direction: Any, walls: Any, heights: Any, multipliers: Any, binding: Any, target: Any, x: Any
+) -> bool:
+    """Write the multipliers of binding walls p[i] at which the dual is largest, and the best point with p[i]·x = h[i].
+
+    With G the inner products of the walls, u = G⁻¹ h and w = G⁻¹ (p·direction), they are -(τ u + w), where τ² (1 - h·u)
+    is the square of what is left of the direction without its combination w of walls. False if the dual grows for ever:
+    if h·u >= 1, along -u; or if the last wall is a combination of the others, along minus that and plus itself, which
+    leaves the objective as it is. The target is then far out in that direction.
+    """
+    d, n = len(x), len(binding)
+    p, u, w, gram = walls[binding], heights[binding], np.empty(n), np.empty((n, n))
+    n_free = factorise(p, gram)
+    if n_free < n:
+        w = p @ p[n - 1]
+        solve_factorised(gram[: n - 1, : n - 1], w[: n - 1])
+        for k in range(n):
+            target[k] = multipliers[binding[k]] + FAR * (1.0 if k == n - 1 else -w[k])
+        return False
+    w = p @ direction
+    solve_factorised(gram, u)
+    solve_factorised(gram, w)
+    rest = direction - w @ p
+    depth, left = np.sum(u * heights[binding]), np.sqrt(np.sum(rest * rest))
+    if depth >= 1.0:
+        for k in range(n):
+            target[k] = multipliers[binding[k]] - FAR * u[k]
+        return False
+    target[:n] = -(left / np.sqrt(1.0 - depth) * u + w)
+    x[:] = u @ p
+    if n < d:
+        x -= rest * (np.sqrt(1.0 - depth) / left)
+    return True
+
+
+@compiled
+def most_missed(walls: Any, heights: Any, x: Any, binding: Any) -> int:
+    """Return the wall beyond which a point lies furthest, other than the binding ones; -1 if it misses none."""
     worst, found = MISSED, -1
     for i in range(len(walls)):
         excess = -heights[i]
         for j in range(len(x)):
             excess += walls[i, j] * x[j]
-        if excess > worst:
-            is_active = False
-            for k in range(n_active):
-                is_active = is_active or active[k] == i
-            if not is_active:
-                worst, found = excess, i
+        if excess > worst and not np.any(binding == i):
+            worst, found = excess, i
     return found
+
+
+@compiled
+def move(binding: Any, target: Any, multipliers: Any) -> int:
+    """Move the multipliers to their targets, or until the first of them is zero; return its place, or -1."""
+    share, leaving = 1.0, -1
+    for k in range(len(binding)):
+        now = multipliers[binding[k]]
+        if target[k] < 0.0 and now <= share * (now - target[k]):
+            share, leaving = now / (now - target[k]), k
+    for k in range(len(binding)):
+        multipliers[binding[k]] += share * (target[k] - multipliers[binding[k]])
+    if leaving >= 0:
+        multipliers[binding[leaving]] = 0.0
+    return leaving
+
+
+@compiled
+def factorise(p: Any, gram: Any) -> int:
+    """Write Cholesky's factor of the inner products of rows; return how many rows come before a dependent one."""
+    for i in range(len(p)):
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(p.shape[1]):
+                total += p[i, k] * p[j, k]
+            for k in range(j):
+                total -= gram[i, k] * gram[j, k]
+            if i == j and total < DEPENDENT:
+                return i
+            gram[i, j] = np.sqrt(total) if i == j else total / gram[j, j]
+    return len(p)
+
+
+@compiled
+def solve_factorised(gram: Any, values: Any) -> None:
+    """Replace values by the solution of the equations whose matrix has the given Cholesky factor."""
+    n = len(gram)
+    for i in range(n):
+        for j in range(i):
+            values[i] -= gram[i, j] * values[j]
+        values[i] /= gram[i, i]
+    for k in range(n):
+        i = n - 1 - k
+        for j in range(i + 1, n):
+            values[i] -= gram[j, i] * values[j]
+        values[i] /= gram[i, i]

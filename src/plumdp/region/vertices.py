@@ -67,7 +67,7 @@ class VertexGraph:
         vertex_kernels.add_vertex(np.sort(first).astype(np.int32), rows, relaxed, np.inf, self.found)
 
     def walk(self, objectives: FloatArray, start: IntArray | None = None) -> tuple[IntArray, BoolArray]:
-        """Return the vertex with the least value of each objective, and whether it was reached; each goes on from ``start``."""
+        """Return the best vertex of each objective, and whether it was reached; ``start`` is where it was before."""
         from plumdp.region import vertex_kernels
 
         position = np.full(len(objectives), -1, dtype=np.int32) if start is None else start.copy()

@@ -64,30 +64,45 @@ class Certificate:
         return _outward(self.lower, -1), _outward(self.upper, 1)
 
     def __str__(self) -> str:
-        return "\n".join([_headline(self), *self.details()])
+        return "\n".join([self.headline, *(f"  {label:12} {text}" for label, text in self.facts())])
 
     def _repr_html_(self) -> str:
-        items = "".join(f"<li>{html.escape(line.strip())}</li>" for line in self.details())
-        return f"<p><b>{html.escape(_headline(self))}</b></p><ul>{items}</ul>"
+        rows = "".join(f"<tr><td>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>" for a, b in self.facts())
+        return f"<p><b>{html.escape(self.headline)}</b></p><table>{rows}</table>"
 
-    def details(self) -> list[str]:
-        """Return what the claim rests on, line by line."""
-        lines = [
-            f"  objective    {self.objective}",
-            f"  relaxation   {_WORDS[self.relaxation]}",
-            f"  intervals    {self.intervals}; guarantee: {self.guarantee}",
+    @property
+    def headline(self) -> str:
+        """The claim in one sentence."""
+        share = f"{100 * self.confidence:.10g} %"
+        between = "between {} and {}".format(*self.printed_bounds)
+        if self.guarantee == "none":
+            return f"Estimate, no guarantee: the policy's value may lie {between}."
+        if self.status == CERTIFIED:
+            return f"The policy's value lies {between} with confidence {share}."
+        if self.status == CONTRADICTED:
+            return (
+                f"MODEL CONTRADICTED: no parameters explain the data. Without its expressions, on the graph alone, the "
+                f"policy's value lies {between} with confidence {share}."
+            )
+        return f"Nothing certified: the data allow any value that matters ({between}, confidence {share})."
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return what the claim rests on: labels and texts."""
+        facts = [
+            ("objective", self.objective),
+            ("relaxation", _WORDS[self.relaxation]),
+            ("intervals", f"{self.intervals}; guarantee: {self.guarantee}"),
         ]
         if self.parameters:
-            box = ", ".join(
-                f"{name} in [{_outward(low, -1)}, {_outward(high, 1)}]" for name, (low, high) in self.parameters.items()
-            )
-            lines.append(f"  parameters   {box}")
+            boxes = self.parameters.items()
+            box = ", ".join(f"{name} in [{_outward(low, -1)}, {_outward(high, 1)}]" for name, (low, high) in boxes)
+            facts.append(("parameters", box))
         if self.reason:
-            lines.append(f"  because      {self.reason}")
-        lines += [f"  assuming     {assumption}" for assumption in self.assumptions]
+            facts.append(("because", self.reason))
+        facts += [("assuming", assumption) for assumption in self.assumptions]
         if self.solver != "closed":
-            lines.append(f"  solver       {self.solver}")
-        return lines
+            facts.append(("solver", self.solver))
+        return facts
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the policy, ready for JSON; infinite numbers as text."""
@@ -112,21 +127,6 @@ class Certificate:
     def to_json(self) -> str:
         """Return everything but the policy as JSON."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
-
-
-def _headline(certificate: Certificate) -> str:
-    share = f"{100 * certificate.confidence:.10g} %"
-    between = "between {} and {}".format(*certificate.printed_bounds)
-    if certificate.guarantee == "none":
-        return f"Estimate, no guarantee: the policy's value may lie {between}."
-    if certificate.status == CERTIFIED:
-        return f"The policy's value lies {between} with confidence {share}."
-    if certificate.status == CONTRADICTED:
-        return (
-            f"MODEL CONTRADICTED: no parameters explain the data. Without its expressions, on the graph alone, the "
-            f"policy's value lies {between} with confidence {share}."
-        )
-    return f"Nothing certified: the data allow any value that matters ({between}, confidence {share})."
 
 
 def _outward(value: float, side: int) -> str:

@@ -122,8 +122,9 @@ def pair_row(
     if nature * value < nature * other:  # the preferred successor first
         value, other, f, g = other, value, g, f
     p = max(1.0 - upper[f], lower[g])  # what the other one gets at least
-    value += p * (other - value)
-    return value + side * UNIT * (10.0 * abs(other - value) + 4.0 * abs(value) + 4.0 * abs(other))
+    difference = other - value
+    value += p * difference
+    return value + side * UNIT * (10.0 * abs(difference) + 4.0 * abs(value) + 4.0 * abs(other))
 
 
 @compiled

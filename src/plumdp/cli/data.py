@@ -1,0 +1,146 @@
+"""``plumdp simulate``, ``plumdp count`` and ``plumdp counts-sql``: runs of a model, and logs to counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from plumdp.benchmarks import benchmark, is_benchmark
+from plumdp.cli.arguments import Constants, Model, load, pairs
+from plumdp.data.counts import Sampling, TransitionCounts
+from plumdp.data.files import is_counts_file, read_counts, write_counts
+from plumdp.data.logs import Log, read_log
+from plumdp.data.simulate import simulate as run_model
+from plumdp.data.sql import Dialect, counts_query
+from plumdp.data.tables import write_parquet
+from plumdp.data.trajectories import Columns, Form, record_blocks
+from plumdp.errors import DataError
+from plumdp.model.parametric import ParametricMDP
+
+Data = Annotated[
+    list[str], typer.Argument(metavar="DATA...", help="A file of counts, or logs: Parquet, CSV or JSON, patterns too.")
+]
+ColumnNames = Annotated[
+    list[str] | None,
+    typer.Option("--column", metavar="NAME=COLUMN", help="What the log calls a column; commas or repeats for more."),
+]
+SamplingOption = Annotated[Sampling, typer.Option("--sampling", help="How the log came about.")]
+
+
+def simulate(
+    model: Model,
+    output: Annotated[Path, typer.Option("--output", "-o", help="A Parquet file.")],
+    at: Annotated[
+        list[str] | None,
+        typer.Option("--at", metavar="NAME=VALUE", help="The parameters; a case study knows its own."),
+    ] = None,
+    trajectories: Annotated[int, typer.Option("--trajectories", "-n", help="How many runs.")] = 1000,
+    max_steps: Annotated[int | None, typer.Option("--max-steps", help="Where a run is cut off.")] = None,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same runs.")] = 0,
+    constant: Constants = None,
+    form: Annotated[
+        Form, typer.Option("--form", help="Rows with the next state, or one row per state.")
+    ] = "transitions",
+    counts: Annotated[bool, typer.Option("--counts", help="Write counts of transitions, not the runs.")] = False,
+) -> None:
+    """Run a model at a point under uniform choices, and write the runs or their counts."""
+    read, _ = load(model, constant or [])
+    study = benchmark(model) if is_benchmark(model) else None
+    point = pairs("--at", at or []) or (dict(study.true_point) if study else {})
+    steps = max_steps or (study.max_steps + 1 if study else None)
+    if steps is None:
+        raise DataError("say with --max-steps where a run is cut off")
+    if counts:
+        with _progress("runs") as show:
+            counted = run_model(read, point, trajectories, rng=seed, max_steps=steps, progress=show)
+        write_counts(counted, output)
+        print(f"{output}: {counted.total:,} steps of {trajectories:,} runs, counted")
+        return
+    blocks = record_blocks(read, point, trajectories, rng=seed, max_steps=steps)
+    n_rows = 0
+
+    def columns() -> Iterator[Columns]:
+        nonlocal n_rows
+        for block in blocks:
+            n_rows += len(block)
+            yield block.columns(form)
+
+    write_parquet(output, columns())
+    print(f"{output}: {n_rows:,} steps of {trajectories:,} runs, as {form}")
+
+
+def count(
+    model: Model,
+    data: Data,
+    output: Annotated[Path, typer.Option("--output", "-o", help="A Parquet file for the counts.")],
+    constant: Constants = None,
+    column: ColumnNames = None,
+    sampling: SamplingOption = "trajectories",
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Count what fits the model even if some rows do not.")
+    ] = False,
+) -> None:
+    """Count the transitions of logs of any size, and report what became of every row."""
+    read, _ = load(model, constant or [])
+    log = _read(data, read, column, sampling, keep_going)
+    write_counts(log.counts, output)
+    print(log)
+    print(f"{output}: {log.counts.total:,} steps, counted")
+
+
+def counts_sql(
+    model: Model,
+    dialect: Annotated[Dialect, typer.Option("--dialect", help="Whose SQL.")] = "duckdb",
+    table: Annotated[str, typer.Option("--table", help="The table with the log.")] = "log",
+    form: Annotated[
+        Form, typer.Option("--form", help="Rows with the next state, or one row per state.")
+    ] = "transitions",
+    constant: Constants = None,
+    column: ColumnNames = None,
+) -> None:
+    """Print the query that counts a log in a warehouse; ``plumdp count`` reads its result."""
+    read, _ = load(model, constant or [])
+    print(counts_query(read, table=table, dialect=dialect, form=form, columns=pairs("--column", column or [])))
+
+
+def read_data(paths: list[str], model: ParametricMDP) -> TransitionCounts:
+    """Return the counts in a file of counts, or those of logs."""
+    if len(paths) == 1 and is_counts_file(paths[0]):
+        return read_counts(paths[0], model)
+    return _read(paths, model, None, "trajectories", keep_going=False).counts
+
+
+def _read(
+    paths: list[str], model: ParametricMDP, column: list[str] | None, sampling: Sampling, keep_going: bool
+) -> Log:
+    with _progress("rows") as show:
+        return read_log(
+            paths,
+            model,
+            columns=pairs("--column", column or []),
+            sampling=sampling,
+            on_unmatched="report" if keep_going else "error",
+            progress=show,
+        )
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Callable[[float, float], None]]:
+    """Show a bar on standard error while something long is done, if that is a terminal."""
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn(what),
+        BarColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bar:
+        task = bar.add_task(what, total=1.0)
+        yield lambda done, total: bar.update(task, completed=done / total if total else 1.0)

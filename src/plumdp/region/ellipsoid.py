@@ -1,0 +1,127 @@
+"""Ellipsoids cut by half-spaces: the least value of a linear objective, in closed form where no half-space matters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from plumdp.confidence.least_squares import inverse_root
+from plumdp.model.graph import FloatArray, read_only
+from plumdp.region.conflict import Conflict
+from plumdp.region.shapes import Polytope, bounding_box
+
+_UP = 1 + 1e-12  # more than a handful of roundings
+
+
+@dataclass(frozen=True, eq=False)
+class Ellipsoid:
+    """The points ``centre + radius * root @ x`` with ``|x| <= 1`` that also lie in some half-spaces.
+
+    The least value of an objective g over the ellipsoid alone is g·centre - radius |rootᵀ g|. Where a half-space
+    excludes the point at which it is attained, multipliers make it as large as the half-spaces allow.
+    """
+
+    names: tuple[str, ...]
+    lower: FloatArray  # (d): the bounding box, rounded outward
+    upper: FloatArray  # (d)
+    centre: FloatArray  # (d)
+    root: FloatArray  # (d, d)
+    radius: float
+    rows: FloatArray  # (n, d): the half-spaces ``rows @ point <= offsets`` that reach into the ellipsoid
+    offsets: FloatArray  # (n)
+
+    def minimise(self, objectives: FloatArray) -> FloatArray:
+        """Return for each row of ``objectives`` (k, d) a number never above the minimum of ``objective @ point``."""
+        from plumdp.region import ellipsoid_kernels
+
+        objectives = np.ascontiguousarray(objectives, dtype=np.float64)
+        values = np.empty(len(objectives))
+        ellipsoid_kernels.minima(objectives, *self.walls, _shake(len(self.names)), *self.shape, values)
+        return values
+
+    @property
+    def shape(self) -> tuple[FloatArray | float, ...]:
+        """The half-spaces, the ellipsoid and the box, as the kernels take them."""
+        return self.rows, self.offsets, self.centre, self.root, self.radius, self.lower, self.upper
+
+    @cached_property
+    def walls(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The half-spaces as ``walls @ x <= heights``, with walls of length one, and the lengths they had."""
+        return _in_the_ball(self.rows, self.offsets, self.centre, self.radius * self.root)
+
+
+def build_ellipsoid(
+    centre: FloatArray, matrix: FloatArray, radius: float, *, within: Polytope
+) -> Ellipsoid | Conflict:
+    """Return the points v of a polytope with ``(v - centre) @ matrix @ (v - centre) <= radius**2``, or why none is.
+
+    It contains every such point: the radius makes up for what is proved about the root (see ``inverse_root``). The
+    polytope may be a whole space, ``build_region(space, (), (), ())``, or what intervals have left of it.
+
+    >>> from plumdp import ParameterSpace, build_region
+    >>> square = build_region(ParameterSpace.unit("p", "q"), (), (), ())
+    >>> disc = build_ellipsoid(np.array([0.25, 0.5]), np.eye(2), 0.5, within=square)
+    >>> disc.minimise(np.array([[1.0, 0.0], [-1.0, 0.0], [1.0, 1.0]])).round(9) + 0.0
+    array([ 0.        , -0.75      ,  0.06698730])
+    """
+    root, defect = inverse_root(matrix, np.zeros_like(matrix))
+    reach = radius / np.sqrt(1 - defect) * _UP if defect < 0.5 else np.inf
+    if not reach < np.inf:  # floats cannot tell: an ellipsoid around the whole polytope
+        centre, root = (within.lower + within.upper) / 2, np.diag(within.upper - within.lower)
+        reach = np.sqrt(len(centre))
+    rows = within.rows
+    matters = _in_the_ball(rows, within.offsets, centre, reach * root)[1] < 1
+    cuts = read_only(rows[matters]), read_only(within.offsets[matters])
+    region = Ellipsoid(
+        within.names, within.lower, within.upper, read_only(centre), read_only(root), float(reach), *cuts
+    )
+    conflict = _conflict(region)
+    if conflict is not None:
+        return conflict
+    low, high = bounding_box(region)
+    lower, upper = np.maximum(low, within.lower), np.minimum(high, within.upper)
+    return replace(region, lower=read_only(lower), upper=read_only(upper))
+
+
+def _conflict(region: Ellipsoid) -> Conflict | None:
+    """Return which half-spaces keep all points of the ellipsoid out, if multipliers prove that they do.
+
+    They prove it if by them the least value of the objective zero would be positive.
+    """
+    from plumdp.region import ellipsoid_kernels
+
+    walls, heights, lengths = region.walls
+    weights = np.zeros(len(walls))
+    if len(walls):
+        ellipsoid_kernels.find_multipliers(_shake(len(region.names)), walls, heights, weights)
+    multipliers = weights / lengths
+    if not ellipsoid_kernels.safe_minimum(np.zeros(len(region.names)), multipliers, *region.shape) > 0:
+        return None
+    objective = multipliers @ region.rows
+    distance = objective @ region.centre - multipliers @ region.offsets
+    stretch = float(distance / (region.radius * np.linalg.norm(region.root.T @ objective))) * (1 - 1e-9)
+    about = ", ".join(f"{name} = {value:.6g}" for name, value in zip(region.names, region.centre, strict=True))
+    sides = [_text(region.names, *side) for side in zip(region.rows[weights > 0], region.offsets[weights > 0], strict=True)]
+    return Conflict((), read_only(np.zeros(0)), (f"the ellipsoid about {about}", *sides), stretch)
+
+
+def _text(names: tuple[str, ...], row: FloatArray, offset: float) -> str:
+    terms = [f"{value:.6g}*{name}" for name, value in zip(names, row, strict=True) if value]
+    return f"{' + '.join(terms)} <= {offset:.6g}"
+
+
+def _in_the_ball(
+    rows: FloatArray, offsets: FloatArray, centre: FloatArray, factor: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return half-spaces of ``centre + factor @ x`` as half-spaces of x: of length one, their offsets, and lengths."""
+    walls, slack = rows @ factor, offsets - rows @ centre
+    lengths = np.sqrt((walls**2).sum(axis=1))
+    lengths = np.where(lengths > 0, lengths, 1.0)
+    return walls / lengths[:, None], slack / lengths, lengths
+
+
+def _shake(d: int) -> FloatArray:
+    """Return an objective that is like no other, the same in each call."""
+    return np.random.default_rng(4).uniform(1, 2, d)
