@@ -15,6 +15,7 @@ from plumdp import __version__
 from plumdp.confidence.bounds import ExpressionBounds, Intervals, expression_bounds
 from plumdp.confidence.untied import untied_bounds
 from plumdp.data.counts import Sampling, TransitionCounts, require_same_graph
+from plumdp.data.logs import Log
 from plumdp.errors import DataError
 from plumdp.model.events import Events
 from plumdp.model.objective import Objective, Reach
@@ -46,7 +47,7 @@ class Learned:
 
 def certify(
     model: ParametricMDP,
-    counts: TransitionCounts,
+    counts: TransitionCounts | Log,
     objective: Objective,
     *,
     confidence: float = 0.999,
@@ -74,7 +75,7 @@ def certify(
 
 def compare(
     model: ParametricMDP,
-    counts: TransitionCounts,
+    counts: TransitionCounts | Log,
     objective: Objective,
     *,
     confidence: float = 0.999,
@@ -102,7 +103,7 @@ def compare(
 
 def learn(
     model: ParametricMDP,
-    counts: TransitionCounts,
+    counts: TransitionCounts | Log,
     *,
     confidence: float = 0.999,
     intervals: Intervals | None = None,
@@ -111,6 +112,8 @@ def learn(
     """Return the intervals of all expressions, and the region of the parameters that lie within all of them."""
     if not 0 < confidence < 1:
         raise DataError(f"confidence={confidence}: write a number between 0 and 1, such as 0.999")
+    if isinstance(counts, Log):
+        counts = counts.counts
     require_same_graph(model.graph, counts.graph)
     error, began = 1 - confidence, perf_counter()
     bounds = expression_bounds(model, counts, error=(1 - FALLBACK) * error, intervals=intervals, events=events)

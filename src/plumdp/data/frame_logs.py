@@ -55,7 +55,10 @@ class FrameLog:
         group = keys(graph)
         if form == "trajectories":
             rows, group = _with_place(graph, _with_numbers(rows, columns[STEP])), [*group, PLACE]
-        yield _collect(rows.group_by(*group).agg(nw.len().alias(COUNT)))
+        try:
+            yield _collect(rows.group_by(*group).agg(nw.len().alias(COUNT)))
+        except TypeError as error:  # as pandas says of values like [1]
+            raise DataError(f"the rows of the log cannot be compared: {error}") from None
 
     def broken_episodes(self, columns: Mapping[str, str], n: int) -> list[BrokenEpisode]:
         """Return a few episodes that lack steps or have a step twice, those with the most of them."""
@@ -140,10 +143,7 @@ def _collect(frame: Any) -> Block:
     """Return the columns of a small result."""
     if frame.implementation.is_duckdb():
         return columns_of(frame.to_native())
-    try:
-        collected = frame.collect()
-    except TypeError as error:  # as pandas says of values like [1]
-        raise DataError(f"the rows of the log cannot be compared: {error}") from None
+    collected = frame.collect()
     return {name: _column(collected[name]) for name in collected.columns}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import glob
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -51,7 +52,7 @@ def connect(memory_limit: float = MEMORY) -> Iterator[Any]:
             connection.execute("SET enable_progress_bar_print = false")
             yield connection
     except duckdb.Error as error:
-        raise DataError(str(error).split("\n\n")[0]) from None
+        raise DataError(re.split("\n\n|\nPossible", str(error))[0].strip()) from None  # without advice that drops rows
 
 
 def literal(text: str) -> str:
@@ -100,6 +101,8 @@ def _scan_csv(connection: Any, files: Sequence[str]) -> str:
     for header, alike in by_header.items():
         separator = max(",;\t|", key=header.count)
         names = [name.strip() for name in next(csv.reader([header], delimiter=separator))]
+        if len({*names}) < len(names):
+            raise DataError(f"{alike[0]}: several columns have the same name in the first line {header}")
         options = f"delim = {literal(separator)}, quote = '\"', escape = '\"', header = true, auto_detect = false"
         parts.append(f"SELECT * FROM read_csv({_listed(alike)}, columns = {_as_text(names)}, {options})")
     return f"({' UNION ALL BY NAME '.join(parts)})"
@@ -114,7 +117,7 @@ def _first_line(connection: Any, file: str) -> str:
     if not lines or lines[0][0] is None:
         raise DataError(f"{file}: the first line must name the columns, but it is empty")
     header: str = lines[0][0]
-    return header
+    return header.removeprefix("\ufeff").rstrip("\r")
 
 
 def _scan_json(connection: Any, files: Sequence[str]) -> str:

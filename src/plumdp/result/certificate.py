@@ -73,7 +73,7 @@ class Certificate:
     @property
     def headline(self) -> str:
         """The claim in one sentence."""
-        share = f"{100 * self.confidence:.10g} %"
+        share = f"{100 * self.confidence:.10g} %" + (" (asymptotically)" if self.guarantee == "asymptotic" else "")
         between = "between {} and {}".format(*self.printed_bounds)
         if self.guarantee == "none":
             return f"Estimate, no guarantee: the policy's value may lie {between}."
@@ -81,7 +81,7 @@ class Certificate:
             return f"The policy's value lies {between} with confidence {share}."
         if self.status == CONTRADICTED:
             return (
-                f"MODEL CONTRADICTED: no parameters explain the data. Without its expressions, on the graph alone, the "
+                "MODEL CONTRADICTED: no parameters explain the data. Without its expressions, on the graph alone, the "
                 f"policy's value lies {between} with confidence {share}."
             )
         return f"Nothing certified: the data allow any value that matters ({between}, confidence {share})."

@@ -43,7 +43,7 @@ class PolicyTable:
         if not is_meant.any():
             given = ", ".join(f"{name}={value}" for name, value in valuation.items())
             raise DataError(f"the model has no state with {given}")
-        return self.graph.action_names[self.graph.action[self.choice[int(np.argmax(is_meant))]]]
+        return self.graph.action_names[int(self.graph.action[self.choice[int(np.argmax(is_meant))]])]
 
     def columns(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return the state variables and the action as columns, one row per state."""
