@@ -1,8 +1,8 @@
 """Small random affine parametric MDPs with counts or intervals for their expressions, and the exact region of both.
 
-A row mixes fixed distributions with weights that are affine in the parameters and sum to one, such as p and 1 - p. So it
-sums to one as polynomials, and each of its expressions lies in [0, 1] on the whole space. Rows come from a small pool:
-that is how different states share expressions.
+A row mixes fixed distributions with weights that are affine in the parameters and sum to one, such as p and 1 - p. So
+it sums to one as polynomials, and each of its expressions lies in [0, 1] on the whole space. Rows come from a small
+pool: that is how different states share expressions.
 """
 
 from dataclasses import dataclass
@@ -86,7 +86,8 @@ def random_choices(rng, pool, state, n_states, *, acyclic, sure):
         row = pool[rng.integers(len(pool))]
         among = np.arange(state + 1 if acyclic else 0, n_states)
         successors = rng.permutation(among)[: len(row)]
-        row = row[: len(successors) - 1] + [sum(row[len(successors) - 1 :], Fraction(0))]
+        last = len(successors) - 1
+        row = [*row[:last], sum(row[last:], Fraction(0))]
         if sure and n_states - 1 not in successors:
             successors[rng.integers(len(successors))] = n_states - 1
         choices.append([(f, int(successor)) for f, successor in zip(row, successors, strict=True)])
@@ -198,7 +199,8 @@ def meeting_point(rows, offsets):
 
 def is_inside(point, rows, offsets):
     return all(
-        sum((c * x for c, x in zip(row, point, strict=True)), fmpq(0)) <= b for row, b in zip(rows, offsets, strict=True)
+        sum((c * x for c, x in zip(row, point, strict=True)), fmpq(0)) <= b
+        for row, b in zip(rows, offsets, strict=True)
     )
 
 

@@ -15,8 +15,10 @@ DOORS = {
     "rich": {"cli/__init__.py", "cli/info.py", "cli/data.py", "cli/certify.py"},
     "matplotlib": {"plots.py"},
     "highspy": {"region/linear_program.py"},
-    "duckdb": {"data/logs.py"},
-    "narwhals": {"data/logs.py"},
+    "duckdb": {"data/tables.py"},
+    "narwhals": {"data/frame_logs.py"},
+    "sqlglot": {"data/sql.py"},
+    "gymnasium": {"data/environment.py"},
 }
 
 

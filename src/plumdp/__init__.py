@@ -12,10 +12,16 @@ if TYPE_CHECKING:  # the public names, in the order of the pipeline; each is loa
     from plumdp.confidence.bounds import expression_bounds as expression_bounds
     from plumdp.data.counts import EventCounts as EventCounts
     from plumdp.data.counts import TransitionCounts as TransitionCounts
+    from plumdp.data.files import read_counts as read_counts
+    from plumdp.data.files import write_counts as write_counts
+    from plumdp.data.ingestion import IngestionReport as IngestionReport
+    from plumdp.data.logs import Log as Log
+    from plumdp.data.logs import read_log as read_log
     from plumdp.data.simulate import first_visits as first_visits
     from plumdp.data.simulate import simulate as simulate
     from plumdp.data.simulators import as_env as as_env
     from plumdp.data.simulators import sample_env as sample_env
+    from plumdp.data.sql import counts_query as counts_query
     from plumdp.data.trajectories import Trajectories as Trajectories
     from plumdp.data.trajectories import record as record
     from plumdp.data.trajectories import record_blocks as record_blocks
@@ -41,6 +47,9 @@ if TYPE_CHECKING:  # the public names, in the order of the pipeline; each is loa
     from plumdp.model.property import parse_property as parse_property
     from plumdp.model.space import ParameterSpace as ParameterSpace
     from plumdp.model.storm import read_prism as read_prism
+    from plumdp.online import OnlineRecord as OnlineRecord
+    from plumdp.online import learn_online as learn_online
+    from plumdp.online import simulator as simulator
     from plumdp.pipeline import certify as certify
     from plumdp.pipeline import compare as compare
     from plumdp.region.build import build_region as build_region
@@ -76,6 +85,10 @@ _HOME = {
     "data.simulate": ("first_visits", "simulate"),
     "data.trajectories": ("Trajectories", "record", "record_blocks"),
     "data.simulators": ("as_env", "sample_env"),
+    "data.logs": ("Log", "read_log"),
+    "data.ingestion": ("IngestionReport",),
+    "data.sql": ("counts_query",),
+    "data.files": ("read_counts", "write_counts"),
     "confidence.bounds": ("ExpressionBounds", "expression_bounds"),
     "region.shapes": ("Polytope",),
     "region.conflict": ("Conflict",),
@@ -87,6 +100,7 @@ _HOME = {
     "result.policy": ("PolicyTable",),
     "result.certificate": ("Certificate",),
     "pipeline": ("certify", "compare"),
+    "online": ("OnlineRecord", "learn_online", "simulator"),
     "benchmarks": ("Benchmark", "benchmark"),
     "summary": ("summarise",),
     "errors": ("DataError", "MissingExtra", "ModelError"),

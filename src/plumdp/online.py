@@ -60,7 +60,14 @@ class Simulator:
 def simulator(
     model: ParametricMDP, point: Point, *, rng: Rng, max_steps: int, stop: npt.ArrayLike | None = None
 ) -> Simulator:
-    """Return the model at a point as an environment for ``learn_online``."""
+    """Return the model at a point as an environment for ``learn_online``.
+
+    >>> from plumdp import benchmark
+    >>> study = benchmark("betting:25")
+    >>> environment = simulator(study.model, study.true_point, rng=1, max_steps=26)
+    >>> environment.plan.max_steps
+    26
+    """
     plan = make_plan(model, point, 1, rng, max_steps, "uniform", stop)
     return Simulator(plan, model.graph.choice_of_transition())
 

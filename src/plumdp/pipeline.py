@@ -146,6 +146,8 @@ def conclude(
     clock = Clock(dict(learned.seconds))
     uncertain = relax(learned, relaxation)
     clock.lap("relaxation")
+    if policy is None and objective.steps is not None:  # solve may change its choices from step to step
+        policy = solve(uncertain, objective, nature="robust", precision=precision).policy
     worst = (
         solve(uncertain, objective, nature="robust", precision=precision)
         if policy is None

@@ -102,8 +102,8 @@ def policy_values(case, objective, nature):
 def improved_values(case, objective, nature):
     """Return the exact value of each state, by improving strategies (Hoffman and Karp, 1966).
 
-    In turn nature answers the agent's policy as well as it can, and the agent improves its policy. At the end no move of
-    either is better; in games that end almost surely, or are discounted, there is only one such vector of values.
+    In turn nature answers the agent's policy as well as it can, and the agent improves its policy. At the end no move
+    of either is better; in games that end almost surely, or are discounted, only one vector of values is like that.
     """
     imdp, graph = case.imdp, case.imdp.graph
     sign = 1 if objective.direction == "max" else -1
@@ -226,7 +226,7 @@ KINDS = ["reach", "until", "globally", "reward", "total"]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_bounds_contain_the_value_of_the_exact_game_and_the_policy_attains_them(kind):
-    """All kinds of trouble: nature may drop transitions, or all of them but a face of the region; the goal is missed."""
+    """All kinds of trouble: nature may drop transitions, on some faces of the region only; the goal may be missed."""
     rng = np.random.default_rng([20, KINDS.index(kind)])
     failures = []
     for _ in range(60):

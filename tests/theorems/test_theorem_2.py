@@ -25,10 +25,10 @@ from plumdp.solver.evaluate import evaluate
 from plumdp.solver.solve import solve
 
 N_CASES = 240
-PRECISION = 1e-7
+PRECISION = 1e-6
 ROUNDING = 1e-12  # what rounding outward may add to an interval
-WIDER = {"interval": "expression", "parameter": "expression", "expression": "rectangular"}  # relaxation → a part of it
-SENSES = [(direction, nature) for direction in ("max", "min") for nature in ("robust", "optimistic")]
+RELAXATIONS = ["interval", "parameter", "expression", "rectangular"]
+PART_OF = {"interval": "expression", "parameter": "expression", "expression": "rectangular"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +39,9 @@ class Case:
     problem: Problem
     learned: Learned
     vertices: list
-    points: list
+    points: list  # two vertices and two points between them
     policy: np.ndarray  # a random one
+    relaxed: dict  # name → IntervalMDP
 
     @property
     def model(self):
@@ -48,10 +49,12 @@ class Case:
 
     @property
     def objectives(self):
-        nothing = np.zeros_like(self.problem.target)
+        """Both directions of a probability in every other case, and of a reward in the others."""
         for direction in ("max", "min"):
-            yield Reach(self.problem.target, nothing, direction)
-            yield Reward(self.problem.reward, direction, self.problem.target)
+            if self.number % 2:
+                yield Reward(self.problem.reward, direction, self.problem.target)
+            else:
+                yield Reach(self.problem.target, np.zeros_like(self.problem.target), direction)
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +74,10 @@ def random_case(number):
     if isinstance(learned.region, Conflict):
         assert vertices == []
         return None
-    points = [*vertices[:3], *(random_point(rng, vertices) for _ in range(4))]
+    points = [vertices[0], vertices[-1], *(random_point(rng, vertices) for _ in range(2))]
     policy = rng.integers(graph.first_choice[:-1], graph.first_choice[1:])
-    return Case(number, problem, learned, vertices, points, policy)
+    relaxed = {name: relax(learned, name) for name in RELAXATIONS}
+    return Case(number, problem, learned, vertices, points, policy, relaxed)
 
 
 def exact_probabilities(model, point):
@@ -83,11 +87,11 @@ def exact_probabilities(model, point):
 # As sets
 
 
-@pytest.mark.parametrize("relaxation", ["interval", "parameter", "expression", "rectangular"])
+@pytest.mark.parametrize("relaxation", RELAXATIONS)
 def test_every_point_of_the_region_lies_in_each_relaxation(cases, relaxation):
     """P_U is a part of all of them, in exact arithmetic: what nature may do in a row is what one point gives it."""
     for case in cases:
-        imdp = relax(case.learned, relaxation)
+        imdp = case.relaxed[relaxation]
         for point in case.points:
             for f, value in enumerate(exact_probabilities(case.model, point)):
                 assert Fraction(imdp.lower[f]) <= value <= Fraction(imdp.upper[f]), (case.number, point, f)
@@ -100,7 +104,7 @@ def test_nature_at_a_choice_has_just_the_points_of_the_region(cases):
     """
     rng = np.random.default_rng(6)
     for case in cases:
-        rows = relax(case.learned, "rectangular").region
+        rows = case.relaxed["rectangular"].region
         natures = rows.constants + rows.vertices.vertices @ rows.coefficients.T  # (n_vertices, n_expressions)
         exact = np.array([exact_probabilities(case.model, vertex) for vertex in case.vertices], dtype=float)
         directions = rng.normal(size=(natures.shape[1], 30))
@@ -111,7 +115,7 @@ def test_nature_at_a_choice_has_just_the_points_of_the_region(cases):
 def test_the_rows_of_the_rectangular_relaxation_lie_in_the_expression_wise_intervals(cases):
     """What nature's vertices give each expression, and with them all mixtures of vertices; up to rounding."""
     for case in cases:
-        imdp = relax(case.learned, "rectangular")
+        imdp = case.relaxed["rectangular"]
         values = imdp.region.constants + imdp.region.vertices.vertices @ imdp.region.coefficients.T
         assert (values >= imdp.lower - 1e-9).all(), case.number
         assert (values <= imdp.upper + 1e-9).all(), case.number
@@ -128,8 +132,7 @@ def test_expression_wise_intervals_lie_in_those_of_the_data_and_of_the_parameter
 
 def test_intervals_cross_only_if_the_region_is_empty(cases):
     for case in cases:
-        for relaxation in ("interval", "parameter", "expression"):
-            imdp = relax(case.learned, relaxation)
+        for imdp in case.relaxed.values():
             assert (imdp.lower <= imdp.upper).all(), case.number
 
 
@@ -150,27 +153,33 @@ def is_no_worse(inner, outer, objective, nature):
 
 @pytest.mark.parametrize("nature", ["robust", "optimistic"])
 def test_a_smaller_set_gives_a_better_bound(cases, nature):
-    """Interval, expression, rectangular; and parameter, expression: the best policy's value, and a given policy's."""
+    """Interval, expression, rectangular; and parameter, expression: the best policy's value, and a given policy's.
+
+    Bounds that the solver leaves open hold, but they are not the best that the set allows; few are.
+    """
+    n_compared, options = [], {"nature": nature, "precision": PRECISION}
     for case in cases:
         for objective in case.objectives:
-            options = {"nature": nature, "precision": PRECISION}
-            imdps = {name: relax(case.learned, name) for name in (*WIDER, "rectangular")}
-            best = {name: solve(imdp, objective, **options) for name, imdp in imdps.items()}
-            given = {name: evaluate(imdp, case.policy, objective, **options) for name, imdp in imdps.items()}
-            for found in (best, given):
-                values = {name: outward(solution, objective, nature) for name, solution in found.items()}
-                for outer, inner in WIDER.items():
-                    good = is_no_worse(values[inner], values[outer], objective, nature)
-                    assert good.all(), (case.number, objective, outer, values[inner], values[outer])
+            for found in (
+                {name: solve(imdp, objective, **options) for name, imdp in case.relaxed.items()},
+                {name: evaluate(imdp, case.policy, objective, **options) for name, imdp in case.relaxed.items()},
+            ):
+                for outer, inner in PART_OF.items():
+                    is_closed = found[inner].status == "closed"
+                    values = [outward(found[name], objective, nature) for name in (inner, outer)]
+                    good = is_no_worse(*values, objective, nature)
+                    assert good.all() or not is_closed, (case.number, objective, outer, *values)
+                    n_compared.append(is_closed)
+    assert np.mean(n_compared) > 0.9
 
 
-@pytest.mark.parametrize("relaxation", ["interval", "parameter", "expression", "rectangular"])
+@pytest.mark.parametrize("relaxation", RELAXATIONS)
 def test_the_value_at_every_point_of_the_region_lies_between_the_bounds(cases, relaxation):
     """The last inclusion, P_R ⊇ P_U, where it matters: the certificate holds whatever the true point is."""
     for case in cases:
         for objective in case.objectives:
             certificate = conclude(case.learned, objective, relaxation=relaxation)
-            for point in case.points[2:5]:
+            for point in case.points[1:3]:
                 value = exact_value(case.model, certificate.policy.choice, objective, point)
                 assert certificate.lower <= value <= certificate.upper, (case.number, objective, point)
 
@@ -258,7 +267,7 @@ def test_intervals_of_the_data_may_leave_parameter_wise_ones():
     In rows of θ and 1 - θ alone the sum of one would rule out 0.7, so that each failure has two outcomes here.
     """
     (t,) = pl.parameters("t")
-    rows = [[t, (1 - t) / 2, (1 - t) / 2 + 0], [1 - t, t / 2, t / 2 + 0]]
+    rows = [[t, (1 - t) / 2, (1 - t) / 2], [1 - t, t / 2, t / 2]]
     learned = with_intervals(model_of(rows, pl.ParameterSpace.unit("t")), {t: (0.4, 0.7), 1 - t: (0.4, 0.7)})
     for f in (t, 1 - t):
         assert interval_of(learned, "interval", f) == (0.4, 0.7)
@@ -273,33 +282,21 @@ def test_intervals_of_the_data_may_leave_parameter_wise_ones():
 
 
 def test_the_rectangular_relaxation_is_smaller_than_the_expression_wise_one():
-    """A row of a, b, c and 1 - a - b - c, where a + b is known to be 1/4: the first two together lead to the goal.
+    """A row of a, b, c and the rest, where a + b is 1/4 and a in [1/16, 3/16], and so b: both lead to the goal.
 
-    Over U each of a and b is in [0, 1/4], so that expression by expression the goal has a chance of 0 to 1/2. One point
-    of U gives it 1/4. (With a + b in one outcome there would be nothing to lose; here states 1 and 2 lie in between.)
+    Expression by expression the goal has a chance of 1/8 to 3/8. One point of U gives it 1/4.
     """
     a, b, c = pl.parameters("a", "b", "c")
-    row = [(a, 1), (b, 2), (c, 4), (1 - a - b - c, 5)]
-    rows = {0: row, 1: [(1, 3)], 2: [(1, 3)], 6: [(a + b, 3), (1 - a - b, 4)]}
+    rows = {0: [(a, 1), (b, 2), (c, 4), (1 - a - b - c, 5)], 1: [(1, 3)], 2: [(1, 3)]}
 
     def step(state):
-        outcomes = rows.get(state.at, [(1, state.at)])
-        return {"go": [(f, state._replace(at=to)) for f, to in outcomes], **extra(state)}
+        return {"go": [(f, state._replace(at=to)) for f, to in rows.get(state.at, [(1, state.at)])]}
 
-    def extra(state):
-        return {"look": [(1, state._replace(at=6))]} if state.at == 0 else {}
+    def is_goal(state):
+        return state.at == 3
 
     model = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.simplex("a", "b", "c"), labels={"goal": is_goal})
-    learned = with_intervals(model, {a + b: (0.25, 0.25), 1 - a - b: (0.75, 0.75)})
-    goal = model.labels["goal"]
-    policy = model.graph.first_choice[:-1]
-    for nature, by_expression in (("robust", 0), ("optimistic", 0.5)):
-        objective = Reach(goal, np.zeros_like(goal), "max")
-        wide = evaluate(relax(learned, "expression"), policy, objective, nature=nature)
-        narrow = evaluate(relax(learned, "rectangular"), policy, objective, nature=nature)
-        assert outward(wide, objective, nature)[0] == pytest.approx(by_expression, abs=1e-6)
-        assert outward(narrow, objective, nature)[0] == pytest.approx(0.25, abs=1e-6)
-
-
-def is_goal(state):
-    return state.at == 3
+    region = build_region(model.space, [a + b, a], [0.25, 0.0625], [0.25, 0.1875])
+    learned = replace(with_intervals(model, {}), region=region)
+    assert reach_values(learned, "expression") == (0.125, 0.375)
+    assert reach_values(learned, "rectangular") == (0.25, 0.25)

@@ -16,7 +16,9 @@ ROWS, _ = runs(LAMP, {"p": 0.6}, 3, max_steps=4)
 MOVES, RUNS = (pd.DataFrame(ROWS[form]) for form in ("transitions", "trajectories"))
 MOVE_COLUMNS = "episode, step, place_x, lit, mode, action, next_place_x, next_lit, next_mode"
 ADVICE = 'correct the log or the model, or count the other rows with on_unmatched="report"'
-STEPS = "but steps are whole numbers, one more in each row of an episode; number the rows of each episode in their order"
+STEPS = (
+    "but steps are whole numbers, one more in each row of an episode; number the rows of each episode in their order"
+)
 
 
 def with_states(**states):
@@ -29,8 +31,8 @@ BAD = {
     "unknown state": (
         lambda: read_log(MOVES.assign(place_x=[7] * 8 + [None] * 4), LAMP),
         "12 of 12 rows do not fit the model:\n"
-        "  unknown state: 12 rows; (place_x=7.0, lit=false, mode=rest) (5×), (place_x=7.0, lit=true, mode=rest) (2×), "
-        f"(place_x=null, lit=false, mode=rest) (3×)\n{ADVICE}",
+        "  unknown state: 12 rows; (place_x=7.0, lit=false, mode=rest) (5×), "
+        f"(place_x=null, lit=false, mode=rest) (3×), (place_x=7.0, lit=true, mode=rest) (2×)\n{ADVICE}",
     ),
     "unknown and impossible": (
         lambda: read_log(MOVES.assign(next_place_x=2), LAMP),
@@ -110,8 +112,8 @@ BAD = {
     "no files": (lambda: read_log([], LAMP), "the list of files is empty"),
     "no log": (
         lambda: read_log({"place_x": [1]}, LAMP),
-        "a log of type dict cannot be read; give a path, a pattern, a list of paths, or a data frame of pandas, Polars, "
-        "PyArrow, PySpark or DuckDB",
+        "a log of type dict cannot be read; give a path, a pattern, a list of paths, or a data frame of pandas, "
+        "Polars, PyArrow, PySpark or DuckDB",
     ),
     "form": (
         lambda: read_log(MOVES, LAMP, form="rows"),
@@ -135,7 +137,7 @@ BAD = {
     ),
     "memory": (
         lambda: read_log(pyarrow.Table.from_pandas(MOVES), LAMP, memory_limit="1GB"),
-        "memory_limit='1GB': give a number of bytes, at least 10,000,000",
+        "memory_limit='1GB': give a number of bytes, at least 100,000,000",
     ),
     "model without variables": (
         lambda: read_log(MOVES, with_states()),
@@ -216,7 +218,9 @@ def test_a_bad_file_is_refused_with_its_reason(case, tmp_path):
     assert str(caught.value) == message.format(path=path)
 
 
-@pytest.mark.parametrize(("name", "start"), [("log.parquet", "Invalid Input Error: "), ("log.json", "Invalid Input Error: ")])
+@pytest.mark.parametrize(
+    ("name", "start"), [("log.parquet", "Invalid Input Error: "), ("log.json", "Invalid Input Error: ")]
+)
 def test_what_duckdb_says_of_a_broken_file_is_passed_on(name, start, tmp_path):
     with pytest.raises(pl.DataError) as caught:
         read_log(written(tmp_path, name, ['{"place_x": 1,', "hello"]), LAMP)

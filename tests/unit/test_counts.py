@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from log_models import LAMP
@@ -17,6 +17,7 @@ STUDY = pl.benchmark("betting:25")
 N = LAMP.graph.n_transitions
 
 
+@settings(max_examples=25)
 @given(
     npst.arrays(np.int64, N, elements=st.integers(0, 2**62) | st.just(0)),
     st.sampled_from(["independent", "trajectories", "adaptive"]),

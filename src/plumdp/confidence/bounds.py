@@ -77,7 +77,8 @@ def expression_bounds(
         raise DataError(f"error={error}: write a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
     if intervals is not None and intervals not in get_args(Intervals):
         raise DataError(f"intervals={intervals!r}: write one of {', '.join(map(repr, get_args(Intervals)))}")
-    events = find_events(model) if events is None else events
+    if events is None:
+        events = find_events(model, factors=isinstance(counts, TransitionCounts))
     pooled = _pooled(model, events, counts)
     is_fixed = _is_fixed(model, events, pooled.sampling)
     event_lower, event_upper = _event_bounds(pooled, error / max(len(events), 1), intervals, is_fixed)

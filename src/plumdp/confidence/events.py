@@ -17,8 +17,9 @@ def pool(events: Events, counts: TransitionCounts) -> EventCounts:
     """Return how often each event was tried and happened: every visit of a choice tries each of its events once."""
     happens = events.success >= 0
     trials = _sum_by(events.tried, counts.visits[events.choice_of_trial()], len(events))
-    successes = _sum_by(events.success[happens], counts.counts[happens], len(events))
-    return EventCounts(trials, successes, counts.sampling)
+    event = np.concatenate([events.success[happens], events.factors.event])
+    seen = np.concatenate([counts.counts[happens], counts.counts[events.factors.transition]])
+    return EventCounts(trials, _sum_by(event, seen, len(events)), counts.sampling)
 
 
 def is_tried_once(graph: Graph, events: Events) -> BoolArray:

@@ -1,14 +1,15 @@
 """What the data say about all parameters at once: an ellipsoid about the least-squares estimate.
 
-Each trial of an event with the probability f(v) = c + b·v is an observation of b·v. Ridge regression gives an estimate,
-and the self-normalised bound of Abbasi-Yadkori, Pál and Szepesvári (2011, Theorem 2) a radius that holds at all times.
+A visit of a row is an observation of each of its outcomes, whose probabilities are f[j](v) = c[j] + b[j]·v. Ridge
+regression gives an estimate, and the self-normalised bound of Abbasi-Yadkori, Pál and Szepesvári (2011, Theorem 2) a
+radius that holds at all times.
 
 Their theorem asks that, given the past, E exp(x·z) <= exp(R² x·A x / 2) for what a step adds to the noise, z, and to
-the matrix, A, and every x. If a visit tries a single event, z = b (Y - f) and A = b bᵀ, where Y - f ranges over an
-interval of length one: R = 1/2 (Hoeffding). If it tries several, at most one happens, and the numbers a[j] = x·b[j]
-that one of them adds lie within an interval whose length squared is at most 2 Σ a[j]²; both sides of a coin attain it.
-So each observation counts half, z = ½ Σ b[j] (Y[j] - f[j]) and A = ½ Σ b[j] b[j]ᵀ, and again R = 1/2. The paper counts
-each in full with R = 1/2, where R = 1/√2 is right: its ellipsoid misses the true point more often than it says.
+the matrix, A, and every x. One outcome happens and the others do not, so that up to a constant x·z is one of the
+numbers x·b[j]. They lie within an interval whose length squared is at most 2 Σ (x·b[j])²; both sides of a coin attain
+it. By Hoeffding's lemma R = 1/√2, if every outcome counts in full. We count each half, z = ½ Σ b[j] (Y[j] - f[j]) and
+A = ½ Σ b[j] b[j]ᵀ, which gives R = 1/2: a coin then counts like one of its sides. The paper counts each in full with
+R = 1/2, and its ellipsoid misses the true point more often than it says.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from math import fsum, sqrt
 import numpy as np
 
 from plumdp.confidence.bounds import Guarantee
+from plumdp.confidence.tied_rows import find_tied_rows
 from plumdp.data.counts import TransitionCounts, require_same_graph
 from plumdp.errors import DataError, ModelError
-from plumdp.model.events import Events, find_events
 from plumdp.model.expressions import ExpressionTable
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
@@ -48,11 +49,11 @@ class LeastSquares:
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """Trials of events whose probabilities are ``constants + coefficients @ point``, and how many were successes."""
+    """Trials of outcomes whose probabilities are ``constants + coefficients @ point``, and how many were successes."""
 
     constants: FloatArray  # (n)
     coefficients: FloatArray  # (n, d), to the nearest float
-    trials: FloatArray  # (n): multiples of one half, as visits of several events count half for each
+    trials: FloatArray  # (n)
     successes: FloatArray  # (n)
 
 
@@ -63,7 +64,6 @@ def least_squares(
     error: float = 0.001,
     ridge: float = 0.01,
     paper: bool = False,
-    events: Events | None = None,
 ) -> LeastSquares:
     """Return an ellipsoid that contains the true point at all times with probability at least 1 - error.
 
@@ -74,7 +74,7 @@ def least_squares(
     >>> study = benchmark("betting:25")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
     >>> found = least_squares(study.model, counts)
-    >>> found.guarantee, bool(abs(found.centre[0] - study.true_point["p"]) < 0.01)
+    >>> found.guarantee, bool(abs(found.centre[0] - float(study.true_point["p"])) < 0.01)
     ('finite-sample, anytime', True)
     """
     if not 0 < error < 1:
@@ -88,7 +88,7 @@ def least_squares(
         middle, reach = np.zeros(space.dimension), sqrt(space.dimension)
         method = "least squares with the published constants, whose proof fails"
     else:
-        seen = observations(model, counts, find_events(model) if events is None else events)
+        seen = observations(model, counts)
         middle = (space.lower + space.upper) / 2
         reach = sqrt(fsum(np.maximum(space.upper - middle, middle - space.lower) ** 2)) * _UP
         method = "self-normalised least squares"
@@ -96,20 +96,20 @@ def least_squares(
     return LeastSquares(centre, matrix, radius, error, method, "none" if paper else "finite-sample, anytime")
 
 
-def observations(model: ParametricMDP, counts: TransitionCounts, events: Events) -> Observations:
-    """Return the trials of all events; those of a visit that tries several count half each."""
-    weight = np.where(np.diff(events.first_trial) > 1, 0.5, 1.0)
-    happens, choice = events.success >= 0, model.graph.choice_of_transition()
-    trials = np.bincount(events.tried, (weight * counts.visits)[events.choice_of_trial()], len(events))
-    successes = np.bincount(events.success[happens], (weight[choice] * counts.counts)[happens], len(events))
-    table = ExpressionTable.build(events.polynomials, model.space.names)
-    return Observations(*_affine(table), trials, successes)
+def observations(model: ParametricMDP, counts: TransitionCounts) -> Observations:
+    """Return every outcome of a visited row as half a trial."""
+    rows = find_tied_rows(model)
+    trials, successes = rows.pool(counts)
+    table = ExpressionTable.build(rows.outcomes, model.space.names)
+    return Observations(*_affine(table), np.repeat(trials, np.diff(rows.first)) / 2, successes / 2)
 
 
 def published_observations(model: ParametricMDP, counts: TransitionCounts) -> Observations:
     """Return every transition out of a visited choice as a trial of its expression, as the paper does."""
     visits = counts.visits[model.graph.choice_of_transition()]
-    trials, successes = (np.bincount(model.expression, n, len(model.expressions)) for n in (visits, counts.counts))
+    trials, successes = np.zeros((2, len(model.expressions)))
+    np.add.at(trials, model.expression, visits)
+    np.add.at(successes, model.expression, counts.counts)
     return Observations(*_affine(model.expressions), trials, successes)
 
 

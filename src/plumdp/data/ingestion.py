@@ -94,7 +94,7 @@ class Tally:
     def report(self, form: LogForm, broken: Sequence[BrokenEpisode]) -> IngestionReport:
         """Return the report; ``broken`` are examples of episodes with gaps or repeated steps."""
         worst: dict[Kind, Sequence[str]] = {
-            kind: [f"{self._name(kind, values)} ({n:,}×)" for values, n in found.most_common(_NAMED)]
+            kind: [f"{self._name(kind, values)} ({n:,}×)" for values, n in _most_common(found)]
             for kind, found in self._offenders.items()
         }
         worst["gap in steps"] = [str(episode) for episode in broken if episode.has_gap][:_NAMED]
@@ -126,6 +126,11 @@ class Tally:
 
     def _valuation(self, values: Sequence[Any]) -> str:
         return f"({', '.join(f'{name}={shown(value)}' for name, value in zip(self._variables, values, strict=False))})"
+
+
+def _most_common(found: Counter[tuple[Any, ...]]) -> list[tuple[tuple[Any, ...], int]]:
+    """Return those with the most rows, the same ones in whatever order an engine gives the rows."""
+    return sorted(found.items(), key=lambda item: (-item[1], str(item[0])))[:_NAMED]
 
 
 def _quoted(value: Any) -> str:

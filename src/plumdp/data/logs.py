@@ -84,7 +84,8 @@ def read_log(
         tally = Tally(model.graph)
         for block in log.count(model.graph, form, found):
             tally.add(block)
-        report = tally.report(form, log.broken_episodes(found, 10) if tally.has_broken_episodes else [])
+        is_broken = form == "trajectories" and tally.has_broken_episodes
+        report = tally.report(form, log.broken_episodes(found, 10) if is_broken else [])
     if report.rejected and on_unmatched == "error":
         raise DataError(_refusal(report))
     return Log(TransitionCounts(model.graph, read_only(tally.counts), sampling), report)

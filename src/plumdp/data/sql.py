@@ -155,11 +155,14 @@ def _count_trajectories(
     after = {name: f"lead({quoted(key)})" for name, key in zip(next_columns(graph), state, strict=True)}
     over = {name: f"{function} OVER ({window})" for name, function in {**after, **others}.items()}
     placed = {name: quoted(name) for name in keys(graph)} | {PLACE: place}
+    moves = {name: quoted(name) for name in placed}
+    moves |= {name: f"CASE WHEN {quoted(PLACE)} = 'step' THEN {quoted(name)} END" for name in after}
     return (
         f"WITH log_rows AS ({_select(rows, table)}),\n"
         f"rows_with_next AS ({_select({'*': '*'} | over, 'log_rows')}),\n"
-        f"rows_with_place AS ({_select(placed, 'rows_with_next')})\n"
-        f"{_count([*keys(graph), PLACE], 'rows_with_place')}"
+        f"rows_with_place AS ({_select(placed, 'rows_with_next')}),\n"
+        f"moves AS ({_select(moves, 'rows_with_place')})\n"
+        f"{_count([*moves], 'moves')}"
     )
 
 

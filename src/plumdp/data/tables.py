@@ -25,7 +25,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Called with how much is done, and how much there is to do."""
 
 MEMORY = 1e9  # bytes
-_LEAST_MEMORY = 10_000_000
+_LEAST_MEMORY = 100_000_000
 
 _WRITING = 3e8  # bytes of memory for a file that is written
 _WHOLE = 1000  # parts that progress is measured in

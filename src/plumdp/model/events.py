@@ -8,11 +8,12 @@ has the event "one of these", whose probability is m times f.
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from plumdp.model.check import row_classes
+from plumdp.model.factor_events import MAX_SUCCESSORS, lower_sums
 from plumdp.model.graph import BoolArray, Indices, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.polynomial import Polynomial
@@ -24,13 +25,26 @@ class Links:
     """What events say about expressions: ``multiple`` times the expression is the probability of the event.
 
     With ``is_complement`` it is the probability that the event fails. Every unknown expression has at least one link,
-    and every event at least one that is no complement.
+    and every event but a factor at least one that is no complement.
     """
 
     expression: IntArray  # (n_links)
     event: IntArray  # (n_links)
     multiple: IntArray  # (n_links), at least 1
     is_complement: BoolArray  # (n_links)
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """Events that happen with several transitions of a row: ``event[i]`` happens with ``transition[i]`` too."""
+
+    transition: IntArray
+    event: IntArray
+
+    @staticmethod
+    def none() -> Factors:
+        """Return no factors."""
+        return Factors(read_only(np.zeros(0, dtype=np.int32)), read_only(np.zeros(0, dtype=np.int32)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +65,7 @@ class Events:
     first_trial: IntArray  # (n_choices + 1)
     tried: IntArray  # (n_trials), index into polynomials
     links: Links
+    factors: Factors = field(default_factory=Factors.none)
 
     def __len__(self) -> int:
         return len(self.polynomials)
@@ -60,17 +75,22 @@ class Events:
         return np.repeat(np.arange(len(self.first_trial) - 1, dtype=np.int32), np.diff(self.first_trial))
 
 
-def find_events(model: ParametricMDP, *, merge_complements: bool = True) -> Events:
+def find_events(model: ParametricMDP, *, merge_complements: bool = True, factors: bool = False) -> Events:
     """Return the events of a model.
 
     Successors of one row with the same expression are one event. Where f never stands without 1 - f in its row, it is
     the failure of the event 1 - f and no event of its own. Equal polynomials are one event wherever they stand, so that
     the visits of all their rows count together. ``merge_complements=False`` keeps f and 1 - f apart, as in the paper.
+    With ``factors``, several successors of a row are an event as well where the sum of their expressions has a lower
+    degree than that of any part of them, such as g = g h + g (1 - h); models with affine expressions have none.
 
     >>> from plumdp import benchmark
     >>> model = benchmark("betting:25").model
     >>> len(find_events(model)), len(find_events(model, merge_complements=False))
     (641, 1282)
+    >>> model = benchmark("parallel:5").model
+    >>> len(find_events(model)), len(find_events(model, factors=True))
+    (476, 585)
     """
     row_of_choice, representative = row_classes(model)
     groups = _group(model, representative)
@@ -82,13 +102,14 @@ def find_events(model: ParametricMDP, *, merge_complements: bool = True) -> Even
     success = np.full(model.graph.n_transitions, -1, dtype=np.int32)
     success[groups.transition] = np.where(is_trial, event, -1)[groups.group]
     first_trial, tried = _trials_by_choice(row_of_choice, groups.row[is_trial], event[is_trial])
-    return Events(
+    events = Events(
         tuple(table[i] for i in np.flatnonzero(event_of >= 0)),
         read_only(success[_same_in_representative(model, representative[row_of_choice])]),
         first_trial,
         tried,
         _links(model, groups, number, event_of, partner),
     )
+    return _add_factors(model, events, row_of_choice, representative) if factors else events
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +189,7 @@ def _same_in_representative(model: ParametricMDP, representative: IntArray) -> I
 
 def _trials_by_choice(row_of_choice: IntArray, row: Indices, event: IntArray) -> tuple[IntArray, IntArray]:
     """Return first_trial and tried, given the events of each distinct row and the row of each choice."""
+    event = event[np.argsort(row, kind="stable")]
     per_row = np.bincount(row, minlength=row_of_choice.max(initial=-1) + 1)
     first_of_row = np.cumsum(per_row) - per_row
     per_choice = per_row[row_of_choice]
@@ -185,6 +207,48 @@ def _links(model: ParametricMDP, groups: _Groups, number: Indices, event_of: Int
     event = np.where(is_complement, event_of[partner[polynomial]], event_of[polynomial])
     linked = ~is_complement | (partner[polynomial] >= 0)  # not linked: f itself, if it always stands there twice
     return Links(*(read_only(column[linked]) for column in (expression, event, multiple, is_complement)))
+
+
+def _add_factors(model: ParametricMDP, events: Events, row_of_choice: IntArray, representative: IntArray) -> Events:
+    """Return the events with the factors of each distinct row, unless the row tries such an event already."""
+    number = {polynomial: i for i, polynomial in enumerate(events.polynomials)}
+    row, event, happens = _factors_of_rows(model, representative, number)
+    if not len(row):
+        return events
+    n_own = np.diff(events.first_trial)[representative]
+    own_event = events.tried[_ranges(events.first_trial[representative], n_own)]
+    all_rows = np.concatenate([np.repeat(np.arange(len(representative)), n_own), row])
+    all_events = np.concatenate([own_event, event])
+    is_trial = _first_of_row(all_rows, all_events)
+    first_trial, tried = _trials_by_choice(row_of_choice, all_rows[is_trial], all_events[is_trial])
+    trial, position = np.nonzero(happens & is_trial[len(own_event) :, None])
+    first_success, success = _trials_by_choice(row_of_choice, row[trial], np.arange(len(trial)))
+    transition = np.repeat(model.graph.first_transition[:-1], np.diff(first_success)) + position[success]
+    factors = Factors(read_only(transition.astype(np.int32)), read_only(event[trial[success]]))
+    return replace(events, polynomials=tuple(number), first_trial=first_trial, tried=tried, factors=factors)
+
+
+def _factors_of_rows(
+    model: ParametricMDP, representative: IntArray, number: dict[Polynomial, int]
+) -> tuple[Indices, IntArray, BoolArray]:
+    """Return rows, their events (new ones are entered into ``number``), and with which successors each happens."""
+    none = np.zeros(0, dtype=np.int32)
+    rows, events, happens = [none], [none], [np.zeros((0, MAX_SUCCESSORS), dtype=np.bool_)]
+    for sums in lower_sums(model, representative):
+        kinds = [_canonical(polynomial, number) for polynomial in sums.probability.table]
+        event, is_failure = np.array(kinds, dtype=np.int32).T[:, sums.probability.index]
+        rows.append(sums.row)
+        events.append(event)
+        happens.append(np.zeros((len(event), MAX_SUCCESSORS), dtype=np.bool_))
+        happens[-1][:, : len(sums.is_member)] = sums.is_member != is_failure[:, None].astype(np.bool_)
+    return np.concatenate(rows), np.concatenate(events), np.concatenate(happens)
+
+
+def _canonical(polynomial: Polynomial, number: dict[Polynomial, int]) -> tuple[int, bool]:
+    """Return the event with this probability and False, or one that fails with it and True; a new one if need be."""
+    if polynomial not in number and polynomial.complement in number:
+        return number[polynomial.complement], True
+    return number.setdefault(polynomial, len(number)), False
 
 
 def _ranges(start: Indices, size: Indices) -> Indices:

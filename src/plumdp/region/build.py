@@ -14,7 +14,8 @@ from plumdp.model.polynomial import Polynomial
 from plumdp.model.space import ParameterSpace, float_above, float_below
 from plumdp.region.conflict import Conflict as Conflict
 from plumdp.region.conflict import explain
-from plumdp.region.half_spaces import UNIT, affine_forms, half_spaces
+from plumdp.region.half_spaces import UNIT, affine_forms, half_spaces, in_variables
+from plumdp.region.lift import lifted_region
 from plumdp.region.redundancy import Contradiction
 from plumdp.region.shapes import Polytope, Region, bounding_box, in_order, intersection
 
@@ -38,6 +39,8 @@ def build_region(
     """
     table = expressions if isinstance(expressions, ExpressionTable) else ExpressionTable.build(expressions, space.names)
     bounds = _checked(lower, len(table), "lower"), _checked(upper, len(table), "upper")
+    if not table.is_affine.all():
+        return lifted_region(space, table, *bounds)
     known = half_spaces(space, table, *bounds)
     region = intersection(space.names, known.rows, known.offsets)
     return explain(region, known, space, table, *bounds) if isinstance(region, Contradiction) else region
@@ -53,7 +56,7 @@ def project(region: Region, expressions: ExpressionTable) -> tuple[FloatArray, F
     >>> lower.round(9) + 0.0, upper.round(9)
     (array([ 0.  , -0.25]), array([0.5, 0.5]))
     """
-    constant, matrix = affine_forms(expressions)
+    constant, matrix = affine_forms(in_variables(expressions, region.names))
     box = np.maximum(*map(np.abs, bounding_box(region)))
     size = np.abs(constant) + np.abs(matrix) @ box
     lower = _down(constant + region.minimise(matrix), size)

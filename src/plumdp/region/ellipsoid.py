@@ -52,9 +52,7 @@ class Ellipsoid:
         return _in_the_ball(self.rows, self.offsets, self.centre, self.radius * self.root)
 
 
-def build_ellipsoid(
-    centre: FloatArray, matrix: FloatArray, radius: float, *, within: Polytope
-) -> Ellipsoid | Conflict:
+def build_ellipsoid(centre: FloatArray, matrix: FloatArray, radius: float, *, within: Polytope) -> Ellipsoid | Conflict:
     """Return the points v of a polytope with ``(v - centre) @ matrix @ (v - centre) <= radius**2``, or why none is.
 
     It contains every such point: the radius makes up for what is proved about the root (see ``inverse_root``). The
@@ -64,7 +62,7 @@ def build_ellipsoid(
     >>> square = build_region(ParameterSpace.unit("p", "q"), (), (), ())
     >>> disc = build_ellipsoid(np.array([0.25, 0.5]), np.eye(2), 0.5, within=square)
     >>> disc.minimise(np.array([[1.0, 0.0], [-1.0, 0.0], [1.0, 1.0]])).round(9) + 0.0
-    array([ 0.        , -0.75      ,  0.06698730])
+    array([ 0.       , -0.75     ,  0.0669873])
     """
     root, defect = inverse_root(matrix, np.zeros_like(matrix))
     reach = radius / np.sqrt(1 - defect) * _UP if defect < 0.5 else np.inf
@@ -103,7 +101,9 @@ def _conflict(region: Ellipsoid) -> Conflict | None:
     distance = objective @ region.centre - multipliers @ region.offsets
     stretch = float(distance / (region.radius * np.linalg.norm(region.root.T @ objective))) * (1 - 1e-9)
     about = ", ".join(f"{name} = {value:.6g}" for name, value in zip(region.names, region.centre, strict=True))
-    sides = [_text(region.names, *side) for side in zip(region.rows[weights > 0], region.offsets[weights > 0], strict=True)]
+    sides = [
+        _text(region.names, *side) for side in zip(region.rows[weights > 0], region.offsets[weights > 0], strict=True)
+    ]
     return Conflict((), read_only(np.zeros(0)), (f"the ellipsoid about {about}", *sides), stretch)
 
 

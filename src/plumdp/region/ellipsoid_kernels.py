@@ -1,8 +1,8 @@
 """Compiled loops of ellipsoids cut by half-spaces: safe bounds, and the multipliers that make them tight.
 
-The ellipsoid is {centre + radius root @ x : |x| <= 1}; in the variables x it is the unit ball. A multiplier y[i] >= 0 says
-how much of an objective the half-space ``rows[i] @ v <= offsets[i]`` pays for. Nothing but ``safe_minimum`` decides
-whether a bound is a bound: the multipliers may be wrong and it is still sound.
+The ellipsoid is {centre + radius root @ x : |x| <= 1}; in the variables x it is the unit ball. A multiplier y[i] >= 0
+says how much of an objective the half-space ``rows[i] @ v <= offsets[i]`` pays for. Nothing but ``safe_minimum``
+decides whether a bound is a bound: the multipliers may be wrong and it is still sound.
 """
 
 from __future__ import annotations

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from plumdp.errors import ModelError
 from plumdp.model.expressions import ExpressionTable
-from plumdp.model.graph import FloatArray, IntArray
+from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.space import ParameterSpace
 
 UNIT = 2.0**-53  # relative error of one rounding
@@ -49,11 +50,44 @@ def half_spaces(space: ParameterSpace, table: ExpressionTable, lower: FloatArray
     )
 
 
+def in_variables(table: ExpressionTable, names: tuple[str, ...]) -> ExpressionTable:
+    """Return the same expressions as a table of affine ones, in variables that are parameters or products of them.
+
+    A product is named as a polynomial prints it, such as ``p*q`` or ``p^2``.
+
+    >>> from plumdp import parameters
+    >>> p, q = parameters("p", "q")
+    >>> table = ExpressionTable.build([p * (1 - q)], ("p", "q"))
+    >>> affine_forms(in_variables(table, ("p", "q", "p*q")))[1]
+    array([[ 1.,  0., -1.]])
+    """
+    if table.names == names and table.is_affine.all():
+        return table
+    own = [monomial_name(exponents, table.names) for exponents in table.monomials.tolist()]
+    missing = np.array([bool(name) and name not in names for name in own], dtype=np.bool_)
+    if missing.any():
+        term = int(np.argmax(missing[table.monomial]))
+        worst = table.polynomials[int(np.searchsorted(table.first_term, term, side="right")) - 1]
+        variables = ", ".join(names) or "nothing"
+        raise ModelError(
+            f"the expression {worst} is not affine in {variables}, the variables of the region; "
+            "build the region from expressions with the same products of parameters"
+        )
+    monomials = np.array([[name == other for other in names] for name in own], dtype=np.int32)
+    return replace(table, names=names, monomials=read_only(monomials.reshape(len(own), len(names))))
+
+
+def monomial_name(exponents: Sequence[int], names: tuple[str, ...]) -> str:
+    """Return the text of a monomial as polynomials print it; nothing for the constant one."""
+    powers = sorted((name, e) for name, e in zip(names, exponents, strict=True) if e)
+    return "*".join(name if e == 1 else f"{name}^{e}" for name, e in powers)
+
+
 def affine_forms(table: ExpressionTable) -> tuple[FloatArray, FloatArray]:
     """Return the constants (n) and the coefficients (n, d) of expressions, each rounded to the nearest float."""
     if not table.is_affine.all():
         worst = table.polynomials[int(np.argmax(table.degree))]
-        raise ModelError(f"the expression {worst} is not affine: regions are built from affine expressions so far")
+        raise ModelError(f"the expression {worst} is not affine; give its products names, with in_variables")
     degree = table.monomials.sum(axis=1)
     column = np.where(degree > 0, table.monomials.argmax(axis=1) + 1, 0) if len(table.names) else degree
     dense = np.zeros((len(table), len(table.names) + 1))

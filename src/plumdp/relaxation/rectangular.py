@@ -8,7 +8,7 @@ import numpy as np
 
 from plumdp.model.expressions import ExpressionTable
 from plumdp.model.graph import FloatArray, IntArray, read_only
-from plumdp.region.half_spaces import affine_forms
+from plumdp.region.half_spaces import affine_forms, in_variables
 from plumdp.region.shapes import Polytope
 from plumdp.region.vertex_table import VertexTable
 
@@ -45,7 +45,7 @@ class RowRegion:
 
 def row_region(region: Polytope, expressions: ExpressionTable) -> RowRegion:
     """Return the vertices of a region, seen from affine expressions of its variables."""
-    constants, matrix = affine_forms(expressions)
+    constants, matrix = affine_forms(in_variables(expressions, region.names))
     coefficients = matrix * region.scale
     reach = np.maximum(np.abs(region.lower), np.abs(region.upper)) / region.scale
     sizes = np.abs(constants) + np.abs(coefficients) @ reach

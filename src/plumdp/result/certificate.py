@@ -132,11 +132,11 @@ class Certificate:
 def _outward(value: float, side: int) -> str:
     """Return the number with six digits, rounded away from the middle: what is printed is a bound as well."""
     if abs(value) == float("inf"):
-        return "infinity"
+        return "infinity" if value > 0 else "-infinity"
     rounding = ROUND_CEILING if side > 0 else ROUND_FLOOR
     rounded = Context(prec=6, rounding=rounding).plus(Decimal(value)).normalize()
     return f"{rounded:f}" if 1e-6 <= abs(value) < 1e12 or not value else str(rounded)
 
 
 def _plain(value: float) -> float | str:
-    return value if abs(value) != float("inf") else "infinity"
+    return value if abs(value) != float("inf") else "infinity" if value > 0 else "-infinity"

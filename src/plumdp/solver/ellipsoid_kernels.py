@@ -32,7 +32,7 @@ def kind_of_row(a: int, b: int, expression: Any, kinds: Any) -> int:
 @compiled
 def has_infinity(a: int, b: int, successor: Any, source: Any) -> bool:
     """Return whether a row leads to an infinite value."""
-    for t in range(a, b):
+    for t in range(a, b):  # noqa: SIM110  # plain, for the compiler
         if abs(source[successor[t]]) == np.inf:
             return True
     return False

@@ -73,7 +73,8 @@ def solve(
     cap = np.inf if isinstance(objective, Reward) else 1.0
     named = ~plain_game(imdp, objective, player).is_open
     solution = _solve_components(game, named, precision, max_sweeps, cap)
-    if isinstance(objective, Reach) and solution.status == OPEN:  # slow exits: some values may be one for certain
+    can_be_sure = imdp.region is None or imdp.has_fixed_support()  # intervals decide what is certain
+    if isinstance(objective, Reach) and solution.status == OPEN and can_be_sure:  # slow exits: some values may be one
         certain = close_certain(game, objective.target)
         if certain.is_open.sum() < game.is_open.sum():
             return _solve_components(certain, named, precision, max_sweeps, cap)

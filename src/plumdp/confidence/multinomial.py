@@ -1,0 +1,140 @@
+"""What the data say about whole rows: L1 balls, one for each class of tied rows.
+
+The sum of |probability - share of the visits| over the outcomes of a row is at most the radius of its class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.confidence.bounds import Guarantee
+from plumdp.confidence.tied_rows import TiedRows, find_tied_rows
+from plumdp.data.counts import CountArray, Sampling, TransitionCounts, require_same_graph
+from plumdp.errors import DataError
+from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.polynomial import Polynomial
+from plumdp.model.space import float_above, float_below
+
+Balls: TypeAlias = Literal["weissman", "dirichlet"]
+
+_UP = 1 + 1e-12  # more than a handful of roundings
+_UNIT = 2.0**-53  # relative error of one rounding
+
+
+@dataclass(frozen=True, eq=False)
+class RowBounds:
+    """L1 balls that hold all at once with probability at least 1 - ``error``, as far as ``guarantee`` says.
+
+    Class ``c`` has the outcomes ``first[c]`` up to ``first[c + 1]``. ``lower`` and ``upper`` are what follows for
+    single expressions: as shares and probabilities both sum to one, no outcome is off by more than half a radius.
+    """
+
+    outcomes: tuple[Polynomial, ...]  # (n_outcomes): the probability of each
+    first: IntArray  # (n_classes + 1)
+    shares: FloatArray  # (n_outcomes)
+    trials: CountArray  # (n_classes)
+    radius: FloatArray  # (n_classes): infinite without trials
+    lower: FloatArray  # (n_expressions)
+    upper: FloatArray  # (n_expressions)
+    error: float
+    method: str
+    guarantee: Guarantee
+
+
+def row_bounds(
+    model: ParametricMDP, counts: TransitionCounts, *, error: float = 0.001, balls: Balls | None = None
+) -> RowBounds:
+    """Return an L1 ball for each class of tied rows, at an equal share of the error.
+
+    Weissman's radius (2003) is for numbers of visits that were fixed beforehand; in trajectories, where they are not,
+    it holds in the limit of many runs only. Dirichlet's holds at all times, however the data were sampled. By default
+    independent samples have the former and all others the latter.
+
+    >>> from plumdp import benchmark, simulate
+    >>> study = benchmark("engagement:10")
+    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=study.max_steps)
+    >>> bounds = row_bounds(study.model, counts)
+    >>> bounds.method, bounds.guarantee
+    ('L1 balls, Dirichlet mixture', 'finite-sample, anytime')
+    """
+    if not 0 < error < 1:
+        raise DataError(f"error={error}: write a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
+    if balls is not None and balls not in get_args(Balls):
+        raise DataError(f"balls={balls!r}: write one of {', '.join(map(repr, get_args(Balls)))}")
+    require_same_graph(model.graph, counts.graph)
+    chosen: Balls = balls or ("weissman" if counts.sampling == "independent" else "dirichlet")
+    rows = find_tied_rows(model)
+    trials, successes = rows.pool(counts)
+    sizes = np.diff(rows.first)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = np.where(np.repeat(trials, sizes) > 0, successes / np.repeat(trials, sizes), 0.0)
+    radius = _RADIUS[chosen](successes, trials, rows.first, error / max(len(trials), 1))
+    radius = np.where(trials > 0, np.minimum(radius * _UP + 4 * sizes * _UNIT, 2.0), 2.0)
+    lower, upper = _by_expression(model, rows, shares, np.repeat(radius, sizes))
+    return RowBounds(
+        rows.outcomes, rows.first, read_only(shares), trials, read_only(radius), lower, upper, error, _NAME[chosen],
+        _guarantee(chosen, counts.sampling),
+    )  # fmt: skip
+
+
+def weissman(successes: npt.ArrayLike, trials: npt.ArrayLike, first: Indices, error: float) -> FloatArray:
+    """Return sqrt(2 (ln(2^k - 2) + ln(1 / error)) / N) for each class: N visits with k outcomes, N fixed beforehand.
+
+    The L1 distance is twice the largest excess over the 2^k - 2 sets of outcomes that can be off, and each is off by
+    more than half the radius with a probability of at most exp(-N radius² / 2) (Weissman et al. 2003).
+    """
+    k = np.diff(first)
+    n = np.maximum(np.asarray(trials, dtype=np.float64), 1)
+    radius: FloatArray = np.sqrt(2 * (k * np.log(2) + np.log1p(-(2.0 ** (1 - k))) - np.log(error)) / n)
+    return radius
+
+
+def dirichlet(successes: npt.ArrayLike, trials: npt.ArrayLike, first: Indices, error: float) -> FloatArray:
+    """Return the radius that holds at all times: from the average likelihood under Dirichlet's prior with parameters ½.
+
+    By Ville's inequality, N KL(shares, probabilities) is never above the largest log-likelihood less the average one's,
+    plus ln(1 / error), except with probability ``error``; and the L1 distance is at most sqrt(2 KL) (Pinsker).
+    """
+    from scipy.special import gammaln, xlogy
+
+    k, n = np.diff(first), np.maximum(np.asarray(trials, dtype=np.float64), 1)
+    seen, of_class = np.asarray(successes, dtype=np.float64), np.repeat(np.arange(len(k)), k)
+    best, average = xlogy(seen, seen / n[of_class]), gammaln(seen + 0.5) - gammaln(0.5)
+    whole = gammaln(k / 2) - gammaln(n + k / 2)
+    regret = np.bincount(of_class, best - average, len(k)) - whole
+    rounding = 1e-14 * (np.bincount(of_class, np.abs(best) + np.abs(average), len(k)) + np.abs(whole))
+    radius: FloatArray = np.sqrt(2 * (regret + rounding - np.log(error)) / n)
+    return radius
+
+
+_RADIUS = {"weissman": weissman, "dirichlet": dirichlet}
+_NAME = {"weissman": "L1 balls, Weissman", "dirichlet": "L1 balls, Dirichlet mixture"}
+
+
+def _guarantee(balls: Balls, sampling: Sampling) -> Guarantee:
+    if balls == "dirichlet":
+        return "finite-sample, anytime"
+    by_sampling: dict[Sampling, Guarantee] = {
+        "independent": "finite-sample, fixed N", "trajectories": "asymptotic", "adaptive": "none",
+    }  # fmt: skip
+    return by_sampling[sampling]
+
+
+def _by_expression(
+    model: ParametricMDP, rows: TiedRows, shares: FloatArray, radius: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return what the balls say about each expression, rounded outward."""
+    table = model.expressions
+    lower, upper = np.zeros(len(table)), np.ones(len(table))
+    for f in np.flatnonzero(~table.is_unknown):
+        lower[f], upper[f] = float_below(table.polynomials[f].constant), float_above(table.polynomials[f].constant)
+    of = rows.expression >= 0
+    reach = radius[of] / 2 + 4 * _UNIT
+    np.maximum.at(lower, rows.expression[of], (shares[of] - reach) / rows.multiple[of])
+    np.minimum.at(upper, rows.expression[of], (shares[of] + reach) / rows.multiple[of])
+    return read_only(lower), read_only(upper)

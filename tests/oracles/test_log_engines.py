@@ -1,0 +1,168 @@
+"""The same log in every engine: pandas, Polars, PyArrow, DuckDB and Spark count the same, and so does printed SQL."""
+
+import os
+import shutil
+import warnings
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars
+import pyarrow
+import pytest
+import sqlglot
+from log_models import LAMP, recount, rows_of, runs
+
+import plumdp as pl
+from plumdp.data.logs import read_log
+from plumdp.data.sql import counts_query
+from plumdp.data.tables import write_parquet
+
+FORMS = ("transitions", "trajectories")
+DIALECTS = ("bigquery", "snowflake", "spark", "trino", "postgres", "duckdb")
+ROWS, COUNTS = runs(LAMP, {"p": 0.6}, 60)
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """A small Spark on this machine."""
+    pyspark = pytest.importorskip("pyspark.sql")
+    if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        pytest.skip("Spark needs Java")
+    options = {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "2",
+        "spark.log.level": "ERROR",
+    }
+    builder = pyspark.SparkSession.builder.master("local[2]").appName("plumdp tests")
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Spark's own start
+        session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+def corrupted_rows(form):
+    """Return the runs with wrong values, missing rows, repeated rows and missing steps, in no order."""
+    rng = np.random.default_rng(5)
+    rows = [dict(row) for row in ROWS[form] if rng.random() > 0.02]
+    for row in rows:
+        name = rng.choice(["place_x", "lit", "mode", "action", "step", "episode", ""], p=[0.05] * 6 + [0.7])
+        if name:
+            row[name] = None
+        if rng.random() < 0.05:
+            row["place_x"] = int(rng.integers(-3, 6))
+    rows += [dict(rows[i]) for i in rng.choice(len(rows), 20)]
+    return [rows[i] for i in rng.permutation(len(rows))]
+
+
+def arrow(rows):
+    kinds = {int: pyarrow.int64(), bool: pyarrow.bool_(), str: pyarrow.string()}
+    schema = {name: next(kinds[type(row[name])] for row in rows if row[name] is not None) for name in rows[0]}
+    return pyarrow.Table.from_pylist(rows, schema=pyarrow.schema(schema.items()))
+
+
+ENGINES = {
+    "pandas": lambda rows, spark: arrow(rows).to_pandas(),
+    "pandas with Arrow": lambda rows, spark: arrow(rows).to_pandas(types_mapper=pd.ArrowDtype),
+    "Polars": lambda rows, spark: polars.from_arrow(arrow(rows)),
+    "Polars, lazy": lambda rows, spark: polars.from_arrow(arrow(rows)).lazy(),
+    "PyArrow": lambda rows, spark: arrow(rows),
+    "DuckDB": lambda rows, spark: duckdb.from_arrow(arrow(rows)),
+    "Spark": lambda rows, spark: spark().createDataFrame(arrow(rows)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_counts_the_rows_as_a_slow_recount_does(engine, form, request):
+    for rows in (ROWS[form], corrupted_rows(form)):
+        source = ENGINES[engine](rows, lambda: request.getfixturevalue("spark"))
+        log = read_log(source, LAMP, form=form, on_unmatched="report")
+        counts, kinds = recount(rows, LAMP.graph, form)
+        assert np.array_equal(log.counts.counts, counts)
+        assert {kind: n for kind, n in log.report.rows.items() if n} == kinds
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ["betting:25", "engagement:50", "rover:10,10"])
+def test_spark_and_duckdb_count_the_runs_of_a_case_study(name, form, spark, tmp_path):
+    study = pl.benchmark(name)
+    runs = pl.record(study.model, study.true_point, 300, rng=1, max_steps=20)
+    write_parquet(tmp_path / "log.parquet", [runs.columns(form)])
+    for source in (spark.read.parquet(str(tmp_path / "log.parquet")), duckdb.read_parquet(f"{tmp_path}/log.parquet")):
+        assert np.array_equal(read_log(source, study.model).counts.counts, runs.counts().counts)
+
+
+# the printed query
+
+
+def ordered(rows):
+    return sorted((tuple(map(str, row)) for row in rows), key=str)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_printed_query_gives_the_same_table_on_duckdb_and_on_spark(form, spark):
+    columns = {"place_x": "Pos `x`", "action": "group"}
+    log = arrow(corrupted_rows(form)).rename_columns(columns)
+    queries = {d: counts_query(LAMP, table="log", dialect=d, form=form, columns=columns) for d in ("duckdb", "spark")}
+    spark.createDataFrame(log).createOrReplaceTempView("log")
+    on_duckdb = duckdb.sql(queries["duckdb"]).fetchall()
+    on_spark = [tuple(row) for row in spark.sql(queries["spark"]).collect()]
+    assert ordered(on_duckdb) == ordered(on_spark)
+    counted = pd.DataFrame(on_spark, columns=duckdb.sql(queries["duckdb"]).columns)
+    direct = read_log(log, LAMP, form=form, columns=columns, on_unmatched="report")
+    for result in (counted, spark.sql(queries["spark"]), duckdb.sql(queries["duckdb"])):
+        back = read_log(result, LAMP, on_unmatched="report")
+        assert back.report.form == "counts"
+        assert back.report.rows == direct.report.rows
+        assert np.array_equal(back.counts.counts, direct.counts.counts)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_query_of_every_dialect_means_the_same(dialect, form):
+    """Translated back to DuckDB's words and executed there: an independent parser has read it."""
+    rows = corrupted_rows(form)
+    log = arrow(rows)
+    if dialect == "snowflake":
+        log = log.rename_columns({name: name.upper() for name in rows[0]})
+    text = counts_query(LAMP, table="log", dialect=dialect, form=form)
+    result = duckdb.sql(sqlglot.transpile(text, read=dialect, write="duckdb")[0])
+    direct = read_log(log, LAMP, form=form, on_unmatched="report")
+    back = read_log(result, LAMP, on_unmatched="report")
+    assert back.report.rows == direct.report.rows
+    assert np.array_equal(back.counts.counts, direct.counts.counts)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "words"),
+    [
+        ("bigquery", ["`place_x`", "FROM shop.log", "LEAD(`step`, 2) OVER (PARTITION BY `episode` ORDER BY `step`)"]),
+        ("spark", ["`place_x`", "FROM shop.log", "ORDER BY `step`)"]),
+        ("snowflake", ['"PLACE_X" AS "place_x"', '"my column" AS "lit"', "FROM shop.log"]),
+        ("postgres", ['"place_x"', '"my column" AS "lit"', 'ORDER BY "step")']),
+        ("trino", ['"place_x"', "FROM shop.log"]),
+    ],
+)
+def test_names_are_quoted_as_the_dialect_quotes_them(dialect, words):
+    text = counts_query(LAMP, table="shop.log", dialect=dialect, form="trajectories", columns={"lit": "my column"})
+    for word in words:
+        assert word in text
+
+
+def test_a_variable_called_n_or_place_keeps_its_counts_apart():
+    (p,) = pl.parameters("p")
+    step = lambda s: {"go": [(p, s._replace(n=1 - s.n)), (1 - p, s._replace(place=1 - s.place))]}  # noqa: E731
+    model = pl.explore(step, {"n": 0, "place": 0}, space=pl.ParameterSpace.unit("p"))
+    recorded = pl.record(model, {"p": 0.3}, 50, rng=1, max_steps=5)
+    for form in FORMS:
+        log = pyarrow.Table.from_pylist(rows_of(recorded.columns(form)))
+        assert np.array_equal(read_log(log, model).counts.counts, recorded.counts().counts)
+        result = duckdb.sql(counts_query(model, table="log", dialect="duckdb", form=form)).pl()
+        assert {"state_n", "state_place", "n"} <= {*result.columns}
+        assert np.array_equal(read_log(result, model).counts.counts, recorded.counts().counts)

@@ -1,0 +1,207 @@
+"""Certificates as text: what is printed is a bound too, nothing is left out, and nothing is taken as HTML."""
+
+import json
+from dataclasses import fields, replace
+from fractions import Fraction
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import plumdp as pl
+from plumdp.result.certificate import Certificate
+from plumdp.result.policy import PolicyTable
+
+
+def certificate(**changes):
+    """Return a certificate made up by hand, of a model of two states."""
+    (p,) = pl.parameters("p")
+
+    def step(state):
+        return {"go": [(p, state._replace(at=1)), (1 - p, state)], "stop": [(1, state)]}
+
+    graph = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p")).graph
+    given = Certificate(
+        lower=0.25,
+        upper=0.5,
+        policy=PolicyTable(graph, graph.first_choice[:-1]),
+        objective='Pmax=? [ F "goal" ]',
+        direction="max",
+        confidence=0.999,
+        relaxation="expression",
+        intervals="Clopper–Pearson",
+        guarantee="finite-sample, fixed N",
+        assumptions=("one thing", "another"),
+        status="certified",
+        reason="",
+        parameters={"p": (0.1, 0.3)},
+        solver="closed",
+        seconds={"intervals": 0.5},
+        provenance={"plumdp": "0.1.0"},
+    )
+    return replace(given, **changes)
+
+
+def number(text):
+    """Return the exact number that a printed one means."""
+    return float(text) if "infinity" in text else Fraction(text)
+
+
+# What is printed
+
+
+@given(st.floats(allow_nan=False), st.floats(allow_nan=False))
+@example(0.1, 0.1)
+@example(1 - 2**-53, 1.0)
+@example(5e-324, 1.7976931348623157e308)
+@example(-0.0, 0.0)
+@example(999999.5, 999999.5)
+@example(-float("inf"), float("inf"))
+def test_printed_bounds_are_bounds(one, other):
+    lower, upper = sorted([one, other])
+    low, high = map(number, certificate(lower=lower, upper=upper).printed_bounds)
+    assert low <= lower
+    assert upper <= high
+
+
+@given(st.floats(1e-300, 1e300), st.sampled_from([1, -1]))
+def test_printed_bounds_lose_no_more_than_the_sixth_digit(size, sign):
+    value = sign * size
+    low, high = map(number, certificate(lower=value, upper=value).printed_bounds)
+    assert high - low <= Fraction(size) / 10**5
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "printed"),
+    [
+        (0.0, 1.0, ("0", "1")),
+        (0.1234564, 0.1234564, ("0.123456", "0.123457")),
+        (-0.1234564, -0.1234564, ("-0.123457", "-0.123456")),
+        (3e-7, 4.25e-9, ("2.99999E-7", "4.25001E-9")),  # the floats lie just below and just above
+        (123456.7, 1234567.0, ("123456", "1234570")),
+        (1.0, float("inf"), ("1", "infinity")),
+    ],
+)
+def test_bounds_are_printed_with_six_digits(lower, upper, printed):
+    assert certificate(lower=lower, upper=upper).printed_bounds == printed
+
+
+def test_it_reads_as_a_short_paragraph():
+    assert str(certificate()).splitlines() == [
+        "The policy's value lies between 0.25 and 0.5 with confidence 99.9 %.",
+        '  objective    Pmax=? [ F "goal" ]',
+        "  relaxation   expression-wise",
+        "  intervals    Clopper–Pearson; guarantee: finite-sample, fixed N",
+        "  parameters   p in [0.1, 0.3]",
+        "  assuming     one thing",
+        "  assuming     another",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "beginning"),
+    [
+        ({"status": "nothing certified", "lower": 0.0}, "Nothing certified: the data allow any value that matters"),
+        (
+            {"status": "model contradicted", "reason": "p and q disagree"},
+            "MODEL CONTRADICTED: no parameters explain the data. Without its expressions, on the graph alone, the "
+            "policy's value lies between 0.25 and 0.5 with confidence 99.9 %.",
+        ),
+        ({"guarantee": "none"}, "Estimate, no guarantee: the policy's value may lie between 0.25 and 0.5."),
+        (
+            {"guarantee": "asymptotic"},
+            "The policy's value lies between 0.25 and 0.5 with confidence 99.9 % (asymptotically).",
+        ),
+    ],
+)
+def test_the_headline_says_what_kind_of_claim_it_is(changes, beginning):
+    assert str(certificate(**changes)).startswith(beginning)
+
+
+def test_reasons_and_an_open_end_of_the_solver_are_said():
+    text = str(certificate(reason="p and q disagree", solver="interrupted: the bounds so far hold"))
+    assert "  because      p and q disagree" in text.splitlines()
+    assert "  solver       interrupted: the bounds so far hold" in text.splitlines()
+
+
+@pytest.mark.parametrize(("direction", "bound"), [("max", 0.25), ("min", 0.5)])
+def test_the_bound_that_matters_is_the_one_against_the_policy(direction, bound):
+    assert certificate(direction=direction).bound == bound
+
+
+# HTML and JSON
+
+
+class Text(HTMLParser):
+    """Collect tags and text."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.text = set(), ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        assert not attributes
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@given(st.text(st.sampled_from("a<>&\"'/ script"), max_size=20))
+@example('P<=0.5 [ F "a" & "b" ]')
+@example("<script>alert(1)</script>")
+def test_html_shows_texts_as_they_are_and_adds_no_tags(text):
+    page = certificate(objective=text, reason=text + "!", assumptions=(text,), solver=text + "?")._repr_html_()
+    shown, plain = Text(page), Text(certificate(objective="", reason="x", solver="x")._repr_html_())
+    assert shown.tags == plain.tags
+    assert text in shown.text
+
+
+@given(st.floats(allow_nan=False), st.floats(allow_nan=False), st.text())
+@example(-float("inf"), float("inf"), 'Rmin=? [ F "goal" ]')
+def test_json_holds_everything_but_the_policy(lower, upper, text):
+    made = certificate(lower=lower, upper=upper, objective=text, parameters={"p": (lower, upper)})
+    read = json.loads(made.to_json(), parse_constant=refuse)
+    assert set(read) == {field.name for field in fields(Certificate)} - {"policy"}
+    for name in set(read) - {"lower", "upper", "parameters", "assumptions"}:
+        assert read[name] == getattr(made, name)
+    assert (float(read["lower"]), float(read["upper"])) == (lower, upper)  # infinite numbers are text
+    assert [float(end) for end in read["parameters"]["p"]] == [lower, upper]
+    assert tuple(read["assumptions"]) == made.assumptions
+
+
+def refuse(constant):
+    raise AssertionError(f"{constant} is no JSON")
+
+
+# Policies
+
+
+def test_a_policy_is_a_table_of_state_variables_and_action_names(tmp_path):
+    policy = certificate().policy
+    assert {name: column.tolist() for name, column in policy.columns().items()} == {"at": [0, 1], "action": ["go"] * 2}
+    policy.to_csv(tmp_path / "policy.csv")
+    assert (tmp_path / "policy.csv").read_text().split() == ["at,action", "0,go", "1,go"]
+    assert len(policy) == 2
+
+
+def test_a_policy_is_asked_by_state():
+    graph = certificate().policy.graph
+    policy = PolicyTable(graph, graph.first_choice[:-1] + np.array([0, 1], dtype=np.int32))
+    assert [policy.action(at=0), policy.action(at=1)] == ["go", "stop"]
+    with pytest.raises(pl.DataError, match=r"^the model has no state with at=7$"):
+        policy.action(at=7)
+    with pytest.raises(pl.DataError, match=r"^the state variables are at; give a value for each of them$"):
+        policy.action(x=1)
+
+
+def test_a_state_variable_called_action_keeps_its_column():
+    def step(state):
+        return {"wait": [(1, state)]}
+
+    graph = pl.explore(step, {"action": 3}, space=pl.ParameterSpace.unit()).graph
+    columns = PolicyTable(graph, graph.first_choice[:-1]).columns()
+    assert {name: column.tolist() for name, column in columns.items()} == {"action": [3], "chosen_action": ["wait"]}

@@ -1,0 +1,177 @@
+"""The four relaxations of one model, by hand: which intervals its transitions get, and from which points."""
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from random_pmdps import exact_vertices, random_intervals, random_problem
+
+import plumdp as pl
+from plumdp.confidence.bounds import expression_bounds
+from plumdp.region.build import build_region
+from plumdp.relaxation.intervals import check_rows
+from plumdp.relaxation.rectangular import row_region
+from plumdp.relaxation.relax import expression_wise, interval_wise, parameter_wise, rectangular
+
+a, b = pl.parameters("a", "b")
+THIRD = Fraction(1, 3)
+
+
+def model_of_two_rows():
+    """Return a model with the rows a, b/2, rest and 1/3, 2/3."""
+
+    def step(state):
+        if state.at:
+            return {"stay": [(1, state)]}
+        ends = [state._replace(at=i) for i in (1, 2, 3)]
+        return {
+            "one": list(zip([a, b / 2, 1 - a - b / 2], ends, strict=True)),
+            "two": list(zip([THIRD, 2 * THIRD], ends[:2], strict=True)),
+        }
+
+    return pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("a", "b"))
+
+
+@pytest.fixture
+def model():
+    return model_of_two_rows()
+
+
+@pytest.fixture
+def region(model):
+    """a in [1/4, 1/2] and a + b in [1/2, 3/4]: a parallelogram with the box [1/4, 1/2] × [0, 1/2]."""
+    return build_region(model.space, [a, a + b], [0.25, 0.5], [0.5, 0.75])
+
+
+def intervals(model, imdp):
+    """Return the interval of each expression."""
+    ends = zip(imdp.lower.tolist(), imdp.upper.tolist(), strict=True)
+    return dict(zip(model.expressions.polynomials, map(pytest.approx, ends), strict=True))
+
+
+def known_bounds(model, **changes):
+    nothing = pl.TransitionCounts(model.graph, np.zeros(model.graph.n_transitions, dtype=np.int64), "independent")
+    return replace(expression_bounds(model, nothing), **changes)
+
+
+def test_each_expression_has_its_range_over_the_region(model, region):
+    """At the vertices (1/4, 1/4), (1/4, 1/2), (1/2, 0), (1/2, 1/4) a + b/2 is 3/8, 1/2, 1/2, 5/8."""
+    found = intervals(model, expression_wise(model, region))
+    assert found[a] == (0.25, 0.5)
+    assert found[b / 2] == (0, 0.25)
+    assert found[1 - a - b / 2] == (0.375, 0.625)
+
+
+def test_each_expression_has_its_range_over_the_box_around_the_region(model, region):
+    """At the corners of the box a + b/2 is 1/4 to 3/4."""
+    found = intervals(model, parameter_wise(model, region))
+    assert found[a] == (0.25, 0.5)
+    assert found[b / 2] == (0, 0.25)
+    assert found[1 - a - b / 2] == (0.25, 0.75)
+
+
+def test_each_expression_has_the_interval_of_the_data(model):
+    lower, upper = np.linspace(0.1, 0.2, len(model.expressions)), np.linspace(0.3, 0.4, len(model.expressions))
+    imdp = interval_wise(model, known_bounds(model, lower=lower, upper=upper))
+    np.testing.assert_array_equal([imdp.lower, imdp.upper], [lower, upper])
+    assert imdp.region is None
+
+
+def test_known_probabilities_are_rounded_outward_by_one_float(model, region):
+    for imdp in (
+        interval_wise(model, known_bounds(model)),
+        parameter_wise(model, region),
+        expression_wise(model, region),
+        rectangular(model, region),
+    ):
+        f = model.expressions.polynomials.index(pl.Polynomial(THIRD))
+        assert Fraction(imdp.lower[f]) < THIRD < Fraction(imdp.upper[f])
+        assert imdp.upper[f] == np.nextafter(imdp.lower[f], 1)
+        one = model.expressions.polynomials.index(pl.Polynomial(1))
+        assert imdp.lower[one] == imdp.upper[one] == 1
+
+
+@pytest.mark.parametrize("relaxation", [parameter_wise, expression_wise, rectangular])
+def test_a_relaxation_can_be_cut_to_another(model, region, relaxation):
+    """Both hold what is true, and so does their intersection."""
+    alone = relaxation(model, region)
+    lower, upper = alone.lower.copy(), alone.upper.copy()
+    lower[:2], upper[1:3] = (0.3, 0.1), (0.2, 1)
+    cut = relaxation(model, region, within=interval_wise(model, known_bounds(model, lower=lower, upper=upper)))
+    np.testing.assert_array_equal(cut.lower, [0.3, 0.1, *alone.lower[2:]])
+    np.testing.assert_array_equal(cut.upper, [alone.upper[0], 0.2, *alone.upper[2:]])
+
+
+def test_intervals_stay_probabilities(model, region):
+    wide = interval_wise(model, known_bounds(model, lower=np.full(6, -1.0), upper=np.full(6, 2.0)))
+    assert (wide.lower == 0).all()
+    assert (wide.upper == 1).all()
+
+
+def test_the_rectangular_relaxation_has_the_intervals_and_the_points(model, region):
+    """The region of a row keeps its vertices, and what they give each expression."""
+    imdp = rectangular(model, region)
+    np.testing.assert_array_equal(imdp.lower, expression_wise(model, region).lower)
+    rows = imdp.region
+    values = rows.constants + rows.vertices.vertices @ rows.coefficients.T
+    by_name = dict(zip(model.expressions.polynomials, values.T, strict=True))
+    found = set(zip(by_name[a].round(9).tolist(), (by_name[b / 2].round(9) + 0.0).tolist(), strict=True))
+    assert found == {(0.25, 0.125), (0.25, 0.25), (0.5, 0), (0.5, 0.125)}
+
+
+def test_known_probabilities_can_be_added_to_the_region_of_a_row(model, region):
+    rows = row_region(region, model.expressions)
+    more = rows.with_constants(np.array([0.25, 0.75]))
+    np.testing.assert_array_equal(more.constants, [*rows.constants, 0.25, 0.75])
+    np.testing.assert_array_equal(more.coefficients[-2:], 0)
+    assert more.vertices is rows.vertices
+
+
+def test_the_tables_of_kernels_are_the_fields_in_their_order(model, region):
+    rows = row_region(region, model.expressions)
+    of = rows.vertices
+    expected = (
+        rows.coefficients,
+        rows.constants,
+        rows.sizes,
+        of.vertices,
+        of.edges,
+        of.neighbours,
+        of.margin,
+        of.reach,
+    )
+    assert all(table is field for table, field in zip(rows.tables, expected, strict=True))
+
+
+@given(st.integers(0, 2**32))
+def test_ranges_are_those_of_the_exact_vertices_rounded_outward(seed):
+    """An affine expression has its least and largest value over a polytope at vertices; here found in rationals."""
+    rng = np.random.default_rng(seed)
+    problem = random_problem(rng)
+    model = problem.model
+    bounds = random_intervals(rng, problem)
+    region = build_region(model.space, model.expressions, *bounds)
+    vertices = exact_vertices(model.space, model.expressions.polynomials, *bounds)
+    imdp = check_rows(expression_wise(model, region))
+    for f, polynomial in enumerate(model.expressions.polynomials):
+        values = [polynomial.evaluate(vertex) for vertex in vertices]
+        assert 0 <= min(values) - Fraction(imdp.lower[f]) < 1e-12
+        assert 0 <= Fraction(imdp.upper[f]) - max(values) < 1e-12
+    box = parameter_wise(model, region)
+    for f, polynomial in enumerate(model.expressions.polynomials):
+        low, high = box_range(polynomial, vertices)
+        assert Fraction(box.lower[f]) <= max(low, 0)
+        assert Fraction(box.upper[f]) >= min(high, 1)
+        assert box.lower[f] == pytest.approx(float(max(low, 0)), abs=1e-12)
+        assert box.upper[f] == pytest.approx(float(min(high, 1)), abs=1e-12)
+
+
+def box_range(polynomial, points):
+    """Return the range of an affine polynomial over the smallest box around some points: that over its corners."""
+    sides = {name: {min(v[name] for v in points), max(v[name] for v in points)} for name in polynomial.names}
+    values = [polynomial.evaluate(dict(zip(sides, corner, strict=True))) for corner in product(*sides.values())]
+    return min(values), max(values)
