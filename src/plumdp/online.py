@@ -26,6 +26,8 @@ from plumdp.region.conflict import Conflict
 from plumdp.result.certificate import CERTIFIED, CONTRADICTED, Relaxation
 from plumdp.solver.solve import Solution, solve
 
+NO_GUARANTEE = "no guarantee"
+
 
 class Environment(Protocol):
     """Something that runs episodes, numbered from 0; the same number under the same policy may give another run."""
@@ -82,7 +84,7 @@ class OnlineRecord:
     hope: float  # no policy is better than this
     policy: IntArray  # (n_states): the safe one
     width: float  # mean width of the intervals of unknown expressions
-    status: str  # "certified", or why not
+    status: str  # "certified", "no guarantee" for the published intervals, or "model contradicted"
     seconds: float  # since the start, without the environment
 
 
@@ -235,6 +237,12 @@ def _record(
         hope=float((hopeful.upper if is_max else hopeful.lower)[start]),
         policy=safe.policy,
         width=float((learned.bounds.upper - learned.bounds.lower)[unknown].mean()) if unknown.any() else 0.0,
-        status=CONTRADICTED if isinstance(learned.region, Conflict) else CERTIFIED,
+        status=_status(learned),
         seconds=state.seconds,
     )
+
+
+def _status(learned: Learned) -> str:
+    if isinstance(learned.region, Conflict):
+        return CONTRADICTED
+    return NO_GUARANTEE if learned.bounds.guarantee == "none" else CERTIFIED

@@ -136,6 +136,19 @@ def test_intervals_cross_only_if_the_region_is_empty(cases):
             assert (imdp.lower <= imdp.upper).all(), case.number
 
 
+def test_a_region_that_is_too_small_is_noticed(cases):
+    """The negative control: with the ends of all events' intervals moved inwards by 1e-4, vertices stick out."""
+    n_noticed = 0
+    for case in cases[:50]:
+        bounds, space = case.learned.bounds, case.model.space
+        inner = bounds.event_lower + 1e-4, bounds.event_upper - 1e-4
+        region = build_region(space, bounds.events.polynomials, *inner)
+        imdp = relax(replace(case.learned, region=region), "expression")
+        values = np.array([exact_probabilities(case.model, vertex) for vertex in case.vertices], dtype=float)
+        n_noticed += bool((values < imdp.lower - 1e-5).any() or (values > imdp.upper + 1e-5).any())
+    assert n_noticed > 25
+
+
 # As values
 
 

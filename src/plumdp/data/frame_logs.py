@@ -125,17 +125,14 @@ def _with_place(graph: Graph, rows: Any) -> Any:
         **{STEP_BEFORE: shifted(STEP, -1), NEXT_STEP: shifted(STEP, 1), SECOND_STEP: shifted(STEP, 2)},
     )
     step, before, after, second = map(nw.col, (STEP, STEP_BEFORE, NEXT_STEP, SECOND_STEP))
-    place = (
-        nw.when(nw.col(EPISODE).is_null() | step.is_null())
-        .then(nw.lit("unplaced"))
-        .when((step == before) | (step == after))
-        .then(nw.lit("duplicate"))
-        .when(after.is_null())
-        .then(nw.lit("last"))
-        .when((after != step + 1) | (second == after))
-        .then(nw.lit("gap"))
-        .otherwise(nw.lit("step"))
-    )
+    place = nw.lit("step")
+    for applies, word in (  # the last that applies is the one that is told
+        ((after != step + 1) | (second == after), "gap"),
+        (after.is_null(), "last"),
+        ((step == before) | (step == after), "duplicate"),
+        (nw.col(EPISODE).is_null() | step.is_null(), "unplaced"),
+    ):
+        place = nw.when(applies).then(nw.lit(word)).otherwise(place)
     return rows.with_columns(place.alias(PLACE))
 
 
