@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.confidence.bounds import Intervals, expression_bounds, intersect
+from plumdp.confidence.bounds import ExpressionBounds, Intervals, expression_bounds, intersect
 from plumdp.data import kernels
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.runs import Plan, Rng, make_plan, running_sums
@@ -161,6 +161,7 @@ def learn_online(
         hopeful = solve(uncertain, objective, nature="optimistic", precision=precision)
         safe = solve(uncertain, objective, nature="robust", precision=precision)
         bounds = learned.bounds
+        assert isinstance(bounds, ExpressionBounds)
         state = replace(
             state,
             event_lower=bounds.event_lower,
@@ -229,14 +230,15 @@ def _record(
 ) -> OnlineRecord:
     start = learned.model.graph.initial_state
     is_max = objective.direction == "max"
-    unknown = learned.model.expressions.is_unknown
+    unknown, bounds = learned.model.expressions.is_unknown, learned.bounds
+    assert isinstance(bounds, ExpressionBounds)
     return OnlineRecord(
         episodes=state.episodes,
         steps=int(state.counts.sum()),
         bound=float((safe.lower if is_max else safe.upper)[start]),
         hope=float((hopeful.upper if is_max else hopeful.lower)[start]),
         policy=safe.policy,
-        width=float((learned.bounds.upper - learned.bounds.lower)[unknown].mean()) if unknown.any() else 0.0,
+        width=float((bounds.upper - bounds.lower)[unknown].mean()) if unknown.any() else 0.0,
         status=_status(learned),
         seconds=state.seconds,
     )

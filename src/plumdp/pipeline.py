@@ -6,13 +6,15 @@ import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from plumdp import __version__
 from plumdp.confidence.bounds import ExpressionBounds, Intervals, expression_bounds
+from plumdp.confidence.least_squares import LeastSquares, least_squares
+from plumdp.confidence.multinomial import RowBounds, row_bounds
 from plumdp.confidence.untied import untied_bounds
 from plumdp.data.counts import Sampling, TransitionCounts, require_same_graph
 from plumdp.data.logs import Log
@@ -21,6 +23,8 @@ from plumdp.model.events import Events
 from plumdp.model.objective import Objective, Reach
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.build import Conflict, build_region
+from plumdp.region.ellipsoid import Ellipsoid, build_ellipsoid
+from plumdp.region.l1 import build_l1_region
 from plumdp.region.shapes import Polytope
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import expression_wise, interval_wise, parameter_wise, rectangular
@@ -28,6 +32,9 @@ from plumdp.result.certificate import CERTIFIED, CONTRADICTED, VACUOUS, Certific
 from plumdp.result.policy import PolicyTable
 from plumdp.solver.evaluate import evaluate
 from plumdp.solver.solve import Solution, solve
+
+Sets: TypeAlias = Literal["interval", "l1", "ellipsoid"]
+"""What is drawn around the data: intervals of expressions, L1 balls of rows, or an ellipsoid of parameters."""
 
 FALLBACK = 0.05  # share of the error that is kept for the case that the model is contradicted
 _FALLBACK_INTERVALS = "beta-binomial, one for each transition"
@@ -40,8 +47,8 @@ class Learned:
     model: ParametricMDP
     counts: TransitionCounts
     error: float
-    bounds: ExpressionBounds
-    region: Polytope | Conflict
+    bounds: ExpressionBounds | RowBounds | LeastSquares
+    region: Polytope | Ellipsoid | Conflict
     seconds: dict[str, float]
 
 
@@ -52,6 +59,7 @@ def certify(
     *,
     confidence: float = 0.999,
     relaxation: Relaxation = "expression",
+    sets: Sets = "interval",
     intervals: Intervals | None = None,
     events: Events | None = None,
     policy: npt.ArrayLike | None = None,
@@ -59,8 +67,9 @@ def certify(
 ) -> Certificate:
     """Return a policy and bounds on its value that hold with the given confidence (Theorem 1 of the paper).
 
-    The policy is the best against the worst that the relaxation allows, or the one that is given. ``intervals`` and
-    ``events`` are for those who want other intervals than the narrowest valid ones (see ``expression_bounds``).
+    The policy is the best against the worst that the relaxation allows, or the one that is given. ``sets`` says what is
+    drawn around the data. ``intervals`` and ``events`` are for those who want other intervals than the narrowest valid
+    ones (see ``expression_bounds``).
 
     >>> from plumdp import benchmark, simulate
     >>> study = benchmark("betting:25")
@@ -69,7 +78,7 @@ def certify(
     >>> certificate.status, certificate.lower < certificate.upper
     ('certified', True)
     """
-    learned = learn(model, counts, confidence=confidence, intervals=intervals, events=events)
+    learned = learn(model, counts, confidence=confidence, sets=sets, intervals=intervals, events=events)
     return conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
 
 
@@ -79,7 +88,8 @@ def compare(
     objective: Objective,
     *,
     confidence: float = 0.999,
-    relaxations: Sequence[Relaxation] = get_args(Relaxation),
+    relaxations: Sequence[Relaxation] | None = None,
+    sets: Sets = "interval",
     intervals: Intervals | None = None,
     events: Events | None = None,
     policy: npt.ArrayLike | None = None,
@@ -97,8 +107,9 @@ def compare(
     expression   0.255 0.341
     rectangular  0.262 0.333
     """
-    learned = learn(model, counts, confidence=confidence, intervals=intervals, events=events)
-    return [conclude(learned, objective, relaxation=r, policy=policy, precision=precision) for r in relaxations]
+    learned = learn(model, counts, confidence=confidence, sets=sets, intervals=intervals, events=events)
+    chosen = get_args(Relaxation)[sets == "ellipsoid" :] if relaxations is None else relaxations
+    return [conclude(learned, objective, relaxation=r, policy=policy, precision=precision) for r in chosen]
 
 
 def learn(
@@ -106,6 +117,7 @@ def learn(
     counts: TransitionCounts | Log,
     *,
     confidence: float = 0.999,
+    sets: Sets = "interval",
     intervals: Intervals | None = None,
     events: Events | None = None,
 ) -> Learned:
@@ -115,9 +127,30 @@ def learn(
     if isinstance(counts, Log):
         counts = counts.counts
     require_same_graph(model.graph, counts.graph)
-    error, began = 1 - confidence, perf_counter()
-    bounds = expression_bounds(model, counts, error=(1 - FALLBACK) * error, intervals=intervals, events=events)
-    return learned_from(model, counts, bounds, error, {"intervals": perf_counter() - began})
+    if sets not in get_args(Sets):
+        raise DataError(f"sets={sets!r}: write one of {', '.join(map(repr, get_args(Sets)))}")
+    error, clock = 1 - confidence, Clock()
+    share = (1 - FALLBACK) * error
+    if sets == "interval":
+        bounds = expression_bounds(model, counts, error=share, intervals=intervals, events=events)
+        clock.lap("intervals")
+        return learned_from(model, counts, bounds, error, clock.laps)
+    if intervals is not None or events is not None:
+        raise DataError(f"sets={sets!r}: intervals and events are for sets='interval'")
+    around: RowBounds | LeastSquares
+    region: Polytope | Ellipsoid | Conflict
+    if sets == "l1":
+        around = row_bounds(model, counts, error=share)
+        clock.lap("intervals")
+        region = build_l1_region(model.space, around)
+    else:
+        around = least_squares(model, counts, error=share)
+        clock.lap("intervals")
+        space = build_region(model.space, (), (), ())
+        assert isinstance(space, Polytope)
+        region = build_ellipsoid(around.centre, around.matrix, around.radius, within=space)
+    clock.lap("region")
+    return Learned(model, counts, error, around, region, clock.laps)
 
 
 def learned_from(
@@ -167,8 +200,10 @@ def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:
     if isinstance(region, Conflict):
         lower, upper = untied_bounds(learned.counts, error=FALLBACK * learned.error)
         return IntervalMDP(model.graph, np.arange(model.graph.n_transitions, dtype=np.int32), lower, upper)
-    tied = interval_wise(model, bounds)
+    tied = None if isinstance(bounds, LeastSquares) else interval_wise(model, bounds)
     if relaxation == "interval":
+        if tied is None:
+            raise DataError("an ellipsoid has no intervals of its own: take another relaxation, such as 'expression'")
         return tied
     if relaxation == "parameter":
         return parameter_wise(model, region)
@@ -234,7 +269,7 @@ def _is_vacuous(objective: Objective, low: Solution, high: Solution, start: int)
     return bool(high.upper[start] >= (1 if isinstance(objective, Reach) else np.inf))
 
 
-def _box(region: Polytope) -> dict[str, tuple[float, float]]:
+def _box(region: Polytope | Ellipsoid) -> dict[str, tuple[float, float]]:
     return {name: (float(a), float(b)) for name, a, b in zip(region.names, region.lower, region.upper, strict=True)}
 
 

@@ -20,11 +20,13 @@ from exact_values import (
     backup,
     best_choice,
     chain_values,
+    choice_reward,
     choices_that_matter,
     merge,
     nature_direction,
     policy_key,
     settled_states,
+    state_reward,
     step_rewards,
 )
 from random_pmdps import Problem, exact_vertices, random_intervals, random_problem
@@ -143,14 +145,10 @@ def choice_values(imdp, objective, expectations):
     if isinstance(objective, Reach):
         return expectations
     discount = 1 if objective.discount is None else objective.discount
-    pays = step_rewards(imdp, replace(objective, reward=by_choice(imdp, objective)), range(imdp.graph.n_choices))
-    return [pay + discount * value for pay, value in zip(pays, expectations, strict=True)]
-
-
-def by_choice(imdp, objective):
-    """Return rewards of states and choices as rewards of choices alone, exact in quarters."""
-    of_state = objective.reward.state[imdp.graph.state_of_choice()]
-    return pl.RewardStructure(None, of_state + objective.reward.choice)
+    return [
+        state_reward(objective, state) + choice_reward(objective, choice) + discount * expectations[choice]
+        for choice, state in enumerate(imdp.graph.state_of_choice())
+    ]
 
 
 def first_step_values(case, objective, nature):

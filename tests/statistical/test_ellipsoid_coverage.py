@@ -86,7 +86,7 @@ def test_the_ellipsoid_ever_misses_the_true_point_with_at_most_its_error(name, e
 
 @pytest.mark.parametrize("name", ROWS)
 def test_with_the_published_constants_it_misses_too_often(name):
-    """The check can fail: up to twice as often as it says after a fixed number of visits, over ten times at some time."""
+    """The check can fail: about twice as often as it says after a fixed number of visits, and far more at some time."""
     at_once, ever = misses(ROWS[name], 1e-3, paper=True)
     assert at_once > 1.4e-3
     assert ever > 10e-3

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import polars
 import pyarrow
@@ -78,7 +79,7 @@ BAD = {
         f"columns={{'place_x': 'x'}}: the log has no such column, only {MOVE_COLUMNS}",
     ),
     "times for steps": (
-        lambda: read_log(pyarrow.Table.from_pandas(RUNS.assign(step=pd.Timestamp("2024-01-01"))), LAMP),
+        lambda: read_log(pyarrow.Table.from_pandas(RUNS.assign(step=np.datetime64("2024-01-01", "us"))), LAMP),
         f"column step has the type TIMESTAMP, {STEPS}",
     ),
     "text for steps": (

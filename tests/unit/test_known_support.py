@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from exact_values import can_reach
 from random_models import model_of, random_case
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 import plumdp as pl
 from plumdp.model.parametric import RewardStructure
+from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.end_components import end_components
 
 GOAL, TRAP = [[(1, 1, 1)]], [[(2, 1, 1)]]  # states 1 and 2 of the small models
@@ -236,3 +239,62 @@ def test_end_components_are_the_largest_sets_in_which_the_agent_can_stay_and_go_
         assert np.flatnonzero(inner).tolist() == sorted(c for s in maximal for c in rows_within(graph, s, allowed))
         n_found += len(found)
     assert n_found > 300
+
+
+def random_graph(rng, n):
+    """Return a graph of n states in a row, with two choices each that lead one to three states near by."""
+    size = rng.integers(1, 4, 2 * n)
+    state = np.repeat(np.repeat(np.arange(n), 2), size)
+    successor = np.clip(state + rng.integers(-8, 9, len(state)), 0, n - 1)
+    first = np.concatenate([[0], np.cumsum(size)])
+    bounds = np.zeros(len(state)), np.ones(len(state))
+    return IntervalMDP.from_arrays(np.arange(0, 2 * n + 1, 2), first, successor, *bounds).graph
+
+
+def components_by_rounds(graph, allowed):
+    """Return the rows within end components: in turn connect the states strongly and drop the rows that leave."""
+    inner, state = allowed.copy(), graph.state_of_choice()
+    while True:
+        kept = inner[graph.choice_of_transition()]
+        edges = state[graph.choice_of_transition()][kept], graph.successor[kept]
+        matrix = csr_array((np.ones(len(edges[0])), edges), shape=(graph.n_states, graph.n_states))
+        _, part = connected_components(matrix, directed=True, connection="strong")
+        has_rows = np.bincount(state[inner], minlength=graph.n_states) > 0
+        stays = (part[graph.successor] == part[state][graph.choice_of_transition()]) & has_rows[graph.successor]
+        new = inner & np.logical_and.reduceat(stays, graph.first_transition[:-1])
+        if (new == inner).all():
+            return inner
+        inner = new
+
+
+@pytest.mark.parametrize("share", [0.9, 0.97, 0.995])
+def test_end_components_of_larger_graphs_are_those_found_round_by_round(share):
+    rng = np.random.default_rng(14)
+    for _ in range(30):
+        graph = random_graph(rng, 1000)
+        allowed = rng.random(graph.n_choices) < share
+        component, inner = end_components(graph, allowed)
+        assert (inner == components_by_rounds(graph, allowed)).all()
+        rows = np.flatnonzero(inner)
+        assert ((component >= 0) == np.isin(np.arange(graph.n_states), graph.state_of_choice()[rows])).all()
+        within = inner[graph.choice_of_transition()]
+        of_source = component[graph.state_of_choice()][graph.choice_of_transition()]
+        assert (of_source[within] == component[graph.successor][within]).all()
+
+
+def test_what_falls_off_an_end_component_piece_by_piece_takes_no_round_each():
+    """States may wait in pairs, or go two up or nine down; below lies a trap. Only the pairs stay, from below upwards.
+
+    One round for each of the hundred thousand pairs would take the better part of an hour.
+    """
+    n = 200_000
+    s = np.arange(n)
+    successor = np.stack([s ^ 1, s, np.minimum(s + 2, n - 1), np.maximum(s - 9, 0)], axis=1).ravel()
+    bounds = np.zeros(4 * n), np.ones(4 * n)
+    graph = IntervalMDP.from_arrays(2 * np.arange(n + 1), 2 * np.arange(2 * n + 1), successor, *bounds).graph
+    component, inner = end_components(graph, np.repeat((s >= 10) & (s < n - 1), 2))
+    assert (component[:10] == -1).all()
+    assert (component[n - 2 :] == -1).all()
+    assert (component[10 : n - 2 : 2] == component[11 : n - 2 : 2]).all()
+    assert len(np.unique(component)) == n // 2 - 6 + 1
+    assert not inner[1::2].any()

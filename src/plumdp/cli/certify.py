@@ -14,6 +14,7 @@ from rich.text import Text
 from plumdp.cli.arguments import AsJson, Constants, Model, PropertyText, load_problem
 from plumdp.cli.data import Data, read_data
 from plumdp.confidence.bounds import Intervals
+from plumdp.pipeline import Sets
 from plumdp.pipeline import certify as make_certificate
 from plumdp.pipeline import compare as make_certificates
 from plumdp.result.certificate import CONTRADICTED, VACUOUS, Certificate, Relaxation
@@ -21,6 +22,7 @@ from plumdp.result.certificate import CONTRADICTED, VACUOUS, Certificate, Relaxa
 EXIT_CODES = {CONTRADICTED: 3, VACUOUS: 4}
 
 Confidence = Annotated[float, typer.Option("--confidence", help="How sure the bounds must be, below 1.")]
+SetKind = Annotated[Sets, typer.Option("--sets", help="What is drawn around the data.")]
 IntervalKind = Annotated[
     Intervals | None,
     typer.Option("--intervals", help="Instead of the narrowest that are valid for the data; the result says so."),
@@ -34,6 +36,7 @@ def certify(
     constant: Constants = None,
     confidence: Confidence = 0.999,
     relaxation: Annotated[Relaxation, typer.Option("--relaxation", "-r", help="What nature may do.")] = "expression",
+    sets: SetKind = "interval",
     intervals: IntervalKind = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A folder for the certificate and the policy.")
@@ -47,7 +50,7 @@ def certify(
     read, objective = load_problem(model, constant or [], property)
     counts = read_data(data, read)
     certificate = make_certificate(
-        read, counts, objective, confidence=confidence, relaxation=relaxation, intervals=intervals
+        read, counts, objective, confidence=confidence, relaxation=relaxation, sets=sets, intervals=intervals
     )
     if as_json:
         print(certificate.to_json())
@@ -66,13 +69,14 @@ def compare(
     property: PropertyText = None,
     constant: Constants = None,
     confidence: Confidence = 0.999,
+    sets: SetKind = "interval",
     intervals: IntervalKind = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what each relaxation certifies from the same data."""
     read, objective = load_problem(model, constant or [], property)
     counts = read_data(data, read)
-    certificates = make_certificates(read, counts, objective, confidence=confidence, intervals=intervals)
+    certificates = make_certificates(read, counts, objective, confidence=confidence, sets=sets, intervals=intervals)
     if as_json:
         print(json.dumps([certificate.to_dict() for certificate in certificates], indent=2, ensure_ascii=False))
         return

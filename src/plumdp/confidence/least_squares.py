@@ -125,6 +125,7 @@ def fit(
     sizes = np.abs(seen.constants) + np.abs(b) @ np.abs(middle)
     surplus = seen.successes - seen.trials * (seen.constants + b @ middle)
     matrix = ridge * np.eye(d) + _sums(b, seen.trials, b)
+    matrix = (matrix + matrix.T) / 2  # rounding may differ on the two sides
     matrix_error = 8 * _UNIT * (ridge * np.eye(d) + _sums(np.abs(b), seen.trials, np.abs(b)))
     right = _sums(b, surplus, np.ones((len(b), 1)))[:, 0]
     right_error = (d + 16) * _UNIT * (np.abs(b).T @ (seen.successes + seen.trials * sizes))

@@ -38,7 +38,7 @@ class RowBounds:
     first: IntArray  # (n_classes + 1)
     shares: FloatArray  # (n_outcomes)
     trials: CountArray  # (n_classes)
-    radius: FloatArray  # (n_classes): infinite without trials
+    radius: FloatArray  # (n_classes): 2 without trials, which says nothing
     lower: FloatArray  # (n_expressions)
     upper: FloatArray  # (n_expressions)
     error: float

@@ -69,13 +69,12 @@ class FileLog:
         n_parts = self.partitions
         if n_parts is None:
             places = self._places(order_sql(columns, table), (start, start))
-            in_order = self._is_in_order(places, columns[EPISODE], table)
-            if in_order and self._places(count_ordered_sql(graph, columns, table), share) == places:
-                end_at = f"CASE {quoted(PLACE)} WHEN 'jump' THEN 'last' ELSE {quoted(PLACE)} END"
-                self.connection.execute(f"UPDATE {_COUNTED} SET {quoted(PLACE)} = {end_at}")
+            n_rows = sum(places.values())
+            if self._is_in_order(places, columns[EPISODE], table):
+                self._run(count_ordered_sql(graph, columns, table), share)
                 yield from pages(self.connection, _COUNTED)
                 return
-            n_parts = self._n_partitions(graph, sum(places.values()))
+            n_parts = self._n_partitions(graph, n_rows)
         for part in range(n_parts):
             rows = f"(SELECT * FROM {table} WHERE hash({columns[EPISODE]}) % {n_parts} = {part})"
             between = (start + (end - start) * part / n_parts, start + (end - start) * (part + 1) / n_parts)

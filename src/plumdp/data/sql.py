@@ -122,14 +122,15 @@ def count_sql(graph: Graph, form: Form, columns: Mapping[str, str], table: str) 
 def count_ordered_sql(graph: Graph, columns: Mapping[str, str], table: str) -> str:
     """Return a query that counts trajectories in one pass over the rows as they lie, in next to no memory.
 
-    It is right if it finds no 'disorder', and if no episode starts for a second time after a 'jump': the end of an
-    episode before one that does not come later in the order of episodes.
+    It is right if ``order_sql`` finds no 'disorder', and if no episode starts for a second time after a 'jump': the end
+    of an episode before one that does not come later in the order of episodes.
     """
-    return _count_trajectories(graph, columns, table, _AS_THEY_LIE, _NEXT_PLACE, _PLACE_IN_FILE)
+    place = _PLACE_IN_FILE.replace("'jump'", "'last'")
+    return _count_trajectories(graph, columns, table, _AS_THEY_LIE, _NEXT_PLACE, place)
 
 
 def order_sql(columns: Mapping[str, str], table: str) -> str:
-    """Return a query that only counts the places that ``count_ordered_sql`` finds."""
+    """Return a query that only counts the places of the rows as they lie."""
     rows = {name: columns[name] for name in (EPISODE, STEP)}
     over = {name: f"{function} OVER ()" for name, function in _NEXT_PLACE.items()}
     placed = _select({PLACE: _PLACE_IN_FILE}, f"({_select({'*': '*'} | over, f'({_select(rows, table)})')})")

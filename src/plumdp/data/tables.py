@@ -53,6 +53,10 @@ def connect(memory_limit: float = MEMORY) -> Iterator[Any]:
             yield connection
     except duckdb.Error as error:
         raise DataError(re.split("\n\n|\nPossible", str(error))[0].strip()) from None  # without advice that drops rows
+    except RuntimeError as error:
+        if str(error) == "Query interrupted":  # by Ctrl-C
+            raise KeyboardInterrupt from None
+        raise
 
 
 def literal(text: str) -> str:
@@ -113,7 +117,7 @@ def _first_line(connection: Any, file: str) -> str:
     options = (
         "columns = {'line': 'VARCHAR'}, header = false, auto_detect = false, delim = '\x01', quote = '', escape = ''"
     )
-    lines = connection.execute(f"SELECT line FROM read_csv({literal(file)}, {options}) LIMIT 1").fetchall()
+    lines = connection.execute(f"SELECT line FROM read_csv({_listed([file])}, {options}) LIMIT 1").fetchall()
     if not lines or lines[0][0] is None:
         raise DataError(f"{file}: the first line must name the columns, but it is empty")
     header: str = lines[0][0]
@@ -126,7 +130,8 @@ def _scan_json(connection: Any, files: Sequence[str]) -> str:
 
 
 def _listed(files: Sequence[str]) -> str:
-    return f"[{', '.join(map(literal, files))}]"
+    """Return the files as SQL writes them; what looks like a pattern in a name is meant as it stands."""
+    return f"[{', '.join(literal(file if '://' in file else glob.escape(file)) for file in files)}]"
 
 
 def _as_text(names: Sequence[str]) -> str:
@@ -154,8 +159,8 @@ def column_types(connection: Any, table: str) -> dict[str, str]:
 
 def pages(connection: Any, table: str) -> Iterator[Block]:
     """Yield the rows of a table in the connection's own memory, as many at once as fit well."""
-    ((n_rows,),) = connection.execute(f"SELECT count(*) FROM {table}").fetchall()
-    for start in range(0, n_rows, _PAGE):
+    ((last,),) = connection.execute(f"SELECT coalesce(max(rowid), -1) FROM {table}").fetchall()
+    for start in range(0, last + 1, _PAGE):
         page = connection.execute(f"SELECT * FROM {table} WHERE rowid >= {start} AND rowid < {start + _PAGE}")
         yield columns_of(page)
 
@@ -215,7 +220,7 @@ def write_parquet(path: str | Path, blocks: Iterable[Block], *, metadata: Mappin
         table = ""
         for block in blocks:
             connection.register("block", _plain_columns(block))
-            table, verb = "written", f"INSERT INTO {table}" if table else "CREATE TEMP TABLE written AS"
+            table, verb = "written", f"INSERT INTO {table} BY NAME" if table else "CREATE TEMP TABLE written AS"
             connection.execute(f"{verb} SELECT {', '.join(map(_selected, block, block.values()))} FROM block")
             connection.unregister("block")
         if not table:

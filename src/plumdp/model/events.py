@@ -90,7 +90,7 @@ def find_events(model: ParametricMDP, *, merge_complements: bool = True, factors
     (641, 1282)
     >>> model = benchmark("parallel:5").model
     >>> len(find_events(model)), len(find_events(model, factors=True))
-    (476, 585)
+    (476, 586)
     """
     row_of_choice, representative = row_classes(model)
     groups = _group(model, representative)
@@ -222,7 +222,7 @@ def _add_factors(model: ParametricMDP, events: Events, row_of_choice: IntArray, 
     is_trial = _first_of_row(all_rows, all_events)
     first_trial, tried = _trials_by_choice(row_of_choice, all_rows[is_trial], all_events[is_trial])
     trial, position = np.nonzero(happens & is_trial[len(own_event) :, None])
-    first_success, success = _trials_by_choice(row_of_choice, row[trial], np.arange(len(trial)))
+    first_success, success = _trials_by_choice(row_of_choice, row[trial], np.arange(len(trial), dtype=np.int32))
     transition = np.repeat(model.graph.first_transition[:-1], np.diff(first_success)) + position[success]
     factors = Factors(read_only(transition.astype(np.int32)), read_only(event[trial[success]]))
     return replace(events, polynomials=tuple(number), first_trial=first_trial, tried=tried, factors=factors)
@@ -232,8 +232,8 @@ def _factors_of_rows(
     model: ParametricMDP, representative: IntArray, number: dict[Polynomial, int]
 ) -> tuple[Indices, IntArray, BoolArray]:
     """Return rows, their events (new ones are entered into ``number``), and with which successors each happens."""
-    none = np.zeros(0, dtype=np.int32)
-    rows, events, happens = [none], [none], [np.zeros((0, MAX_SUCCESSORS), dtype=np.bool_)]
+    rows: list[Indices] = [np.zeros(0, dtype=np.int32)]
+    events, happens = [np.zeros(0, dtype=np.int32)], [np.zeros((0, MAX_SUCCESSORS), dtype=np.bool_)]
     for sums in lower_sums(model, representative):
         kinds = [_canonical(polynomial, number) for polynomial in sums.probability.table]
         event, is_failure = np.array(kinds, dtype=np.int32).T[:, sums.probability.index]

@@ -8,16 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.errors import DataError
+from plumdp.model.bernstein import box_range
 from plumdp.model.expressions import ExpressionTable
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.polynomial import Polynomial
 from plumdp.model.space import ParameterSpace, float_above, float_below
 from plumdp.region.conflict import Conflict as Conflict
 from plumdp.region.conflict import explain
-from plumdp.region.half_spaces import UNIT, affine_forms, half_spaces, in_variables
+from plumdp.region.half_spaces import UNDERFLOW, UNIT, affine_forms, half_spaces, in_variables
 from plumdp.region.lift import lifted_region
 from plumdp.region.redundancy import Contradiction
-from plumdp.region.shapes import Polytope, Region, bounding_box, in_order, intersection
+from plumdp.region.shapes import Box, Polytope, Region, bounding_box, in_order, intersection
 
 
 def build_region(
@@ -26,10 +27,11 @@ def build_region(
     lower: npt.ArrayLike,
     upper: npt.ArrayLike,
 ) -> Polytope | Conflict:
-    """Return all points of the space at which each affine expression lies between its bounds; or why there is none.
+    """Return all points of the space at which each expression lies between its bounds; or why there is none.
 
     The region contains every such point: all rounding is outward. A conflict is proved; a region that is empty by less
-    than floats can tell counts as one that is not.
+    than floats can tell counts as one that is not. Products of parameters in the expressions become variables of the
+    region, behind the parameters, and it is a polytope around the points; affine expressions need nothing of that.
 
     >>> from plumdp import ParameterSpace, parameters
     >>> p, q = parameters("p", "q")
@@ -47,7 +49,9 @@ def build_region(
 
 
 def project(region: Region, expressions: ExpressionTable) -> tuple[FloatArray, FloatArray]:
-    """Return the least and the largest value of each affine expression over a region, rounded outward.
+    """Return the least and the largest value of each expression over a region, rounded outward.
+
+    Products of parameters in the expressions must be variables of the region, unless it is a box of parameters.
 
     >>> from plumdp import ParameterSpace, parameters
     >>> p, q = parameters("p", "q")
@@ -56,11 +60,33 @@ def project(region: Region, expressions: ExpressionTable) -> tuple[FloatArray, F
     >>> lower.round(9) + 0.0, upper.round(9)
     (array([ 0.  , -0.25]), array([0.5, 0.5]))
     """
+    if isinstance(region, Box) and not expressions.is_affine.all():
+        return _over_box(region, expressions)
     constant, matrix = affine_forms(in_variables(expressions, region.names))
     box = np.maximum(*map(np.abs, bounding_box(region)))
     size = np.abs(constant) + np.abs(matrix) @ box
     lower = _down(constant + region.minimise(matrix), size)
     upper = -_down(region.minimise(-matrix) - constant, size)
+    return _with_constants(expressions, lower, upper)
+
+
+def _over_box(box: Box, expressions: ExpressionTable) -> tuple[FloatArray, FloatArray]:
+    """Return bounds of the range of each expression over a box of its parameters; exact for multilinear ones.
+
+    Bernstein coefficients enclose the range. On the way to one, a term is rounded no more often than counted here, each
+    time relative to its size at the sums of |lower end| and width.
+    """
+    lower, upper = box_range(expressions, np.arange(len(expressions)), box.lower, box.upper)
+    reach = (np.abs(box.lower) + np.abs(box.upper - box.lower)) * (1 + 1e-12)
+    size = np.asarray(np.abs(expressions.coefficients) @ expressions.monomial_values(reach[None, :]))[:, 0]
+    degrees = expressions.monomials.max(axis=0, initial=0)
+    error = (4 * (degrees + 4).sum() + len(expressions.monomials) + 8) * UNIT * size * (1 + 1e-9) + UNDERFLOW
+    return _with_constants(expressions, lower - error, upper + error)
+
+
+def _with_constants(
+    expressions: ExpressionTable, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     for f in np.flatnonzero(~expressions.is_unknown):
         value = expressions.polynomials[f].constant
         lower[f], upper[f] = float_below(value), float_above(value)

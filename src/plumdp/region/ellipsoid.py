@@ -38,11 +38,11 @@ class Ellipsoid:
 
         objectives = np.ascontiguousarray(objectives, dtype=np.float64)
         values = np.empty(len(objectives))
-        ellipsoid_kernels.minima(objectives, *self.walls, _shake(len(self.names)), *self.shape, values)
+        ellipsoid_kernels.minima(objectives, *self.walls, _shake(len(self.names)), *self.tables, values)
         return values
 
     @property
-    def shape(self) -> tuple[FloatArray | float, ...]:
+    def tables(self) -> tuple[FloatArray | float, ...]:
         """The half-spaces, the ellipsoid and the box, as the kernels take them."""
         return self.rows, self.offsets, self.centre, self.root, self.radius, self.lower, self.upper
 
@@ -55,8 +55,9 @@ class Ellipsoid:
 def build_ellipsoid(centre: FloatArray, matrix: FloatArray, radius: float, *, within: Polytope) -> Ellipsoid | Conflict:
     """Return the points v of a polytope with ``(v - centre) @ matrix @ (v - centre) <= radius**2``, or why none is.
 
-    It contains every such point: the radius makes up for what is proved about the root (see ``inverse_root``). The
-    polytope may be a whole space, ``build_region(space, (), (), ())``, or what intervals have left of it.
+    The matrix is symmetric. No such point is lost: the radius is enlarged by what can be proved about the root of the
+    inverse (see ``inverse_root``). The polytope may be a whole space, ``build_region(space, (), (), ())``, or what
+    intervals have left of it.
 
     >>> from plumdp import ParameterSpace, build_region
     >>> square = build_region(ParameterSpace.unit("p", "q"), (), (), ())
@@ -72,9 +73,8 @@ def build_ellipsoid(centre: FloatArray, matrix: FloatArray, radius: float, *, wi
     rows = within.rows
     matters = _in_the_ball(rows, within.offsets, centre, reach * root)[1] < 1
     cuts = read_only(rows[matters]), read_only(within.offsets[matters])
-    region = Ellipsoid(
-        within.names, within.lower, within.upper, read_only(centre), read_only(root), float(reach), *cuts
-    )
+    middle = read_only(np.array(centre, dtype=np.float64))
+    region = Ellipsoid(within.names, within.lower, within.upper, middle, read_only(root), float(reach), *cuts)
     conflict = _conflict(region)
     if conflict is not None:
         return conflict
@@ -95,7 +95,7 @@ def _conflict(region: Ellipsoid) -> Conflict | None:
     if len(walls):
         ellipsoid_kernels.find_multipliers(_shake(len(region.names)), walls, heights, weights)
     multipliers = weights / lengths
-    if not ellipsoid_kernels.safe_minimum(np.zeros(len(region.names)), multipliers, *region.shape) > 0:
+    if not ellipsoid_kernels.safe_minimum(np.zeros(len(region.names)), multipliers, *region.tables) > 0:
         return None
     objective = multipliers @ region.rows
     distance = objective @ region.centre - multipliers @ region.offsets

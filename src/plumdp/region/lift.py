@@ -1,15 +1,23 @@
-"""draft"""
+"""Regions of polynomial expressions: products of parameters become variables of their own, and expressions affine.
+
+The points (p, q, p q) form no polytope. Envelopes around them do, and the narrower the bounds of p and q, the closer
+they fit: so the region gives bounds, these give envelopes, and these a smaller region. With few parameters, the same is
+done in each cell of a grid, and what holds in all cells holds for the region.
+
+All rounding is that of half-spaces and of ``minimise``, outward: envelopes are exact polynomials of exact bounds.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
 from plumdp.model.expressions import ExpressionTable
-from plumdp.model.graph import FloatArray
+from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.polynomial import Polynomial
 from plumdp.model.space import ParameterSpace
 from plumdp.region.conflict import Conflict, explain
@@ -18,83 +26,117 @@ from plumdp.region.mccormick import Bounds, Lift
 from plumdp.region.redundancy import Contradiction
 from plumdp.region.shapes import Polytope, intersection
 
-import time
-ROUNDS = 3
-CELLS = {1: 16, 2: 8, 3: 4}
-PASSES = 1
-LOG = False
+_MAX_ROUNDS = 4
+_WORTH = 0.95  # a further round, if this one has made the bounds of some variable shorter by this factor
+_CELLS = {1: 8, 2: 4, 3: 3}  # per parameter, by the number of parameters
+_MAX_VARIABLES = 12  # for cells
+_MAX_CUTS = 1000
 
-def lifted_region(space, table, lower, upper):
-    t=time.time()
+
+def lifted_region(
+    space: ParameterSpace, table: ExpressionTable, lower: FloatArray, upper: FloatArray
+) -> Polytope | Conflict:
+    """Return a polytope of parameters and products of them with all points at which expressions are within bounds.
+
+    Its variables are the parameters, in the order of the space, and products as polynomials print them: ``p*q``.
+    """
     lift = Lift.of(table)
     whole = ParameterSpace(lift.names, lift.bounds(space.bounds), space.constraints)
     envelopes = lift.envelopes(whole.bounds)
-    both = _with(table, envelopes)
-    low = np.append(lower, np.zeros(len(envelopes)))
-    high = np.append(upper, np.full(len(envelopes), np.inf))
-    known = half_spaces(whole, in_variables(both, lift.names), low, high)
-    region = intersection(lift.names, known.rows, known.offsets)
-    if LOG: print("first", time.time()-t, len(lift.names), len(region.rows)); t=time.time()
+    known = _joined(table, envelopes)
+    bounds = np.append(lower, np.zeros(len(envelopes))), np.append(upper, np.full(len(envelopes), np.inf))
+    rows = half_spaces(whole, in_variables(known, lift.names), *bounds)
+    region = intersection(lift.names, rows.rows, rows.offsets)
     if isinstance(region, Contradiction):
-        return explain(region, known, whole, both, low, high)
-    for _ in range(ROUNDS):
-        region = within(region, lift, exact_bounds(region))
-        assert not isinstance(region, Contradiction)
-        if LOG: print("round", time.time()-t, len(region.rows), region.upper-region.lower); t=time.time()
-    k = CELLS.get(len(space.names), 0)
-    if k:
-        region = cells(region, lift, k, affine_forms(in_variables(table, lift.names))[1][:2000])
-        if LOG: print("cells", time.time()-t, len(region.rows), len(region.table)); t=time.time()
+        return _without_envelopes(explain(region, rows, whole, known, *bounds), len(table))
+    tight = _tightened(lift, region)
+    if not isinstance(tight, Contradiction):
+        tight = _cut_by_cells(lift, tight, affine_forms(in_variables(table, lift.names))[1])
+    return _conflict_by_cases(len(table)) if isinstance(tight, Contradiction) else tight
+
+
+def _tightened(lift: Lift, region: Polytope) -> Polytope | Contradiction:
+    """Return a smaller polytope around the same points: bounds make envelopes, and envelopes bounds."""
+    for _ in range(_MAX_ROUNDS):
+        smaller = _part(lift, region, _bounds(region))
+        if isinstance(smaller, Contradiction):
+            return smaller
+        before, after = region.upper - region.lower, smaller.upper - smaller.lower
+        region = smaller
+        if not (after < _WORTH * before).any():
+            break
     return region
 
-def exact_bounds(region) -> Bounds:
-    return tuple((Fraction(a), Fraction(b)) for a, b in zip(region.lower.tolist(), region.upper.tolist(), strict=True))
 
-def within(region, lift, bounds):
-    box = ParameterSpace(lift.names, bounds)
+def _part(lift: Lift, region: Polytope, bounds: Bounds) -> Polytope | Contradiction:
+    """Return the points of a region within bounds, cut by the envelopes that belong to these bounds."""
     table = in_variables(ExpressionTable.build(lift.envelopes(bounds), lift.parameters), lift.names)
-    known = half_spaces(box, table, np.zeros(len(table)), np.full(len(table), np.inf))
-    n = 2*len(lift.names)
-    use = np.isfinite(known.offsets)
-    return intersection(lift.names, np.vstack([known.rows[use], region.rows[n:]]), np.append(known.offsets[use], region.offsets[n:]))
+    known = half_spaces(ParameterSpace(lift.names, bounds), table, np.zeros(len(table)), np.full(len(table), np.inf))
+    own = np.arange(len(region.rows)) >= 2 * len(lift.names)
+    rows, offsets = np.vstack([known.rows, region.rows[own]]), np.append(known.offsets, region.offsets[own])
+    return intersection(lift.names, rows, offsets)
 
-NORMALS='xc'
-def cells(region, lift, k, directions):
-    d = len(lift.parameters)
-    edges = [np.linspace(region.lower[j], region.upper[j], k+1) for j in range(d)]
-    for j in range(d): edges[j][0]=region.lower[j]; edges[j][-1]=region.upper[j]
-    old = exact_bounds(region)
-    found = []
-    for at in product(range(k), repeat=d):
-        b = lift.bounds(tuple((Fraction(float(edges[j][i])), Fraction(float(edges[j][i+1]))) for j, i in enumerate(at)))
-        b = tuple((max(x[0],y[0]), min(x[1],y[1])) for x,y in zip(b, old))
-        if any(x>y for x,y in b): continue
-        cell = within(region, lift, b)
-        for _ in range(PASSES-1):
-            if isinstance(cell, Contradiction): break
-            cell = within(cell, lift, exact_bounds(cell))
-        if not isinstance(cell, Contradiction): found.append(cell)
-    n = len(lift.names)
-    lo, hi = np.min([c.lower for c in found],axis=0), np.max([c.upper for c in found],axis=0)
-    normals = [region.rows[2*n:]]
-    if "x" in NORMALS: normals += [directions, -directions]
-    if "c" in NORMALS: normals += [c.rows[2*n:] for c in found]
-    normals = np.vstack(normals)
-    normals = np.unique((normals/np.abs(normals).max(axis=1)[:,None]), axis=0)
-    t=time.time()
-    off = np.max([-c.minimise(-normals) for c in found],axis=0)
-    if LOG: print(len(found), "cells", len(normals), "normals", time.time()-t)
-    rows = np.vstack([-np.eye(n), np.eye(n), region.rows[2*n:], normals])
-    offs = np.concatenate([-lo, hi, region.offsets[2*n:], off])
-    return intersection(lift.names, rows, offs)
 
-def _with(table, polynomials):
-    more = ExpressionTable.build(polynomials, table.names)
+def _cut_by_cells(lift: Lift, region: Polytope, directions: FloatArray) -> Polytope | Contradiction:
+    """Return a smaller polytope around the same points: every one lies in a cell, and envelopes of cells are closer.
+
+    The half-spaces of the region are moved in as far as all cells allow, and so are those across the directions.
+    """
+    per_parameter = _CELLS.get(len(lift.parameters), 0)
+    if not per_parameter or len(lift.names) > _MAX_VARIABLES:
+        return region
+    parts = [_part(lift, region, bounds) for bounds in _grid(lift, region, per_parameter)]
+    cells = [part for part in parts if not isinstance(part, Contradiction)]
+    if not cells:
+        return next(part for part in parts if isinstance(part, Contradiction))
+    some = directions[:: -(-len(directions) // _MAX_CUTS)]
+    d = len(lift.names)
+    normals = np.vstack([-np.eye(d), np.eye(d), region.rows[2 * d :], some, -some])
+    offsets = np.max([-cell.minimise(-normals) for cell in cells], axis=0)
+    return intersection(lift.names, normals, offsets)
+
+
+def _grid(lift: Lift, region: Polytope, per_parameter: int) -> Iterator[Bounds]:
+    """Yield the bounds of all variables in each cell of a grid over the bounds of the parameters."""
+    whole = _bounds(region)
+    ticks = [[low + (high - low) * Fraction(i, per_parameter) for i in range(per_parameter + 1)] for low, high in whole]
+    for sides in product(*(pairwise(cuts) for cuts in ticks[: len(lift.parameters)])):
+        cell = lift.bounds(sides)
+        meet = [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(cell, whole, strict=True)]
+        if all(low <= high for low, high in meet):
+            yield tuple(meet)
+
+
+def _bounds(region: Polytope) -> Bounds:
+    ends = zip(region.lower.tolist(), region.upper.tolist(), strict=True)
+    return tuple((Fraction(low), Fraction(high)) for low, high in ends)
+
+
+def _joined(table: ExpressionTable, more: list[Polynomial]) -> ExpressionTable:
+    """Return the table with further polynomials at its end."""
+    other = ExpressionTable.build(more, table.names)
     return ExpressionTable(
         table.names,
-        table.polynomials + more.polynomials,
-        np.vstack([table.monomials, more.monomials]),
-        np.append(table.first_term, more.first_term[1:] + table.first_term[-1]),
-        np.append(table.monomial, more.monomial + len(table.monomials)),
-        np.append(table.coefficient, more.coefficient),
+        table.polynomials + other.polynomials,
+        read_only(np.vstack([table.monomials, other.monomials])),
+        read_only(np.append(table.first_term, table.first_term[-1] + other.first_term[1:])),
+        read_only(np.append(table.monomial, len(table.monomials) + other.monomial)),
+        read_only(np.append(table.coefficient, other.coefficient)),
     )
+
+
+def _without_envelopes(conflict: Conflict, n_expressions: int) -> Conflict:
+    """Return the conflict of the expressions alone: at points of the space, envelopes only lessen its sum."""
+    own = [f < n_expressions for f in conflict.expressions]
+    return replace(
+        conflict,
+        expressions=tuple(f for f in conflict.expressions if f < n_expressions),
+        multipliers=read_only(conflict.multipliers[own]),
+        constraints=tuple(text.replace(" in [0, inf]", " >= 0") for text in conflict.constraints),
+    )
+
+
+def _conflict_by_cases(n_expressions: int) -> Conflict:
+    """Return a conflict that no single sum proves: each part of the space is excluded for reasons of its own."""
+    text = f"the intervals of all {n_expressions} expressions"
+    return Conflict((), read_only(np.zeros(0)), (text,), np.nan)

@@ -6,7 +6,7 @@ If x is at least l and y at most u, then (x - l)(u - y) is at least zero. With a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, reduce
@@ -22,7 +22,7 @@ from plumdp.region.half_spaces import monomial_name
 Exponents: TypeAlias = tuple[int, ...]
 Bounds: TypeAlias = tuple[tuple[Fraction, Fraction], ...]
 
-_MAX_VARIABLES = 40  # with all divisors of all monomials; beyond, each monomial has one factorisation for sure
+_MAX_VARIABLES = 20  # beyond, not all divisors of a product are variables, only two factors of it for sure
 _MAX_PRODUCTS = 64  # of bound factors, for one monomial
 
 
@@ -49,8 +49,8 @@ class Lift:
     @cached_property
     def polynomials(self) -> tuple[Polynomial, ...]:
         """The variables as polynomials."""
-        generators = parameters(*self.parameters)
-        return tuple(prod((x**k for x, k in zip(generators, e, strict=True) if k), start=Polynomial(1)) for e in self.variables)
+        generators, one = parameters(*self.parameters), Polynomial(1)
+        return tuple(prod(map(pow, generators, e), start=one) for e in self.variables)
 
     @cached_property
     def factorisations(self) -> tuple[tuple[int, int], ...]:
@@ -66,13 +66,13 @@ class Lift:
     @cached_property
     def full(self) -> tuple[Exponents, ...]:
         """The variables of degree three or more all of whose divisors are variables, and that divide no other such."""
-        known = set(self.variables)
+        known = {*self.variables, (0,) * len(self.parameters)}
         candidates = [
             e
             for e in self.variables
             if sum(e) > 2 and prod(k + 1 for k in e) <= _MAX_PRODUCTS and known.issuperset(_divisors(e))
         ]
-        return tuple(e for e in candidates if not any(e != other and e in _divisors(other) for other in candidates))
+        return tuple(e for e in candidates if not any(e != other and _divides(e, other) for other in candidates))
 
     def bounds(self, of_parameters: Bounds) -> Bounds:
         """Return exact bounds of all variables, given those of the parameters."""
@@ -102,17 +102,17 @@ class Lift:
 
 
 def _closed(products: set[Exponents]) -> list[Exponents]:
-    """Return products with all their divisors of degree two or more, or with some factors of each if these are many."""
-    divisors = {part for e in products if prod(k + 1 for k in e) <= 4 * _MAX_VARIABLES for part in _divisors(e)}
-    everything = {e for e in divisors | products if sum(e) > 1}
-    if len(everything) > _MAX_VARIABLES or any(prod(k + 1 for k in e) > 4 * _MAX_VARIABLES for e in products):
-        everything, left = set(), list(products)
+    """Return products with all their divisors of degree two or more; if these are many, with two factors of each."""
+    few = sum(prod(k + 1 for k in e) for e in products) <= 16 * _MAX_VARIABLES
+    found = {part for e in products for part in _divisors(e) if sum(part) > 1} if few else set()
+    if not 0 < len(found) <= _MAX_VARIABLES:
+        found, left = set(), list(products)
         while left:
             e = left.pop()
-            if sum(e) > 1 and e not in everything:
-                everything.add(e)
+            if sum(e) > 1 and e not in found:
+                found.add(e)
                 left += _halves(e)
-    return sorted(everything, key=lambda e: (sum(e), tuple(-k for k in e)))
+    return sorted(found, key=lambda e: (sum(e), tuple(-k for k in e)))
 
 
 def _halves(e: Exponents) -> tuple[Exponents, Exponents]:
@@ -124,11 +124,15 @@ def _halves(e: Exponents) -> tuple[Exponents, Exponents]:
     return tuple(left), tuple(k - m for k, m in zip(e, left, strict=True))
 
 
-def _divisors(e: Exponents) -> Iterable[Exponents]:
-    return list(product(*(range(k + 1) for k in e)))
+def _divisors(e: Exponents) -> Iterator[Exponents]:
+    return product(*(range(k + 1) for k in e))
 
 
-def _plus(a: Sequence[int], b: Sequence[int]) -> Exponents:
+def _divides(a: Exponents, b: Exponents) -> bool:
+    return all(x <= y for x, y in zip(a, b, strict=True))
+
+
+def _plus(a: Exponents, b: Exponents) -> Exponents:
     return tuple(x + y for x, y in zip(a, b, strict=True))
 
 

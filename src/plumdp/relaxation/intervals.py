@@ -13,6 +13,7 @@ from plumdp.errors import ModelError
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point
+from plumdp.relaxation.ellipsoidal import RowEllipsoid
 from plumdp.relaxation.rectangular import RowRegion
 
 _ULP = 2.0**-52  # a sum of k bounds is known up to k of these
@@ -31,7 +32,7 @@ class IntervalMDP:
     lower: FloatArray  # (n_expressions)
     upper: FloatArray  # (n_expressions)
     known_support: bool = False
-    region: RowRegion | None = None  # if given, nature's distributions at a choice come from points of a region
+    region: RowRegion | RowEllipsoid | None = None  # if given, nature picks points of it at each choice
 
     @staticmethod
     def from_arrays(

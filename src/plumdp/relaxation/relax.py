@@ -7,15 +7,18 @@ from dataclasses import replace
 import numpy as np
 
 from plumdp.confidence.bounds import ExpressionBounds
+from plumdp.confidence.multinomial import RowBounds
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.build import project
-from plumdp.region.shapes import Box, Polytope, bounding_box
+from plumdp.region.ellipsoid import Ellipsoid
+from plumdp.region.shapes import Box, Polytope, Region, bounding_box
+from plumdp.relaxation.ellipsoidal import row_ellipsoid
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.rectangular import row_region
 
 
-def interval_wise(model: ParametricMDP, bounds: ExpressionBounds) -> IntervalMDP:
+def interval_wise(model: ParametricMDP, bounds: ExpressionBounds | RowBounds) -> IntervalMDP:
     """Return P_I: each transition has the interval of its expression, whatever the others do.
 
     >>> from plumdp import benchmark, build_region, expression_bounds, simulate
@@ -29,7 +32,7 @@ def interval_wise(model: ParametricMDP, bounds: ExpressionBounds) -> IntervalMDP
     return _interval_mdp(model, bounds.lower, bounds.upper)
 
 
-def parameter_wise(model: ParametricMDP, region: Polytope, *, within: IntervalMDP | None = None) -> IntervalMDP:
+def parameter_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP | None = None) -> IntervalMDP:
     """Return P_Θ: each transition has the range of its expression over the smallest box around the region.
 
     It may be wider than P_I in some transitions and narrower in others; ``within`` cuts it to another relaxation.
@@ -43,11 +46,13 @@ def parameter_wise(model: ParametricMDP, region: Polytope, *, within: IntervalMD
     >>> bool((both.lower >= bounds.lower).all())
     True
     """
-    box = Box(region.names, *bounding_box(region))
+    lower, upper = bounding_box(region)
+    names = model.space.names  # the first variables of the region; the others are products of them
+    box = Box(names, lower[: len(names)], upper[: len(names)])
     return _cut(_interval_mdp(model, *project(box, model.expressions)), within)
 
 
-def expression_wise(model: ParametricMDP, region: Polytope, *, within: IntervalMDP | None = None) -> IntervalMDP:
+def expression_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP | None = None) -> IntervalMDP:
     """Return P_Λ: each transition has the range of its expression over the region.
 
     >>> from plumdp import benchmark, build_region, expression_bounds, simulate
@@ -62,7 +67,9 @@ def expression_wise(model: ParametricMDP, region: Polytope, *, within: IntervalM
     return _cut(_interval_mdp(model, *project(region, model.expressions)), within)
 
 
-def rectangular(model: ParametricMDP, region: Polytope, *, within: IntervalMDP | None = None) -> IntervalMDP:
+def rectangular(
+    model: ParametricMDP, region: Polytope | Ellipsoid, *, within: IntervalMDP | None = None
+) -> IntervalMDP:
     """Return P_R: at each choice nature picks one point of the region for all transitions of the choice.
 
     >>> from plumdp import benchmark, build_region, expression_bounds, simulate
@@ -74,7 +81,10 @@ def rectangular(model: ParametricMDP, region: Polytope, *, within: IntervalMDP |
     >>> len(imdp.region.vertices)  # one parameter, so the region is an interval
     2
     """
-    return replace(expression_wise(model, region, within=within), region=row_region(region, model.expressions))
+    imdp = expression_wise(model, region, within=within)
+    if isinstance(region, Ellipsoid):
+        return replace(imdp, region=row_ellipsoid(region, model.expressions, imdp.lower, imdp.upper))
+    return replace(imdp, region=row_region(region, model.expressions))
 
 
 def _interval_mdp(model: ParametricMDP, lower: FloatArray, upper: FloatArray) -> IntervalMDP:

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.model.graph import BoolArray, FloatArray, IntArray
+from plumdp.relaxation.ellipsoidal import RowEllipsoid
 from plumdp.relaxation.rectangular import RowRegion
-from plumdp.solver import graph_kernels, kernels, region_kernels
+from plumdp.solver import ellipsoid_kernels, graph_kernels, kernels, region_kernels
 from plumdp.solver.game import Game
 
 Unsigned = npt.NDArray[np.uint32]
@@ -31,9 +32,8 @@ class Board:
     choice: IntArray  # (n_rows): the model's number of each row
     parts: list[tuple[int, int, bool]]  # start, end and whether states refer to earlier positions only
     n_open: int
-    buffer: FloatArray
-    region: RowRegion | None
-    vertex: IntArray  # (n_rows): where nature was last, if it picks from a region
+    loops: Any  # the module of compiled loops for what nature picks from
+    extra: tuple[Any, ...]  # what its loops take besides
 
     def sweep(
         self,
@@ -51,21 +51,14 @@ class Board:
         """Update the positions from ``start`` to ``end``; see ``kernels.backup``."""
         step = -1 if backwards else 1
         arguments = (start, end, step, *self.rows, side, lift, cap, source, result, best_row)
-        outcome: tuple[int, float] = (
-            kernels.backup(*arguments, self.buffer)
-            if self.region is None
-            else region_kernels.backup(*arguments, self.vertex, self.region.tables)
-        )
+        outcome: tuple[int, float] = self.loops.backup(*arguments, *self.extra)
         return outcome
 
     def write_chain(self, start: int, end: int, judge: FloatArray, *arrays: Any) -> int:
         """Write the chain of the given rows and nature's best moves; see ``kernels.chain_of_best``."""
         arguments = (start, end, *self.rows[1:7], self.rows[9], judge, *arrays)
-        n_entries: int = (
-            kernels.chain_of_best(*arguments)
-            if self.region is None
-            else region_kernels.chain_of_best(*arguments, self.vertex, self.region.tables)
-        )
+        extra = () if self.loops is kernels else self.extra
+        n_entries: int = self.loops.chain_of_best(*arguments, *extra)
         return n_entries
 
     def policy(self, best_row: IntArray, of_closed: IntArray) -> IntArray:
@@ -112,10 +105,17 @@ def lay_out(game: Game) -> Board:
     longest = int(np.diff(graph.first_transition).max(initial=1))
     rank = None if game.rank is None else game.rank[state]
     first_row = first_choice[:-1].astype(np.int32) + (game.policy - graph.first_choice[:-1])[order]
-    vertex = np.zeros(0 if imdp.region is None else n_rows, dtype=np.int32)
-    return Board(
-        rows, game.known[state], rank, first_row, state, choice, parts, n_open, np.empty(longest), imdp.region, vertex
-    )
+    loops, extra = _loops(imdp.region, n_rows, longest)
+    return Board(rows, game.known[state], rank, first_row, state, choice, parts, n_open, loops, extra)
+
+
+def _loops(region: RowRegion | RowEllipsoid | None, n_rows: int, longest: int) -> tuple[Any, tuple[Any, ...]]:
+    """Return the compiled loops for what nature picks from, and what they take besides."""
+    if region is None:
+        return kernels, (np.empty(longest),)
+    if isinstance(region, RowEllipsoid):
+        return ellipsoid_kernels, (np.empty(longest), region.tables)
+    return region_kernels, (np.zeros(n_rows, dtype=np.int32), region.tables)  # where nature was last in each row
 
 
 def _has_loop(first_choice: Unsigned, first: Unsigned, successor: Unsigned) -> BoolArray:

@@ -21,83 +21,21 @@ UNDERFLOW = 1e-150  # more than what is lost where squares are too small for a f
 
 
 @compiled
-def kind_of_row(a: int, b: int, expression: Any, kinds: Any) -> int:
-    """Return what the expressions of a row are, taken together."""
-    kind = 0
-    for t in range(a, b):
-        kind |= kinds[expression[t]]
-    return kind
-
-
-@compiled
-def has_infinity(a: int, b: int, successor: Any, source: Any) -> bool:
-    """Return whether a row leads to an infinite value."""
-    for t in range(a, b):  # noqa: SIM110  # plain, for the compiler
-        if abs(source[successor[t]]) == np.inf:
-            return True
-    return False
-
-
-@compiled
-def best_direction(
-    a: int, b: int, successor: Any, expression: Any, source: Any, means: Any, spreads: Any, sizes: Any, direction: Any
-) -> tuple[float, float, float]:
-    """Write which way the row grows; return its worth at the centre less the first value, that length, and a size.
-
-    Values count as differences to the first one, so that equal values leave nothing to round.
-    """
-    d = len(direction)
-    direction[:] = 0.0
-    middle, size, squares = 0.0, 0.0, 0.0
-    for t in range(a + 1, b):
-        f = expression[t]
-        difference = source[successor[t]] - source[successor[a]]
-        if difference != 0.0:
-            middle += means[f] * difference
-            size += sizes[f] * abs(difference)
-            for j in range(d):
-                direction[j] += spreads[f, j] * difference
-    for j in range(d):
-        squares += direction[j] * direction[j]
-    return middle, np.sqrt(squares), size
-
-
-@compiled
-def ellipsoid_row(
-    a: int, b: int, successor: Any, expression: Any, source: Any, nature: float, side: float, means: Any,
-    spreads: Any, sizes: Any, direction: Any,
-) -> Any:  # fmt: skip
-    """Return the value of a row with nature at its best in the ellipsoid, rounded to the given side."""
-    middle, length, size = best_direction(a, b, successor, expression, source, means, spreads, sizes, direction)
-    if size == 0.0:
-        return source[successor[a]]
-    value = source[successor[a]] + (middle + nature * length)
-    error = UNIT * (float(b - a + 2 * len(direction) + 16) * size + 4.0 * abs(value)) + UNDERFLOW
-    return value + side * error
-
-
-@compiled
-def row_value(
+def with_intervals(
     a: int, b: int, successor: Any, expression: Any, lower: Any, upper: Any, source: Any, nature: float, side: float,
-    buffer: Any, tables: Any, direction: Any,
+    buffer: Any, kind: int, by_ellipsoid: float,
 ) -> Any:  # fmt: skip
-    """Return the value of a row with nature at its best, rounded to the given side."""
-    means, spreads, sizes, kinds = tables
-    kind = kind_of_row(a, b, expression, kinds)
-    if has_infinity(a, b, successor, source):
-        for t in range(a, b):
-            is_possible = abs(source[successor[t]]) == np.inf and upper[expression[t]] > 0.0
-            if is_possible and kind & OUTSIDE == 0 and side > 0.0:  # the ellipsoid may leave nature no way round it
-                return np.inf
-        kind = OUTSIDE
-    if kind != 0:
-        value, error = infinite_row(a, b, successor, expression, lower, upper, source, nature, buffer)
-        by_intervals = value + side * error if error != 0.0 else value
-        if kind & OUTSIDE != 0:
-            return by_intervals
-    value = ellipsoid_row(a, b, successor, expression, source, nature, side, means, spreads, sizes, direction)
-    if kind != 0 and nature * by_intervals < nature * value:
-        return by_intervals
+    """Return the value of a row within its intervals, or the ellipsoid's, if nature may pick that and likes it less."""
+    is_finite = True
+    for t in range(a, b):
+        is_finite = is_finite and abs(source[successor[t]]) < np.inf
+        is_possible = abs(source[successor[t]]) == np.inf and upper[expression[t]] > 0.0
+        if is_possible and kind & OUTSIDE == 0 and side > 0.0:  # the ellipsoid may leave nature no way round it
+            return np.inf
+    value, error = infinite_row(a, b, successor, expression, lower, upper, source, nature, buffer)
+    value = value + side * error if error != 0.0 else value
+    if is_finite and kind & OUTSIDE == 0 and nature * by_ellipsoid <= nature * value:
+        return by_ellipsoid
     return value
 
 
@@ -107,8 +45,13 @@ def backup(
     upper: Any, reward: Any, discount: float, agent: float, nature: float, side: float, lift: float, cap: float,
     source: Any, result: Any, best_row: Any, buffer: Any, tables: Any,
 ) -> tuple[int, float]:  # fmt: skip
-    """Write one more step of both players at their best, as ``kernels.backup`` does."""
-    direction = np.empty(tables[1].shape[1])
+    """Write one more step of both players at their best, as ``kernels.backup`` does.
+
+    Values count as differences to the first one of their row, so that equal values leave nothing to round; with an
+    infinite one the size is not finite. All in one function: calls with so many arrays take longer than the sums.
+    """
+    means, spreads, sizes, kinds = tables
+    direction = np.empty(spreads.shape[1])
     n_larger, change = 0, 0.0
     for k in range(end - start):
         i = start + k if step > 0 else end - 1 - k
@@ -120,9 +63,28 @@ def backup(
             elif b - a == 2:
                 value = pair_row(a, successor, expression, lower, upper, source, nature, side)
             else:
-                value = row_value(
-                    a, b, successor, expression, lower, upper, source, nature, side, buffer, tables, direction,
-                )  # fmt: skip
+                kind, middle, size, squares = kinds[expression[a]], 0.0, 0.0, 0.0
+                value = source[successor[a]]
+                for j in range(len(direction)):
+                    direction[j] = 0.0
+                for t in range(a + 1, b):
+                    f = expression[t]
+                    difference = source[successor[t]] - value
+                    kind |= kinds[f]
+                    middle += means[f] * difference
+                    size += sizes[f] * abs(difference)
+                    for j in range(len(direction)):
+                        direction[j] += spreads[f, j] * difference
+                for j in range(len(direction)):
+                    squares += direction[j] * direction[j]
+                if size != 0.0:
+                    value += middle + nature * np.sqrt(squares)
+                    error = UNIT * (float(b - a + 2 * len(direction) + 16) * size + 4.0 * abs(value)) + UNDERFLOW
+                    value += side * error
+                    if kind != 0 or not size < np.inf:
+                        value = with_intervals(
+                            a, b, successor, expression, lower, upper, source, nature, side, buffer, kind, value,
+                        )  # fmt: skip
             if discount != 1.0:
                 value *= discount
                 value += side * 2.0 * UNIT * abs(value)
@@ -153,6 +115,32 @@ def backup(
             if agent < 0.0:
                 best_row[i] = chosen
     return n_larger, change
+
+
+@compiled
+def ellipsoid_sums(
+    a: int, b: int, successor: Any, expression: Any, source: Any, means: Any, spreads: Any, sizes: Any, kinds: Any,
+    direction: Any,
+) -> tuple[int, float, float, float]:  # fmt: skip
+    """Write which way a row grows; return its kind, its worth at the centre less the first value, that way, and a size.
+
+    The same as in the backup.
+    """
+    kind, middle, size, squares = kinds[expression[a]], 0.0, 0.0, 0.0
+    reference = source[successor[a]]
+    for j in range(len(direction)):
+        direction[j] = 0.0
+    for t in range(a + 1, b):
+        f = expression[t]
+        difference = source[successor[t]] - reference
+        kind |= kinds[f]
+        middle += means[f] * difference
+        size += sizes[f] * abs(difference)
+        for j in range(len(direction)):
+            direction[j] += spreads[f, j] * difference
+    for j in range(len(direction)):
+        squares += direction[j] * direction[j]
+    return kind, middle, np.sqrt(squares), size
 
 
 @compiled
@@ -187,10 +175,11 @@ def best_move(
     """Write nature's best probabilities in a row, from intervals or from the ellipsoid, as the row's value has it."""
     means, spreads, sizes, kinds = tables
     worth = interval_move(a, b, successor, expression, lower, upper, judge, nature, move)
-    kind = kind_of_row(a, b, expression, kinds)
-    if b - a <= 2 or kind & OUTSIDE != 0 or has_infinity(a, b, successor, judge):
+    kind, middle, length, size = ellipsoid_sums(
+        a, b, successor, expression, judge, means, spreads, sizes, kinds, direction,
+    )  # fmt: skip
+    if b - a <= 2 or kind & OUTSIDE != 0 or not size < np.inf:
         return
-    middle, length, _ = best_direction(a, b, successor, expression, judge, means, spreads, sizes, direction)
     if kind & CUT != 0 and nature * worth < nature * (judge[successor[a]] + middle + nature * length):
         return
     for t in range(a, b):

@@ -2,95 +2,92 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from plumdp.model.graph import BoolArray, Graph, Indices, IntArray
-from plumdp.solver import end_component_kernels, graph_kernels
+from plumdp.solver import graph_kernels
+from plumdp.solver.end_component_kernels import N_LOST, N_PARTS, Parts, Rows, refine
+
+_BUDGET = 256  # steps of a search for what has fallen off a part
 
 
 def end_components(graph: Graph, allowed: BoolArray) -> tuple[IntArray, BoolArray]:
     """Return the number of each state's maximal end component, or -1, and the rows that make up the components.
 
     An end component is a set of states and allowed rows of theirs that lead to all of its states and to no other. We
-    split into strongly connected parts and drop the rows that leave their part, until there are none; only parts that
-    lost a row are looked at again.
+    split into strongly connected parts and drop the rows that leave their part, until there are none. Only parts that
+    may have fallen apart are split again; what falls off piece by piece, as along a border, is found by small searches
+    from where rows were dropped (as in Chatterjee and Henzinger, 2011).
     """
-    stay = _start(graph, allowed)
-    component = np.full(graph.n_states, -1, dtype=np.int32)
-    n_parts = 0
-    states = np.flatnonzero(stay.inside)
+    rows, parts = _start(graph, allowed)
+    component = np.full(graph.n_states, -1, dtype=np.int64)
+    n_numbers = 0
+    states = np.flatnonzero(parts.part >= 0)
     while len(states):
-        part, leaving = _strong_parts(graph, stay, states)
-        component[states] = n_parts + part
-        n_parts += part.max() + 1
-        is_broken = np.zeros(n_parts, dtype=np.bool_)
-        is_broken[component[stay.state_of_choice[leaving]]] = True
-        _drop(stay, leaving)
-        states = states[is_broken[component[states]] & stay.inside[states]]
-    component[~stay.inside] = -1
-    component[stay.inside] = np.unique(component[stay.inside], return_inverse=True)[1]
-    return component, stay.inner
+        number, leaving = _strong_parts(rows, states)
+        _set_parts(parts, states, number)
+        refine(leaving, _BUDGET, rows, parts)
+        component[states] = np.where(parts.part[states] < 0, -1, n_numbers + parts.part[states])
+        n_numbers += parts.counters[N_PARTS]
+        states = states[(parts.part[states] >= 0) & parts.is_open[parts.part[states]]]
+    is_inside = component >= 0
+    component[is_inside] = np.unique(component[is_inside], return_inverse=True)[1]
+    return component.astype(np.int32), rows.inner
 
 
-@dataclass(frozen=True, eq=False)
-class _Stay:
-    """Rows with which the agent may still be able to stay; the last three arrays shrink in place."""
-
-    state_of_choice: IntArray
-    incoming: tuple[Indices, IntArray]  # offset per state, and the choices with a transition to it
-    inner: BoolArray  # (n_choices)
-    n_inner: Indices  # (n_states)
-    inside: BoolArray  # (n_states): has inner rows
-
-
-def _start(graph: Graph, allowed: BoolArray) -> _Stay:
+def _start(graph: Graph, allowed: BoolArray) -> tuple[Rows, Parts]:
     """Return the rows that are left when those that may lead to a state without rows are dropped, again and again."""
-    offset = np.zeros(graph.n_states + 1, dtype=np.int64)
-    incoming = np.empty(graph.n_transitions, dtype=np.int32)
-    every_choice = np.arange(graph.n_choices + 1, dtype=np.int32)
+    n_states, n_choices, n_transitions = graph.n_states, graph.n_choices, graph.n_transitions
+    offset, incoming = np.zeros(n_states + 1, dtype=np.int64), np.empty(n_transitions, dtype=np.int32)
+    every_choice = np.arange(n_choices + 1, dtype=np.int32)
     graph_kernels.predecessors(every_choice, graph.first_transition, graph.successor, offset, incoming)
     source = graph.state_of_choice()
-    n_inner = np.bincount(source[allowed], minlength=graph.n_states)
-    stay = _Stay(source, (offset, incoming), allowed.copy(), n_inner, np.ones(graph.n_states, dtype=np.bool_))
-    _take_out(stay, np.flatnonzero(n_inner == 0))
-    return stay
-
-
-def _drop(stay: _Stay, choices: Indices) -> None:
-    stay.inner[choices] = False
-    sources, counts = np.unique(stay.state_of_choice[choices], return_counts=True)
-    stay.n_inner[sources] -= counts
-    _take_out(stay, sources[stay.n_inner[sources] == 0])
-
-
-def _take_out(stay: _Stay, states: Indices) -> None:
-    queue = np.empty(len(stay.inside), dtype=np.int32)
-    queue[: len(states)] = states
-    end_component_kernels.peel(
-        queue, len(states), stay.state_of_choice, *stay.incoming, stay.inner, stay.n_inner, stay.inside
+    n_inner = np.bincount(source[allowed], minlength=n_states)
+    rows = Rows(
+        graph.first_choice, graph.first_transition, graph.successor, source, offset, incoming, allowed.copy(), n_inner
     )
+    parts = Parts(
+        part=np.empty(n_states, dtype=np.int32),
+        size=np.empty(2 * n_states, dtype=np.int64),
+        is_open=np.empty(2 * n_states, dtype=np.bool_),
+        lost=np.empty(n_states, dtype=np.int32),
+        events=np.empty(n_choices + n_transitions, dtype=np.int32),
+        mark=np.zeros(n_states, dtype=np.int64),
+        queue=np.empty(n_states, dtype=np.int32),
+        counters=np.zeros(4, dtype=np.int64),
+    )
+    _set_parts(parts, np.arange(n_states), np.zeros(n_states, dtype=np.int32))
+    lost = np.flatnonzero(n_inner == 0)
+    parts.lost[: len(lost)], parts.counters[N_LOST] = lost, len(lost)
+    refine(np.empty(0, dtype=np.int64), -1, rows, parts)
+    return rows, parts
 
 
-def _strong_parts(graph: Graph, stay: _Stay, states: Indices) -> tuple[IntArray, Indices]:
+def _set_parts(parts: Parts, states: Indices, number: IntArray) -> None:
+    n_parts = int(number.max()) + 1
+    parts.part[states] = number
+    parts.size[:n_parts] = np.bincount(number, minlength=n_parts)
+    parts.is_open[:n_parts] = False
+    parts.counters[N_PARTS] = n_parts
+
+
+def _strong_parts(rows: Rows, states: Indices) -> tuple[IntArray, Indices]:
     """Return the number of each state's strongly connected part, and the inner rows that leave theirs."""
     n_states = len(states)
-    position = np.empty(graph.n_states, dtype=np.int32)
+    position = np.empty(len(rows.n_inner), dtype=np.int32)
     position[states] = np.arange(n_states, dtype=np.int32)
-    choices = ranges(graph.first_choice[states], graph.first_choice[states + 1])
-    choices = choices[stay.inner[choices]]
-    start, end = graph.first_transition[choices], graph.first_transition[choices + 1]
-    target = position[graph.successor[ranges(start, end)]]
-    first_row = np.concatenate([[0], np.cumsum(end - start)])
-    n_rows = np.bincount(position[stay.state_of_choice[choices]], minlength=n_states)
-    first_choice = np.concatenate([[0], np.cumsum(n_rows)])
-    part = np.full(n_states, -1, dtype=np.int32)
+    choices = ranges(rows.first_choice[states], rows.first_choice[states + 1])
+    choices = choices[rows.inner[choices]]
+    start, end = rows.first[choices], rows.first[choices + 1]
+    target = position[rows.successor[ranges(start, end)]]
+    first = np.concatenate([[0], np.cumsum(end - start)])
+    first_choice = np.concatenate([[0], np.cumsum(rows.n_inner[states])])
+    number = np.full(n_states, -1, dtype=np.int32)
     everywhere, order = np.ones(n_states, dtype=np.bool_), np.empty(n_states, dtype=np.int32)
-    graph_kernels.strong_components(first_choice, first_row, target, everywhere, order, part)
-    part_of_row = np.repeat(part, n_rows)
-    leaves = np.logical_or.reduceat(part[target] != np.repeat(part_of_row, end - start), first_row[:-1])
-    return part, choices[leaves]
+    graph_kernels.strong_components(first_choice, first, target, everywhere, order, number)
+    of_transition = np.repeat(np.repeat(number, rows.n_inner[states]), end - start)
+    leaves = np.logical_or.reduceat(number[target] != of_transition, first[:-1])
+    return number, choices[leaves]
 
 
 def ranges(start: Indices, end: Indices) -> Indices:
