@@ -1,4 +1,4 @@
-"""Policies from the rectangular relaxation over an ellipsoid: their bounds hold at the true point, for every objective."""
+"""Policies from the rectangular relaxation over an ellipsoid: bounds hold at the true point, for every objective."""
 
 from fractions import Fraction
 

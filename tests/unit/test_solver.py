@@ -177,10 +177,6 @@ BAD = {
         "nature='hostile': write 'robust' (against the agent) or 'optimistic' (with the agent)",
     ),
     "precision": (lambda m: pl.solve(m, reach(3, 1), precision=0), "precision=0: it must be above 0"),
-    "known support": (
-        lambda m: pl.solve(replace(m, known_support=True), reach(3, 1)),
-        "known_support=True cannot be solved yet; leave it out: guarantees against more still hold",
-    ),
     "target": (lambda m: pl.solve(m, reach(4, 1)), "target has shape (4,), but the model has 3 states"),
     "negative reward": (
         lambda m: pl.solve(m, pl.Reward(RewardStructure(np.array([-1.0, 0, 0]), None), "min", target=mask(3, 1))),

@@ -78,7 +78,8 @@ def _over_box(box: Box, expressions: ExpressionTable) -> tuple[FloatArray, Float
     """
     lower, upper = box_range(expressions, np.arange(len(expressions)), box.lower, box.upper)
     reach = (np.abs(box.lower) + np.abs(box.upper - box.lower)) * (1 + 1e-12)
-    size = np.asarray(np.abs(expressions.coefficients) @ expressions.monomial_values(reach[None, :]))[:, 0]
+    terms = np.abs(expressions.coefficient) * expressions.monomial_values(reach[None, :])[expressions.monomial, 0]
+    size = np.bincount(np.repeat(np.arange(len(lower)), np.diff(expressions.first_term)), terms, len(lower))
     degrees = expressions.monomials.max(axis=0, initial=0)
     error = (4 * (degrees + 4).sum() + len(expressions.monomials) + 8) * UNIT * size * (1 + 1e-9) + UNDERFLOW
     return _with_constants(expressions, lower - error, upper + error)

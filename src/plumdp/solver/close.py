@@ -62,7 +62,7 @@ def _raise_low(component: Component, tolerance: float, budget: int) -> tuple[int
 def _lower_high(component: Component, precision: float, budget: int) -> tuple[bool, int]:
     """Guess values just above the lower bounds and sweep: once no value grows, they are upper bounds."""
     low, guess = component.low[component.part], component.high[component.part]
-    best = guess.copy()
+    best, rows = guess.copy(), component.best_row[component.part].copy()
     wanted = precision * np.maximum(1.0, np.abs(low))
     guess[:] = np.minimum(low + wanted / 2, component.cap)
     lift = _LIFT if component.is_reward else 0.0
@@ -73,7 +73,7 @@ def _lower_high(component: Component, precision: float, budget: int) -> tuple[bo
             n_larger, change = component.sweep(used, component.high, side=1.0, lift=lift)
             if n_larger == 0:
                 is_bound = True
-                best = np.minimum(best, guess)
+                best, rows = np.minimum(best, guess), component.best_row[component.part].copy()
                 is_close = bool((best - low <= wanted).all())
             if is_close or (is_bound and change <= precision / 64) or shift > precision / 8:
                 break
@@ -82,8 +82,9 @@ def _lower_high(component: Component, precision: float, budget: int) -> tuple[bo
                 grain = shift * max(1.0, float(np.abs(guess).max()))
                 guess[:] = np.minimum(np.ceil(guess / grain + 1.0) * grain, component.cap)
                 shift *= 4
-    finally:  # also when interrupted: what is left behind is a bound
+    finally:  # also when interrupted: what is left behind is a bound, and the rows that attain it
         guess[:] = best
+        component.best_row[component.part] = rows
     return is_close, used
 
 
@@ -151,12 +152,12 @@ def prove(
 ) -> bool:
     """Improve the bounds by the candidate, moved outward until induction proves it; else leave them as they are."""
     part = component.part
-    before = bounds[part].copy()
+    before, before_row = bounds[part].copy(), component.best_row[part].copy()
     strict = (side > 0) == component.is_reward
     better, worse = (np.maximum, np.minimum) if side < 0 else (np.minimum, np.maximum)
     proved = False
     try:
-        for _ in range(attempts):
+        for attempt in range(attempts):
             bounds[part] = candidate
             stepped = np.full(component.end, -np.inf)  # a downward sweep writes only what is larger
             component.board.sweep(component.start, component.end, bounds, stepped, component.best_row, side=side)
@@ -164,7 +165,13 @@ def prove(
             if proved:
                 break
             outward = side * _LIFT * np.maximum(1.0, np.abs(candidate)) if strict else 0.0
-            candidate = np.clip(worse(candidate, stepped[part] + outward), 0.0, component.cap)
+            candidate = worse(candidate, stepped[part] + outward)
+            if not strict and attempt >= 10:  # only rounding still moves: make values equal that are so but for it
+                grain = _LIFT * 2.0 ** (attempt // 8) * max(1.0, float(np.abs(candidate).max()))
+                candidate = side * np.ceil(side * candidate / grain) * grain
+            candidate = np.clip(candidate, 0.0, component.cap)
     finally:  # also when interrupted
         bounds[part] = better(before, candidate) if proved else before
+        if not proved:
+            component.best_row[part] = before_row
     return proved

@@ -98,6 +98,8 @@ def first_moves(component: Component) -> Moves:
     best_row = component.greedy(judge)
     if component.is_reward and component.agent < 0:
         best_row = component.board.first_row
+    elif not component.is_reward and component.agent > 0:
+        best_row = component.best_row.copy()  # the rows that raised the values, not those that merely keep them
     return Moves(judge, best_row)
 
 
