@@ -29,7 +29,7 @@ import plumdp as pl
 from plumdp.data.logs import read_log
 from plumdp.data.tables import write_parquet
 
-MEASURE = "--measure"
+MEASURE, WRITE = "--measure", "--write"
 STUDY = "aircraft:50,10"
 N_FILES = 8  # of the trajectories, if each is counted by itself
 EPISODES = 40_000  # that are sampled; more rows are copies under other numbers
@@ -72,16 +72,19 @@ def write_trajectories(folder: Path, rows: int) -> None:
             connection.execute(f"COPY ({query}) TO '{folder}/shuffled/{part}.parquet'")
 
 
+WRITERS = {"transitions": write_transitions, "trajectories": write_trajectories}
+
+
 def bare(files: str) -> Callable[[], int]:
     """Return the grouping of transitions without anything around it."""
     names = ", ".join([*_state(), "action", *(f"next_{name}" for name in _state())])
 
-    def run() -> int:
+    def count() -> int:
         with duckdb.connect() as connection:
             result = connection.execute(f"SELECT {names}, count(*) AS n FROM '{files}' GROUP BY ALL").fetchnumpy()
         return int(result["n"].sum())
 
-    return run
+    return count
 
 
 def bare_lead(files: str) -> Callable[[], int]:
@@ -90,13 +93,13 @@ def bare_lead(files: str) -> Callable[[], int]:
     rows = f"SELECT {', '.join(_state())}, action, {ahead} FROM '{files}'"
     window = "WINDOW runs AS (PARTITION BY episode ORDER BY step)"
 
-    def run() -> int:
+    def count() -> int:
         with duckdb.connect() as connection, tempfile.TemporaryDirectory() as folder:
             connection.execute(f"SET memory_limit = '1GB'; SET temp_directory = '{folder}'")
             result = connection.execute(f"SELECT *, count(*) AS n FROM ({rows} {window}) GROUP BY ALL").fetchnumpy()
         return int(result["n"].sum())
 
-    return run
+    return count
 
 
 def reader(files: str, partitions: Any = None) -> Callable[[], int]:
@@ -134,25 +137,29 @@ def best(ways: list[str], folder: Path, repeats: int) -> dict[str, dict[str, flo
     runs: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
     for _ in range(repeats):
         for way in ways:
-            command = [sys.executable, __file__, MEASURE, way, str(folder)]
-            runs[way].append(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+            runs[way].append(json.loads(run(MEASURE, way, str(folder))))
     return {way: min(found, key=lambda run: run["cpu"]) for way, found in runs.items()}
+
+
+def run(*arguments: str) -> str:
+    """Return what this script prints in a process of its own; a process inherits the peak memory of its parent."""
+    return subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True, check=True).stdout
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=float, default=1e8)
-    parser.add_argument("--form", choices=["transitions", "trajectories"], help="one form only")
+    parser.add_argument("--form", choices=[*WRITERS], help="one form only")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--folder", type=Path, help="where the logs go, about 10 bytes for each row; a temporary one")
     options = parser.parse_args()
     print("| log | rows | seconds | CPU seconds | ratio of CPU | peak GB |\n|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
-        for form, write in (("transitions", write_transitions), ("trajectories", write_trajectories)):
+        for form in WRITERS:
             if options.form in (None, form):
-                write(folder, int(options.rows))
+                run(WRITE, form, str(folder), str(int(options.rows)))
                 ways = [way for way in WAYS if way.startswith(form)]
                 print_table(best(ways, folder, options.repeats), next(way for way in ways if "bare" in way))
 
@@ -170,5 +177,7 @@ def print_table(runs: dict[str, dict[str, float]], reference: str) -> None:
 if __name__ == "__main__":
     if sys.argv[1:2] == [MEASURE]:
         print(json.dumps(measure(*sys.argv[2:])))
+    elif sys.argv[1:2] == [WRITE]:
+        WRITERS[sys.argv[2]](Path(sys.argv[3]), int(sys.argv[4]))
     else:
         main()

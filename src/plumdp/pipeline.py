@@ -20,7 +20,7 @@ from plumdp.data.counts import Sampling, TransitionCounts, require_same_graph
 from plumdp.data.logs import Log
 from plumdp.errors import DataError
 from plumdp.model.events import Events
-from plumdp.model.objective import Objective, Reach
+from plumdp.model.objective import Objective, Reach, Reward
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.build import Conflict, build_region
 from plumdp.region.ellipsoid import Ellipsoid, build_ellipsoid
@@ -176,6 +176,8 @@ def conclude(
     precision: float = 1e-6,
 ) -> Certificate:
     """Return what follows for an objective: nature at its worst makes the policy, and bounds its value on one side."""
+    if policy is not None and np.asarray(policy).dtype.kind == "f":
+        raise DataError("a certificate has one action per state: give choice numbers; evaluate values drawn policies")
     clock = Clock(dict(learned.seconds))
     uncertain = relax(learned, relaxation)
     clock.lap("relaxation")
@@ -264,9 +266,10 @@ def _certificate(
 
 def _is_vacuous(objective: Objective, low: Solution, high: Solution, start: int) -> bool:
     """Return whether the bound that the policy was made for says nothing."""
-    if objective.direction == "max":
-        return bool(low.lower[start] <= 0)
-    return bool(high.upper[start] >= (1 if isinstance(objective, Reach) else np.inf))
+    if objective.direction == "min":
+        return bool(high.upper[start] >= (1 if isinstance(objective, Reach) else np.inf))
+    can_be_negative = isinstance(objective, Reward) and (objective.steps is not None or objective.discount is not None)
+    return bool(low.lower[start] <= 0) and not can_be_negative
 
 
 def _box(region: Polytope | Ellipsoid) -> dict[str, tuple[float, float]]:

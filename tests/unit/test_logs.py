@@ -99,7 +99,7 @@ def test_little_memory_makes_more_partitions_and_the_same_counts(tmp_path):
     log = read_log(tmp_path / "log.parquet", study.model, memory_limit=1e8, progress=lambda *share: steps.append(share))
     expected = pl.simulate(study.model, study.true_point, 40_000, rng=1, max_steps=25)
     assert np.array_equal(log.counts.counts, expected.counts)
-    assert {(333, 1000), (667, 1000)} <= {*steps}  # 2 · 1,040,000 rows · 98 bytes take three times the memory
+    assert (500, 1000) in steps  # 1,040,000 rows of 72 bytes take more than they may
     assert steps[-1] == (1000, 1000)
 
 

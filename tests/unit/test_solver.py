@@ -146,6 +146,13 @@ def test_an_interruption_leaves_bounds(walk, monkeypatch):
     assert Fraction(solution.lower[10]) <= exact <= Fraction(solution.upper[10]) == 1
 
 
+def test_progress_ends_with_all_states(walk):
+    seen = []
+    pl.solve(walk, reach(21, 20), progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1][0] == seen[-1][1] > 0
+    assert seen == sorted(seen)
+
+
 @pytest.mark.parametrize("max_sweeps", [1, 2, 5, 30])
 def test_a_limit_on_sweeps_leaves_bounds(walk, max_sweeps):
     exact = 1 / (1 + Fraction(55, 45) ** 10)

@@ -12,6 +12,7 @@ from plumdp.solver import kernels
 from plumdp.solver.component import Component
 
 _MAX_FILL = 500_000_000  # entries of a factorisation, at most: beyond, equations are solved by sweeps
+_SMALL = 1_000  # states: as if all entries were there
 _BLOCK = 100  # sweeps between two looks at the change
 _MAX_BLOCKS = 300
 _NO_CHANGE = 1e-15
@@ -84,6 +85,8 @@ def fill(chain: Chain) -> int:
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
     n = len(chain.constants)
+    if n <= _SMALL:
+        return n * n
     place = np.empty(n, dtype=np.int64)
     place[reverse_cuthill_mckee(chain.matrix)] = np.arange(n)
     row = np.repeat(np.arange(n), np.diff(chain.offset))

@@ -27,20 +27,20 @@ class Game:
     policy: IntArray  # (n_states): attains the value of closed states; keeps the target in reach of a helping agent
     rank: FloatArray | None = None  # (n_states): for rewards, steps until a chance of the target
 
-    def known_bounds(self, named: BoolArray, cap: float) -> tuple[FloatArray, FloatArray]:
+    def known_bounds(self) -> tuple[FloatArray, FloatArray]:
         """Return bounds on the values of the closed states.
 
-        States are closed by what intervals allow nature to do. If it picks points of a region it may be able to do
-        less: then what it alone can bring about bounds one side only, except in the states that the objective names.
+        If infinite values are what nature brings about, and only intervals say that it can, they bound one side only.
         """
         low, high = self.known.copy(), self.known.copy()
-        if self.imdp.region is not None and not self.imdp.has_fixed_support():
-            unsure = ~self.is_open & ~named
-            if self.nature < 0:
-                high[unsure & (low == 0.0)] = cap
-            else:
-                low[unsure & (high == np.inf)] = 0.0
+        if self.nature > 0 and not self.may_drop:
+            low[high == np.inf] = 0.0
         return low, high
+
+    @property
+    def may_drop(self) -> bool:
+        """Whether nature may drop all that intervals let it drop; not so if it picks points of a region."""
+        return self.imdp.region is None or self.imdp.has_fixed_support()
 
     @property
     def rows(self) -> tuple[IntArray, IntArray, IntArray, IntArray, FloatArray, FloatArray]:
@@ -90,16 +90,16 @@ def _row_rewards(imdp: IntervalMDP, objective: Reward) -> FloatArray:
 
 
 def _close_hopeless(game: Game, target: BoolArray) -> Game:
-    """Close the states from which the target has no chance, at 0."""
-    helps = game.agent > 0, game.nature > 0
+    """Close the states from which the target has no chance, at 0; none under any nature, if it may not drop at will."""
+    helps = game.agent > 0, game.nature > 0 or not game.may_drop
     everywhere = np.ones(len(target), dtype=np.bool_)
     reached, _ = _attract(game, target, everywhere, *helps, _predecessors(game))
     return _close(game, game.is_open & ~reached, 0.0, everywhere, reached, *helps)
 
 
 def close_certain(game: Game, target: BoolArray) -> Game:
-    """Close the states from which those who want the target reach it almost surely, at 1."""
-    helps = game.agent > 0, game.nature > 0
+    """Close the states from which those who want the target reach it almost surely, at 1; likewise."""
+    helps = game.agent > 0, game.nature > 0 and game.may_drop
     edges, policy = _predecessors(game), game.policy.copy()
     certain = game.is_open & _keep(game, target, game.is_open | target, *helps, edges, policy)
     return replace(game, is_open=game.is_open & ~certain, known=np.where(certain, 1.0, game.known), policy=policy)
@@ -140,9 +140,10 @@ def _close_total_reward(game: Game) -> Game:
         if (endless == won).all():
             break
         won = endless
-    ahead, _ = _attract(game, won, everywhere, *helps, edges, None, pays)
+    hopes = game.agent > 0, game.nature > 0 or not game.may_drop
+    ahead, _ = _attract(game, won, everywhere, *hopes, edges, None, pays)
     game = _close(replace(game, policy=policy), won, np.inf, everywhere, won, True, True)
-    return _close(game, ~ahead, 0.0, everywhere, ahead, *helps, pays)
+    return _close(game, ~ahead, 0.0, everywhere, ahead, *hopes, pays)
 
 
 def _close(

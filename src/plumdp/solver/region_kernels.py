@@ -13,6 +13,7 @@ import numpy as np
 
 from plumdp.compiled import compiled
 from plumdp.region.vertices import LEVEL
+from plumdp.solver.kernels import infinite_row
 
 UNIT = 2.0**-53  # relative error of one rounding
 MAX_STEPS = 10_000
@@ -77,15 +78,16 @@ def region_row(
 ) -> Any:  # fmt: skip
     """Return the value of a row with nature at its best, rounded to the given side."""
     coefficients, constants, sizes, vertices, edges, neighbours, margin, reach = tables
-    reference, n_infinite = 0.0, 0
+    is_finite, reference = True, source[successor[a]]
     for t in range(a, b):
         if abs(source[successor[t]]) == np.inf:
             f = expression[t]
             if upper[f] > 0.0 and (nature > 0.0 or lower[f] > 0.0 or side > 0.0):
                 return np.inf
-            n_infinite += 1
-    if n_infinite == 0:
-        reference = source[successor[a]]
+            is_finite = False
+    if not is_finite:  # nature avoids them, as well as intervals allow: no worse than the region allows
+        value, error = infinite_row(a, b, successor, expression, lower, upper, source, nature, np.empty(b - a))
+        return value + side * error
     constant, size = row_objective(
         a, b, successor, expression, source, reference, nature, coefficients, constants, sizes, objective
     )
@@ -122,6 +124,8 @@ def pair_row(
     if nature * value < nature * other:  # the preferred successor first
         value, other, f, g = other, value, g, f
     p = max(1.0 - upper[f], lower[g])  # what the other one gets at least
+    if p == 0.0:  # without rounding: nature may stay for ever
+        return value
     difference = other - value
     value += p * difference
     return value + side * UNIT * (10.0 * abs(difference) + 4.0 * abs(value) + 4.0 * abs(other))

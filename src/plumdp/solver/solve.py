@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -43,11 +44,13 @@ def solve(
     nature: Nature | None = None,
     precision: float = 1e-6,
     max_sweeps: int = 100_000,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Solution:
     """Return certified values of all states, and a policy that is optimal up to the precision.
 
     ``nature`` is "robust" (against the agent, the default) or "optimistic" (with the agent). The precision is relative
     for values above 1. Stopping early, by ``max_sweeps`` or by hand, loosens the bounds and never breaks them.
+    ``progress`` is called with the number of states solved and of all to be solved, after each component.
 
     >>> from plumdp import benchmark, instantiate
     >>> study = benchmark("betting:25")
@@ -71,20 +74,20 @@ def solve(
     if isinstance(objective, Reward) and objective.discount is not None:
         return _solve_discounted(game, precision, max_sweeps)
     cap = np.inf if isinstance(objective, Reward) else 1.0
-    named = ~plain_game(imdp, objective, player).is_open
-    solution = _solve_components(game, named, precision, max_sweeps, cap)
-    can_be_sure = imdp.region is None or imdp.has_fixed_support()  # intervals decide what is certain
-    if isinstance(objective, Reach) and solution.status == OPEN and can_be_sure:  # slow exits: some values may be one
+    solution = _solve_components(game, precision, max_sweeps, cap, progress)
+    if isinstance(objective, Reach) and solution.status == OPEN:  # slow exits: some values may be one for certain
         certain = close_certain(game, objective.target)
         if certain.is_open.sum() < game.is_open.sum():
-            return _solve_components(certain, named, precision, max_sweeps, cap)
+            return _solve_components(certain, precision, max_sweeps, cap, progress)
     return solution
 
 
-def _solve_components(game: Game, named: BoolArray, precision: float, max_sweeps: int, cap: float) -> Solution:
+def _solve_components(
+    game: Game, precision: float, max_sweeps: int, cap: float, progress: Callable[[int, int], None] | None
+) -> Solution:
     """Solve component by component, successors first; components without inner edges take one pass."""
     board = lay_out(game)
-    low, high = (bounds[board.state] for bounds in game.known_bounds(named, cap))
+    low, high = (bounds[board.state] for bounds in game.known_bounds())
     low[: board.n_open], high[: board.n_open] = 0.0, cap
     best_row = board.first_row.copy()
     sweeps, status = 0, CLOSED
@@ -97,6 +100,8 @@ def _solve_components(game: Game, named: BoolArray, precision: float, max_sweeps
             else:
                 component = Component(board, start, end, low, high, best_row, cap)
                 sweeps += close_component(component, precision, max_sweeps)
+            if progress:
+                progress(end, board.n_open)
     except KeyboardInterrupt:
         status = INTERRUPTED
     policy = board.policy(best_row, game.policy)
