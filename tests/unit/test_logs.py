@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections import Counter
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -15,9 +16,9 @@ from log_models import LAMP, recount, runs
 
 import plumdp as pl
 from plumdp.data.logs import read_log
-from plumdp.data.matching import KINDS, Matcher
+from plumdp.data.matching import Matcher
 from plumdp.data.tables import write_parquet
-from plumdp.data.values import RowIndex
+from plumdp.data.values import RowIndex, Texts
 
 STUDIES = ("aircraft:20,10", "betting:25", "engagement:50", "rover:10,10", "glider:11,9", "parallel:6")
 FORMS = ("transitions", "trajectories")
@@ -73,6 +74,14 @@ def test_a_folder_a_pattern_and_a_list_stand_for_their_files(form, tmp_path):
     files = many_files(tmp_path, form)
     for source in (tmp_path, str(tmp_path / "part-*.parquet"), files, tuple(map(str, files))):
         assert np.array_equal(read_log(source, LAMP).counts.counts, COUNTS)
+
+
+@pytest.mark.parametrize("name", ["log[1].parquet", "log*.csv", "it's.json"])
+def test_a_file_whose_name_looks_like_a_pattern_is_read_by_itself(name, tmp_path):
+    frame = pd.DataFrame(ROWS["transitions"])
+    WRITERS[f"log.{name.rpartition('.')[2]}"](frame, tmp_path / name)
+    WRITERS[f"log.{name.rpartition('.')[2]}"](frame, tmp_path / name.replace("[1]", "1").replace("*", "-2"))
+    assert np.array_equal(read_log(tmp_path / name, LAMP).counts.counts, COUNTS)
 
 
 @pytest.mark.parametrize("partitions", [None, 1, 7, "files"])
@@ -286,6 +295,9 @@ def test_every_row_of_a_corrupted_log_of_text_is_counted_as_a_slow_recount_does(
     table = pyarrow.Table.from_pylist(rows, schema=pyarrow.schema(types.items()))
     check_against_recount(table, form, rows)  # through DuckDB
     check_against_recount(polars.from_arrow(table).lazy(), form, rows)
+    with TemporaryDirectory() as folder:
+        polars.from_arrow(table).write_csv(f"{folder}/log.csv")
+        check_against_recount(f"{folder}/log.csv", form, rows)
 
 
 @given(corrupted(MIXED))
@@ -296,6 +308,14 @@ def test_every_row_of_a_corrupted_log_of_mixed_types_is_counted_as_a_slow_recoun
 
 
 # the lookup of states and transitions
+
+
+def test_nothing_is_no_empty_word():
+    words = Texts(("", "3", "a b"))
+    assert words.code(np.array([None, "", " ", 3, 3.0, "3.0", " a b", "a  b"], dtype=object)).tolist() == [
+        -1, 0, 0, 1, 1, -1, 2, -1
+    ]  # fmt: skip
+    assert words.code(np.ma.masked_array([3, 3], [True, False])).tolist() == [-1, 1]
 
 
 @given(st.data())
@@ -355,10 +375,6 @@ def test_choices_of_one_name_that_lead_to_the_same_state_are_refused():
         "state (x=0), action 'go': several choices have this name and lead to (x=2), so that a log cannot tell them "
         "apart; give them different names in the model"
     )
-
-
-def test_kinds_are_reported_in_their_order():
-    assert KINDS[:2] == ("matched", "last row")
 
 
 def test_gzip_and_nested_json_values_are_read_as_text(tmp_path):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 from plumdp.data.trajectories import state_column
 from plumdp.errors import DataError
@@ -15,31 +14,6 @@ LogForm: TypeAlias = Literal["transitions", "trajectories", "counts"]
 
 ACTION, EPISODE, STEP, COUNT, PLACE = "action", "episode", "step", "n", "place"
 STEP_BEFORE, NEXT_STEP, SECOND_STEP, NEXT_EPISODE = "step_before", "step_after", "second_step_after", "episode_after"
-
-
-@dataclass(frozen=True)
-class BrokenEpisode:
-    """A run that lacks steps or has some of them twice."""
-
-    episode: Any
-    n_rows: int
-    n_steps: int  # different ones
-    first: float
-    last: float
-
-    @property
-    def has_gap(self) -> bool:
-        """Whether the steps are not all those from the first to the last."""
-        return self.n_steps != self.last - self.first + 1
-
-    @property
-    def has_repeats(self) -> bool:
-        """Whether a step occurs twice."""
-        return self.n_rows > self.n_steps
-
-    def __str__(self) -> str:
-        rows = "1 row" if self.n_rows == 1 else f"{self.n_rows:,} rows"
-        return f"episode {self.episode} has {rows} and {self.n_steps:,} of the steps {self.first:g} to {self.last:g}"
 
 
 def state_columns(graph: Graph, form: LogForm = "counts") -> list[str]:

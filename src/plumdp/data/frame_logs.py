@@ -18,13 +18,13 @@ from plumdp.data.columns import (
     SECOND_STEP,
     STEP,
     STEP_BEFORE,
-    BrokenEpisode,
     LogForm,
     needed_columns,
     next_columns,
     not_steps,
     state_columns,
 )
+from plumdp.data.ingestion import BrokenEpisode
 from plumdp.data.sql import keys
 from plumdp.data.tables import Block, columns_of
 from plumdp.errors import DataError
@@ -40,8 +40,7 @@ class FrameLog:
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""
-        names: list[str] = self.frame.collect_schema().names()
-        return names
+        return [str(name) for name in self.frame.collect_schema().names()]
 
     def count(self, graph: Graph, form: LogForm, columns: Mapping[str, str]) -> Iterator[Block]:
         """Yield the different rows and how often each occurs; of trajectories, with their place in the run."""
@@ -108,8 +107,10 @@ def _with_numbers(rows: Any, column: str) -> Any:
     kind = rows.collect_schema()[STEP]
     if not kind.is_numeric():
         raise not_steps(column, str(kind))
-    step = nw.col(STEP)
-    return rows.with_columns(step.cast(nw.Int64) if kind.is_integer() else nw.when(step.is_finite()).then(step))
+    if kind.is_integer():
+        return rows.with_columns(nw.col(STEP).cast(nw.Int64))
+    step = nw.col(STEP).cast(nw.Float64)
+    return rows.with_columns(nw.when(step.is_finite()).then(step))
 
 
 def _with_place(graph: Graph, rows: Any) -> Any:
@@ -146,9 +147,8 @@ def _collect(frame: Any) -> Block:
 
 def _column(series: Any) -> npt.NDArray[Any]:
     is_null = series.is_null().to_numpy()
-    if series.dtype.is_numeric() and not series.dtype.is_decimal():
-        values = series.fill_null(0).to_numpy() if is_null.any() else series.to_numpy()
-        return np.ma.masked_array(values, is_null) if is_null.any() else values
+    if series.dtype.is_integer() or series.dtype.is_float():
+        return np.ma.masked_array(series.fill_null(0).to_numpy(), is_null) if is_null.any() else series.to_numpy()
     values = np.empty(len(series), dtype=np.object_)
     values[:] = series.to_list()
     values[is_null] = None

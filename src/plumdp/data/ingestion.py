@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.data.columns import ACTION, BrokenEpisode, LogForm, next_columns, state_columns
+from plumdp.data.columns import ACTION, LogForm, next_columns, state_columns
 from plumdp.data.counts import CountArray
 from plumdp.data.matching import KINDS, Kind, Matcher, row_counts
 from plumdp.data.tables import Block
@@ -23,6 +23,31 @@ _REMARKS: dict[Kind, str] = {
     "impossible transition": "the model has no such edge, so it may be wrong",
     "repeated step": 'if each file numbers its episodes anew, give partitions="files"',
 }
+
+
+@dataclass(frozen=True)
+class BrokenEpisode:
+    """A run that lacks steps or has some of them twice."""
+
+    episode: Any
+    n_rows: int
+    n_steps: int  # different ones
+    first: float
+    last: float
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether the steps are not all those from the first to the last."""
+        return self.n_steps != self.last - self.first + 1
+
+    @property
+    def has_repeats(self) -> bool:
+        """Whether a step occurs twice."""
+        return self.n_rows > self.n_steps
+
+    def __str__(self) -> str:
+        rows = "1 row" if self.n_rows == 1 else f"{self.n_rows:,} rows"
+        return f"episode {self.episode} has {rows} and {self.n_steps:,} of the steps {self.first:g} to {self.last:g}"
 
 
 @dataclass(frozen=True)
@@ -110,9 +135,8 @@ class Tally:
         if not len(which):
             return
         found = self._offenders.setdefault(kind, Counter())
-        for values, times in zip(
-            zip(*(c[which].tolist() for c in columns), strict=True), n[which].tolist(), strict=True
-        ):
+        rows = zip(*(column[which].tolist() for column in columns), strict=True)
+        for values, times in zip(rows, n[which].tolist(), strict=True):
             found[values] += times
         if len(found) > _FOLLOWED:
             self._offenders[kind] = Counter(dict(found.most_common(_FOLLOWED // 10)))
@@ -125,7 +149,8 @@ class Tally:
         return self._valuation(values[:size]) + move
 
     def _valuation(self, values: Sequence[Any]) -> str:
-        return f"({', '.join(f'{name}={shown(value)}' for name, value in zip(self._variables, values, strict=False))})"
+        pairs = zip(self._variables, values, strict=True)
+        return f"({', '.join(f'{name}={shown(value)}' for name, value in pairs)})"
 
 
 def _most_common(found: Counter[tuple[Any, ...]]) -> list[tuple[tuple[Any, ...], int]]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
-from plumdp.data.columns import BrokenEpisode, LogForm, find_columns
+from plumdp.data.columns import LogForm, find_columns
 from plumdp.data.counts import Sampling, TransitionCounts
 from plumdp.data.file_logs import FileLog
 from plumdp.data.frame_logs import is_arrow, open_frame
-from plumdp.data.ingestion import IngestionReport, Tally
+from plumdp.data.ingestion import BrokenEpisode, IngestionReport, Tally
 from plumdp.data.tables import MEMORY, Block, Progress, column_types, connect, find_files, scan
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, read_only
@@ -68,7 +68,7 @@ def read_log(
 
     Files take up to ``memory_limit`` bytes, whatever their size. Trajectories whose rows are not in order take longer:
     they are counted in ``partitions`` by episode, as many as need be. ``partitions="files"`` counts each file by
-    itself; say so if each file numbers its episodes anew.
+    itself; say so if each file numbers its episodes anew. ``progress`` is told how much of the files is read.
 
     >>> import pandas as pd
     >>> from plumdp import benchmark

@@ -51,8 +51,8 @@ class Matcher:
         if len(self._states.repeated):
             where = graph.describe_state(int(self._states.repeated[0]))
             raise DataError(f"several states have the valuation ({where}), so that a log cannot tell them apart")
-        state, choice = graph.state_of_choice().astype(np.int64), graph.choice_of_transition()
-        edges = [state[choice], graph.action[choice].astype(np.int64), graph.successor.astype(np.int64)]
+        choice = graph.choice_of_transition()
+        edges = [graph.state_of_choice()[choice], graph.action[choice], graph.successor]
         self._edges = RowIndex([graph.n_states, len(graph.action_names), graph.n_states], edges)
 
     def match(self, block: Block) -> tuple[Kinds, Codes]:

@@ -29,6 +29,7 @@ Dialect: TypeAlias = Literal["bigquery", "snowflake", "spark", "trino", "postgre
 _TABLE = "table_of_the_log"
 
 _IN_RUNS = f'PARTITION BY "{EPISODE}" ORDER BY "{STEP}"'
+_STEPS_AROUND = {STEP_BEFORE: f'lag("{STEP}")', NEXT_STEP: f'lead("{STEP}")', SECOND_STEP: f'lead("{STEP}", 2)'}
 _PLACE_IN_RUN = f"""CASE
     WHEN "{EPISODE}" IS NULL OR "{STEP}" IS NULL THEN 'unplaced'
     WHEN "{STEP}" = "{STEP_BEFORE}" OR "{STEP}" = "{NEXT_STEP}" THEN 'duplicate'
@@ -98,9 +99,8 @@ def counts_query(
     query = sqlglot.parse_one(count_sql(model.graph, form, there, _TABLE), dialect="duckdb")
     for term in list(query.find_all(exp.Ordered)):
         term.replace(term.this)  # where missing steps are put makes no difference, so no engine need be told
-    next(node for node in query.find_all(exp.Table) if node.name == _TABLE).replace(
-        exp.to_table(table, dialect=dialect)
-    )
+    log = next(node for node in query.find_all(exp.Table) if node.name == _TABLE)
+    log.replace(exp.to_table(table, dialect=dialect))
     text: str = query.sql(dialect=dialect, pretty=True)
     return text
 
@@ -111,12 +111,7 @@ def count_sql(graph: Graph, form: Form, columns: Mapping[str, str], table: str) 
         names = [*state_columns(graph, form), ACTION, *next_columns(graph)]
         rows = {key: columns[name] for key, name in zip(keys(graph), names, strict=True)}
         return f"WITH log_rows AS ({_select(rows, table)})\n{_count(keys(graph), 'log_rows')}"
-    others = {
-        STEP_BEFORE: f'lag("{STEP}")',
-        NEXT_STEP: f'lead("{STEP}")',
-        SECOND_STEP: f'lead("{STEP}", 2)',
-    }
-    return _count_trajectories(graph, columns, table, _IN_RUNS, others, _PLACE_IN_RUN)
+    return _count_trajectories(graph, columns, table, _IN_RUNS, _STEPS_AROUND, _PLACE_IN_RUN)
 
 
 def count_ordered_sql(graph: Graph, columns: Mapping[str, str], table: str) -> str:
@@ -132,7 +127,7 @@ def count_ordered_sql(graph: Graph, columns: Mapping[str, str], table: str) -> s
 def order_sql(columns: Mapping[str, str], table: str) -> str:
     """Return a query that only counts the places of the rows as they lie."""
     rows = {name: columns[name] for name in (EPISODE, STEP)}
-    over = {name: f"{function} OVER ()" for name, function in _NEXT_PLACE.items()}
+    over = {name: f"{function} OVER ({_AS_THEY_LIE})" for name, function in _NEXT_PLACE.items()}
     placed = _select({PLACE: _PLACE_IN_FILE}, f"({_select({'*': '*'} | over, f'({_select(rows, table)})')})")
     return _count([PLACE], f"({placed})")
 

@@ -226,7 +226,9 @@ def write_parquet(path: str | Path, blocks: Iterable[Block], *, metadata: Mappin
         if not table:
             raise DataError(f"{path}: there is no block to write, not even an empty one")
         extra = ", ".join(f"{literal(key)}: {literal(value)}" for key, value in (metadata or {}).items())
-        options = "FORMAT parquet, COMPRESSION zstd" + (f", KV_METADATA {{{extra}}}" if extra else "")
+        options = "FORMAT parquet, PARQUET_VERSION v2, COMPRESSION zstd" + (
+            f", KV_METADATA {{{extra}}}" if extra else ""
+        )
         connection.execute(f"COPY written TO {literal(str(path))} ({options})")
 
 

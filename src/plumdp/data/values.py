@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.errors import DataError
+from plumdp.model.graph import Indices
 
 Codes: TypeAlias = npt.NDArray[np.int64]
 """Whole numbers from 0, or -1 for what is not known."""
@@ -60,10 +61,8 @@ class Texts:
         number = {word: i for i, word in enumerate(self.words)}
 
         def code_one(value: Any) -> int:
-            if not isinstance(value, str):
-                as_number = whole(value)
-                value = "" if as_number is None else str(as_number)
-            return number.get(value, number.get(value.strip(), -1))
+            text = value if isinstance(value, str) else str(whole(value)) if whole(value) is not None else None
+            return -1 if text is None else number.get(text, number.get(text.strip(), -1))
 
         codes = _code_objects(values, code_one)
         codes[np.ma.getmaskarray(values)] = -1
@@ -116,7 +115,7 @@ def _code_objects(values: npt.NDArray[Any], code_one: Callable[[Any], int]) -> C
 class RowIndex:
     """Rows of codes, to be found again: each is packed into one number, looked up by position or by search."""
 
-    def __init__(self, sizes: Sequence[int], columns: Sequence[Codes]) -> None:
+    def __init__(self, sizes: Sequence[int], columns: Sequence[Indices]) -> None:
         self._sizes = sizes
         self._known: list[Codes | None] = []  # by column: what stands for the columns before it, if they take too much
         keys, span = np.zeros(len(columns[0]), dtype=np.int64), 1

@@ -15,22 +15,24 @@ from fractions import Fraction
 from itertools import pairwise, product
 
 import numpy as np
+import numpy.typing as npt
 
+from plumdp.errors import ModelError
 from plumdp.model.expressions import ExpressionTable
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.polynomial import Polynomial
 from plumdp.model.space import ParameterSpace
 from plumdp.region.conflict import Conflict, explain
-from plumdp.region.half_spaces import affine_forms, half_spaces, in_variables
+from plumdp.region.half_spaces import HalfSpaces, affine_forms, half_spaces, in_variables
 from plumdp.region.mccormick import Bounds, Lift
 from plumdp.region.redundancy import Contradiction
 from plumdp.region.shapes import Polytope, intersection
 
-_MAX_ROUNDS = 4
+_ROUNDS = 4
 _WORTH = 0.95  # a further round, if this one has made the bounds of some variable shorter by this factor
 _CELLS = {1: 8, 2: 4, 3: 3}  # per parameter, by the number of parameters
-_MAX_VARIABLES = 12  # for cells
-_MAX_CUTS = 1000
+_FOR_ROUNDS, _FOR_CELLS = 24, 12  # variables; with more, one round is enough to wait for, and cells are too many
+_CUTS = 1000
 
 
 def lifted_region(
@@ -48,16 +50,16 @@ def lifted_region(
     rows = half_spaces(whole, in_variables(known, lift.names), *bounds)
     region = intersection(lift.names, rows.rows, rows.offsets)
     if isinstance(region, Contradiction):
-        return _without_envelopes(explain(region, rows, whole, known, *bounds), len(table))
+        return _without_envelopes(explain(region, rows, whole, known, *bounds), len(table), space)
     tight = _tightened(lift, region)
     if not isinstance(tight, Contradiction):
         tight = _cut_by_cells(lift, tight, affine_forms(in_variables(table, lift.names))[1])
-    return _conflict_by_cases(len(table)) if isinstance(tight, Contradiction) else tight
+    return _conflict_by_cases(region, rows, table, lower, upper) if isinstance(tight, Contradiction) else tight
 
 
 def _tightened(lift: Lift, region: Polytope) -> Polytope | Contradiction:
     """Return a smaller polytope around the same points: bounds make envelopes, and envelopes bounds."""
-    for _ in range(_MAX_ROUNDS):
+    for _ in range(_ROUNDS if len(lift.names) <= _FOR_ROUNDS else 1):
         smaller = _part(lift, region, _bounds(region))
         if isinstance(smaller, Contradiction):
             return smaller
@@ -83,13 +85,13 @@ def _cut_by_cells(lift: Lift, region: Polytope, directions: FloatArray) -> Polyt
     The half-spaces of the region are moved in as far as all cells allow, and so are those across the directions.
     """
     per_parameter = _CELLS.get(len(lift.parameters), 0)
-    if not per_parameter or len(lift.names) > _MAX_VARIABLES:
+    if not per_parameter or len(lift.names) > _FOR_CELLS:
         return region
     parts = [_part(lift, region, bounds) for bounds in _grid(lift, region, per_parameter)]
     cells = [part for part in parts if not isinstance(part, Contradiction)]
     if not cells:
         return next(part for part in parts if isinstance(part, Contradiction))
-    some = directions[:: -(-len(directions) // _MAX_CUTS)]
+    some = directions[:: -(-len(directions) // _CUTS)]
     d = len(lift.names)
     normals = np.vstack([-np.eye(d), np.eye(d), region.rows[2 * d :], some, -some])
     offsets = np.max([-cell.minimise(-normals) for cell in cells], axis=0)
@@ -125,9 +127,11 @@ def _joined(table: ExpressionTable, more: list[Polynomial]) -> ExpressionTable:
     )
 
 
-def _without_envelopes(conflict: Conflict, n_expressions: int) -> Conflict:
+def _without_envelopes(conflict: Conflict, n_expressions: int, space: ParameterSpace) -> Conflict:
     """Return the conflict of the expressions alone: at points of the space, envelopes only lessen its sum."""
     own = [f < n_expressions for f in conflict.expressions]
+    if not any(own):
+        raise ModelError(f"the parameter space is empty: {'; '.join(space.describe())}")
     return replace(
         conflict,
         expressions=tuple(f for f in conflict.expressions if f < n_expressions),
@@ -136,7 +140,18 @@ def _without_envelopes(conflict: Conflict, n_expressions: int) -> Conflict:
     )
 
 
-def _conflict_by_cases(n_expressions: int) -> Conflict:
-    """Return a conflict that no single sum proves: each part of the space is excluded for reasons of its own."""
-    text = f"the intervals of all {n_expressions} expressions"
-    return Conflict((), read_only(np.zeros(0)), (text,), np.nan)
+def _conflict_by_cases(
+    region: Polytope, known: HalfSpaces, table: ExpressionTable, lower: FloatArray, upper: FloatArray
+) -> Conflict:
+    """Return a conflict that no single sum proves, since tightening did: it names the intervals that bound the region."""
+    bounding = np.isin(_directed(known.rows, known.offsets), _directed(region.rows, region.offsets))
+    used = np.unique(known.expression[bounding & (known.expression < len(table)) & (known.expression >= 0)])
+    texts = tuple(f"{table.polynomials[f]} in [{lower[f]:.6g}, {upper[f]:.6g}]" for f in used)
+    return Conflict(tuple(used.tolist()), read_only(np.full(len(used), np.nan)), texts, np.nan)
+
+
+def _directed(rows: FloatArray, offsets: FloatArray) -> npt.NDArray[np.void]:
+    """Return half-spaces as comparable items: the same for rows that differ by a power of two, as scaling makes them."""
+    size = np.abs(rows).max(axis=1, keepdims=True, initial=0)
+    items = np.ascontiguousarray(np.hstack([rows, offsets[:, None]]) / np.where(size > 0, size, 1.0))
+    return items.view(np.dtype((np.void, items.dtype.itemsize * items.shape[1])))[:, 0]
