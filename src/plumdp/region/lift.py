@@ -52,17 +52,17 @@ def lifted_region(
     if isinstance(region, Contradiction):
         return _without_envelopes(explain(region, rows, whole, known, *bounds), len(table), space)
     tight = _tightened(lift, region)
-    if not isinstance(tight, Contradiction):
+    if tight is not None:
         tight = _cut_by_cells(lift, tight, affine_forms(in_variables(table, lift.names))[1])
-    return _conflict_by_cases(region, rows, table, lower, upper) if isinstance(tight, Contradiction) else tight
+    return _conflict_by_cases(region, rows, table, lower, upper) if tight is None else tight
 
 
-def _tightened(lift: Lift, region: Polytope) -> Polytope | Contradiction:
-    """Return a smaller polytope around the same points: bounds make envelopes, and envelopes bounds."""
+def _tightened(lift: Lift, region: Polytope) -> Polytope | None:
+    """Return a smaller polytope around the same points: bounds make envelopes, and envelopes bounds. None if empty."""
     for _ in range(_ROUNDS if len(lift.names) <= _FOR_ROUNDS else 1):
         smaller = _part(lift, region, _bounds(region))
-        if isinstance(smaller, Contradiction):
-            return smaller
+        if smaller is None:
+            return None
         before, after = region.upper - region.lower, smaller.upper - smaller.lower
         region = smaller
         if not (after < _WORTH * before).any():
@@ -70,32 +70,38 @@ def _tightened(lift: Lift, region: Polytope) -> Polytope | Contradiction:
     return region
 
 
-def _part(lift: Lift, region: Polytope, bounds: Bounds) -> Polytope | Contradiction:
-    """Return the points of a region within bounds, cut by the envelopes that belong to these bounds."""
+def _part(lift: Lift, region: Polytope, bounds: Bounds) -> Polytope | None:
+    """Return the points of a region within bounds, cut by the envelopes of these bounds; None if there are none."""
     table = in_variables(ExpressionTable.build(lift.envelopes(bounds), lift.parameters), lift.names)
     known = half_spaces(ParameterSpace(lift.names, bounds), table, np.zeros(len(table)), np.full(len(table), np.inf))
     own = np.arange(len(region.rows)) >= 2 * len(lift.names)
     rows, offsets = np.vstack([known.rows, region.rows[own]]), np.append(known.offsets, region.offsets[own])
-    return intersection(lift.names, rows, offsets)
+    return _unless_empty(intersection(lift.names, rows, offsets))
 
 
-def _cut_by_cells(lift: Lift, region: Polytope, directions: FloatArray) -> Polytope | Contradiction:
+def _cut_by_cells(lift: Lift, region: Polytope, directions: FloatArray) -> Polytope | None:
     """Return a smaller polytope around the same points: every one lies in a cell, and envelopes of cells are closer.
 
-    The half-spaces of the region are moved in as far as all cells allow, and so are those across the directions.
+    The half-spaces of the region are moved in as far as all cells allow, and so are those across the directions. None
+    if all cells are empty.
     """
     per_parameter = _CELLS.get(len(lift.parameters), 0)
     if not per_parameter or len(lift.names) > _FOR_CELLS:
         return region
-    parts = [_part(lift, region, bounds) for bounds in _grid(lift, region, per_parameter)]
-    cells = [part for part in parts if not isinstance(part, Contradiction)]
+    parts = (_part(lift, region, bounds) for bounds in _grid(lift, region, per_parameter))
+    cells = [part for part in parts if part is not None]
     if not cells:
-        return next(part for part in parts if isinstance(part, Contradiction))
+        return None
     some = directions[:: -(-len(directions) // _CUTS)]
     d = len(lift.names)
     normals = np.vstack([-np.eye(d), np.eye(d), region.rows[2 * d :], some, -some])
-    offsets = np.max([-cell.minimise(-normals) for cell in cells], axis=0)
-    return intersection(lift.names, normals, offsets)
+    known = np.concatenate([-region.lower, region.upper, region.offsets[2 * d :], np.full(2 * len(some), np.inf)])
+    offsets = np.minimum(known, np.max([-cell.minimise(-normals) for cell in cells], axis=0))
+    return _unless_empty(intersection(lift.names, normals, offsets))
+
+
+def _unless_empty(region: Polytope | Contradiction) -> Polytope | None:
+    return None if isinstance(region, Contradiction) else region
 
 
 def _grid(lift: Lift, region: Polytope, per_parameter: int) -> Iterator[Bounds]:
@@ -143,15 +149,16 @@ def _without_envelopes(conflict: Conflict, n_expressions: int, space: ParameterS
 def _conflict_by_cases(
     region: Polytope, known: HalfSpaces, table: ExpressionTable, lower: FloatArray, upper: FloatArray
 ) -> Conflict:
-    """Return a conflict that no single sum proves, since tightening did: it names the intervals that bound the region."""
-    bounding = np.isin(_directed(known.rows, known.offsets), _directed(region.rows, region.offsets))
+    """Return the conflict of the intervals that bound a region, proved by tighter bounds but by no single sum."""
+    d = len(region.names)
+    bounding = np.isin(_directed(known.rows, known.offsets), _directed(region.rows[2 * d :], region.offsets[2 * d :]))
     used = np.unique(known.expression[bounding & (known.expression < len(table)) & (known.expression >= 0)])
     texts = tuple(f"{table.polynomials[f]} in [{lower[f]:.6g}, {upper[f]:.6g}]" for f in used)
     return Conflict(tuple(used.tolist()), read_only(np.full(len(used), np.nan)), texts, np.nan)
 
 
 def _directed(rows: FloatArray, offsets: FloatArray) -> npt.NDArray[np.void]:
-    """Return half-spaces as comparable items: the same for rows that differ by a power of two, as scaling makes them."""
+    """Return half-spaces as items to compare, the same for rows that differ by a power of two as scaling has it."""
     size = np.abs(rows).max(axis=1, keepdims=True, initial=0)
     items = np.ascontiguousarray(np.hstack([rows, offsets[:, None]]) / np.where(size > 0, size, 1.0))
     return items.view(np.dtype((np.void, items.dtype.itemsize * items.shape[1])))[:, 0]
