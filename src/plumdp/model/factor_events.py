@@ -64,7 +64,7 @@ def _find(table: ExpressionTable, expression: IntArray) -> tuple[list[tuple[int,
     for subset, i in number.items():
         if len(subset) > 1:
             parts = [number[part] for size in range(1, len(subset)) for part in combinations(subset, size)]
-            complement = number[tuple(set(range(n)) - set(subset))]
+            complement = number[tuple(k for k in range(n) if k not in subset)]
             is_lower[:, i] = (degree[:, i] > 0) & (degree[:, i] < degree[:, parts].min(axis=1))
             is_lower[:, i] &= ~is_lower[:, complement]
     return subsets, is_lower
