@@ -251,7 +251,7 @@ def _certificate(
         assumptions=_assumptions(learned),
         status=CONTRADICTED if is_contradicted else VACUOUS if _is_vacuous(objective, low, high, start) else CERTIFIED,
         reason=str(region) if isinstance(region, Conflict) else "",
-        parameters={} if isinstance(region, Conflict) else _box(region),
+        parameters={} if isinstance(region, Conflict) else _box(region, model.space.dimension),
         solver=worst.status if worst.status != "closed" else best.status,
         seconds=seconds,
         provenance={
@@ -272,8 +272,10 @@ def _is_vacuous(objective: Objective, low: Solution, high: Solution, start: int)
     return bool(low.lower[start] <= 0) and not can_be_negative
 
 
-def _box(region: Polytope | Ellipsoid) -> dict[str, tuple[float, float]]:
-    return {name: (float(a), float(b)) for name, a, b in zip(region.names, region.lower, region.upper, strict=True)}
+def _box(region: Polytope | Ellipsoid, n_parameters: int) -> dict[str, tuple[float, float]]:
+    """Return the bounds of the parameters, which come before products of them."""
+    columns = zip(region.names, region.lower, region.upper, strict=True)
+    return {name: (float(low), float(high)) for name, low, high in list(columns)[:n_parameters]}
 
 
 _SAMPLED: dict[Sampling, str] = {
