@@ -1,11 +1,13 @@
 """Events: every visit is one fair trial of each of its events, and counts are pooled accordingly."""
 
+from functools import partial
 from itertools import groupby, product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from row_models import row_model, rows_of, tried_by
 
 import plumdp as pl
 from plumdp.confidence.events import is_tried_once, pool
@@ -15,6 +17,7 @@ from plumdp.model.polynomial import Polynomial
 
 p, q = pl.parameters("p", "q")
 SPACE = pl.ParameterSpace.box({"p": (0, 0.25), "q": (0, 0.25)})
+model_of = partial(row_model, space=SPACE)
 ROWS = [
     [p, 1 - p],
     [1 - p, p],
@@ -33,30 +36,6 @@ ROWS = [
     [0.5, p / 2, 0.5 - p / 2],
     [1],
 ]
-
-
-def model_of(rows):
-    """Return a model whose initial state has one action per row; every outcome is a state of its own."""
-
-    def step(state):
-        if state.at:
-            return {"stay": [(1, state)]}
-        outcomes = [[(f, state._replace(at=k + 1)) for k, f in enumerate(row)] for row in rows]
-        return {f"action {i}": outcome for i, outcome in enumerate(outcomes)}
-
-    return pl.explore(step, {"at": 0}, space=SPACE)
-
-
-def rows_of(model):
-    """Return for each choice its transitions and their polynomials."""
-    first = model.graph.first_transition
-    for choice in range(model.graph.n_choices):
-        transitions = range(first[choice], first[choice + 1])
-        yield choice, [(t, model.expressions.polynomials[model.expression[t]]) for t in transitions]
-
-
-def tried_by(events, choice):
-    return events.tried[events.first_trial[choice] : events.first_trial[choice + 1]].tolist()
 
 
 models = st.lists(st.sampled_from(ROWS), min_size=1, max_size=7).map(model_of)

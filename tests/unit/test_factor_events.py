@@ -1,11 +1,13 @@
 """Factor events: sums of successors of lower degree than their parts, against exact sums of all subsets."""
 
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from row_models import row_model, rows_of, tried_by
 
 import plumdp as pl
 from plumdp.confidence.binomial import clopper_pearson
@@ -16,6 +18,7 @@ from plumdp.model.polynomial import Polynomial
 
 p, q, r = pl.parameters("p", "q", "r")
 SPACE = pl.ParameterSpace.box({"p": (0, 0.25), "q": (0, 0.25), "r": (0, 0.25)})
+model_of = partial(row_model, space=SPACE)
 
 
 def product_row(*factors):
@@ -24,30 +27,6 @@ def product_row(*factors):
     for factor in factors:
         row = [f * side for f in row for side in (factor, 1 - factor)]
     return row
-
-
-def model_of(rows):
-    """Return a model with one action per row in its initial state; every outcome is a state of its own."""
-
-    def step(state):
-        if state.at:
-            return {"stay": [(1, state)]}
-        outcomes = [[(f, state._replace(at=k + 1)) for k, f in enumerate(row)] for row in rows]
-        return {f"action {i}": outcome for i, outcome in enumerate(outcomes)}
-
-    return pl.explore(step, {"at": 0}, space=SPACE)
-
-
-def rows_of(model):
-    """Return for each choice its transitions and their polynomials."""
-    first = model.graph.first_transition
-    for choice in range(model.graph.n_choices):
-        transitions = range(first[choice], first[choice + 1])
-        yield choice, [(t, model.expressions.polynomials[model.expression[t]]) for t in transitions]
-
-
-def tried_by(events, choice):
-    return events.tried[events.first_trial[choice] : events.first_trial[choice + 1]].tolist()
 
 
 def happens_with(events, event):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias, get_args
 
-from plumdp.data.trajectories import state_column
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph
 
@@ -14,6 +13,15 @@ LogForm: TypeAlias = Literal["transitions", "trajectories", "counts"]
 
 ACTION, EPISODE, STEP, COUNT, PLACE = "action", "episode", "step", "n", "place"
 STEP_BEFORE, NEXT_STEP, SECOND_STEP, NEXT_EPISODE = "step_before", "step_after", "second_step_after", "episode_after"
+
+
+def state_column(variable: str) -> str:
+    """Return the name of the column with a state variable.
+
+    >>> state_column("x"), state_column("step")
+    ('x', 'state_step')
+    """
+    return f"state_{variable}" if variable in (EPISODE, STEP, ACTION) else variable
 
 
 def state_columns(graph: Graph, form: LogForm = "counts") -> list[str]:

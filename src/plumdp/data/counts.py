@@ -80,11 +80,16 @@ class EventCounts:
 def require_same_graph(graph: Graph, other: Graph) -> None:
     """Refuse counts of another model."""
     if graph is not other and graph.fingerprint != other.fingerprint:
-        raise DataError(
-            f"the counts belong to another model: that one has {other.n_states:,} states, {other.n_transitions:,} "
-            f"transitions and the fingerprint {other.fingerprint[:8]}, this one {graph.n_states:,}, "
-            f"{graph.n_transitions:,} and {graph.fingerprint[:8]}"
-        )
+        raise DataError(other_model(graph, other.n_states, other.n_transitions, other.fingerprint))
+
+
+def other_model(graph: Graph, n_states: int, n_transitions: int, fingerprint: str) -> str:
+    """Return how the model that counts belong to differs from the one at hand."""
+    return (
+        f"the counts belong to another model: that one has {n_states:,} states, {n_transitions:,} "
+        f"transitions and the fingerprint {fingerprint[:8]}, this one {graph.n_states:,}, "
+        f"{graph.n_transitions:,} and {graph.fingerprint[:8]}"
+    )
 
 
 def _checked(name: str, values: npt.ArrayLike, graph: Graph) -> CountArray:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from plumdp.data.counts import CountArray, TransitionCounts
+from plumdp.data.counts import CountArray, TransitionCounts, other_model
 from plumdp.data.tables import Block, connect, literal, metadata_of, write_parquet
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, Indices
@@ -59,7 +58,9 @@ def read_counts(path: str | Path, model: ParametricMDP) -> TransitionCounts:
     about = _about(path)
     if about.get("content") != _CONTENT:
         raise DataError(f"{path}: this is no file of counts; logs are read with read_log")
-    _require_same(path, model.graph, about)
+    if about["fingerprint"] != model.graph.fingerprint:
+        difference = other_model(model.graph, about["states"], about["transitions"], about["fingerprint"])
+        raise DataError(f"{path}: {difference}")
     with connect() as connection:
         columns = connection.execute(f"SELECT * FROM read_parquet({literal(str(path))})").fetchnumpy()
     transition = columns.pop("transition")
@@ -75,15 +76,6 @@ def is_counts_file(path: str | Path) -> bool:
 def _about(path: str | Path) -> dict[str, Any]:
     about: dict[str, Any] = json.loads(metadata_of(path).get("plumdp", "{}"))
     return about
-
-
-def _require_same(path: str | Path, graph: Graph, about: Mapping[str, Any]) -> None:
-    if about["fingerprint"] != graph.fingerprint:
-        raise DataError(
-            f"{path}: the counts belong to another model: that one has {about['states']:,} states, "
-            f"{about['transitions']:,} transitions and the fingerprint {about['fingerprint'][:8]}, this one "
-            f"{graph.n_states:,}, {graph.n_transitions:,} and {graph.fingerprint[:8]}"
-        )
 
 
 def _dense(graph: Graph, transition: Indices, n: CountArray) -> CountArray:

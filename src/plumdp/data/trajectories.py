@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.data.columns import next_columns, state_column
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.runs import Plan, Policy, Rng, make_plan, split
 from plumdp.errors import DataError
@@ -22,7 +23,6 @@ Form: TypeAlias = Literal["transitions", "trajectories"]
 Columns: TypeAlias = dict[str, npt.NDArray[Any]]
 
 _MAX_BLOCK = 1 << 20  # steps in a block of runs, unless one run has more
-_OWN = ("episode", "step", "action")  # columns that are no state variables
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +66,8 @@ class Trajectories:
             **_state_columns(self.graph, _group_of(self.graph.first_choice, choice)),
             "action": _names(self.graph, self.graph.action[choice]),
             **{
-                f"next_{name}": values[self.graph.successor[self.transition]]
-                for name, values in self.graph.states.items()
+                name: values[self.graph.successor[self.transition]]
+                for name, values in zip(next_columns(self.graph), self.graph.states.values(), strict=True)
             },
         }
 
@@ -144,15 +144,6 @@ def _record(plan: Plan) -> Iterator[Trajectories]:
             read_only(step.astype(np.int32)),
             read_only(taken[episode, step]),
         )
-
-
-def state_column(variable: str) -> str:
-    """Return the name of the column with a state variable.
-
-    >>> state_column("x"), state_column("step")
-    ('x', 'state_step')
-    """
-    return f"state_{variable}" if variable in _OWN else variable
 
 
 def _state_columns(graph: Graph, states: Indices) -> Columns:

@@ -13,8 +13,8 @@ import numpy as np
 
 from plumdp.compiled import compiled
 from plumdp.relaxation.ellipsoidal import CUT, OUTSIDE
-from plumdp.solver.kernels import infinite_row
-from plumdp.solver.region_kernels import pair_row
+from plumdp.solver.kernels import add_entry, infinite_row
+from plumdp.solver.region_kernels import pair_row, settled
 
 UNIT = 2.0**-53  # relative error of one rounding
 UNDERFLOW = 1e-150  # more than what is lost where squares are too small for a float
@@ -93,27 +93,10 @@ def backup(
                 value += side * 2.0 * UNIT * abs(value)
             if agent * value > agent * best:
                 best, chosen = value, c
-        old = result[i]
-        scale = abs(best) if abs(best) > 1.0 else 1.0
-        if side < 0.0:
-            if best > old:
-                result[i] = best
-                n_larger += 1
-                if best - old > change * scale:
-                    change = (best - old) / scale
-                if agent > 0.0:
-                    best_row[i] = chosen
-        else:
-            new = best + lift * scale
-            new = new if new < cap else cap
-            if new > old:
-                n_larger += 1
-            if new != old:
-                if not abs(new - old) <= change * scale:
-                    change = abs(new - old) / scale
-                result[i] = new
-            if agent < 0.0:
-                best_row[i] = chosen
+        result[i], is_larger, change = settled(result[i], best, side, lift, cap, change)
+        n_larger += is_larger
+        if (agent > 0.0 and side < 0.0 and is_larger) or (agent < 0.0 and side > 0.0):
+            best_row[i] = chosen
     return n_larger, change
 
 
@@ -206,12 +189,6 @@ def chain_of_best(
         best_move(a, b, successor, expression, lower, upper, judge, nature, buffer, tables, direction)
         for t in range(a, b):
             p, target = buffer[t - a], np.int64(successor[t])
-            if p > 0.0 and start <= target and target < end:
-                column[n_entries] = target - start
-                entry[n_entries] = p
-                n_entries += 1
-            elif p > 0.0:
-                constants[i - start, 0] += p * low[target]
-                constants[i - start, 1] += p * high[target]
+            n_entries = add_entry(p, target, i, start, end, low, high, column, entry, constants, n_entries)
         offset[i - start + 1] = n_entries
     return n_entries

@@ -303,6 +303,31 @@ def is_inductive(start: int, end: int, values: Any, stepped: Any, side: float, s
 
 
 @compiled
+def add_entry(
+    p: float,
+    target: int,
+    i: int,
+    start: int,
+    end: int,
+    low: Any,
+    high: Any,
+    column: Any,
+    entry: Any,
+    constants: Any,
+    n_entries: int,
+) -> int:
+    """Add a transition of state ``i`` to its chain: to a member of the component, or to the constants."""
+    if p > 0.0 and start <= target and target < end:
+        column[n_entries] = target - start
+        entry[n_entries] = p
+        return n_entries + 1
+    if p > 0.0:
+        constants[i - start, 0] += p * low[target]
+        constants[i - start, 1] += p * high[target]
+    return n_entries
+
+
+@compiled
 def chain_of_best(
     start: int,
     end: int,
@@ -345,13 +370,7 @@ def chain_of_best(
             free -= extra
             p = lower[f] + extra
             target = np.int64(successor[t])
-            if p > 0.0 and start <= target and target < end:
-                column[n_entries] = target - start
-                entry[n_entries] = p
-                n_entries += 1
-            elif p > 0.0:
-                constants[i - start, 0] += p * low[target]
-                constants[i - start, 1] += p * high[target]
+            n_entries = add_entry(p, target, i, start, end, low, high, column, entry, constants, n_entries)
         offset[i - start + 1] = n_entries
     return n_entries
 

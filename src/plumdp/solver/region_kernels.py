@@ -13,7 +13,7 @@ import numpy as np
 
 from plumdp.compiled import compiled
 from plumdp.region.vertices import LEVEL
-from plumdp.solver.kernels import infinite_row
+from plumdp.solver.kernels import add_entry, infinite_row
 
 UNIT = 2.0**-53  # relative error of one rounding
 MAX_STEPS = 10_000
@@ -132,6 +132,26 @@ def pair_row(
 
 
 @compiled
+def settled(old: float, best: float, side: float, lift: float, cap: float, change: float) -> tuple[float, bool, float]:
+    """Return what a state's value becomes after a backup, whether it grew, and the largest relative change so far.
+
+    With side -1 a state only takes a larger value; with side +1 it takes the new value plus the lift, but at most the
+    cap. Numbers in and out, no arrays: the compiler puts it into the loop.
+    """
+    scale = abs(best) if abs(best) > 1.0 else 1.0
+    if side < 0.0:
+        if not best > old:
+            return old, False, change
+        new = best
+    else:
+        new = best + lift * scale
+        new = new if new < cap else cap
+    if new != old and not abs(new - old) <= change * scale:
+        change = abs(new - old) / scale
+    return new, new > old, change
+
+
+@compiled
 def backup(
     start: int, end: int, step: int, first_choice: Any, first: Any, successor: Any, expression: Any, lower: Any,
     upper: Any, reward: Any, discount: float, agent: float, nature: float, side: float, lift: float, cap: float,
@@ -161,27 +181,10 @@ def backup(
                 value += side * 2.0 * UNIT * abs(value)
             if agent * value > agent * best:
                 best, chosen = value, c
-        old = result[i]
-        scale = abs(best) if abs(best) > 1.0 else 1.0
-        if side < 0.0:
-            if best > old:
-                result[i] = best
-                n_larger += 1
-                if best - old > change * scale:
-                    change = (best - old) / scale
-                if agent > 0.0:
-                    best_row[i] = chosen
-        else:
-            new = best + lift * scale
-            new = new if new < cap else cap
-            if new > old:
-                n_larger += 1
-            if new != old:
-                if not abs(new - old) <= change * scale:
-                    change = abs(new - old) / scale
-                result[i] = new
-            if agent < 0.0:
-                best_row[i] = chosen
+        result[i], is_larger, change = settled(result[i], best, side, lift, cap, change)
+        n_larger += is_larger
+        if (agent > 0.0 and side < 0.0 and is_larger) or (agent < 0.0 and side > 0.0):
+            best_row[i] = chosen
     return n_larger, change
 
 
@@ -222,12 +225,6 @@ def chain_of_best(
                 for j in range(d):
                     p += coefficients[f, j] * vertices[vertex, j]
             target = np.int64(successor[t])
-            if p > 0.0 and start <= target and target < end:
-                column[n_entries] = target - start
-                entry[n_entries] = p
-                n_entries += 1
-            elif p > 0.0:
-                constants[i - start, 0] += p * low[target]
-                constants[i - start, 1] += p * high[target]
+            n_entries = add_entry(p, target, i, start, end, low, high, column, entry, constants, n_entries)
         offset[i - start + 1] = n_entries
     return n_entries
