@@ -67,12 +67,12 @@ def true_range(rng: np.random.Generator, problem: Problem) -> tuple[FloatArray, 
     n, coefficients, exponents = len(table.names), table.coefficients.toarray(), table.monomials
 
     def value(x: FloatArray) -> FloatArray:
-        return coefficients @ np.prod(x**exponents, axis=1)
+        return np.asarray(coefficients @ np.prod(x**exponents, axis=1))
 
     def slope(x: FloatArray) -> FloatArray:
         less = [np.maximum(exponents - (np.arange(n) == j), 0) for j in range(n)]
         columns = [exponents[:, j] * np.prod(x ** less[j], axis=1) for j in range(n)]
-        return coefficients @ np.stack(columns, axis=1)
+        return np.asarray(coefficients @ np.stack(columns, axis=1))
 
     near = [np.clip(point + s * rng.normal(size=(4000, n)), 0, 1) for s in (0.3, 0.1, 0.03, 0.01, 0.003)]
     points = np.vstack([point[None], *near])
@@ -128,7 +128,7 @@ def chain_mccormick(problem: Problem) -> tuple[FloatArray, FloatArray]:
                 row[i] -= sign * y[j]
                 rows.append(row)
                 offsets.append(-sign * x[i] * y[j])
-        return linprog(objective, np.array(rows), offsets, bounds=np.stack([low, high], axis=1)).fun
+        return float(linprog(objective, np.array(rows), offsets, bounds=np.stack([low, high], axis=1)).fun)
 
     for _ in range(4):
         low, high = np.array([(solve(axis), -solve(-axis)) for axis in np.eye(len(number))]).T
@@ -166,6 +166,7 @@ def certified(problem: Problem, *, cells: bool) -> Certified:
         region = build_region(pl.ParameterSpace.unit(*table.names), table, lower, upper)
     finally:
         lift._CELLS = kept
+    assert isinstance(region, pl.Polytope)  # the point lies within all bounds
     low, high = project(region, table)
     return Certified(low[:N_JUDGED], high[:N_JUDGED], time.perf_counter() - began, len(region.names))
 
@@ -182,8 +183,8 @@ def measure(n: int, degree: int, width: float) -> str:
         for found in (plain, ours):
             assert (found.lower <= low + 1e-9).all(), (n, degree, width, seed)
             assert (found.upper >= high - 1e-9).all(), (n, degree, width, seed)
-        for ratio, found in zip(ratios, (chain_mccormick(problem), plain, ours), strict=True):
-            ratio.extend((found[1] - found[0]) / (high - low))
+        for ratio, (below, above) in zip(ratios, (chain_mccormick(problem), plain[:2], ours[:2]), strict=True):
+            ratio.extend((above - below) / (high - low))
         seconds.append(ours.seconds)
         variables = max(variables, ours.variables)
     cells = " | ".join(f"{np.median(ratio):.3f} / {np.max(ratio):.2f}" for ratio in ratios)

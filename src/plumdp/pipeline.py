@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Literal, TypeAlias, get_args
 
@@ -19,16 +19,17 @@ from plumdp.confidence.untied import untied_bounds
 from plumdp.data.counts import Sampling, TransitionCounts, require_same_graph
 from plumdp.data.logs import Log
 from plumdp.errors import DataError
-from plumdp.model.events import Events
+from plumdp.model.events import Events, find_events
 from plumdp.model.objective import Objective, Reach, Reward
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.build import Conflict, build_region
-from plumdp.region.ellipsoid import Ellipsoid, build_ellipsoid
+from plumdp.region.ellipsoid import Ellipsoid
 from plumdp.region.l1 import build_l1_region
 from plumdp.region.shapes import Polytope
+from plumdp.region.tangents import build_ellipsoid_region
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import expression_wise, interval_wise, parameter_wise, rectangular
-from plumdp.result.certificate import CERTIFIED, CONTRADICTED, VACUOUS, Certificate, Relaxation
+from plumdp.result.certificate import CERTIFIED, CONTRADICTED, NO_GUARANTEE, VACUOUS, Certificate, Relaxation
 from plumdp.result.policy import PolicyTable
 from plumdp.solver.evaluate import evaluate
 from plumdp.solver.solve import Solution, solve
@@ -62,6 +63,7 @@ def certify(
     sets: Sets = "interval",
     intervals: Intervals | None = None,
     events: Events | None = None,
+    paper: bool = False,
     policy: npt.ArrayLike | None = None,
     precision: float = 1e-6,
 ) -> Certificate:
@@ -69,7 +71,7 @@ def certify(
 
     The policy is the best against the worst that the relaxation allows, or the one that is given. ``sets`` says what is
     drawn around the data. ``intervals`` and ``events`` are for those who want other intervals than the narrowest valid
-    ones (see ``expression_bounds``).
+    ones (see ``expression_bounds``). ``paper=True`` draws what the paper publishes, for comparison: without guarantee.
 
     >>> from plumdp import benchmark, simulate
     >>> study = benchmark("betting:25")
@@ -78,7 +80,7 @@ def certify(
     >>> certificate.status, certificate.lower < certificate.upper
     ('certified', True)
     """
-    learned = learn(model, counts, confidence=confidence, sets=sets, intervals=intervals, events=events)
+    learned = learn(model, counts, confidence=confidence, sets=sets, intervals=intervals, events=events, paper=paper)
     return conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
 
 
@@ -92,6 +94,7 @@ def compare(
     sets: Sets = "interval",
     intervals: Intervals | None = None,
     events: Events | None = None,
+    paper: bool = False,
     policy: npt.ArrayLike | None = None,
     precision: float = 1e-6,
 ) -> list[Certificate]:
@@ -107,7 +110,7 @@ def compare(
     expression   0.255 0.341
     rectangular  0.262 0.333
     """
-    learned = learn(model, counts, confidence=confidence, sets=sets, intervals=intervals, events=events)
+    learned = learn(model, counts, confidence=confidence, sets=sets, intervals=intervals, events=events, paper=paper)
     chosen = get_args(Relaxation)[sets == "ellipsoid" :] if relaxations is None else relaxations
     return [conclude(learned, objective, relaxation=r, policy=policy, precision=precision) for r in chosen]
 
@@ -120,23 +123,25 @@ def learn(
     sets: Sets = "interval",
     intervals: Intervals | None = None,
     events: Events | None = None,
+    paper: bool = False,
 ) -> Learned:
-    """Return the intervals of all expressions, and the region of the parameters that lie within all of them."""
+    """Return what is drawn around the data, and the region of the parameters that lie within all of it."""
     if not 0 < confidence < 1:
         raise DataError(f"confidence={confidence}: write a number between 0 and 1, such as 0.999")
     if isinstance(counts, Log):
         counts = counts.counts
     require_same_graph(model.graph, counts.graph)
-    if sets not in get_args(Sets):
-        raise DataError(f"sets={sets!r}: write one of {', '.join(map(repr, get_args(Sets)))}")
+    _check_sets(sets, intervals, events, paper)
     error, clock = 1 - confidence, Clock()
-    share = (1 - FALLBACK) * error
+    share = error if paper else (1 - FALLBACK) * error
     if sets == "interval":
-        bounds = expression_bounds(model, counts, error=share, intervals=intervals, events=events)
+        bounds = (
+            _published_bounds(model, counts, share)
+            if paper
+            else expression_bounds(model, counts, error=share, intervals=intervals, events=events)
+        )
         clock.lap("intervals")
         return learned_from(model, counts, bounds, error, clock.laps)
-    if intervals is not None or events is not None:
-        raise DataError(f"sets={sets!r}: intervals and events are for sets='interval'")
     around: RowBounds | LeastSquares
     region: Polytope | Ellipsoid | Conflict
     if sets == "l1":
@@ -144,13 +149,30 @@ def learn(
         clock.lap("intervals")
         region = build_l1_region(model.space, around)
     else:
-        around = least_squares(model, counts, error=share)
+        around = least_squares(model, counts, error=share, paper=paper)
         clock.lap("intervals")
-        space = build_region(model.space, (), (), ())
-        assert isinstance(space, Polytope)
-        region = build_ellipsoid(around.centre, around.matrix, around.radius, within=space)
+        region = build_ellipsoid_region(model.space, model.expressions, around)
     clock.lap("region")
     return Learned(model, counts, error, around, region, clock.laps)
+
+
+def _check_sets(sets: Sets, intervals: Intervals | None, events: Events | None, paper: bool) -> None:
+    if sets not in get_args(Sets):
+        raise DataError(f"sets={sets!r}: write one of {', '.join(map(repr, get_args(Sets)))}")
+    is_chosen = intervals is not None or events is not None
+    if is_chosen and sets != "interval":
+        raise DataError(f"sets={sets!r}: intervals and events are for sets='interval'")
+    if is_chosen and paper:
+        raise DataError("paper=True chooses intervals and events itself: leave out either paper or these")
+    if paper and sets == "l1":
+        raise DataError("sets='l1': the paper does not say how it makes L1 balls; leave out paper, or take other sets")
+
+
+def _published_bounds(model: ParametricMDP, counts: TransitionCounts, error: float) -> ExpressionBounds:
+    """Return a Clopper–Pearson interval for each unknown expression, f and 1 - f apart, however the data came about."""
+    events = find_events(model, merge_complements=False)
+    bounds = expression_bounds(model, counts, error=error, intervals="clopper-pearson", events=events)
+    return replace(bounds, method="Clopper–Pearson for each expression, as published", guarantee="none")
 
 
 def learned_from(
@@ -237,7 +259,7 @@ def _certificate(
     model, region = learned.model, learned.region
     start = model.graph.initial_state
     low, high = (worst, best) if objective.direction == "max" else (best, worst)
-    is_contradicted = isinstance(region, Conflict)
+    is_contradicted, is_proved = isinstance(region, Conflict), learned.bounds.guarantee != "none"
     return Certificate(
         lower=float(low.lower[start]),
         upper=float(high.upper[start]),
@@ -247,9 +269,9 @@ def _certificate(
         confidence=1 - learned.error,
         relaxation="untied" if is_contradicted else relaxation,
         intervals=_FALLBACK_INTERVALS if is_contradicted else learned.bounds.method,
-        guarantee="finite-sample, anytime" if is_contradicted else learned.bounds.guarantee,
+        guarantee="finite-sample, anytime" if is_contradicted and is_proved else learned.bounds.guarantee,
         assumptions=_assumptions(learned),
-        status=CONTRADICTED if is_contradicted else VACUOUS if _is_vacuous(objective, low, high, start) else CERTIFIED,
+        status=_status(learned, _is_vacuous(objective, low, high, start)),
         reason=str(region) if isinstance(region, Conflict) else "",
         parameters={} if isinstance(region, Conflict) else _box(region, model.space.dimension),
         solver=worst.status if worst.status != "closed" else best.status,
@@ -262,6 +284,12 @@ def _certificate(
             "steps": f"{learned.counts.total}",
         },
     )
+
+
+def _status(learned: Learned, is_vacuous: bool) -> str:
+    if learned.bounds.guarantee == "none":
+        return NO_GUARANTEE
+    return CONTRADICTED if isinstance(learned.region, Conflict) else VACUOUS if is_vacuous else CERTIFIED
 
 
 def _is_vacuous(objective: Objective, low: Solution, high: Solution, start: int) -> bool:

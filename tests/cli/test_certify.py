@@ -103,6 +103,27 @@ def test_no_data_end_with_4(tmp_path):
     assert result.output.startswith("Nothing certified")
 
 
+def test_published_constructions_are_estimates_and_end_with_4(folder):
+    arguments = ["certify", STUDY, str(folder / "counts.parquet"), "--paper"]
+    result = RUNNER.invoke(app, arguments)
+    assert result.exit_code == 4
+    assert result.output.startswith("Estimate, no guarantee: ")
+    for sets in ("interval", "ellipsoid"):
+        result = RUNNER.invoke(app, [*arguments, "--sets", sets, "--json"])
+        assert result.exit_code == 4
+        assert json.loads(result.output)["status"] == "no guarantee"
+    table = RUNNER.invoke(app, ["compare", STUDY, str(folder / "counts.parquet"), "--paper"]).output
+    assert table.count("no guarantee") == 4
+    assert "certified" not in table
+
+
+def test_published_constructions_that_do_not_exist_are_misuse(folder):
+    arguments = [STUDY, str(folder / "counts.parquet"), "--paper", "--sets", "l1"]
+    result = RUNNER.invoke(app, ["certify", *arguments])
+    assert isinstance(result.exception, pl.DataError)
+    assert "the paper does not say how it makes L1 balls" in str(result.exception)
+
+
 def test_the_printed_query_names_every_column():
     result = RUNNER.invoke(app, ["counts-sql", STUDY, "--dialect", "bigquery", "--table", "lake.flights"])
     assert result.exit_code == 0

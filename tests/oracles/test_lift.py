@@ -255,6 +255,25 @@ def test_envelopes_are_at_least_zero_exactly_wherever_variables_are_within_bound
     assert in_variables(ExpressionTable.build(envelopes, names), lift.names).is_affine.all()
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_thin_regions_are_bounded_as_tightly_as_wide_ones(seed):
+    """Polynomials of degree four within 10⁻⁵ of their values: in one parameter, a grid shows their true ranges.
+
+    Points that miss a row by far more than rounding, if taken for vertices, made bounds up to 165 times as wide.
+    """
+    rng = np.random.default_rng([4, seed])
+    terms = rng.integers(-20, 21, (15, 4)) / 20
+    table = ExpressionTable.build([sum((c * P ** (k + 1) for k, c in enumerate(row)), 0 * P) for row in terms], ("p",))
+    at = rng.uniform(0.1, 0.9)
+    half = 1e-5 * 10 ** rng.uniform(-0.5, 0.5, len(table))
+    middle = table.evaluate(np.array([[at]]))[:, 0] + half * rng.uniform(-0.8, 0.8, len(table))
+    lower, upper = project(region_of(("p",), table, middle - half, middle + half), table)
+    values = table.evaluate(at + np.linspace(-1e-3, 1e-3, 400_001)[:, None])
+    inside = ((values >= (middle - half)[:, None]) & (values <= (middle + half)[:, None])).all(axis=0)
+    attained = values[:, inside].max(axis=1) - values[:, inside].min(axis=1)
+    assert (upper - lower <= 1.05 * attained).all()
+
+
 def test_intervals_that_one_sum_proves_to_exclude_each_other_come_with_it():
     """p, q >= 0.9 make p q at least 0.8, by p q >= p + q - 1. The sum must be above zero on the whole square."""
     expressions, lower, upper = [P, Q, P * Q], [0.9, 0.9, 0.1], [0.95, 0.95, 0.2]

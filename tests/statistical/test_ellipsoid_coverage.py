@@ -3,15 +3,21 @@
 A row has the probabilities a + b p and a - b p, and the rest has none of p. What least squares makes of n visits is
 linear in the difference of the first two counts, so that the ellipsoid is missed where that difference is too small or
 too large. It is a walk with steps 1, -1 and 0, whose distribution is known.
+
+Two independent coins a + b p and c + b p are such a walk as well: with both heads it goes up, with both tails down, and
+otherwise it stays.
 """
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import plumdp as pl
+from plumdp.confidence import least_squares as method
 from plumdp.confidence.least_squares import least_squares
+from plumdp.confidence.observations import observations
 from plumdp.data.counts import TransitionCounts
 
 TRUE = Fraction(1, 2)
@@ -32,11 +38,26 @@ def row(*, slope, share):
     return pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p"))
 
 
+def two_coins(*, slope):
+    """Return a model of one row: heads with 1/2 and with 2/5 at the true point, independently of each other."""
+    (p,) = pl.parameters("p")
+    g, h = (share + slope * (p - TRUE) for share in (Fraction(1, 2), Fraction(2, 5)))
+    outcomes = [g * h, (1 - g) * (1 - h), g * (1 - h), (1 - g) * h]
+
+    def step(state):
+        if state.at:
+            return {"stay": [(1, state)]}
+        return {"draw": [(f, state._replace(at=i + 1)) for i, f in enumerate(outcomes)]}
+
+    return pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p"))
+
+
 ROWS = {
     "coin": row(slope=Fraction(1, 10), share=Fraction(1, 2)),
     "flat coin": row(slope=Fraction(1, 20), share=Fraction(1, 2)),
     "three-sided": row(slope=Fraction(1, 10), share=Fraction(12, 25)),
 }
+COINS = two_coins(slope=Fraction(1, 10))
 
 
 def ellipsoid(model, first, second, error, paper):
@@ -74,6 +95,26 @@ def misses(model, error, *, paper):
         ever += alive[is_missed].sum()
         alive[is_missed] = 0
     return at_once, ever
+
+
+@pytest.mark.parametrize("error", [0.05, 1e-3])
+def test_two_coins_ever_miss_the_true_point_with_at_most_their_error(error):
+    at_once, ever = misses(COINS, error, paper=False)
+    assert at_once <= ever <= error
+    assert ever >= error / 100
+
+
+def test_two_coins_that_count_twice_miss_too_often(monkeypatch):
+    """The check can fail."""
+
+    def twice(model, counts):
+        seen = observations(model, counts)
+        return replace(seen, trials=2 * seen.trials, successes=2 * seen.successes)
+
+    monkeypatch.setattr(method, "observations", twice)
+    at_once, ever = misses(COINS, 1e-3, paper=False)
+    assert at_once > 1e-3
+    assert ever > 10e-3
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -109,7 +109,10 @@ def test_it_reads_as_a_short_paragraph():
             "MODEL CONTRADICTED: no parameters explain the data. Without its expressions, on the graph alone, the "
             "policy's value lies between 0.25 and 0.5 with confidence 99.9 %.",
         ),
-        ({"guarantee": "none"}, "Estimate, no guarantee: the policy's value may lie between 0.25 and 0.5."),
+        (
+            {"guarantee": "none", "status": "no guarantee"},
+            "Estimate, no guarantee: the policy's value may lie between 0.25 and 0.5.",
+        ),
         (
             {"guarantee": "asymptotic"},
             "The policy's value lies between 0.25 and 0.5 with confidence 99.9 % (asymptotically).",

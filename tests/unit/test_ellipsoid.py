@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 from flint import arb, ctx, fmpq, fmpq_mat
 from random_pmdps import random_counts, random_problem
+from row_models import row_model
 
 import plumdp as pl
-from plumdp.confidence.least_squares import least_squares, observations
+from plumdp.confidence.least_squares import least_squares
+from plumdp.confidence.observations import observations
 from plumdp.data.counts import TransitionCounts
 from plumdp.region import ellipsoid_kernels
 from plumdp.region.ellipsoid import build_ellipsoid
+from plumdp.region.tangents import build_ellipsoid_region
 
 ctx.prec = 300
 
@@ -141,6 +144,64 @@ def exact(number):
     return fmpq(*Fraction(float(number)).as_integer_ratio())
 
 
+# Products of parameters
+
+
+def test_the_square_of_a_parameter_is_estimated_like_a_parameter():
+    """(p², 1 - p²), 36 of 100: in the variable p², V = 0.01 + 100 and the centre 1/2 + (36 - 50) / V; p has no data."""
+    model = one_row(p * p, 1 - p * p)
+    found = least_squares(model, counted(model, 36, 64))
+    assert found.exponents.tolist() == [[1], [2]]
+    assert found.matrix == pytest.approx(np.diag([0.01, 100.01]), rel=1e-14)
+    assert found.centre == pytest.approx([0.5, 0.5 - 14 / 100.01], rel=1e-14)
+    reach = 0.1 * sqrt(0.5)
+    assert found.radius == pytest.approx(0.5 * sqrt(log(10001) + 2 * log(1000)) + reach, rel=1e-9)
+
+
+def test_products_of_negative_parameters_are_reached_from_the_middle_of_their_range():
+    """On [-1, 2]², p q is in [-2, 4] and p² in [0, 4]: half diagonals 3/2, 3/2, 3 and 2."""
+    q = pl.parameters("q")[0]
+    space = pl.ParameterSpace.box({"p": (-1, 2), "q": (-1, 2)})
+    f = (p * q + 2) / 10 + p * p / 10
+    model = one_row(f, 1 - f, space=space)
+    found = least_squares(model, counted(model))
+    middle = dict(zip(map(tuple, found.exponents.tolist()), found.centre.tolist(), strict=True))
+    assert middle == {(1, 0): 0.5, (0, 1): 0.5, (1, 1): 1.0, (2, 0): 2.0}
+    reach = sqrt(1.5**2 + 1.5**2 + 3**2 + 2**2)
+    assert found.radius == pytest.approx(0.5 * sqrt(2 * log(1000)) + 0.1 * reach, rel=1e-9)
+
+
+def test_an_ellipsoid_that_excludes_all_products_is_a_conflict():
+    """p² and p² / 4 in 95 of 100 cases each: least squares puts p² at 19 / 17 of that, beyond one."""
+    rows = [p * p, 1 - p * p], [p * p / 4, 1 - p * p / 4]
+    model = row_model(rows, pl.ParameterSpace.unit("p"))
+    counts = pl.TransitionCounts(
+        model.graph, [9500, 500, 9500, 500, *[0] * (model.graph.n_transitions - 4)], "adaptive"
+    )
+    region = build_ellipsoid_region(model.space, model.expressions, least_squares(model, counts))
+    assert isinstance(region, pl.Conflict)
+    assert region.constraints == (f"the ellipsoid about {about(model, counts)}", "1*p^2 <= 1")
+    assert 1 < region.stretch < 10
+
+
+def test_an_ellipsoid_off_the_curve_of_products_is_a_conflict_too():
+    """p = 0.5 and p² = 0.81: each is possible, both together are not."""
+    rows = [p, 1 - p], [p * p, 1 - p * p]
+    model = row_model(rows, pl.ParameterSpace.unit("p"))
+    counts = pl.TransitionCounts(
+        model.graph, [5000, 5000, 8100, 1900, *[0] * (model.graph.n_transitions - 4)], "adaptive"
+    )
+    region = build_ellipsoid_region(model.space, model.expressions, least_squares(model, counts))
+    assert isinstance(region, pl.Conflict)
+    assert region.constraints == (f"the ellipsoid about {about(model, counts)}",)
+    assert not region.stretch <= 1
+
+
+def about(model, counts):
+    centre = least_squares(model, counts).centre
+    return f"p = {centre[0]:.6g}, p^2 = {centre[1]:.6g}"
+
+
 # Regions
 
 
@@ -248,12 +309,6 @@ def test_impossible_options_are_refused(options, message):
     model = one_row(p, 1 - p)
     with pytest.raises(pl.DataError, match=message):
         least_squares(model, counted(model, 1, 1), **options)
-
-
-def test_products_of_parameters_are_refused():
-    model = one_row(p * p, 1 - p * p)
-    with pytest.raises(pl.ModelError, match="not affine: least squares needs affine expressions"):
-        least_squares(model, counted(model, 1, 1))
 
 
 def test_counts_of_another_model_are_refused():

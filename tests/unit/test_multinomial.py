@@ -208,3 +208,21 @@ def test_balls_without_a_common_point_are_a_conflict_that_names_them():
     assert isinstance(conflict, pl.Conflict)
     assert "p in [" in str(conflict)
     assert "1/2*p in [" in str(conflict) or "-1/2*p + 1 in [" in str(conflict)
+
+
+def test_two_coins_are_bounded_by_the_sums_of_their_products():
+    """p q and p (1 - q) in the same ball: p is off by half a radius at most, not by twice that."""
+    model = rows_model([p * q, p * (1 - q), (1 - p) * q, (1 - p) * (1 - q)], space=pl.ParameterSpace.unit("p", "q"))
+    bounds = row_bounds(model, counted(model, [4200, 2800, 1800, 1200]))
+    region = build_l1_region(model.space, bounds)
+    assert region.names == ("p", "q", "p*q")
+    half = bounds.radius[0] / 2
+    assert region.lower == pytest.approx([0.7 - half, 0.6 - half, 0.42 - half], abs=1e-9)
+    assert region.upper == pytest.approx([0.7 + half, 0.6 + half, 0.42 + half], abs=1e-9)
+
+
+def test_balls_of_products_that_no_parameters_meet_are_a_conflict():
+    model = rows_model([p, 1 - p], [p * p, 1 - p * p], space=pl.ParameterSpace.unit("p"))
+    conflict = build_l1_region(model.space, row_bounds(model, counted(model, [500, 500, 810, 190])))
+    assert isinstance(conflict, pl.Conflict)
+    assert "p^2 in [" in str(conflict)

@@ -2,6 +2,7 @@
 
 from dataclasses import fields, replace
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -167,6 +168,13 @@ def test_assumptions_fit_data_and_intervals(sampling, intervals, guarantee, samp
     assert certificate.assumptions == (STRUCTURE, TIED, sampled)
 
 
+def test_intervals_that_such_data_void_are_no_certificate():
+    model = two_coins()
+    certificate = certify(model, counts_of(model, "adaptive", s0=(60, 40)), goal(model), intervals="hoeffding")
+    assert certificate.status == "no guarantee"
+    assert str(certificate).startswith("Estimate, no guarantee: ")
+
+
 def test_provenance_names_versions_the_model_and_the_size_of_the_data():
     model = two_coins()
     provenance = certify(model, counts_of(model, s0=(60, 40)), goal(model)).provenance
@@ -266,6 +274,105 @@ def test_one_set_of_intervals_serves_many_objectives():
     learned = learn(model, counts_of(model, s0=(60, 40)))
     best, worst = conclude(learned, goal(model)), conclude(learned, goal(model, "min"))
     assert (best.lower, best.upper) == (pytest.approx(worst.lower, abs=1e-6), pytest.approx(worst.upper, abs=1e-6))
+
+
+# What the paper publishes
+
+
+def test_published_intervals_are_one_for_each_expression_at_the_whole_error_and_guarantee_nothing():
+    """p and 1 - p have an interval each at half the error, of the same 1000 trials: those of 1 - p are no narrower."""
+    model = two_coins()
+    counts = counts_of(model, s0=(290, 210), s1=(310, 190))
+    certificate = certify(model, counts, goal(model), confidence=0.99, paper=True, precision=1e-9)
+    lower, upper = clopper_pearson(np.array([600]), np.array([1000]), (1 - 0.99) / 2)
+    assert certificate.parameters["p"] == (pytest.approx(lower[0]), pytest.approx(upper[0]))
+    assert certificate.lower == pytest.approx(lower[0] ** 2, abs=1e-9)
+    assert (certificate.guarantee, certificate.status) == ("none", "no guarantee")
+    assert certificate.headline.startswith("Estimate, no guarantee: the policy's value may lie between ")
+    assert "guarantee: none" in certificate._repr_html_()
+    assert certificate.to_dict()["status"] == "no guarantee"
+
+
+def test_published_intervals_know_no_factors():
+    model = products()
+    counts = products_counts(model)
+    published, ours = learn(model, counts, paper=True), learn(model, counts)
+    assert len(published.bounds.events) == int(model.expressions.is_unknown.sum())
+    assert len(published.bounds.events.factors.event) == 0 < len(ours.bounds.events.factors.event)
+
+
+def test_the_published_ellipsoid_counts_every_transition_in_full_and_guarantees_nothing():
+    model = two_coins()
+    counts = counts_of(model, s0=(290, 210), s1=(310, 190))
+    learned = learn(model, counts, sets="ellipsoid", paper=True)
+    assert learned.bounds.matrix[0, 0] == pytest.approx(0.01 + 2 * 1000)
+    certificate = conclude(learned, goal(model))
+    assert (certificate.guarantee, certificate.status) == ("none", "no guarantee")
+
+
+def test_data_that_contradict_published_intervals_are_not_called_a_proof():
+    model = two_coins()
+    learned = learn(model, counts_of(model, s0=(90, 10)), paper=True)
+    clash = replace(learned.bounds, event_lower=np.array([0.8, 0.8]), event_upper=np.array([0.9, 0.9]))
+    certificate = conclude(learned_from(model, learned.counts, clash, learned.error), goal(model))
+    assert (certificate.guarantee, certificate.status) == ("none", "no guarantee")
+    assert certificate.reason.startswith("no parameters fit ")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"intervals": "hoeffding"},
+            "^paper=True chooses intervals and events itself: leave out either paper or these$",
+        ),
+        ({"sets": "l1"}, "^sets='l1': the paper does not say how it makes L1 balls; leave out paper, or take other"),
+    ],
+)
+def test_what_the_paper_does_not_publish_is_refused(options, message):
+    model = two_coins()
+    for ask in (certify, compare):
+        with pytest.raises(pl.DataError, match=message):
+            ask(model, counts_of(model), goal(model), paper=True, **options)
+
+
+def test_events_are_refused_with_published_intervals():
+    model = two_coins()
+    with pytest.raises(pl.DataError, match=r"^paper=True chooses intervals and events itself"):
+        learn(model, counts_of(model), paper=True, events=pl.find_events(model))
+
+
+# Products of parameters
+
+
+def products():
+    """Return a model of two coins p and q, thrown at once: the goal is that both show heads."""
+
+    def step(state):
+        if state.at:
+            return {"stay": [(1, state)]}
+        row = [p * q, p * (1 - q), (1 - p) * q, (1 - p) * (1 - q)]
+        return {"throw": [(f, state._replace(at=i + 1)) for i, f in enumerate(row)]}
+
+    return pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p", "q"), labels={"goal": lambda s: s.at == 1})
+
+
+def products_counts(model):
+    return pl.TransitionCounts(model.graph, np.array([4200, 2800, 1800, 1200, 0, 0, 0, 0]), "adaptive")
+
+
+@pytest.mark.parametrize("sets", ["ellipsoid", "l1"])
+def test_sets_of_products_of_parameters_are_certified_and_nested(sets):
+    """Heads with 0.7 and 0.6: both with 0.42, which all relaxations must allow."""
+    model = products()
+    relaxations = ["parameter", "expression", "rectangular"]
+    found = compare(model, products_counts(model), goal(model), sets=sets, relaxations=relaxations, precision=1e-9)
+    for certificate in found:
+        assert certificate.status == "certified"
+        assert 0.35 < certificate.lower < 0.42 < certificate.upper < 0.49
+    for wide, narrow in pairwise(found):
+        assert wide.lower - 1e-9 <= narrow.lower
+        assert narrow.upper <= wide.upper + 1e-9
 
 
 # Models at the edge

@@ -11,7 +11,7 @@ from plumdp.region import vertices
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import Conflict
 from plumdp.region.linear_program import estimate_multipliers
-from plumdp.region.shapes import Box, Polytope, bounding_box
+from plumdp.region.shapes import Box, Polytope, bounding_box, intersection
 
 P, Q, R = pl.parameters("p", "q", "r")
 UNIT = pl.ParameterSpace.unit("p", "q")
@@ -258,3 +258,20 @@ def test_the_linear_program_gets_the_rows_that_it_misses():
     used, multipliers = found
     assert -multipliers @ offsets[used] == pytest.approx(4 - np.sqrt(2), abs=1e-4)
     assert 4 < len(used) < 500
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_where_rows_almost_depend_on_each_other_no_vertex_is_lost(seed):
+    """A prism of 20 sides, slanted by 10⁻⁵ each, and both ends of a cube: 22 faces make 2 · 22 - 4 vertices (Euler).
+
+    A lost vertex is an edge that leads nowhere, where a walk ends and a bound is loose.
+    """
+    rng = np.random.default_rng(seed)
+    turn, angle = np.linalg.qr(rng.normal(size=(3, 3)))[0], rng.uniform(0, 2 * np.pi, 20)
+    sides = np.outer(np.cos(angle), turn[0]) + np.outer(np.sin(angle), turn[1]) + 1e-5 * rng.normal(size=(20, 3))
+    offsets = sides @ rng.uniform(0.3, 0.7, 3) + 1e-3
+    cube = np.vstack([-np.eye(3), np.eye(3)]), np.repeat([0.0, 1.0], 3)
+    region = intersection(("p", "q", "r"), np.vstack([cube[0], sides]), np.append(cube[1], offsets))
+    assert isinstance(region, Polytope)
+    assert len(region.table) == 40
+    assert (region.table.neighbours >= 0).all()

@@ -17,15 +17,18 @@ from plumdp.confidence.bounds import Intervals
 from plumdp.pipeline import Sets
 from plumdp.pipeline import certify as make_certificate
 from plumdp.pipeline import compare as make_certificates
-from plumdp.result.certificate import CONTRADICTED, VACUOUS, Certificate, Relaxation
+from plumdp.result.certificate import CERTIFIED, CONTRADICTED, NO_GUARANTEE, VACUOUS, Certificate, Relaxation
 
-EXIT_CODES = {CONTRADICTED: 3, VACUOUS: 4}
+EXIT_CODES = {CERTIFIED: 0, CONTRADICTED: 3, VACUOUS: 4, NO_GUARANTEE: 4}
 
 Confidence = Annotated[float, typer.Option("--confidence", help="How sure the bounds must be, below 1.")]
 SetKind = Annotated[Sets, typer.Option("--sets", help="What is drawn around the data.")]
 IntervalKind = Annotated[
     Intervals | None,
     typer.Option("--intervals", help="Instead of the narrowest that are valid for the data; the result says so."),
+]
+AsPublished = Annotated[
+    bool, typer.Option("--paper", help="Draw what the paper publishes, for comparison: nothing is guaranteed then.")
 ]
 
 
@@ -38,6 +41,7 @@ def certify(
     relaxation: Annotated[Relaxation, typer.Option("--relaxation", "-r", help="What nature may do.")] = "expression",
     sets: SetKind = "interval",
     intervals: IntervalKind = None,
+    paper: AsPublished = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A folder for the certificate and the policy.")
     ] = None,
@@ -45,12 +49,19 @@ def certify(
 ) -> None:
     """Find a policy and bounds on its value that hold with the given confidence.
 
-    Ends with 0 if certified, 3 if no parameters explain the data, 4 if nothing could be certified.
+    Ends with 0 if certified, 3 if no parameters explain the data, 4 if nothing is certified or guaranteed.
     """
     read, objective = load_problem(model, constant or [], property)
     counts = read_data(data, read)
     certificate = make_certificate(
-        read, counts, objective, confidence=confidence, relaxation=relaxation, sets=sets, intervals=intervals
+        read,
+        counts,
+        objective,
+        confidence=confidence,
+        relaxation=relaxation,
+        sets=sets,
+        intervals=intervals,
+        paper=paper,
     )
     if as_json:
         print(certificate.to_json())
@@ -60,7 +71,7 @@ def certify(
         output.mkdir(parents=True, exist_ok=True)
         (output / "certificate.json").write_text(certificate.to_json() + "\n", encoding="utf-8")
         certificate.policy.to_csv(output / "policy.csv")
-    raise typer.Exit(EXIT_CODES.get(certificate.status, 0))
+    raise typer.Exit(EXIT_CODES[certificate.status])
 
 
 def compare(
@@ -71,12 +82,15 @@ def compare(
     confidence: Confidence = 0.999,
     sets: SetKind = "interval",
     intervals: IntervalKind = None,
+    paper: AsPublished = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what each relaxation certifies from the same data."""
     read, objective = load_problem(model, constant or [], property)
     counts = read_data(data, read)
-    certificates = make_certificates(read, counts, objective, confidence=confidence, sets=sets, intervals=intervals)
+    certificates = make_certificates(
+        read, counts, objective, confidence=confidence, sets=sets, intervals=intervals, paper=paper
+    )
     if as_json:
         print(json.dumps([certificate.to_dict() for certificate in certificates], indent=2, ensure_ascii=False))
         return
@@ -93,7 +107,7 @@ def compare(
 
 
 def _print(certificate: Certificate) -> None:
-    style = "bold red" if certificate.status == CONTRADICTED else "yellow" if certificate.status == VACUOUS else "bold"
+    style = {CERTIFIED: "bold", CONTRADICTED: "bold red"}.get(certificate.status, "yellow")
     console = Console(highlight=False)
     console.print(Text(certificate.headline, style=style))
     console.print(_grid(certificate.facts()))

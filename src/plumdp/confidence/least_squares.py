@@ -1,15 +1,15 @@
 """What the data say about all parameters at once: an ellipsoid about the least-squares estimate.
 
-A visit of a row is an observation of each of its outcomes, whose probabilities are f[j](v) = c[j] + b[j]·v. Ridge
+A visit of a row is an observation of some of its events, whose probabilities are f[e](v) = c[e] + b[e]·v. Ridge
 regression gives an estimate, and the self-normalised bound of Abbasi-Yadkori, Pál and Szepesvári (2011, Theorem 2) a
 radius that holds at all times.
 
 Their theorem asks that, given the past, E exp(x·z) <= exp(R² x·A x / 2) for what a step adds to the noise, z, and to
-the matrix, A, and every x. One outcome happens and the others do not, so that up to a constant x·z is one of the
-numbers x·b[j]. They lie within an interval whose length squared is at most 2 Σ (x·b[j])²; both sides of a coin attain
-it. By Hoeffding's lemma R = 1/√2, if every outcome counts in full. We count each half, z = ½ Σ b[j] (Y[j] - f[j]) and
-A = ½ Σ b[j] b[j]ᵀ, which gives R = 1/2: a coin then counts like one of its sides. The paper counts each in full with
-R = 1/2, and its ellipsoid misses the true point more often than it says.
+the matrix, A, and every x. We have R = 1/2, since a visit counts for as much of a trial of each event as that allows
+(see ``observations``). The paper counts every outcome in full with R = 1/2, and its ellipsoid misses the true point
+more often than it says.
+
+Products of parameters are variables like parameters: the ellipsoid is one of both.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from math import fsum, sqrt
 import numpy as np
 
 from plumdp.confidence.bounds import Guarantee
-from plumdp.confidence.tied_rows import find_tied_rows
+from plumdp.confidence.observations import Observations, observations, observed
 from plumdp.data.counts import TransitionCounts, require_same_graph
-from plumdp.errors import DataError, ModelError
-from plumdp.model.expressions import ExpressionTable
-from plumdp.model.graph import FloatArray, read_only
+from plumdp.errors import DataError
+from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.space import ParameterSpace
 
 _NOISE = 0.5
 _UNIT = 2.0**-53  # relative error of one rounding
@@ -36,25 +36,17 @@ _UP = 1 + 1e-12  # more than a handful of roundings
 class LeastSquares:
     """The points v with ``(v - centre) @ matrix @ (v - centre) <= radius**2``, taken exactly as these floats say.
 
-    The true point is one of them with probability at least 1 - ``error``, as far as ``guarantee`` says.
+    The true point is one of them with probability at least 1 - ``error``, as far as ``guarantee`` says. Its coordinates
+    are the parameters and, behind them, products of powers of parameters.
     """
 
+    exponents: IntArray  # (d, n_parameters): the powers that make up each coordinate
     centre: FloatArray  # (d)
     matrix: FloatArray  # (d, d)
     radius: float
     error: float
     method: str
     guarantee: Guarantee
-
-
-@dataclass(frozen=True, eq=False)
-class Observations:
-    """Trials of outcomes whose probabilities are ``constants + coefficients @ point``, and how many were successes."""
-
-    constants: FloatArray  # (n)
-    coefficients: FloatArray  # (n, d), to the nearest float
-    trials: FloatArray  # (n)
-    successes: FloatArray  # (n)
 
 
 def least_squares(
@@ -82,26 +74,16 @@ def least_squares(
     if not ridge > 0:
         raise DataError(f"ridge={ridge}: write a number above 0, such as 0.01")
     require_same_graph(model.graph, counts.graph)
-    space = model.space
     if paper:
         seen = published_observations(model, counts)
-        middle, reach = np.zeros(space.dimension), sqrt(space.dimension)
+        middle, reach = np.zeros(len(seen.exponents)), sqrt(len(seen.exponents))
         method = "least squares with the published constants, whose proof fails"
     else:
         seen = observations(model, counts)
-        middle = (space.lower + space.upper) / 2
-        reach = sqrt(fsum(np.maximum(space.upper - middle, middle - space.lower) ** 2)) * _UP
+        middle, reach = _before(model.space, seen.exponents)
         method = "self-normalised least squares"
-    centre, matrix, radius = fit(seen, middle, reach, error=error, ridge=ridge)
-    return LeastSquares(centre, matrix, radius, error, method, "none" if paper else "finite-sample, anytime")
-
-
-def observations(model: ParametricMDP, counts: TransitionCounts) -> Observations:
-    """Return every outcome of a visited row as half a trial."""
-    rows = find_tied_rows(model)
-    trials, successes = rows.pool(counts)
-    table = ExpressionTable.build(rows.outcomes, model.space.names)
-    return Observations(*_affine(table), np.repeat(trials, np.diff(rows.first)) / 2, successes / 2)
+    fitted = fit(seen, middle, reach, error=error, ridge=ridge)
+    return LeastSquares(seen.exponents, *fitted, error, method, "none" if paper else "finite-sample, anytime")
 
 
 def published_observations(model: ParametricMDP, counts: TransitionCounts) -> Observations:
@@ -110,7 +92,21 @@ def published_observations(model: ParametricMDP, counts: TransitionCounts) -> Ob
     trials, successes = np.zeros((2, len(model.expressions)))
     np.add.at(trials, model.expression, visits)
     np.add.at(successes, model.expression, counts.counts)
-    return Observations(*_affine(model.expressions), trials, successes)
+    return observed(model.expressions, trials, successes)
+
+
+def _before(space: ParameterSpace, exponents: IntArray) -> tuple[FloatArray, float]:
+    """Return the middle of a box around all variables, and how far from it the true point can be at most."""
+    low, high = np.ones((2, len(exponents)))
+    for lower, upper, powers in zip(space.lower, space.upper, exponents.T, strict=True):
+        ends = np.array([lower**powers, upper**powers])
+        least = np.where((powers > 0) & (powers % 2 == 0) & (lower < 0 < upper), 0.0, ends.min(axis=0))
+        corners = np.stack([a * b for a in (low, high) for b in (least, ends.max(axis=0))])
+        low, high = corners.min(axis=0), corners.max(axis=0)
+    middle = (low + high) / 2
+    size = np.maximum(np.abs(low), np.abs(high))  # of which rounding may have taken a share
+    half = np.maximum(high - middle, middle - low) + np.where(exponents.sum(axis=1) > 1, 1e-12 * size, 0.0)
+    return middle, sqrt(fsum(half**2)) * _UP
 
 
 def fit(
@@ -126,9 +122,9 @@ def fit(
     surplus = seen.successes - seen.trials * (seen.constants + b @ middle)
     matrix = ridge * np.eye(d) + _sums(b, seen.trials, b)
     matrix = (matrix + matrix.T) / 2  # rounding may differ on the two sides
-    matrix_error = 8 * _UNIT * (ridge * np.eye(d) + _sums(np.abs(b), seen.trials, np.abs(b)))
+    matrix_error = 16 * _UNIT * (ridge * np.eye(d) + _sums(np.abs(b), seen.trials, np.abs(b)))
     right = _sums(b, surplus, np.ones((len(b), 1)))[:, 0]
-    right_error = (d + 16) * _UNIT * (np.abs(b).T @ (seen.successes + seen.trials * sizes))
+    right_error = (d + 32) * _UNIT * (np.abs(b).T @ (seen.successes + seen.trials * sizes))
     root, defect = inverse_root(matrix, matrix_error)
     if not defect < 0.5:  # floats cannot tell: what was known before the data
         return read_only(middle), read_only(np.eye(d)), reach * _UP
@@ -166,13 +162,3 @@ def _sums(left: FloatArray, weights: FloatArray, right: FloatArray) -> FloatArra
     """Return leftᵀ diag(weights) right; the sums have no rounding but their last."""
     weighted = left * weights[:, None]
     return np.array([[fsum(a * b) for b in right.T] for a in weighted.T]).reshape(left.shape[1], right.shape[1])
-
-
-def _affine(table: ExpressionTable) -> tuple[FloatArray, FloatArray]:
-    """Return constants (n) and coefficients (n, d) of expressions."""
-    if not table.is_affine.all():
-        worst = table.polynomials[int(np.argmax(table.degree))]
-        raise ModelError(f"the expression {worst} is not affine: least squares needs affine expressions")
-    is_constant = table.monomials.sum(axis=1) == 0
-    coefficients = table.coefficients @ table.monomials.astype(np.float64)
-    return np.asarray(table.coefficients @ is_constant.astype(np.float64)), np.asarray(coefficients)

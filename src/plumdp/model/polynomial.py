@@ -216,7 +216,8 @@ def float_terms(polynomials: Sequence[Polynomial]) -> tuple[tuple[str, ...], lis
     result = []
     for f in polynomials:
         value = f._value if f._value.context() is common else f._value.project_to_context(common)
-        result.append([(exponents, int(c.p) / int(c.q)) for exponents, c in value.to_dict().items()])
+        terms = zip(value.monoms(), value.coeffs(), strict=True)  # faster than to_dict
+        result.append([(exponents, int(c.p) / int(c.q)) for exponents, c in terms])
     return tuple(common.names()), result
 
 

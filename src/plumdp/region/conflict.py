@@ -21,7 +21,8 @@ class Conflict:
 
     At every point of the space, the sum of ``multiplier * (value - bound)`` over the expressions is above zero, where
     the bound is the upper one for a positive multiplier and the lower one for a negative; at a point within all the
-    intervals it could not be.
+    intervals it could not be. Where a conflict is proved by cases (products of parameters, see ``lift``), no single sum
+    proves it: multipliers and stretch are then not a number.
     """
 
     expressions: tuple[int, ...]  # at most one more than there are parameters

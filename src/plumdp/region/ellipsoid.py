@@ -100,11 +100,16 @@ def _conflict(region: Ellipsoid) -> Conflict | None:
     objective = multipliers @ region.rows
     distance = objective @ region.centre - multipliers @ region.offsets
     stretch = float(distance / (region.radius * np.linalg.norm(region.root.T @ objective))) * (1 - 1e-9)
-    about = ", ".join(f"{name} = {value:.6g}" for name, value in zip(region.names, region.centre, strict=True))
     sides = [
         _text(region.names, *side) for side in zip(region.rows[weights > 0], region.offsets[weights > 0], strict=True)
     ]
-    return Conflict((), read_only(np.zeros(0)), (f"the ellipsoid about {about}", *sides), stretch)
+    return Conflict((), read_only(np.zeros(0)), (about(region), *sides), stretch)
+
+
+def about(region: Ellipsoid) -> str:
+    """Return the ellipsoid in words."""
+    centre = ", ".join(f"{name} = {value:.6g}" for name, value in zip(region.names, region.centre, strict=True))
+    return f"the ellipsoid about {centre}"
 
 
 def _text(names: tuple[str, ...], row: FloatArray, offset: float) -> str:

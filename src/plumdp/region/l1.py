@@ -5,6 +5,10 @@ more than half the radius. That is one interval for each of 2^k sets. At a given
 at once: the outcomes that are more probable there than their shares. So we start with the whole space and take in the
 worst set at each vertex, until no vertex is off anywhere. The region is then the intersection of all balls, and before
 that it contains it: stopping early is sound.
+
+With products of parameters, vertices are points of parameters and products (see ``lift``), and the start is some single
+outcomes. Sets of outcomes matter more than in the affine case: where two coins are thrown, the sum of two products is
+the probability of one coin, in an interval as narrow as that of each product.
 """
 
 from __future__ import annotations
@@ -20,17 +24,22 @@ from plumdp.model.polynomial import Polynomial
 from plumdp.model.space import ParameterSpace
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict
-from plumdp.region.half_spaces import UNIT, affine_forms
+from plumdp.region.half_spaces import UNIT, affine_forms, in_variables
 from plumdp.region.shapes import Polytope
 
 _TOLERANCE = 1e-10  # balls that a vertex misses by less count as met
-_MAX_ROUNDS = 100
+_MAX_ROUNDS, _MAX_LIFTS = 100, 10  # without and with products of parameters
+_FOR_ALL = 9  # variables; with more, there are too many vertices to look at all of them
+_MAX_VERTICES = 2000  # that are looked at in a round
+_FIRST = 300  # single outcomes to start with
 
 Cut = tuple[int, tuple[int, ...]]  # a class, and some of its outcomes
 
 
 def build_l1_region(space: ParameterSpace, bounds: RowBounds) -> Polytope | Conflict:
     """Return all points of the space that lie in the L1 ball of every class of rows; or why there is none.
+
+    With products of parameters it is a polytope of parameters and products around these points.
 
     >>> from plumdp import benchmark, simulate
     >>> from plumdp.confidence.multinomial import row_bounds
@@ -40,18 +49,39 @@ def build_l1_region(space: ParameterSpace, bounds: RowBounds) -> Polytope | Conf
     >>> bool((region.lower <= region.upper).all())
     True
     """
-    balls = _Balls(bounds, *affine_forms(ExpressionTable.build(bounds.outcomes, space.names)))
-    cuts: dict[Cut, None] = {}
-    region = build_region(space, (), (), ())
-    for _ in range(_MAX_ROUNDS):
+    table = ExpressionTable.build(bounds.outcomes, space.names)
+    is_affine = bool(table.is_affine.all())
+    cuts = dict.fromkeys(() if is_affine else _first_cuts(bounds, table))
+    region = build_region(space, *_intervals(bounds, tuple(cuts)))
+    for _ in range(_MAX_ROUNDS if is_affine else _MAX_LIFTS):
         if isinstance(region, Conflict):
             break
-        new = dict.fromkeys(cut for vertex in _vertices(region) for cut in balls.worst_at(vertex))
+        balls = _Balls(bounds, *affine_forms(in_variables(table, region.names)))
+        new = dict.fromkeys(cut for vertex in _vertices(region, balls.matrix) for cut in balls.worst_at(vertex))
         if new.keys() <= cuts.keys():
             break
         cuts |= new
-        region = build_region(space, *balls.intervals(tuple(cuts)))
+        region = build_region(space, *_intervals(bounds, tuple(cuts)))
     return region
+
+
+def _first_cuts(bounds: RowBounds, table: ExpressionTable) -> list[Cut]:
+    """Return single outcomes: some from all over, and one with each product, so that all products become variables."""
+    with_product = np.searchsorted(table.first_term, np.unique(table.monomial, return_index=True)[1], side="right") - 1
+    some = np.arange(0, len(table), -(-len(table) // _FIRST))
+    chosen = np.union1d(with_product, some)
+    return [
+        (int(c), (int(j),))
+        for c, j in zip(np.searchsorted(bounds.first, chosen, side="right") - 1, chosen, strict=True)
+    ]
+
+
+def _intervals(bounds: RowBounds, cuts: tuple[Cut, ...]) -> tuple[list[Polynomial], FloatArray, FloatArray]:
+    """Return the probabilities of sets of outcomes, and their bounds, rounded outward."""
+    sums = [sum((bounds.outcomes[j] for j in outcomes), Polynomial(0)) for _, outcomes in cuts]
+    shares = np.array([bounds.shares[list(outcomes)].sum() for _, outcomes in cuts])
+    reach = np.array([bounds.radius[c] / 2 + (len(outcomes) + 4) * UNIT for c, outcomes in cuts])
+    return sums, shares - reach, shares + reach
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,15 +104,12 @@ class _Balls:
         outcomes = tuple((first[c] + np.flatnonzero(excess[first[c] : first[c + 1]] > 0)).tolist())
         return [(c, outcomes)] if beyond[c] > _TOLERANCE else []
 
-    def intervals(self, cuts: tuple[Cut, ...]) -> tuple[list[Polynomial], FloatArray, FloatArray]:
-        """Return the probabilities of sets of outcomes, and their bounds, rounded outward."""
-        sums = [sum((self.bounds.outcomes[j] for j in outcomes), Polynomial(0)) for _, outcomes in cuts]
-        shares = np.array([self.bounds.shares[list(outcomes)].sum() for _, outcomes in cuts])
-        reach = np.array([self.bounds.radius[c] / 2 + (len(outcomes) + 4) * UNIT for c, outcomes in cuts])
-        return sums, shares - reach, shares + reach
 
-
-def _vertices(region: Polytope) -> FloatArray:
-    """Return the vertices of a polytope, up to rounding."""
-    vertices: FloatArray = region.table.vertices * region.table.scale
-    return vertices
+def _vertices(region: Polytope, objectives: FloatArray) -> FloatArray:
+    """Return the vertices of a polytope, up to rounding; with many variables those that are best for an objective."""
+    if len(region.names) <= _FOR_ALL:
+        vertices = region.table.vertices
+    else:
+        reached, _ = region.graph.walk(np.vstack([objectives, -objectives]) * region.scale)
+        vertices = region.graph.found.points[np.unique(reached)]
+    return vertices[:: -(-len(vertices) // _MAX_VERTICES)] * region.scale

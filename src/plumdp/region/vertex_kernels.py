@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from plumdp.compiled import compiled
-from plumdp.region.kernels import MAX_STEPS, PIVOT, edges_of, safe_minimum
-from plumdp.region.vertices import LEVEL
+from plumdp.region.kernels import MAX_STEPS, PIVOT, edges_of, most_violated, safe_minimum
+from plumdp.region.vertices import LEVEL, RELAXATION
 
+MISSED = 10 * RELAXATION  # a point that misses a row by more is no vertex
 UNEXPLORED, DEAD = -1, -2  # what stands in place of a neighbour; a dead edge leads to no vertex that floats can tell
 
 
@@ -112,7 +113,11 @@ def replace_sorted(numbers: Any, i: int, new: int) -> int:
 
 @compiled
 def add_vertex(basis: Any, rows: Any, relaxed: Any, longest: float, found: Any) -> int:
-    """Return the number of the vertex of a sorted basis, which is added if it is new; -1 if its edges are too long."""
+    """Return the number of the vertex of a sorted basis, which is added if it is new; -1 if floats cannot tell it.
+
+    That is if its edges are too long, or if it misses a row, which happens in polytopes that are very thin. (The first
+    vertex, for which edges may have any length, is taken as it is.)
+    """
     d = len(basis)
     slot = find_slot(basis, found)
     v = found.slots[slot]
@@ -121,10 +126,7 @@ def add_vertex(basis: Any, rows: Any, relaxed: Any, longest: float, found: Any) 
     v = found.n[0]
     if not edges_of(basis, rows, found.edges[v], np.empty((d, d))):
         return -1
-    for j in range(d):
-        found.points[v, j] = 0.0
-        for i in range(d):
-            found.points[v, j] -= found.edges[v, i, j] * relaxed[basis[i]]
+    place_vertex(basis, rows, relaxed, found.edges[v], found.points[v])
     for i in range(d):
         length = 0.0
         for j in range(d):
@@ -132,6 +134,9 @@ def add_vertex(basis: Any, rows: Any, relaxed: Any, longest: float, found: Any) 
         found.lengths[v, i] = np.sqrt(length)
         if found.lengths[v, i] > longest:
             return -1
+    if longest < np.inf and most_violated(rows, relaxed, found.points[v], MISSED) >= 0:
+        return -1
+    for i in range(d):
         for j in range(d):
             found.edges[v, i, j] /= found.lengths[v, i]
         found.bases[v, i] = basis[i]
@@ -139,6 +144,22 @@ def add_vertex(basis: Any, rows: Any, relaxed: Any, longest: float, found: Any) 
     found.slots[slot] = v
     found.n[0] = v + 1
     return int(v)
+
+
+@compiled
+def place_vertex(basis: Any, rows: Any, relaxed: Any, edges: Any, point: Any) -> None:
+    """Write the point where the rows of a basis meet; a second time, to correct what long edges make of rounding."""
+    d = len(basis)
+    residual = np.empty(d)
+    point[:] = 0.0
+    for _ in range(2):
+        for i in range(d):
+            residual[i] = relaxed[basis[i]]
+            for j in range(d):
+                residual[i] -= rows[basis[i], j] * point[j]
+        for i in range(d):
+            for j in range(d):
+                point[j] -= edges[i, j] * residual[i]
 
 
 @compiled

@@ -17,6 +17,7 @@ Relaxation: TypeAlias = Literal["interval", "parameter", "expression", "rectangu
 CERTIFIED = "certified"
 VACUOUS = "nothing certified"
 CONTRADICTED = "model contradicted"
+NO_GUARANTEE = "no guarantee"
 
 _WORDS: Mapping[str, str] = {
     "interval": "interval by interval",
@@ -31,9 +32,10 @@ _WORDS: Mapping[str, str] = {
 class Certificate:
     """With the given confidence the value of the policy lies between ``lower`` and ``upper``, if the assumptions hold.
 
-    ``status`` is "certified"; "nothing certified" if the bound that matters says nothing; or "model contradicted" if no
+    ``status`` is "certified"; "nothing certified" if the bound that matters says nothing; "model contradicted" if no
     point of the parameter space explains the data: the bounds then rest on the graph alone, and ``reason`` says which
-    expressions disagree. ``guarantee`` says what the confidence itself rests on.
+    expressions disagree; or "no guarantee" if nothing proves the confidence, as with the published constructions, so
+    that the bounds are an estimate. ``guarantee`` says what the confidence itself rests on.
     """
 
     lower: float

@@ -1,0 +1,98 @@
+"""Ellipsoids of least squares as regions: cut by the space, and with products of parameters as a polytope around them.
+
+Over an ellipsoid, affine expressions have a closed form. Products of parameters need envelopes, which are half-spaces;
+so for them the ellipsoid becomes a polytope, between pairs of tangents, and the lift does the rest. Which tangents are
+taken is a matter of tightness only: where they stand is what ``minimise`` proves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from plumdp.confidence.least_squares import LeastSquares
+from plumdp.model.expressions import ExpressionTable
+from plumdp.model.graph import FloatArray, read_only
+from plumdp.model.polynomial import Polynomial
+from plumdp.model.space import ParameterSpace
+from plumdp.region.build import build_region
+from plumdp.region.conflict import Conflict
+from plumdp.region.ellipsoid import Ellipsoid, about, build_ellipsoid
+from plumdp.region.mccormick import Lift
+from plumdp.region.shapes import Polytope
+
+_SPREAD = {2: 24, 3: 100}  # pairs of tangents, by the number of variables
+_MAX_GRADIENTS = 200
+
+
+def build_ellipsoid_region(
+    space: ParameterSpace, expressions: ExpressionTable, found: LeastSquares
+) -> Ellipsoid | Polytope | Conflict:
+    """Return the points of the space within the ellipsoid that least squares has found; or why there is none.
+
+    If some expression has a product of parameters, this is a polytope of parameters and products around these points.
+
+    >>> from plumdp import benchmark, simulate
+    >>> from plumdp.confidence.least_squares import least_squares
+    >>> study = benchmark("parallel:5")
+    >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=6)
+    >>> region = build_ellipsoid_region(study.model.space, study.model.expressions, least_squares(study.model, counts))
+    >>> region.names
+    ('p1', 'p2', 'p1*p2')
+    """
+    lift = Lift(space.names, tuple(map(tuple, found.exponents.tolist())))
+    whole = build_region(ParameterSpace(lift.names, lift.bounds(space.bounds), space.constraints), (), (), ())
+    assert isinstance(whole, Polytope)
+    ellipsoid = build_ellipsoid(found.centre, found.matrix, found.radius, within=whole)
+    if isinstance(ellipsoid, Conflict) or expressions.is_affine.all():
+        return ellipsoid
+    directions = _directions(ellipsoid, expressions, lift)
+    tangents = [_combination(row, lift.polynomials) for row in directions.tolist()]
+    unknown = [f for f in expressions.polynomials if not f.is_constant]  # probabilities, whatever the data say
+    lower = np.append(ellipsoid.minimise(directions), np.zeros(len(unknown)))
+    upper = np.append(-ellipsoid.minimise(-directions), np.ones(len(unknown)))
+    region = build_region(space, [*tangents, *unknown], lower, upper)
+    if isinstance(region, Conflict):
+        return replace(region, expressions=(), multipliers=read_only(np.zeros(0)), constraints=(about(ellipsoid),))
+    return region
+
+
+def _combination(coefficients: list[float], of: tuple[Polynomial, ...]) -> Polynomial:
+    return sum((Fraction(c) * x for c, x in zip(coefficients, of, strict=True)), Polynomial(0))
+
+
+def _directions(ellipsoid: Ellipsoid, expressions: ExpressionTable, lift: Lift) -> FloatArray:
+    """Return the axes, directions spread evenly over the ellipsoid, and with many variables those of expressions."""
+    d = len(ellipsoid.names)
+    spread = np.linalg.solve(ellipsoid.root.T, _spread(d).T).T
+    rows = np.vstack([np.eye(d), spread, *([_slopes(ellipsoid, expressions, lift)] if d > 3 else [])])
+    size = np.abs(rows).max(axis=1, keepdims=True, initial=0)
+    return np.ascontiguousarray((rows / np.where(size > 0, size, 1.0))[size[:, 0] > 0])
+
+
+def _spread(d: int) -> FloatArray:
+    """Return directions of length one, no two of them opposite: many in two or three dimensions, else the axes."""
+    n = _SPREAD.get(d, d)
+    if d == 2:
+        angle = np.arange(n) * np.pi / n
+        return np.column_stack([np.cos(angle), np.sin(angle)])
+    if d == 3:  # a spiral of equal steps in height, turned by the golden section
+        height, angle = (np.arange(n) + 0.5) / n, np.arange(n) * np.pi * (3 - np.sqrt(5))
+        return np.column_stack([*(np.sqrt(1 - height**2) * turn for turn in (np.cos(angle), np.sin(angle))), height])
+    return np.eye(d)
+
+
+def _slopes(ellipsoid: Ellipsoid, expressions: ExpressionTable, lift: Lift) -> FloatArray:
+    """Return how expressions grow with each variable, at the centre if they have products that are no variables."""
+    n, number = len(lift.parameters), {e: i for i, e in enumerate(lift.variables)}
+    centre = np.clip(ellipsoid.centre, ellipsoid.lower, ellipsoid.upper)[:n]
+    slopes = np.zeros((len(expressions.monomials), len(lift.variables)))
+    for row, e in zip(slopes, expressions.monomials.tolist(), strict=True):
+        if tuple(e) in number:
+            row[number[tuple(e)]] = 1
+        else:
+            row[:n] = [k * np.prod(centre ** np.maximum(e - np.eye(n, dtype=int)[j], 0)) for j, k in enumerate(e)]
+    some = np.flatnonzero(expressions.is_unknown)
+    return np.asarray(expressions.coefficients[some[:: -(-len(some) // _MAX_GRADIENTS)]] @ slopes)
