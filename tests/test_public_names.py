@@ -37,6 +37,7 @@ PUBLIC = [
     "record",
     "record_blocks",
     "as_env",
+    "gym_environment",
     "sample_env",
     "Log",
     "read_log",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # the public names, in the order of the pipeline; each is loa
     from plumdp.data.simulate import first_visits as first_visits
     from plumdp.data.simulate import simulate as simulate
     from plumdp.data.simulators import as_env as as_env
+    from plumdp.data.simulators import gym_environment as gym_environment
     from plumdp.data.simulators import sample_env as sample_env
     from plumdp.data.sql import counts_query as counts_query
     from plumdp.data.trajectories import Trajectories as Trajectories
@@ -84,7 +85,7 @@ _HOME = {
     "data.counts": ("EventCounts", "TransitionCounts"),
     "data.simulate": ("first_visits", "simulate"),
     "data.trajectories": ("Trajectories", "record", "record_blocks"),
-    "data.simulators": ("as_env", "sample_env"),
+    "data.simulators": ("as_env", "gym_environment", "sample_env"),
     "data.logs": ("Log", "read_log"),
     "data.ingestion": ("IngestionReport",),
     "data.sql": ("counts_query",),

@@ -21,12 +21,11 @@ from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point
-from plumdp.pipeline import FALLBACK, Learned, learned_from, relax
-from plumdp.region.conflict import Conflict
-from plumdp.result.certificate import CERTIFIED, CONTRADICTED, Relaxation
-from plumdp.solver.solve import Solution, solve
-
-NO_GUARANTEE = "no guarantee"
+from plumdp.pipeline import FALLBACK, Learned, learned_from, relax, status_of
+from plumdp.relaxation.intervals import IntervalMDP, instantiate
+from plumdp.result.certificate import Relaxation
+from plumdp.solver.evaluate import evaluate
+from plumdp.solver.solve import INTERRUPTED, OPEN, Solution, solve
 
 
 class Environment(Protocol):
@@ -39,6 +38,9 @@ class Environment(Protocol):
         often as ``limits`` (n_choices) says.
         """
 
+    def true_value(self, policy: IntArray, objective: Objective) -> float | None:
+        """Return what the policy (n_states) is worth, or None if nobody knows."""
+
 
 @dataclass(frozen=True, eq=False)
 class Simulator:
@@ -46,6 +48,7 @@ class Simulator:
 
     plan: Plan
     choice_of: IntArray
+    truth: IntervalMDP
 
     def run(self, weights: FloatArray, first: int, last: int, limits: CountArray, seen: CountArray) -> int:
         """Run episodes one after the other; see ``Environment``."""
@@ -57,6 +60,11 @@ class Simulator:
             tables, self.plan.key, graph.initial_state, first, last, self.choice_of, limits, visits, seen, room
         )
         return following
+
+    def true_value(self, policy: IntArray, objective: Objective) -> float:
+        """Return what the policy is worth at the point; see ``Environment``."""
+        worth, start = evaluate(self.truth, policy, objective), self.truth.graph.initial_state
+        return float((worth.lower[start] + worth.upper[start]) / 2)
 
 
 def simulator(
@@ -71,7 +79,7 @@ def simulator(
     26
     """
     plan = make_plan(model, point, 1, rng, max_steps, "uniform", stop)
-    return Simulator(plan, model.graph.choice_of_transition())
+    return Simulator(plan, model.graph.choice_of_transition(), instantiate(model, point))
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,9 +90,10 @@ class OnlineRecord:
     steps: int
     bound: float  # certified value of the safe policy: at least this for max, at most for min
     hope: float  # no policy is better than this
+    true_value: float | None  # of the safe policy, if the environment knows it
     policy: IntArray  # (n_states): the safe one
     width: float  # mean width of the intervals of unknown expressions
-    status: str  # "certified", "no guarantee" for the published intervals, or "model contradicted"
+    status: str  # as of a ``Certificate``
     seconds: float  # since the start, without the environment
 
 
@@ -92,11 +101,19 @@ class OnlineRecord:
 class OnlineState:
     """All that learning needs to go on after an interruption."""
 
+    purpose: str  # of what model, and what the intervals are to hold
     episodes: int
     counts: CountArray  # (n_transitions)
     event_lower: FloatArray  # (n_events): the intersection of all intervals so far
     event_upper: FloatArray
+    values: FloatArray  # (2, n_states): of the last update, nature kind and at its worst; (0, n_states) at first
+    policies: IntArray  # likewise
     seconds: float
+
+    def starts(self) -> list[Solution] | list[None]:
+        """Return where the next solutions start from, nature kind and at its worst."""
+        pairs = zip(self.values, self.policies, strict=True)
+        return [Solution(values, values, policy, OPEN, 0) for values, policy in pairs] or [None, None]
 
     def save(self, path: Path) -> None:
         """Write the state, so that a crash leaves either the old file or the new one."""
@@ -109,10 +126,13 @@ class OnlineState:
         """Read a state that was saved."""
         with np.load(path) as file:
             return OnlineState(
+                str(file["purpose"]),
                 int(file["episodes"]),
                 file["counts"],
                 file["event_lower"],
                 file["event_upper"],
+                file["values"],
+                file["policies"],
                 float(file["seconds"]),
             )
 
@@ -138,9 +158,10 @@ def learn_online(
     for a share ``exploration`` of uniform choices. The intervals are updated when some choice has been taken ``growth``
     times as often as at the last update, and the episodes are ``spacing`` times as many. Data are adaptive, so the
     intervals are beta-binomial, and hold at all updates at once: each update keeps what was known before. With
-    ``paper`` they are Clopper–Pearson as published, without guarantee.
+    ``paper`` they are Clopper–Pearson for each expression as published, without guarantee.
 
-    With a ``checkpoint`` file, learning goes on where it stopped, and ends with the same result.
+    With a ``checkpoint`` file, learning goes on where it stopped, by a crash or by hand, and ends with the same result
+    if the environment can run an episode once more.
 
     >>> from plumdp import benchmark
     >>> study = benchmark("betting:25")
@@ -151,15 +172,20 @@ def learn_online(
     """
     if not (growth > 1 and spacing >= 1 and 0 <= exploration <= 1):
         raise DataError("growth must be above 1, spacing at least 1, and exploration a share from 0 to 1")
-    events, path = find_events(model), None if checkpoint is None else Path(checkpoint)
-    state = OnlineState.load(path) if path is not None and path.exists() else _nothing(model.graph, len(events))
-    intervals: Intervals = "clopper-pearson" if paper else "beta-binomial"
+    if not 0 < confidence < 1:
+        raise DataError(f"confidence={confidence}: write a number between 0 and 1, such as 0.999")
+    events = find_events(model, merge_complements=False) if paper else find_events(model, factors=True)
+    path = None if checkpoint is None else Path(checkpoint)
+    state = _start(model.graph, len(events), f"confidence={confidence}, paper={paper}", path)
     while True:
         began = perf_counter()
-        learned = _learn(model, state, events, confidence, intervals, keep=not paper)
+        learned = _learn(model, state, events, confidence, paper=paper)
         uncertain = relax(learned, relaxation)
-        hopeful = solve(uncertain, objective, nature="optimistic", precision=precision)
-        safe = solve(uncertain, objective, nature="robust", precision=precision)
+        kind, worst = state.starts()
+        hopeful = solve(uncertain, objective, nature="optimistic", precision=precision, start=kind)
+        safe = _safe(uncertain, objective, precision, worst)
+        if INTERRUPTED in (hopeful.status, safe.status):
+            raise KeyboardInterrupt  # the state is that of the last update: with other policies it would be another run
         bounds = learned.bounds
         assert isinstance(bounds, ExpressionBounds)
         state = replace(
@@ -170,32 +196,44 @@ def learn_online(
         )
         if path is not None:
             state.save(path)
-        yield _record(learned, state, objective, hopeful, safe)
+        yield _record(learned, state, objective, hopeful, safe, environment.true_value(safe.policy, objective))
         if state.episodes >= episodes:
             return
+        values, policies = np.stack([hopeful.lower, safe.lower]), np.stack([hopeful.policy, safe.policy])
+        state = replace(state, values=values, policies=policies)
         state = _act(model.graph, environment, state, hopeful.policy, episodes, growth, spacing, exploration)
 
 
-def _nothing(graph: Graph, n_events: int) -> OnlineState:
-    return OnlineState(0, np.zeros(graph.n_transitions, dtype=np.int64), np.zeros(n_events), np.ones(n_events), 0.0)
+def _start(graph: Graph, n_events: int, settings: str, path: Path | None) -> OnlineState:
+    """Return the state to go on from: that of a checkpoint with the same model and settings, or nothing seen."""
+    purpose = f"model {graph.fingerprint[:8]} with {n_events} events, {settings}"
+    if path is None or not path.exists():
+        nothing = np.zeros(graph.n_transitions, dtype=np.int64)
+        no_values, no_policies = np.zeros((0, graph.n_states)), np.zeros((0, graph.n_states), dtype=np.int32)
+        return OnlineState(purpose, 0, nothing, np.zeros(n_events), np.ones(n_events), no_values, no_policies, 0.0)
+    state = OnlineState.load(path)
+    if state.purpose != purpose:
+        raise DataError(f"{path} is of another run ({state.purpose}), not of this one ({purpose}); name another file")
+    return state
 
 
-def _learn(
-    model: ParametricMDP,
-    state: OnlineState,
-    events: Events,
-    confidence: float,
-    intervals: Intervals,
-    *,
-    keep: bool,
-) -> Learned:
-    """Return what the data say, cut to what was known before."""
-    counts = TransitionCounts(model.graph, state.counts, "adaptive")
-    error = 1 - confidence
-    bounds = expression_bounds(model, counts, error=(1 - FALLBACK) * error, intervals=intervals, events=events)
-    if keep:
+def _learn(model: ParametricMDP, state: OnlineState, events: Events, confidence: float, *, paper: bool) -> Learned:
+    """Return what the data say, cut to what was known before if that holds at all times."""
+    counts, error = TransitionCounts(model.graph, state.counts, "adaptive"), 1 - confidence
+    intervals: Intervals = "clopper-pearson" if paper else "beta-binomial"
+    share = error if paper else (1 - FALLBACK) * error
+    bounds = expression_bounds(model, counts, error=share, intervals=intervals, events=events)
+    if not paper:
         bounds = intersect(bounds, state.event_lower, state.event_upper, model.expressions)
     return learned_from(model, counts, bounds, error)
+
+
+def _safe(uncertain: IntervalMDP, objective: Objective, precision: float, start: Solution | None) -> Solution:
+    """Return the best policy against nature at its worst, and its values."""
+    best = solve(uncertain, objective, nature="robust", precision=precision, start=start)
+    if objective.steps is None or best.status == INTERRUPTED:
+        return best
+    return evaluate(uncertain, best.policy, objective, nature="robust", precision=precision)  # one choice for all steps
 
 
 def _act(
@@ -219,32 +257,33 @@ def _act(
     never = np.full(graph.n_choices, np.iinfo(np.int64).max)
     while done < earliest:
         done = environment.run(weights, done, earliest, never, counts)
-    seen = TransitionCounts(graph, counts, "adaptive").visits - before
+    seen = TransitionCounts(graph, counts - state.counts, "adaptive").visits
     if not (seen >= limits).any() and done < episodes:
         done = environment.run(weights, done, episodes, limits - seen, counts)
     return replace(state, episodes=done, counts=read_only(counts))
 
 
 def _record(
-    learned: Learned, state: OnlineState, objective: Objective, hopeful: Solution, safe: Solution
+    learned: Learned,
+    state: OnlineState,
+    objective: Objective,
+    hopeful: Solution,
+    safe: Solution,
+    true_value: float | None,
 ) -> OnlineRecord:
     start = learned.model.graph.initial_state
     is_max = objective.direction == "max"
     unknown, bounds = learned.model.expressions.is_unknown, learned.bounds
     assert isinstance(bounds, ExpressionBounds)
+    bound = float((safe.lower if is_max else safe.upper)[start])
     return OnlineRecord(
         episodes=state.episodes,
         steps=int(state.counts.sum()),
-        bound=float((safe.lower if is_max else safe.upper)[start]),
+        bound=bound,
         hope=float((hopeful.upper if is_max else hopeful.lower)[start]),
+        true_value=true_value,
         policy=safe.policy,
         width=float((bounds.upper - bounds.lower)[unknown].mean()) if unknown.any() else 0.0,
-        status=_status(learned),
+        status=status_of(learned, objective, bound),
         seconds=state.seconds,
     )
-
-
-def _status(learned: Learned) -> str:
-    if isinstance(learned.region, Conflict):
-        return CONTRADICTED
-    return NO_GUARANTEE if learned.bounds.guarantee == "none" else CERTIFIED

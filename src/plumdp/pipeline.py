@@ -259,6 +259,7 @@ def _certificate(
     model, region = learned.model, learned.region
     start = model.graph.initial_state
     low, high = (worst, best) if objective.direction == "max" else (best, worst)
+    bound = float(low.lower[start] if objective.direction == "max" else high.upper[start])
     is_contradicted, is_proved = isinstance(region, Conflict), learned.bounds.guarantee != "none"
     return Certificate(
         lower=float(low.lower[start]),
@@ -271,7 +272,7 @@ def _certificate(
         intervals=_FALLBACK_INTERVALS if is_contradicted else learned.bounds.method,
         guarantee="finite-sample, anytime" if is_contradicted and is_proved else learned.bounds.guarantee,
         assumptions=_assumptions(learned),
-        status=_status(learned, _is_vacuous(objective, low, high, start)),
+        status=status_of(learned, objective, bound),
         reason=str(region) if isinstance(region, Conflict) else "",
         parameters={} if isinstance(region, Conflict) else _box(region, model.space.dimension),
         solver=worst.status if worst.status != "closed" else best.status,
@@ -286,18 +287,20 @@ def _certificate(
     )
 
 
-def _status(learned: Learned, is_vacuous: bool) -> str:
+def status_of(learned: Learned, objective: Objective, bound: float) -> str:
+    """Return what may be said of the bound that a policy was made for."""
     if learned.bounds.guarantee == "none":
         return NO_GUARANTEE
-    return CONTRADICTED if isinstance(learned.region, Conflict) else VACUOUS if is_vacuous else CERTIFIED
+    if isinstance(learned.region, Conflict):
+        return CONTRADICTED
+    return VACUOUS if _is_vacuous(objective, bound) else CERTIFIED
 
 
-def _is_vacuous(objective: Objective, low: Solution, high: Solution, start: int) -> bool:
-    """Return whether the bound that the policy was made for says nothing."""
+def _is_vacuous(objective: Objective, bound: float) -> bool:
     if objective.direction == "min":
-        return bool(high.upper[start] >= (1 if isinstance(objective, Reach) else np.inf))
+        return bound >= (1 if isinstance(objective, Reach) else np.inf)
     can_be_negative = isinstance(objective, Reward) and (objective.steps is not None or objective.discount is not None)
-    return bool(low.lower[start] <= 0) and not can_be_negative
+    return bound <= 0 and not can_be_negative
 
 
 def _box(region: Polytope | Ellipsoid, n_parameters: int) -> dict[str, tuple[float, float]]:

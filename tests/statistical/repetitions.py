@@ -50,6 +50,23 @@ def ruin(*, clock):
     return pl.explore(step, {"money": 3, "time": 0}, space=pl.ParameterSpace.box({"p": (0, 0.5), "q": (0, 0.5)}))
 
 
+def guesses():
+    """Return a model of one bet on one of two coins, heads or tails; and the objective to win it.
+
+    With fair coins every bet wins with probability 1/2, so that a bound is wrong as soon as any interval is.
+    """
+
+    def step(state):
+        if state.at:
+            return {"stay": [(1, state)]}
+        won, lost = state._replace(at=1), state._replace(at=2)
+        bets = {"p heads": p, "p tails": 1 - p, "q heads": q, "q tails": 1 - q}
+        return {bet: [(win, won), (1 - win, lost)] for bet, win in bets.items()}
+
+    model = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p", "q"), labels={"won": lambda s: s.at == 1})
+    return model, pl.parse_property('Pmax=? [ F "won" ]', model)
+
+
 def samples(model, visits, rng, *shape):
     """Return an array of counts per transition, from so many samples of each choice."""
     probability = model.probabilities(POINT)[model.expression]

@@ -5,11 +5,13 @@ import signal
 import subprocess
 import sys
 
+import gymnasium
 import numpy as np
 import pytest
 
 import plumdp as pl
 from plumdp.online import OnlineState
+from plumdp.solver.board import Board
 
 STUDY = "aircraft:20,10"
 
@@ -40,6 +42,64 @@ def test_the_bound_stays_below_the_value_of_its_policy_and_closes_in(study):
         assert record.hope >= best - 1e-6
     assert records[-1].bound > records[0].bound
     assert records[-1].hope < records[0].hope
+
+
+def test_the_true_value_is_that_of_the_safe_policy(study):
+    truth = pl.instantiate(study.model, study.true_point)
+    records = pl.learn_online(study.model, environment(study), study.objective, episodes=200)
+    for record in list(records)[::10]:
+        worth = pl.evaluate(truth, record.policy, study.objective)
+        assert worth.lower[0] <= record.true_value <= worth.upper[0]
+        assert record.bound <= record.true_value
+
+
+def test_with_a_number_of_steps_the_bound_is_that_of_one_choice_per_state():
+    """Half a chance for a sure goal in one step, one for a step closer: the best first choice changes with the steps.
+
+    ``solve`` may choose anew at each step, the policy of a record may not: its value must be at least the bound.
+    """
+    (p,) = pl.parameters("p")
+
+    def step(s):
+        if s.at == 2:
+            return {"stay": [(1, s)]}
+        go = [(p, s._replace(at=2)), (1 - p, s._replace(at=1))]
+        return {
+            "try": go,
+            "walk": [(1, s._replace(at=1 - s.at))] if s.at else [(p / 2, s._replace(at=2)), (1 - p / 2, s)],
+        }
+
+    model = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p"), labels={"goal": lambda s: s.at == 2})
+    objective = pl.parse_property('Pmax=? [ F<=3 "goal" ]', model)
+    simulator = pl.simulator(model, {"p": 0.5}, rng=1, max_steps=3)
+    for record in pl.learn_online(model, simulator, objective, episodes=2000):
+        assert record.bound <= record.true_value
+    assert record.bound > 0.8 * record.true_value
+
+
+def test_a_limit_may_be_reached_after_the_earliest_moment_of_an_update():
+    """No choice has doubled its visits when an update may come first: more episodes are run until one has."""
+    study = pl.benchmark("glider:11,9")
+    truth = pl.solve(pl.instantiate(study.model, study.true_point), study.objective)
+    simulator = pl.simulator(study.model, study.true_point, rng=1, max_steps=study.max_steps + 1, stop=truth.upper == 0)
+    options = {"episodes": 300, "exploration": 0.1, "spacing": 1.0}
+    episodes = [r.episodes for r in pl.learn_online(study.model, simulator, study.objective, **options)]
+    assert episodes[-1] == 300
+    assert max(np.diff(episodes)) > 1
+
+
+def test_sums_of_products_count_as_events_of_their_own(tmp_path):
+    """In rows g h, g (1 - h), … each visit tells about g; a certificate from the same counts is no tighter."""
+    study = pl.benchmark("parallel:5")
+    simulator = pl.simulator(study.model, study.true_point, rng=1, max_steps=study.max_steps + 1)
+    options = {"episodes": 400, "spacing": 2.0, "checkpoint": tmp_path / "state.npz"}
+    last = final(pl.learn_online(study.model, simulator, study.objective, **options))
+    seen = OnlineState.load(tmp_path / "state.npz").counts
+    counts = pl.TransitionCounts(study.model.graph, seen, "adaptive")
+    with_factors = pl.certify(study.model, counts, study.objective)
+    without = pl.certify(study.model, counts, study.objective, events=pl.find_events(study.model))
+    assert last.bound >= with_factors.bound - 1e-4
+    assert with_factors.bound > without.bound + 1e-3
 
 
 def test_bounds_never_get_worse(study):
@@ -87,6 +147,55 @@ def test_learning_goes_on_after_a_break_as_if_there_had_been_none(study, tmp_pat
     assert (resumed.policy == whole.policy).all()
 
 
+class Interrupted:
+    """An environment in which Ctrl-C is pressed once, in the middle of an episode that has been counted in part."""
+
+    def __init__(self, environment, episode):
+        self.environment, self.episode = environment, episode
+        self.true_value = environment.true_value
+
+    def run(self, weights, first, last, limits, seen):
+        if first <= self.episode < last:
+            seen[:5] += 1
+            raise KeyboardInterrupt
+        return self.environment.run(weights, first, last, limits, seen)
+
+
+@pytest.mark.parametrize("episode", [0, 7, 333])
+def test_an_interruption_within_an_episode_neither_loses_nor_doubles_it(study, tmp_path, episode):
+    def records(environment, **options):
+        return pl.learn_online(study.model, environment, study.objective, episodes=400, **options)
+
+    whole = final(records(environment(study)))
+    with pytest.raises(KeyboardInterrupt):
+        final(records(Interrupted(environment(study), episode), checkpoint=tmp_path / "state.npz"))
+    resumed = final(records(environment(study), checkpoint=tmp_path / "state.npz"))
+    assert (resumed.steps, resumed.bound, resumed.hope) == (whole.steps, whole.bound, whole.hope)
+    assert (resumed.policy == whole.policy).all()
+
+
+def test_an_interruption_within_an_update_ends_learning_at_the_update_before(study, tmp_path, monkeypatch):
+    """The solver keeps its bounds when interrupted; a run that went on with them would be another run."""
+
+    def records(**options):
+        return pl.learn_online(study.model, environment(study), study.objective, episodes=400, **options)
+
+    whole, broken = final(records()), records(checkpoint=tmp_path / "state.npz")
+    for _ in range(10):
+        before = next(broken)
+
+    def press(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Board, "sweep", press)
+        with pytest.raises(KeyboardInterrupt):
+            next(broken)
+    assert OnlineState.load(tmp_path / "state.npz").episodes == before.episodes
+    resumed = final(records(checkpoint=tmp_path / "state.npz"))
+    assert (resumed.steps, resumed.bound, resumed.hope) == (whole.steps, whole.bound, whole.hope)
+
+
 SCRIPT = """
 import sys
 import plumdp as pl
@@ -97,20 +206,94 @@ for record in pl.learn_online(study.model, environment, study.objective, episode
 """
 
 
-def test_a_killed_process_loses_nothing(tmp_path):
-    """Kill -9 somewhere in the middle; a new process ends with the result of one that was never killed."""
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
+def test_a_killed_process_loses_nothing(tmp_path, how):
+    """End it somewhere in the middle; a new process ends with the result of one that was never ended."""
     command = [sys.executable, "-c", SCRIPT]
     whole = subprocess.run([*command, str(tmp_path / "whole.npz")], capture_output=True, text=True, check=True)
-    process = subprocess.Popen([*command, str(tmp_path / "state.npz")], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*command, str(tmp_path / "state.npz")], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
     for line in process.stdout:
         if int(line.split()[0]) > 100:
             break
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    os.kill(process.pid, how)
+    assert process.wait() != 0
     process.stdout.close()
     assert 100 < OnlineState.load(tmp_path / "state.npz").episodes < 2000
     resumed = subprocess.run([*command, str(tmp_path / "state.npz")], capture_output=True, text=True, check=True)
     assert resumed.stdout.splitlines()[-1] == whole.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize("changes", [{"confidence": 0.9}, {"paper": True}])
+def test_a_checkpoint_of_another_run_is_refused(study, tmp_path, changes):
+    """Intervals of less confidence would void what is certified from then on."""
+
+    def first(**options):
+        return next(pl.learn_online(study.model, environment(study), study.objective, episodes=5, **options))
+
+    first(checkpoint=tmp_path / "state.npz")
+    with pytest.raises(pl.DataError, match=r"state\.npz is of another run \(model .*confidence=0\.999, paper=False\)"):
+        first(checkpoint=tmp_path / "state.npz", **changes)
+
+
+class SameWords(gymnasium.Wrapper):
+    """Draws successors with the random words that the sampler of a model takes for them."""
+
+    def __init__(self, env, key):
+        super().__init__(env)
+        self.key, self.episode = key, -1
+
+    def reset(self, *, seed=None, options=None):
+        self.episode += 1
+        outcome = self.env.reset(seed=seed, options=options)
+        self.env.np_random = np.random.Generator(np.random.Philox(key=self.key, counter=[0, self.episode, 0, 0]))
+        return outcome
+
+    def step(self, action):
+        self.env.np_random.bit_generator.random_raw()  # the word with which the sampler draws the choice
+        return self.env.step(action)
+
+
+def test_learning_in_gymnasium_is_learning_in_the_sampler_if_the_random_words_are_the_same(study):
+    """Without exploration only successors are drawn, so that all records must be equal."""
+
+    def records(environment):
+        found = pl.learn_online(study.model, environment, study.objective, episodes=200)
+        return [(r.episodes, r.steps, r.bound, r.hope, r.policy.tolist()) for r in found]
+
+    sampler = environment(study)
+    env = SameWords(pl.as_env(study.model, study.true_point, max_steps=21), sampler.plan.key)
+    assert records(pl.gym_environment(env, study.model, rng=1)) == records(sampler)
+
+
+def test_learning_in_gymnasium_certifies_and_can_be_resumed(study, tmp_path):
+    def records(**options):
+        env = pl.as_env(study.model, study.true_point, max_steps=21)
+        episodes = pl.gym_environment(env, study.model, rng=3)
+        options |= {"episodes": 300, "exploration": 0.2, "confidence": 0.9}
+        return pl.learn_online(study.model, episodes, study.objective, **options)
+
+    whole = final(records())
+    truth = pl.instantiate(study.model, study.true_point)
+    assert whole.bound <= pl.evaluate(truth, whole.policy, study.objective).upper[0]
+    assert whole.width < 0.5 * next(records()).width
+    assert whole.true_value is None
+    broken = records(checkpoint=tmp_path / "state.npz")
+    for _ in range(15):
+        next(broken)
+    resumed = final(records(checkpoint=tmp_path / "state.npz"))
+    assert (resumed.steps, resumed.bound, resumed.hope) == (whole.steps, whole.bound, whole.hope)
+
+
+def test_what_does_not_fit_the_model_is_named_as_it_is_for_counts(study):
+    """An environment with other probabilities is fine, one with another action order leads elsewhere."""
+    actions = list(study.model.graph.action_names)
+    swapped = {name: k for k, name in enumerate(reversed(actions))}
+    env = pl.as_env(study.model, study.true_point, max_steps=21)
+    episodes = pl.gym_environment(env, study.model, rng=1, act=swapped.get)
+    with pytest.raises(pl.DataError, match=r"^episode \d+, step \d+: state .* led to .*, which is (not one|no state)"):
+        final(pl.learn_online(study.model, episodes, study.objective, episodes=50, exploration=1.0))
 
 
 def test_the_published_construction_says_that_it_has_no_guarantee(study):
@@ -121,6 +304,11 @@ def test_the_published_construction_says_that_it_has_no_guarantee(study):
 
 
 @pytest.mark.parametrize("options", [{"growth": 1.0}, {"spacing": 0.5}, {"exploration": 1.5}])
-def test_misuse_is_refused(study, options):
+def test_misuse_of_options_is_refused(study, options):
     with pytest.raises(pl.DataError, match="growth must be above 1, spacing at least 1, and exploration a share"):
         next(pl.learn_online(study.model, environment(study), study.objective, episodes=5, **options))
+
+
+def test_a_confidence_that_is_none_is_refused(study):
+    with pytest.raises(pl.DataError, match="confidence=1: write a number between 0 and 1"):
+        next(pl.learn_online(study.model, environment(study), study.objective, episodes=5, confidence=1))

@@ -146,6 +146,84 @@ def test_an_interruption_leaves_bounds(walk, monkeypatch):
     assert Fraction(solution.lower[10]) <= exact <= Fraction(solution.upper[10]) == 1
 
 
+def ladder(rows_of_state):
+    """Return the MDP in which ``rows_of_state[s]`` are dicts from successors to probabilities."""
+    rows = [row for rows in rows_of_state for row in rows]
+    probability = [p for row in rows for p in row.values()]
+    return IntervalMDP.from_arrays(
+        np.cumsum([0, *map(len, rows_of_state)]), np.cumsum([0, *map(len, rows)]), [t for row in rows for t in row],
+        probability, probability,
+    )  # fmt: skip
+
+
+def test_runs_so_long_that_rounding_takes_more_than_the_precision_are_still_bounded():
+    """Up with 1/4, down with 3/4 (at the bottom: stay): climbing takes 3^n steps and more.
+
+    One level up from s takes t(s) = 4 + 3 t(s - 1) steps, and 4 from the bottom.
+    """
+    n = 24
+    mdp = ladder([[{min(s + 1, n): 0.25, max(s - 1, 0): 0.75}] for s in range(n)] + [[{n: 1.0}]])
+    level, expected = 4, 4
+    for _ in range(n - 1):
+        level = 4 + 3 * level
+        expected += level
+    solution = pl.solve(mdp, steps(n + 1, n))
+    assert solution.lower[0] <= expected <= solution.upper[0]
+    assert solution.upper[0] < 1.1 * solution.lower[0]
+    assert solution.sweeps < 1000
+
+
+def test_runs_longer_than_any_number_of_sweeps_are_given_up():
+    """The way out has probability 2^-52 in every step; its inverse is the value."""
+    out = 2.0**-52
+    mdp = ladder([[{1: 0.5, 0: 0.5}], [{0: 1 - out, 2: out}], [{2: 1.0}]])
+    solution = pl.solve(mdp, steps(3, 2))
+    assert solution.lower[0] <= 3 * 2.0**52 <= solution.upper[0]
+    assert solution.sweeps < 1000
+
+
+def test_where_the_way_turns_round_is_found_without_changing_one_state_at_a_time():
+    """From state s both ends of a line are s and n - s moves away, and each move takes two steps."""
+    n = 3000
+    inner = [[{s - 1: 0.5, s: 0.5}, {s + 1: 0.5, s: 0.5}] for s in range(1, n)]
+    solution = pl.solve(ladder([[{0: 1.0}], *inner, [{n: 1.0}]]), steps(n + 1, 0, n), nature="optimistic")
+    expected = 2 * np.minimum(np.arange(n + 1), n - np.arange(n + 1))
+    assert solution.status == "closed"
+    assert (solution.lower <= expected).all()
+    assert (expected <= solution.upper).all()
+    assert solution.sweeps < 1000
+
+
+def test_the_policy_of_infinite_rewards_attains_them():
+    """State 1 may wait for ever or go to 0 or 3, evenly; 0 leads to 1, 2 to 1 or to the target 3.
+
+    Going is no reason for an infinite value of 1: with it the target is certain.
+    """
+    mdp = ladder([[{1: 1.0}], [{0: 0.5, 3: 0.5}, {1: 1.0}], [{3: 1.0}, {1: 1.0}], [{3: 1.0}]])
+    objective = steps(4, 3, direction="max")
+    solution = pl.solve(mdp, objective)
+    worth = pl.evaluate(mdp, solution.policy, objective)
+    assert solution.lower.tolist() == worth.lower.tolist() == [np.inf, np.inf, np.inf, 0]
+
+
+@pytest.mark.parametrize("nature", ["robust", "optimistic"])
+@pytest.mark.parametrize("objective", [reach(21, 20), steps(21, 0, 20), reach(21, 20, complement=True)])
+def test_where_the_solver_starts_makes_no_difference_to_what_it_proves(walk, objective, nature):
+    """From its own solution, from one of another nature, and from nonsense."""
+    plain = pl.solve(walk, objective, nature=nature)
+    nonsense = replace(plain, lower=np.random.default_rng(1).random(21) * 1e6)
+    for start in (plain, pl.solve(walk, objective, nature="optimistic"), nonsense):
+        solution = pl.solve(walk, objective, nature=nature, start=start)
+        assert solution.status == "closed"
+        assert (solution.lower <= plain.upper).all()
+        assert (plain.lower <= solution.upper).all()
+
+
+def test_a_start_of_another_model_is_refused(walk, fork):
+    with pytest.raises(pl.ModelError, match="a policy is 21 choice numbers"):
+        pl.solve(walk, reach(21, 20), start=pl.solve(fork, reach(3, 1)))
+
+
 def test_progress_ends_with_all_states(walk):
     seen = []
     pl.solve(walk, reach(21, 20), progress=lambda done, total: seen.append((done, total)))

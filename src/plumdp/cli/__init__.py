@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from plumdp import __version__
+from plumdp.cli.bench import bench
 from plumdp.cli.certify import certify, compare
 from plumdp.cli.data import count, counts_sql, simulate
 from plumdp.cli.info import info
@@ -33,7 +34,7 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
         raise typer.Exit
 
 
-for command in (info, simulate, count, counts_sql, certify, compare):
+for command in (info, simulate, count, counts_sql, certify, compare, bench):
     app.command()(command)
 
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.data.counts import TransitionCounts
+from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.runs import Policy, Rng, require_positive, running_policy, running_sums, stop_mask
 from plumdp.errors import DataError, MissingExtra, ModelError
-from plumdp.model.graph import Graph, Indices
+from plumdp.model.graph import FloatArray, Graph, Indices, IntArray
+from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.space import Point
 
@@ -95,27 +96,87 @@ def sample_env(
     >>> sample_env(env, "uniform", 10, study.model, rng=1).total
     250
     """
-    graph, weights = model.graph, running_policy(model.graph, policy)
+    weights = running_policy(model.graph, policy)
     require_positive("episodes", episodes)
-    if max_steps is not None:
-        require_positive("max_steps", max_steps)
-    _require_distinct_actions(graph)
+    runner = gym_environment(env, model, rng=rng, max_steps=max_steps, observe=observe, act=act)
     generator = np.random.default_rng(rng)
-    places, actions = _Places(graph, observe), _actions(env, graph, act)
-    counts = np.zeros(graph.n_transitions, dtype=np.int64)
+    counts = np.zeros(model.graph.n_transitions, dtype=np.int64)
     seed: int | None = int(generator.integers(2**31))
     for episode in range(episodes):
-        observation, _ = env.reset(seed=seed)
+        np.add.at(counts, runner.episode(episode, weights, generator, seed), 1)
         seed = None  # the environment goes on with its own randomness
-        state, steps, is_over = places.state(observation, f"episode {episode}"), 0, False
+    return TransitionCounts(model.graph, counts, "trajectories")
+
+
+@dataclass(frozen=True, eq=False)
+class GymEnvironment:
+    """A Gymnasium environment whose observations and actions are states and actions of a model."""
+
+    env: Any
+    graph: Graph
+    places: _Places
+    actions: list[Any]  # the environment's action for each action of the model
+    key: tuple[int, int]
+    max_steps: int | None
+
+    def run(self, weights: FloatArray, first: int, last: int, limits: CountArray, seen: CountArray) -> int:
+        """Run episodes as ``Environment`` of online learning says; each gets seeds that follow from its number."""
+        cumulative, choice_of = running_sums(self.graph.first_choice, weights), self.graph.choice_of_transition()
+        left = limits.copy()
+        for number in range(first, last):
+            generator = np.random.default_rng((*self.key, number))
+            taken = self.episode(number, cumulative, generator, int(generator.integers(2**31)))
+            np.add.at(seen, taken, 1)
+            np.subtract.at(left, choice_of[taken], 1)
+            if (left[choice_of[taken]] <= 0).any():
+                return number + 1
+        return last
+
+    def true_value(self, policy: IntArray, objective: Objective) -> None:
+        """Return None: nobody knows what a policy is worth in a foreign environment."""
+
+    def episode(self, number: int, weights: FloatArray, generator: np.random.Generator, seed: int | None) -> list[int]:
+        """Return the transitions of one episode; ``weights`` are the running sums of a policy."""
+        observation, _ = self.env.reset(seed=seed)
+        state, is_over = self.places.state(observation, f"episode {number}"), False
+        taken: list[int] = []
         while not is_over:
-            choice = _draw(graph, weights, state, generator)
-            observation, _, terminated, truncated, _ = env.step(actions[graph.action[choice]])
-            transition = places.transition(choice, observation, f"episode {episode}, step {steps}")
-            counts[transition] += 1
-            state, steps = int(graph.successor[transition]), steps + 1
-            is_over = terminated or truncated or steps == max_steps
-    return TransitionCounts(graph, counts, "trajectories")
+            choice = _draw(self.graph, weights, state, generator)
+            observation, _, terminated, truncated, _ = self.env.step(self.actions[self.graph.action[choice]])
+            taken.append(self.places.transition(choice, observation, f"episode {number}, step {len(taken)}"))
+            state = int(self.graph.successor[taken[-1]])
+            is_over = terminated or truncated or len(taken) == self.max_steps
+        return taken
+
+
+def gym_environment(
+    env: Any,
+    model: ParametricMDP,
+    *,
+    rng: Rng,
+    max_steps: int | None = None,
+    observe: Callable[[Any], Valuation] | None = None,
+    act: Callable[[str], Any] | None = None,
+) -> GymEnvironment:
+    """Return a Gymnasium environment as one for ``learn_online``; ``observe`` and ``act`` are as in ``sample_env``.
+
+    Each episode resets the environment with a seed of its own. If nothing but this seed decides what happens, episode k
+    is always the same under the same policy, and learning that was interrupted goes on as if it had not been.
+
+    >>> from plumdp import benchmark, learn_online
+    >>> study = benchmark("betting:25")
+    >>> env = as_env(study.model, study.true_point, max_steps=25)
+    >>> environment = gym_environment(env, study.model, rng=1)
+    >>> *_, last = learn_online(study.model, environment, study.objective, episodes=20)
+    >>> last.episodes, last.steps, last.true_value
+    (20, 500, None)
+    """
+    if max_steps is not None:
+        require_positive("max_steps", max_steps)
+    _require_distinct_actions(model.graph)
+    first, second = np.random.default_rng(rng).integers(2**63, size=2).tolist()
+    places, actions = _Places(model.graph, observe), _actions(env, model.graph, act)
+    return GymEnvironment(env, model.graph, places, actions, (first, second), max_steps)
 
 
 def _draw(graph: Graph, weights: npt.NDArray[np.float64], state: int, generator: np.random.Generator) -> int:

@@ -201,6 +201,12 @@ def watched(connection: Any, progress: Progress | None, start: float, end: float
     report(1.0)
 
 
+def read_parquet(files: Sequence[str | Path]) -> Block:
+    """Return the columns of Parquet files that fit into memory, one file after the other."""
+    with connect() as connection:
+        return columns_of(connection.execute(f"SELECT * FROM {scan(connection, [str(file) for file in files])}"))
+
+
 def metadata_of(path: str | Path) -> dict[str, str]:
     """Return the words that were written into a Parquet file beside its columns; none of another kind of file."""
     try:

@@ -63,7 +63,7 @@ class Certificate:
     @property
     def printed_bounds(self) -> tuple[str, str]:
         """Both bounds with six digits, rounded outward."""
-        return _outward(self.lower, -1), _outward(self.upper, 1)
+        return outward(self.lower, -1), outward(self.upper, 1)
 
     def __str__(self) -> str:
         return "\n".join([self.headline, *(f"  {label:12} {text}" for label, text in self.facts())])
@@ -97,7 +97,7 @@ class Certificate:
         ]
         if self.parameters:
             boxes = self.parameters.items()
-            box = ", ".join(f"{name} in [{_outward(low, -1)}, {_outward(high, 1)}]" for name, (low, high) in boxes)
+            box = ", ".join(f"{name} in [{outward(low, -1)}, {outward(high, 1)}]" for name, (low, high) in boxes)
             facts.append(("parameters", box))
         if self.reason:
             facts.append(("because", self.reason))
@@ -131,12 +131,16 @@ class Certificate:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
 
-def _outward(value: float, side: int) -> str:
-    """Return the number with six digits, rounded away from the middle: what is printed is a bound as well."""
+def outward(value: float, side: int, digits: int = 6) -> str:
+    """Return a bound with some digits, rounded down (side -1) or up (side 1): what is printed is a bound as well.
+
+    >>> outward(0.12345678, -1), outward(0.12345678, 1, digits=3)
+    ('0.123456', '0.124')
+    """
     if abs(value) == float("inf"):
         return "infinity" if value > 0 else "-infinity"
     rounding = ROUND_CEILING if side > 0 else ROUND_FLOOR
-    rounded = Context(prec=6, rounding=rounding).plus(Decimal(value)).normalize()
+    rounded = Context(prec=digits, rounding=rounding).plus(Decimal(value)).normalize()
     return f"{rounded:f}" if 1e-6 <= abs(value) < 1e12 or not value else str(rounded)
 
 

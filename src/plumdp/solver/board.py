@@ -67,6 +67,12 @@ class Board:
         policy[self.state[: self.n_open]] = self.choice[best_row[: self.n_open]]
         return policy
 
+    def rows_of(self, policy: IntArray) -> IntArray:
+        """Return the rows of the open states, by position, that are a policy's choices."""
+        row = np.zeros(int(self.choice.max(initial=0)) + 1, dtype=np.int32)
+        row[self.choice] = np.arange(len(self.choice), dtype=np.int32)
+        return row[policy[self.state[: self.n_open]]]
+
     def by_state(self, values: FloatArray) -> FloatArray:
         """Return values by position as values by state."""
         result = np.empty_like(values)

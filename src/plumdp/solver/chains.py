@@ -70,11 +70,16 @@ def solve_chain(chain: Chain) -> FloatArray | None:
 
 
 def _factorised(chain: Chain) -> FloatArray | None:
-    from scipy.sparse import csc_array, eye_array
+    from scipy.sparse import csc_array
     from scipy.sparse.linalg import splu
 
+    n, end = len(chain.constants), chain.offset[1:]
+    entry = np.insert(-chain.entry, end, 1.0)  # last: what stays for ever then sums to 0 in spite of rounding
+    row = np.insert(chain.column, end, np.arange(n, dtype=np.int32))
+    offset = chain.offset + np.arange(n + 1, dtype=np.int32)
+    transposed = csc_array((entry, row, offset), shape=(n, n))  # I - P by rows is its transpose by columns
     try:
-        solution: FloatArray = splu(csc_array(eye_array(len(chain.constants)) - chain.matrix)).solve(chain.constants)
+        solution: FloatArray = splu(transposed).solve(chain.constants, trans="T")
     except RuntimeError:  # singular: these moves may stay for ever
         return None
     return solution

@@ -17,7 +17,16 @@ from plumdp.model.graph import FloatArray
 from plumdp.solver import kernels
 from plumdp.solver.chains import chain_of, fill
 from plumdp.solver.component import Component
-from plumdp.solver.policies import Candidates, Moves, evaluate_moves, first_moves, good_moves, improve_policies
+from plumdp.solver.policies import (
+    Candidates,
+    Moves,
+    better_moves,
+    evaluate_moves,
+    first_moves,
+    good_moves,
+    hinted_moves,
+    improve_policies,
+)
 
 _LIFT = 1e-13  # what an upward sweep adds for rewards, so that the decrease is strict
 _ATTEMPTS = 12
@@ -37,7 +46,7 @@ def close_component(component: Component, precision: float, max_sweeps: int) -> 
         sweeps += used
         if closed:
             return sweeps
-    if sweeps >= max_sweeps or _solve_equations(component, precision):
+    if sweeps >= max_sweeps or _solve_equations(component, precision) or _are_runs_longer(component, max_sweeps):
         return sweeps
     tolerance = precision / 16
     for _ in range(_ATTEMPTS):
@@ -91,19 +100,27 @@ def _lower_high(component: Component, precision: float, budget: int) -> tuple[bo
 def _solve_equations(component: Component, precision: float) -> bool:
     """Improve both players' moves with exact solutions of their chains, until the result is proved from both sides.
 
-    First both at once, which is fast; if that fails, the agent only moves once nature has answered its last move.
-    Where rounding leaves no room for the precision, a coarser result is better than none. If equations cost much, good
-    moves are sought by sweeps before, and there is one attempt. Returns whether the precision was reached.
+    First both at once, which is fast; if that fails, from better moves; then the agent only moves once nature has
+    answered its last move. If equations cost much, good moves are sought by sweeps before, and there is one attempt.
+    Returns whether the result is as precise as asked for, or as rounding allows.
     """
     moves = first_moves(component)
     is_cheap = fill(chain_of(component, moves.judge, moves.best_row)) <= _CHEAP_FILL
     if not is_cheap:
         return _prove_candidates(component, precision, good_moves(component, precision, moves), is_cheap=False)
-    for spread in (precision, 64 * precision, 4096 * precision):
-        for at_once in (True, False):
-            if _prove_candidates(component, spread, first_moves(component), is_cheap=True, at_once=at_once):
-                return spread == precision
-    return False
+    hinted = None if component.hint is None else hinted_moves(component, component.hint)
+    return (
+        (hinted is not None and _prove_candidates(component, precision, hinted, is_cheap=True))
+        or _prove_candidates(component, precision, first_moves(component), is_cheap=True)
+        or _prove_candidates(component, precision, better_moves(component, first_moves(component)), is_cheap=True)
+        or _prove_candidates(component, precision, first_moves(component), is_cheap=True, at_once=False)
+    )
+
+
+def _are_runs_longer(component: Component, n_steps: int) -> bool:
+    """Return whether runs take more steps under good moves than sweeps can follow."""
+    solution = evaluate_moves(component, better_moves(component, first_moves(component)))
+    return solution is not None and float(solution[:, 2].max()) > n_steps
 
 
 def _prove_candidates(
@@ -118,7 +135,6 @@ def _prove_candidates(
         return False
     for side in (1.0, -1.0) if component.is_reward else (-1.0, 1.0):
         candidates: Candidates = {}
-        proved: set[float] = set()
         for candidates in improve_policies(component, precision, moves, solution, side=side, at_once=at_once):
             proved = _prove_any(component, candidates, 1)
             if _is_close(component, precision):
@@ -127,7 +143,7 @@ def _prove_candidates(
                 break
         else:
             _prove_any(component, candidates, _MAX_PROOF)
-            if _is_close(component, precision):
+            if _is_close(component, precision) or _are_proved(component, candidates):
                 return True
     return False
 
@@ -140,6 +156,16 @@ def _prove_any(component: Component, candidates: Candidates, attempts: int) -> s
         for side, values in candidates.items()
         if any(prove(component, bounds[side], candidate, side, attempts) for candidate in reversed(values))
     }
+
+
+def _are_proved(component: Component, candidates: Candidates) -> bool:
+    """Return whether the bounds are no further apart than the widest candidates, and agree with the closest.
+
+    Where they do not agree the moves are not the best: others may bring the bounds closer.
+    """
+    low, high = component.low[component.part], component.high[component.part]
+    is_proved = (candidates[-1.0][0] <= low) & (high <= candidates[1.0][0])
+    return bool((is_proved & (candidates[-1.0][-1] <= high) & (low <= candidates[1.0][-1])).all())
 
 
 def _is_close(component: Component, precision: float) -> bool:

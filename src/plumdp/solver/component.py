@@ -11,6 +11,14 @@ from plumdp.solver.board import Board
 
 
 @dataclass(frozen=True, eq=False)
+class Hint:
+    """Values and rows of a similar game: nothing is taken on trust, but policies start from there."""
+
+    values: FloatArray  # by position, of the whole board
+    best_row: IntArray  # by position, of the open states
+
+
+@dataclass(frozen=True, eq=False)
 class Component:
     """The positions of one component, and the arrays of the whole board that its values are written to."""
 
@@ -21,6 +29,7 @@ class Component:
     high: FloatArray
     best_row: IntArray
     cap: float
+    hint: Hint | None = None
 
     def __len__(self) -> int:
         return self.end - self.start
@@ -39,6 +48,11 @@ class Component:
     def agent(self) -> float:
         """What the agent wants: +1 large values, -1 small ones."""
         return float(self.board.rows[8])
+
+    @property
+    def nature(self) -> float:
+        """What nature wants, likewise."""
+        return float(self.board.rows[9])
 
     def sweep(self, number: int, values: FloatArray, *, side: float, lift: float = 0.0) -> tuple[int, float]:
         """Update the values in place, forwards or backwards by the number; see ``kernels.backup``."""

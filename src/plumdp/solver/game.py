@@ -108,7 +108,8 @@ def close_certain(game: Game, target: BoolArray) -> Game:
 def _close_infinite(game: Game, target: BoolArray) -> Game:
     """Close the states from which those who want small rewards cannot reach the target almost surely, at infinity.
 
-    What remains is the greatest set within which the target keeps a chance from everywhere.
+    What remains is the greatest set within which the target keeps a chance from everywhere. States without a chance go
+    first, then those that cannot keep out of them, and so on.
     """
     helps = game.agent < 0, game.nature < 0
     edges = _predecessors(game)
@@ -120,6 +121,12 @@ def _close_infinite(game: Game, target: BoolArray) -> Game:
             return replace(game, rank=rank, policy=policy)
         game = _close(game, lost, np.inf, inside, reached, *helps)
         inside = inside & reached
+        graph_kernels.shed(
+            *game.rows, *edges, game.is_open, inside, *helps, lost, policy := game.policy.copy(),
+            np.empty(len(target), dtype=np.int32),
+        )  # fmt: skip
+        is_open, known = game.is_open & ~lost, np.where(lost, np.inf, game.known)
+        game = replace(game, is_open=is_open, known=known, policy=policy)
 
 
 def _close_total_reward(game: Game) -> Game:

@@ -257,6 +257,56 @@ def attract(
 
 
 @compiled
+def shed(
+    first_choice: Any,
+    first: Any,
+    successor: Any,
+    expression: Any,
+    lower: Any,
+    upper: Any,
+    offset: Any,
+    source: Any,
+    is_open: Any,
+    inside: Any,
+    agent_helps: bool,
+    nature_helps: bool,
+    lost: Any,
+    policy: Any,
+    queue: Any,
+) -> None:
+    """Take the open states out of ``inside``, and into ``lost``, from which the helpers cannot stay there any more.
+
+    Given are the states lost before. ``policy`` gets the row with which an agent that does not help gets out.
+    """
+    n_queue = 0
+    for s in range(len(lost)):
+        if lost[s]:
+            queue[n_queue] = s
+            n_queue += 1
+    head = 0
+    while head < n_queue:
+        target = queue[head]
+        head += 1
+        for k in range(offset[target], offset[target + 1]):
+            s = source[k]
+            if not inside[s] or not is_open[s]:
+                continue
+            stays, decisive = not agent_helps, first_choice[s]
+            for c in range(first_choice[s], first_choice[s + 1]):
+                a, b = first[c], first[c + 1]
+                if row_helps(a, b, successor, expression, lower, upper, inside, inside, nature_helps) == agent_helps:
+                    stays, decisive = agent_helps, c
+                    break
+            if stays:
+                continue
+            if not agent_helps:
+                policy[s] = decisive
+            inside[s], lost[s] = False, True
+            queue[n_queue] = s
+            n_queue += 1
+
+
+@compiled
 def escape_rows(
     first_choice: Any,
     first: Any,

@@ -9,11 +9,12 @@ import numpy as np
 
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.solver.chains import approach, chain_of, solve_chain
-from plumdp.solver.component import Component
+from plumdp.solver.component import Component, Hint
 
-_MAX_POLICIES = 60
+_MAX_POLICIES = 30
 _MAX_ROUNDS = 400  # of approaching the values of ever better moves
 _LITTLE = 1e-14  # of the largest value
+_ROUNDING = 2e-15  # of the largest value: more than one step of both players is rounded by
 _ROUND = 30  # sweeps over a chain for two over all rows
 _ACCURATE = 1e-3  # of the precision: what good moves leave to gain
 _SETTLED = 100.0  # of the precision: change at which unchanged rows are taken as settled
@@ -68,19 +69,33 @@ def evaluate_moves(component: Component, moves: Moves) -> FloatArray | None:
 
 
 def _candidates(component: Component, precision: float, solution: FloatArray) -> Candidates:
-    """Return the values if each step costs a little (below) or pays a little more (above).
+    """Return the values if each step costs a little (below) or pays a little more (above), the widest first.
 
     What a step costs or pays is as much as the precision allows: that makes players get on if it counts against them.
-    On the other side it pays to linger; so there is a candidate with hardly more than rounding besides.
+    On the other side it pays to linger; so there is a candidate with hardly more than rounding besides. And where runs
+    are so long that rounding takes more than the precision allows, there is one that leaves room for it.
     """
     lower, upper, steps = solution.T
+    largest = max(1.0, float(np.abs(lower).max()))
     most = float((precision / 4 * np.maximum(1.0, np.abs(lower)) / steps).min())
-    little = min(most, _LITTLE * max(1.0, float(np.abs(lower).max())))
+    room, little = max(most, _ROUNDING * largest), min(most, _LITTLE * largest)
     candidates = {}
     for side, values in ((-1.0, lower), (1.0, upper)):
-        fees = (most,) if (side > 0) == component.is_reward else (most, little)
-        candidates[side] = [np.clip(values + side * fee * steps, 0.0, component.cap) for fee in fees]
+        fees = (room, most) if (side > 0) == component.is_reward else (room, most, little)
+        candidates[side] = [np.clip(values + side * fee * steps, 0.0, component.cap) for fee in dict.fromkeys(fees)]
     return candidates
+
+
+def hinted_moves(component: Component, hint: Hint) -> Moves | None:
+    """Return the moves of a similar game, or None if its values were infinite."""
+    judge = component.low.copy()
+    judge[component.part] = hint.values[component.part]
+    if not np.isfinite(judge[component.part]).all():
+        return None
+    component.greedy(judge)  # leaves rows in nature's order
+    best_row = component.best_row.copy()
+    best_row[component.part] = hint.best_row[component.part]
+    return Moves(judge, best_row)
 
 
 def first_moves(component: Component) -> Moves:
@@ -101,6 +116,38 @@ def first_moves(component: Component) -> Moves:
     elif not component.is_reward and component.agent > 0:
         best_row = component.best_row.copy()  # the rows that raised the values, not those that merely keep them
     return Moves(judge, best_row)
+
+
+def better_moves(component: Component, moves: Moves) -> Moves:
+    """Return moves improved by sweeps that start from the exact values of the last ones.
+
+    Policy iteration alone changes its mind one state after the other along a chain, sweeps carry the news on. Not for
+    nature against an agent that wants large values: upward sweeps would not see what nature does.
+    """
+    if component.agent > 0 > component.nature:
+        return moves
+    part, column = component.part, 1 if component.agent < 0 else 0
+    for _ in range(_MAX_POLICIES):
+        solution = evaluate_moves(component, moves)
+        if solution is None:
+            break
+        values, best_row = (component.high if column else component.low).copy(), moves.best_row.copy()
+        values[part] = solution[:, column]
+        for number in range(_ROUND):
+            component.board.sweep(
+                component.start,
+                component.end,
+                values,
+                values,
+                best_row,
+                side=-component.agent,
+                backwards=number % 2 == 1,
+            )
+        is_settled = bool((best_row[part] == moves.best_row[part]).all())
+        moves = Moves(values, best_row)
+        if is_settled:
+            break
+    return moves
 
 
 def good_moves(component: Component, precision: float, moves: Moves) -> Moves:

@@ -10,10 +10,11 @@ import numpy as np
 from plumdp.errors import ModelError
 from plumdp.model.graph import BoolArray, FloatArray, IntArray, read_only
 from plumdp.model.objective import Nature, Objective, Reach, Reward
+from plumdp.model.policy import check_policy
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.board import lay_out
 from plumdp.solver.close import close_component
-from plumdp.solver.component import Component
+from plumdp.solver.component import Component, Hint
 from plumdp.solver.game import Game, close_certain, make_game, plain_game
 from plumdp.solver.known_support import is_support_relevant, reduce_known_support
 
@@ -44,13 +45,15 @@ def solve(
     nature: Nature | None = None,
     precision: float = 1e-6,
     max_sweeps: int = 100_000,
+    start: Solution | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Solution:
     """Return certified values of all states, and a policy that is optimal up to the precision.
 
     ``nature`` is "robust" (against the agent, the default) or "optimistic" (with the agent). The precision is relative
     for values above 1. Stopping early, by ``max_sweeps`` or by hand, loosens the bounds and never breaks them.
-    ``progress`` is called with the number of states solved and of all to be solved, after each component.
+    ``start`` is the solution of a similar problem on the same graph: it saves time if policies are alike, and is not
+    trusted. ``progress`` is called with the number of states solved and of all to be solved, after each component.
 
     >>> from plumdp import benchmark, instantiate
     >>> study = benchmark("betting:25")
@@ -64,8 +67,14 @@ def solve(
     if not precision > 0:
         raise ModelError(f"precision={precision}: it must be above 0")
     _check_sets(imdp, objective)
+    if start is not None:
+        check_policy(imdp.graph, start.policy)
     if isinstance(objective, Reach) and objective.complement:
-        return _complement(solve(imdp, _flipped(objective), nature=player, precision=precision, max_sweeps=max_sweeps))
+        opposite = None if start is None else _complement(start)
+        flipped = _flipped(objective)
+        return _complement(
+            solve(imdp, flipped, nature=player, precision=precision, max_sweeps=max_sweeps, start=opposite)
+        )
     if objective.steps is not None:
         return _solve_steps(imdp, objective, player)
     if imdp.known_support and is_support_relevant(imdp, objective, player):
@@ -74,31 +83,37 @@ def solve(
     if isinstance(objective, Reward) and objective.discount is not None:
         return _solve_discounted(game, precision, max_sweeps)
     cap = np.inf if isinstance(objective, Reward) else 1.0
-    solution = _solve_components(game, precision, max_sweeps, cap, progress)
+    solution = _solve_components(game, precision, max_sweeps, cap, start, progress)
     if isinstance(objective, Reach) and solution.status == OPEN:  # slow exits: some values may be one for certain
         certain = close_certain(game, objective.target)
         if certain.is_open.sum() < game.is_open.sum():
-            return _solve_components(certain, precision, max_sweeps, cap, progress)
+            return _solve_components(certain, precision, max_sweeps, cap, start, progress)
     return solution
 
 
 def _solve_components(
-    game: Game, precision: float, max_sweeps: int, cap: float, progress: Callable[[int, int], None] | None
+    game: Game,
+    precision: float,
+    max_sweeps: int,
+    cap: float,
+    start: Solution | None,
+    progress: Callable[[int, int], None] | None,
 ) -> Solution:
     """Solve component by component, successors first; components without inner edges take one pass."""
     board = lay_out(game)
     low, high = (bounds[board.state] for bounds in game.known_bounds())
     low[: board.n_open], high[: board.n_open] = 0.0, cap
     best_row = board.first_row.copy()
+    hint = None if start is None else Hint(start.lower[board.state], board.rows_of(start.policy))
     sweeps, status = 0, CLOSED
     try:
-        for start, end, is_loose in board.parts:
+        for first, end, is_loose in board.parts:
             if is_loose:
-                board.sweep(start, end, low, low, best_row, side=-1.0)
-                board.sweep(start, end, high, high, best_row, side=1.0, cap=cap)
+                board.sweep(first, end, low, low, best_row, side=-1.0)
+                board.sweep(first, end, high, high, best_row, side=1.0, cap=cap)
                 sweeps += 1
             else:
-                component = Component(board, start, end, low, high, best_row, cap)
+                component = Component(board, first, end, low, high, best_row, cap, hint)
                 sweeps += close_component(component, precision, max_sweeps)
             if progress:
                 progress(end, board.n_open)

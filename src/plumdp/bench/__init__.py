@@ -1,0 +1,1 @@
+"""The published experiments with one command: ``plumdp bench``. Studies are made of cells that run alone."""

@@ -1,0 +1,73 @@
+"""The published protocol: a case study at its true point, and runs of it that end where nothing more can happen."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from plumdp.benchmarks import Benchmark, benchmark
+from plumdp.data.counts import TransitionCounts
+from plumdp.data.simulate import simulate
+from plumdp.model.graph import BoolArray
+from plumdp.model.objective import Reach
+from plumdp.pipeline import compare
+from plumdp.relaxation.intervals import instantiate
+from plumdp.solver.solve import Solution, solve
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """A case study together with what only an experimenter knows."""
+
+    study: Benchmark
+    truth: Solution  # at the true point
+    stop: BoolArray  # (n_states): where the true value is 0 or 1, for rewards 0 or infinite
+
+    @property
+    def value(self) -> float:
+        """The value of the best policy at the true point."""
+        start = self.study.model.graph.initial_state
+        return float(self.truth.lower[start] + self.truth.upper[start]) / 2
+
+    def draw(self, runs: int, seed: int) -> TransitionCounts:
+        """Return the counts of runs under uniform choices."""
+        study = self.study
+        steps = study.max_steps + 1
+        return simulate(study.model, study.true_point, runs, rng=seed, max_steps=steps, stop=self.stop)
+
+
+def prepare(instance: str) -> Experiment:
+    """Build a case study, and solve it at its true point."""
+    study = benchmark(instance)
+    truth = solve(instantiate(study.model, study.true_point), study.objective, precision=1e-9)
+    decided = (0.0, 1.0) if isinstance(study.objective, Reach) else (0.0, np.inf)
+    return Experiment(study, truth, np.isin(truth.lower, decided) & (truth.lower == truth.upper))
+
+
+@cache
+def warm_up() -> None:
+    """Load and compile once per process what all studies use, so that no cell's seconds count it."""
+    for instance in ("betting:5", "glider:5,5,4,4", "parallel:2,0"):
+        experiment = prepare(instance)
+        study = experiment.study
+        compare(study.model, experiment.draw(100, 1), study.objective)
+
+
+def forget_peak_memory() -> None:
+    """Let the peak start from what is used now, where the system can do that."""
+    if sys.platform == "linux" and os.access("/proc/self/clear_refs", os.W_OK):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_memory() -> float:
+    """Return the largest memory of this process since then, in bytes."""
+    if sys.platform == "linux":
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return 1024.0 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

@@ -1,0 +1,46 @@
+"""From the rows of a study to a folder that speaks for itself: Parquet, Markdown and figures."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+
+from plumdp import __version__, plots
+from plumdp.bench.runner import read_cells
+from plumdp.bench.studies import Row, Size, Study
+from plumdp.bench.tables import describe
+from plumdp.data.tables import write_parquet
+
+
+def write_report(study: Study, size: Size, cells: Path, folder: Path, *, command: str) -> Path:
+    """Write ``results.parquet``, figures, and ``results.md``, whose path is returned, from all cells that are there."""
+    columns = read_cells(cells)
+    write_parquet(folder / "results.parquet", [columns], metadata={"plumdp": __version__, "command": command})
+    rows = [
+        dict(zip(columns, values, strict=True)) for values in zip(*(c.tolist() for c in columns.values()), strict=True)
+    ]
+    figures = _FIGURES[study](rows, folder)
+    parts = [f"# plumdp bench {study} ({size})", _provenance(command), *describe(study, rows)]
+    parts += [f"![{figure.stem}]({figure.name})" for figure in figures]
+    path = folder / "results.md"
+    path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    return path
+
+
+def _provenance(command: str) -> str:
+    versions = f"plumdp {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors"
+    return f"`{command}` on {date.today()}; {versions}; {machine}."
+
+
+_FIGURES: Mapping[Study, Callable[[Sequence[Row], Path], list[Path]]] = {
+    "table": plots.draw_table,
+    "online": plots.draw_online,
+    "ellipsoid": plots.draw_ellipsoid,
+    "scaling": plots.draw_scaling,
+}

@@ -1,0 +1,47 @@
+"""Bounds of online learning against an opponent who stops at the worst moment.
+
+Every run is watched from its first update on, and counts as a miss if at any of them the certified bound is above the
+true value of the policy that it is certified for.
+"""
+
+import pytest
+from repetitions import ERROR, guesses
+from scipy.stats import binom
+
+import plumdp as pl
+
+RUNS, EPISODES = 400, 1000
+CRITICAL = int(binom.isf(1e-6, RUNS, ERROR))  # one-sided test at level 10^-6, as in repetitions.py
+
+
+@pytest.fixture(scope="module")
+def game():
+    return guesses()
+
+
+def is_missed(model, objective, seed, *, paper):
+    """Return whether some bound of a run is wrong; the intervals are updated often, so that there are many moments."""
+    stop = model.graph.states["at"] > 0
+    environment = pl.simulator(model, {"p": 0.5, "q": 0.5}, rng=seed, max_steps=1, stop=stop)
+    records = pl.learn_online(
+        model, environment, objective, episodes=EPISODES, confidence=1 - ERROR, growth=1.01, spacing=1.25,
+        exploration=0.3, paper=paper,
+    )  # fmt: skip
+    return any(record.bound > record.true_value for record in records)
+
+
+def test_the_critical_number_is_that_of_the_protocol():
+    """For 2000 repetitions and an error of 0.1 it is the 267 of repetitions.py."""
+    assert int(binom.isf(1e-6, 2000, ERROR)) == 267
+    assert ERROR * RUNS < CRITICAL < 2 * ERROR * RUNS
+
+
+def test_certified_bounds_hold_at_all_updates_of_a_run_at_once(game):
+    misses = sum(is_missed(*game, seed, paper=False) for seed in range(RUNS))
+    assert 0 < misses <= CRITICAL
+
+
+def test_the_published_construction_fails(game):
+    """Clopper–Pearson intervals hold for a number of trials that is fixed beforehand, not at the worst of all times."""
+    misses = sum(is_missed(*game, seed, paper=True) for seed in range(RUNS))
+    assert misses > CRITICAL

@@ -1,0 +1,121 @@
+"""Studies run in cells that are kept, resumed and the same whoever runs them; reports say what the rows say."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from plumdp.bench.published import ELLIPSOIDS, PUBLISHED
+from plumdp.bench.report import write_report
+from plumdp.bench.runner import is_done, read_cells, run, workers
+from plumdp.bench.studies import PLANS, Cell, run_cell
+from plumdp.benchmarks import check_name
+
+SMALL = [Cell("table", instance, 1, 300) for instance in ("betting:5", "glider:5,5,4,4", "parallel:2,0")]
+UNLIKE = {"memory", "build_seconds", "solve_seconds"}  # from one run to the next
+
+
+def numbers(folder):
+    """Return all columns that must not depend on time and place."""
+    return {name: list(values) for name, values in read_cells(folder).items() if name not in UNLIKE}
+
+
+def test_every_bracket_of_the_table_holds_the_true_value_and_relaxations_are_ordered():
+    rows = run_cell(Cell("table", "aircraft:20,10", 1, 20_000))
+    assert len(rows) == 8
+    assert all(row["holds"] and row["lower"] <= row["value"] <= row["upper"] for row in rows)
+    for paper in (0, 1):
+        gaps = {row["relaxation"]: row["gap"] for row in rows if row["paper"] == paper}
+        assert gaps["rectangular"] <= gaps["expression"] <= min(gaps["interval"], gaps["parameter"])
+
+
+def test_a_study_goes_on_where_it_stopped(tmp_path):
+    def stop(cell, seconds):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(SMALL, tmp_path, jobs=1, finished=stop)
+    (first,) = [cell for cell in SMALL if is_done(cell, tmp_path)]
+    again = []
+    run(SMALL, tmp_path, jobs=1, finished=lambda cell, seconds: again.append(cell))
+    assert sorted(cell.name for cell in [first, *again]) == sorted(cell.name for cell in SMALL)
+    (tmp_path / "whole").mkdir()
+    run(SMALL, tmp_path / "whole", jobs=1)
+    assert numbers(tmp_path) == numbers(tmp_path / "whole")
+
+
+def test_half_a_file_and_another_version_are_run_again(tmp_path):
+    cell = SMALL[0]
+    (tmp_path / f"{cell.name}.tmp").write_bytes(b"PAR1")
+    assert not is_done(cell, tmp_path)
+    (tmp_path / f"{cell.name}.parquet").write_bytes(b"PAR1")
+    assert not is_done(cell, tmp_path)
+    run([cell], tmp_path, jobs=1)
+    assert is_done(cell, tmp_path)
+    assert not is_done(replace(cell, seed=2), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["loky", "dask", "ray"])
+@pytest.mark.filterwarnings("default")  # theirs
+def test_the_numbers_are_the_same_whoever_runs_the_cells(backend, tmp_path):
+    """Two workers each: processes of joblib's own, a local Dask cluster, a local Ray."""
+    if backend != "loky":
+        pytest.importorskip({"dask": "distributed"}.get(backend, backend))
+    cells = [*SMALL, Cell("online", "aircraft:20,10", 3, 200)]
+    for cell in cells[:3], cells[3:]:
+        here, there = tmp_path / cell[0].study / "here", tmp_path / cell[0].study / "there"
+        run(cell, here, jobs=1)
+        with workers(backend, 2):
+            run(cell, there, jobs=2)
+        assert {k: v for k, v in numbers(here).items() if k != "seconds"} == {
+            k: v for k, v in numbers(there).items() if k != "seconds"
+        }
+
+
+@pytest.mark.parametrize(
+    ("study", "cells", "words", "figures"),
+    [
+        ("table", SMALL, "The true value lies in 24 of 24 brackets.", {"gaps", "seconds"}),
+        ("online", [Cell("online", "betting:5", s, 200) for s in (1, 2)], "Medians over 2 seeds", {"online"}),
+        ("ellipsoid", [Cell("ellipsoid", "betting:5", 1, 300)], "## Relative gap, P_R", {"ellipsoid"}),
+        ("scaling", [Cell("scaling", "betting:5", 1, 300)], "| betting:5 | 225 |", {"scaling", "memory"}),
+    ],
+)
+def test_a_report_has_tables_and_pictures(study, cells, words, figures, tmp_path):
+    run(cells, tmp_path / "cells", jobs=1)
+    report = write_report(study, "quick", tmp_path / "cells", tmp_path, command="plumdp bench")
+    text = report.read_text(encoding="utf-8")
+    assert words in text
+    assert {path.stem for path in tmp_path.glob("*.png")} == figures == {path.stem for path in tmp_path.glob("*.svg")}
+    for path in tmp_path.glob("*.png"):
+        assert path.read_bytes().startswith(b"\x89PNG")
+        assert f"({path.name})" in text
+    assert (tmp_path / "results.parquet").is_file()
+
+
+def test_infinite_bounds_survive_the_file(tmp_path):
+    """Three runs leave expressions untried, so that nothing bounds the reward of Glider from above."""
+    cell = Cell("table", "glider:11,9", 1, 3)
+    run([cell], tmp_path, jobs=1)
+    columns = read_cells(tmp_path)
+    assert np.isinf(columns["upper"]).any()
+    assert list(columns["upper"]) == [row["upper"] for row in run_cell(cell)]
+
+
+def test_published_figures_agree_with_themselves():
+    """A published gap is the width of the published bracket, relative to the true value, up to their rounding."""
+    values = {"aircraft:50,10": 0.7458826730, "betting:100": 44.8582771529, "rover:50,50": 0.5011026728}
+    for instance, value in values.items():
+        for entry in PUBLISHED[instance].values():
+            if not entry.is_time_out:
+                assert entry.gap == pytest.approx((entry.upper - entry.lower) / value, abs=0.011, rel=0.005)
+    assert sum(entry.is_time_out for entries in PUBLISHED.values() for entry in entries.values()) == 6
+    assert PUBLISHED.keys() == ELLIPSOIDS.keys()
+
+
+def test_plans_name_case_studies():
+    for plan in PLANS.values():
+        assert plan.seeds
+        for instance in plan.instances:
+            check_name(instance)
