@@ -22,6 +22,7 @@ LABELS = {
 COLOURS = {"interval": "#999999", "parameter": "#e69f00", "expression": "#0072b2", "rectangular": "#d55e00"}
 MARKERS = {"interval": "s", "parameter": "D", "expression": "o", "rectangular": "^"}
 _SIX = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
+_BEYOND = 2e4  # what is larger is drawn at the edge: nobody cares how much
 _STYLE = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -149,10 +150,12 @@ def _draw_dots(
             look = {"color": COLOURS[row["relaxation"]], "marker": MARKERS[row["relaxation"]], "markersize": 5}
             axes.plot(_finite(filled(row)), height, linestyle="none", **look)
             axes.plot(_finite(hollow(row)), height, linestyle="none", markerfacecolor="white", **look)
-            if filled(row) == np.inf:
+            if filled(row) > _BEYOND:
                 edge = {"xycoords": ("axes fraction", "data"), "ha": "right", "va": "center"}
-                axes.annotate("∞", (1.0, height), color=COLOURS[row["relaxation"]], **edge)
+                text = "∞" if filled(row) == np.inf else "→"
+                axes.annotate(text, (1.0, height), color=COLOURS[row["relaxation"]], **edge)
         axes.set_xscale("log")
+        axes.set_xlim(right=min(axes.get_xlim()[1], _BEYOND))
         axes.set_yticks(range(len(instances)), instances)
         axes.set_ylim(len(instances) - 0.5, -0.5)
         axes.grid(axis="x", linewidth=0.3)

@@ -41,6 +41,11 @@ def test_cells_of_a_job_array_come_together_in_one_report(tmp_path):
             "glider, parallel",
         ),
         (("table", "-i", "rover:7"), "'rover:7' is no published instance; write it as rover:WIDTH,HEIGHT,TRIES"),
+        (
+            ("table", "-i", "betting:300", "-j", "1"),
+            "table betting:300, seed 1: no point of the parameter space makes every expression a probability: "
+            "parameter p: no value in [0, 0] satisfies -1/2*p - 1/2500 >= 0",
+        ),
         (("table", "-n", "0"), "--runs must be at least 1, and --jobs not 0"),
     ],
 )
@@ -48,4 +53,4 @@ def test_misuse_says_what_to_write(arguments, message, tmp_path):
     done = bench(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert " ".join(done.stderr.split()) == f"error: {message}"
-    assert not (tmp_path / "bench").exists()
+    assert not list(tmp_path.rglob("*.parquet"))

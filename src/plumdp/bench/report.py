@@ -24,12 +24,19 @@ def write_report(study: Study, size: Size, cells: Path, folder: Path, *, command
     rows = [
         dict(zip(columns, values, strict=True)) for values in zip(*(c.tolist() for c in columns.values()), strict=True)
     ]
+    rows.sort(key=_place)
     figures = _FIGURES[study](rows, folder)
     parts = [f"# plumdp bench {study} ({size})", _provenance(command), *describe(study, rows)]
     parts += [f"![{figure.stem}]({figure.name})" for figure in figures]
     path = folder / "results.md"
     path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return path
+
+
+def _place(row: Row) -> tuple[str, list[int], int]:
+    """Return a key that sorts ``rover:75,75`` before ``rover:125,125``, and keeps what belongs to one run in order."""
+    family, _, sizes = row["instance"].partition(":")
+    return family, [int(size) for size in sizes.split(",")], row["seed"]
 
 
 def _provenance(command: str) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from plumdp import __version__
 from plumdp.bench.studies import Cell, Row, run_cell
 from plumdp.data.tables import Block, metadata_of, read_parquet, write_parquet
-from plumdp.errors import MissingExtra
+from plumdp.errors import DataError, MissingExtra, ModelError
 
 Backend: TypeAlias = Literal["loky", "dask", "ray"]
 """Who runs the cells: processes of this machine, or a cluster of Dask or Ray."""
@@ -110,7 +110,11 @@ def _number(jobs: int) -> int:
 
 def _timed(cell: Cell) -> tuple[Cell, list[Row], float]:
     began = perf_counter()
-    return cell, run_cell(cell), perf_counter() - began
+    try:
+        rows = run_cell(cell)
+    except (ModelError, DataError) as error:
+        raise type(error)(f"{cell.study} {cell.instance}, seed {cell.seed}: {error}") from None
+    return cell, rows, perf_counter() - began
 
 
 def _file(cell: Cell, folder: Path) -> Path:

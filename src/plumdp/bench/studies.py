@@ -39,8 +39,10 @@ _GROWING = (
     *("glider:11,9", "glider:21,17", "glider:51,47"),
     *("parallel:5", "parallel:6", "parallel:10"),
 )
-_LARGE = ("aircraft:200,40", "betting:150", "betting:300", "engagement:1000", "engagement:3000")
-_LARGEST = ("rover:75,75", "rover:125,125", "glider:71,67", "parallel:20")
+_LARGE = (
+    *("aircraft:200,40", "betting:150", "engagement:1000"),
+    *("rover:75,75", "rover:125,125", "glider:71,67", "parallel:20"),
+)
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ PLANS: Mapping[tuple[Study, Size], Plan] = {
     ("ellipsoid", "quick"): Plan(_SMALL, (1,), 100_000),
     ("ellipsoid", "full"): Plan(_ALL, (1,), 100_000),
     ("scaling", "quick"): Plan(_GROWING, (1,), 10_000),
-    ("scaling", "full"): Plan((*_GROWING, *_LARGE, *_LARGEST), (1,), 10_000),
+    ("scaling", "full"): Plan((*_GROWING, *_LARGE), (1,), 10_000),
 }
 
 
