@@ -100,8 +100,8 @@ def _lower_high(component: Component, precision: float, budget: int) -> tuple[bo
 def _solve_equations(component: Component, precision: float) -> bool:
     """Improve both players' moves with exact solutions of their chains, until the result is proved from both sides.
 
-    First both at once, which is fast; if that fails, from better moves; then the agent only moves once nature has
-    answered its last move. If equations cost much, good moves are sought by sweeps before, and there is one attempt.
+    First both at once, which is fast, from moves that sweeps have improved; if that fails, the agent only moves once
+    nature has answered its last move. If equations cost much, good moves are sought by sweeps before, and there is one attempt.
     Returns whether the result is as precise as asked for, or as rounding allows.
     """
     moves = first_moves(component)
@@ -111,7 +111,6 @@ def _solve_equations(component: Component, precision: float) -> bool:
     hinted = None if component.hint is None else hinted_moves(component, component.hint)
     return (
         (hinted is not None and _prove_candidates(component, precision, hinted, is_cheap=True))
-        or _prove_candidates(component, precision, first_moves(component), is_cheap=True)
         or _prove_candidates(component, precision, better_moves(component, first_moves(component)), is_cheap=True)
         or _prove_candidates(component, precision, first_moves(component), is_cheap=True, at_once=False)
     )

@@ -16,6 +16,7 @@ _MAX_ROUNDS = 400  # of approaching the values of ever better moves
 _LITTLE = 1e-14  # of the largest value
 _ROUNDING = 2e-15  # of the largest value: more than one step of both players is rounded by
 _ROUND = 30  # sweeps over a chain for two over all rows
+_NEWS = 4  # sweeps over all rows for one exact solution
 _ACCURATE = 1e-3  # of the precision: what good moves leave to gain
 _SETTLED = 100.0  # of the precision: change at which unchanged rows are taken as settled
 
@@ -133,7 +134,7 @@ def better_moves(component: Component, moves: Moves) -> Moves:
             break
         values, best_row = (component.high if column else component.low).copy(), moves.best_row.copy()
         values[part] = solution[:, column]
-        for number in range(_ROUND):
+        for number in range(_NEWS):
             component.board.sweep(
                 component.start,
                 component.end,
