@@ -11,17 +11,19 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.claims import status_of
 from plumdp.confidence.bounds import ExpressionBounds, Intervals, expression_bounds, intersect
 from plumdp.data import kernels
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.runs import Plan, Rng, make_plan, running_sums
 from plumdp.errors import DataError
+from plumdp.learning import FALLBACK, Learned, learned_from
 from plumdp.model.events import Events, find_events
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point
-from plumdp.pipeline import FALLBACK, Learned, learned_from, relax, status_of
+from plumdp.pipeline import relax
 from plumdp.relaxation.intervals import IntervalMDP, instantiate
 from plumdp.result.certificate import Relaxation
 from plumdp.solver.evaluate import evaluate

@@ -10,8 +10,9 @@ from plumdp.bench.experiment import Experiment, forget_peak_memory, peak_memory,
 from plumdp.benchmarks import benchmark
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.simulate import simulate
+from plumdp.learning import Clock, Sets
 from plumdp.online import learn_online, simulator
-from plumdp.pipeline import Clock, Sets, compare
+from plumdp.pipeline import compare
 from plumdp.result.certificate import Certificate, Relaxation
 
 Study: TypeAlias = Literal["table", "online", "ellipsoid", "scaling"]

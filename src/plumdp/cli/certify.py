@@ -14,7 +14,7 @@ from rich.text import Text
 from plumdp.cli.arguments import AsJson, Constants, Model, PropertyText, load_problem
 from plumdp.cli.data import Data, read_data
 from plumdp.confidence.bounds import Intervals
-from plumdp.pipeline import Sets
+from plumdp.learning import Sets
 from plumdp.pipeline import certify as make_certificate
 from plumdp.pipeline import compare as make_certificates
 from plumdp.result.certificate import CERTIFIED, CONTRADICTED, NO_GUARANTEE, VACUOUS, Certificate, Relaxation

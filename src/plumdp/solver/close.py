@@ -101,8 +101,8 @@ def _solve_equations(component: Component, precision: float) -> bool:
     """Improve both players' moves with exact solutions of their chains, until the result is proved from both sides.
 
     First both at once, which is fast, from moves that sweeps have improved; if that fails, the agent only moves once
-    nature has answered its last move. If equations cost much, good moves are sought by sweeps before, and there is one attempt.
-    Returns whether the result is as precise as asked for, or as rounding allows.
+    nature has answered its last move. If equations cost much, good moves are sought by sweeps before, and there is one
+    attempt. Returns whether the result is as precise as asked for, or as rounding allows.
     """
     moves = first_moves(component)
     is_cheap = fill(chain_of(component, moves.judge, moves.best_row)) <= _CHEAP_FILL

@@ -1,0 +1,103 @@
+"""What may be claimed of a policy: the certificate, its status, and in words what it rests on."""
+
+from __future__ import annotations
+
+import platform
+
+import numpy as np
+
+from plumdp import __version__
+from plumdp.data.counts import Sampling
+from plumdp.learning import Learned
+from plumdp.model.objective import Objective, Reach, Reward
+from plumdp.region.conflict import Conflict
+from plumdp.region.ellipsoid import Ellipsoid
+from plumdp.region.shapes import Polytope
+from plumdp.result.certificate import CERTIFIED, CONTRADICTED, NO_GUARANTEE, VACUOUS, Certificate, Relaxation
+from plumdp.result.policy import PolicyTable
+from plumdp.solver.solve import Solution
+
+_FALLBACK_INTERVALS = "beta-binomial, one for each transition"
+
+
+def make_certificate(
+    learned: Learned,
+    objective: Objective,
+    relaxation: Relaxation,
+    worst: Solution,
+    best: Solution,
+    seconds: dict[str, float],
+) -> Certificate:
+    """Return what is claimed of a policy from its values with nature at its worst and at its best."""
+    model, region = learned.model, learned.region
+    start = model.graph.initial_state
+    low, high = (worst, best) if objective.direction == "max" else (best, worst)
+    bound = float(low.lower[start] if objective.direction == "max" else high.upper[start])
+    is_contradicted, is_proved = isinstance(region, Conflict), learned.bounds.guarantee != "none"
+    return Certificate(
+        lower=float(low.lower[start]),
+        upper=float(high.upper[start]),
+        policy=PolicyTable(model.graph, worst.policy),
+        objective=objective.text,
+        direction=objective.direction,
+        confidence=1 - learned.error,
+        relaxation="untied" if is_contradicted else relaxation,
+        intervals=_FALLBACK_INTERVALS if is_contradicted else learned.bounds.method,
+        guarantee="finite-sample, anytime" if is_contradicted and is_proved else learned.bounds.guarantee,
+        assumptions=_assumptions(learned),
+        status=status_of(learned, objective, bound),
+        reason=str(region) if isinstance(region, Conflict) else "",
+        parameters={} if isinstance(region, Conflict) else _box(region, model.space.dimension),
+        solver=worst.status if worst.status != "closed" else best.status,
+        seconds=seconds,
+        provenance={
+            "plumdp": __version__,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "model": model.graph.fingerprint,
+            "steps": f"{learned.counts.total}",
+        },
+    )
+
+
+def status_of(learned: Learned, objective: Objective, bound: float) -> str:
+    """Return what may be said of the bound that a policy was made for."""
+    if learned.bounds.guarantee == "none":
+        return NO_GUARANTEE
+    if isinstance(learned.region, Conflict):
+        return CONTRADICTED
+    return VACUOUS if _is_vacuous(objective, bound) else CERTIFIED
+
+
+def _is_vacuous(objective: Objective, bound: float) -> bool:
+    if objective.direction == "min":
+        return bound >= (1 if isinstance(objective, Reach) else np.inf)
+    can_be_negative = isinstance(objective, Reward) and (objective.steps is not None or objective.discount is not None)
+    return bound <= 0 and not can_be_negative
+
+
+def _box(region: Polytope | Ellipsoid, n_parameters: int) -> dict[str, tuple[float, float]]:
+    """Return the bounds of the parameters, which come before products of them."""
+    columns = zip(region.names, region.lower, region.upper, strict=True)
+    return {name: (float(low), float(high)) for name, low, high in list(columns)[:n_parameters]}
+
+
+_SAMPLED: dict[Sampling, str] = {
+    "independent": "the number of samples of each choice was fixed beforehand",
+    "trajectories": "runs are independent, under one policy, and their number was fixed beforehand",
+    "adaptive": "policy and number of runs may depend on what was seen",
+}
+
+
+def _assumptions(learned: Learned) -> tuple[str, ...]:
+    """Return what the confidence rests on, in words."""
+    structure = "the transitions of the model are all there are, and the next state depends on state and action alone"
+    tied = "the expressions of the model are right for some parameters of its space"
+    bounds = learned.bounds
+    if isinstance(learned.region, Conflict) or bounds.guarantee == "finite-sample, anytime":
+        sampled = "policy and end of the data may depend on what was seen before, not on what was not"
+    elif bounds.guarantee == "asymptotic":
+        sampled = f"{_SAMPLED[learned.counts.sampling]}, and so large that asymptotics apply (no finite-sample proof)"
+    else:
+        sampled = _SAMPLED[learned.counts.sampling]
+    return (structure, sampled) if isinstance(learned.region, Conflict) else (structure, tied, sampled)
