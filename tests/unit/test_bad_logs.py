@@ -152,6 +152,10 @@ BAD = {
         lambda: read_log(MOVES, with_states(x=PLACE, next_x=PLACE)),
         "two columns of the log would be called next_x; rename a state variable",
     ),
+    "variables like columns, written": (
+        lambda: pl.record(with_states(x=PLACE, next_x=PLACE), {"p": 0.6}, 3, rng=1, max_steps=4).columns("transitions"),
+        "two columns of the log would be called next_x; rename a state variable",
+    ),
     "dialect": (
         lambda: counts_query(LAMP, table="log", dialect="oracle", form="transitions"),
         "dialect='oracle': write one of 'bigquery', 'snowflake', 'spark', 'trino', 'postgres', 'duckdb'",

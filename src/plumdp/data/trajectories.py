@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.data.columns import next_columns, state_column
+from plumdp.data.columns import needed_columns, next_columns, state_column
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.runs import Plan, Policy, Rng, make_plan, split
 from plumdp.errors import DataError
@@ -56,6 +56,7 @@ class Trajectories:
         """
         if form not in get_args(Form):
             raise DataError(f"form={form!r}: write one of {', '.join(map(repr, get_args(Form)))}")
+        needed_columns(self.graph, form)  # raises an error if two of them have one name
         return self._with_next_state() if form == "transitions" else self._by_state()
 
     def _with_next_state(self) -> Columns:
