@@ -50,17 +50,15 @@ def learn(
     paper: bool = False,
 ) -> Learned:
     """Return what is drawn around the data, and the region of the parameters that lie within all of it."""
-    if not 0 < confidence < 1:
-        raise DataError(f"confidence={confidence}: write a number between 0 and 1, such as 0.999")
+    error, clock = error_of(confidence), Clock()
     if isinstance(counts, Log):
         counts = counts.counts
     require_same_graph(model.graph, counts.graph)
     _check_sets(sets, intervals, events, paper)
-    error, clock = 1 - confidence, Clock()
     share = error if paper else (1 - FALLBACK) * error
     if sets == "interval":
         bounds = (
-            _published_bounds(model, counts, share)
+            published_bounds(model, counts, published_events(model), error=share)
             if paper
             else expression_bounds(model, counts, error=share, intervals=intervals, events=events)
         )
@@ -106,9 +104,22 @@ def _check_sets(sets: Sets, intervals: Intervals | None, events: Events | None, 
         raise DataError("sets='l1': the paper does not say how it makes L1 balls; leave out paper, or take other sets")
 
 
-def _published_bounds(model: ParametricMDP, counts: TransitionCounts, error: float) -> ExpressionBounds:
-    """Return a Clopper–Pearson interval for each unknown expression, f and 1 - f apart, however the data came about."""
-    events = find_events(model, merge_complements=False)
+def error_of(confidence: float) -> float:
+    """Return how often the bounds may fail, if the confidence is one."""
+    if not 0 < confidence < 1:
+        raise DataError(f"confidence={confidence}: write a number between 0 and 1, such as 0.999")
+    return 1 - confidence
+
+
+def published_events(model: ParametricMDP) -> Events:
+    """Return what the paper counts: each unknown expression, f and 1 - f apart."""
+    return find_events(model, merge_complements=False)
+
+
+def published_bounds(
+    model: ParametricMDP, counts: TransitionCounts, events: Events, *, error: float
+) -> ExpressionBounds:
+    """Return a Clopper–Pearson interval for each of the published events, however the data came about."""
     bounds = expression_bounds(model, counts, error=error, intervals="clopper-pearson", events=events)
     return replace(bounds, method="Clopper–Pearson for each expression, as published", guarantee="none")
 

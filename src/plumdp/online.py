@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.claims import status_of
-from plumdp.confidence.bounds import ExpressionBounds, Intervals, expression_bounds, intersect
+from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, intersect
 from plumdp.data import kernels
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.runs import Plan, Rng, make_plan, running_sums
 from plumdp.errors import DataError
-from plumdp.learning import FALLBACK, Learned, learned_from
+from plumdp.learning import FALLBACK, Learned, error_of, learned_from, published_bounds, published_events
 from plumdp.model.events import Events, find_events
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
 from plumdp.model.objective import Objective
@@ -174,14 +174,13 @@ def learn_online(
     """
     if not (growth > 1 and spacing >= 1 and 0 <= exploration <= 1):
         raise DataError("growth must be above 1, spacing at least 1, and exploration a share from 0 to 1")
-    if not 0 < confidence < 1:
-        raise DataError(f"confidence={confidence}: write a number between 0 and 1, such as 0.999")
-    events = find_events(model, merge_complements=False) if paper else find_events(model, factors=True)
+    error = error_of(confidence)
+    events = published_events(model) if paper else find_events(model, factors=True)
     path = None if checkpoint is None else Path(checkpoint)
     state = _start(model.graph, len(events), f"confidence={confidence}, paper={paper}", path)
     while True:
         began = perf_counter()
-        learned = _learn(model, state, events, confidence, paper=paper)
+        learned = _learn(model, state, events, error, paper=paper)
         uncertain = relax(learned, relaxation)
         kind, worst = state.starts()
         hopeful = solve(uncertain, objective, nature="optimistic", precision=precision, start=kind)
@@ -219,14 +218,14 @@ def _start(graph: Graph, n_events: int, settings: str, path: Path | None) -> Onl
     return state
 
 
-def _learn(model: ParametricMDP, state: OnlineState, events: Events, confidence: float, *, paper: bool) -> Learned:
+def _learn(model: ParametricMDP, state: OnlineState, events: Events, error: float, *, paper: bool) -> Learned:
     """Return what the data say, cut to what was known before if that holds at all times."""
-    counts, error = TransitionCounts(model.graph, state.counts, "adaptive"), 1 - confidence
-    intervals: Intervals = "clopper-pearson" if paper else "beta-binomial"
-    share = error if paper else (1 - FALLBACK) * error
-    bounds = expression_bounds(model, counts, error=share, intervals=intervals, events=events)
-    if not paper:
-        bounds = intersect(bounds, state.event_lower, state.event_upper, model.expressions)
+    counts = TransitionCounts(model.graph, state.counts, "adaptive")
+    if paper:
+        return learned_from(model, counts, published_bounds(model, counts, events, error=error), error)
+    share = (1 - FALLBACK) * error
+    bounds = expression_bounds(model, counts, error=share, intervals="beta-binomial", events=events)
+    bounds = intersect(bounds, state.event_lower, state.event_upper, model.expressions)
     return learned_from(model, counts, bounds, error)
 
 

@@ -85,8 +85,14 @@ def compare(
     rectangular  0.262 0.333
     """
     learned = learn(model, counts, confidence=confidence, sets=sets, intervals=intervals, events=events, paper=paper)
-    chosen = get_args(Relaxation)[sets == "ellipsoid" :] if relaxations is None else relaxations
+    chosen = relaxations_for(sets) if relaxations is None else relaxations
     return [conclude(learned, objective, relaxation=r, policy=policy, precision=precision) for r in chosen]
+
+
+def relaxations_for(sets: Sets) -> tuple[Relaxation, ...]:
+    """Return the relaxations that there are; an ellipsoid has no intervals of its own."""
+    every: tuple[Relaxation, ...] = get_args(Relaxation)
+    return every[1:] if sets == "ellipsoid" else every
 
 
 def conclude(

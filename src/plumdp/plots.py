@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.bench.published import PUBLISHED
+from plumdp.bench.published import PUBLISHED, look_up
 from plumdp.bench.studies import Row
 
 LABELS = {
@@ -115,7 +115,7 @@ def draw_table(rows: Sequence[Row], folder: Path) -> list[Path]:
     paper = [row for row in rows if row["paper"]]
 
     def published(row: Row, name: str) -> float:
-        entry = PUBLISHED.get(row["instance"], {}).get(row["relaxation"])
+        entry = look_up(PUBLISHED, row["instance"], row["relaxation"])
         return float("nan") if entry is None else float(getattr(entry, name))
 
     def seconds(row: Row) -> float:

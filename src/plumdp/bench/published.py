@@ -6,8 +6,10 @@ instances. Seconds are those of construction and robust solution on the authors'
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
+from typing import TypeAlias
 
 TIME_OUT = 7200.0
 
@@ -30,13 +32,26 @@ class Published:
 _NOTHING = Published(0.0, inf, inf, TIME_OUT)
 
 
-def _entries(*rows: tuple[float, float, float, float] | None) -> dict[str, Published]:
+_RELAXATIONS = ("interval", "parameter", "expression", "rectangular")
+_ELLIPSOIDAL = ("parameter", "expression")
+
+Table: TypeAlias = Mapping[str, Mapping[str, Published]]
+"""Entries by instance and relaxation."""
+
+
+def look_up(table: Table, instance: str, relaxation: str) -> Published | None:
+    """Return an entry, or None if nothing was published."""
+    return table.get(instance, {}).get(relaxation)
+
+
+def _entries(
+    *rows: tuple[float, float, float, float] | None, relaxations: tuple[str, ...] = _RELAXATIONS
+) -> dict[str, Published]:
     """Return the entries of one instance by relaxation; None is a time-out."""
-    relaxations = ("interval", "parameter", "expression", "rectangular")
     return {name: _NOTHING if row is None else Published(*row) for name, row in zip(relaxations, rows, strict=True)}
 
 
-PUBLISHED = {
+PUBLISHED: Table = {
     "aircraft:50,10": _entries(
         (0.67, 0.814, 0.19, 4.04), (0.618, 0.828, 0.28, 4.62), (0.719, 0.767, 0.06, 5.72), (0.725, 0.761, 0.05, 47.12)
     ),
@@ -94,23 +109,23 @@ PUBLISHED = {
     "parallel:20": _entries((13, 110, 3.39, 21.23), (25.4, 31.7, 0.22, 666.30), None, None),
 }
 
-ELLIPSOIDS = {  # instance: parameter-wise and expression-wise; rectangular timed out on all instances
-    "aircraft:50,10": (Published(0.599, 0.835, 0.32, 1.00), Published(0.71, 0.78, 0.09, 2.49)),
-    "aircraft:100,20": (Published(0.678, 0.919, 0.29, 17.81), Published(0.805, 0.866, 0.07, 56.59)),
-    "aircraft:200,40": (Published(0.575, 0.926, 0.44, 289.22), Published(0.768, 0.844, 0.09, 2012.05)),
-    "betting:50": (Published(24.6, 29.5, 0.18, 2.00), Published(24.6, 29.5, 0.18, 26.72)),
-    "betting:100": (Published(40.9, 49.5, 0.19, 10.57), Published(40.9, 49.5, 0.19, 591.18)),
-    "betting:135": (Published(53.6, 66.1, 0.21, 20.54), Published(53.6, 66.1, 0.21, 1922.39)),
-    "engagement:100": (Published(15.3, 9740, 229.13, 2.15), Published(35.6, 53.2, 0.41, 0.62)),
-    "engagement:300": (Published(15.7, 9110, 214.27, 7.10), Published(36.7, 50.6, 0.33, 3.30)),
-    "engagement:1000": (Published(16, 7857, 184.74, 21.34), Published(38.5, 47.7, 0.22, 20.51)),
-    "rover:50,50": (Published(0.174, 0.837, 1.32, 51.22), Published(0.476, 0.525, 0.10, 67.08)),
-    "rover:75,75": (Published(0.0801, 0.901, 1.30, 231.62), Published(0.605, 0.658, 0.08, 325.73)),
-    "rover:125,125": (Published(0.0422, 0.922, 1.43, 1647.26), _NOTHING),
-    "glider:21,17": (Published(42, 43.3, 0.03, 0.27), Published(42.2, 43.1, 0.02, 2.19)),
-    "glider:51,47": (Published(100, 102, 0.01, 0.62), Published(100.57, 101.32, 0.01, 11.74)),
-    "glider:71,67": (Published(102, 105, 0.03, 1.31), Published(103, 105, 0.02, 49.76)),
-    "parallel:5": (Published(23.1, 30.6, 0.28, 0.38), Published(24.9, 28.6, 0.14, 1.74)),
-    "parallel:10": (Published(26.9, 37.9, 0.34, 2.24), Published(29.3, 34.9, 0.17, 26.12)),
-    "parallel:20": (Published(22.6, 35.8, 0.46, 25.18), _NOTHING),
+ELLIPSOIDS: Table = {  # rectangular timed out on all instances
+    "aircraft:50,10": _entries((0.599, 0.835, 0.32, 1.00), (0.71, 0.78, 0.09, 2.49), relaxations=_ELLIPSOIDAL),
+    "aircraft:100,20": _entries((0.678, 0.919, 0.29, 17.81), (0.805, 0.866, 0.07, 56.59), relaxations=_ELLIPSOIDAL),
+    "aircraft:200,40": _entries((0.575, 0.926, 0.44, 289.22), (0.768, 0.844, 0.09, 2012.05), relaxations=_ELLIPSOIDAL),
+    "betting:50": _entries((24.6, 29.5, 0.18, 2.00), (24.6, 29.5, 0.18, 26.72), relaxations=_ELLIPSOIDAL),
+    "betting:100": _entries((40.9, 49.5, 0.19, 10.57), (40.9, 49.5, 0.19, 591.18), relaxations=_ELLIPSOIDAL),
+    "betting:135": _entries((53.6, 66.1, 0.21, 20.54), (53.6, 66.1, 0.21, 1922.39), relaxations=_ELLIPSOIDAL),
+    "engagement:100": _entries((15.3, 9740, 229.13, 2.15), (35.6, 53.2, 0.41, 0.62), relaxations=_ELLIPSOIDAL),
+    "engagement:300": _entries((15.7, 9110, 214.27, 7.10), (36.7, 50.6, 0.33, 3.30), relaxations=_ELLIPSOIDAL),
+    "engagement:1000": _entries((16, 7857, 184.74, 21.34), (38.5, 47.7, 0.22, 20.51), relaxations=_ELLIPSOIDAL),
+    "rover:50,50": _entries((0.174, 0.837, 1.32, 51.22), (0.476, 0.525, 0.10, 67.08), relaxations=_ELLIPSOIDAL),
+    "rover:75,75": _entries((0.0801, 0.901, 1.30, 231.62), (0.605, 0.658, 0.08, 325.73), relaxations=_ELLIPSOIDAL),
+    "rover:125,125": _entries((0.0422, 0.922, 1.43, 1647.26), None, relaxations=_ELLIPSOIDAL),
+    "glider:21,17": _entries((42, 43.3, 0.03, 0.27), (42.2, 43.1, 0.02, 2.19), relaxations=_ELLIPSOIDAL),
+    "glider:51,47": _entries((100, 102, 0.01, 0.62), (100.57, 101.32, 0.01, 11.74), relaxations=_ELLIPSOIDAL),
+    "glider:71,67": _entries((102, 105, 0.03, 1.31), (103, 105, 0.02, 49.76), relaxations=_ELLIPSOIDAL),
+    "parallel:5": _entries((23.1, 30.6, 0.28, 0.38), (24.9, 28.6, 0.14, 1.74), relaxations=_ELLIPSOIDAL),
+    "parallel:10": _entries((26.9, 37.9, 0.34, 2.24), (29.3, 34.9, 0.17, 26.12), relaxations=_ELLIPSOIDAL),
+    "parallel:20": _entries((22.6, 35.8, 0.46, 25.18), None, relaxations=_ELLIPSOIDAL),
 }

@@ -12,14 +12,14 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.data.simulate import simulate
 from plumdp.learning import Clock, Sets
 from plumdp.online import learn_online, simulator
-from plumdp.pipeline import compare
-from plumdp.result.certificate import Certificate, Relaxation
+from plumdp.pipeline import compare, relaxations_for
+from plumdp.result.certificate import Certificate
 
 Study: TypeAlias = Literal["table", "online", "ellipsoid", "scaling"]
 Size: TypeAlias = Literal["quick", "full"]
 Row: TypeAlias = dict[str, Any]  # of text and numbers
 
-RELAXATIONS: tuple[Relaxation, ...] = get_args(Relaxation)
+RELAXATIONS = relaxations_for("interval")  # all
 EXPLORATION = 0.1  # share of other choices than the optimistic one, as published
 
 _SMALL = ("aircraft:50,10", "betting:50", "engagement:100", "rover:50,50", "glider:21,17", "parallel:5")
@@ -110,8 +110,7 @@ def _ellipsoid(cell: Cell) -> list[Row]:
 def _certified(experiment: Experiment, counts: TransitionCounts, sets: Sets, *, paper: bool = False) -> list[Row]:
     """Return one row per relaxation: bounds on the value of the policy that is optimal at the true point."""
     study = experiment.study
-    relaxations = RELAXATIONS[sets == "ellipsoid" :]  # an ellipsoid has no intervals of its own
-    policy = experiment.truth.policy
+    relaxations, policy = relaxations_for(sets), experiment.truth.policy
     certificates = compare(
         study.model, counts, study.objective, relaxations=relaxations, sets=sets, paper=paper, policy=policy
     )

@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from plumdp.bench.published import ELLIPSOIDS, PUBLISHED, Published
+from plumdp.bench.published import ELLIPSOIDS, PUBLISHED, Table, look_up
 from plumdp.bench.studies import RELAXATIONS, Row, Study
+from plumdp.pipeline import relaxations_for
 from plumdp.result.certificate import outward
 
 Key: TypeAlias = tuple[Any, ...]
@@ -35,20 +36,19 @@ def _table(rows: Sequence[Row]) -> list[str]:
 
     def gap(instance: str, relaxation: str) -> str:
         ours = _short(_middle(paper[1, instance, relaxation], "gap"))
-        return f"{ours} / {_published(instance, relaxation, 'gap')}"
+        return f"{ours} / {_published(PUBLISHED, instance, relaxation, 'gap')}"
 
     def seconds(instance: str, relaxation: str) -> str:
-        return f"{_seconds(_total(paper[1, instance, relaxation]))} / {_published(instance, relaxation, 'seconds')}"
+        ours = _seconds(_total(paper[1, instance, relaxation]))
+        return f"{ours} / {_published(PUBLISHED, instance, relaxation, 'seconds')}"
 
     def bracket(instance: str, relaxation: str) -> str:
         group = paper[0, instance, relaxation]
         low, high = (outward(_middle(group, name), side, 4) for name, side in (("lower", -1), ("upper", 1)))
         return f"[{low}, {high}]".replace("infinity", "∞")
 
-    def memory(instance: str, relaxation: str) -> str:
-        return f"{_middle(paper[1, instance, relaxation], 'memory') / 1e9:.2f}"
-
-    whole = markdown_table(["instance", "peak memory, GB"], ([i, memory(i, "interval")] for i in instances))
+    memory = ([i, f"{_middle(paper[1, i, 'interval'], 'memory') / 1e9:.2f}"] for i in instances)
+    n_seeds = len(_distinct(rows, "seed"))
     return [
         "## Relative gap, ours / published",
         "Published intervals (Clopper–Pearson, which random numbers of trials do not vouch for) from runs of our own, "
@@ -59,17 +59,16 @@ def _table(rows: Sequence[Row]) -> list[str]:
         grid(seconds),
         "## Certified bounds",
         "The same runs with the intervals that plumdp vouches for: valid for runs, complements merged, factors used"
-        + (f" (medians over {n_seeds} seeds)." if (n_seeds := len(_distinct(rows, "seed"))) > 1 else "."),
+        + (f" (medians over {n_seeds} seeds)." if n_seeds > 1 else "."),
         grid(bracket),
         "## Memory of the whole process",
-        whole,
+        markdown_table(["instance", "peak memory, GB"], memory),
         "## Held against the published figures",
         _verdict(rows, paper),
     ]
 
 
 def _verdict(rows: Sequence[Row], paper: Mapping[Key, list[Row]]) -> str:
-    missed = [f"{row['instance']} {row['relaxation']}" for row in rows if not row["holds"]]
     ratios = {
         key[1:]: _middle(group, "gap") / PUBLISHED[key[1]][key[2]].gap
         for key, group in paper.items()
@@ -78,13 +77,19 @@ def _verdict(rows: Sequence[Row], paper: Mapping[Key, list[Row]]) -> str:
     solved = sum(p.is_time_out for i in {k[1] for k in paper} & PUBLISHED.keys() for p in PUBLISHED[i].values())
     looser = [f"{i} {SYMBOLS[r]} ({ratio:.3g} times)" for (i, r), ratio in ratios.items() if ratio > LOOSER]
     lines = [
-        f"- The true value lies in {len(rows) - len(missed)} of {len(rows)} brackets"
-        + (f"; not in those of {', '.join(missed)}." if missed else "."),
+        f"- {_held(rows, 'instance', 'relaxation')}",
         f"- Gaps at most {LOOSER:g} times the published ones: {len(ratios) - len(looser)} of {len(ratios)}."
         + (f" Others: {', '.join(looser)}." if looser else ""),
         f"- Published time-outs that have a result here: {solved}.",
     ]
     return "\n".join(lines)
+
+
+def _held(rows: Sequence[Row], *names: str) -> str:
+    """Return in how many brackets the true value lies, and of what the others are."""
+    missed = [" ".join(row[name] for name in names) for row in rows if not row["holds"]]
+    others = f"; not in those of {', '.join(missed)}" if missed else ""
+    return f"The true value lies in {len(rows) - len(missed)} of {len(rows)} brackets{others}."
 
 
 def _ellipsoid(rows: Sequence[Row]) -> list[str]:
@@ -93,14 +98,13 @@ def _ellipsoid(rows: Sequence[Row]) -> list[str]:
     kinds = [("interval", 0), ("l1", 0), ("ellipsoid", 0), ("ellipsoid", 1)]
     names = ["intervals", "L1", "ellipsoid", "ellipsoid as published"]
     parts = []
-    for k, relaxation in enumerate(RELAXATIONS[1:]):
+    for relaxation in relaxations_for("ellipsoid"):
         lines = []
         for instance in _distinct(rows, "instance"):
             ours = [_short(_middle(groups[(*kind, instance, relaxation)], "gap")) for kind in kinds]
-            lines.append([instance, *ours, _entry(_published_ellipsoid(instance, k), "gap")])
+            lines.append([instance, *ours, _published(ELLIPSOIDS, instance, relaxation, "gap")])
         header = ["instance", *names, "published figure"]
         parts += [f"## Relative gap, {SYMBOLS[relaxation]}", markdown_table(header, lines)]
-    missed = [f"{row['instance']} {row['sets']} {row['relaxation']}" for row in rows if not row["holds"]]
     seconds = [
         [instance, *(_seconds(_total(groups[(*kind, instance, "expression")])) for kind in kinds)]
         for instance in _distinct(rows, "instance")
@@ -112,13 +116,8 @@ def _ellipsoid(rows: Sequence[Row]) -> list[str]:
         *parts,
         "## Seconds, P_Λ",
         markdown_table(["instance", *names], seconds),
-        f"The true value lies in {len(rows) - len(missed)} of {len(rows)} brackets"
-        + (f"; not in those of {', '.join(missed)}." if missed else "."),
+        _held(rows, "instance", "sets", "relaxation"),
     ]
-
-
-def _published_ellipsoid(instance: str, k: int) -> Published | None:
-    return ELLIPSOIDS[instance][k] if instance in ELLIPSOIDS and k < 2 else None
 
 
 def _online(rows: Sequence[Row]) -> list[str]:
@@ -215,14 +214,11 @@ def _total(rows: Sequence[Row]) -> float:
     return _middle(rows, "build_seconds") + _middle(rows, "solve_seconds")
 
 
-def _published(instance: str, relaxation: str, what: str) -> str:
-    return _entry(PUBLISHED[instance][relaxation] if instance in PUBLISHED else None, what)
-
-
-def _entry(published: Published | None, what: str) -> str:
-    if published is None:
+def _published(table: Table, instance: str, relaxation: str, what: str) -> str:
+    entry = look_up(table, instance, relaxation)
+    if entry is None:
         return "–"
-    return "TO" if published.is_time_out else _short(getattr(published, what))
+    return "TO" if entry.is_time_out else _short(getattr(entry, what))
 
 
 def _short(number: float) -> str:

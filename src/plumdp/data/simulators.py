@@ -98,8 +98,8 @@ def sample_env(
     """
     weights = running_policy(model.graph, policy)
     require_positive("episodes", episodes)
-    runner = gym_environment(env, model, rng=rng, max_steps=max_steps, observe=observe, act=act)
-    generator = np.random.default_rng(rng)
+    runner = gym_environment(env, model, rng=0, max_steps=max_steps, observe=observe, act=act)
+    generator = np.random.default_rng(rng)  # the runner's own seeds are for episodes that may be run again
     counts = np.zeros(model.graph.n_transitions, dtype=np.int64)
     seed: int | None = int(generator.integers(2**31))
     for episode in range(episodes):
