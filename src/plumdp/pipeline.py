@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
@@ -23,7 +24,7 @@ from plumdp.region.conflict import Conflict
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import expression_wise, interval_wise, parameter_wise, rectangular
 from plumdp.result.certificate import Certificate, Relaxation
-from plumdp.solver.evaluate import evaluate
+from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.solve import solve
 
 
@@ -109,15 +110,10 @@ def conclude(
     clock = Clock(dict(learned.seconds))
     uncertain = relax(learned, relaxation)
     clock.lap("relaxation")
-    if policy is None and objective.steps is not None:  # solve may change its choices from step to step
-        policy = solve(uncertain, objective, nature="robust", precision=precision).policy
-    worst = (
-        solve(uncertain, objective, nature="robust", precision=precision)
-        if policy is None
-        else evaluate(uncertain, policy, objective, nature="robust", precision=precision)
-    )
-    chosen = worst.policy if policy is None else policy
-    best = evaluate(uncertain, chosen, objective, nature="optimistic", precision=precision)
+    chosen = solve(uncertain, objective, nature="robust", precision=precision).policy if policy is None else policy
+    # the claim is about this policy: its values are proved anew, with nothing left to choose
+    within = [uncertain] if uncertain.region is None else [uncertain, replace(uncertain, region=None)]
+    worst, best = evaluate_all(within, chosen, objective, ("robust", "optimistic"), precision=precision)
     clock.lap("solver")
     return make_certificate(learned, objective, relaxation, worst, best, clock.laps)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from plumdp.model.graph import BoolArray, FloatArray, IntArray
 from plumdp.relaxation.ellipsoidal import RowEllipsoid
+from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.rectangular import RowRegion
 from plumdp.solver import ellipsoid_kernels, graph_kernels, kernels, region_kernels
 from plumdp.solver.game import Game
@@ -60,6 +61,12 @@ class Board:
         extra = () if self.loops is kernels else self.extra
         n_entries: int = self.loops.chain_of_best(*arguments, *extra)
         return n_entries
+
+    def facing(self, imdp: IntervalMDP, nature: float) -> Board:
+        """Return the board of the same game with other bounds, and with nature wanting large (+1) or small values."""
+        rows = (*self.rows[:4], imdp.lower, imdp.upper, *self.rows[6:9], nature)
+        loops, extra = _loops(imdp.region, len(self.choice), int(np.diff(self.rows[1]).max(initial=1)))
+        return replace(self, rows=rows, loops=loops, extra=extra)
 
     def policy(self, best_row: IntArray, of_closed: IntArray) -> IntArray:
         """Return the model's choice for each state, given those of the closed states."""

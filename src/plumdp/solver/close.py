@@ -7,6 +7,9 @@ Three rules make a vector a bound (Φ is one step of both players at their best,
   average; for rewards until a target Φ(L) >= L, since a play that stays for ever costs infinitely much anyway;
 - above, for a candidate U: Φ(U) <= U (Park's induction); for rewards until a target Φ(U) < U, where the decrease makes
   the target certain.
+
+The rows of the agent that a bound was proved with are kept with it, state by state (``keep_tighter``): the policy that
+is returned attains the lower bound if the agent wants large values, and the upper bound if it wants small ones.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import numpy as np
 from plumdp.model.graph import FloatArray
 from plumdp.solver import kernels
 from plumdp.solver.chains import chain_of, fill
-from plumdp.solver.component import Component
+from plumdp.solver.component import Component, keep_tighter
 from plumdp.solver.policies import (
     Candidates,
     Moves,
@@ -82,7 +85,7 @@ def _lower_high(component: Component, precision: float, budget: int) -> tuple[bo
             n_larger, change = component.sweep(used, component.high, side=1.0, lift=lift)
             if n_larger == 0:
                 is_bound = True
-                best, rows = np.minimum(best, guess), component.best_row[component.part].copy()
+                keep_tighter(best, rows, guess, component.best_row[component.part], side=1.0)
                 is_close = bool((best - low <= wanted).all())
             if is_close or (is_bound and change <= precision / 64) or shift > precision / 8:
                 break
@@ -177,26 +180,23 @@ def prove(
 ) -> bool:
     """Improve the bounds by the candidate, moved outward until induction proves it; else leave them as they are."""
     part = component.part
-    before, before_row = bounds[part].copy(), component.best_row[part].copy()
+    best, rows = bounds[part].copy(), component.best_row[part].copy()
     strict = (side > 0) == component.is_reward
-    better, worse = (np.maximum, np.minimum) if side < 0 else (np.minimum, np.maximum)
-    proved = False
+    worse = np.minimum if side < 0 else np.maximum
     try:
         for attempt in range(attempts):
             bounds[part] = candidate
             stepped = np.full(component.end, -np.inf)  # a downward sweep writes only what is larger
             component.board.sweep(component.start, component.end, bounds, stepped, component.best_row, side=side)
-            proved = bool(kernels.is_inductive(component.start, component.end, bounds, stepped, side, strict))
-            if proved:
-                break
+            if kernels.is_inductive(component.start, component.end, bounds, stepped, side, strict):
+                keep_tighter(best, rows, candidate, component.best_row[part], side)
+                return True
             outward = side * _LIFT * np.maximum(1.0, np.abs(candidate)) if strict else 0.0
             candidate = worse(candidate, stepped[part] + outward)
             if not strict and attempt >= 10:  # only rounding still moves: make values equal that are so but for it
                 grain = _LIFT * 2.0 ** (attempt // 8) * max(1.0, float(np.abs(candidate).max()))
                 candidate = side * np.ceil(side * candidate / grain) * grain
             candidate = np.clip(candidate, 0.0, component.cap)
-    finally:  # also when interrupted
-        bounds[part] = better(before, candidate) if proved else before
-        if not proved:
-            component.best_row[part] = before_row
-    return proved
+        return False
+    finally:  # also when interrupted: what is left behind is a bound, and the rows that attain it
+        bounds[part], component.best_row[part] = best, rows

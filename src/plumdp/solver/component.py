@@ -67,3 +67,16 @@ class Component:
         stepped = np.full(self.end, -np.inf if self.agent > 0 else np.inf)
         self.board.sweep(self.start, self.end, values, stepped, best_row, side=-self.agent)
         return best_row
+
+
+def keep_tighter(bounds: FloatArray, rows: IntArray, new: FloatArray, new_rows: IntArray, side: float) -> None:
+    """Take over, state by state, the tighter of two bounds on the same side together with its row.
+
+    The mixture of the rows attains the mixture of the bounds. Let Φ be one step with the mixed rows. From above,
+    Φ(min) <= min, since a step from either bound stays below it, and Φ is monotone. From below likewise Φ(max) >= max,
+    which is enough for rewards until a target. For other objectives the rows could still stay forever in a set of
+    states with one positive bound; the new bound rises strictly in a step, so none of these states has a new row, and
+    if all have old rows, the old rows do not attain the old bound.
+    """
+    is_tighter = side * new < side * bounds
+    bounds[is_tighter], rows[is_tighter] = new[is_tighter], new_rows[is_tighter]

@@ -72,7 +72,7 @@ def backup(
                     difference = source[successor[t]] - value
                     kind |= kinds[f]
                     middle += means[f] * difference
-                    size += sizes[f] * abs(difference)
+                    size += sizes[f] * abs(difference) + (UNDERFLOW if difference != 0.0 else 0.0)
                     for j in range(len(direction)):
                         direction[j] += spreads[f, j] * difference
                 for j in range(len(direction)):
@@ -87,10 +87,10 @@ def backup(
                         )  # fmt: skip
             if discount != 1.0:
                 value *= discount
-                value += side * 2.0 * UNIT * abs(value)
+                value += side * (3.0 * UNIT * abs(value) + UNDERFLOW)
             if reward[c] != 0.0:
                 value += reward[c]
-                value += side * 2.0 * UNIT * abs(value)
+                value += side * 3.0 * UNIT * abs(value)
             if agent * value > agent * best:
                 best, chosen = value, c
         result[i], is_larger, change = settled(result[i], best, side, lift, cap, change)

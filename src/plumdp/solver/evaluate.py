@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +15,9 @@ from plumdp.model.objective import Nature, Objective, Reach
 from plumdp.model.parametric import RewardStructure
 from plumdp.model.policy import check_policy
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.solve import Solution, solve
+from plumdp.solver.board import lay_out
+from plumdp.solver.game import make_game
+from plumdp.solver.solve import CLOSED, INTERRUPTED, Solution, complement, flipped, solution_of, solve, solve_game
 
 
 def evaluate(
@@ -42,6 +46,71 @@ def evaluate(
     restricted, rewards = _follow(imdp, given, objective)
     solution = solve(restricted, rewards, nature=nature, precision=precision, max_sweeps=max_sweeps)
     return replace(solution, policy=read_only(given.astype(np.int32)))
+
+
+def evaluate_all(
+    relaxations: Sequence[IntervalMDP],
+    policy: npt.ArrayLike,
+    objective: Objective,
+    natures: Sequence[Nature],
+    *,
+    precision: float = 1e-6,
+    max_sweeps: int = 100_000,
+) -> list[Solution]:
+    """Return certified values of a policy for each nature: the tightest that any of several relaxations gives.
+
+    The relaxations are of one model, in the same expressions, so that the truth is within all of them. What depends on
+    the graph alone is done once, unless some nature may remove edges of it.
+    """
+    given = check_policy(relaxations[0].graph, policy)
+    chain, asked = _follow(relaxations[0], given, objective)
+    chains = [replace(chain, lower=imdp.lower, upper=imdp.upper, region=imdp.region) for imdp in relaxations]
+    solver = _solve_on_one_board if _have_one_board(chains, asked) else _solve_each
+    found = solver(chains, asked, natures, precision, max_sweeps)
+    return [replace(_tightest(of_nature, precision), policy=read_only(given.astype(np.int32))) for of_nature in found]
+
+
+def _have_one_board(chains: Sequence[IntervalMDP], objective: Objective) -> bool:
+    """Return whether what the graph alone decides is the same for all relaxations, whatever nature does."""
+    is_endless = objective.steps is None and (isinstance(objective, Reach) or objective.discount is None)
+    absent = chains[0].upper == 0
+    return is_endless and all(chain.has_fixed_support() and ((chain.upper == 0) == absent).all() for chain in chains)
+
+
+def _solve_each(
+    chains: Sequence[IntervalMDP], objective: Objective, natures: Sequence[Nature], precision: float, max_sweeps: int
+) -> list[list[Solution]]:
+    options: dict[str, Any] = {"precision": precision, "max_sweeps": max_sweeps}
+    return [[solve(chain, objective, nature=nature, **options) for chain in chains] for nature in natures]
+
+
+def _solve_on_one_board(
+    chains: Sequence[IntervalMDP], objective: Objective, natures: Sequence[Nature], precision: float, max_sweeps: int
+) -> list[list[Solution]]:
+    """Solve all on one board: with one row in each state and edges that stay, only nature's moves differ."""
+    if isinstance(objective, Reach) and objective.complement:
+        found = _solve_on_one_board(chains, flipped(objective), natures, precision, max_sweeps)
+        return [[complement(solution) for solution in of_nature] for of_nature in found]
+    game = make_game(chains[0], objective, "robust")
+    board = lay_out(game)
+    found = []
+    for nature in natures:
+        wants = game.nature if nature == "robust" else -game.nature
+        games = [replace(game, imdp=chain, nature=wants) for chain in chains]
+        found.append(
+            [solve_game(one, board.facing(one.imdp, wants), objective, precision, max_sweeps) for one in games]
+        )
+    return found
+
+
+def _tightest(solutions: Sequence[Solution], precision: float) -> Solution:
+    """Return the intersection of bounds that all hold."""
+    lower, upper = solutions[0].lower, solutions[0].upper
+    for other in solutions[1:]:
+        lower, upper = np.maximum(lower, other.lower), np.minimum(upper, other.upper)
+    ended = {solution.status for solution in solutions}
+    status = INTERRUPTED if INTERRUPTED in ended else CLOSED
+    return solution_of(lower, upper, solutions[0].policy, precision, sum(s.sweeps for s in solutions), status)
 
 
 def _follow(imdp: IntervalMDP, chosen: Indices, objective: Objective) -> tuple[IntervalMDP, Objective]:

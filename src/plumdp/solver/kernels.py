@@ -19,6 +19,7 @@ from plumdp.solver.graph_kernels import add
 
 UNIT = 2.0**-53  # relative error of one rounding
 ONE, TWO = np.uint64(1), np.uint64(2)  # unsigned, so that no index can be negative: signed ones cost a test each
+UNDERFLOW = 1e-300  # more than what products too small for a float can add up to
 NEGLIGIBLE = 1e-12  # a sum of bounds that misses 1 by less is taken as 1: nature may do more, never less
 
 
@@ -138,7 +139,7 @@ def finite_part(
             weight += abs(best - base)
     if weight == 0.0:
         return base, 0.0
-    return base + total, UNIT * ((4.0 * float(b - a) + 8.0) * weight + 2.0 * abs(base + total))
+    return base + total, UNIT * ((4.0 * float(b - a) + 8.0) * weight + 2.0 * abs(base + total)) + UNDERFLOW
 
 
 @compiled
@@ -190,18 +191,15 @@ def backup(
                     successor[a], successor[a + ONE] = successor[a + ONE], successor[a]
                     expression[a], expression[a + ONE] = expression[a + ONE], expression[a]
                 f, g = expression[a], expression[a + ONE]
-                low_f, low_g = lower[f], lower[g]
-                room = upper[f] - low_f
-                free = 1.0 - low_f - low_g
-                rest = free - room  # what the preferred successor cannot take
-                p = low_g + (rest if rest > 0.0 else 0.0)
+                rest, p = 1.0 - upper[f], lower[g]  # what the preferred successor cannot take, the other one gets
+                p = rest if rest > p else p
                 difference = other - value
                 if abs(difference) < np.inf:
-                    is_exact = rest < 0.0 or (1.0 - upper[f] == low_g and 1.0 - low_g == upper[f])
-                    uncertain = p if is_exact else p + 1.0
-                    if uncertain * difference != 0.0:
+                    # both are known up to one rounding, unless no distribution fits: then bounds are rounded numbers
+                    uncertain = p if p <= upper[g] else p + 1.0
+                    if uncertain != 0.0 and difference != 0.0:
                         value += p * difference
-                        error = UNIT * (10.0 * uncertain * abs(difference) + 2.0 * abs(value))
+                        error = UNIT * (10.0 * uncertain * abs(difference) + 2.0 * abs(value)) + UNDERFLOW
                 else:
                     value, error = infinite_row(
                         np.int64(a), np.int64(b), successor, expression, lower, upper, source, nature, buffer
@@ -233,9 +231,10 @@ def backup(
                 else:
                     f = expression[a]
                     room = upper[f] - lower[f]
-                    filled = room > free or upper[f] == 1.0  # the preferred successor takes all that is free
+                    slack = 2.0 * UNIT * float(b - a)  # how far off the sum of bounds may be
+                    filled = room > free + slack or upper[f] == 1.0  # the preferred successor takes all that is free
                     free -= room
-                    total = 0.0
+                    total, mass = 0.0, 0.0
                     for number in range(a + ONE, b):
                         t = np.uint64(number)
                         f = expression[t]
@@ -243,22 +242,26 @@ def backup(
                         difference = buffer[t - a] - value
                         if not filled:
                             room = upper[f] - p
-                            filled = room > free
+                            filled = room > free + slack
                             if filled:  # gets what is left, known up to the rounding of sums
                                 if free > NEGLIGIBLE or not sum_is_one(a, t, b, expression, lower, upper):
                                     marginal = abs(difference)
                                     p += free if free > 0.0 else 0.0
                             else:
+                                if room > 0.0 and room > free - slack:  # perhaps less than its upper bound is left
+                                    marginal = abs(difference)
                                 p = upper[f]
                                 free -= room
                         total += p * difference
-                    if total != 0.0 or marginal != 0.0:
+                        mass += p if difference != 0.0 else 0.0
+                    if mass != 0.0 or marginal != 0.0:
                         value += total
                         n = float(b - a)
-                        error = UNIT * ((n + 8.0) * abs(total) + (2.0 * n + 6.0) * marginal + 2.0 * abs(value))
+                        error = UNIT * ((n + 8.0) * abs(total) + (4.0 * n + 8.0) * marginal + 2.0 * abs(value))
+                        error += UNDERFLOW
             if discount != 1.0:
                 value *= discount
-                error += 2.0 * UNIT * abs(value)
+                error += 2.0 * UNIT * abs(value) + UNDERFLOW
             if reward[c] != 0.0:
                 value += reward[c]
                 error += 2.0 * UNIT * abs(value)

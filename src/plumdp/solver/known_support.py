@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, read_only
+from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, read_only
 from plumdp.model.objective import Nature, Objective, Reach, Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
@@ -48,6 +48,17 @@ class Reduction:
         waits = ~is_own & (np.diff(within.graph.first_choice) > 0)
         policy[waits] = rows[towards[waits]]
         return policy.astype(np.int32)
+
+    def hint(self, values: FloatArray, policy: IntArray) -> tuple[FloatArray, IntArray]:
+        """Return values and a policy of the reduction that are like those given, for a solver to start from."""
+        graph, reduced_graph = self.game.imdp.graph, self.imdp.graph
+        of_state = np.zeros(reduced_graph.n_states)
+        of_state[self.state] = values
+        is_taken = np.append(np.isin(np.arange(graph.n_choices), policy), False)
+        rows = reduced_graph.first_choice[:-1].copy()
+        taken = np.flatnonzero(is_taken[np.minimum(self.choice, graph.n_choices)])
+        rows[reduced_graph.state_of_choice()[taken]] = taken
+        return of_state, rows
 
 
 def is_support_relevant(imdp: IntervalMDP, objective: Objective, nature: Nature) -> bool:

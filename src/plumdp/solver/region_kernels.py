@@ -13,7 +13,7 @@ import numpy as np
 
 from plumdp.compiled import compiled
 from plumdp.region.vertices import LEVEL
-from plumdp.solver.kernels import add_entry, infinite_row
+from plumdp.solver.kernels import UNDERFLOW, add_entry, infinite_row
 
 UNIT = 2.0**-53  # relative error of one rounding
 MAX_STEPS = 10_000
@@ -65,7 +65,7 @@ def row_objective(
         difference = source[successor[t]] - reference
         if difference != 0.0 and abs(difference) < np.inf:
             constant += constants[f] * difference
-            size += sizes[f] * abs(difference)
+            size += sizes[f] * abs(difference) + UNDERFLOW
             for j in range(d):
                 objective[j] -= nature * coefficients[f, j] * difference
     return constant, size
@@ -102,7 +102,7 @@ def region_row(
     if side * nature > 0.0:  # away from nature's optimum: what no point of the region passes
         slack += beyond
     value = reference + (constant - nature * least)
-    error = UNIT * ((3.0 * float(b - a) + 12.0) * size + 4.0 * abs(value)) + slack
+    error = UNIT * ((3.0 * float(b - a) + 12.0) * size + 4.0 * abs(value)) + slack + UNDERFLOW
     return value + side * error
 
 
@@ -124,11 +124,12 @@ def pair_row(
     if nature * value < nature * other:  # the preferred successor first
         value, other, f, g = other, value, g, f
     p = max(1.0 - upper[f], lower[g])  # what the other one gets at least
-    if p == 0.0:  # without rounding: nature may stay for ever
+    uncertain = p if p <= upper[g] else p + 1.0
+    if uncertain == 0.0:  # without rounding: nature may stay for ever
         return value
     difference = other - value
     value += p * difference
-    return value + side * UNIT * (10.0 * abs(difference) + 4.0 * abs(value) + 4.0 * abs(other))
+    return value + side * (UNIT * (10.0 * uncertain * abs(difference) + 2.0 * abs(value)) + UNDERFLOW)
 
 
 @compiled
@@ -175,10 +176,10 @@ def backup(
                 )  # fmt: skip
             if discount != 1.0:
                 value *= discount
-                value += side * 2.0 * UNIT * abs(value)
+                value += side * (3.0 * UNIT * abs(value) + UNDERFLOW)
             if reward[c] != 0.0:
                 value += reward[c]
-                value += side * 2.0 * UNIT * abs(value)
+                value += side * 3.0 * UNIT * abs(value)
             if agent * value > agent * best:
                 best, chosen = value, c
         result[i], is_larger, change = settled(result[i], best, side, lift, cap, change)

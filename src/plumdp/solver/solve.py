@@ -12,9 +12,9 @@ from plumdp.model.graph import BoolArray, FloatArray, IntArray, read_only
 from plumdp.model.objective import Nature, Objective, Reach, Reward
 from plumdp.model.policy import check_policy
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.board import lay_out
+from plumdp.solver.board import Board, lay_out
 from plumdp.solver.close import close_component
-from plumdp.solver.component import Component, Hint
+from plumdp.solver.component import Component, Hint, keep_tighter
 from plumdp.solver.game import Game, close_certain, make_game, plain_game
 from plumdp.solver.known_support import is_support_relevant, reduce_known_support
 
@@ -27,8 +27,10 @@ INTERRUPTED = "interrupted: the bounds so far hold"
 class Solution:
     """Certified values and a policy: the value of state ``s`` lies between ``lower[s]`` and ``upper[s]``.
 
-    The policy names one choice per state (its number in the graph); for objectives with a number of steps it is the
-    choice of the first step. ``status`` is "closed" where the bounds are as close as asked for in every state.
+    The policy names one choice per state (its number in the graph); followed forever, against the nature that was asked
+    for, it attains ``lower`` if large values are better and ``upper`` if small ones are. For objectives with a number
+    of steps it is the choice of the first step. ``status`` is "closed" where the bounds are as close as asked for in
+    every state.
     """
 
     lower: FloatArray  # (n_states)
@@ -70,29 +72,50 @@ def solve(
     if start is not None:
         check_policy(imdp.graph, start.policy)
     if isinstance(objective, Reach) and objective.complement:
-        opposite = None if start is None else _complement(start)
-        flipped = _flipped(objective)
-        return _complement(
-            solve(imdp, flipped, nature=player, precision=precision, max_sweeps=max_sweeps, start=opposite)
+        opposite = None if start is None else complement(start)
+        return complement(
+            solve(
+                imdp,
+                flipped(objective),
+                nature=player,
+                precision=precision,
+                max_sweeps=max_sweeps,
+                start=opposite,
+                progress=progress,
+            )
         )
     if objective.steps is not None:
-        return _solve_steps(imdp, objective, player)
+        return _solve_steps(imdp, objective, player, progress)
     if imdp.known_support and is_support_relevant(imdp, objective, player):
-        return _solve_known_support(imdp, objective, player, precision, max_sweeps)
+        return _solve_known_support(imdp, objective, player, precision, max_sweeps, start, progress)
     game = make_game(imdp, objective, player)
     if isinstance(objective, Reward) and objective.discount is not None:
-        return _solve_discounted(game, precision, max_sweeps)
+        return _solve_discounted(game, precision, max_sweeps, start, progress)
+    return solve_game(game, lay_out(game), objective, precision, max_sweeps, start, progress)
+
+
+def solve_game(
+    game: Game,
+    board: Board,
+    objective: Objective,
+    precision: float,
+    max_sweeps: int,
+    start: Solution | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Solution:
+    """Return the solution of a game without a bound on its steps and without a discount, laid out on a board."""
     cap = np.inf if isinstance(objective, Reward) else 1.0
-    solution = _solve_components(game, precision, max_sweeps, cap, start, progress)
+    solution = _solve_components(game, board, precision, max_sweeps, cap, start, progress)
     if isinstance(objective, Reach) and solution.status == OPEN:  # slow exits: some values may be one for certain
         certain = close_certain(game, objective.target)
         if certain.is_open.sum() < game.is_open.sum():
-            return _solve_components(certain, precision, max_sweeps, cap, start, progress)
+            return _solve_components(certain, lay_out(certain), precision, max_sweeps, cap, start, progress)
     return solution
 
 
 def _solve_components(
     game: Game,
+    board: Board,
     precision: float,
     max_sweeps: int,
     cap: float,
@@ -100,7 +123,6 @@ def _solve_components(
     progress: Callable[[int, int], None] | None,
 ) -> Solution:
     """Solve component by component, successors first; components without inner edges take one pass."""
-    board = lay_out(game)
     low, high = (bounds[board.state] for bounds in game.known_bounds())
     low[: board.n_open], high[: board.n_open] = 0.0, cap
     best_row = board.first_row.copy()
@@ -120,20 +142,40 @@ def _solve_components(
     except KeyboardInterrupt:
         status = INTERRUPTED
     policy = board.policy(best_row, game.policy)
-    return _solution(board.by_state(low), board.by_state(high), policy, precision, sweeps, status)
+    return solution_of(board.by_state(low), board.by_state(high), policy, precision, sweeps, status)
 
 
 def _solve_known_support(
-    imdp: IntervalMDP, objective: Objective, nature: Nature, precision: float, max_sweeps: int
+    imdp: IntervalMDP,
+    objective: Objective,
+    nature: Nature,
+    precision: float,
+    max_sweeps: int,
+    start: Solution | None,
+    progress: Callable[[int, int], None] | None,
 ) -> Solution:
     """Solve a problem with the same values in which nature may drop transitions."""
     reduced = reduce_known_support(imdp, objective, nature)
-    solution = solve(reduced.imdp, reduced.objective, nature=nature, precision=precision, max_sweeps=max_sweeps)
+    similar = None
+    if start is not None:
+        values, policy = reduced.hint(start.lower, start.policy)
+        similar = replace(start, lower=values, upper=values, policy=policy)
+    solution = solve(
+        reduced.imdp,
+        reduced.objective,
+        nature=nature,
+        precision=precision,
+        max_sweeps=max_sweeps,
+        start=similar,
+        progress=progress,
+    )
     lower, upper = (read_only(bounds[reduced.state]) for bounds in (solution.lower, solution.upper))
     return replace(solution, lower=lower, upper=upper, policy=read_only(reduced.policy(solution.policy)))
 
 
-def _solve_steps(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Solution:
+def _solve_steps(
+    imdp: IntervalMDP, objective: Objective, nature: Nature, progress: Callable[[int, int], None] | None
+) -> Solution:
     """Backward induction over the steps; each is one pass, rounded outward on both sides."""
     assert objective.steps is not None
     board = lay_out(replace(plain_game(imdp, objective, nature), is_open=np.ones(imdp.graph.n_states, dtype=np.bool_)))
@@ -146,6 +188,8 @@ def _solve_steps(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Sol
         board.sweep(0, board.n_open, high, new_high, best_row, side=1.0)
         low = _at_step(objective, board.by_state(new_low), step)[board.state]
         high = _at_step(objective, board.by_state(new_high), step)[board.state]
+        if progress:
+            progress(n_steps - step, n_steps)
     policy = board.policy(best_row, imdp.graph.first_choice[:-1])
     return Solution(read_only(board.by_state(low)), read_only(board.by_state(high)), read_only(policy), CLOSED, n_steps)
 
@@ -162,31 +206,64 @@ def _at_step(objective: Objective, values: FloatArray, step: int) -> FloatArray:
     return np.where(counts, 1.0, np.where(objective.avoid, 0.0, values))
 
 
-def _solve_discounted(game: Game, precision: float, max_sweeps: int) -> Solution:
+def _solve_discounted(
+    game: Game,
+    precision: float,
+    max_sweeps: int,
+    start: Solution | None,
+    progress: Callable[[int, int], None] | None,
+) -> Solution:
     """Value iteration from below and from above at once: the operator is a contraction, and both sides stay bounds."""
     board = lay_out(replace(game, is_open=np.ones(game.imdp.graph.n_states, dtype=np.bool_)))
     far = (1 + 1e-9) / (1.0 - game.discount)
     low = np.full(board.n_open, min(0.0, float(game.reward.min(initial=0.0))) * far)
     high = np.full(board.n_open, max(0.0, float(game.reward.max(initial=0.0))) * far)
-    best_row = board.first_row.copy()
+    rows = {-1.0: board.first_row.copy(), 1.0: board.first_row.copy()}
+    if start is not None:
+        for bounds, side in ((low, -1.0), (high, 1.0)):
+            _start_discounted(board, bounds, rows[side], start.lower[board.state], precision, side)
     sweeps, status = 0, CLOSED
+    gap = first_gap = _gap(low, high)
     try:
-        while sweeps < max_sweeps and not _is_closed(low, high, precision):
-            board.sweep(0, board.n_open, low, low, best_row, side=-1.0)
-            board.sweep(0, board.n_open, high, high, best_row, side=1.0)
+        while sweeps < max_sweeps and gap > precision:
+            for bounds, side in ((low, -1.0), (high, 1.0)):
+                new, new_rows = bounds.copy(), rows[side].copy()
+                board.sweep(0, board.n_open, new, new, new_rows, side=side)
+                keep_tighter(bounds, rows[side], new, new_rows, side)
             sweeps += 1
+            gap = _gap(low, high)
+            if progress:  # the gap falls by a factor with each sweep
+                progress(*_steps_of_gap(gap, first_gap, precision))
     except KeyboardInterrupt:
         status = INTERRUPTED
-    policy = board.policy(best_row, game.policy)
-    return _solution(board.by_state(low), board.by_state(high), policy, precision, sweeps, status)
+    policy = board.policy(rows[-game.agent], game.policy)
+    return solution_of(board.by_state(low), board.by_state(high), policy, precision, sweeps, status)
 
 
-def _flipped(objective: Reach) -> Reach:
+def _start_discounted(
+    board: Board, bounds: FloatArray, rows: IntArray, guess: FloatArray, precision: float, side: float
+) -> None:
+    """Start from values of a similar problem, moved outward a little, if a step proves that they are a bound."""
+    new = guess + side * precision * np.maximum(1.0, np.abs(guess))
+    stepped, new_rows = np.full(len(new), -np.inf), rows.copy()
+    board.sweep(0, board.n_open, new, stepped, new_rows, side=side)
+    if np.isfinite(new).all() and (side * stepped <= side * new).all():
+        keep_tighter(bounds, rows, new, new_rows, side)
+
+
+def _steps_of_gap(gap: float, first: float, precision: float) -> tuple[int, int]:
+    """Return how far a gap that falls geometrically has come on its way to the precision, in hundredths."""
+    if not precision < gap <= first or first <= precision:
+        return 100, 100
+    return round(100 * np.log(first / gap) / np.log(first / precision)), 100
+
+
+def flipped(objective: Reach) -> Reach:
     """Return the reach objective whose value is one minus this one's."""
     return replace(objective, complement=False, direction="min" if objective.direction == "max" else "max")
 
 
-def _complement(solution: Solution) -> Solution:
+def complement(solution: Solution) -> Solution:
     """Return one minus the values, rounded outward; zero and one are exact."""
     lower, upper = (
         np.clip(1 - bounds + np.where((bounds > 0) & (bounds < 1), outward, 0.0), 0, 1)
@@ -195,17 +272,19 @@ def _complement(solution: Solution) -> Solution:
     return replace(solution, lower=read_only(lower), upper=read_only(upper))
 
 
-def _is_closed(low: FloatArray, high: FloatArray, precision: float) -> bool:
+def _gap(low: FloatArray, high: FloatArray) -> float:
+    """Return the largest distance of two bounds, relative for values above 1."""
     with np.errstate(invalid="ignore"):
         gap = np.where(low == high, 0.0, high - low)  # infinity minus infinity included
     scale = np.maximum(1.0, np.where(np.isfinite(low), np.abs(low), 1.0))
-    return bool((gap <= precision * scale).all())
+    return float((gap / scale).max(initial=0.0))
 
 
-def _solution(
+def solution_of(
     low: FloatArray, high: FloatArray, policy: IntArray, precision: float, sweeps: int, status: str
 ) -> Solution:
-    if status == CLOSED and not _is_closed(low, high, precision):
+    """Return a solution whose status says whether the bounds are as close as asked for."""
+    if status == CLOSED and not _gap(low, high) <= precision:
         status = OPEN
     return Solution(read_only(low), read_only(high), read_only(policy), status, sweeps)
 
