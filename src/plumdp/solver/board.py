@@ -17,6 +17,9 @@ from plumdp.solver.game import Game
 
 Unsigned = npt.NDArray[np.uint32]
 
+_SMALL = 16  # states of a component that is solved together with its neighbours
+_JOINED = 256  # states that are solved together
+
 
 @dataclass(frozen=True, eq=False)
 class Board:
@@ -31,7 +34,7 @@ class Board:
     first_row: IntArray  # (n_open): row of the game's policy at each position
     state: IntArray  # (n_states): state at each position
     choice: IntArray  # (n_rows): the model's number of each row
-    parts: list[tuple[int, int, bool]]  # start, end and whether states refer to earlier positions only
+    parts: list[tuple[int, int, bool]]  # one or more components: start, end, and whether they have no inner edges
     n_open: int
     loops: Any  # the module of compiled loops for what nature picks from
     extra: tuple[Any, ...]  # what its loops take besides
@@ -138,11 +141,16 @@ def _has_loop(first_choice: Unsigned, first: Unsigned, successor: Unsigned) -> B
 
 
 def _parts(ends: Any, has_loop: BoolArray) -> list[tuple[int, int, bool]]:
-    """Return the components, neighbouring ones without inner edges joined."""
+    """Return the components, with neighbours joined that have no inner edges, and small ones up to some size.
+
+    What proves bounds for one component proves them for several, and a sweep costs as much as many states.
+    """
     if not len(ends):
         return []
     starts = np.concatenate([[0], ends[:-1]])
     is_loose = (ends - starts == 1) & ~has_loop[starts]
-    cuts = np.flatnonzero(~(is_loose[1:] & is_loose[:-1])) + 1
+    block = np.where(ends - starts <= _SMALL, starts // _JOINED, -1)
+    is_joined = np.where(is_loose[1:], is_loose[:-1], ~is_loose[:-1] & (block[1:] == block[:-1]) & (block[1:] >= 0))
+    cuts = np.flatnonzero(~is_joined) + 1
     heads, tails = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(ends)]]) - 1
     return list(zip(starts[heads].tolist(), ends[tails].tolist(), is_loose[heads].tolist(), strict=True))
