@@ -7,6 +7,7 @@ from time import perf_counter
 from typing import Literal, TypeAlias, get_args
 
 from plumdp.confidence.bounds import ExpressionBounds, Intervals, expression_bounds
+from plumdp.confidence.constants import FixedNumbers, excluded_numbers, find_fixed_numbers
 from plumdp.confidence.least_squares import LeastSquares, least_squares
 from plumdp.confidence.multinomial import RowBounds, row_bounds
 from plumdp.data.counts import TransitionCounts, require_same_graph
@@ -15,7 +16,7 @@ from plumdp.errors import DataError
 from plumdp.model.events import Events, find_events
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.build import build_region
-from plumdp.region.conflict import Conflict
+from plumdp.region.conflict import Conflict, with_numbers
 from plumdp.region.ellipsoid import Ellipsoid
 from plumdp.region.l1 import build_l1_region
 from plumdp.region.shapes import Polytope
@@ -24,7 +25,7 @@ from plumdp.region.tangents import build_ellipsoid_region
 Sets: TypeAlias = Literal["interval", "l1", "ellipsoid"]
 """What is drawn around the data: intervals of expressions, L1 balls of rows, or an ellipsoid of parameters."""
 
-FALLBACK = 0.05  # share of the error that is kept for the case that the model is contradicted
+FALLBACK = 0.05  # share of the error that is kept for the case that the model is contradicted, and for tests of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,7 @@ class Learned:
     bounds: ExpressionBounds | RowBounds | LeastSquares
     region: Polytope | Ellipsoid | Conflict
     seconds: dict[str, float]
+    fallback: float = FALLBACK  # share of the error for bounds that rest on the graph alone
 
 
 def learn(
@@ -63,7 +65,8 @@ def learn(
             else expression_bounds(model, counts, error=share, intervals=intervals, events=events)
         )
         clock.lap("intervals")
-        return learned_from(model, counts, bounds, error, clock.laps)
+        learned = learned_from(model, counts, bounds, error, clock.laps)
+        return learned if paper else tested(learned, find_fixed_numbers(model))
     around: RowBounds | LeastSquares
     region: Polytope | Ellipsoid | Conflict
     if sets == "l1":
@@ -75,7 +78,8 @@ def learn(
         clock.lap("intervals")
         region = build_ellipsoid_region(model.space, model.expressions, around)
     clock.lap("region")
-    return Learned(model, counts, error, around, region, clock.laps)
+    learned = Learned(model, counts, error, around, region, clock.laps)
+    return learned if paper else tested(learned, find_fixed_numbers(model))
 
 
 def learned_from(
@@ -90,6 +94,22 @@ def learned_from(
     region = build_region(model.space, bounds.events.polynomials, bounds.event_lower, bounds.event_upper)
     clock.lap("region")
     return Learned(model, counts, error, bounds, region, clock.laps)
+
+
+def tested(learned: Learned, fixed: FixedNumbers) -> Learned:
+    """Return the same after tests of the numbers that the model fixes: a conflict, if the data exclude one of them.
+
+    The tests and the bounds on the graph alone get half of ``FALLBACK`` each; without fixed numbers the latter keep
+    all. What is said is then wrong with at most the error: either the region misses the parameters (1 - FALLBACK, as
+    it is empty only if it does), or a right number is excluded, or a bound on the graph alone does not hold.
+    """
+    if not len(fixed):
+        return learned
+    error, clock = learned.error, Clock(dict(learned.seconds))
+    numbers = excluded_numbers(learned.model, fixed, learned.counts, error=FALLBACK / 2 * error, confidence=1 - error)
+    region = with_numbers(learned.region, numbers) if numbers else learned.region
+    clock.lap("tests")
+    return replace(learned, region=region, seconds=clock.laps, fallback=FALLBACK / 2)
 
 
 def _check_sets(sets: Sets, intervals: Intervals | None, events: Events | None, paper: bool) -> None:

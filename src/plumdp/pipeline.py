@@ -15,7 +15,7 @@ from plumdp.confidence.untied import untied_bounds
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
 from plumdp.errors import DataError
-from plumdp.learning import FALLBACK, Clock, Learned, Sets, learn
+from plumdp.learning import Clock, Learned, Sets, learn
 from plumdp.model.events import Events
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
@@ -128,7 +128,7 @@ def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:
     if relaxation not in get_args(Relaxation):
         raise DataError(f"relaxation={relaxation!r}: write one of {', '.join(map(repr, get_args(Relaxation)))}")
     if isinstance(region, Conflict):
-        lower, upper = untied_bounds(learned.counts, error=FALLBACK * learned.error)
+        lower, upper = untied_bounds(learned.counts, error=learned.fallback * learned.error)
         return IntervalMDP(model.graph, np.arange(model.graph.n_transitions, dtype=np.int32), lower, upper)
     tied = None if isinstance(bounds, LeastSquares) else interval_wise(model, bounds)
     if relaxation == "interval":
