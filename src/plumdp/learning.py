@@ -58,6 +58,7 @@ def learn(
     require_same_graph(model.graph, counts.graph)
     _check_sets(sets, intervals, events, paper)
     share = error if paper else (1 - FALLBACK) * error
+    fixed = None if paper else find_fixed_numbers(model)
     if sets == "interval":
         bounds = (
             published_bounds(model, counts, published_events(model), error=share)
@@ -66,7 +67,7 @@ def learn(
         )
         clock.lap("intervals")
         learned = learned_from(model, counts, bounds, error, clock.laps)
-        return learned if paper else tested(learned, find_fixed_numbers(model))
+        return learned if fixed is None else check_fixed_numbers(learned, fixed)
     around: RowBounds | LeastSquares
     region: Polytope | Ellipsoid | Conflict
     if sets == "l1":
@@ -79,7 +80,7 @@ def learn(
         region = build_ellipsoid_region(model.space, model.expressions, around)
     clock.lap("region")
     learned = Learned(model, counts, error, around, region, clock.laps)
-    return learned if paper else tested(learned, find_fixed_numbers(model))
+    return learned if fixed is None else check_fixed_numbers(learned, fixed)
 
 
 def learned_from(
@@ -96,7 +97,7 @@ def learned_from(
     return Learned(model, counts, error, bounds, region, clock.laps)
 
 
-def tested(learned: Learned, fixed: FixedNumbers) -> Learned:
+def check_fixed_numbers(learned: Learned, fixed: FixedNumbers) -> Learned:
     """Return the same after tests of the numbers that the model fixes: a conflict, if the data exclude one of them.
 
     The tests and the bounds on the graph alone get half of ``FALLBACK`` each; without fixed numbers the latter keep

@@ -18,7 +18,15 @@ from plumdp.data import kernels
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.runs import Plan, Rng, make_plan, running_sums
 from plumdp.errors import DataError
-from plumdp.learning import FALLBACK, Learned, error_of, learned_from, published_bounds, published_events, tested
+from plumdp.learning import (
+    FALLBACK,
+    Learned,
+    check_fixed_numbers,
+    error_of,
+    learned_from,
+    published_bounds,
+    published_events,
+)
 from plumdp.model.events import Events, find_events
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
 from plumdp.model.objective import Objective
@@ -230,7 +238,7 @@ def _learn(
     share = (1 - FALLBACK) * error
     bounds = expression_bounds(model, counts, error=share, intervals="beta-binomial", events=events)
     bounds = intersect(bounds, state.event_lower, state.event_upper, model.expressions)
-    return tested(learned_from(model, counts, bounds, error), fixed)
+    return check_fixed_numbers(learned_from(model, counts, bounds, error), fixed)
 
 
 def _safe(uncertain: IntervalMDP, objective: Objective, precision: float, start: Solution | None) -> Solution:
