@@ -244,6 +244,7 @@ def test_constants_are_pooled_number_by_number_whatever_their_order_in_the_row()
         ([(0.5, 0.5), (p / 3, p / 3, p / 3, 1 - p)], 1 / 4),  # a number and three shares
         ([(0.5, 0.5), (p, 1 - p)], 1),  # parameters are none of them
         ([(0.5, 0.5), (0.2, 0.8), (0.2, 0.8)], 1 / 2 / 3),  # half of it for the class
+        ([(0.5, 0.5)] * 2 + [(0.2, 0.8)] * 2, 1 / 4),  # half of it for two classes: one of four rows would be 1/8
         ([(0.5, 0.5), (0.5, 0.5)], 1 / 2),  # one of two rows of a class: as their sum, at half the error
     ],
 )
