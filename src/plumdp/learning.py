@@ -30,7 +30,11 @@ FALLBACK = 0.05  # share of the error that is kept for the case that the model i
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What the data say, whatever is asked: intervals, and the region of the points within all of them."""
+    """What the data say, whatever is asked: what was drawn around them, and the region of the parameters within it.
+
+    Everything that ``conclude`` says about any objective rests on this one region, and holds jointly with probability
+    at least 1 - ``error``. The region is a ``Conflict`` if the data contradict the model.
+    """
 
     model: ParametricMDP
     counts: TransitionCounts
@@ -51,7 +55,35 @@ def learn(
     events: Events | None = None,
     paper: bool = False,
 ) -> Learned:
-    """Return what is drawn around the data, and the region of the parameters that lie within all of it."""
+    """Return what the data say, whatever is asked: the region of the parameters that explain them.
+
+    Ask for it once and conclude for as many objectives, relaxations and policies as you like (``conclude``): all that
+    follows from one region holds jointly, with the confidence given here. Numbers that the model fixes are tested as
+    well; if the data exclude one, or all parameters, the region is a ``Conflict`` that says why.
+
+    Parameters
+    ----------
+    confidence
+        How sure everything that follows is to be, jointly.
+    sets
+        What is drawn around the data: "interval", "l1" or "ellipsoid".
+    intervals, events
+        For other intervals than the narrowest valid ones, see ``expression_bounds``.
+    paper
+        Draw what the paper publishes, for comparison: without guarantee, and without tests of fixed numbers.
+
+    Examples
+    --------
+    >>> from plumdp import benchmark, conclude, parse_property, simulate
+    >>> study = benchmark("aircraft:20,10")
+    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=21)
+    >>> learned = learn(study.model, counts, confidence=0.99)
+    >>> for text in ('Pmin=? [ F<=10 "collision" ]', 'Pmin=? [ F "collision" ]'):
+    ...     certificate = conclude(learned, parse_property(text, study.model))
+    ...     print(f"{text:28} {certificate.lower:.3f} {certificate.upper:.3f}")
+    Pmin=? [ F<=10 "collision" ] 0.653 0.728
+    Pmin=? [ F "collision" ]     0.666 0.741
+    """
     error, clock = error_of(confidence), Clock()
     if isinstance(counts, Log):
         counts = counts.counts
