@@ -29,6 +29,8 @@ if TYPE_CHECKING:  # the public names, in the order of the pipeline; each is loa
     from plumdp.errors import DataError as DataError
     from plumdp.errors import MissingExtra as MissingExtra
     from plumdp.errors import ModelError as ModelError
+    from plumdp.learning import Learned as Learned
+    from plumdp.learning import learn as learn
     from plumdp.model.check import Issue as Issue
     from plumdp.model.check import check as check
     from plumdp.model.events import Events as Events
@@ -53,6 +55,7 @@ if TYPE_CHECKING:  # the public names, in the order of the pipeline; each is loa
     from plumdp.online import simulator as simulator
     from plumdp.pipeline import certify as certify
     from plumdp.pipeline import compare as compare
+    from plumdp.pipeline import conclude as conclude
     from plumdp.region.build import build_region as build_region
     from plumdp.region.build import project as project
     from plumdp.region.conflict import Conflict as Conflict
@@ -100,7 +103,8 @@ _HOME = {
     "solver.evaluate": ("evaluate",),
     "result.policy": ("PolicyTable",),
     "result.certificate": ("Certificate",),
-    "pipeline": ("certify", "compare"),
+    "learning": ("Learned", "learn"),
+    "pipeline": ("certify", "compare", "conclude"),
     "online": ("OnlineRecord", "learn_online", "simulator"),
     "benchmarks": ("Benchmark", "benchmark"),
     "summary": ("summarise",),

@@ -7,6 +7,7 @@ from time import perf_counter
 from typing import Literal, TypeAlias, get_args
 
 from plumdp.confidence.bounds import ExpressionBounds, Intervals, expression_bounds
+from plumdp.confidence.constants import FixedNumbers, excluded_numbers, find_fixed_numbers
 from plumdp.confidence.least_squares import LeastSquares, least_squares
 from plumdp.confidence.multinomial import RowBounds, row_bounds
 from plumdp.data.counts import TransitionCounts, require_same_graph
@@ -15,7 +16,7 @@ from plumdp.errors import DataError
 from plumdp.model.events import Events, find_events
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.build import build_region
-from plumdp.region.conflict import Conflict
+from plumdp.region.conflict import Conflict, with_numbers
 from plumdp.region.ellipsoid import Ellipsoid
 from plumdp.region.l1 import build_l1_region
 from plumdp.region.shapes import Polytope
@@ -24,12 +25,16 @@ from plumdp.region.tangents import build_ellipsoid_region
 Sets: TypeAlias = Literal["interval", "l1", "ellipsoid"]
 """What is drawn around the data: intervals of expressions, L1 balls of rows, or an ellipsoid of parameters."""
 
-FALLBACK = 0.05  # share of the error that is kept for the case that the model is contradicted
+FALLBACK = 0.05  # share of the error that is kept for the case that the model is contradicted, and for tests of it
 
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What the data say, whatever is asked: intervals, and the region of the points within all of them."""
+    """What the data say, whatever is asked: what was drawn around them, and the region of the parameters within it.
+
+    Everything that ``conclude`` says about any objective rests on this one region, and holds jointly with probability
+    at least 1 - ``error``. The region is a ``Conflict`` if the data contradict the model.
+    """
 
     model: ParametricMDP
     counts: TransitionCounts
@@ -37,6 +42,7 @@ class Learned:
     bounds: ExpressionBounds | RowBounds | LeastSquares
     region: Polytope | Ellipsoid | Conflict
     seconds: dict[str, float]
+    fallback: float = FALLBACK  # share of the error for bounds that rest on the graph alone
 
 
 def learn(
@@ -49,13 +55,42 @@ def learn(
     events: Events | None = None,
     paper: bool = False,
 ) -> Learned:
-    """Return what is drawn around the data, and the region of the parameters that lie within all of it."""
+    """Return what the data say, whatever is asked: the region of the parameters that explain them.
+
+    Ask for it once and conclude for as many objectives, relaxations and policies as you like (``conclude``): all that
+    follows from one region holds jointly, with the confidence given here. Numbers that the model fixes are tested as
+    well; if the data exclude one, or all parameters, the region is a ``Conflict`` that says why.
+
+    Parameters
+    ----------
+    confidence
+        How sure everything that follows is to be, jointly.
+    sets
+        What is drawn around the data: "interval", "l1" or "ellipsoid".
+    intervals, events
+        For other intervals than the narrowest valid ones, see ``expression_bounds``.
+    paper
+        Draw what the paper publishes, for comparison: without guarantee, and without tests of fixed numbers.
+
+    Examples
+    --------
+    >>> from plumdp import benchmark, conclude, parse_property, simulate
+    >>> study = benchmark("aircraft:20,10")
+    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=21)
+    >>> learned = learn(study.model, counts, confidence=0.99)
+    >>> for text in ('Pmin=? [ F<=10 "collision" ]', 'Pmin=? [ F "collision" ]'):
+    ...     certificate = conclude(learned, parse_property(text, study.model))
+    ...     print(f"{text:28} {certificate.lower:.3f} {certificate.upper:.3f}")
+    Pmin=? [ F<=10 "collision" ] 0.653 0.728
+    Pmin=? [ F "collision" ]     0.666 0.741
+    """
     error, clock = error_of(confidence), Clock()
     if isinstance(counts, Log):
         counts = counts.counts
     require_same_graph(model.graph, counts.graph)
     _check_sets(sets, intervals, events, paper)
     share = error if paper else (1 - FALLBACK) * error
+    fixed = None if paper else find_fixed_numbers(model)
     if sets == "interval":
         bounds = (
             published_bounds(model, counts, published_events(model), error=share)
@@ -63,7 +98,8 @@ def learn(
             else expression_bounds(model, counts, error=share, intervals=intervals, events=events)
         )
         clock.lap("intervals")
-        return learned_from(model, counts, bounds, error, clock.laps)
+        learned = learned_from(model, counts, bounds, error, clock.laps)
+        return learned if fixed is None else check_fixed_numbers(learned, fixed)
     around: RowBounds | LeastSquares
     region: Polytope | Ellipsoid | Conflict
     if sets == "l1":
@@ -75,7 +111,8 @@ def learn(
         clock.lap("intervals")
         region = build_ellipsoid_region(model.space, model.expressions, around)
     clock.lap("region")
-    return Learned(model, counts, error, around, region, clock.laps)
+    learned = Learned(model, counts, error, around, region, clock.laps)
+    return learned if fixed is None else check_fixed_numbers(learned, fixed)
 
 
 def learned_from(
@@ -90,6 +127,22 @@ def learned_from(
     region = build_region(model.space, bounds.events.polynomials, bounds.event_lower, bounds.event_upper)
     clock.lap("region")
     return Learned(model, counts, error, bounds, region, clock.laps)
+
+
+def check_fixed_numbers(learned: Learned, fixed: FixedNumbers) -> Learned:
+    """Return the same after tests of the numbers that the model fixes: a conflict, if the data exclude one of them.
+
+    The tests and the bounds on the graph alone get half of ``FALLBACK`` each; without fixed numbers the latter keep
+    all. What is said is then wrong with at most the error: either the region misses the parameters (1 - FALLBACK, as
+    it is empty only if it does), or a right number is excluded, or a bound on the graph alone does not hold.
+    """
+    if not len(fixed):
+        return learned
+    error, clock = learned.error, Clock(dict(learned.seconds))
+    numbers = excluded_numbers(learned.model, fixed, learned.counts, error=FALLBACK / 2 * error, confidence=1 - error)
+    region = with_numbers(learned.region, numbers) if numbers else learned.region
+    clock.lap("tests")
+    return replace(learned, region=region, seconds=clock.laps, fallback=FALLBACK / 2)
 
 
 def _check_sets(sets: Sets, intervals: Intervals | None, events: Events | None, paper: bool) -> None:

@@ -13,11 +13,20 @@ import numpy.typing as npt
 
 from plumdp.claims import status_of
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, intersect
+from plumdp.confidence.constants import FixedNumbers, find_fixed_numbers
 from plumdp.data import kernels
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.runs import Plan, Rng, make_plan, running_sums
 from plumdp.errors import DataError
-from plumdp.learning import FALLBACK, Learned, error_of, learned_from, published_bounds, published_events
+from plumdp.learning import (
+    FALLBACK,
+    Learned,
+    check_fixed_numbers,
+    error_of,
+    learned_from,
+    published_bounds,
+    published_events,
+)
 from plumdp.model.events import Events, find_events
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
 from plumdp.model.objective import Objective
@@ -176,11 +185,12 @@ def learn_online(
         raise DataError("growth must be above 1, spacing at least 1, and exploration a share from 0 to 1")
     error = error_of(confidence)
     events = published_events(model) if paper else find_events(model, factors=True)
+    fixed = None if paper else find_fixed_numbers(model)
     path = None if checkpoint is None else Path(checkpoint)
     state = _start(model.graph, len(events), f"confidence={confidence}, paper={paper}", path)
     while True:
         began = perf_counter()
-        learned = _learn(model, state, events, error, paper=paper)
+        learned = _learn(model, state, events, fixed, error)
         uncertain = relax(learned, relaxation)
         kind, worst = state.starts()
         hopeful = solve(uncertain, objective, nature="optimistic", precision=precision, start=kind)
@@ -218,15 +228,17 @@ def _start(graph: Graph, n_events: int, settings: str, path: Path | None) -> Onl
     return state
 
 
-def _learn(model: ParametricMDP, state: OnlineState, events: Events, error: float, *, paper: bool) -> Learned:
-    """Return what the data say, cut to what was known before if that holds at all times."""
+def _learn(
+    model: ParametricMDP, state: OnlineState, events: Events, fixed: FixedNumbers | None, error: float
+) -> Learned:
+    """Return what the data say, cut to what was known before; without fixed numbers to test, as published."""
     counts = TransitionCounts(model.graph, state.counts, "adaptive")
-    if paper:
+    if fixed is None:
         return learned_from(model, counts, published_bounds(model, counts, events, error=error), error)
     share = (1 - FALLBACK) * error
     bounds = expression_bounds(model, counts, error=share, intervals="beta-binomial", events=events)
     bounds = intersect(bounds, state.event_lower, state.event_upper, model.expressions)
-    return learned_from(model, counts, bounds, error)
+    return check_fixed_numbers(learned_from(model, counts, bounds, error), fixed)
 
 
 def _safe(uncertain: IntervalMDP, objective: Objective, precision: float, start: Solution | None) -> Solution:

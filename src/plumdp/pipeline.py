@@ -16,7 +16,7 @@ from plumdp.confidence.untied import untied_bounds
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
 from plumdp.errors import DataError
-from plumdp.learning import FALLBACK, Clock, Learned, Sets, learn
+from plumdp.learning import Clock, Learned, Sets, learn
 from plumdp.model.events import Events
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
@@ -104,7 +104,19 @@ def conclude(
     policy: npt.ArrayLike | None = None,
     precision: float = 1e-6,
 ) -> Certificate:
-    """Return what follows for an objective: nature at its worst makes the policy, and bounds its value on one side."""
+    """Return a policy for an objective, and bounds on its value, that follow from what was learned from the data.
+
+    Nature at its worst makes the policy, and bounds its value on one side; nature at its best bounds it on the other.
+    All certificates from one ``learn`` hold jointly with its confidence, whichever of them you choose in the end.
+
+    >>> from plumdp import benchmark, simulate
+    >>> study = benchmark("betting:25")
+    >>> learned = learn(study.model, simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26))
+    >>> best = conclude(learned, study.objective)
+    >>> timid = conclude(learned, study.objective, policy=study.model.graph.first_choice[:-1])
+    >>> best.lower > timid.lower, timid.confidence
+    (True, 0.999)
+    """
     if policy is not None and np.asarray(policy).dtype.kind == "f":
         raise DataError("a certificate has one action per state: give choice numbers; evaluate values drawn policies")
     clock = Clock(dict(learned.seconds))
@@ -124,7 +136,7 @@ def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:
     if relaxation not in get_args(Relaxation):
         raise DataError(f"relaxation={relaxation!r}: write one of {', '.join(map(repr, get_args(Relaxation)))}")
     if isinstance(region, Conflict):
-        lower, upper = untied_bounds(learned.counts, error=FALLBACK * learned.error)
+        lower, upper = untied_bounds(learned.counts, error=learned.fallback * learned.error)
         return IntervalMDP(model.graph, np.arange(model.graph.n_transitions, dtype=np.int32), lower, upper)
     tied = None if isinstance(bounds, LeastSquares) else interval_wise(model, bounds)
     if relaxation == "interval":

@@ -16,27 +16,31 @@ from plumdp.model.graph import BoolArray, Graph, Indices, read_only
 def pool(events: Events, counts: TransitionCounts) -> EventCounts:
     """Return how often each event was tried and happened: every visit of a choice tries each of its events once."""
     happens = events.success >= 0
-    trials = _sum_by(events.tried, counts.visits[events.choice_of_trial()], len(events))
+    trials = sum_by(events.tried, counts.visits[events.choice_of_trial()], len(events))
     event = np.concatenate([events.success[happens], events.factors.event])
     seen = np.concatenate([counts.counts[happens], counts.counts[events.factors.transition]])
-    return EventCounts(trials, _sum_by(event, seen, len(events)), counts.sampling)
+    return EventCounts(trials, sum_by(event, seen, len(events)), counts.sampling)
 
 
 def is_tried_once(graph: Graph, events: Events) -> BoolArray:
-    """Return events that no run can try twice; False says nothing.
+    """Return events that no run can try twice; False says nothing."""
+    return tried_once(graph, events.choice_of_trial(), events.tried, len(events))
+
+
+def tried_once(graph: Graph, choice: Indices, event: Indices, n_events: int) -> BoolArray:
+    """Return events (n_events) that no run can try twice, if ``choice[i]`` tries ``event[i]``; False says nothing.
 
     A clock is a state variable that no transition turns back. An event is tried at most once if by some clock all its
     trials start before any of them ends.
     """
-    choice = events.choice_of_trial()
     state = graph.state_of_choice()[choice]
-    once = np.zeros(len(events), dtype=np.bool_)
+    once = np.zeros(n_events, dtype=np.bool_)
     for clock in _clocks(graph):
         end = np.minimum.reduceat(clock[graph.successor], graph.first_transition[:-1])
-        last_start = np.full(len(events), clock.min())
-        first_end = np.full(len(events), clock.max())
-        np.maximum.at(last_start, events.tried, clock[state])
-        np.minimum.at(first_end, events.tried, end[choice])
+        last_start = np.full(n_events, clock.min())
+        first_end = np.full(n_events, clock.max())
+        np.maximum.at(last_start, event, clock[state])
+        np.minimum.at(first_end, event, end[choice])
         once |= last_start < first_end
     return once
 
@@ -53,7 +57,7 @@ def _clocks(graph: Graph) -> Iterator[npt.NDArray[Any]]:
                 yield ~values  # unlike minus, this turns the order round without overflow, and for Booleans too
 
 
-def _sum_by(index: Indices, values: CountArray, size: int) -> CountArray:
+def sum_by(index: Indices, values: CountArray, size: int) -> CountArray:
     """Return the sums of values with the same index, in whole numbers."""
     total = np.zeros(size, dtype=np.int64)
     np.add.at(total, index, values)

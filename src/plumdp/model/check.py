@@ -88,12 +88,20 @@ def _row_sum(model: ParametricMDP, choice: int) -> Polynomial:
 
 def row_classes(model: ParametricMDP) -> tuple[IntArray, IntArray]:
     """Return for each choice the number of its row (its sequence of expressions), and one choice for each number."""
+    return distinct_rows(model.graph.first_transition, model.expression)
+
+
+def distinct_rows(first: IntArray, items: IntArray) -> tuple[IntArray, IntArray]:
+    """Return for each row, ``items[first[r]]`` up to ``items[first[r + 1]]``, its number, and one row per number.
+
+    Rows with the same sequence of items have the same number.
+    """
     from plumdp.model import kernels
 
-    n_choices = model.graph.n_choices
-    slots = np.full(1 << max(4, (2 * n_choices).bit_length()), kernels.EMPTY, dtype=np.int32)
-    row_class, representative = np.empty(n_choices, dtype=np.int32), np.empty(n_choices, dtype=np.int32)
-    n_classes = kernels.row_classes(model.graph.first_transition, model.expression, slots, row_class, representative)
+    n_rows = len(first) - 1
+    slots = np.full(1 << max(4, (2 * n_rows).bit_length()), kernels.EMPTY, dtype=np.int32)
+    row_class, representative = np.empty(n_rows, dtype=np.int32), np.empty(n_rows, dtype=np.int32)
+    n_classes = kernels.row_classes(first, items, slots, row_class, representative)
     return row_class, representative[:n_classes]
 
 

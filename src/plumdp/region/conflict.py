@@ -1,8 +1,8 @@
-"""Empty regions: which intervals exclude each other, proved, and how much wider they would have to be."""
+"""Empty regions: which intervals exclude each other, proved, and which fixed numbers of the model the data exclude."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,26 +13,46 @@ from plumdp.model.space import ParameterSpace
 from plumdp.region.half_spaces import HalfSpaces
 from plumdp.region.linear_program import estimate_multipliers
 from plumdp.region.redundancy import Contradiction, excess
+from plumdp.region.shapes import Region
 
 
 @dataclass(frozen=True, eq=False)
 class Conflict:
-    """Intervals that no point of the space meets together: the region is empty, which the multipliers prove.
+    """What the data exclude: every point of the space, or a number that the model fixes. The region is empty.
 
+    If intervals exclude each other, so that no point of the space meets them all, multipliers prove it.
     At every point of the space, the sum of ``multiplier * (value - bound)`` over the expressions is above zero, where
     the bound is the upper one for a positive multiplier and the lower one for a negative; at a point within all the
     intervals it could not be. Where a conflict is proved by cases (products of parameters, see ``lift``), no single sum
-    proves it: multipliers and stretch are then not a number.
+    proves it: multipliers and stretch are then not a number. If a fixed number alone is excluded, there are no
+    expressions, multipliers and constraints, and the stretch is not a number.
     """
 
     expressions: tuple[int, ...]  # at most one more than there are parameters
     multipliers: FloatArray  # one for each of them
     constraints: tuple[str, ...]  # the same for people, with the parts of the space that matter
     stretch: float  # to have a point in common, all intervals must become this many times as wide, or more
+    numbers: tuple[str, ...] = ()  # probabilities that the model fixes and the data exclude, in words
 
     def __str__(self) -> str:
-        wider = f"; all intervals would have to be {self.stretch:.3g} times as wide" if self.stretch < np.inf else ""
-        return f"no parameters fit {' and '.join(self.constraints)}{wider}"
+        return "; ".join([*self.numbers, *self._unfit()])
+
+    def _unfit(self) -> list[str]:
+        """Return in words which intervals exclude each other, if any do."""
+        wider = [f"all intervals would have to be {self.stretch:.3g} times as wide"] if self.stretch < np.inf else []
+        return [f"no parameters fit {' and '.join(self.constraints)}", *wider] if self.constraints else []
+
+
+def with_numbers(region: Region | Conflict, numbers: tuple[str, ...]) -> Conflict:
+    """Return the conflict of fixed numbers that the data exclude, beside that of the parameters if there is one.
+
+    >>> from plumdp import ParameterSpace, build_region
+    >>> region = build_region(ParameterSpace.unit("p"), [], [], [])
+    >>> print(with_numbers(region, ("the model says 0.5, seen 99 of 99 times",)))
+    the model says 0.5, seen 99 of 99 times
+    """
+    nothing = Conflict((), read_only(np.zeros(0)), (), np.nan)
+    return replace(region if isinstance(region, Conflict) else nothing, numbers=numbers)
 
 
 def explain(
