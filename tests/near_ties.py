@@ -12,7 +12,6 @@ from itertools import product
 import numpy as np
 from exact_values import (
     BEST,
-    backup,
     chain_values,
     interval_rows,
     limit,
@@ -30,16 +29,19 @@ from plumdp.relaxation.intervals import IntervalMDP
 BITS = 40
 WHOLE = 2**BITS
 KINDS = ("reach", "globally", "reward", "total", "discounted")
-PRECISIONS = (1e-6, 1e-6, 1e-2, 1e-3, 1e-4, 1e-12)  # the default twice as often
+PRECISIONS = (1e-6, 1e-6, 0.1, 1e-2, 1e-3, 1e-4, 1e-12)  # the default twice as often
 
 
 def near_tie(seed, *, kinds=KINDS):
     """Return a random model, an objective, a nature and a precision."""
     rng = np.random.default_rng(seed)
-    n_inner = int(rng.integers(1, 4))
+    n_inner = int(rng.choice([1, 2, 3, 3, 4]))
     goal, trap = n_inner, n_inner + 1
-    is_interval = rng.random() < 0.25
-    states = [random_choices(rng, state, n_inner, is_interval=is_interval) for state in range(n_inner)]
+    is_interval = n_inner < 4 and rng.random() < 0.25
+    luck = (
+        2.0 ** -rng.integers(1, 12) if rng.random() < 0.2 else None
+    )  # a race: all rows lead to the goal about as often
+    states = [random_choices(rng, state, n_inner, luck, is_interval=is_interval) for state in range(n_inner)]
     known_support = bool(is_interval and rng.random() < 0.3)
     imdp = model_of([*states, [[(goal, 1.0, 1.0)]], [[(trap, 1.0, 1.0)]]], known_support=known_support)
     kind = str(rng.choice(kinds))
@@ -48,20 +50,23 @@ def near_tie(seed, *, kinds=KINDS):
     return imdp, objective, nature, float(rng.choice(PRECISIONS))
 
 
-def random_choices(rng, state, n_inner, *, is_interval):
+def random_choices(rng, state, n_inner, luck, *, is_interval):
     """Return one to three rows of a state, some of them copies of another up to a tiny change."""
-    rows = [random_row(rng, state, n_inner)]
-    for _ in range(int(rng.integers(0, 3))):
-        rows.append(nudged(rng, rows[-1], n_inner) if rng.random() < 0.4 else random_row(rng, state, n_inner))
+    rows = [random_row(rng, state, n_inner, luck)]
+    for _ in range(int(rng.integers(0, 4))):
+        rows.append(nudged(rng, rows[-1], n_inner) if rng.random() < 0.2 else random_row(rng, state, n_inner, luck))
     return [[bounds_of(rng, successor, mass, is_interval) for successor, mass in row.items()] for row in rows]
 
 
-def random_row(rng, state, n_inner):
+def random_row(rng, state, n_inner, luck):
     """Return successor → mass: most to one or two inner states, little to the goal and to the trap."""
-    if rng.random() < 0.1:
-        return {int(rng.integers(0, n_inner)): WHOLE}
-    leak = 2 ** int(rng.integers(BITS - 26, BITS))  # how much leaves the inner states
-    lucky = min(int(leak * 2.0 ** -rng.integers(0, 16)), leak) if rng.random() < 0.9 else 0
+    if rng.random() < 0.2:
+        return {int(rng.integers(0, n_inner + 1)): WHOLE}  # goes round, or ends at a price
+    leak = 2 ** (BITS - int(rng.choice([1, 1, 2, 4, 6, 8, 10, 14, 20, 26])))  # how much leaves the inner states
+    lucky = leak // 2 ** int(rng.choice([0, 0, 1, 4, 10, 14]))
+    if luck is not None:
+        leak = 2 ** (BITS - int(rng.integers(3, 13)))
+        lucky = int(leak * luck * rng.choice([1.0, rng.uniform(0.5, 1.5)]))
     inner = rng.permutation(n_inner)[: int(rng.integers(1, 3))].tolist()
     if rng.random() < 0.4 and state not in inner:
         inner[0] = state
@@ -98,7 +103,7 @@ def random_objective(rng, imdp, kind, goal):
     direction = str(rng.choice(["max", "min"]))
     if kind in ("reach", "globally"):
         return Reach(target, nowhere, direction, complement=kind == "globally")
-    paid = rng.integers(0, 4, n_choices) * 2.0 ** -rng.integers(0, 24, n_choices)
+    paid = rng.choice([0.0, 0.0, 2.0**-27, 2.0**-20, 2.0**-10, 1.0, 3.0, 70.0], n_choices)
     paid[-2:] = 0.0  # in goal and trap
     reward = RewardStructure(None, paid)
     if kind == "discounted":

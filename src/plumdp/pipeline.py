@@ -145,4 +145,5 @@ def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:
         return tied
     if relaxation == "parameter":
         return parameter_wise(model, region)
-    return (expression_wise if relaxation == "expression" else rectangular)(model, region, within=tied)
+    looser = parameter_wise(model, region, within=tied)
+    return (expression_wise if relaxation == "expression" else rectangular)(model, region, within=looser)

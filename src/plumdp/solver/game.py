@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray
 from plumdp.model.objective import Nature, Objective, Reach, Reward
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import graph_kernels
+from plumdp.solver.zero_sets import Masks, zero_sets
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +44,12 @@ class Game:
         """Whether nature may drop all that intervals let it drop; not so if it picks points of a region."""
         return self.imdp.region is None or self.imdp.has_fixed_support()
 
-    @property
-    def rows(self) -> tuple[IntArray, IntArray, IntArray, IntArray, FloatArray, FloatArray]:
-        """The rows of the model, as the kernels take them."""
+    @cached_property
+    def rows(self) -> tuple[IntArray, IntArray, IntArray, IntArray, FloatArray, FloatArray, IntArray, Masks]:
+        """The rows of the model, as the kernels take them, with what can vanish at once."""
         imdp, graph = self.imdp, self.imdp.graph
-        return graph.first_choice, graph.first_transition, graph.successor, imdp.expression, imdp.lower, imdp.upper
+        bounds = imdp.expression, imdp.lower, imdp.upper
+        return graph.first_choice, graph.first_transition, graph.successor, *bounds, *zero_sets(imdp)
 
 
 def make_game(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Game:

@@ -97,10 +97,30 @@ def add(total: float, residue: float, x: float) -> tuple[float, float]:
 
 
 @compiled
+def can_vanish(c: int, first: Any, successor: Any, first_mask: Any, masks: Any, states: Any, is_inside: bool) -> bool:
+    """Return whether all transitions of the row to the states (or to all others) may lose their probability at once.
+
+    The masks are those of ``zero_sets``; without any, only intervals tell, and nothing is excluded here.
+    """
+    if len(masks) == 0 or first_mask[c] == first_mask[c + 1]:
+        return True
+    wanted = np.uint64(0)
+    for t in range(first[c], first[c + 1]):
+        if states[successor[t]] == is_inside:
+            wanted |= np.uint64(1) << np.uint64(t - first[c])
+    found = False
+    for k in range(first_mask[c], first_mask[c + 1]):
+        found = found or wanted & ~masks[k] == np.uint64(0)
+    return found
+
+
+@compiled
 def row_may(
-    start: int, end: int, successor: Any, expression: Any, lower: Any, upper: Any, inside: Any, aim: Any
-) -> bool:
+    inside: Any, aim: Any, c: int, first: Any, successor: Any, expression: Any, lower: Any, upper: Any, first_mask: Any,
+    masks: Any,
+) -> bool:  # fmt: skip
     """Return whether some distribution of the row stays inside and gives the aim (a part of it) a positive chance."""
+    start, end = first[c], first[c + 1]
     most, more, least, less = 0.0, 0.0, 0.0, 0.0
     leaves = False
     for t in range(start, end):
@@ -114,6 +134,8 @@ def row_may(
             leaves = leaves or upper[f] > 0.0
     if leaves and (most - 1.0) + more < 0.0:
         return False
+    if leaves and not can_vanish(c, first, successor, first_mask, masks, inside, False):
+        return False
     for t in range(start, end):
         f = expression[t]
         if aim[successor[t]] and upper[f] > 0.0 and (lower[f] > 0.0 or (least - 1.0) + less < 0.0):
@@ -123,9 +145,11 @@ def row_may(
 
 @compiled
 def row_must(
-    start: int, end: int, successor: Any, expression: Any, lower: Any, upper: Any, inside: Any, aim: Any
-) -> bool:
+    inside: Any, aim: Any, c: int, first: Any, successor: Any, expression: Any, lower: Any, upper: Any, first_mask: Any,
+    masks: Any,
+) -> bool:  # fmt: skip
     """Return whether every distribution of the row stays inside and gives the aim a positive chance."""
+    start, end = first[c], first[c + 1]
     elsewhere, more, least, less = 0.0, 0.0, 0.0, 0.0
     surely = can_hit = can_miss = False
     for t in range(start, end):
@@ -142,23 +166,18 @@ def row_must(
         if not inside[successor[t]] and upper[f] > 0.0 and (lower[f] > 0.0 or (least - 1.0) + less < 0.0):
             return False
     # what rounding leaves out of a row goes nowhere: without a way to the aim there is no chance of it
-    return surely or (can_hit and (not can_miss or (elsewhere - 1.0) + more < 0.0))
+    if surely or (can_hit and (not can_miss or (elsewhere - 1.0) + more < 0.0)):
+        return True
+    return can_hit and not can_vanish(c, first, successor, first_mask, masks, aim, True)
 
 
 @compiled
 def row_helps(
-    start: int,
-    end: int,
-    successor: Any,
-    expression: Any,
-    lower: Any,
-    upper: Any,
-    inside: Any,
-    aim: Any,
-    nature_helps: bool,
-) -> bool:
+    inside: Any, aim: Any, nature_helps: bool, c: int, first: Any, successor: Any, expression: Any, lower: Any,
+    upper: Any, first_mask: Any, masks: Any,
+) -> bool:  # fmt: skip
     """Return whether the row stays inside and gives the aim a chance: by one distribution, or by all against nature."""
-    row = (start, end, successor, expression, lower, upper, inside, aim)
+    row = (inside, aim, c, first, successor, expression, lower, upper, first_mask, masks)
     return bool(row_may(*row)) if nature_helps else bool(row_must(*row))
 
 
@@ -171,6 +190,8 @@ def is_attracted(
     expression: Any,
     lower: Any,
     upper: Any,
+    first_mask: Any,
+    masks: Any,
     inside: Any,
     agent_helps: bool,
     nature_helps: bool,
@@ -183,11 +204,11 @@ def is_attracted(
 ) -> bool:
     """Return whether the helpers can stay inside and have a chance to reach, or take a winning row: see ``attract``."""
     for c in range(first_choice[s], first_choice[s + 1]):
-        a, b = first[c], first[c + 1]
+        row = (c, first, successor, expression, lower, upper, first_mask, masks)
         aim = inside if winning_row[c] else reached
-        helps = row_helps(a, b, successor, expression, lower, upper, inside, aim, nature_helps)
+        helps = row_helps(inside, aim, nature_helps, *row)
         if not helps and any_won:
-            helps = row_helps(a, b, successor, expression, lower, upper, everywhere, won, nature_helps)
+            helps = row_helps(everywhere, won, nature_helps, *row)
         if agent_helps and helps:
             helper[s] = c
             return True
@@ -204,6 +225,8 @@ def attract(
     expression: Any,
     lower: Any,
     upper: Any,
+    first_mask: Any,
+    masks: Any,
     offset: Any,
     source: Any,
     is_open: Any,
@@ -231,8 +254,8 @@ def attract(
     for s in range(len(reached)):
         if may_win and not reached[s] and is_open[s] and inside[s]:
             reached[s] = is_attracted(
-                s, first_choice, first, successor, expression, lower, upper, inside, agent_helps, nature_helps,
-                reached, winning_row, won, any_won, everywhere, helper,
+                s, first_choice, first, successor, expression, lower, upper, first_mask, masks, inside, agent_helps,
+                nature_helps, reached, winning_row, won, any_won, everywhere, helper,
             )  # fmt: skip
         if reached[s]:
             queue[n_queue] = s
@@ -247,8 +270,8 @@ def attract(
             if reached[s] or not is_open[s] or not inside[s]:
                 continue
             reached[s] = is_attracted(
-                s, first_choice, first, successor, expression, lower, upper, inside, agent_helps, nature_helps,
-                reached, winning_row, won, any_won, everywhere, helper,
+                s, first_choice, first, successor, expression, lower, upper, first_mask, masks, inside, agent_helps,
+                nature_helps, reached, winning_row, won, any_won, everywhere, helper,
             )  # fmt: skip
             if reached[s]:
                 rank[s] = float(n_queue)
@@ -264,6 +287,8 @@ def shed(
     expression: Any,
     lower: Any,
     upper: Any,
+    first_mask: Any,
+    masks: Any,
     offset: Any,
     source: Any,
     is_open: Any,
@@ -293,8 +318,8 @@ def shed(
                 continue
             stays, decisive = not agent_helps, first_choice[s]
             for c in range(first_choice[s], first_choice[s + 1]):
-                a, b = first[c], first[c + 1]
-                if row_helps(a, b, successor, expression, lower, upper, inside, inside, nature_helps) == agent_helps:
+                row = (c, first, successor, expression, lower, upper, first_mask, masks)
+                if row_helps(inside, inside, nature_helps, *row) == agent_helps:
                     stays, decisive = agent_helps, c
                     break
             if stays:
@@ -314,6 +339,8 @@ def escape_rows(
     expression: Any,
     lower: Any,
     upper: Any,
+    first_mask: Any,
+    masks: Any,
     inside: Any,
     reached: Any,
     nature_helps: bool,
@@ -326,7 +353,7 @@ def escape_rows(
         if not lost[s]:
             continue
         for c in range(first_choice[s], first_choice[s + 1]):
-            a, b = first[c], first[c + 1]
-            if not wins[c] and not row_helps(a, b, successor, expression, lower, upper, inside, reached, nature_helps):
+            row = (c, first, successor, expression, lower, upper, first_mask, masks)
+            if not wins[c] and not row_helps(inside, reached, nature_helps, *row):
                 policy[s] = c
                 break

@@ -103,7 +103,23 @@ def region_row(
         slack += beyond
     value = reference + (constant - nature * least)
     error = UNIT * ((3.0 * float(b - a) + 12.0) * size + 4.0 * abs(value)) + slack + UNDERFLOW
-    return value + side * error
+    value += side * error
+    if side * nature > 0.0 and (beyond > 0.0 or touches_zero(a, b, expression, lower)):  # intervals may say more
+        by_intervals, error = infinite_row(a, b, successor, expression, lower, upper, source, nature, np.empty(b - a))
+        if error != 0.0:
+            by_intervals += side * error
+        if nature * by_intervals < nature * value:
+            return by_intervals
+    return value
+
+
+@compiled
+def touches_zero(a: int, b: int, expression: Any, lower: Any) -> bool:
+    """Return whether a transition of the row may vanish: then nature may stay, which only intervals tell exactly."""
+    touches = False
+    for t in range(a, b):
+        touches = touches or lower[expression[t]] == 0.0
+    return touches
 
 
 @compiled
