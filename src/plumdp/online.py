@@ -32,10 +32,10 @@ from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point
-from plumdp.pipeline import relax
+from plumdp.pipeline import relax, with_looser
 from plumdp.relaxation.intervals import IntervalMDP, instantiate
 from plumdp.result.certificate import Relaxation
-from plumdp.solver.evaluate import evaluate
+from plumdp.solver.evaluate import evaluate, evaluate_all
 from plumdp.solver.solve import INTERRUPTED, OPEN, Solution, solve
 
 
@@ -155,7 +155,7 @@ def learn_online(
     *,
     episodes: int,
     confidence: float = 0.999,
-    relaxation: Relaxation = "expression",
+    relaxation: Relaxation = "rectangular",
     growth: float = 2.0,
     spacing: float = 1.05,
     exploration: float = 0.0,
@@ -242,11 +242,12 @@ def _learn(
 
 
 def _safe(uncertain: IntervalMDP, objective: Objective, precision: float, start: Solution | None) -> Solution:
-    """Return the best policy against nature at its worst, and its values."""
+    """Return the best policy against nature at its worst, and values that are proved for it."""
     best = solve(uncertain, objective, nature="robust", precision=precision, start=start)
-    if objective.steps is None or best.status == INTERRUPTED:
+    if best.status == INTERRUPTED:
         return best
-    return evaluate(uncertain, best.policy, objective, nature="robust", precision=precision)  # one choice for all steps
+    (worst,) = evaluate_all(with_looser(uncertain), best.policy, objective, ("robust",), precision=precision)
+    return worst
 
 
 def _act(

@@ -34,7 +34,7 @@ def certify(
     objective: Objective,
     *,
     confidence: float = 0.999,
-    relaxation: Relaxation = "expression",
+    relaxation: Relaxation = "rectangular",
     sets: Sets = "interval",
     intervals: Intervals | None = None,
     events: Events | None = None,
@@ -86,8 +86,28 @@ def compare(
     rectangular  0.262 0.333
     """
     learned = learn(model, counts, confidence=confidence, sets=sets, intervals=intervals, events=events, paper=paper)
-    chosen = relaxations_for(sets) if relaxations is None else relaxations
-    return [conclude(learned, objective, relaxation=r, policy=policy, precision=precision) for r in chosen]
+    found: list[Certificate] = []
+    for relaxation in relaxations_for(sets) if relaxations is None else relaxations:
+        new = conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
+        found.append(new if policy is None else _cut_to_looser(new, found))
+    return found
+
+
+_LOOSER: dict[str, tuple[str, ...]] = {
+    "expression": ("interval", "parameter"),
+    "rectangular": ("interval", "parameter", "expression"),
+}
+
+
+def _cut_to_looser(certificate: Certificate, others: Sequence[Certificate]) -> Certificate:
+    """Return a certificate for a policy with bounds never wider than those of looser relaxations for the same policy.
+
+    Its own could be wider by what the solver leaves open: all of them hold, so their intersection does.
+    """
+    looser = [other for other in others if other.relaxation in _LOOSER.get(certificate.relaxation, ())]
+    lower = max([certificate.lower, *(other.lower for other in looser)])
+    upper = min([certificate.upper, *(other.upper for other in looser)])
+    return replace(certificate, lower=lower, upper=upper)
 
 
 def relaxations_for(sets: Sets) -> tuple[Relaxation, ...]:
@@ -100,7 +120,7 @@ def conclude(
     learned: Learned,
     objective: Objective,
     *,
-    relaxation: Relaxation = "expression",
+    relaxation: Relaxation = "rectangular",
     policy: npt.ArrayLike | None = None,
     precision: float = 1e-6,
 ) -> Certificate:
@@ -124,10 +144,14 @@ def conclude(
     clock.lap("relaxation")
     chosen = solve(uncertain, objective, nature="robust", precision=precision).policy if policy is None else policy
     # the claim is about this policy: its values are proved anew, with nothing left to choose
-    within = [uncertain] if uncertain.region is None else [uncertain, replace(uncertain, region=None)]
-    worst, best = evaluate_all(within, chosen, objective, ("robust", "optimistic"), precision=precision)
+    worst, best = evaluate_all(with_looser(uncertain), chosen, objective, ("robust", "optimistic"), precision=precision)
     clock.lap("solver")
     return make_certificate(learned, objective, relaxation, worst, best, clock.laps)
+
+
+def with_looser(uncertain: IntervalMDP) -> list[IntervalMDP]:
+    """Return a relaxation, and the intervals of its expressions where nature picks points of a region."""
+    return [uncertain] if uncertain.region is None else [uncertain, replace(uncertain, region=None)]
 
 
 def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:

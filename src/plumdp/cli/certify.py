@@ -38,7 +38,7 @@ def certify(
     property: PropertyText = None,
     constant: Constants = None,
     confidence: Confidence = 0.999,
-    relaxation: Annotated[Relaxation, typer.Option("--relaxation", "-r", help="What nature may do.")] = "expression",
+    relaxation: Annotated[Relaxation, typer.Option("--relaxation", "-r", help="What nature may do.")] = "rectangular",
     sets: SetKind = "interval",
     intervals: IntervalKind = None,
     paper: AsPublished = False,
