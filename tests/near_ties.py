@@ -12,7 +12,9 @@ from itertools import product
 import numpy as np
 from exact_values import (
     BEST,
+    INFINITY,
     chain_values,
+    first_step_values,
     interval_rows,
     limit,
     nature_direction,
@@ -22,6 +24,7 @@ from exact_values import (
 )
 from random_models import model_of
 
+import plumdp as pl
 from plumdp.model.objective import Reach, Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
@@ -32,12 +35,12 @@ KINDS = ("reach", "globally", "reward", "total", "discounted")
 PRECISIONS = (1e-6, 1e-6, 0.1, 1e-2, 1e-3, 1e-4, 1e-12)  # the default twice as often
 
 
-def near_tie(seed, *, kinds=KINDS):
+def near_tie(seed, *, kinds=KINDS, intervals=True):
     """Return a random model, an objective, a nature and a precision."""
     rng = np.random.default_rng(seed)
     n_inner = int(rng.choice([1, 2, 3, 3, 4]))
     goal, trap = n_inner, n_inner + 1
-    is_interval = n_inner < 4 and rng.random() < 0.25
+    is_interval = intervals and n_inner < 4 and rng.random() < 0.25
     luck = (
         2.0 ** -rng.integers(1, 12) if rng.random() < 0.2 else None
     )  # a race: all rows lead to the goal about as often
@@ -101,11 +104,14 @@ def random_objective(rng, imdp, kind, goal):
     n_states, n_choices = imdp.graph.n_states, imdp.graph.n_choices
     target, nowhere = np.arange(n_states) == goal, np.zeros(n_states, dtype=bool)
     direction = str(rng.choice(["max", "min"]))
-    if kind in ("reach", "globally"):
-        return Reach(target, nowhere, direction, complement=kind == "globally")
+    if kind in ("reach", "globally", "steps"):
+        steps = (0, int(rng.integers(0, 6))) if kind == "steps" else None
+        return Reach(target, nowhere, direction, steps, complement=kind == "globally")
     paid = rng.choice([0.0, 0.0, 2.0**-27, 2.0**-20, 2.0**-10, 1.0, 3.0, 70.0], n_choices)
     paid[-2:] = 0.0  # in goal and trap
     reward = RewardStructure(None, paid)
+    if kind == "cumulative":
+        return Reward(reward, direction, steps=int(rng.integers(0, 6)))
     if kind == "discounted":
         return Reward(reward, direction, discount=Fraction(str(rng.choice([0.5, 0.9, 0.99]))))
     return Reward(reward, direction, target | (np.arange(n_states) == goal + 1) if kind == "reward" else None)
@@ -116,7 +122,7 @@ def policy_value(imdp, objective, nature, policy):
     rows = interval_rows(imdp, objective)
     corners = [vertices(rows[choice]) for choice in policy]
     if objective.steps is not None:
-        return bounded_value(restricted(imdp, policy), restricted_objective(objective, policy), nature)
+        return first_step_values(restricted(imdp, policy), restricted_objective(objective, policy), nature)[0]
     settled, earned = settled_states(imdp, objective), step_rewards(imdp, objective, policy)
     chains = product(*(of[:1] if over else of for of, over in zip(corners, settled, strict=True)))
     best = BEST[nature_direction(objective, nature)]
@@ -145,11 +151,50 @@ def restricted_objective(objective, policy):
     return replace(objective, reward=replace(objective.reward, choice=objective.reward.choice[list(policy)]))
 
 
-def bounded_value(imdp, objective, nature):
-    """Return the exact values of a chain over finitely many steps."""
-    from exact_values import first_step_values
+def as_model(imdp, objective):
+    """Return the parametric model with the same rows, none of which has a parameter, and its objective.
 
-    return first_step_values(imdp, objective, nature)[0]
+    It has the same states in the same order, behind a start that leads to each of them with the same probability.
+    """
+    graph, n_states = imdp.graph, imdp.graph.n_states
+    share = Fraction(1, n_states)
+
+    def step(state):
+        if state.x < 0:
+            return {"start": [(share, state._replace(x=s)) for s in range(n_states)]}
+        choices = range(graph.first_choice[state.x], graph.first_choice[state.x + 1])
+        return {f"a{i}": row(state, choice) for i, choice in enumerate(choices)}
+
+    def row(state, choice):
+        transitions = range(graph.first_transition[choice], graph.first_transition[choice + 1])
+        return [
+            (Fraction(imdp.lower[imdp.expression[t]]), state._replace(x=int(graph.successor[t]))) for t in transitions
+        ]
+
+    model = pl.explore(step, {"x": -1}, space=pl.ParameterSpace.unit("unused"))
+    assert model.graph.states["x"].tolist() == list(range(-1, n_states))
+    return model, shifted(objective)
+
+
+def shifted(objective):
+    """Return the objective of a model with one state and one choice in front of all others."""
+
+    def moved(mask):
+        return None if mask is None else np.concatenate([np.zeros(1, mask.dtype), mask])
+
+    if isinstance(objective, Reach):
+        steps = None if objective.steps is None else (0, objective.steps[1] + 1)
+        return replace(objective, target=moved(objective.target), avoid=moved(objective.avoid), steps=steps)
+    reward = replace(objective.reward, choice=moved(objective.reward.choice))
+    steps = None if objective.steps is None else objective.steps + 1
+    return replace(objective, reward=reward, target=moved(objective.target), steps=steps)
+
+
+def start_value(values, objective):
+    """Return the exact value of the start of ``as_model``, given those of the states behind it."""
+    mean = sum(values) / len(values) if all(v < INFINITY for v in values) else INFINITY
+    is_discounted = isinstance(objective, Reward) and objective.discount is not None
+    return mean * objective.discount if is_discounted else mean
 
 
 def misses(solution, exact):

@@ -55,6 +55,12 @@ class Certificate:
     seconds: Mapping[str, float]  # stage → time
     provenance: Mapping[str, str]
 
+    def __post_init__(self) -> None:
+        if not self.lower <= self.upper:
+            raise ValueError(
+                f"the lower bound {self.lower} is above the upper bound {self.upper}: nothing is certified"
+            )
+
     @property
     def bound(self) -> float:
         """The bound that the policy was made for: the lower one if large values are better, else the upper one."""
