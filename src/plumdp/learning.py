@@ -53,6 +53,11 @@ def learn(
     error, clock = error_of(confidence), Clock()
     if isinstance(counts, Log):
         counts = counts.counts
+    if not isinstance(counts, TransitionCounts):
+        raise DataError(
+            f"counts of type {type(counts).__name__}: write TransitionCounts(model.graph, counts, sampling), which "
+            "says how the data came about: 'independent', 'trajectories' or 'adaptive'"
+        )
     require_same_graph(model.graph, counts.graph)
     _check_sets(sets, intervals, events, paper)
     share = error if paper else (1 - FALLBACK) * error

@@ -100,4 +100,4 @@ def _checked(name: str, values: npt.ArrayLike, graph: Graph) -> CountArray:
         raise DataError(f"{name} must be whole numbers, not {array.dtype}")
     if (array < 0).any():
         raise DataError(f"{name} has negative entries")
-    return read_only(array.astype(np.int64, copy=False))
+    return read_only(array.astype(np.int64))  # a copy: the array may be the caller's

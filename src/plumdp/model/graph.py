@@ -111,5 +111,15 @@ def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return array
 
 
+def own_array(values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
+    """Return values of a caller as an array of our own, protected against writing: theirs stays as it is.
+
+    Only an array that is protected already, and shares its memory with no other, is not copied.
+    """
+    array = np.asarray(values, dtype=dtype)
+    is_own = array.base is None and array.flags.c_contiguous and not array.flags.writeable
+    return array if is_own else read_only(array.copy())
+
+
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, np.bool_ | bool) else str(value)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from hashlib import blake2b
 
 import numpy as np
+import numpy.typing as npt
 
 from plumdp.errors import ModelError
 from plumdp.model.expressions import ExpressionTable
-from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray
+from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, own_array
 from plumdp.model.space import ParameterSpace, Point
 
 
@@ -20,6 +23,12 @@ class RewardStructure:
 
     state: FloatArray | None  # (n_states)
     choice: FloatArray | None  # (n_choices)
+
+    def __post_init__(self) -> None:
+        for part in ("state", "choice"):
+            values = getattr(self, part)
+            if values is not None:
+                object.__setattr__(self, part, _rewards(part, values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +43,20 @@ class ParametricMDP:
     labels: Mapping[str, BoolArray]  # label → (n_states)
     rewards: Mapping[str, RewardStructure]
     constants: Mapping[str, bool | int | Fraction]  # what properties may refer to by name
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of what a guarantee rests on: graph, parameter space, and the expression of each transition."""
+        digest = blake2b(self.graph.fingerprint.encode(), digest_size=16)
+        texts = (
+            str(self.space),
+            str(self.declared_space),
+            self.expressions.names,
+            *map(str, self.expressions.polynomials),
+        )
+        digest.update(repr(texts).encode())
+        digest.update(self.expression.data)
+        return digest.hexdigest()
 
     @property
     def nbytes(self) -> int:
@@ -50,3 +73,22 @@ class ParametricMDP:
                 at = ", ".join(f"{name}={float(v):g}" for name, v in self.space.point(point).items())
                 raise ModelError(f"at {at} the expression {polynomial} is {float(value):g}, which is no probability")
         return np.array([value.numerator / value.denominator for value in values])
+
+
+def require_model(function: str, model: object) -> None:
+    """Refuse what is not a parametric MDP, and say what to write instead."""
+    if not isinstance(model, ParametricMDP):
+        hint = "its .model" if isinstance(getattr(model, "model", None), ParametricMDP) else "explore or read_prism"
+        raise ModelError(f"{function} takes a parametric MDP ({hint} gives one), not {type(model).__name__}")
+
+
+def _rewards(part: str, values: npt.ArrayLike) -> FloatArray:
+    """Return the rewards of a part as finite floats of our own."""
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "iuf":
+        raise ModelError(f"{part} rewards: give one number for each {part}, not {array.dtype} of shape {array.shape}")
+    rewards: FloatArray = own_array(array, np.float64)
+    if not np.isfinite(rewards).all():
+        first = int(np.argmax(~np.isfinite(rewards)))
+        raise ModelError(f"{part} rewards must be finite numbers; that of {part} {first} is {rewards[first]}")
+    return rewards

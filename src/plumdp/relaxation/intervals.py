@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.errors import ModelError
-from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
+from plumdp.model.graph import FloatArray, Graph, IntArray, own_array, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point
 from plumdp.relaxation.ellipsoidal import RowEllipsoid
@@ -64,7 +64,7 @@ class IntervalMDP:
             transitions,
             targets,
             initial_state,
-            {name: read_only(np.asarray(values)) for name, values in columns.items()},
+            {name: own_array(values) for name, values in columns.items()},
             _integers("action", np.zeros(n_choices) if action is None else action),
             action_names,
         )
@@ -200,8 +200,8 @@ def _integers(name: str, values: npt.ArrayLike) -> IntArray:
         if (as_integers != array).any():
             raise ModelError(f"{name} must hold 32-bit integers")
         array = as_integers
-    return read_only(array)
+    return own_array(array)
 
 
 def _floats(values: npt.ArrayLike) -> FloatArray:
-    return read_only(np.asarray(values, dtype=np.float64))
+    return own_array(values, np.float64)

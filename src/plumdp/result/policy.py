@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.errors import DataError
-from plumdp.model.graph import Graph, IntArray
+from plumdp.model.graph import Graph, IntArray, own_array
+from plumdp.model.policy import check_policy
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +29,12 @@ class PolicyTable:
 
     graph: Graph
     choice: IntArray  # (n_states): the number of the choice in the graph
+
+    def __post_init__(self) -> None:
+        chosen = check_policy(self.graph, self.choice)
+        if chosen.dtype.kind == "f":
+            raise DataError("a table has one action per state: give choice numbers, not probabilities")
+        object.__setattr__(self, "choice", own_array(chosen, np.int32))
 
     def __len__(self) -> int:
         return self.graph.n_states

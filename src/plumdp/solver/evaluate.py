@@ -5,20 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from plumdp.errors import ModelError
 from plumdp.model.graph import FloatArray, Graph, Indices, IntArray, read_only
 from plumdp.model.objective import Nature, Objective, Reach
 from plumdp.model.parametric import RewardStructure
-from plumdp.model.policy import check_policy
+from plumdp.model.policy import Policy, check_policy
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.solve import Solution, solve
+from plumdp.solver.solve import Solution, require_problem, solve
 
 
 def evaluate(
     imdp: IntervalMDP,
-    policy: npt.ArrayLike,
+    policy: Policy,
     objective: Objective,
     *,
     nature: Nature | None = None,
@@ -26,6 +25,8 @@ def evaluate(
     max_sweeps: int = 100_000,
 ) -> Solution:
     """Return certified values of a policy: the number of a choice for each state, or a probability for each choice.
+
+    The policy of a certificate may be given as it is.
 
     >>> from plumdp import benchmark, instantiate
     >>> study = benchmark("betting:25")
@@ -35,8 +36,8 @@ def evaluate(
     >>> print(f"{worth.lower[0]:.6f}")
     19.042863
     """
-    graph = imdp.graph
-    given = check_policy(graph, policy)
+    require_problem("evaluate", imdp, objective)
+    given = check_policy(imdp.graph, policy)
     if given.dtype.kind == "f":
         return _mixed(imdp, given, objective, nature, precision, max_sweeps)
     restricted, rewards = _follow(imdp, given, objective)

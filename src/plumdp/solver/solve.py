@@ -10,6 +10,7 @@ import numpy as np
 from plumdp.errors import ModelError
 from plumdp.model.graph import BoolArray, FloatArray, IntArray, read_only
 from plumdp.model.objective import Nature, Objective, Reach, Reward
+from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import check_policy
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.board import lay_out
@@ -61,12 +62,13 @@ def solve(
     >>> print(f"{solution.lower[0]:.6f} {solution.upper[0]:.6f} {solution.status}")
     19.042863 19.042863 closed
     """
+    require_problem("solve", imdp, objective)
     player: Nature = nature or objective.nature or "robust"
     if player not in ("robust", "optimistic"):
         raise ModelError(f"nature={player!r}: write 'robust' (against the agent) or 'optimistic' (with the agent)")
     if not precision > 0:
         raise ModelError(f"precision={precision}: it must be above 0")
-    _check_sets(imdp, objective)
+    _check_shapes(imdp, objective)
     if start is not None:
         check_policy(imdp.graph, start.policy)
     if isinstance(objective, Reach) and objective.complement:
@@ -210,10 +212,41 @@ def _solution(
     return Solution(read_only(low), read_only(high), read_only(policy), status, sweeps)
 
 
-def _check_sets(imdp: IntervalMDP, objective: Objective) -> None:
+def require_problem(function: str, imdp: IntervalMDP, objective: Objective) -> None:
+    """Refuse what is not an interval MDP with an objective, and say what to write instead."""
+    if isinstance(imdp, ParametricMDP):
+        raise ModelError(
+            f"{function} takes an interval MDP, and this model has unknown parameters: write instantiate(model, point) "
+            "for its probabilities at a point, or certify(model, counts, objective) for what data say"
+        )
+    if not isinstance(imdp, IntervalMDP):
+        raise ModelError(
+            f"{function} takes an interval MDP, such as instantiate(model, point), not {type(imdp).__name__}"
+        )
+    if isinstance(objective, str):
+        raise ModelError(
+            f"an interval MDP has no labels that a text could name: give {function} the objective "
+            "parse_property(text, model)"
+        )
+    if not isinstance(objective, Reach | Reward):
+        raise ModelError(
+            f"{function} takes an objective, such as parse_property(text, model), not {type(objective).__name__}"
+        )
+
+
+def _check_shapes(imdp: IntervalMDP, objective: Objective) -> None:
+    graph = imdp.graph
     sets: dict[str, BoolArray | None] = {"target": objective.target}
     if isinstance(objective, Reach):
         sets["avoid"] = objective.avoid
     for name, mask in sets.items():
-        if mask is not None and mask.shape != (imdp.graph.n_states,):
-            raise ModelError(f"{name} has shape {mask.shape}, but the model has {imdp.graph.n_states} states")
+        if mask is not None and mask.shape != (graph.n_states,):
+            raise ModelError(f"{name} has shape {mask.shape}, but the model has {graph.n_states} states")
+    if isinstance(objective, Reward):
+        parts = (
+            ("states", objective.reward.state, graph.n_states),
+            ("choices", objective.reward.choice, graph.n_choices),
+        )
+        for things, values, size in parts:
+            if values is not None and len(values) != size:
+                raise ModelError(f"rewards are given for {len(values):,} {things}, but the model has {size:,}")
