@@ -18,6 +18,8 @@ from plumdp.model.polynomial import Number, exact
 Direction: TypeAlias = Literal["max", "min"]
 Nature: TypeAlias = Literal["robust", "optimistic"]
 
+_MAX_STEPS = 10**9  # each takes a pass through the whole model
+
 
 @dataclass(frozen=True, eq=False)
 class Reach:
@@ -135,6 +137,8 @@ def _window(steps: Any) -> tuple[int, int] | None:
 def _whole(name: str, value: Any, wanted: str, shown: Any = None) -> int:
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < 0:
         raise ModelError(f"{name}={_short(value if shown is None else shown)}: give {wanted}")
+    if value > _MAX_STEPS:
+        raise ModelError(f"{name}={_short(value)}: that is more than {_MAX_STEPS:,}; ask without a bound on the steps")
     return int(value)
 
 

@@ -25,7 +25,7 @@ _MAX_EXPONENT = 4000  # of a decimal
 _EXPONENT = re.compile(r"[eE][+-]?0*(\d+)")
 _MAX_POWER_BITS = 1 << 16  # of a power of a number
 _MAX_POWER_TERMS = 1 << 16  # of a power of an expression
-_MAX_DEGREE = 1 << 12
+MAX_DEGREE = 1 << 12  # of a power of an expression
 _MAX_DIGITS = 15  # every decimal of up to 15 digits survives the way through a float and back
 
 
@@ -241,7 +241,7 @@ def _refuse_large_power(base: Polynomial, exponent: int) -> None:
         is_large = bits * exponent > _MAX_POWER_BITS
     else:
         n_terms = len(base._value)
-        is_large = base.degree * exponent > _MAX_DEGREE or comb(n_terms - 1 + exponent, exponent) > _MAX_POWER_TERMS
+        is_large = base.degree * exponent > MAX_DEGREE or comb(n_terms - 1 + exponent, exponent) > _MAX_POWER_TERMS
     if is_large:
         shown = str(base) if len(str(base)) <= 60 else f"{str(base)[:57]}..."
         raise ModelError(f"({shown}) ** {exponent} is too large to calculate with")

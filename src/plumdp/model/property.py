@@ -52,7 +52,10 @@ def parse_property(text: str, model: ParametricMDP) -> Objective:
         raise ModelError('the property is empty; write for example Pmax=? [ F "goal" ]')
     if tokens.next.kind == "quoted" and tokens.all[1].text == ":":
         tokens.index = 2  # a name, as in a file of properties
-    objective = _operator(PredicateReader(tokens, model))
+    try:
+        objective = _operator(PredicateReader(tokens, model))
+    except RecursionError:
+        raise ModelError("this property has too many parentheses inside each other; leave some out") from None
     tokens.accept(";")
     tokens.expect_end("property")
     return replace(objective, text=text.strip())
