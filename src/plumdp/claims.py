@@ -14,6 +14,7 @@ from plumdp.region.conflict import Conflict
 from plumdp.region.ellipsoid import Ellipsoid
 from plumdp.region.shapes import Polytope
 from plumdp.result.certificate import CERTIFIED, CONTRADICTED, NO_GUARANTEE, VACUOUS, Certificate, Relaxation
+from plumdp.result.folder import digest_of_counts
 from plumdp.result.policy import PolicyTable
 from plumdp.solver.solve import Solution
 
@@ -55,6 +56,8 @@ def make_certificate(
             "python": platform.python_version(),
             "numpy": np.__version__,
             "model": model.graph.fingerprint,
+            "expressions": model.fingerprint,
+            "counts": digest_of_counts(learned.counts),
             "steps": f"{learned.counts.total}",
         },
     )
