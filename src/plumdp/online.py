@@ -26,6 +26,7 @@ from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import check_policy
 from plumdp.model.property import as_objective
 from plumdp.model.space import Point
+from plumdp.model.text import number_of, one_line
 from plumdp.pipeline import relax
 from plumdp.relaxation.intervals import IntervalMDP, instantiate
 from plumdp.result.certificate import Relaxation
@@ -54,6 +55,11 @@ class Simulator:
     plan: Plan
     choice_of: IntArray
     truth: IntervalMDP
+
+    def __repr__(self) -> str:
+        return one_line(
+            self, number_of(self.plan.graph.n_states, "state"), f"up to {self.plan.max_steps:,} steps a run"
+        )
 
     def run(self, weights: FloatArray, first: int, last: int, limits: CountArray, seen: CountArray) -> int:
         """Run episodes one after the other; see ``Environment``."""
@@ -100,6 +106,10 @@ class OnlineRecord:
     width: float  # mean width of the intervals of unknown expressions
     status: str  # as of a ``Certificate``
     seconds: float  # since the start, without the environment
+
+    def __repr__(self) -> str:
+        values = f"bound {self.bound:.6g}", f"hope {self.hope:.6g}"
+        return one_line(self, number_of(self.episodes, "episode"), number_of(self.steps, "step"), *values, self.status)
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ BAD = {
     "no direction": (lambda: pl.Reach(YES, NO, None), "direction=None: choose 'max' or 'min'"),
     "arrays in the wrong places": (
         lambda: pl.Reward(YES, "max"),
-        "reward=array([False,  True, False]): give a RewardStructure, such as model.rewards['name']",
+        "reward=array([False, True, False]): give a RewardStructure, such as model.rewards['name']",
     ),
     "nature": (
         lambda: pl.Reach(YES, NO, "max", nature="kind"),

@@ -11,6 +11,7 @@ from pathlib import Path
 from plumdp.errors import ModelError
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.text import one_line
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +23,9 @@ class Benchmark:
     objective: Objective
     true_point: Mapping[str, str]
     max_steps: int  # longest trajectory of the published protocol
+
+    def __repr__(self) -> str:
+        return one_line(self, self.name, repr(self.model), self.objective.text)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from plumdp.model.graph import FloatArray, Graph, Indices, IntArray
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP, RewardStructure, require_model
 from plumdp.model.space import Point
+from plumdp.model.text import number_of, one_line
 
 if TYPE_CHECKING:
     from plumdp.data.environment import ModelEnv
@@ -120,6 +121,9 @@ class GymEnvironment:
     actions: list[Any]  # the environment's action for each action of the model
     key: tuple[int, int]
     max_steps: int | None
+
+    def __repr__(self) -> str:
+        return one_line(self, type(self.env).__name__, number_of(self.graph.n_states, "state"))
 
     def run(self, weights: FloatArray, first: int, last: int, limits: CountArray, seen: CountArray) -> int:
         """Run episodes as ``Environment`` of online learning says; each gets seeds that follow from its number."""

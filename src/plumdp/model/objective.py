@@ -14,6 +14,7 @@ from plumdp.errors import ModelError
 from plumdp.model.graph import BoolArray, own_array
 from plumdp.model.parametric import RewardStructure
 from plumdp.model.polynomial import Number, exact
+from plumdp.model.text import cut, number_of, one_line
 
 Direction: TypeAlias = Literal["max", "min"]
 Nature: TypeAlias = Literal["robust", "optimistic"]
@@ -51,6 +52,11 @@ class Reach:
             raise ModelError(f"target is given for {len(target):,} states, but avoid for {len(avoid):,}")
         _set(self, target=target, avoid=avoid, steps=_window(self.steps))
 
+    def __repr__(self) -> str:
+        window = "" if self.steps is None else f"in steps {self.steps[0]:,} to {self.steps[1]:,}"
+        negated = "complement" if self.complement else ""
+        return one_line(self, self.direction, f"{int(self.target.sum()):,} target states", window, negated, self.text)
+
 
 @dataclass(frozen=True, eq=False)
 class Reward:
@@ -80,6 +86,12 @@ class Reward:
         target = None if self.target is None else _mask("target", self.target)
         steps = None if self.steps is None else _whole("steps", self.steps, "a whole number, at least 0")
         _set(self, target=target, steps=steps, discount=_discount(self.discount))
+
+    def __repr__(self) -> str:
+        until = "" if self.target is None else f"until {int(self.target.sum()):,} target states"
+        window = "" if self.steps is None else number_of(self.steps, "step")
+        discount = "" if self.discount is None else f"discount {self.discount}"
+        return one_line(self, self.direction, until, window, discount, self.text)
 
 
 Objective: TypeAlias = Reach | Reward
@@ -153,5 +165,4 @@ def _discount(given: Number | None) -> Fraction | None:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return cut(repr(value))

@@ -15,6 +15,7 @@ from plumdp.errors import ModelError
 from plumdp.model.expressions import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, own_array
 from plumdp.model.space import ParameterSpace, Point
+from plumdp.model.text import html_table, number_of, one_line
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +24,10 @@ class RewardStructure:
 
     state: FloatArray | None  # (n_states)
     choice: FloatArray | None  # (n_choices)
+
+    def __repr__(self) -> str:
+        parts = (("state", self.state), ("choice", self.choice))
+        return one_line(self, *(number_of(len(v), f"{name} reward") for name, v in parts if v is not None))
 
     def __post_init__(self) -> None:
         for part in ("state", "choice"):
@@ -44,17 +49,36 @@ class ParametricMDP:
     rewards: Mapping[str, RewardStructure]
     constants: Mapping[str, bool | int | Fraction]  # what properties may refer to by name
 
+    def __repr__(self) -> str:
+        graph = self.graph
+        unknown = f" in {', '.join(self.space.names)}" if self.space.names else ""
+        expressions = number_of(len(self.expressions), "expression") + unknown
+        return one_line(
+            self, number_of(graph.n_states, "state"), number_of(graph.n_transitions, "transition"), expressions
+        )
+
+    def _repr_html_(self) -> str:
+        graph, table = self.graph, self.expressions
+        return html_table(
+            [
+                ("states", f"{graph.n_states:,}"),
+                ("choices", f"{graph.n_choices:,}"),
+                ("transitions", f"{graph.n_transitions:,}"),
+                ("variables", ", ".join(graph.states)),
+                ("parameters", "; ".join(self.space.describe()[:20])),
+                ("expressions", f"{len(table):,}, of which {int(table.is_unknown.sum()):,} depend on parameters"),
+                ("labels", ", ".join(f'"{name}" ({int(mask.sum()):,} states)' for name, mask in self.labels.items())),
+                ("rewards", ", ".join(f'"{name}"' for name in self.rewards)),
+            ]
+        )
+
     @cached_property
     def fingerprint(self) -> str:
         """A hash of what a guarantee rests on: graph, parameter space, and the expression of each transition."""
         digest = blake2b(self.graph.fingerprint.encode(), digest_size=16)
-        texts = (
-            str(self.space),
-            str(self.declared_space),
-            self.expressions.names,
-            *map(str, self.expressions.polynomials),
-        )
-        digest.update(repr(texts).encode())
+        for space in (self.space, self.declared_space):
+            digest.update(repr((space.names, space.bounds, [str(side) for side in space.constraints])).encode())
+        digest.update(repr((self.expressions.names, [str(f) for f in self.expressions.polynomials])).encode())
         digest.update(self.expression.data)
         return digest.hexdigest()
 

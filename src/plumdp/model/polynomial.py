@@ -206,7 +206,8 @@ class Polynomial:
         return self._text
 
     def __repr__(self) -> str:
-        return f"Polynomial({str(self)!r})"
+        text = str(self)
+        return f"Polynomial({(text if len(text) <= 120 else f'{text[:100]}… ({len(self._value):,} terms)')!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         names = self.names

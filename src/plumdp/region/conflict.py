@@ -10,6 +10,7 @@ from plumdp.errors import ModelError
 from plumdp.model.expressions import ExpressionTable
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.space import ParameterSpace
+from plumdp.model.text import one_line
 from plumdp.region.half_spaces import HalfSpaces
 from plumdp.region.linear_program import estimate_multipliers
 from plumdp.region.redundancy import Contradiction, excess
@@ -29,6 +30,9 @@ class Conflict:
     multipliers: FloatArray  # one for each of them
     constraints: tuple[str, ...]  # the same for people, with the parts of the space that matter
     stretch: float  # to have a point in common, all intervals must become this many times as wide, or more
+
+    def __repr__(self) -> str:
+        return one_line(self, str(self))
 
     def __str__(self) -> str:
         wider = f"; all intervals would have to be {self.stretch:.3g} times as wide" if self.stretch < np.inf else ""

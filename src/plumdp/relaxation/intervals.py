@@ -13,6 +13,7 @@ from plumdp.errors import ModelError
 from plumdp.model.graph import FloatArray, Graph, IntArray, own_array, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point
+from plumdp.model.text import number_of, one_line
 from plumdp.relaxation.ellipsoidal import RowEllipsoid
 from plumdp.relaxation.rectangular import RowRegion
 
@@ -33,6 +34,13 @@ class IntervalMDP:
     upper: FloatArray  # (n_expressions)
     known_support: bool = False
     region: RowRegion | RowEllipsoid | None = None  # if given, nature picks points of it at each choice
+
+    def __repr__(self) -> str:
+        graph = self.graph
+        sizes = ((graph.n_states, "state"), (graph.n_transitions, "transition"), (len(self.lower), "interval"))
+        region = "" if self.region is None else f"within a {type(self.region).__name__}"
+        support = "known support" if self.known_support else ""
+        return one_line(self, *(number_of(n, thing) for n, thing in sizes), support, region)
 
     @staticmethod
     def from_arrays(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any, Literal, TypeAlias
 
+from plumdp.model.text import one_line
 from plumdp.result.policy import PolicyTable
 
 Relaxation: TypeAlias = Literal["interval", "parameter", "expression", "rectangular"]
@@ -64,6 +65,10 @@ class Certificate:
     def printed_bounds(self) -> tuple[str, str]:
         """Both bounds with six digits, rounded outward."""
         return outward(self.lower, -1), outward(self.upper, 1)
+
+    def __repr__(self) -> str:
+        low, high = self.printed_bounds
+        return one_line(self, f"{low} to {high}", f"confidence {self.confidence:.10g}", self.status, self.objective)
 
     def __str__(self) -> str:
         return "\n".join([self.headline, *(f"  {label:12} {text}" for label, text in self.facts())])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,7 @@ from plumdp.model.graph import BoolArray, FloatArray, IntArray, read_only
 from plumdp.model.objective import Nature, Objective, Reach, Reward
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import check_policy
+from plumdp.model.text import html_table, number_of, one_line
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.board import lay_out
 from plumdp.solver.close import close_component
@@ -37,6 +39,15 @@ class Solution:
     policy: IntArray  # (n_states)
     status: str
     sweeps: int
+
+    def __repr__(self) -> str:
+        return one_line(self, number_of(len(self.lower), "state"), number_of(self.sweeps, "sweep"), self.status)
+
+    def _repr_html_(self) -> str:
+        first = min(len(self.lower), 10)
+        rows = [(s, f"{self.lower[s]:.6g}", f"{self.upper[s]:.6g}", self.policy[s]) for s in range(first)]
+        more = f"<p>{first:,} of {number_of(len(self.lower), 'state')}; {html.escape(self.status)}</p>"
+        return html_table(rows, ("state", "lower", "upper", "choice")) + more
 
 
 def solve(
