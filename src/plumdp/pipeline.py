@@ -113,7 +113,7 @@ def conclude(
     objective = as_objective(objective, learned.model)
     if policy is not None and check_policy(learned.model.graph, policy).dtype.kind == "f":
         raise DataError("a certificate has one action per state: give choice numbers; evaluate values drawn policies")
-    clock = Clock(dict(learned.seconds))
+    is_given, clock = policy is not None, Clock(dict(learned.seconds))
     uncertain = relax(learned, relaxation)
     clock.lap("relaxation")
     if policy is None and objective.steps is not None:  # solve may change its choices from step to step
@@ -126,7 +126,7 @@ def conclude(
     chosen = worst.policy if policy is None else policy
     best = evaluate(uncertain, chosen, objective, nature="optimistic", precision=precision)
     clock.lap("solver")
-    return make_certificate(learned, objective, relaxation, worst, best, clock.laps)
+    return make_certificate(learned, objective, relaxation, worst, best, clock.laps, is_given=is_given)
 
 
 def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:

@@ -91,6 +91,8 @@ class Certificate:
                 "MODEL CONTRADICTED: no parameters explain the data. Without its expressions, on the graph alone, the "
                 f"policy's value lies {between} with confidence {share}."
             )
+        if self.reason:
+            return f"Nothing certified: {self.reason}."
         return f"Nothing certified: the data allow any value that matters ({between}, confidence {share})."
 
     def facts(self) -> list[tuple[str, str]]:
