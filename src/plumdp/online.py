@@ -26,7 +26,7 @@ from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import check_policy
 from plumdp.model.property import as_objective
 from plumdp.model.space import Point
-from plumdp.model.text import number_of, one_line
+from plumdp.model.text import cut, number_of, one_line
 from plumdp.pipeline import relax
 from plumdp.relaxation.intervals import IntervalMDP, instantiate
 from plumdp.result.certificate import Relaxation
@@ -278,7 +278,9 @@ def _start(model: ParametricMDP, n_events: int, settings: str, path: Path | None
         return OnlineState(purpose, 0, nothing, np.zeros(n_events), np.ones(n_events), no_values, no_policies, 0.0)
     state = OnlineState.load(path)
     if state.purpose != purpose:
-        raise DataError(f"{path} is of another run ({state.purpose}), not of this one ({purpose}); name another file")
+        raise DataError(
+            f"{path} is of another run ({cut(state.purpose, 400)}), not of this one ({purpose}); name another file"
+        )
     if problem := state.problem(graph, n_events):
         raise _damaged(path, problem)
     return state

@@ -92,6 +92,11 @@ WRONG = {
         "the policy belongs to another model: that one has 300 states, 901 choices and the fingerprint "
         "{}, this one 225, 624 and {}".format(*_FINGERPRINTS),
     ),
+    "confidence in words": (
+        lambda: pl.certify(MODEL, COUNTS, GOAL, confidence="0.9"),
+        "confidence='0.9': write a number between 0 and 1, such as 0.999",
+    ),
+    "precision in words": (lambda: pl.solve(MDP, GOAL, precision="1e-6"), "precision='1e-6': it must be above 0"),
     "crooked policy": (
         lambda: pl.evaluate(MDP, [[0], [1, 2]], GOAL),
         "a policy is one list of numbers; this one has lists of unequal lengths inside",

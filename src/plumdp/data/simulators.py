@@ -97,7 +97,6 @@ def sample_env(
     >>> sample_env(env, "uniform", 10, study.model, rng=1).total
     250
     """
-    _require_gymnasium(env)
     require_model("an environment", model)
     weights = running_policy(model.graph, policy)
     require_positive("episodes", episodes)
@@ -177,11 +176,11 @@ def gym_environment(
     >>> last.episodes, last.steps, last.true_value
     (20, 500, None)
     """
-    _require_gymnasium(env)
     require_model("an environment", model)
     if max_steps is not None:
         require_positive("max_steps", max_steps)
     _require_distinct_actions(model.graph)
+    _require_gymnasium(env)
     first, second = np.random.default_rng(rng).integers(2**63, size=2).tolist()
     places, actions = _Places(model.graph, observe), _actions(env, model.graph, act)
     return GymEnvironment(env, model.graph, places, actions, (first, second), max_steps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from numbers import Real
 
 import numpy as np
 
@@ -77,8 +78,8 @@ def solve(
     player: Nature = nature or objective.nature or "robust"
     if player not in ("robust", "optimistic"):
         raise ModelError(f"nature={player!r}: write 'robust' (against the agent) or 'optimistic' (with the agent)")
-    if not precision > 0:
-        raise ModelError(f"precision={precision}: it must be above 0")
+    if not isinstance(precision, Real) or not precision > 0:
+        raise ModelError(f"precision={precision!r}: it must be above 0")
     _check_shapes(imdp, objective)
     if start is not None:
         check_policy(imdp.graph, start.policy)
