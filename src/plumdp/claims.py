@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import replace
 
 import numpy as np
 
 from plumdp import __version__
 from plumdp.data.counts import Sampling
 from plumdp.learning import Learned
+from plumdp.model.graph import read_only
 from plumdp.model.objective import Objective, Reach, Reward
+from plumdp.model.parametric import ParametricMDP
 from plumdp.region.conflict import Conflict
 from plumdp.region.ellipsoid import Ellipsoid
 from plumdp.region.shapes import Polytope
+from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.result.certificate import CERTIFIED, CONTRADICTED, NO_GUARANTEE, VACUOUS, Certificate, Relaxation
+from plumdp.result.folder import digest_of_counts
 from plumdp.result.policy import PolicyTable
+from plumdp.solver.game import make_game
 from plumdp.solver.solve import Solution
 
 _FALLBACK_INTERVALS = "beta-binomial, one for each transition"
@@ -27,8 +33,13 @@ def make_certificate(
     worst: Solution,
     best: Solution,
     seconds: dict[str, float],
+    *,
+    is_given: bool = False,
 ) -> Certificate:
-    """Return what is claimed of a policy from its values with nature at its worst and at its best."""
+    """Return what is claimed of a policy from its values with nature at its worst and at its best.
+
+    ``is_given`` says that the policy is the user's own rather than the best one.
+    """
     model, region = learned.model, learned.region
     start = model.graph.initial_state
     low, high = (worst, best) if objective.direction == "max" else (best, worst)
@@ -46,7 +57,7 @@ def make_certificate(
         guarantee="finite-sample, anytime" if is_contradicted and is_proved else learned.bounds.guarantee,
         assumptions=_assumptions(learned),
         status=status_of(learned, objective, bound),
-        reason=str(region) if isinstance(region, Conflict) else "",
+        reason=str(region) if isinstance(region, Conflict) else _endless(model, objective, bound, worst, is_given),
         parameters={} if isinstance(region, Conflict) else _box(region, model.space.dimension),
         solver=worst.status if worst.status != "closed" else best.status,
         seconds=seconds,
@@ -55,6 +66,8 @@ def make_certificate(
             "python": platform.python_version(),
             "numpy": np.__version__,
             "model": model.graph.fingerprint,
+            "expressions": model.fingerprint,
+            "counts": digest_of_counts(learned.counts),
             "steps": f"{learned.counts.total}",
         },
     )
@@ -74,6 +87,23 @@ def _is_vacuous(objective: Objective, bound: float) -> bool:
         return bound >= (1 if isinstance(objective, Reach) else np.inf)
     can_be_negative = isinstance(objective, Reward) and (objective.steps is not None or objective.discount is not None)
     return bound <= 0 and not can_be_negative
+
+
+def _endless(model: ParametricMDP, objective: Objective, bound: float, worst: Solution, is_given: bool) -> str:
+    """Return why a bound is infinite, if the graph alone says so and not a lack of data."""
+    if bound < np.inf or not isinstance(objective, Reward) or objective.target is None:
+        return ""
+    graph, is_own = model.graph, is_given or objective.direction == "max"
+    if is_own:  # other choices stay where they are, so that only those of the policy can lead to the target
+        taken = np.isin(graph.choice_of_transition(), worst.policy)
+        stay = graph.state_of_choice()[graph.choice_of_transition()]
+        graph = replace(graph, successor=read_only(np.where(taken, graph.successor, stay)))
+    possible = IntervalMDP(graph, np.zeros_like(model.expression), np.ones(1), np.ones(1))
+    game = make_game(possible, replace(objective, direction="min"), "robust")
+    if game.known[graph.initial_state] < np.inf:
+        return ""
+    who = "this policy does not surely reach the target" if is_own else "no policy reaches the target with certainty"
+    return f"{who}, so its expected reward is infinite, as long as every transition of the model can happen"
 
 
 def _box(region: Polytope | Ellipsoid, n_parameters: int) -> dict[str, tuple[float, float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Real
 from time import perf_counter
 from typing import Literal, TypeAlias, get_args
 
@@ -87,6 +88,11 @@ def learn(
     error, clock = error_of(confidence), Clock()
     if isinstance(counts, Log):
         counts = counts.counts
+    if not isinstance(counts, TransitionCounts):
+        raise DataError(
+            f"counts of type {type(counts).__name__}: write TransitionCounts(model.graph, counts, sampling), which "
+            "says how the data came about: 'independent', 'trajectories' or 'adaptive'"
+        )
     require_same_graph(model.graph, counts.graph)
     _check_sets(sets, intervals, events, paper)
     share = error if paper else (1 - FALLBACK) * error
@@ -159,8 +165,8 @@ def _check_sets(sets: Sets, intervals: Intervals | None, events: Events | None, 
 
 def error_of(confidence: float) -> float:
     """Return how often the bounds may fail, if the confidence is one."""
-    if not 0 < confidence < 1:
-        raise DataError(f"confidence={confidence}: write a number between 0 and 1, such as 0.999")
+    if not isinstance(confidence, Real) or not 0 < confidence < 1:
+        raise DataError(f"confidence={confidence!r}: write a number between 0 and 1, such as 0.999")
     return 1 - confidence
 
 

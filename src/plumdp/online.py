@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Protocol
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from plumdp.confidence.constants import FixedNumbers, find_fixed_numbers
 from plumdp.data import kernels
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.runs import Plan, Rng, make_plan, running_sums
-from plumdp.errors import DataError
+from plumdp.errors import DataError, ModelError
 from plumdp.learning import (
     FALLBACK,
     Learned,
@@ -29,9 +30,12 @@ from plumdp.learning import (
 )
 from plumdp.model.events import Events, find_events
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
-from plumdp.model.objective import Objective
-from plumdp.model.parametric import ParametricMDP
+from plumdp.model.objective import Objective, digest
+from plumdp.model.parametric import ParametricMDP, require_model
+from plumdp.model.policy import check_policy
+from plumdp.model.property import as_objective
 from plumdp.model.space import Point
+from plumdp.model.text import cut, number_of, one_line
 from plumdp.pipeline import relax, with_looser
 from plumdp.relaxation.intervals import IntervalMDP, instantiate
 from plumdp.result.certificate import Relaxation
@@ -60,6 +64,11 @@ class Simulator:
     plan: Plan
     choice_of: IntArray
     truth: IntervalMDP
+
+    def __repr__(self) -> str:
+        return one_line(
+            self, number_of(self.plan.graph.n_states, "state"), f"up to {self.plan.max_steps:,} steps a run"
+        )
 
     def run(self, weights: FloatArray, first: int, last: int, limits: CountArray, seen: CountArray) -> int:
         """Run episodes one after the other; see ``Environment``."""
@@ -107,6 +116,10 @@ class OnlineRecord:
     status: str  # as of a ``Certificate``
     seconds: float  # since the start, without the environment
 
+    def __repr__(self) -> str:
+        values = f"bound {self.bound:.6g}", f"hope {self.hope:.6g}"
+        return one_line(self, number_of(self.episodes, "episode"), number_of(self.steps, "step"), *values, self.status)
+
 
 @dataclass(frozen=True, eq=False)
 class OnlineState:
@@ -134,24 +147,53 @@ class OnlineState:
 
     @staticmethod
     def load(path: Path) -> OnlineState:
-        """Read a state that was saved."""
-        with np.load(path) as file:
-            return OnlineState(
-                str(file["purpose"]),
-                int(file["episodes"]),
-                file["counts"],
-                file["event_lower"],
-                file["event_upper"],
-                file["values"],
-                file["policies"],
-                float(file["seconds"]),
-            )
+        """Read a state that was saved; nothing in the file is executed, and a damaged one is refused."""
+        try:
+            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in OnlineState.__dataclass_fields__}
+        except (OSError, ValueError, TypeError, LookupError, EOFError, MemoryError, BadZipFile) as problem:
+            raise _damaged(path, f"{type(problem).__name__}: {problem}") from None
+        for name, kind in (("purpose", "U"), ("episodes", "i"), ("seconds", "f")):
+            if arrays[name].shape != () or arrays[name].dtype.kind != kind:
+                raise _damaged(path, f"its {name} are {arrays[name].dtype} of shape {arrays[name].shape}")
+            arrays[name] = arrays[name].item()
+        return OnlineState(**arrays)
+
+    def problem(self, graph: Graph, n_events: int) -> str:
+        """Return what cannot be in a state of this model, or nothing."""
+        shapes: dict[str, tuple[npt.DTypeLike, set[tuple[int, ...]]]] = {
+            "counts": (np.int64, {(graph.n_transitions,)}),
+            "event_lower": (np.float64, {(n_events,)}),
+            "event_upper": (np.float64, {(n_events,)}),
+            "values": (np.float64, {(0, graph.n_states), (2, graph.n_states)}),
+            "policies": (np.int32, {(len(self.values), graph.n_states)}),
+        }
+        for name, (dtype, possible) in shapes.items():
+            array = getattr(self, name)
+            if array.dtype != dtype or array.shape not in possible:
+                return f"its {name} are {array.dtype} of shape {array.shape}"
+        if not (self.episodes >= 0 and 0 <= self.seconds < np.inf):
+            return f"it has {self.episodes} episodes in {self.seconds} seconds"
+        if (self.counts < 0).any() or self.counts.sum(dtype=np.float64) >= 2.0**62:
+            return "its counts are not possible"
+        if not ((self.event_lower >= 0) & (self.event_upper <= 1)).all() or np.isnan(self.values).any():
+            return "its bounds or values are not possible"
+        try:
+            for policy in self.policies:
+                check_policy(graph, policy)
+        except ModelError as problem:
+            return str(problem)
+        return ""
+
+
+def _damaged(path: Path, what: str) -> DataError:
+    return DataError(f"{path} is not a checkpoint of learn_online, or damaged ({what}); delete it or name another file")
 
 
 def learn_online(
     model: ParametricMDP,
     environment: Environment,
-    objective: Objective,
+    objective: Objective | str,
     *,
     episodes: int,
     confidence: float = 0.999,
@@ -172,7 +214,9 @@ def learn_online(
     ``paper`` they are Clopper–Pearson for each expression as published, without guarantee.
 
     With a ``checkpoint`` file, learning goes on where it stopped, by a crash or by hand, and ends with the same result
-    if the environment can run an episode once more.
+    if the environment can run an episode once more. A checkpoint of another model (graph, expressions or space),
+    objective or option is refused; only ``episodes`` may change. The objective may be given as text, see
+    ``parse_property``.
 
     >>> from plumdp import benchmark
     >>> study = benchmark("betting:25")
@@ -181,13 +225,20 @@ def learn_online(
     >>> records[-1].episodes, records[-1].bound <= records[-1].hope
     (1000, True)
     """
+    require_model("learn_online", model)
+    _require_environment(environment)
+    objective = as_objective(objective, model)
     if not (growth > 1 and spacing >= 1 and 0 <= exploration <= 1):
         raise DataError("growth must be above 1, spacing at least 1, and exploration a share from 0 to 1")
     error = error_of(confidence)
     events = published_events(model) if paper else find_events(model, factors=True)
     fixed = None if paper else find_fixed_numbers(model)
     path = None if checkpoint is None else Path(checkpoint)
-    state = _start(model.graph, len(events), f"confidence={confidence}, paper={paper}", path)
+    settings = (
+        f"objective {digest(objective)[:16]}, {relaxation=}, {growth=}, {spacing=}, {exploration=}, {precision=}, "
+        f"{confidence=}, {paper=}"
+    )
+    state = _start(model, len(events), settings, path)
     while True:
         began = perf_counter()
         learned = _learn(model, state, events, fixed, error)
@@ -215,16 +266,33 @@ def learn_online(
         state = _act(model.graph, environment, state, hopeful.policy, episodes, growth, spacing, exploration)
 
 
-def _start(graph: Graph, n_events: int, settings: str, path: Path | None) -> OnlineState:
+def _require_environment(environment: Environment) -> None:
+    """Refuse what cannot run episodes, and say what to write instead."""
+    if hasattr(environment, "run") and hasattr(environment, "true_value"):
+        return
+    if hasattr(environment, "reset") and hasattr(environment, "step"):
+        raise DataError("this is a Gymnasium environment: give learn_online gym_environment(env, model, rng=1) instead")
+    raise DataError(
+        "learn_online takes an environment such as simulator(model, point, ...) or gym_environment(env, model, ...), "
+        f"not {type(environment).__name__}"
+    )
+
+
+def _start(model: ParametricMDP, n_events: int, settings: str, path: Path | None) -> OnlineState:
     """Return the state to go on from: that of a checkpoint with the same model and settings, or nothing seen."""
-    purpose = f"model {graph.fingerprint[:8]} with {n_events} events, {settings}"
+    graph = model.graph
+    purpose = f"model {model.fingerprint[:16]}, {settings}"
     if path is None or not path.exists():
         nothing = np.zeros(graph.n_transitions, dtype=np.int64)
         no_values, no_policies = np.zeros((0, graph.n_states)), np.zeros((0, graph.n_states), dtype=np.int32)
         return OnlineState(purpose, 0, nothing, np.zeros(n_events), np.ones(n_events), no_values, no_policies, 0.0)
     state = OnlineState.load(path)
     if state.purpose != purpose:
-        raise DataError(f"{path} is of another run ({state.purpose}), not of this one ({purpose}); name another file")
+        raise DataError(
+            f"{path} is of another run ({cut(state.purpose, 400)}), not of this one ({purpose}); name another file"
+        )
+    if problem := state.problem(graph, n_events):
+        raise _damaged(path, problem)
     return state
 
 

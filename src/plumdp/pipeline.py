@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from plumdp.claims import make_certificate
 from plumdp.confidence.bounds import Intervals
@@ -19,7 +18,9 @@ from plumdp.errors import DataError
 from plumdp.learning import Clock, Learned, Sets, learn
 from plumdp.model.events import Events
 from plumdp.model.objective import Objective
-from plumdp.model.parametric import ParametricMDP
+from plumdp.model.parametric import ParametricMDP, require_model
+from plumdp.model.policy import Policy, check_policy
+from plumdp.model.property import as_objective
 from plumdp.region.conflict import Conflict
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import expression_wise, interval_wise, parameter_wise, rectangular
@@ -31,7 +32,7 @@ from plumdp.solver.solve import solve
 def certify(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
-    objective: Objective,
+    objective: Objective | str,
     *,
     confidence: float = 0.999,
     relaxation: Relaxation = "rectangular",
@@ -39,12 +40,13 @@ def certify(
     intervals: Intervals | None = None,
     events: Events | None = None,
     paper: bool = False,
-    policy: npt.ArrayLike | None = None,
+    policy: Policy | None = None,
     precision: float = 1e-6,
 ) -> Certificate:
     """Return a policy and bounds on its value that hold with the given confidence (Theorem 1 of the paper).
 
-    The policy is the best against the worst that the relaxation allows, or the one that is given. ``sets`` says what is
+    The policy is the best against the worst that the relaxation allows, or the one that is given. The objective may be
+    given as text, see ``parse_property``. ``sets`` says what is
     drawn around the data. ``intervals`` and ``events`` are for those who want other intervals than the narrowest valid
     ones (see ``expression_bounds``). ``paper=True`` draws what the paper publishes, for comparison: without guarantee.
 
@@ -55,6 +57,8 @@ def certify(
     >>> certificate.status, certificate.lower < certificate.upper
     ('certified', True)
     """
+    require_model("certify", model)
+    objective = as_objective(objective, model)
     learned = learn(model, counts, confidence=confidence, sets=sets, intervals=intervals, events=events, paper=paper)
     return conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
 
@@ -62,7 +66,7 @@ def certify(
 def compare(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
-    objective: Objective,
+    objective: Objective | str,
     *,
     confidence: float = 0.999,
     relaxations: Sequence[Relaxation] | None = None,
@@ -70,7 +74,7 @@ def compare(
     intervals: Intervals | None = None,
     events: Events | None = None,
     paper: bool = False,
-    policy: npt.ArrayLike | None = None,
+    policy: Policy | None = None,
     precision: float = 1e-6,
 ) -> list[Certificate]:
     """Return a certificate for each relaxation from the same data, each with its own policy unless one is given.
@@ -85,6 +89,8 @@ def compare(
     expression   0.255 0.341
     rectangular  0.262 0.333
     """
+    require_model("compare", model)
+    objective = as_objective(objective, model)
     learned = learn(model, counts, confidence=confidence, sets=sets, intervals=intervals, events=events, paper=paper)
     found: list[Certificate] = []
     for relaxation in relaxations_for(sets) if relaxations is None else relaxations:
@@ -118,10 +124,10 @@ def relaxations_for(sets: Sets) -> tuple[Relaxation, ...]:
 
 def conclude(
     learned: Learned,
-    objective: Objective,
+    objective: Objective | str,
     *,
     relaxation: Relaxation = "rectangular",
-    policy: npt.ArrayLike | None = None,
+    policy: Policy | None = None,
     precision: float = 1e-6,
 ) -> Certificate:
     """Return a policy for an objective, and bounds on its value, that follow from what was learned from the data.
@@ -137,16 +143,17 @@ def conclude(
     >>> best.lower > timid.lower, timid.confidence
     (True, 0.999)
     """
-    if policy is not None and np.asarray(policy).dtype.kind == "f":
+    objective = as_objective(objective, learned.model)
+    if policy is not None and check_policy(learned.model.graph, policy).dtype.kind == "f":
         raise DataError("a certificate has one action per state: give choice numbers; evaluate values drawn policies")
-    clock = Clock(dict(learned.seconds))
+    is_given, clock = policy is not None, Clock(dict(learned.seconds))
     uncertain = relax(learned, relaxation)
     clock.lap("relaxation")
     chosen = solve(uncertain, objective, nature="robust", precision=precision).policy if policy is None else policy
     # the claim is about this policy: its values are proved anew, with nothing left to choose
     worst, best = evaluate_all(with_looser(uncertain), chosen, objective, ("robust", "optimistic"), precision=precision)
     clock.lap("solver")
-    return make_certificate(learned, objective, relaxation, worst, best, clock.laps)
+    return make_certificate(learned, objective, relaxation, worst, best, clock.laps, is_given=is_given)
 
 
 def with_looser(uncertain: IntervalMDP) -> list[IntervalMDP]:

@@ -270,7 +270,7 @@ BAD = {
     ),
     "infinite reward": (
         lambda m: pl.solve(m, pl.Reward(RewardStructure(np.array([np.inf, 0, 0]), None), "min", target=mask(3, 1))),
-        "rewards must be finite numbers",
+        "state rewards must be finite numbers; that of state 0 is inf",
     ),
     "policy of another state": (
         lambda m: pl.evaluate(m, [2, 2, 3], reach(3, 1)),

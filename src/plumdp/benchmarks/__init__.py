@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -10,6 +11,7 @@ from pathlib import Path
 from plumdp.errors import ModelError
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.text import one_line
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +24,9 @@ class Benchmark:
     true_point: Mapping[str, str]
     max_steps: int  # longest trajectory of the published protocol
 
+    def __repr__(self) -> str:
+        return one_line(self, self.name, repr(self.model), self.objective.text)
+
 
 @dataclass(frozen=True)
 class _Family:
@@ -33,7 +38,12 @@ class _Family:
     max_steps: Mapping[tuple[int, ...], int]  # all arguments → longest trajectory, where published
     default_steps: Callable[..., int]  # all arguments → longest trajectory otherwise
     constants: Callable[..., dict[str, int]]  # all arguments → constants of the PRISM file
+    smallest: tuple[int, ...]  # the least that each argument may be
+    n_states: Callable[..., int]  # all arguments → about how many states, before they are explored
+    row: int  # most transitions of a state
 
+
+_BYTES = 40  # of a transition, while a model is built
 
 _FAMILIES = {
     "aircraft": _Family(
@@ -43,10 +53,31 @@ _FAMILIES = {
         {},
         lambda length, *_: length,
         lambda length, height, collision: {"MAXX": length, "MAXY": height, "COLLISION": collision},
+        (1, 0, 0),
+        lambda length, height, _: (length + 1) * (height + 1) ** 2,
+        15,
     ),
-    "betting": _Family("betting:ROUNDS", 1, {}, {}, lambda rounds: rounds, lambda rounds: {"N": rounds}),
+    "betting": _Family(
+        "betting:ROUNDS",
+        1,
+        {},
+        {},
+        lambda rounds: rounds,
+        lambda rounds: {"N": rounds},
+        (0,),
+        lambda rounds: 5 * rounds * (rounds + 5) + 22,
+        9,
+    ),
     "engagement": _Family(
-        "engagement:LEVELS", 1, {}, {(100,): 150}, lambda levels: levels, lambda levels: {"L": levels}
+        "engagement:LEVELS",
+        1,
+        {},
+        {(100,): 150},
+        lambda levels: levels,
+        lambda levels: {"L": levels},
+        (3,),
+        lambda levels: 20 * levels,
+        3,
     ),
     "rover": _Family(
         "rover:WIDTH,HEIGHT,TRIES",
@@ -55,6 +86,9 @@ _FAMILIES = {
         {(10, 10, 6): 50, (50, 50, 9): 350, (75, 75, 12): 450, (125, 125, 14): 450},
         lambda width, height, tries: (width + height) * 4,
         lambda width, height, tries: {"MAXX": width, "MAXY": height, "K": tries},
+        (2, 2, 0),
+        lambda width, height, tries: 7 * width * height * (tries + 2),
+        6,
     ),
     "glider": _Family(
         "glider:WIDTH,HEIGHT,GOAL_X,GOAL_Y",
@@ -68,6 +102,9 @@ _FAMILIES = {
         {(11, 9, 10, 8): 100, (21, 17, 20, 16): 100, (51, 47, 45, 46): 600, (71, 67, 62, 58): 600},
         lambda width, height, *_: (width + height) * 5,
         lambda width, height, x, y: {"WIDTH": width, "HEIGHT": height, "GX": x, "GY": y},
+        (2, 2, 0, 0),
+        lambda width, height, *_: width * height,
+        16,
     ),
     "parallel": _Family(
         "parallel:ROUNDS,SMALL (0 or 1)",
@@ -76,6 +113,9 @@ _FAMILIES = {
         {},
         lambda rounds, _: rounds,
         lambda rounds, small: {"N": rounds, "small": small},
+        (0, 0),
+        lambda rounds, _: 11 * rounds**3 + 80 * rounds**2 + 80,
+        17,
     ),
 }
 
@@ -93,6 +133,7 @@ def benchmark(name: str) -> Benchmark:
     from plumdp.model.property import parse_property
 
     family, arguments = _parse(name)
+    _refuse_too_large(name, _FAMILIES[family], arguments)
     module = import_module(f"plumdp.benchmarks.{family}")
     model = getattr(module, family)(*arguments)
     about = _FAMILIES[family]
@@ -137,4 +178,26 @@ def _parse(name: str) -> tuple[str, tuple[int, ...]]:
     arguments = about.published.get(given, given)
     if len(arguments) != about.n_arguments or min(arguments) < 0:
         raise ModelError(f"{name!r} is no published instance; write it as {about.usage}")
+    if any(size < least for size, least in zip(arguments, about.smallest, strict=True)):
+        least = ",".join(map(str, about.smallest))
+        raise ModelError(f"{name!r} is too small: write it as {about.usage}, from {family}:{least} on")
     return family, arguments
+
+
+def _refuse_too_large(name: str, about: _Family, arguments: tuple[int, ...]) -> None:
+    """Refuse a model that would fill the memory, before it is built."""
+    n_states = about.n_states(*arguments)
+    n_transitions = about.row * n_states
+    needed, memory = _BYTES * n_transitions, _memory()
+    if needed > memory or n_transitions >= 2**31:
+        size = f"about {n_states:,} states and up to {n_transitions:,} transitions"
+        room = f"it takes about {needed // 10**9:,} GB to build, and this machine has {memory // 10**9:,} GB"
+        raise ModelError(f"{name!r} has {size}: {room}; take smaller sizes")
+
+
+def _memory() -> int:
+    """Return the bytes of memory of this machine; where it does not tell, of a large one."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 1 << 40

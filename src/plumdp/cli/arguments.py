@@ -57,7 +57,11 @@ def _properties(path: Path) -> list[str]:
     for suffix in (".props", ".pctl", ".prctl"):
         file = path.with_suffix(suffix)
         if file.is_file():
-            lines = (line.partition("//")[0].strip() for line in file.read_text(encoding="utf-8").splitlines())
+            try:
+                text = file.read_text(encoding="utf-8-sig")
+            except UnicodeDecodeError:
+                raise ModelError(f"{file}: this is not a text in UTF-8; save it as UTF-8") from None
+            lines = (line.partition("//")[0].strip() for line in text.splitlines())
             return [line for line in lines if line]
     return []
 

@@ -18,6 +18,7 @@ from plumdp.learning import Sets
 from plumdp.pipeline import certify as make_certificate
 from plumdp.pipeline import compare as make_certificates
 from plumdp.result.certificate import CERTIFIED, CONTRADICTED, NO_GUARANTEE, VACUOUS, Certificate, Relaxation
+from plumdp.result.folder import require_folder, write_result
 
 EXIT_CODES = {CERTIFIED: 0, CONTRADICTED: 3, VACUOUS: 4, NO_GUARANTEE: 4}
 
@@ -45,12 +46,15 @@ def certify(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A folder for the certificate and the policy.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the result of an earlier run.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Find a policy and bounds on its value that hold with the given confidence.
 
     Ends with 0 if certified, 3 if no parameters explain the data, 4 if nothing is certified or guaranteed.
     """
+    if output is not None:
+        require_folder(output, force=force)
     read, objective = load_problem(model, constant or [], property)
     counts = read_data(data, read)
     certificate = make_certificate(
@@ -68,9 +72,7 @@ def certify(
     else:
         _print(certificate)
     if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
-        (output / "certificate.json").write_text(certificate.to_json() + "\n", encoding="utf-8")
-        certificate.policy.to_csv(output / "policy.csv")
+        write_result(certificate, output, force=force)
     raise typer.Exit(EXIT_CODES[certificate.status])
 
 

@@ -22,6 +22,7 @@ from plumdp.data.tables import write_parquet
 from plumdp.data.trajectories import Columns, Form, record_blocks
 from plumdp.errors import DataError
 from plumdp.model.parametric import ParametricMDP
+from plumdp.result.folder import require_file
 
 Data = Annotated[
     list[str], typer.Argument(metavar="DATA...", help="A file of counts, or logs: Parquet, CSV or JSON, patterns too.")
@@ -50,6 +51,7 @@ def simulate(
     counts: Annotated[bool, typer.Option("--counts", help="Write counts of transitions, not the runs.")] = False,
 ) -> None:
     """Run a model at a point under uniform choices, and write the runs or their counts."""
+    require_file(output)
     read, _ = load(model, constant or [])
     study = benchmark(model) if is_benchmark(model) else None
     point = pairs("--at", at or []) or (dict(study.true_point) if study else {})
@@ -87,6 +89,7 @@ def count(
     ] = False,
 ) -> None:
     """Count the transitions of logs of any size, and report what became of every row."""
+    require_file(output)
     read, _ = load(model, constant or [])
     log = _read(data, read, column, sampling, keep_going)
     write_counts(log.counts, output)

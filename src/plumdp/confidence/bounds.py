@@ -19,6 +19,7 @@ from plumdp.model.expressions import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import float_above, float_below
+from plumdp.model.text import number_of, one_line
 
 Intervals: TypeAlias = Literal["clopper-pearson", "hoeffding", "beta-binomial"]
 
@@ -49,6 +50,10 @@ class ExpressionBounds:
     error: float
     method: str
     guarantee: Guarantee
+
+    def __repr__(self) -> str:
+        sizes = number_of(len(self.lower), "expression"), number_of(len(self.events), "event")
+        return one_line(self, *sizes, f"error {self.error:g}", self.method, f"guarantee: {self.guarantee}")
 
 
 def expression_bounds(

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, read_only
+from plumdp.model.text import html_table, number_of, one_line
 
 Sampling: TypeAlias = Literal["independent", "trajectories", "adaptive"]
 """From what may be assumed most to what least: a number of samples per choice that was fixed beforehand; a fixed number
@@ -67,6 +68,21 @@ class TransitionCounts:
         sampling = max(self.sampling, other.sampling, key=get_args(Sampling).index)
         return TransitionCounts(self.graph, self.counts + other.counts, sampling, pilot)
 
+    def __repr__(self) -> str:
+        seen = f"{np.count_nonzero(self.counts):,} of {number_of(len(self.counts), 'transition')} seen"
+        pilot = "" if self.pilot is None else "with pilot"
+        return one_line(self, number_of(self.total, "step"), seen, self.sampling, pilot)
+
+    def _repr_html_(self) -> str:
+        return html_table(
+            [
+                ("steps", f"{self.total:,}"),
+                ("transitions seen", f"{np.count_nonzero(self.counts):,} of {len(self.counts):,}"),
+                ("choices tried", f"{np.count_nonzero(self.visits):,} of {len(self.visits):,}"),
+                ("sampling", self.sampling),
+            ]
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class EventCounts:
@@ -75,6 +91,9 @@ class EventCounts:
     trials: CountArray  # (n_events)
     successes: CountArray  # (n_events)
     sampling: Sampling
+
+    def __repr__(self) -> str:
+        return one_line(self, number_of(len(self.trials), "event"), number_of(int(self.trials.sum()), "trial"))
 
 
 def require_same_graph(graph: Graph, other: Graph) -> None:
@@ -100,4 +119,4 @@ def _checked(name: str, values: npt.ArrayLike, graph: Graph) -> CountArray:
         raise DataError(f"{name} must be whole numbers, not {array.dtype}")
     if (array < 0).any():
         raise DataError(f"{name} has negative entries")
-    return read_only(array.astype(np.int64, copy=False))
+    return read_only(array.astype(np.int64))  # a copy: the array may be the caller's

@@ -16,6 +16,7 @@ from plumdp.data.matching import KINDS, Kind, Matcher, row_counts
 from plumdp.data.tables import Block
 from plumdp.data.values import shown
 from plumdp.model.graph import Graph, Indices
+from plumdp.model.text import one_line
 
 _NAMED = 3  # offenders of each kind
 _FOLLOWED = 100_000  # different offenders of each kind; of more, the rare ones are forgotten
@@ -73,10 +74,17 @@ class IngestionReport:
         """The number of rows that are neither matched nor the last of a run."""
         return self.total - self.matched - self.rows["last row"]
 
-    def __str__(self) -> str:
+    @property
+    def headline(self) -> str:
+        """The numbers in one line."""
         last = f", {self.rows['last row']:,} last rows of runs" if self.rows["last row"] else ""
-        head = f"{self.total:,} rows of {self.form}: {self.matched:,} matched{last}, {self.rejected:,} rejected"
-        return "\n".join([head, *self.reasons()])
+        return f"{self.total:,} rows of {self.form}: {self.matched:,} matched{last}, {self.rejected:,} rejected"
+
+    def __repr__(self) -> str:
+        return one_line(self, self.headline)
+
+    def __str__(self) -> str:
+        return "\n".join([self.headline, *self.reasons()])
 
     def reasons(self) -> list[str]:
         """Return a line for each kind of rejected rows."""

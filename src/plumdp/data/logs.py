@@ -17,6 +17,7 @@ from plumdp.data.tables import MEMORY, Block, Progress, column_types, connect, f
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.text import number_of, one_line
 
 Partitions: TypeAlias = int | Literal["files"] | None
 
@@ -27,6 +28,9 @@ class Log:
 
     counts: TransitionCounts
     report: IngestionReport
+
+    def __repr__(self) -> str:
+        return one_line(self, self.report.headline, number_of(self.counts.total, "step"))
 
     def __str__(self) -> str:
         return str(self.report)

@@ -12,13 +12,14 @@ import numpy.typing as npt
 from plumdp.data import kernels
 from plumdp.errors import DataError, ModelError
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
-from plumdp.model.parametric import ParametricMDP
+from plumdp.model.parametric import ParametricMDP, require_model
+from plumdp.model.policy import Policy as GivenPolicy
 from plumdp.model.policy import policy_weights
 from plumdp.model.space import Point
 
 Rng: TypeAlias = np.random.Generator | int
-Policy: TypeAlias = str | npt.ArrayLike
-"""The word "uniform", the number of a choice for each state, or a probability for each choice."""
+Policy: TypeAlias = str | GivenPolicy
+"""The word "uniform", or a policy: choice numbers, probabilities, or that of a certificate."""
 
 _SEGMENT = 64  # steps at least before runs that have ended are put aside; even, as random words come for two steps
 _TOGETHER = 1 << 16  # steps in a segment of all runs that advance side by side: they fit the cache of one core
@@ -66,6 +67,7 @@ def make_plan(
     stop: npt.ArrayLike | None,
 ) -> Plan:
     """Return the plan of the runs, with every argument checked."""
+    require_model("a simulation", model)
     require_positive("trajectories", trajectories)
     require_positive("max_steps", max_steps)
     graph = model.graph

@@ -14,8 +14,9 @@ from plumdp.data.runs import Policy, Rng, require_positive, running_policy, runn
 from plumdp.errors import DataError, MissingExtra, ModelError
 from plumdp.model.graph import FloatArray, Graph, Indices, IntArray
 from plumdp.model.objective import Objective
-from plumdp.model.parametric import ParametricMDP, RewardStructure
+from plumdp.model.parametric import ParametricMDP, RewardStructure, require_model
 from plumdp.model.space import Point
+from plumdp.model.text import number_of, one_line
 
 if TYPE_CHECKING:
     from plumdp.data.environment import ModelEnv
@@ -96,6 +97,7 @@ def sample_env(
     >>> sample_env(env, "uniform", 10, study.model, rng=1).total
     250
     """
+    require_model("an environment", model)
     weights = running_policy(model.graph, policy)
     require_positive("episodes", episodes)
     runner = gym_environment(env, model, rng=0, max_steps=max_steps, observe=observe, act=act)
@@ -118,6 +120,9 @@ class GymEnvironment:
     actions: list[Any]  # the environment's action for each action of the model
     key: tuple[int, int]
     max_steps: int | None
+
+    def __repr__(self) -> str:
+        return one_line(self, type(self.env).__name__, number_of(self.graph.n_states, "state"))
 
     def run(self, weights: FloatArray, first: int, last: int, limits: CountArray, seen: CountArray) -> int:
         """Run episodes as ``Environment`` of online learning says; each gets seeds that follow from its number."""
@@ -171,12 +176,22 @@ def gym_environment(
     >>> last.episodes, last.steps, last.true_value
     (20, 500, None)
     """
+    require_model("an environment", model)
     if max_steps is not None:
         require_positive("max_steps", max_steps)
     _require_distinct_actions(model.graph)
+    _require_gymnasium(env)
     first, second = np.random.default_rng(rng).integers(2**63, size=2).tolist()
     places, actions = _Places(model.graph, observe), _actions(env, model.graph, act)
     return GymEnvironment(env, model.graph, places, actions, (first, second), max_steps)
+
+
+def _require_gymnasium(env: Any) -> None:
+    """Refuse what is not a Gymnasium environment, and say what to write instead."""
+    if isinstance(env, GymEnvironment):
+        raise DataError("this is an environment for learn_online already: give the Gymnasium environment inside, .env")
+    if not (hasattr(env, "reset") and hasattr(env, "step")):
+        raise DataError(f"give a Gymnasium environment, such as as_env(model, point), not {type(env).__name__}")
 
 
 def _draw(graph: Graph, weights: npt.NDArray[np.float64], state: int, generator: np.random.Generator) -> int:

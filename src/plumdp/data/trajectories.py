@@ -16,6 +16,7 @@ from plumdp.errors import DataError
 from plumdp.model.graph import Graph, Indices, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point
+from plumdp.model.text import number_of, one_line
 
 Form: TypeAlias = Literal["transitions", "trajectories"]
 """Rows with the state before and after, or one row per state of a run."""
@@ -33,6 +34,9 @@ class Trajectories:
     episode: CountArray  # (n_steps): number of the run
     step: IntArray  # (n_steps): 0, 1, … within each run
     transition: IntArray  # (n_steps)
+
+    def __repr__(self) -> str:
+        return one_line(self, number_of(len(np.unique(self.episode)), "run"), number_of(len(self), "step"))
 
     def __len__(self) -> int:
         return len(self.transition)

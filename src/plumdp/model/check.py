@@ -14,6 +14,7 @@ from plumdp.model.bernstein import box_range
 from plumdp.model.graph import Indices, IntArray
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.polynomial import Polynomial
+from plumdp.model.text import one_line
 
 _T = TypeVar("_T")
 _SLACK = 1e-12  # what the float test of a range may be off
@@ -28,6 +29,9 @@ class Issue:
     severity: Literal["error", "warning", "note"]
     kind: str
     message: str
+
+    def __repr__(self) -> str:
+        return one_line(self, f"{self.severity}, {self.kind}: {self.message}")
 
     def __str__(self) -> str:
         return self.message

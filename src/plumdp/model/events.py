@@ -18,6 +18,7 @@ from plumdp.model.graph import BoolArray, Indices, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.polynomial import Polynomial
 from plumdp.model.polynomial_array import PolynomialArray, number_in, tabulate
+from plumdp.model.text import number_of, one_line
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +67,9 @@ class Events:
     tried: IntArray  # (n_trials), index into polynomials
     links: Links
     factors: Factors = field(default_factory=Factors.none)
+
+    def __repr__(self) -> str:
+        return one_line(self, number_of(len(self), "event"), number_of(len(self.tried), "trial"))
 
     def __len__(self) -> int:
         return len(self.polynomials)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from plumdp.errors import ModelError
 from plumdp.model.assemble import assemble
-from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
+from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, own_array, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.polynomial import Number, Polynomial, polynomial
 from plumdp.model.polynomial_array import PolynomialArray, number_in
@@ -138,7 +138,7 @@ def explore_batch(
         for name in {**rewards, **choice_rewards}
     }
     marked = {
-        name: read_only(np.broadcast_to(np.asarray(f(states), dtype=np.bool_), graph.n_states))
+        name: own_array(np.broadcast_to(np.asarray(f(states), dtype=np.bool_), graph.n_states))
         for name, f in (labels or {}).items()
     }
     array = PolynomialArray(tuple(expressions), expression)

@@ -14,6 +14,7 @@ from plumdp.errors import ModelError
 from plumdp.model.graph import BoolArray, FloatArray, IntArray, read_only
 from plumdp.model.polynomial import Polynomial, float_terms
 from plumdp.model.space import ParameterSpace, Point
+from plumdp.model.text import number_of, one_line
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +62,9 @@ class ExpressionTable:
     def nbytes(self) -> int:
         """The memory of the arrays; the exact polynomials come on top."""
         return self.monomials.nbytes + self.first_term.nbytes + self.monomial.nbytes + self.coefficient.nbytes
+
+    def __repr__(self) -> str:
+        return one_line(self, number_of(len(self), "expression"), f"in {', '.join(self.names) or 'no parameters'}")
 
     def __len__(self) -> int:
         return len(self.polynomials)

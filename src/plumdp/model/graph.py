@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.model.text import number_of, one_line
+
 IntArray = npt.NDArray[np.int32]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -32,6 +34,10 @@ class Graph:
     states: Mapping[str, npt.NDArray[Any]]  # variable → (n_states): int32, bool or text
     action: IntArray  # (n_choices), index into action_names
     action_names: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        sizes = ((self.n_states, "state"), (self.n_choices, "choice"), (self.n_transitions, "transition"))
+        return one_line(self, *(number_of(n, thing) for n, thing in sizes), f"variables {', '.join(self.states)}")
 
     @property
     def n_states(self) -> int:
@@ -109,6 +115,16 @@ def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     array = np.ascontiguousarray(array)
     array.flags.writeable = False
     return array
+
+
+def own_array(values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
+    """Return values of a caller as an array of our own, protected against writing: theirs stays as it is.
+
+    Only an array that is protected already, and shares its memory with no other, is not copied.
+    """
+    array = np.asarray(values, dtype=dtype)
+    is_own = array.base is None and array.flags.c_contiguous and not array.flags.writeable
+    return array if is_own else read_only(array.copy())
 
 
 def _text(value: Any) -> str:

@@ -1,16 +1,25 @@
-"""What counts and which way is better: the objectives a policy is made for."""
+"""Objectives: what a policy is made for, checked when they are made."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from hashlib import blake2b
+from typing import Any, Literal, TypeAlias
 
-from plumdp.model.graph import BoolArray
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.errors import ModelError
+from plumdp.model.graph import BoolArray, own_array
 from plumdp.model.parametric import RewardStructure
+from plumdp.model.polynomial import Number, exact
+from plumdp.model.text import cut, number_of, one_line
 
 Direction: TypeAlias = Literal["max", "min"]
 Nature: TypeAlias = Literal["robust", "optimistic"]
+
+_MAX_STEPS = 10**9  # each takes a pass through the whole model
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +31,10 @@ class Reach:
 
     ``steps = (first, last)`` asks for a target state at some step from ``first`` to ``last`` (both included). With
     ``complement`` the objective is one minus that probability, as in ``G safe`` = never reach an unsafe state;
-    ``direction`` always says which way the value itself is better.
+    ``direction`` always says which way the value itself is better. Sets of states are copied, and may be lists.
+
+    >>> Reach([False, True], [False, False], "max").target
+    array([False,  True])
     """
 
     target: BoolArray  # (n_states)
@@ -33,12 +45,28 @@ class Reach:
     nature: Nature | None = None  # as the property says; None leaves it to the caller
     text: str = ""
 
+    def __post_init__(self) -> None:
+        _check_words(self.direction, self.nature)
+        target, avoid = _mask("target", self.target), _mask("avoid", self.avoid)
+        if target.shape != avoid.shape:
+            raise ModelError(f"target is given for {len(target):,} states, but avoid for {len(avoid):,}")
+        _set(self, target=target, avoid=avoid, steps=_window(self.steps))
+
+    def __repr__(self) -> str:
+        window = "" if self.steps is None else f"in steps {self.steps[0]:,} to {self.steps[1]:,}"
+        negated = "complement" if self.complement else ""
+        return one_line(self, self.direction, f"{int(self.target.sum()):,} target states", window, negated, self.text)
+
 
 @dataclass(frozen=True, eq=False)
 class Reward:
     """The expected reward until a target, over ``steps`` steps, or for ever; discounted by ``discount`` per step.
 
-    With a target, runs that may miss it have infinite value (PRISM's convention).
+    With a target, runs that may miss it have infinite value (PRISM's convention). A target and a discount do not go
+    together.
+
+    >>> Reward(RewardStructure([1.0, 0.0], None), "min", discount=0.9).discount
+    Fraction(9, 10)
     """
 
     reward: RewardStructure
@@ -49,5 +77,92 @@ class Reward:
     nature: Nature | None = None
     text: str = ""
 
+    def __post_init__(self) -> None:
+        _check_words(self.direction, self.nature)
+        if not isinstance(self.reward, RewardStructure):
+            raise ModelError(f"reward={_short(self.reward)}: give a RewardStructure, such as model.rewards['name']")
+        if self.target is not None and self.discount is not None:
+            raise ModelError("a discounted reward has no target: leave out target or discount")
+        target = None if self.target is None else _mask("target", self.target)
+        steps = None if self.steps is None else _whole("steps", self.steps, "a whole number, at least 0")
+        _set(self, target=target, steps=steps, discount=_discount(self.discount))
+
+    def __repr__(self) -> str:
+        until = "" if self.target is None else f"until {int(self.target.sum()):,} target states"
+        window = "" if self.steps is None else number_of(self.steps, "step")
+        discount = "" if self.discount is None else f"discount {self.discount}"
+        return one_line(self, self.direction, until, window, discount, self.text)
+
 
 Objective: TypeAlias = Reach | Reward
+
+
+def digest(objective: Objective) -> str:
+    """Return a hash of all that an objective asks for, whatever text it was written as."""
+    state = blake2b(digest_size=16)
+    for field in fields(objective):
+        value = getattr(objective, field.name)
+        parts = (value.state, value.choice) if isinstance(value, RewardStructure) else (value,)
+        for part in () if field.name == "text" else parts:
+            state.update(f"{field.name}:{part.shape if isinstance(part, np.ndarray) else part!r};".encode())
+            state.update(part.tobytes() if isinstance(part, np.ndarray) else b"")
+    return state.hexdigest()
+
+
+def _set(objective: Objective, **values: Any) -> None:
+    for name, value in values.items():
+        object.__setattr__(objective, name, value)
+
+
+def _check_words(direction: str, nature: str | None) -> None:
+    if direction not in ("max", "min"):
+        raise ModelError(f"direction={_short(direction)}: choose 'max' or 'min'")
+    if nature not in (None, "robust", "optimistic"):
+        raise ModelError(
+            f"nature={_short(nature)}: choose 'robust' (against the agent) or 'optimistic' (with the agent)"
+        )
+
+
+def _mask(name: str, values: npt.ArrayLike) -> BoolArray:
+    """Return a set of states as a truth value for each state; 0 and 1 will do."""
+    array = np.asarray(values)
+    if array.dtype.kind in "iu" and ((array == 0) | (array == 1)).all():
+        array = array.astype(np.bool_)
+    if array.dtype != np.bool_ or array.ndim != 1:
+        given = f"{array.dtype} of shape {array.shape}"
+        raise ModelError(f"{name}: give one truth value for each state, such as model.labels['goal'], not {given}")
+    return own_array(array)
+
+
+def _window(steps: Any) -> tuple[int, int] | None:
+    if steps is None:
+        return None
+    wanted = "two whole numbers (first, last) with 0 <= first <= last"
+    if not isinstance(steps, tuple | list) or len(steps) != 2:
+        raise ModelError(f"steps={_short(steps)}: give {wanted}")
+    first, last = (_whole("steps", step, wanted, shown=steps) for step in steps)
+    if first > last:
+        raise ModelError(f"steps={_short(steps)}: give {wanted}")
+    return first, last
+
+
+def _whole(name: str, value: Any, wanted: str, shown: Any = None) -> int:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < 0:
+        raise ModelError(f"{name}={_short(value if shown is None else shown)}: give {wanted}")
+    if value > _MAX_STEPS:
+        raise ModelError(f"{name}={_short(value)}: that is more than {_MAX_STEPS:,}; ask without a bound on the steps")
+    return int(value)
+
+
+def _discount(given: Number | None) -> Fraction | None:
+    if given is None:
+        return None
+    is_possible = not isinstance(given, bool) and (not isinstance(given, float) or 0 < given < 1)
+    value = exact(given) if is_possible else Fraction(0)
+    if not 0 < value < 1:
+        raise ModelError(f"discount={_short(given)}: give a number strictly between 0 and 1")
+    return value
+
+
+def _short(value: Any) -> str:
+    return cut(repr(value))

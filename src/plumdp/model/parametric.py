@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from hashlib import blake2b
 
 import numpy as np
+import numpy.typing as npt
 
 from plumdp.errors import ModelError
 from plumdp.model.expressions import ExpressionTable
-from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray
+from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, own_array
 from plumdp.model.space import ParameterSpace, Point
+from plumdp.model.text import html_table, number_of, one_line
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,6 +24,16 @@ class RewardStructure:
 
     state: FloatArray | None  # (n_states)
     choice: FloatArray | None  # (n_choices)
+
+    def __repr__(self) -> str:
+        parts = (("state", self.state), ("choice", self.choice))
+        return one_line(self, *(number_of(len(v), f"{name} reward") for name, v in parts if v is not None))
+
+    def __post_init__(self) -> None:
+        for part in ("state", "choice"):
+            values = getattr(self, part)
+            if values is not None:
+                object.__setattr__(self, part, _rewards(part, values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +48,39 @@ class ParametricMDP:
     labels: Mapping[str, BoolArray]  # label → (n_states)
     rewards: Mapping[str, RewardStructure]
     constants: Mapping[str, bool | int | Fraction]  # what properties may refer to by name
+
+    def __repr__(self) -> str:
+        graph = self.graph
+        unknown = f" in {', '.join(self.space.names)}" if self.space.names else ""
+        expressions = number_of(len(self.expressions), "expression") + unknown
+        return one_line(
+            self, number_of(graph.n_states, "state"), number_of(graph.n_transitions, "transition"), expressions
+        )
+
+    def _repr_html_(self) -> str:
+        graph, table = self.graph, self.expressions
+        return html_table(
+            [
+                ("states", f"{graph.n_states:,}"),
+                ("choices", f"{graph.n_choices:,}"),
+                ("transitions", f"{graph.n_transitions:,}"),
+                ("variables", ", ".join(graph.states)),
+                ("parameters", "; ".join(self.space.describe()[:20])),
+                ("expressions", f"{len(table):,}, of which {int(table.is_unknown.sum()):,} depend on parameters"),
+                ("labels", ", ".join(f'"{name}" ({int(mask.sum()):,} states)' for name, mask in self.labels.items())),
+                ("rewards", ", ".join(f'"{name}"' for name in self.rewards)),
+            ]
+        )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of what a guarantee rests on: graph, parameter space, and the expression of each transition."""
+        digest = blake2b(self.graph.fingerprint.encode(), digest_size=16)
+        for space in (self.space, self.declared_space):
+            digest.update(repr((space.names, space.bounds, [str(side) for side in space.constraints])).encode())
+        digest.update(repr((self.expressions.names, [str(f) for f in self.expressions.polynomials])).encode())
+        digest.update(self.expression.data)
+        return digest.hexdigest()
 
     @property
     def nbytes(self) -> int:
@@ -50,3 +97,22 @@ class ParametricMDP:
                 at = ", ".join(f"{name}={float(v):g}" for name, v in self.space.point(point).items())
                 raise ModelError(f"at {at} the expression {polynomial} is {float(value):g}, which is no probability")
         return np.array([value.numerator / value.denominator for value in values])
+
+
+def require_model(function: str, model: object) -> None:
+    """Refuse what is not a parametric MDP, and say what to write instead."""
+    if not isinstance(model, ParametricMDP):
+        hint = "its .model" if isinstance(getattr(model, "model", None), ParametricMDP) else "explore or read_prism"
+        raise ModelError(f"{function} takes a parametric MDP ({hint} gives one), not {type(model).__name__}")
+
+
+def _rewards(part: str, values: npt.ArrayLike) -> FloatArray:
+    """Return the rewards of a part as finite floats of our own."""
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "iuf":
+        raise ModelError(f"{part} rewards: give one number for each {part}, not {array.dtype} of shape {array.shape}")
+    rewards: FloatArray = own_array(array, np.float64)
+    if not np.isfinite(rewards).all():
+        first = int(np.argmax(~np.isfinite(rewards)))
+        raise ModelError(f"{part} rewards must be finite numbers; that of {part} {first} is {rewards[first]}")
+    return rewards

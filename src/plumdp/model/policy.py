@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from plumdp.errors import ModelError
-from plumdp.model.graph import FloatArray, Graph, Indices, read_only
+from plumdp.model.graph import FloatArray, Graph, Indices, IntArray, read_only
 
 _ULP = 2.0**-52
 
 
-def check_policy(graph: Graph, policy: npt.ArrayLike) -> npt.NDArray[Any]:
+class ChosenActions(Protocol):
+    """A policy that knows its graph, such as that of a certificate."""
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that the choices are numbered in."""
+
+    @property
+    def choice(self) -> IntArray:
+        """The number of the choice in each state (n_states)."""
+
+
+Policy: TypeAlias = npt.ArrayLike | ChosenActions
+"""The number of a choice for each state, a probability for each choice, or the policy of a certificate."""
+
+
+def check_policy(graph: Graph, policy: Policy) -> npt.NDArray[Any]:
     """Return the policy as an array: whole numbers (n_states) are choices, floats (n_choices) are probabilities."""
-    given = np.asarray(policy)
+    if hasattr(policy, "choice") and hasattr(policy, "graph"):
+        _require_same_graph(graph, policy.graph)
+        policy = policy.choice
+    given = _as_array(policy)
     if given.dtype.kind in "iu" and given.shape == (graph.n_states,):
         return _checked_choices(graph, given)
     if given.dtype.kind == "f" and given.shape == (graph.n_choices,):
@@ -26,7 +45,7 @@ def check_policy(graph: Graph, policy: npt.ArrayLike) -> npt.NDArray[Any]:
     )
 
 
-def policy_weights(graph: Graph, policy: npt.ArrayLike) -> FloatArray:
+def policy_weights(graph: Graph, policy: Policy) -> FloatArray:
     """Return the probability with which a policy takes each choice (n_choices)."""
     checked = check_policy(graph, policy)
     if checked.dtype.kind == "f":
@@ -34,6 +53,22 @@ def policy_weights(graph: Graph, policy: npt.ArrayLike) -> FloatArray:
     weights = np.zeros(graph.n_choices)
     weights[checked] = 1.0
     return read_only(weights)
+
+
+def _as_array(policy: Any) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(policy)
+    except ValueError:  # NumPy's own, of lists in lists of unequal lengths
+        raise ModelError("a policy is one list of numbers; this one has lists of unequal lengths inside") from None
+
+
+def _require_same_graph(graph: Graph, other: Graph) -> None:
+    if graph is not other and graph.fingerprint != other.fingerprint:
+        raise ModelError(
+            f"the policy belongs to another model: that one has {other.n_states:,} states, {other.n_choices:,} choices "
+            f"and the fingerprint {other.fingerprint[:8]}, this one {graph.n_states:,}, {graph.n_choices:,} and "
+            f"{graph.fingerprint[:8]}"
+        )
 
 
 def _checked_choices(graph: Graph, policy: Indices) -> Indices:

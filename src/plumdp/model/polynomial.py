@@ -6,9 +6,11 @@ terms, however they were written: ``0.3*p`` and ``3*p/10`` are one expression.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from math import comb
 from numbers import Integral, Rational
 from typing import Any, TypeAlias
 
@@ -19,6 +21,11 @@ from plumdp.errors import ModelError
 Number: TypeAlias = int | float | str | Fraction | Decimal
 """What may be written for an exact number: a float or a string is read as the decimal it shows."""
 
+_MAX_EXPONENT = 4000  # of a decimal
+_EXPONENT = re.compile(r"[eE][+-]?0*(\d+)")
+_MAX_POWER_BITS = 1 << 16  # of a power of a number
+_MAX_POWER_TERMS = 1 << 16  # of a power of an expression
+MAX_DEGREE = 1 << 12  # of a power of an expression
 _MAX_DIGITS = 15  # every decimal of up to 15 digits survives the way through a float and back
 
 
@@ -49,6 +56,10 @@ def exact(number: Number) -> Fraction:
     if isinstance(number, float):
         return _from_float(number)
     if isinstance(number, str | Decimal):
+        exponent = _EXPONENT.search(str(number))
+        if exponent and (len(exponent[1]) > 5 or int(exponent[1]) > _MAX_EXPONENT):
+            shown = str(number) if len(str(number)) <= 60 else f"{str(number)[:57]}..."
+            raise ModelError(f"{shown!r} is not a number of reasonable size: its exponent is beyond {_MAX_EXPONENT}")
         try:
             return Fraction(number)
         except (ValueError, OverflowError, ZeroDivisionError):
@@ -170,6 +181,7 @@ class Polynomial:
     def __pow__(self, exponent: int) -> Polynomial:
         if not isinstance(exponent, Integral) or exponent < 0:
             raise ModelError(f"({self}) ** {exponent} is not a polynomial; exponents are 0, 1, 2, …")
+        _refuse_large_power(self, int(exponent))
         return Polynomial(self._value ** int(exponent))
 
     def __eq__(self, other: object) -> bool:
@@ -194,7 +206,8 @@ class Polynomial:
         return self._text
 
     def __repr__(self) -> str:
-        return f"Polynomial({str(self)!r})"
+        text = str(self)
+        return f"Polynomial({(text if len(text) <= 120 else f'{text[:100]}… ({len(self._value):,} terms)')!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         names = self.names
@@ -219,6 +232,20 @@ def float_terms(polynomials: Sequence[Polynomial]) -> tuple[tuple[str, ...], lis
         terms = zip(value.monoms(), value.coeffs(), strict=True)  # faster than to_dict
         result.append([(exponents, int(c.p) / int(c.q)) for exponents, c in terms])
     return tuple(common.names()), result
+
+
+def _refuse_large_power(base: Polynomial, exponent: int) -> None:
+    """Refuse a power that would fill the memory, before it is calculated."""
+    if base.is_constant:
+        number = base.constant
+        bits = abs(number.numerator).bit_length() + number.denominator.bit_length() - 2
+        is_large = bits * exponent > _MAX_POWER_BITS
+    else:
+        n_terms = len(base._value)
+        is_large = base.degree * exponent > MAX_DEGREE or comb(n_terms - 1 + exponent, exponent) > _MAX_POWER_TERMS
+    if is_large:
+        shown = str(base) if len(str(base)) <= 60 else f"{str(base)[:57]}..."
+        raise ModelError(f"({shown}) ** {exponent} is too large to calculate with")
 
 
 def _restore(names: tuple[str, ...], terms: dict[tuple[int, ...], Fraction]) -> Polynomial:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from plumdp.errors import ModelError
 from plumdp.model.polynomial import Polynomial, polynomial
+from plumdp.model.text import number_of, one_line
 
 Column: TypeAlias = "npt.NDArray[Any] | PolynomialArray"
 """An integer or Boolean array, or an array of polynomials."""
@@ -32,6 +33,10 @@ class PolynomialArray:
 
     def __len__(self) -> int:
         return len(self.index)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(str, self.table[:3])) + (", …" if len(self.table) > 3 else "")
+        return one_line(self, number_of(len(self), "element"), f"{len(self.table):,} distinct: {shown}")
 
     def __getitem__(self, key: Any) -> PolynomialArray:
         return PolynomialArray(self.table, self.index[key])

@@ -34,6 +34,8 @@ _GIVES: dict[str, Kind] = {
     "/": "fraction",
     **dict.fromkeys(("floor", "ceil"), "integer"),
 }  # the other operators give an integer from integers, else a fraction
+_MAX_DIGITS = 1000  # of a number in the text
+_MAX_BITS = 4096  # of a number that is calculated from the text
 _SHOWN = {"Boolean": "a Boolean", "integer": "an integer", "fraction": "a fraction", "text": "a text"}
 
 
@@ -94,7 +96,10 @@ class PredicateReader:
                 "a number without variables is expected (put a formula behind it that starts with - in parentheses)"
             )
             raise self.tokens.error(f"{varying[0]} is a state variable; {advice}", operand.start)
-        return value.constant if isinstance(value, Polynomial) else exact(value)
+        number = value.constant if isinstance(value, Polynomial) else exact(value)
+        if max(abs(number.numerator), number.denominator).bit_length() > _MAX_BITS:
+            raise self.tokens.error("this number is too large", operand.start)
+        return number
 
     def _read(self, parse: Callable[[], _Operand]) -> tuple[_Operand, Any]:
         start = self.tokens.next
@@ -169,14 +174,22 @@ class PredicateReader:
             raise self.tokens.unexpected("where a label, a variable or a number is expected")
         self.tokens.take()
         if token.kind == "number":
-            if token.text.isdecimal():
-                return _Operand(literal(int(token.text)), "integer", token)
-            return _Operand(literal(Fraction(token.text)), "fraction", token)
+            return self._literal(token)
         if token.text in ("true", "false"):
             return _Operand(literal(token.text == "true"), "Boolean", token)
         if token.text in _ARGUMENTS and self.tokens.next.text == "(":
             return self._call(token)
         return self._label(token) if token.kind == "quoted" else self._name(token)
+
+    def _literal(self, token: Token) -> _Operand:
+        if len(token.text) > _MAX_DIGITS:
+            raise self.tokens.error(f"this number has more than {_MAX_DIGITS:,} digits", token)
+        if token.text.isdecimal():
+            return _Operand(literal(int(token.text)), "integer", token)
+        try:
+            return _Operand(literal(exact(token.text)), "fraction", token)
+        except ModelError as error:
+            raise self.tokens.error(str(error), token) from None
 
     def _call(self, function: Token) -> _Operand:
         self.tokens.expect("(")

@@ -16,7 +16,7 @@ from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.predicate import PredicateReader, parse_predicate
 from plumdp.model.tokens import OPERATOR, Token, Tokens
 
-__all__ = ["parse_predicate", "parse_property"]
+__all__ = ["as_objective", "parse_predicate", "parse_property"]
 
 Quantifier: TypeAlias = tuple[Direction, Nature | None]
 
@@ -52,10 +52,25 @@ def parse_property(text: str, model: ParametricMDP) -> Objective:
         raise ModelError('the property is empty; write for example Pmax=? [ F "goal" ]')
     if tokens.next.kind == "quoted" and tokens.all[1].text == ":":
         tokens.index = 2  # a name, as in a file of properties
-    objective = _operator(PredicateReader(tokens, model))
+    try:
+        objective = _operator(PredicateReader(tokens, model))
+    except RecursionError:
+        raise ModelError("this property has too many parentheses inside each other; leave some out") from None
     tokens.accept(";")
     tokens.expect_end("property")
     return replace(objective, text=text.strip())
+
+
+def as_objective(objective: Objective | str, model: ParametricMDP) -> Objective:
+    """Return an objective, or what a text asks of the model."""
+    if isinstance(objective, str):
+        return parse_property(objective, model)
+    if not isinstance(objective, Reach | Reward):
+        shown = type(objective).__name__
+        raise ModelError(
+            f"give a property such as 'Pmax=? [ F \"goal\" ]', a Reach or a Reward as objective, not {shown}"
+        )
+    return objective
 
 
 def _operator(reader: PredicateReader) -> Objective:

@@ -16,6 +16,7 @@ from flint import fmpq, fmpq_mat
 from plumdp.errors import ModelError
 from plumdp.model.graph import FloatArray
 from plumdp.model.polynomial import Number, Polynomial, exact, parameters
+from plumdp.model.text import number_of, one_line
 
 Point: TypeAlias = Mapping[str, Number] | Sequence[Number]
 """A point of the space: values by name, or in the order of the names."""
@@ -36,6 +37,9 @@ class ParameterSpace:
     names: tuple[str, ...]
     bounds: tuple[tuple[Fraction, Fraction], ...]  # per name, both ends included
     constraints: tuple[Polynomial, ...] = ()
+
+    def __repr__(self) -> str:
+        return one_line(self, *self.describe()) if len(self.names) < 4 else one_line(self, self._in_short())
 
     @staticmethod
     def box(bounds: Mapping[str, tuple[Number, Number]], *, constraints: Iterable[Polynomial] = ()) -> ParameterSpace:
@@ -140,6 +144,10 @@ class ParameterSpace:
             for name, (low, high) in zip(self.names, self.bounds, strict=True)
         ]
         return lines + [f"{constraint} >= 0" for constraint in self.constraints]
+
+    def _in_short(self) -> str:
+        constraints = f" with {number_of(len(self.constraints), 'constraint')}" if self.constraints else ""
+        return f"{number_of(self.dimension, 'parameter')}{constraints}: {', '.join(self.names)}"
 
     def _check_constraint(self, constraint: Polynomial) -> None:
         unknown = [name for name in constraint.names if name not in self.names]

@@ -48,6 +48,8 @@ def read_prism(
     stormpy = _stormpy()
     try:
         return _read(stormpy, file, {name: exact(value) for name, value in (constants or {}).items()}, space)
+    except RecursionError:
+        raise ModelError(f"{file}: a formula is nested too deeply") from None
     except (ModelError, RuntimeError) as error:  # ours, and Storm's own
         raise ModelError(f"{file}: {_plain(error)}") from None
 

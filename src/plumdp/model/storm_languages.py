@@ -16,7 +16,7 @@ from typing import Any
 from plumdp.errors import ModelError
 from plumdp.model.commands import Branch, Command
 from plumdp.model.formula import Formula, evaluate, literal, variable
-from plumdp.model.polynomial import Polynomial, exact
+from plumdp.model.polynomial import MAX_DEGREE, Polynomial, exact
 
 OVERLAP = "several commands of a dtmc are possible in one state; make their guards exclusive, or use an mdp"
 
@@ -35,7 +35,7 @@ class Source:
 
 def open_prism(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Source:
     """Return what a PRISM file says."""
-    _refuse_model_type(_prism_model_type(path.read_text(encoding="utf-8")))
+    _refuse_model_type(_prism_model_type(_text_of(path)))
     program = stormpy.parse_prism_program(str(path))
     undefined = {c.name: str(c.type) for c in program.constants if not c.defined}
     program = _define(stormpy, program, undefined, {c.name for c in program.constants}, constants)
@@ -55,6 +55,25 @@ def open_prism(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Sour
         return tuple(commands[index] for index in indices)
 
     return Source(program, unknown, _constant_values(program.constants), joint_commands)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ModelError(f"this is not a text in UTF-8 (byte {error.start:,}); save it as UTF-8") from None
+
+
+def _json_of(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(_text_of(path))
+    except json.JSONDecodeError as error:
+        raise ModelError(f"this is not JSON, which JANI files are: {error}") from None
+    except RecursionError:
+        raise ModelError("this is not a JANI model: it is nested too deeply") from None
+    if not isinstance(content, dict):
+        raise ModelError("this is not a JANI model: it must be a JSON object")
+    return content
 
 
 def _prism_model_type(text: str) -> str:
@@ -122,7 +141,7 @@ def _typed(value: bool | int | Fraction, kind: str) -> bool | int | Fraction:
 
 def open_jani(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Source:
     """Return what a JANI file says."""
-    content = json.loads(path.read_text(encoding="utf-8-sig"))
+    content = _json_of(path)
     model, _ = stormpy.parse_jani_model(str(path))
     _refuse_model_type(str(content.get("type", "mdp")))
     undefined = {c.name: str(c.type) for c in model.constants if not c.defined}
@@ -207,6 +226,8 @@ def _define(
         elif undefined[name] == "int":
             if value.denominator != 1:
                 raise ModelError(f"the constant {name} is an int and cannot be {value}")
+            if abs(value) >= 2**31:
+                raise ModelError(f"the constant {name} leaves the range of 32-bit integers")
             values[name] = int(value)
         else:
             values[name] = stormpy.Rational(str(value))
@@ -236,6 +257,8 @@ def _formula(expression: Any, shared: dict[str, Formula]) -> Formula:
     if text not in shared:
         if expression.is_function_application:
             operands = tuple(_formula(expression.get_operand(i), shared) for i in range(expression.arity))
+            if expression.operator.name == "POWER" and _is_large(operands[1]):
+                raise ModelError(f"{expression}: the exponent is too large to calculate with")
             shared[text] = Formula(_OPERATORS[expression.operator.name], operands)
         elif expression.is_variable():
             shared[text] = variable(expression.get_identifier())
@@ -246,6 +269,12 @@ def _formula(expression: Any, shared: dict[str, Formula]) -> Formula:
         else:
             shared[text] = literal(_fraction(expression.evaluate_as_rational()))
     return shared[text]
+
+
+def _is_large(exponent: Formula) -> bool:
+    """Return whether an exponent is a number beyond all that polynomials have; Storm would calculate such powers."""
+    value = exponent.value
+    return isinstance(value, int | Fraction) and not -MAX_DEGREE <= value <= MAX_DEGREE
 
 
 def _fraction(number: Any) -> Fraction:

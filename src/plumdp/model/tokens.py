@@ -15,6 +15,8 @@ _TOKEN = re.compile(
     r"|(?P<symbol><=>|=>|<=|>=|!=|\|\||[-+*/<>=!&|?:()\[\]{},;])"
 )
 
+_SHOWN = 200  # characters of a text that errors show, on either side of the place
+
 OPERATOR = re.compile(r"(P|R|S|T|LRA)((?:max|min)*)")
 _LTL = "temporal operators inside formulas (LTL) are not supported; one F, G, X or U per property"
 _CTL = "the CTL operators E and A are not supported; ask for a probability with Pmax=? or Pmin=?"
@@ -98,9 +100,10 @@ class Tokens:
         return _error(sentence, self.text, (token or self.next).position)
 
     def since(self, token: Token) -> str:
-        """Return the text from a token to the last one read."""
+        """Return the text from a token to the last one read, cut if it is long."""
         last = self.all[self.index - 1]
-        return self.text[token.position : last.position + len(last.text)]
+        read = self.text[token.position : last.position + len(last.text)]
+        return read if len(read) <= _SHOWN else f"{read[:_SHOWN]}…"
 
 
 def _tokenize(text: str) -> list[Token]:
@@ -124,7 +127,7 @@ def _skip_space(text: str, position: int) -> int:
 
 def _error(sentence: str, text: str, position: int) -> ModelError:
     """Return an error that shows the line of the text with a caret under the position."""
-    first = text.rfind("\n", 0, position) + 1
-    line = text[first:].split("\n", 1)[0].rstrip()
+    first = max(text.rfind("\n", 0, position) + 1, position - _SHOWN)
+    line = text[first : position + _SHOWN].split("\n", 1)[0].rstrip()
     indent = "".join(letter if letter == "\t" else " " for letter in text[first:position])
     return ModelError(f"{sentence}\n  {line}\n  {indent}^")

@@ -10,6 +10,7 @@ from plumdp.errors import ModelError
 from plumdp.model.expressions import ExpressionTable
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.space import ParameterSpace
+from plumdp.model.text import one_line
 from plumdp.region.half_spaces import HalfSpaces
 from plumdp.region.linear_program import estimate_multipliers
 from plumdp.region.redundancy import Contradiction, excess
@@ -33,6 +34,9 @@ class Conflict:
     constraints: tuple[str, ...]  # the same for people, with the parts of the space that matter
     stretch: float  # to have a point in common, all intervals must become this many times as wide, or more
     numbers: tuple[str, ...] = ()  # probabilities that the model fixes and the data exclude, in words
+
+    def __repr__(self) -> str:
+        return one_line(self, str(self))
 
     def __str__(self) -> str:
         return "; ".join([*self.numbers, *self._unfit()])

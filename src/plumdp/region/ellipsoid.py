@@ -9,6 +9,7 @@ import numpy as np
 
 from plumdp.confidence.least_squares import inverse_root
 from plumdp.model.graph import FloatArray, read_only
+from plumdp.model.text import one_line
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Polytope, bounding_box
 
@@ -31,6 +32,9 @@ class Ellipsoid:
     radius: float
     rows: FloatArray  # (n, d): the half-spaces ``rows @ point <= offsets`` that reach into the ellipsoid
     offsets: FloatArray  # (n)
+
+    def __repr__(self) -> str:
+        return one_line(self, f"radius {self.radius:.6g} in {', '.join(self.names)}")
 
     def minimise(self, objectives: FloatArray) -> FloatArray:
         """Return for each row of ``objectives`` (k, d) a number never above the minimum of ``objective @ point``."""

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from plumdp.model.graph import FloatArray, read_only
+from plumdp.model.text import number_of, one_line
 from plumdp.region.redundancy import Contradiction, essential_part
 from plumdp.region.vertex_table import VertexTable, vertex_table
 from plumdp.region.vertices import VertexGraph
@@ -36,6 +37,9 @@ class Box:
     lower: FloatArray  # (d)
     upper: FloatArray  # (d)
 
+    def __repr__(self) -> str:
+        return one_line(self, ", ".join(self.names))
+
     def minimise(self, objectives: FloatArray) -> FloatArray:
         """Return for each row of ``objectives`` (k, d) a number never above the minimum of ``objective @ point``."""
         least = np.minimum(objectives * self.lower, objectives * self.upper).sum(axis=1)
@@ -57,6 +61,9 @@ class Polytope:
     upper: FloatArray  # (d)
     scale: FloatArray  # (d)
     graph: VertexGraph  # the half-spaces and their vertices, in scaled variables
+
+    def __repr__(self) -> str:
+        return one_line(self, f"{number_of(len(self.offsets), 'half-space')} in {', '.join(self.names)}")
 
     @property
     def rows(self) -> FloatArray:

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.errors import ModelError
-from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
+from plumdp.model.graph import FloatArray, Graph, IntArray, own_array, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point
+from plumdp.model.text import number_of, one_line
 from plumdp.relaxation.ellipsoidal import RowEllipsoid
 from plumdp.relaxation.rectangular import RowRegion
 
@@ -33,6 +34,13 @@ class IntervalMDP:
     upper: FloatArray  # (n_expressions)
     known_support: bool = False
     region: RowRegion | RowEllipsoid | None = None  # if given, nature picks points of it at each choice
+
+    def __repr__(self) -> str:
+        graph = self.graph
+        sizes = ((graph.n_states, "state"), (graph.n_transitions, "transition"), (len(self.lower), "interval"))
+        region = "" if self.region is None else f"within a {type(self.region).__name__}"
+        support = "known support" if self.known_support else ""
+        return one_line(self, *(number_of(n, thing) for n, thing in sizes), support, region)
 
     @staticmethod
     def from_arrays(
@@ -64,7 +72,7 @@ class IntervalMDP:
             transitions,
             targets,
             initial_state,
-            {name: read_only(np.asarray(values)) for name, values in columns.items()},
+            {name: own_array(values) for name, values in columns.items()},
             _integers("action", np.zeros(n_choices) if action is None else action),
             action_names,
         )
@@ -200,8 +208,8 @@ def _integers(name: str, values: npt.ArrayLike) -> IntArray:
         if (as_integers != array).any():
             raise ModelError(f"{name} must hold 32-bit integers")
         array = as_integers
-    return read_only(array)
+    return own_array(array)
 
 
 def _floats(values: npt.ArrayLike) -> FloatArray:
-    return read_only(np.asarray(values, dtype=np.float64))
+    return own_array(values, np.float64)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any, Literal, TypeAlias
 
+from plumdp.model.text import one_line
 from plumdp.result.policy import PolicyTable
 
 Relaxation: TypeAlias = Literal["interval", "parameter", "expression", "rectangular"]
@@ -71,6 +72,10 @@ class Certificate:
         """Both bounds with six digits, rounded outward."""
         return outward(self.lower, -1), outward(self.upper, 1)
 
+    def __repr__(self) -> str:
+        low, high = self.printed_bounds
+        return one_line(self, f"{low} to {high}", f"confidence {self.confidence:.10g}", self.status, self.objective)
+
     def __str__(self) -> str:
         return "\n".join([self.headline, *(f"  {label:12} {text}" for label, text in self.facts())])
 
@@ -92,6 +97,8 @@ class Certificate:
                 "MODEL CONTRADICTED: no parameters explain the data. Without its expressions, on the graph alone, the "
                 f"policy's value lies {between} with confidence {share}."
             )
+        if self.reason:
+            return f"Nothing certified: {self.reason}."
         return f"Nothing certified: the data allow any value that matters ({between}, confidence {share})."
 
     def facts(self) -> list[tuple[str, str]]:

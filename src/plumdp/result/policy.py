@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.errors import DataError
-from plumdp.model.graph import Graph, IntArray
+from plumdp.model.graph import Graph, IntArray, own_array
+from plumdp.model.policy import check_policy
+from plumdp.model.text import html_table, number_of, one_line
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +30,23 @@ class PolicyTable:
 
     graph: Graph
     choice: IntArray  # (n_states): the number of the choice in the graph
+
+    def __post_init__(self) -> None:
+        chosen = check_policy(self.graph, self.choice)
+        if chosen.dtype.kind == "f":
+            raise DataError("a table has one action per state: give choice numbers, not probabilities")
+        object.__setattr__(self, "choice", own_array(chosen, np.int32))
+
+    def __repr__(self) -> str:
+        names, uses = np.unique(self.graph.action[self.choice], return_counts=True)
+        often = [f"{self.graph.action_names[names[i]]} in {uses[i]:,}" for i in np.argsort(-uses, kind="stable")[:4]]
+        return one_line(self, f"{number_of(len(self), 'state')}: {', '.join(often)}{', …' if len(names) > 4 else ''}")
+
+    def _repr_html_(self) -> str:
+        columns = self.columns()
+        rows = zip(*(values[:10].tolist() for values in columns.values()), strict=True)
+        more = f"<p>{min(len(self), 10):,} of {number_of(len(self), 'state')}</p>"
+        return html_table(rows, tuple(columns)) + more
 
     def __len__(self) -> int:
         return self.graph.n_states

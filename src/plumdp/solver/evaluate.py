@@ -7,22 +7,32 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from plumdp.errors import ModelError
 from plumdp.model.graph import FloatArray, Graph, Indices, IntArray, read_only
 from plumdp.model.objective import Nature, Objective, Reach
 from plumdp.model.parametric import RewardStructure
-from plumdp.model.policy import check_policy
+from plumdp.model.policy import Policy, check_policy
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.board import lay_out
 from plumdp.solver.game import make_game
-from plumdp.solver.solve import CLOSED, INTERRUPTED, Solution, complement, flipped, solution_of, solve, solve_game
+from plumdp.solver.solve import (
+    CLOSED,
+    INTERRUPTED,
+    Solution,
+    check_request,
+    complement,
+    flipped,
+    require_problem,
+    solution_of,
+    solve,
+    solve_game,
+)
 
 
 def evaluate(
     imdp: IntervalMDP,
-    policy: npt.ArrayLike,
+    policy: Policy,
     objective: Objective,
     *,
     nature: Nature | None = None,
@@ -30,6 +40,8 @@ def evaluate(
     max_sweeps: int = 100_000,
 ) -> Solution:
     """Return certified values of a policy: the number of a choice for each state, or a probability for each choice.
+
+    The policy of a certificate may be given as it is.
 
     >>> from plumdp import benchmark, instantiate
     >>> study = benchmark("betting:25")
@@ -39,8 +51,8 @@ def evaluate(
     >>> print(f"{worth.lower[0]:.6f}")
     19.042863
     """
-    graph = imdp.graph
-    given = check_policy(graph, policy)
+    require_problem("evaluate", imdp, objective)
+    given = check_policy(imdp.graph, policy)
     if given.dtype.kind == "f":
         return _mixed(imdp, given, objective, nature, precision, max_sweeps)
     restricted, rewards = _follow(imdp, given, objective)
@@ -50,7 +62,7 @@ def evaluate(
 
 def evaluate_all(
     relaxations: Sequence[IntervalMDP],
-    policy: npt.ArrayLike,
+    policy: Policy,
     objective: Objective,
     natures: Sequence[Nature],
     *,
@@ -62,6 +74,7 @@ def evaluate_all(
     The relaxations are of one model, in the same expressions, so that the truth is within all of them. What depends on
     the graph alone is done once, unless some nature may remove edges of it.
     """
+    check_request(relaxations[0], objective, precision)
     given = check_policy(relaxations[0].graph, policy)
     chain, asked = _follow(relaxations[0], given, objective)
     chains = [replace(chain, lower=imdp.lower, upper=imdp.upper, region=imdp.region) for imdp in relaxations]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from numbers import Real
 
 import numpy as np
 
 from plumdp.errors import ModelError
 from plumdp.model.graph import BoolArray, FloatArray, IntArray, read_only
 from plumdp.model.objective import Nature, Objective, Reach, Reward
+from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import check_policy
+from plumdp.model.text import html_table, number_of, one_line
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.board import Board, lay_out
 from plumdp.solver.close import close_component
@@ -39,6 +43,15 @@ class Solution:
     status: str
     sweeps: int
 
+    def __repr__(self) -> str:
+        return one_line(self, number_of(len(self.lower), "state"), number_of(self.sweeps, "sweep"), self.status)
+
+    def _repr_html_(self) -> str:
+        first = min(len(self.lower), 10)
+        rows = [(s, f"{self.lower[s]:.6g}", f"{self.upper[s]:.6g}", self.policy[s]) for s in range(first)]
+        more = f"<p>{first:,} of {number_of(len(self.lower), 'state')}; {html.escape(self.status)}</p>"
+        return html_table(rows, ("state", "lower", "upper", "choice")) + more
+
 
 def solve(
     imdp: IntervalMDP,
@@ -63,12 +76,11 @@ def solve(
     >>> print(f"{solution.lower[0]:.6f} {solution.upper[0]:.6f} {solution.status}")
     19.042863 19.042863 closed
     """
+    require_problem("solve", imdp, objective)
+    check_request(imdp, objective, precision)
     player: Nature = nature or objective.nature or "robust"
     if player not in ("robust", "optimistic"):
         raise ModelError(f"nature={player!r}: write 'robust' (against the agent) or 'optimistic' (with the agent)")
-    if not precision > 0:
-        raise ModelError(f"precision={precision}: it must be above 0")
-    _check_sets(imdp, objective)
     if start is not None:
         check_policy(imdp.graph, start.policy)
     if isinstance(objective, Reach) and objective.complement:
@@ -289,10 +301,44 @@ def solution_of(
     return Solution(read_only(low), read_only(high), read_only(policy), status, sweeps)
 
 
-def _check_sets(imdp: IntervalMDP, objective: Objective) -> None:
+def require_problem(function: str, imdp: IntervalMDP, objective: Objective) -> None:
+    """Refuse what is not an interval MDP with an objective, and say what to write instead."""
+    if isinstance(imdp, ParametricMDP):
+        raise ModelError(
+            f"{function} takes an interval MDP, and this model has unknown parameters: write instantiate(model, point) "
+            "for its probabilities at a point, or certify(model, counts, objective) for what data say"
+        )
+    if not isinstance(imdp, IntervalMDP):
+        raise ModelError(
+            f"{function} takes an interval MDP, such as instantiate(model, point), not {type(imdp).__name__}"
+        )
+    if isinstance(objective, str):
+        raise ModelError(
+            f"an interval MDP has no labels that a text could name: give {function} the objective "
+            "parse_property(text, model)"
+        )
+    if not isinstance(objective, Reach | Reward):
+        raise ModelError(
+            f"{function} takes an objective, such as parse_property(text, model), not {type(objective).__name__}"
+        )
+
+
+def check_request(imdp: IntervalMDP, objective: Objective, precision: float) -> None:
+    """Refuse objectives of another model, and a precision that is not one."""
+    if not isinstance(precision, Real) or not precision > 0:
+        raise ModelError(f"precision={precision!r}: it must be above 0")
+    graph = imdp.graph
     sets: dict[str, BoolArray | None] = {"target": objective.target}
     if isinstance(objective, Reach):
         sets["avoid"] = objective.avoid
     for name, mask in sets.items():
-        if mask is not None and mask.shape != (imdp.graph.n_states,):
-            raise ModelError(f"{name} has shape {mask.shape}, but the model has {imdp.graph.n_states} states")
+        if mask is not None and mask.shape != (graph.n_states,):
+            raise ModelError(f"{name} has shape {mask.shape}, but the model has {graph.n_states} states")
+    if isinstance(objective, Reward):
+        parts = (
+            ("states", objective.reward.state, graph.n_states),
+            ("choices", objective.reward.choice, graph.n_choices),
+        )
+        for things, values, size in parts:
+            if values is not None and len(values) != size:
+                raise ModelError(f"rewards are given for {len(values):,} {things}, but the model has {size:,}")

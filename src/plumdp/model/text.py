@@ -1,0 +1,43 @@
+"""Objects as one line of text, and as small tables for notebooks."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+
+_WIDEST = 160  # characters of what stands in the parentheses
+
+
+def one_line(thing: object, *facts: str) -> str:
+    """Return the name of an object's class with some facts in parentheses, in one line of less than 200 characters.
+
+    >>> one_line(1.5, "3 states", "", "acyclic")
+    'float(3 states, acyclic)'
+    """
+    return f"{type(thing).__name__}({cut(', '.join(fact for fact in facts if fact), _WIDEST)})"
+
+
+def cut(text: str, widest: int = 60) -> str:
+    """Return a text as one line, cut if it is longer than asked for.
+
+    >>> cut("a long story", 8)
+    'a long …'
+    """
+    line = " ".join(text.split())
+    return line if len(line) <= widest else f"{line[: widest - 1]}…"
+
+
+def number_of(n: int, thing: str) -> str:
+    """Return a number with its noun.
+
+    >>> number_of(1, "state"), number_of(3625, "state")
+    ('1 state', '3,625 states')
+    """
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"
+
+
+def html_table(rows: Iterable[Sequence[object]], header: Sequence[str] = ()) -> str:
+    """Return rows of cells as a table in HTML."""
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in header)
+    body = "".join(f"<tr>{''.join(f'<td>{html.escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table>{f'<tr>{head}</tr>' if head else ''}{body}</table>"

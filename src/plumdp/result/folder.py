@@ -1,0 +1,112 @@
+"""Writes results to disk, as a whole or not at all; and tries the place before the work that leads to them begins."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from hashlib import blake2b
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile, mkdtemp
+
+from plumdp.data.counts import TransitionCounts
+from plumdp.errors import DataError
+from plumdp.result.certificate import Certificate
+
+CERTIFICATE, POLICY = "certificate.json", "policy.csv"
+
+
+def write_result(certificate: Certificate, path: str | Path, *, force: bool = False) -> None:
+    """Write certificate and policy to a new folder; one that holds an earlier result is replaced with ``force``.
+
+    The files are prepared in a folder beside it, which then gets its name: a crash leaves the old result, or none. The
+    certificate carries a hash of the policy's file, beside those of the counts and of the model.
+
+    >>> from plumdp import benchmark, certify, simulate
+    >>> study = benchmark("betting:5")
+    >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=6)
+    >>> with TemporaryDirectory() as folder:
+    ...     write_result(certify(study.model, counts, study.objective), Path(folder) / "result")
+    ...     sorted(file.name for file in (Path(folder) / "result").iterdir())
+    ['certificate.json', 'policy.csv']
+    """
+    target = Path(path)
+    require_folder(target, force=force)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        prepared = Path(mkdtemp(prefix=".plumdp-", dir=target.parent))
+    except OSError as error:
+        raise _unwritable(target, error) from None
+    try:
+        _write_files(certificate, prepared)
+        _put(prepared, target)
+    except OSError as error:
+        raise _unwritable(target, error) from None
+    finally:
+        shutil.rmtree(prepared, ignore_errors=True)  # nothing is left if it got its name
+
+
+def require_folder(path: str | Path, *, force: bool = False) -> None:
+    """Refuse a place at which no new folder for a result can be made."""
+    target = Path(path)
+    if target.is_dir():
+        others = sorted({file.name for file in target.iterdir()} - {CERTIFICATE, POLICY})
+        if others:
+            raise DataError(f"{target} holds other files than a result ({others[0]}); name another folder")
+        if not force:
+            raise DataError(f"{target} is there already; name another folder, or replace it with --force (force=True)")
+    elif target.exists():
+        raise DataError(f"{target} is a file; name a folder for the result")
+    _try(target, next(parent for parent in target.absolute().parents if parent.exists()))
+
+
+def require_file(path: str | Path) -> None:
+    """Refuse a place at which no file can be written."""
+    target = Path(path)
+    if target.is_dir():
+        raise DataError(f"{target} is a folder; name a file in it")
+    if not target.absolute().parent.exists():
+        raise DataError(f"{target}: there is no folder {target.parent}; make it first")
+    _try(target, target.absolute().parent)
+
+
+def digest_of_counts(counts: TransitionCounts) -> str:
+    """Return a hash of counts, of the pilot in them, and of how they were sampled."""
+    state = blake2b(f"{counts.sampling} {counts.pilot is not None}".encode(), digest_size=16)
+    for array in (counts.counts, counts.pilot):
+        state.update(b"" if array is None else array.tobytes())
+    return state.hexdigest()
+
+
+def _try(target: Path, folder: Path) -> None:
+    """Write a file without a name to the folder."""
+    try:
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise _unwritable(target, error) from None
+
+
+def _unwritable(target: Path, error: OSError) -> DataError:
+    return DataError(f"{target} cannot be written: {error.strerror or error}")
+
+
+def _write_files(certificate: Certificate, folder: Path) -> None:
+    certificate.policy.to_csv(folder / POLICY)
+    policy = blake2b((folder / POLICY).read_bytes(), digest_size=16).hexdigest()
+    content = {**certificate.to_dict(), "hashes": {POLICY: policy}}
+    (folder / CERTIFICATE).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _put(prepared: Path, target: Path) -> None:
+    """Give the prepared folder its name; an old result of that name moves out of the way first."""
+    prepared.chmod(0o755)  # temporary folders are closed to others
+    if not target.exists():
+        prepared.rename(target)
+        return
+    with TemporaryDirectory(prefix=".plumdp-", dir=target.parent) as aside:
+        old = target.rename(Path(aside) / "old")
+        try:
+            prepared.rename(target)
+        except OSError:
+            old.rename(target)
+            raise

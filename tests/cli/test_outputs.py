@@ -1,0 +1,124 @@
+"""What commands write: as a whole or not at all, with hashes, and refused before the work if it cannot be written."""
+
+import json
+from dataclasses import replace
+from hashlib import blake2b
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import plumdp as pl
+from plumdp.cli import app
+from plumdp.result.folder import digest_of_counts, require_folder, write_result
+
+RUNNER = CliRunner()
+STUDY = pl.benchmark("betting:5")
+COUNTS = pl.simulate(STUDY.model, STUDY.true_point, 1000, rng=1, max_steps=6)
+CERTIFICATE = pl.certify(STUDY.model, COUNTS, STUDY.objective)
+
+
+@pytest.fixture
+def counts(tmp_path):
+    pl.write_counts(COUNTS, tmp_path / "counts.parquet")
+    return str(tmp_path / "counts.parquet")
+
+
+def test_the_certificate_carries_hashes_of_policy_counts_and_model(counts, tmp_path):
+    result = RUNNER.invoke(app, ["certify", "betting:5", counts, "-o", str(tmp_path / "deep" / "result")])
+    assert result.exit_code == 0, result.output
+    folder = tmp_path / "deep" / "result"
+    saved = json.loads((folder / "certificate.json").read_text())
+    policy = blake2b((folder / "policy.csv").read_bytes(), digest_size=16).hexdigest()
+    assert saved["hashes"] == {"policy.csv": policy}
+    assert saved["provenance"]["counts"] == digest_of_counts(COUNTS)
+    assert saved["provenance"]["expressions"] == STUDY.model.fingerprint
+    assert sorted(file.name for file in folder.parent.iterdir()) == ["result"]
+
+
+def test_other_counts_have_another_hash():
+    arrays = [COUNTS.counts, COUNTS.counts + 1]
+    made = [pl.TransitionCounts(COUNTS.graph, array, "trajectories") for array in arrays]
+    made.append(pl.TransitionCounts(COUNTS.graph, arrays[0], "adaptive"))
+    made.append(pl.TransitionCounts(COUNTS.graph, arrays[0], "trajectories", arrays[0]))
+    assert len({digest_of_counts(counts) for counts in made}) == 4
+    assert digest_of_counts(made[0]) == digest_of_counts(COUNTS)
+
+
+def test_an_earlier_result_is_replaced_only_by_force(tmp_path):
+    write_result(CERTIFICATE, tmp_path / "result")
+    before = (tmp_path / "result" / "certificate.json").read_text()
+    (tmp_path / "result" / "policy.csv").write_text("old")
+    with pytest.raises(pl.DataError, match=r"result is there already; name another folder, or replace it with --force"):
+        write_result(CERTIFICATE, tmp_path / "result")
+    assert (tmp_path / "result" / "policy.csv").read_text() == "old"
+    write_result(CERTIFICATE, tmp_path / "result", force=True)
+    assert (tmp_path / "result" / "policy.csv").read_text().startswith("money,step,action")
+    assert (tmp_path / "result" / "certificate.json").read_text() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["result"]
+
+
+def test_a_folder_with_other_files_is_never_replaced(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(pl.DataError, match=r"holds other files than a result \(thesis.tex\); name another folder"):
+        write_result(CERTIFICATE, tmp_path, force=True)
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_failure_on_the_way_leaves_nothing_or_the_old_result(tmp_path):
+    """An action's name that is no text cannot be written to the file of the policy."""
+    write_result(CERTIFICATE, tmp_path / "old")
+    graph = replace(STUDY.model.graph, action_names=tuple("\ud800" for _ in STUDY.model.graph.action_names))
+    broken = replace(CERTIFICATE, policy=pl.PolicyTable(graph, CERTIFICATE.policy.choice))
+    for name in ("new", "old"):
+        with pytest.raises(UnicodeEncodeError):
+            write_result(broken, tmp_path / name, force=True)
+    assert [file.name for file in tmp_path.iterdir()] == ["old"]
+    assert (tmp_path / "old" / "policy.csv").read_text().startswith("money,step,action")
+
+
+_MISSING = "there is no folder {folder}/missing; make it first"
+PLACES = {
+    "simulate to a folder": (["simulate", "betting:5", "-o", "{folder}"], "{folder} is a folder; name a file in it"),
+    "simulate to nowhere": (
+        ["simulate", "betting:5", "-o", "{folder}/missing/runs.parquet"],
+        "{folder}/missing/runs.parquet: " + _MISSING,
+    ),
+    "count to nowhere": (
+        ["count", "betting:5", "{folder}/runs.csv", "-o", "{folder}/missing/counts.parquet"],
+        "{folder}/missing/counts.parquet: " + _MISSING,
+    ),
+    "count below a file": (
+        ["count", "betting:5", "{folder}/runs.csv", "-o", "{folder}/file/counts.parquet"],
+        "{folder}/file/counts.parquet cannot be written: Not a directory",
+    ),
+    "certify to a file": (
+        ["certify", "betting:5", "{folder}/runs.csv", "-o", "{folder}/file"],
+        "{folder}/file is a file; name a folder for the result",
+    ),
+    "certify below a file": (
+        ["certify", "betting:5", "{folder}/runs.csv", "-o", "{folder}/file/result"],
+        "{folder}/file/result cannot be written: Not a directory",
+    ),
+    "certify to a folder with files": (
+        ["certify", "betting:5", "{folder}/runs.csv", "-o", "{folder}", "--force"],
+        "{folder} holds other files than a result (file); name another folder",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PLACES)
+def test_places_that_cannot_be_written_are_refused_before_the_work(case, tmp_path):
+    """The log of the commands does not exist: that would be found first if the work began."""
+    (tmp_path / "file").write_text("here")
+    arguments, message = PLACES[case]
+    result = RUNNER.invoke(app, [argument.format(folder=tmp_path) for argument in arguments])
+    assert isinstance(result.exception, pl.DataError)
+    assert str(result.exception) == message.format(folder=tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_relative_path_is_tried_where_it_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    require_folder(Path("a/b/c"))
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,148 @@
+"""Objectives made by hand: what is refused and in which words, what is read in a generous way, and what it means."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import plumdp as pl
+from plumdp.model.objective import digest
+
+YES, NO = np.array([False, True, False]), np.zeros(3, dtype=bool)
+REWARD = pl.RewardStructure(np.array([1.0, 10.0, 100.0]), None)
+
+
+@pytest.fixture(scope="module")
+def chain():
+    """Return 0 -> 1 -> 2 and a loop there."""
+    return pl.IntervalMDP.from_arrays([0, 1, 2, 3], [0, 1, 2, 3], [1, 2, 2], [1, 1, 1], [1, 1, 1])
+
+
+_WINDOW = "give two whole numbers (first, last) with 0 <= first <= last"
+_FACTOR = "give a number strictly between 0 and 1"
+_MASK = "give one truth value for each state, such as model.labels['goal'], not"
+BAD = {
+    "direction": (lambda: pl.Reach(YES, NO, "maximum"), "direction='maximum': choose 'max' or 'min'"),
+    "capital": (lambda: pl.Reward(REWARD, "Max"), "direction='Max': choose 'max' or 'min'"),
+    "no direction": (lambda: pl.Reach(YES, NO, None), "direction=None: choose 'max' or 'min'"),
+    "arrays in the wrong places": (
+        lambda: pl.Reward(YES, "max"),
+        "reward=array([False, True, False]): give a RewardStructure, such as model.rewards['name']",
+    ),
+    "nature": (
+        lambda: pl.Reach(YES, NO, "max", nature="kind"),
+        "nature='kind': choose 'robust' (against the agent) or 'optimistic' (with the agent)",
+    ),
+    "numbers of states": (lambda: pl.Reach([1, 2], NO, "max"), f"target: {_MASK} int64 of shape (2,)"),
+    "fractions": (lambda: pl.Reach(YES * 1.0, NO, "max"), f"target: {_MASK} float64 of shape (3,)"),
+    "words": (lambda: pl.Reach(YES, ["goal"], "max"), f"avoid: {_MASK} <U4 of shape (1,)"),
+    "a square": (lambda: pl.Reach(np.eye(3, dtype=bool), NO, "max"), f"target: {_MASK} bool of shape (3, 3)"),
+    "sizes": (lambda: pl.Reach(YES, NO[:2], "max"), "target is given for 3 states, but avoid for 2"),
+    "backward window": (lambda: pl.Reach(YES, NO, "max", steps=(3, 1)), f"steps=(3, 1): {_WINDOW}"),
+    "negative window": (lambda: pl.Reach(YES, NO, "max", steps=(-1, 1)), f"steps=(-1, 1): {_WINDOW}"),
+    "one number": (lambda: pl.Reach(YES, NO, "max", steps=3), f"steps=3: {_WINDOW}"),
+    "fractional window": (lambda: pl.Reach(YES, NO, "max", steps=(0, 1.5)), f"steps=(0, 1.5): {_WINDOW}"),
+    "steps": (lambda: pl.Reward(REWARD, "max", steps=-1), "steps=-1: give a whole number, at least 0"),
+    "true steps": (lambda: pl.Reward(REWARD, "max", steps=True), "steps=True: give a whole number, at least 0"),
+    "a window of a reward": (
+        lambda: pl.Reward(REWARD, "max", steps=(0, 3)),
+        "steps=(0, 3): give a whole number, at least 0",
+    ),
+    "target of a reward": (
+        lambda: pl.Reward(REWARD, "max", target=[2.5, 0, 1]),
+        f"target: {_MASK} float64 of shape (3,)",
+    ),
+    "target and discount": (
+        lambda: pl.Reward(REWARD, "max", target=YES, discount=Fraction(9, 10)),
+        "a discounted reward has no target: leave out target or discount",
+    ),
+    **{
+        f"discount {shown}": (lambda d=d: pl.Reward(REWARD, "max", discount=d), f"discount={shown}: {_FACTOR}")
+        for d, shown in [
+            (Fraction(0), "Fraction(0, 1)"),
+            (1, "1"),
+            (2.0, "2.0"),
+            ("-0.5", "'-0.5'"),
+            (float("nan"), "nan"),
+            (float("inf"), "inf"),
+            (True, "True"),
+        ]
+    },
+    "discount in words": (
+        lambda: pl.Reward(REWARD, "max", discount="much"),
+        "'much' is not a number; write it like 3, 0.3 or 3/10",
+    ),
+    "endless discount": (
+        lambda: pl.Reward(REWARD, "max", discount="1e-999999999"),
+        "'1e-999999999' is not a number of reasonable size: its exponent is beyond 4000",
+    ),
+    "infinite reward": (
+        lambda: pl.RewardStructure(None, [1.0, np.inf]),
+        "choice rewards must be finite numbers; that of choice 1 is inf",
+    ),
+    "missing reward": (
+        lambda: pl.RewardStructure([np.nan], None),
+        "state rewards must be finite numbers; that of state 0 is nan",
+    ),
+    "rewards in words": (
+        lambda: pl.RewardStructure(["much"], None),
+        "state rewards: give one number for each state, not <U4 of shape (1,)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_no_objective_is_refused_when_it_is_made(case):
+    make, message = BAD[case]
+    with pytest.raises(pl.ModelError) as caught:
+        make()
+    assert str(caught.value) == message
+
+
+def test_rewards_of_another_size_are_refused_by_the_solver(chain):
+    with pytest.raises(pl.ModelError, match=r"^rewards are given for 2 states, but the model has 3$"):
+        pl.solve(chain, pl.Reward(pl.RewardStructure(np.ones(2), None), "max", steps=3))
+    with pytest.raises(pl.ModelError, match=r"^rewards are given for 4 choices, but the model has 3$"):
+        pl.solve(chain, pl.Reward(pl.RewardStructure(None, np.ones(4)), "max", steps=3))
+
+
+def test_lists_and_zeros_and_ones_are_sets_of_states(chain):
+    for target in (YES, YES.tolist(), YES.astype(int), YES.astype(np.uint8)):
+        assert pl.solve(chain, pl.Reach(target, [0, 0, 0], "max", steps=[np.int64(0), 1])).lower.tolist() == [1, 1, 0]
+
+
+@pytest.mark.parametrize("discount", [Fraction(1, 2), 0.5, "0.5", "1/2"])
+def test_a_discount_is_the_number_it_shows(chain, discount):
+    """From state 1: 10 and from then on 100 · (1/2 + 1/4 + …)."""
+    objective = pl.Reward(REWARD, "max", discount=discount)
+    assert objective.discount == Fraction(1, 2)
+    solution = pl.solve(chain, objective)
+    assert solution.lower[1] <= 110 <= solution.upper[1]
+
+
+def test_steps_go_together_with_a_target_and_with_a_discount(chain):
+    """Until state 1: 1. Two steps at half: 1 + 10/2, 10 + 100/2, 100 + 100/2."""
+    until = pl.solve(chain, pl.Reward(REWARD, "max", steps=2, target=YES))
+    halved = pl.solve(chain, pl.Reward(REWARD, "max", steps=2, discount=0.5))
+    assert np.allclose(until.lower, [1, 0, 200], rtol=1e-9)
+    assert np.allclose(halved.lower, [6, 60, 150], rtol=1e-9)
+
+
+def test_a_digest_tells_objectives_apart_by_what_they_ask():
+    base = {"reward": REWARD, "direction": "max"}
+    objectives = [
+        pl.Reach(YES, NO, "max"),
+        pl.Reach(YES, NO, "min"),
+        pl.Reach(NO, YES, "max"),
+        pl.Reach(YES, NO, "max", complement=True),
+        pl.Reach(YES, NO, "max", steps=(0, 3)),
+        pl.Reach(YES, NO, "max", nature="robust"),
+        pl.Reward(**base),
+        pl.Reward(**base, target=YES),
+        pl.Reward(**base, steps=3),
+        pl.Reward(**base, discount=0.5),
+        pl.Reward(pl.RewardStructure(None, REWARD.state), "max"),
+        pl.Reward(pl.RewardStructure(REWARD.state + 1, None), "max"),
+    ]
+    assert len({digest(objective) for objective in objectives}) == len(objectives)
+    assert digest(pl.Reach(YES.tolist(), NO, "max", text="F goal")) == digest(objectives[0])

@@ -1,0 +1,162 @@
+"""Everything public prints in one short line, however large it is; and in notebooks as a small table."""
+
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+
+import plumdp as pl
+from plumdp.learning import learn
+
+STUDY = pl.benchmark("rover:10,10")
+MODEL = STUDY.model
+COUNTS = pl.simulate(MODEL, STUDY.true_point, 2000, rng=1, max_steps=50, pilot=0.5)
+MDP = pl.instantiate(MODEL, STUDY.true_point)
+CERTIFICATE = pl.certify(MODEL, COUNTS, STUDY.objective)
+P, Q = pl.parameters("p", "q")
+
+
+def _reward(**options):
+    reward = pl.RewardStructure([1.0] * MODEL.graph.n_states, [0.0] * MODEL.graph.n_choices)
+    return pl.Reward(reward, "min", **options)
+
+
+def _conflict():
+    space = pl.ParameterSpace.unit("p")
+    return pl.build_region(space, [P, 1 - P], [0.8, 0.8], [0.9, 0.9])
+
+
+def _log():
+    (p,) = pl.parameters("p")
+
+    def step(s):
+        return {"go": [(p, s._replace(x=1)), (1 - p, s._replace(x=2))]} if s.x == 0 else {"stay": [(1, s)]}
+
+    model = pl.explore(step, {"x": 0}, space=pl.ParameterSpace.unit("p"))
+    rows = pd.DataFrame({"x": [0] * 9, "action": ["go"] * 9, "next_x": [1] * 5 + [7] * 4})
+    return pl.read_log(rows, model, on_unmatched="report")
+
+
+def _online():
+    environment = pl.simulator(MODEL, STUDY.true_point, rng=1, max_steps=50)
+    return next(pl.learn_online(MODEL, environment, STUDY.objective, episodes=1))
+
+
+LONG = sum((P**i * Q**j for i in range(9) for j in range(9)), pl.Polynomial(0))
+THINGS = {
+    "Polynomial": (lambda: LONG, None),
+    "PolynomialArray": (
+        lambda: pl.tabulate(lambda x: P / (x + 1), MODEL.graph.states["x"]),
+        "PolynomialArray(5,139 elements, 10 distinct: 1/2*p, 1/3*p, 1/4*p, …)",
+    ),
+    "ParameterSpace": (
+        lambda: pl.ParameterSpace.box({"p": (0, 1), "q": (0, 0.5)}, constraints=[1 - P - Q]),
+        "ParameterSpace(p in [0, 1], q in [0, 0.5], -p - q + 1 >= 0)",
+    ),
+    "Graph": (
+        lambda: MODEL.graph,
+        "Graph(5,139 states, 16,871 choices, 24,515 transitions, variables x, y, unreported, sent, tries)",
+    ),
+    "ParametricMDP": (
+        lambda: MODEL,
+        "ParametricMDP(5,139 states, 24,515 transitions, 145 expressions in t1, t2, t3, t4)",
+    ),
+    "RewardStructure": (lambda: _reward().reward, "RewardStructure(5,139 state rewards, 16,871 choice rewards)"),
+    "Reach": (lambda: STUDY.objective, 'Reach(max, 43 target states, Pmax=? [ !"crash" U "target" ])'),
+    "Reward": (lambda: _reward(steps=3, discount=0.9), "Reward(min, 3 steps, discount 9/10)"),
+    "Issue": (lambda: pl.Issue("error", "rows", "a long\nstory " * 100), None),
+    "Events": (lambda: pl.find_events(MODEL), None),
+    "EventCounts": (lambda: pl.first_visits(MODEL, STUDY.true_point, 100, rng=1, max_steps=50), None),
+    "TransitionCounts": (lambda: COUNTS, None),
+    "Trajectories": (
+        lambda: pl.record(MODEL, STUDY.true_point, 20, rng=1, max_steps=50),
+        "Trajectories(20 runs, 1,000 steps)",
+    ),
+    "Log": (_log, "Log(9 rows of transitions: 5 matched, 4 rejected, 5 steps)"),
+    "IngestionReport": (
+        lambda: _log().report,
+        "IngestionReport(9 rows of transitions: 5 matched, 4 rejected)",
+    ),
+    "ExpressionBounds": (lambda: pl.expression_bounds(MODEL, COUNTS), None),
+    "Polytope": (lambda: learn(MODEL, COUNTS).region, None),
+    "Conflict": (_conflict, None),
+    "IntervalMDP": (lambda: MDP, "IntervalMDP(5,139 states, 24,515 transitions, 145 intervals)"),
+    "Solution": (lambda: pl.solve(MDP, STUDY.objective), None),
+    "PolicyTable": (lambda: CERTIFICATE.policy, None),
+    "Certificate": (lambda: CERTIFICATE, None),
+    "OnlineRecord": (_online, None),
+    "Benchmark": (lambda: STUDY, None),
+    "DataError": (lambda: pl.DataError("counts"), None),
+    "ModelError": (lambda: pl.ModelError("model"), None),
+    "MissingExtra": (lambda: pl.MissingExtra("storm"), None),
+}
+
+
+def test_the_table_holds_every_public_type():
+    assert set(THINGS) == {name for name in pl.__all__ if isinstance(getattr(pl, name), type)}
+
+
+@pytest.mark.parametrize("name", THINGS)
+def test_every_public_thing_prints_in_one_short_line(name):
+    make, expected = THINGS[name]
+    thing = make()
+    assert type(thing).__name__ == name
+    text = repr(thing)
+    assert text.startswith(f"{name}(")
+    assert text.endswith(")")
+    assert len(text) < 200
+    assert "\n" not in text
+    assert expected in (None, text)
+
+
+OTHERS = {
+    "simulator": lambda: pl.simulator(MODEL, STUDY.true_point, rng=1, max_steps=50),
+    "gym": lambda: pl.gym_environment(pl.as_env(MODEL, STUDY.true_point), MODEL, rng=1),
+    "environment": lambda: pl.as_env(MODEL, STUDY.true_point),
+    "expressions": lambda: MODEL.expressions,
+    "many parameters": lambda: pl.ParameterSpace.simplex(*(f"a{i}" for i in range(100))),
+    "ellipsoid": lambda: learn(MODEL, COUNTS, sets="ellipsoid").region,
+    "no parameters": lambda: pl.ParameterSpace.unit(),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_public_functions_return_prints_in_one_short_line(name):
+    text = repr(OTHERS[name]())
+    assert len(text) < 200
+    assert "\n" not in text
+
+
+class Cells(HTMLParser):
+    """Collects the texts of the cells of tables, and checks that tags are closed."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.cells = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.cells.append(data)
+
+
+@pytest.mark.parametrize("name", ["ParametricMDP", "TransitionCounts", "PolicyTable", "Solution", "Certificate"])
+def test_notebooks_show_a_small_table(name):
+    parser = Cells()
+    parser.feed(THINGS[name][0]()._repr_html_())
+    assert not parser.open
+    assert 4 <= len(parser.cells) < 100
+
+
+def test_names_are_escaped_in_notebooks():
+    def step(s):
+        return {"<b>go</b>": [(1, s)]}
+
+    model = pl.explore(step, {"x": 0}, space=pl.ParameterSpace.unit(), labels={"<i>": lambda s: True})
+    policy = pl.PolicyTable(model.graph, [0])
+    assert "<b>" not in policy._repr_html_()
+    assert "<i>" not in model._repr_html_()

@@ -1,0 +1,138 @@
+"""The right thing in the wrong place gets one sentence that says what to write; some things may be given either way."""
+
+import numpy as np
+import pytest
+
+import plumdp as pl
+from plumdp.learning import learn
+from plumdp.pipeline import conclude
+
+STUDY = pl.benchmark("betting:5")
+MODEL, GOAL = STUDY.model, STUDY.objective
+OTHER = pl.benchmark("betting:6")
+MDP = pl.instantiate(MODEL, STUDY.true_point)
+COUNTS = pl.simulate(MODEL, STUDY.true_point, 2000, rng=1, max_steps=6)
+CERTIFICATE = pl.certify(MODEL, COUNTS, GOAL)
+ENV = pl.as_env(MODEL, STUDY.true_point, max_steps=6)
+SIMULATOR = pl.simulator(MODEL, STUDY.true_point, rng=1, max_steps=6)
+
+
+def _online(environment, model=MODEL, objective=GOAL):
+    return list(pl.learn_online(model, environment, objective, episodes=3))
+
+
+def _other_policy():
+    policy = pl.PolicyTable(OTHER.model.graph, OTHER.model.graph.first_choice[:-1])
+    return pl.evaluate(MDP, policy, GOAL)
+
+
+_UNKNOWN = (
+    " takes an interval MDP, and this model has unknown parameters: write instantiate(model, point) for its "
+    "probabilities at a point, or certify(model, counts, objective) for what data say"
+)
+_NO_LABELS = "an interval MDP has no labels that a text could name: give {} the objective parse_property(text, model)"
+_ARRAY = (
+    "counts of type {}: write TransitionCounts(model.graph, counts, sampling), which says how the data came about: "
+    "'independent', 'trajectories' or 'adaptive'"
+)
+_OBJECTIVE = "give a property such as 'Pmax=? [ F \"goal\" ]', a Reach or a Reward as objective, not ndarray"
+_FINGERPRINTS = (OTHER.model.graph.fingerprint[:8], MODEL.graph.fingerprint[:8])
+WRONG = {
+    "solve a parametric model": (lambda: pl.solve(MODEL, GOAL), f"solve{_UNKNOWN}"),
+    "evaluate a parametric model": (lambda: pl.evaluate(MODEL, CERTIFICATE.policy, GOAL), f"evaluate{_UNKNOWN}"),
+    "solve a graph": (
+        lambda: pl.solve(MODEL.graph, GOAL),
+        "solve takes an interval MDP, such as instantiate(model, point), not Graph",
+    ),
+    "solve a text": (lambda: pl.solve(MDP, GOAL.text), _NO_LABELS.format("solve")),
+    "evaluate a text": (lambda: pl.evaluate(MDP, CERTIFICATE.policy, GOAL.text), _NO_LABELS.format("evaluate")),
+    "solve a mask": (
+        lambda: pl.solve(MDP, GOAL.target),
+        "solve takes an objective, such as parse_property(text, model), not ndarray",
+    ),
+    "certify an array": (lambda: pl.certify(MODEL, COUNTS.counts, GOAL), _ARRAY.format("ndarray")),
+    "compare a list": (lambda: pl.compare(MODEL, COUNTS.counts.tolist(), GOAL), _ARRAY.format("list")),
+    "certify a case study": (
+        lambda: pl.certify(STUDY, COUNTS, GOAL),
+        "certify takes a parametric MDP (its .model gives one), not Benchmark",
+    ),
+    "certify an interval MDP": (
+        lambda: pl.certify(MDP, COUNTS, GOAL),
+        "certify takes a parametric MDP (explore or read_prism gives one), not IntervalMDP",
+    ),
+    "simulate a case study": (
+        lambda: pl.simulate(STUDY, STUDY.true_point, 10, rng=1, max_steps=6),
+        "a simulation takes a parametric MDP (its .model gives one), not Benchmark",
+    ),
+    "certify a mask": (lambda: pl.certify(MODEL, COUNTS, GOAL.target), _OBJECTIVE),
+    "learn with a mask": (lambda: _online(SIMULATOR, objective=GOAL.target), _OBJECTIVE),
+    "learn in a bare environment": (
+        lambda: _online(ENV),
+        "this is a Gymnasium environment: give learn_online gym_environment(env, model, rng=1) instead",
+    ),
+    "learn in a model": (
+        lambda: _online(MODEL),
+        "learn_online takes an environment such as simulator(model, point, ...) or gym_environment(env, model, ...), "
+        "not ParametricMDP",
+    ),
+    "sample a model": (
+        lambda: pl.sample_env(MODEL, "uniform", 3, MODEL, rng=1),
+        "give a Gymnasium environment, such as as_env(model, point), not ParametricMDP",
+    ),
+    "sample an environment for learning": (
+        lambda: pl.sample_env(pl.gym_environment(ENV, MODEL, rng=1), "uniform", 3, MODEL, rng=1),
+        "this is an environment for learn_online already: give the Gymnasium environment inside, .env",
+    ),
+    "sample without a model": (
+        lambda: pl.sample_env(ENV, "uniform", 3, STUDY, rng=1),
+        "an environment takes a parametric MDP (its .model gives one), not Benchmark",
+    ),
+    "policy of another model": (
+        _other_policy,
+        "the policy belongs to another model: that one has 300 states, 901 choices and the fingerprint "
+        "{}, this one 225, 624 and {}".format(*_FINGERPRINTS),
+    ),
+    "confidence in words": (
+        lambda: pl.certify(MODEL, COUNTS, GOAL, confidence="0.9"),
+        "confidence='0.9': write a number between 0 and 1, such as 0.999",
+    ),
+    "precision in words": (lambda: pl.solve(MDP, GOAL, precision="1e-6"), "precision='1e-6': it must be above 0"),
+    "crooked policy": (
+        lambda: pl.evaluate(MDP, [[0], [1, 2]], GOAL),
+        "a policy is one list of numbers; this one has lists of unequal lengths inside",
+    ),
+    "table of probabilities": (
+        lambda: pl.PolicyTable(MODEL.graph, np.ones(MODEL.graph.n_choices)),
+        "state (money=10, step=0): the policy's probabilities sum to 5, not 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_the_wrong_thing_gets_a_sentence_that_says_what_to_write(case):
+    call, message = WRONG[case]
+    with pytest.raises((pl.ModelError, pl.DataError)) as caught:
+        call()
+    assert str(caught.value) == message
+
+
+def test_the_policy_of_a_certificate_is_taken_wherever_a_policy_is():
+    policy = CERTIFICATE.policy
+    runs = {"rng": 1, "max_steps": 6}
+    assert (pl.evaluate(MDP, policy, GOAL).lower == pl.evaluate(MDP, policy.choice, GOAL).lower).all()
+    assert pl.certify(MODEL, COUNTS, GOAL, policy=policy).bound == pytest.approx(CERTIFICATE.bound, abs=1e-5)
+    by_table, by_array = (pl.simulate(MODEL, {"p": 0.5}, 50, policy=p, **runs) for p in (policy, policy.choice))
+    assert (by_table.counts == by_array.counts).all()
+    assert len(pl.record(MODEL, {"p": 0.5}, 5, policy=policy, **runs)) == 30
+    assert pl.first_visits(MODEL, {"p": 0.5}, 5, policy=policy, **runs).trials.max() <= 5
+    assert pl.sample_env(ENV, policy, 5, MODEL, rng=1).total == 30
+    assert (pl.PolicyTable(MODEL.graph, policy).choice == policy.choice).all()
+
+
+def test_a_text_is_taken_wherever_there_is_a_model_to_read_it_with():
+    assert pl.certify(MODEL, COUNTS, GOAL.text).bound == CERTIFICATE.bound
+    assert pl.certify(MODEL, COUNTS, GOAL.text).objective == GOAL.text
+    both = [pl.compare(MODEL, COUNTS, asked, relaxations=["interval"])[0].lower for asked in (GOAL, GOAL.text)]
+    assert both[0] == both[1]
+    assert conclude(learn(MODEL, COUNTS), GOAL.text).bound == CERTIFICATE.bound
+    assert _online(SIMULATOR, objective=GOAL.text)[-1].bound == _online(SIMULATOR)[-1].bound
