@@ -58,7 +58,7 @@ OTHERS = {
     "a smaller space": {"model": _model(space=pl.ParameterSpace.box({"p": (0, 1), "q": (0, Fraction(1, 2))}))},
     "another objective": {"objective": 'Pmin=? [ F "goal" ]'},
     "another target": {"objective": "Pmax=? [ F x=2 ]"},
-    "a relaxation": {"relaxation": "rectangular"},
+    "a relaxation": {"relaxation": "expression"},
     "growth": {"growth": 3.0},
     "spacing": {"spacing": 2.0},
     "exploration": {"exploration": 0.5},
