@@ -5,8 +5,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from random_models import model_of
 
 import plumdp as pl
+from plumdp.model.objective import Reach, Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.board import lay_out
@@ -301,3 +303,61 @@ def test_misuse_is_refused_with_its_reason(case, fork):
     with pytest.raises(pl.ModelError) as caught:
         call(fork)
     assert str(caught.value) == message
+
+
+# Every way through solve shows progress and can be started
+
+
+def tangled(*, known_support=False):
+    """Return three states that nature may hold for long, a goal and a trap, with two choices each."""
+    states = [
+        [[(0, 0.0, 0.9), (1, 0.05, 0.5), (3, 0.0, 0.1)], [(2, 0.5, 0.9), (4, 0.1, 0.5)]],
+        [[(0, 0.3, 0.7), (3, 0.1, 0.2), (4, 0.1, 0.5)], [(1, 0.5, 0.9), (2, 0.1, 0.5)]],
+        [[(2, 0.2, 0.6), (0, 0.1, 0.8), (3, 0.0, 0.3)], [(3, 0.4, 0.6), (4, 0.4, 0.6)]],
+        [[(3, 1, 1)]],
+        [[(4, 1, 1)]],
+    ]
+    return model_of(states, known_support=known_support)
+
+
+GOAL = np.arange(5) == 3
+PAID = RewardStructure(None, np.array([1.0, 2.0, 0.5, 1.0, 0.0, 3.0, 0.0, 0.0]))
+WAYS = {
+    "reach": (tangled(), Reach(GOAL, np.zeros(5, bool), "max")),
+    "complement": (tangled(), Reach(GOAL, np.zeros(5, bool), "min", complement=True)),
+    "known support": (tangled(known_support=True), Reach(GOAL, np.zeros(5, bool), "max")),
+    "steps": (tangled(), Reach(GOAL, np.zeros(5, bool), "max", (0, 4))),
+    "reward until": (tangled(), Reward(PAID, "min", GOAL | (np.arange(5) == 4))),
+    "discount": (tangled(), Reward(PAID, "min", discount=Fraction(9, 10))),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_through_solve_shows_progress_up_to_the_end(way):
+    told = []
+    imdp, objective = WAYS[way]
+    pl.solve(imdp, objective, progress=lambda done, total: told.append((done, total)))
+    assert told
+    assert told[-1][0] == told[-1][1]
+    assert all(0 <= done <= total for done, total in told)
+    assert told == sorted(told)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_start_saves_sweeps_and_is_not_trusted(way):
+    """From its own solution a problem takes no more sweeps; from nonsense it ends with bounds that overlap."""
+    imdp, objective = WAYS[way]
+    cold = pl.solve(imdp, objective)
+    warm = pl.solve(imdp, objective, start=cold)
+    last = imdp.graph.first_choice[1:] - 1
+    misled = pl.solve(imdp, objective, start=replace(cold, lower=np.full(5, 0.3), upper=np.full(5, 0.3), policy=last))
+    assert warm.sweeps <= cold.sweeps
+    for other in (warm, misled):
+        assert (other.lower <= cold.upper).all()
+        assert (cold.lower <= other.upper).all()
+        assert other.status == cold.status == "closed"
+
+
+def test_a_discounted_problem_starts_from_the_values_of_a_similar_one():
+    imdp, objective = WAYS["discount"]
+    assert pl.solve(imdp, objective, start=pl.solve(imdp, objective)).sweeps < pl.solve(imdp, objective).sweeps / 2
