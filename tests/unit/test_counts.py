@@ -19,7 +19,7 @@ N = LAMP.graph.n_transitions
 
 @settings(max_examples=25)
 @given(
-    npst.arrays(np.int64, N, elements=st.integers(0, 2**62) | st.just(0)),
+    npst.arrays(np.int64, N, elements=st.integers(0, (2**63 - 1) // N) | st.just(0)),
     st.sampled_from(["independent", "trajectories", "adaptive"]),
     st.booleans(),
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plumdp.data.columns import COUNT, EPISODE, PLACE, STEP, LogForm, not_steps
-from plumdp.data.ingestion import BrokenEpisode
+from plumdp.data.report import BrokenEpisode
 from plumdp.data.sql import count_ordered_sql, count_sql, order_sql, quoted
 from plumdp.data.tables import Block, Progress, pages, watched
 from plumdp.model.graph import Graph

@@ -24,7 +24,7 @@ from plumdp.data.columns import (
     not_steps,
     state_columns,
 )
-from plumdp.data.ingestion import BrokenEpisode
+from plumdp.data.report import BrokenEpisode
 from plumdp.data.sql import keys
 from plumdp.data.tables import Block, columns_of
 from plumdp.errors import DataError
