@@ -34,7 +34,8 @@ BAD = {
         "12 of 12 rows do not fit the model:\n"
         "  unknown state: 8 rows; (place_x=7.0, lit=false, mode=rest) (5×), (place_x=7.0, lit=true, mode=rest) (2×), "
         "(place_x=7.0, lit=false, mode=work) (1×)\n"
-        "  unreadable state: 4 rows; (place_x=null, lit=false, mode=rest) 'rest' → (place_x=0, lit=false, mode=rest) (2×), "
+        "  unreadable state: 4 rows; "
+        "(place_x=null, lit=false, mode=rest) 'rest' → (place_x=0, lit=false, mode=rest) (2×), "
         "(place_x=null, lit=false, mode=rest) 'go' → (place_x=1, lit=false, mode=work) (1×), "
         f"(place_x=null, lit=false, mode=work) 'rest' → (place_x=0, lit=false, mode=rest) (1×)\n{ADVICE}",
     ),

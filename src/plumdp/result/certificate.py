@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any, Literal, TypeAlias
 
+from plumdp.result.data_quality import DataQuality
 from plumdp.result.policy import PolicyTable
 
 Relaxation: TypeAlias = Literal["interval", "parameter", "expression", "rectangular"]
@@ -36,6 +37,9 @@ class Certificate:
     point of the parameter space explains the data: the bounds then rest on the graph alone, and ``reason`` says which
     expressions disagree; or "no guarantee" if nothing proves the confidence, as with the published constructions, so
     that the bounds are an estimate. ``guarantee`` says what the confidence itself rests on.
+
+    If the log shows what the graph says cannot happen, the model is contradicted as well, and no bound is claimed:
+    ``lower`` and ``upper`` are infinite, and null in JSON. ``data_quality`` says what became of the rows of the log.
     """
 
     lower: float
@@ -54,6 +58,12 @@ class Certificate:
     solver: str  # how the solver ended
     seconds: Mapping[str, float]  # stage → time
     provenance: Mapping[str, str]
+    data_quality: DataQuality | None = None
+
+    @property
+    def claims_bounds(self) -> bool:
+        """Whether the bounds are a claim or at least an estimate; nothing is if the data contradict the graph."""
+        return self.data_quality is None or not self.data_quality.contradicting
 
     @property
     def bound(self) -> float:
@@ -63,6 +73,8 @@ class Certificate:
     @property
     def printed_bounds(self) -> tuple[str, str]:
         """Both bounds with six digits, rounded outward."""
+        if not self.claims_bounds:
+            return "none", "none"
         return outward(self.lower, -1), outward(self.upper, 1)
 
     def __str__(self) -> str:
@@ -77,6 +89,14 @@ class Certificate:
         """The claim in one sentence."""
         share = f"{100 * self.confidence:.10g} %" + (" (asymptotically)" if self.guarantee == "asymptotic" else "")
         between = "between {} and {}".format(*self.printed_bounds)
+        data = self.data_quality
+        if data is not None and data.contradicting:
+            rows = (
+                "1 row of the data shows"
+                if data.contradicting == 1
+                else f"{data.contradicting:,} rows of the data show"
+            )
+            return f"MODEL CONTRADICTED: {rows} what the model says cannot happen. No bound is claimed."
         if self.guarantee == "none":
             return f"Estimate, no guarantee: the policy's value may lie {between}."
         if self.status == CERTIFIED:
@@ -86,6 +106,8 @@ class Certificate:
                 "MODEL CONTRADICTED: no parameters explain the data. Without its expressions, on the graph alone, the "
                 f"policy's value lies {between} with confidence {share}."
             )
+        if data is not None and data.absence:
+            return f"Nothing certified: {data.absence}."
         return f"Nothing certified: the data allow any value that matters ({between}, confidence {share})."
 
     def facts(self) -> list[tuple[str, str]]:
@@ -99,6 +121,8 @@ class Certificate:
             boxes = self.parameters.items()
             box = ", ".join(f"{name} in [{outward(low, -1)}, {outward(high, 1)}]" for name, (low, high) in boxes)
             facts.append(("parameters", box))
+        if self.data_quality is not None:
+            facts.append(("data", str(self.data_quality)))
         if self.reason:
             facts.append(("because", self.reason))
         facts += [("assuming", assumption) for assumption in self.assumptions]
@@ -107,11 +131,11 @@ class Certificate:
         return facts
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the policy, ready for JSON; infinite numbers as text."""
+        """Return everything but the policy, ready for JSON; infinite numbers as text, bounds not claimed as null."""
         return {
             "status": self.status,
-            "lower": _plain(self.lower),
-            "upper": _plain(self.upper),
+            "lower": _plain(self.lower) if self.claims_bounds else None,
+            "upper": _plain(self.upper) if self.claims_bounds else None,
             "objective": self.objective,
             "direction": self.direction,
             "confidence": self.confidence,
@@ -124,6 +148,7 @@ class Certificate:
             "solver": self.solver,
             "seconds": dict(self.seconds),
             "provenance": dict(self.provenance),
+            "data_quality": None if self.data_quality is None else self.data_quality.to_dict(),
         }
 
     def to_json(self) -> str:
