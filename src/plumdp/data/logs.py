@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -14,6 +15,7 @@ from plumdp.data.file_logs import FileLog
 from plumdp.data.frame_logs import is_arrow, open_frame
 from plumdp.data.ingestion import Tally
 from plumdp.data.report import BrokenEpisode, IngestionReport
+from plumdp.data.same_files import refuse_copies, refuse_same_files
 from plumdp.data.tables import MEMORY, Block, Progress, column_types, connect, find_files, scan
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, read_only
@@ -122,14 +124,21 @@ def _open(source: Any, partitions: Partitions, memory_limit: float, progress: Pr
             raise DataError("partitions are for files; a data frame is counted as a whole, by its own engine")
         yield open_frame(source)
         return
+    refuse_same_files(files)
     with connect(memory_limit) as connection:
         if not files:
             connection.register("arrow", source)
         groups = [[file] for file in files] if partitions == "files" else [files]
         tables = {scan(connection, group) if group else "arrow": group for group in groups}
+        if partitions != "files":
+            refuse_copies(files, partial(_has_rows, connection))
         types = {table: column_types(connection, table) for table in tables}
         _require_same_columns(tables, types)
         yield FileLog(connection, types, memory_limit, None if partitions == "files" else partitions, progress)
+
+
+def _has_rows(connection: Any, file: str) -> bool:
+    return bool(connection.execute(f"SELECT 1 FROM {scan(connection, [file])} LIMIT 1").fetchall())
 
 
 def _is_paths(source: Any) -> bool:
