@@ -33,7 +33,7 @@ def clopper_pearson(successes: npt.ArrayLike, trials: npt.ArrayLike, error: npt.
 
     >>> lower, upper = clopper_pearson([0, 5], [10, 10], 0.05)
     >>> lower.round(3), upper.round(3)
-    (array([0.   , 0.187]), array([0.309, 0.813]))
+    (array([0.   , 0.187]), array([0.308, 0.813]))
     """
     k, n, m, error = _arrays(successes, trials, _failures(successes, trials), error)
     lower, upper = map(np.array, likelihood_interval(successes, trials, np.log(2 / error)))
