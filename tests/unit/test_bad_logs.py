@@ -64,6 +64,14 @@ BAD = {
         lambda: read_log(RUNS.assign(step=[None, *RUNS.step[1:]]), LAMP),
         f"1 of 15 rows do not fit the model:\n  no episode or step: 1 row\n{ADVICE}",
     ),
+    "steps too large to tell apart": (
+        lambda: read_log(RUNS.assign(step=RUNS.step + 2.0**53), LAMP),
+        f"15 of 15 rows do not fit the model:\n  no episode or step: 15 rows\n{ADVICE}",
+    ),
+    "steps too large to tell apart, through DuckDB": (
+        lambda: read_log(pyarrow.Table.from_pandas(RUNS.assign(step=(RUNS.step + 2.0**53).astype(str))), LAMP),
+        f"15 of 15 rows do not fit the model:\n  no episode or step: 15 rows\n{ADVICE}",
+    ),
     "missing column": (
         lambda: read_log(RUNS.drop(columns=["lit", "step"]), LAMP),
         "the log looks like trajectories, but it lacks step, lit; its columns are episode, place_x, mode, action: "
