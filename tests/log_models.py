@@ -1,5 +1,6 @@
 """A small model for tests of logs, its runs, and a slow recount of logs in plain Python."""
 
+import re
 from collections import Counter
 
 import numpy as np
@@ -40,10 +41,12 @@ def recount(rows, graph, form):
     pairs = list(successions(rows)) if form == "trajectories" else [(row, None, None) for row in rows]
     counts, kinds = np.zeros(graph.n_transitions, dtype=np.int64), Counter()
     for row, after, kind in pairs:
-        state = find_state(graph, [row[name] for name in graph.states])
-        if kind is None:
+        own = [row[name] for name in graph.states]
+        if shows_unknown_state(graph, own):
+            kind = "unknown state"
+        elif kind is None:
             values = [row[f"next_{name}"] if after is None else after[name] for name in graph.states]
-            kind, transition = find_transition(graph, state, row["action"], find_state(graph, values))
+            kind, transition = find_transition(graph, own, row["action"], values)
             if kind == "matched":
                 counts[transition] += 1
         kinds[kind] += 1
@@ -88,10 +91,30 @@ def is_same(value, written):
     return written is not None and (written.lower() in spellings if isinstance(written, str) else written == value)
 
 
-def find_transition(graph, state, action, after):
+def shows_unknown_state(graph, values):
+    """Return whether these values tell of a state that the graph lacks: all can be read, or one is no state's value."""
+    if find_state(graph, values) is not None:
+        return False
+    readable = [is_readable(column[0].item(), v) for column, v in zip(graph.states.values(), values, strict=True)]
+    known = [any(is_same(own.item(), v) for own in c) for c, v in zip(graph.states.values(), values, strict=True)]
+    return all(readable) or any(r and not k for r, k in zip(readable, known, strict=True))
+
+
+def is_readable(example, written):
+    """Return whether a log's value can be the value of a variable that has the example as one of its values."""
+    if isinstance(written, str):
+        number = re.fullmatch(r"[+-]?[0-9]+(\.0*)?|true|false", written.strip().lower())
+        return bool(written.strip()) if isinstance(example, str) else number is not None
+    return written is not None and written == written and float(written).is_integer()
+
+
+def find_transition(graph, before, action, values):
     """Return "matched" and the transition, or the kind of mismatch and None."""
+    if shows_unknown_state(graph, values):
+        return "unknown next state", None
+    state, after = find_state(graph, before), find_state(graph, values)
     if state is None or after is None:
-        return "unknown state" if state is None else "unknown next state", None
+        return "unreadable state", None
     if action not in graph.action_names:
         return "unknown action", None
     for choice in range(graph.first_choice[state], graph.first_choice[state + 1]):

@@ -14,9 +14,9 @@ if TYPE_CHECKING:  # the public names, in the order of the pipeline; each is loa
     from plumdp.data.counts import TransitionCounts as TransitionCounts
     from plumdp.data.files import read_counts as read_counts
     from plumdp.data.files import write_counts as write_counts
-    from plumdp.data.ingestion import IngestionReport as IngestionReport
     from plumdp.data.logs import Log as Log
     from plumdp.data.logs import read_log as read_log
+    from plumdp.data.report import IngestionReport as IngestionReport
     from plumdp.data.simulate import first_visits as first_visits
     from plumdp.data.simulate import simulate as simulate
     from plumdp.data.simulators import as_env as as_env
@@ -90,7 +90,7 @@ _HOME = {
     "data.trajectories": ("Trajectories", "record", "record_blocks"),
     "data.simulators": ("as_env", "gym_environment", "sample_env"),
     "data.logs": ("Log", "read_log"),
-    "data.ingestion": ("IngestionReport",),
+    "data.report": ("IngestionReport",),
     "data.sql": ("counts_query",),
     "data.files": ("read_counts", "write_counts"),
     "confidence.bounds": ("ExpressionBounds", "expression_bounds"),

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from plumdp import __version__
-from plumdp.data.counts import Sampling
+from plumdp.data.counts import Sampling, TransitionCounts
 from plumdp.learning import Learned
 from plumdp.model.graph import read_only
 from plumdp.model.objective import Objective, Reach, Reward
@@ -18,6 +18,7 @@ from plumdp.region.ellipsoid import Ellipsoid
 from plumdp.region.shapes import Polytope
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.result.certificate import CERTIFIED, CONTRADICTED, NO_GUARANTEE, VACUOUS, Certificate, Relaxation
+from plumdp.result.data_quality import DataQuality
 from plumdp.result.folder import digest_of_counts
 from plumdp.result.policy import PolicyTable
 from plumdp.solver.game import make_game
@@ -45,7 +46,7 @@ def make_certificate(
     low, high = (worst, best) if objective.direction == "max" else (best, worst)
     bound = float(low.lower[start] if objective.direction == "max" else high.upper[start])
     is_contradicted, is_proved = isinstance(region, Conflict), learned.bounds.guarantee != "none"
-    return Certificate(
+    certificate = Certificate(
         lower=float(low.lower[start]),
         upper=float(high.upper[start]),
         policy=PolicyTable(model.graph, worst.policy),
@@ -70,6 +71,25 @@ def make_certificate(
             "counts": digest_of_counts(learned.counts),
             "steps": f"{learned.counts.total}",
         },
+    )
+    return with_data(certificate, learned.counts)
+
+
+def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate:
+    """Return the certificate with what must be said of its data; none of its bounds if they contradict the graph."""
+    quality = DataQuality(counts.total, counts.report)
+    if quality.contradicting:
+        return replace(
+            certificate, lower=-np.inf, upper=np.inf, guarantee="none", assumptions=(), status=CONTRADICTED,
+            reason=quality.contradiction, parameters={}, data_quality=quality,
+        )  # fmt: skip
+    left_out = "1 row was" if quality.unreadable == 1 else f"{quality.unreadable:,} rows were"
+    unread = f"whether a row of the log can be read does not depend on where its step led ({left_out} left out)"
+    return replace(
+        certificate,
+        assumptions=(*certificate.assumptions, unread) if quality.unreadable else certificate.assumptions,
+        reason=quality.absence if certificate.status == VACUOUS and quality.absence else certificate.reason,
+        data_quality=quality,
     )
 
 
@@ -112,10 +132,11 @@ def _box(region: Polytope | Ellipsoid, n_parameters: int) -> dict[str, tuple[flo
     return {name: (float(low), float(high)) for name, low, high in list(columns)[:n_parameters]}
 
 
+_ANYTIME = "valid even if you looked at the data while collecting it and stopped when you liked"
 _SAMPLED: dict[Sampling, str] = {
-    "independent": "the number of samples of each choice was fixed beforehand",
-    "trajectories": "runs are independent, under one policy, and their number was fixed beforehand",
-    "adaptive": "policy and number of runs may depend on what was seen",
+    "independent": "you fixed the number of samples of each choice before you looked at any data",
+    "trajectories": "runs are independent, all under one policy, and you fixed their number before you looked at any",
+    "adaptive": "the data were collected without regard to what they showed, which nobody has said",
 }
 
 
@@ -125,9 +146,10 @@ def _assumptions(learned: Learned) -> tuple[str, ...]:
     tied = "the expressions of the model are right for some parameters of its space"
     bounds = learned.bounds
     if isinstance(learned.region, Conflict) or bounds.guarantee == "finite-sample, anytime":
-        sampled = "policy and end of the data may depend on what was seen before, not on what was not"
+        sampled = _ANYTIME
     elif bounds.guarantee == "asymptotic":
-        sampled = f"{_SAMPLED[learned.counts.sampling]}, and so large that asymptotics apply (no finite-sample proof)"
+        planned = _SAMPLED[learned.counts.sampling]
+        sampled = f"{planned}, and there are so many that asymptotics apply (no finite-sample proof)"
     else:
         sampled = _SAMPLED[learned.counts.sampling]
     return (structure, sampled) if isinstance(learned.region, Conflict) else (structure, tied, sampled)

@@ -53,7 +53,8 @@ def test_certify_prints_a_claim_and_writes_policy_and_certificate(folder, tmp_pa
 def test_the_json_of_logs_is_that_of_their_counts(folder):
     of = {}
     for name in ("runs", "counts"):
-        result = RUNNER.invoke(app, ["certify", STUDY, str(folder / f"{name}.parquet"), "--json"])
+        options = ["--sampling", "trajectories", "--json"]  # what simulate knows of its counts, but no log shows
+        result = RUNNER.invoke(app, ["certify", STUDY, str(folder / f"{name}.parquet"), *options])
         of[name] = json.loads(result.output)
     assert of["runs"]["lower"] == of["counts"]["lower"]
     truth = pl.benchmark(STUDY)
@@ -70,6 +71,58 @@ def test_compare_shows_all_relaxations_in_order(folder):
     assert lower["parameter"] <= lower["expression"]
     table = RUNNER.invoke(app, ["compare", STUDY, str(folder / "counts.parquet")]).output
     assert "rectangular" in table
+
+
+def test_a_log_is_adaptive_unless_more_is_claimed_and_counts_keep_what_was_said(folder, tmp_path):
+    """Of the runs of a file, nobody knows who decided when to stop."""
+    log, counts = str(folder / "runs.parquet"), str(tmp_path / "counts.parquet")
+    model = pl.benchmark(STUDY).model
+    for claim, kept in (([], "adaptive"), (["--sampling", "trajectories"], "trajectories")):
+        assert RUNNER.invoke(app, ["count", STUDY, log, "-o", counts, *claim]).exit_code == 0
+        assert pl.read_counts(counts, model).sampling == kept
+    anytime = "valid even if you looked at the data while collecting it and stopped when you liked"
+    for command in ("certify", "compare"):
+        for data, claim, is_anytime in (
+            (log, [], True),
+            (counts, [], False),
+            (counts, ["--sampling", "adaptive"], True),
+        ):
+            printed = json.loads(RUNNER.invoke(app, [command, STUDY, data, "--json", *claim]).output)
+            certificate = printed if command == "certify" else printed[0]
+            assert (anytime in certificate["assumptions"]) is is_anytime
+
+
+@pytest.mark.parametrize("command", ["certify", "compare"])
+def test_a_stronger_claim_than_that_of_a_file_of_counts_is_misuse(command, folder):
+    counts = folder / "counts.parquet"
+    result = RUNNER.invoke(app, [command, STUDY, str(counts), "--sampling", "independent"])
+    assert isinstance(result.exception, pl.DataError)
+    assert str(result.exception) == (
+        f"--sampling independent: {counts} was counted as trajectories, which claims less; if the stronger claim is "
+        "true, count the log again with --sampling independent"
+    )
+
+
+def test_a_log_that_shows_what_the_model_excludes_ends_with_3_also_through_a_file_of_counts(folder, tmp_path):
+    """Half of the rows of glider:11,9 go from (0, 0) to (7, 0), which is a state, but not next to it."""
+    lines = ["x,y,action,next_x,next_y", *["0,0,east,1,0"] * 50, *["0,0,east,7,0"] * 50]
+    (tmp_path / "log.csv").write_text("\n".join(lines))
+    counted = ["count", "glider:11,9", str(tmp_path / "log.csv"), "-o", str(tmp_path / "counts.parquet")]
+    assert isinstance(RUNNER.invoke(app, counted).exception, pl.DataError)
+    assert RUNNER.invoke(app, [*counted, "--keep-going"]).exit_code == 0
+    for command in ("certify", "compare"):
+        arguments = [command, "glider:11,9", str(tmp_path / "counts.parquet")]
+        assert RUNNER.invoke(app, arguments).exit_code == 3
+        result = RUNNER.invoke(app, [*arguments, "--json"])
+        assert result.exit_code == 3
+        read = json.loads(result.output)
+        for certificate in read if command == "compare" else [read]:
+            assert (certificate["lower"], certificate["upper"]) == (None, None)
+            assert certificate["data_quality"]["report"]["rows"] == {"matched": 50, "impossible transition": 50}
+    printed = " ".join(RUNNER.invoke(app, ["certify", *arguments[1:]]).output.split())
+    assert printed.startswith(
+        "MODEL CONTRADICTED: 50 rows of the data show what the model says cannot happen. No bound is claimed."
+    )
 
 
 def test_data_that_contradict_the_model_end_with_3(tmp_path):
@@ -91,6 +144,7 @@ def test_data_that_contradict_the_model_end_with_3(tmp_path):
     result = RUNNER.invoke(app, ["certify", "betting:25", str(path)])
     assert result.exit_code == 3
     assert result.output.startswith("MODEL CONTRADICTED")
+    assert RUNNER.invoke(app, ["compare", "betting:25", str(path)]).exit_code == 3
 
 
 def test_no_data_end_with_4(tmp_path):

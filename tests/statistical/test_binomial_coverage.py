@@ -1,9 +1,11 @@
 """How often an interval misses the true probability, calculated exactly: no randomness."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binom
 
+import plumdp as pl
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson, hoeffding
 
 PROBABILITIES = [1e-3, 0.02, 0.2, 0.5, 0.77, 0.999]
@@ -58,3 +60,52 @@ def test_the_anytime_interval_ever_misses_with_at_most_its_error(error):
 def test_other_intervals_miss_at_some_time_more_often(method):
     """The check can fail: an interval for a fixed number of trials is no anytime interval."""
     assert ever_misses(method, 500, [0.5], 1e-3) > 1.5e-3
+
+
+# a coin, and someone who looks at the certificate after every run until it is false
+
+
+(p,) = pl.parameters("p")
+
+
+def coin_step(state):
+    """One throw: heads is 1, tails is 2."""
+    if state.x:
+        return {"stay": [(1, state)]}
+    return {"go": [(p, state._replace(x=1)), (1 - p, state._replace(x=2))]}
+
+
+COIN = pl.explore(coin_step, {"x": 0}, space=pl.ParameterSpace.unit("p"), labels={"heads": lambda s: s.x == 1})
+
+
+def interval_from_a_log(**claim):
+    """Return the interval for p that ``learn`` draws around a log with so many heads and throws, as a method."""
+
+    def method(heads, throws, error):
+        ends = np.array([_box(int(k), int(n), error, claim) for k, n in zip(heads, throws, strict=True)])
+        return ends[:, 0], ends[:, 1]
+
+    return method
+
+
+def _box(heads, throws, error, claim):
+    rows = pd.DataFrame({"x": 0, "action": "go", "next_x": [1, 2], "n": [heads, throws - heads]})
+    bounds = pl.expression_bounds(COIN, pl.read_log(rows, COIN, **claim).counts, error=error)
+    return float(bounds.event_lower[0]), float(bounds.event_upper[0])
+
+
+def test_whoever_looks_after_every_run_is_rarely_deceived_by_what_is_read_by_default():
+    """Up to 25 runs, with a confidence of 0.9; to claim that the number of runs was fixed beforehand would be false."""
+    assert ever_misses(interval_from_a_log(), 25, [0.5], 0.1) <= 0.1
+    assert ever_misses(interval_from_a_log(sampling="trajectories"), 25, [0.5], 0.1) > 0.2
+
+
+@pytest.mark.parametrize("probability", [0.5, 0.3])
+def test_what_a_log_claims_decides_which_of_two_intervals_it_gets_and_one_of_them_deceives(probability):
+    """The same for hundreds of looks, with the two intervals themselves, where 0.1 is allowed."""
+    for heads, throws in ((0, 1), (3, 7), (60, 100), (200, 200)):
+        assert _box(heads, throws, 0.1, {}) == pytest.approx([float(end) for end in beta_binomial(heads, throws, 0.1)])
+        claimed = _box(heads, throws, 0.1, {"sampling": "trajectories"})
+        assert claimed == pytest.approx([float(end) for end in clopper_pearson(heads, throws, 0.1)])
+    assert ever_misses(beta_binomial, 400, [probability], 0.1) <= 0.1
+    assert ever_misses(clopper_pearson, 400, [probability], 0.1) > 0.5

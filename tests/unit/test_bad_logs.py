@@ -32,8 +32,12 @@ BAD = {
     "unknown state": (
         lambda: read_log(MOVES.assign(place_x=[7] * 8 + [None] * 4), LAMP),
         "12 of 12 rows do not fit the model:\n"
-        "  unknown state: 12 rows; (place_x=7.0, lit=false, mode=rest) (5×), "
-        f"(place_x=null, lit=false, mode=rest) (3×), (place_x=7.0, lit=true, mode=rest) (2×)\n{ADVICE}",
+        "  unknown state: 8 rows; (place_x=7.0, lit=false, mode=rest) (5×), (place_x=7.0, lit=true, mode=rest) (2×), "
+        "(place_x=7.0, lit=false, mode=work) (1×)\n"
+        "  unreadable state: 4 rows; "
+        "(place_x=null, lit=false, mode=rest) 'rest' → (place_x=0, lit=false, mode=rest) (2×), "
+        "(place_x=null, lit=false, mode=rest) 'go' → (place_x=1, lit=false, mode=work) (1×), "
+        f"(place_x=null, lit=false, mode=work) 'rest' → (place_x=0, lit=false, mode=rest) (1×)\n{ADVICE}",
     ),
     "unknown and impossible": (
         lambda: read_log(MOVES.assign(next_place_x=2), LAMP),
@@ -59,6 +63,14 @@ BAD = {
     "missing step": (
         lambda: read_log(RUNS.assign(step=[None, *RUNS.step[1:]]), LAMP),
         f"1 of 15 rows do not fit the model:\n  no episode or step: 1 row\n{ADVICE}",
+    ),
+    "steps too large to tell apart": (
+        lambda: read_log(RUNS.assign(step=RUNS.step + 2.0**53), LAMP),
+        f"15 of 15 rows do not fit the model:\n  no episode or step: 15 rows\n{ADVICE}",
+    ),
+    "steps too large to tell apart, through DuckDB": (
+        lambda: read_log(pyarrow.Table.from_pandas(RUNS.assign(step=(RUNS.step + 2.0**53).astype(str))), LAMP),
+        f"15 of 15 rows do not fit the model:\n  no episode or step: 15 rows\n{ADVICE}",
     ),
     "missing column": (
         lambda: read_log(RUNS.drop(columns=["lit", "step"]), LAMP),
@@ -160,6 +172,33 @@ BAD = {
         lambda: counts_query(LAMP, table="log", dialect="oracle", form="transitions"),
         "dialect='oracle': write one of 'bigquery', 'snowflake', 'spark', 'trino', 'postgres', 'duckdb'",
     ),
+    **{
+        f"table {table!r}": (
+            lambda table=table: counts_query(LAMP, table=table, dialect="duckdb", form="transitions"),
+            f"table={table!r}: this is not the name of a table; write it as lake.log, with quotes if need be",
+        )
+        for table in (
+            "",
+            " ",
+            "t') UNION SELECT 1 --",
+            "a; DROP TABLE x",
+            "t -- c",
+            "(SELECT * FROM secret) s",
+            "t s",
+            "t, u",
+            "read_parquet('/etc/passwd')",
+            "`a`.b",
+            "a.b.c.d.e",
+            "select",
+            None,
+            5,
+        )
+    },
+    "counts beyond 2^63": (
+        lambda: read_log(MOVES.assign(n=2**61), LAMP, form="counts"),
+        "counts sum to 27,670,116,110,564,327,424, but no more than 2^63 - 1 = 9,223,372,036,854,775,807 steps can be "
+        "counted",
+    ),
     "query for another column": (
         lambda: counts_query(LAMP, table="log", dialect="spark", form="transitions", columns={"step": "t"}),
         "columns={'step': …}: a log of transitions has no such column, only place_x, lit, mode, action, next_place_x, "
@@ -231,6 +270,46 @@ def test_what_duckdb_says_of_a_broken_file_is_passed_on(name, start, tmp_path):
         read_log(written(tmp_path, name, ['{"place_x": 1,', "hello"]), LAMP)
     assert str(caught.value).startswith(start)
     assert name in str(caught.value)
+
+
+TWICE = (
+    "{} and {} have the same content, so that it would be counted twice; leave out one of them if it is a copy. If "
+    "they are different runs that happen to look alike, or if each file numbers its episodes anew, give "
+    'partitions="files"'
+)
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.parquet"])
+def test_the_same_file_twice_is_refused(name, tmp_path):
+    path, other = tmp_path / name, tmp_path / f"other-{name}"
+    (MOVES.to_csv if name == "log.csv" else MOVES.to_parquet)(path, index=False)
+    other.write_bytes(path.read_bytes())
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / name).symlink_to(path)
+    twice = f"{path} is named twice, so that it would be counted twice; name it once"
+    same = f"{path} and {tmp_path / 'linked' / name} are the same file, so that it would be counted twice; name it once"
+    for source, message in (
+        ([path, path], twice),
+        ([path, str(tmp_path / "log.*")], twice),
+        ([path, tmp_path / "linked" / name], same),
+        ([path, other], TWICE.format(path, other)),
+        (tmp_path, TWICE.format(path, other)),
+    ):
+        with pytest.raises(pl.DataError) as caught:
+            read_log(source, LAMP)
+        assert str(caught.value) == message
+    assert read_log([path, other], LAMP, partitions="files").counts.total == 2 * len(MOVES)
+    with pytest.raises(pl.DataError) as caught:
+        read_log([path, path], LAMP, partitions="files")
+    assert str(caught.value) == twice
+
+
+def test_files_of_one_size_and_files_without_rows_are_not_taken_for_copies(tmp_path):
+    rows = [line.replace(",rest,", ",idle,") for line in LINES]
+    for name, lines in (("a.csv", LINES), ("b.csv", rows), ("c.csv", LINES[:1]), ("d.csv", LINES[:1])):
+        written(tmp_path, name, lines)
+    assert (tmp_path / "a.csv").stat().st_size == (tmp_path / "b.csv").stat().st_size
+    assert read_log(tmp_path, LAMP, on_unmatched="report").report.total == 2 * len(MOVES)
 
 
 def test_files_of_several_formats_are_refused(tmp_path):

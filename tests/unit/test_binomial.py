@@ -89,6 +89,62 @@ def test_clopper_pearson_ends_have_tails_of_at_most_half_the_error(pair, error):
         assert tail > least or upper > 1 - 1e-6  # close to 1 the widening by 1e-12 is felt
 
 
+def tails(k, n, lower, upper):
+    """Return P(X >= k) at the lower and P(X <= k) at the upper end, in ball arithmetic that does not cancel."""
+    return beta_share(lower, k, n - k + 1) if k else 0, 1 - beta_share(
+        upper, k + 1, n - k
+    ) if k < n and upper < 1 else 0
+
+
+def beta_share(p, a, b):
+    return arb(p).beta_lower(a, b, True) if p < 0.5 else 1 - (1 - arb(p)).beta_lower(b, a, True)
+
+
+MANY = [10**9, 10**11, 10**12, 10**12 + 1, 10**14, 10**15, 2**53 + 1, 10**17]
+
+
+@pytest.mark.parametrize("n", MANY)
+@pytest.mark.parametrize("error", [0.1, 1e-3, 1e-9])
+def test_clopper_pearson_is_not_too_narrow_for_astronomic_numbers_of_trials(n, error):
+    """At 10^9 trials already, SciPy's inverse of the beta function is far off for rare events."""
+    for k in (0, 1, 30, 1000, n // 10**4, n // 3, n - n // 4, n - 1000, n):
+        lower, upper = (float(end) for end in clopper_pearson(k, n, error))
+        assert Fraction(lower) <= Fraction(k, n) <= Fraction(upper)
+        assert all(tail <= error / 2 for tail in tails(k, n, lower, upper))
+        spread = 2 * np.sqrt(2 * np.log(2 / error)) * np.sqrt((k + 1) / n * ((n - k + 1) / n) / n)
+        assert upper - lower <= 1.2 * spread + 20 * np.log(2 / error) / n + 5e-12  # not far from two Gaussian tails
+
+
+@pytest.mark.parametrize("n", [10**12 + 1, 10**15, 10**18, 2**63 - 1])
+@pytest.mark.parametrize("error", [0.1, 1e-3, 1e-9])
+def test_beyond_a_million_million_trials_the_ends_have_the_tails_of_chernoff(n, error):
+    """N kl(K/N, end) is at least ln(2 / error), so that a tail is at most error / 2; and hardly more."""
+    goal = (2 / arb(error)).log()
+    for k in (1, 30, 1000, n // 10**4, n // 3, n - n // 4, n - 1000, n - 1):
+        lower, upper = (float(end) for end in clopper_pearson(k, n, error))
+        for end in (end for end in (lower, upper) if end < 1):
+            excess = k * (arb(k) / n / end).log() + (n - k) * (arb(n - k) / n / (1 - arb(end))).log() - goal
+            assert excess >= 0
+            assert excess < 1e-2 or min(k, n - k) * 10**3 < n  # floats close to 1 are far apart
+
+
+@pytest.mark.parametrize("n", [*MANY, 10**18, 2**63 - 1])
+def test_beta_binomial_ends_are_outside_for_astronomic_numbers_of_trials(n):
+    goal = (1 / arb(1e-3)).log()
+    for k in (0, 1, 1000, n // 10**6, n // 3, n - n // 4, n - 1000, n - 1, n):
+        lower, upper = (float(end) for end in beta_binomial(k, n, 1e-3))
+        assert lower == 0 or log_money(k, n, arb(lower)) >= goal
+        assert upper == 1 or log_money(k, n, arb(upper)) >= goal
+
+
+@pytest.mark.parametrize("error", [1e-29, 1e-31, 1e-200])
+def test_clopper_pearson_is_not_too_narrow_at_tiny_errors(error):
+    ctx.prec = 800
+    for k, n in ((9_999_000, 10**7), (3, 10**6), (10, 20)):
+        lower, upper = (float(end) for end in clopper_pearson(k, n, error))
+        assert all(tail <= error / 2 for tail in tails(k, n, lower, upper))
+
+
 @given(counts(10**6), errors)
 def test_hoeffding_is_its_formula_within_the_unit_interval(pair, error):
     k, n = pair

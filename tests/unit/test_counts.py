@@ -1,12 +1,16 @@
 """Counts in files: what is written is read back, and counts of another model are refused."""
 
+import json
+
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from log_models import LAMP
+from pyarrow import parquet
 
 import plumdp as pl
 from plumdp.data.counts import TransitionCounts
@@ -19,7 +23,7 @@ N = LAMP.graph.n_transitions
 
 @settings(max_examples=25)
 @given(
-    npst.arrays(np.int64, N, elements=st.integers(0, 2**62) | st.just(0)),
+    npst.arrays(np.int64, N, elements=st.integers(0, (2**63 - 1) // N) | st.just(0)),
     st.sampled_from(["independent", "trajectories", "adaptive"]),
     st.booleans(),
 )
@@ -73,6 +77,207 @@ def test_a_file_of_something_else_is_no_file_of_counts(content, tmp_path):
     with pytest.raises(pl.DataError) as caught:
         read_counts(path, STUDY.model)
     assert str(caught.value) == f"{path}: this is no file of counts; logs are read with read_log"
+
+
+# files that were changed or damaged
+
+
+AGAIN = "count the log again, and write its counts with write_counts"
+SEEN = np.array([1, 4, 5], dtype=np.int32)
+TIMES = np.array([7, 2**40, 3], dtype=np.int64)
+GOOD = {"transition": SEEN, "n": TIMES}
+
+
+def counts_file(path):
+    counts = np.zeros(N, dtype=np.int64)
+    counts[SEEN] = TIMES
+    write_counts(TransitionCounts(LAMP.graph, counts, "trajectories"), path)
+    return path
+
+
+def refusal(path):
+    with pytest.raises(pl.DataError) as caught:
+        read_counts(path, LAMP)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    return message.removeprefix(f"{path}: ")
+
+
+def typed(transition="INTEGER", n="BIGINT"):
+    return f"the columns are transition {transition}, n {n}, but those of counts are transition INTEGER, n BIGINT"
+
+
+COLUMNS = {
+    "twice": ({"transition": np.repeat(SEEN, 2), "n": np.repeat(TIMES, 2)}, "some transitions have several rows"),
+    "negative transition": (GOOD | {"transition": -SEEN}, f"there is no transition -1: the model has {N}, from 0 on"),
+    "no such transition": (
+        GOOD | {"transition": SEEN + np.int32(10**6)},
+        f"there is no transition 1,000,001: the model has {N}, from 0 on",
+    ),
+    "negative count": (GOOD | {"n": -TIMES}, "some counts are negative"),
+    "fraction": (GOOD | {"n": TIMES + 0.5}, typed(n="DOUBLE")),
+    "not a number": (GOOD | {"n": TIMES * np.nan}, typed(n="DOUBLE")),
+    "text": (GOOD | {"n": [str(n) for n in TIMES]}, typed(n="VARCHAR")),
+    "beyond 2^63": (GOOD | {"n": np.full(3, 2**64 - 5, dtype=np.uint64)}, typed(n="UBIGINT")),
+    "missing count": (GOOD | {"n": pyarrow.array([7, None, 3])}, "column n has missing values"),
+    "missing transition": (
+        GOOD | {"transition": pyarrow.array([1, None, 5], pyarrow.int32())},
+        "column transition has missing values",
+    ),
+    "truth": (GOOD | {"transition": SEEN > 1}, typed(transition="BOOLEAN")),
+    "no counts": (
+        {"transition": SEEN},
+        "the columns are transition INTEGER, but those of counts are transition INTEGER, n BIGINT",
+    ),
+    "another column": (
+        GOOD | {"note": ["a"] * 3},
+        "the columns are transition INTEGER, n BIGINT, note VARCHAR, but those of counts are transition INTEGER, "
+        "n BIGINT",
+    ),
+    "another count": (GOOD | {"n": TIMES + 1}, "the counts are not those that were written"),
+    "a row less": ({name: values[:2] for name, values in GOOD.items()}, "the counts are not those that were written"),
+}
+
+
+@pytest.mark.parametrize("case", COLUMNS)
+def test_counts_that_were_changed_are_refused_with_what_is_wrong(case, tmp_path):
+    columns, message = COLUMNS[case]
+    path = counts_file(tmp_path / "counts.parquet")
+    about = parquet.read_schema(path).metadata
+    parquet.write_table(pyarrow.table(columns).replace_schema_metadata(about), path)
+    assert refusal(path) == f"{message}: {AGAIN}"
+
+
+def test_columns_written_by_another_program_are_read_if_nothing_was_changed(tmp_path):
+    path = counts_file(tmp_path / "counts.parquet")
+    expected = read_counts(path, LAMP).counts
+    parquet.write_table(pyarrow.table(GOOD).replace_schema_metadata(parquet.read_schema(path).metadata), path)
+    assert np.array_equal(read_counts(path, LAMP).counts, expected)
+
+
+UNREADABLE = "what the file says about its counts cannot be read"
+ABOUT = {
+    "sampling": (
+        lambda about: json.dumps(about | {"sampling": "independent"}),
+        "the counts are not those that were written",
+    ),
+    "report": (
+        lambda about: json.dumps(about | {"report": {"form": "transitions", "rows": {}, "worst": {}}}),
+        "the counts are not those that were written",
+    ),
+    "odd sampling": (
+        lambda about: json.dumps(about | {"sampling": ["x"]}),
+        "what the file says about its sampling cannot be read",
+    ),
+    "odd states": (
+        lambda about: json.dumps(about | {"states": True}),
+        "what the file says about its states cannot be read",
+    ),
+    **{
+        f"no {key}": (
+            lambda about, key=key: json.dumps({name: about[name] for name in about if name != key}),
+            f"the file does not say its {key}",
+        )
+        for key in ("sampling", "fingerprint", "states", "transitions", "report", "checksum")
+    },
+    "no JSON": (lambda about: "{", UNREADABLE),
+    "a list": (lambda about: "[1]", UNREADABLE),
+    "deep": (lambda about: "[" * 100_000, UNREADABLE),
+}
+
+
+@pytest.mark.parametrize("case", ABOUT)
+def test_a_description_that_was_changed_is_refused_with_what_is_wrong(case, tmp_path):
+    change, message = ABOUT[case]
+    path = counts_file(tmp_path / "counts.parquet")
+    about = json.loads(parquet.read_schema(path).metadata[b"plumdp"])
+    parquet.write_table(pyarrow.table(GOOD).replace_schema_metadata({b"plumdp": change(about).encode()}), path)
+    assert refusal(path) == f"{message}: {AGAIN}"
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_a_damaged_file_is_refused_or_read_as_it_was(tmp_path_factory, data):
+    path = counts_file(tmp_path_factory.mktemp("damaged") / "counts.parquet")
+    whole = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        whole[data.draw(st.integers(0, len(whole) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    path.write_bytes(whole[: data.draw(st.integers(0, len(whole)) | st.just(len(whole)))])
+    try:
+        read = read_counts(path, LAMP)
+    except pl.DataError as error:
+        assert str(error).startswith(f"{path}: ")  # noqa: PT017
+    else:
+        assert read.sampling == "trajectories"
+        assert (read.counts[SEEN].tolist(), read.total) == (TIMES.tolist(), TIMES.sum())
+
+
+@pytest.mark.parametrize("name", ["h?.parquet", "h*.parquet", "h[01].parquet", "it's.parquet"])
+def test_a_file_of_counts_whose_name_looks_like_a_pattern_is_read_by_itself(name, tmp_path):
+    for other in ("h0.parquet", "h1.parquet"):
+        write_counts(TransitionCounts(LAMP.graph, np.ones(N, dtype=np.int64), "independent"), tmp_path / other)
+    assert read_counts(counts_file(tmp_path / name), LAMP).total == TIMES.sum()
+
+
+# numbers beyond 2^63
+
+
+TOO_MANY = "{} sum to {:,}, but no more than 2^63 - 1 = 9,223,372,036,854,775,807 steps can be counted"
+
+
+def counts_from(*first, dtype=np.int64, **options):
+    counts = np.zeros(N, dtype=dtype)
+    counts[: len(first)] = first
+    return TransitionCounts(LAMP.graph, counts, "independent", **options)
+
+
+OVERFLOWS = {
+    "entry": (lambda: counts_from(2**64 - 50, dtype=np.uint64), "counts", 2**64 - 50),
+    "choice": (lambda: counts_from(2**62, 2**62), "counts", 2**63),
+    "entries of uint64": (lambda: counts_from(2**63, 2**63, 2**63, dtype=np.uint64), "counts", 3 * 2**63),
+    "sum": (lambda: counts_from(2**62) + counts_from(0, 2**62), "counts", 2**63),
+    "planned sum": (lambda: counts_from(2**63 - 1).planned_sum(counts_from(1)), "counts", 2**63),
+    "pilot": (
+        lambda: counts_from(1, pilot=np.full(N, 2**62, dtype=np.int64)),
+        "pilot",
+        N * 2**62,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OVERFLOWS)
+def test_more_steps_than_can_be_counted_are_refused(case):
+    make, name, total = OVERFLOWS[case]
+    with pytest.raises(pl.DataError) as caught:
+        make()
+    assert str(caught.value) == TOO_MANY.format(name, total)
+
+
+def test_as_many_steps_as_can_be_counted_are_counted():
+    counts = counts_from(2**62, 2**62 - 1)
+    assert counts.total == counts.visits.sum() == 2**63 - 1
+
+
+def test_an_array_that_changes_later_does_not_change_counts():
+    array = np.ones(N, dtype=np.int64)
+    counts = TransitionCounts(LAMP.graph, array[:], "independent")
+    array[:] = -1
+    assert counts.total == N
+
+
+# sums
+
+
+def test_a_sum_is_adaptive_unless_both_parts_were_planned():
+    """Whoever adds data because of what the first showed has looked."""
+    for one in ("independent", "trajectories", "adaptive"):
+        for other in ("independent", "trajectories", "adaptive"):
+            a, b = (TransitionCounts(LAMP.graph, np.ones(N, dtype=np.int64), s) for s in (one, other))
+            assert (a + b).sampling == "adaptive"
+            planned = {one, other}
+            weaker = "adaptive" if "adaptive" in planned else "trajectories" if "trajectories" in planned else one
+            assert a.planned_sum(b).sampling == weaker
+            assert np.array_equal(a.planned_sum(b).counts, (a + b).counts)
 
 
 # writing any columns

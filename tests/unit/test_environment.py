@@ -230,7 +230,7 @@ def test_counts_are_those_of_the_steps_that_the_environment_made(study):
     assert len(story) == 30
     assert counts.total == 600
     assert counts.counts.tolist() == expected.tolist()
-    assert counts.sampling == "trajectories"
+    assert counts.sampling == "adaptive"  # nobody has said that the number of episodes was fixed beforehand
 
 
 def test_a_policy_is_followed_and_max_steps_ends_episodes(betting):

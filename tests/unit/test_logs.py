@@ -216,8 +216,9 @@ def test_categories_and_nullable_types_of_pandas_are_values_too():
     assert np.array_equal(read_log(frame, LAMP).counts.counts, COUNTS)
     frame.loc[0, ["place_x", "lit", "next_mode"]] = pd.NA
     report = read_log(frame, LAMP, on_unmatched="report").report
-    assert report.rows["unknown state"] == 1
-    assert report.worst["unknown state"] == ["(place_x=null, lit=null, mode=rest) (1×)"]
+    assert report.rows["unreadable state"] == 1
+    (worst,) = report.worst["unreadable state"]
+    assert worst.startswith("(place_x=null, lit=null, mode=rest) '")
 
 
 def test_the_report_names_the_worst_offenders_first():
@@ -229,8 +230,8 @@ def test_the_report_names_the_worst_offenders_first():
     for row in rows[14:20]:
         row |= {"action": "fly"}
     report = read_log(pd.DataFrame(rows), LAMP, on_unmatched="report").report
-    valuations = Counter((row["place_x"], row["lit"], row["mode"]) for row in rows[:14])
-    assert report.rows["unknown state"] == 14
+    valuations = Counter((row["place_x"], row["lit"], row["mode"]) for row in rows[:9])
+    assert (report.rows["unknown state"], report.rows["unreadable state"]) == (9, 5)
     assert [line.rpartition("(")[2] for line in report.worst["unknown state"]] == [
         f"{n}×)" for _, n in valuations.most_common(3)
     ]
@@ -390,5 +391,7 @@ def test_gzip_and_nested_json_values_are_read_as_text(tmp_path):
     with gzip.open(tmp_path / "log.json.gz", "wt", encoding="utf-8") as file:
         file.write("\n".join(json.dumps(r) for r in [row, row | {"place_x": 0}]))
     report = read_log(tmp_path / "log.json.gz", LAMP, on_unmatched="report").report
-    assert (report.matched, report.rows["unknown state"]) == (1, 1)
-    assert report.worst["unknown state"] == ["(place_x=[1], lit=false, mode=rest) (1×)"]
+    assert (report.matched, report.rows["unreadable state"]) == (1, 1)
+    assert report.worst["unreadable state"] == [
+        "(place_x=[1], lit=false, mode=rest) 'rest' → (place_x=0, lit=0, mode=rest) (1×)"
+    ]

@@ -18,7 +18,7 @@ p, q = pl.parameters("p", "q")
 RELAXATIONS = ["interval", "parameter", "expression", "rectangular"]
 STRUCTURE = "the transitions of the model are all there are, and the next state depends on state and action alone"
 TIED = "the expressions of the model are right for some parameters of its space"
-ANYTIME = "policy and end of the data may depend on what was seen before, not on what was not"
+ANYTIME = "valid even if you looked at the data while collecting it and stopped when you liked"
 
 
 def two_coins():
@@ -146,7 +146,7 @@ def test_two_rows_with_one_expression_and_clashing_frequencies_are_pooled():
             "independent",
             None,
             "finite-sample, fixed N",
-            "the number of samples of each choice was fixed beforehand",
+            "you fixed the number of samples of each choice before you looked at any data",
         ),
         ("trajectories", None, "finite-sample, anytime", ANYTIME),
         ("adaptive", None, "finite-sample, anytime", ANYTIME),
@@ -154,10 +154,15 @@ def test_two_rows_with_one_expression_and_clashing_frequencies_are_pooled():
             "trajectories",
             "clopper-pearson",
             "asymptotic",
-            "runs are independent, under one policy, and their number was fixed beforehand, and so large that "
-            "asymptotics apply (no finite-sample proof)",
+            "runs are independent, all under one policy, and you fixed their number before you looked at any, and "
+            "there are so many that asymptotics apply (no finite-sample proof)",
         ),
-        ("adaptive", "hoeffding", "none", "policy and number of runs may depend on what was seen"),
+        (
+            "adaptive",
+            "hoeffding",
+            "none",
+            "the data were collected without regard to what they showed, which nobody has said",
+        ),
         ("adaptive", "beta-binomial", "finite-sample, anytime", ANYTIME),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 
 import plumdp as pl
 from plumdp.data import kernels
+from plumdp.data.runs import running_sums
 from plumdp.data.simulate import _n_threads, first_visits, simulate
 from plumdp.data.trajectories import Trajectories, record, record_blocks
 from plumdp.model.events import find_events
@@ -137,6 +138,51 @@ def test_long_rows_are_searched_as_slow_arithmetic_does_and_nothing_of_probabili
     assert by_run(runs) == list(slow_runs(urn, {"p": 1}, 3000, seed=13, max_steps=2))
     drawn = set(urn.graph.states["ball"][urn.graph.successor[runs.transition]].tolist())
     assert drawn == set(range(1, 39)) - {17}
+
+
+INF = float("inf")
+CUMULATED = {
+    "the sum is below 1": ([0.1] * 10, [*np.cumsum([0.1] * 10)[:9], INF]),
+    "zeros at the end": ([0.25, 0.75, 0.0, 0.0], [0.25, INF, INF, INF]),
+    "zeros at the start": ([0.0, 0.0, 1.0], [0.0, 0.0, INF]),
+    "zeros between": ([0.5, 0.0, 0.5, 0.0], [0.5, 0.5, INF, INF]),
+    "one": ([1.0], [INF]),
+    "one and zeros": ([1.0, 0.0, 0.0], [INF, INF, INF]),
+    "tiny and last": ([1 - 2**-53, 2**-53, 0.0], [1 - 2**-53, INF, INF]),
+    "sum above 1": ([0.7, 0.3 + 1e-12, 1e-13], [0.7, 0.7 + (0.3 + 1e-12), INF]),
+}
+
+
+@pytest.mark.parametrize("case", CUMULATED)
+def test_running_sums_are_infinite_from_the_last_positive_probability_on(case):
+    """Between two other groups, whose sums begin and end with them."""
+    probability, expected = CUMULATED[case]
+    n = len(probability)
+    first = np.array([0, 2, 2 + n, 4 + n], dtype=np.int32)
+    sums = running_sums(first, np.array([0.5, 0.5, *probability, 0.125, 0.875]))
+    assert sums.tolist() == [0.5, INF, *expected, 0.125, INF]
+
+
+DRAWN = {
+    "below the first": ([0.25, 0.75, 0.0], 0.25 - 2**-53, 0),
+    "at a boundary": ([0.25, 0.75, 0.0], 0.25, 1),
+    "the largest word": ([0.25, 0.75, 0.0], 1 - 2**-53, 1),
+    "the largest word, and a sum below it": ([0.1] * 9 + [0.1 - 1e-9] + [0.0] * 5, 1 - 2**-53, 9),
+    "zero is not drawn by 0": ([0.0, 0.0, 0.5, 0.5], 0.0, 2),
+    "zero is not drawn at its boundary": ([0.5, 0.0, 0.0, 0.5], 0.5, 3),
+    "long, at a boundary": ([2**-5] * 32 + [0.0] * 3, 17 * 2**-5, 17),
+    "long, below a boundary": ([2**-5] * 32 + [0.0] * 3, 17 * 2**-5 - 2**-53, 16),
+    "long, the largest word": ([2**-5] * 32 + [0.0] * 3, 1 - 2**-53, 31),
+    "long, 0": ([0.0] * 20 + [1.0], 0.0, 20),
+}
+
+
+@pytest.mark.parametrize("case", DRAWN)
+def test_a_word_draws_the_first_outcome_whose_running_sum_is_above_it(case):
+    probability, uniform, expected = DRAWN[case]
+    sums = running_sums(np.array([0, 1, 1 + len(probability)], dtype=np.int32), np.array([1.0, *probability]))
+    word = np.uint64(int(uniform * 2**53) << 11)
+    assert kernels._draw(sums, 1, len(sums), word) == 1 + expected
 
 
 @pytest.mark.parametrize("size", [1, 2, 8, 9, 40])

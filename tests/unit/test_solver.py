@@ -325,7 +325,7 @@ PAID = RewardStructure(None, np.array([1.0, 2.0, 0.5, 1.0, 0.0, 3.0, 0.0, 0.0]))
 WAYS = {
     "reach": (tangled(), Reach(GOAL, np.zeros(5, bool), "max")),
     "complement": (tangled(), Reach(GOAL, np.zeros(5, bool), "min", complement=True)),
-    "known support": (tangled(known_support=True), Reach(GOAL, np.zeros(5, bool), "max")),
+    "known support": (tangled(known_support=True), Reward(PAID, "min", GOAL | (np.arange(5) == 4))),
     "steps": (tangled(), Reach(GOAL, np.zeros(5, bool), "max", (0, 4))),
     "reward until": (tangled(), Reward(PAID, "min", GOAL | (np.arange(5) == 4))),
     "discount": (tangled(), Reward(PAID, "min", discount=Fraction(9, 10))),

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plumdp.cli.arguments import AsJson, Constants, Model, PropertyText, load_problem
-from plumdp.cli.data import Data, read_data
+from plumdp.cli.data import Data, SamplingOption, read_data
 from plumdp.confidence.bounds import Intervals
 from plumdp.learning import Sets
 from plumdp.pipeline import certify as make_certificate
@@ -38,6 +38,7 @@ def certify(
     data: Data,
     property: PropertyText = None,
     constant: Constants = None,
+    sampling: SamplingOption = None,
     confidence: Confidence = 0.999,
     relaxation: Annotated[Relaxation, typer.Option("--relaxation", "-r", help="What nature may do.")] = "rectangular",
     sets: SetKind = "interval",
@@ -51,12 +52,12 @@ def certify(
 ) -> None:
     """Find a policy and bounds on its value that hold with the given confidence.
 
-    Ends with 0 if certified, 3 if no parameters explain the data, 4 if nothing is certified or guaranteed.
+    Ends with 0 if certified, 3 if the data contradict the model, 4 if nothing is certified or guaranteed.
     """
     if output is not None:
         require_folder(output, force=force)
     read, objective = load_problem(model, constant or [], property)
-    counts = read_data(data, read)
+    counts = read_data(data, read, sampling)
     certificate = make_certificate(
         read,
         counts,
@@ -81,22 +82,29 @@ def compare(
     data: Data,
     property: PropertyText = None,
     constant: Constants = None,
+    sampling: SamplingOption = None,
     confidence: Confidence = 0.999,
     sets: SetKind = "interval",
     intervals: IntervalKind = None,
     paper: AsPublished = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what each relaxation certifies from the same data."""
+    """Show what each relaxation certifies from the same data; ends with 3 if the data contradict the model."""
     read, objective = load_problem(model, constant or [], property)
-    counts = read_data(data, read)
+    counts = read_data(data, read, sampling)
     certificates = make_certificates(
         read, counts, objective, confidence=confidence, sets=sets, intervals=intervals, paper=paper
     )
     if as_json:
         print(json.dumps([certificate.to_dict() for certificate in certificates], indent=2, ensure_ascii=False))
-        return
-    table = Table(title=objective.text, title_style="bold", title_justify="left")
+    else:
+        _print_comparison(certificates)
+    if any(certificate.status == CONTRADICTED for certificate in certificates):
+        raise typer.Exit(EXIT_CODES[CONTRADICTED])
+
+
+def _print_comparison(certificates: list[Certificate]) -> None:
+    table = Table(title=certificates[0].objective, title_style="bold", title_justify="left")
     for name in ("relaxation", "lower", "upper", "seconds", "status"):
         table.add_column(name, justify="left" if name in ("relaxation", "status") else "right")
     for certificate in certificates:

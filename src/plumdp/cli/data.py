@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from plumdp.benchmarks import benchmark, is_benchmark
 from plumdp.cli.arguments import Constants, Model, load, pairs
-from plumdp.data.counts import Sampling, TransitionCounts
+from plumdp.data.counts import Sampling, TransitionCounts, weaker
 from plumdp.data.files import is_counts_file, read_counts, write_counts
 from plumdp.data.logs import Log, read_log
 from plumdp.data.simulate import simulate as run_model
@@ -31,7 +32,15 @@ ColumnNames = Annotated[
     list[str] | None,
     typer.Option("--column", metavar="NAME=COLUMN", help="What the log calls a column; commas or repeats for more."),
 ]
-SamplingOption = Annotated[Sampling, typer.Option("--sampling", help="How the log came about.")]
+SamplingOption = Annotated[
+    Sampling | None,
+    typer.Option(
+        "--sampling",
+        help="How the log came about. adaptive (default): anyhow; trajectories: a number of runs that was fixed "
+        "beforehand, under one policy; independent: a number of samples per choice that was fixed beforehand. "
+        "A file of counts keeps what was said when it was counted; less may be said of it, but not more.",
+    ),
+]
 
 
 def simulate(
@@ -83,7 +92,7 @@ def count(
     output: Annotated[Path, typer.Option("--output", "-o", help="A Parquet file for the counts.")],
     constant: Constants = None,
     column: ColumnNames = None,
-    sampling: SamplingOption = "trajectories",
+    sampling: SamplingOption = None,
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="Count what fits the model even if some rows do not.")
     ] = False,
@@ -112,22 +121,28 @@ def counts_sql(
     print(counts_query(read, table=table, dialect=dialect, form=form, columns=pairs("--column", column or [])))
 
 
-def read_data(paths: list[str], model: ParametricMDP) -> TransitionCounts:
+def read_data(paths: list[str], model: ParametricMDP, sampling: Sampling | None) -> TransitionCounts:
     """Return the counts in a file of counts, or those of logs."""
-    if len(paths) == 1 and is_counts_file(paths[0]):
-        return read_counts(paths[0], model)
-    return _read(paths, model, None, "trajectories", keep_going=False).counts
+    if not (len(paths) == 1 and is_counts_file(paths[0])):
+        return _read(paths, model, None, sampling, keep_going=False).counts
+    counts = read_counts(paths[0], model)
+    if sampling is not None and weaker(sampling, counts.sampling) != sampling:
+        raise DataError(
+            f"--sampling {sampling}: {paths[0]} was counted as {counts.sampling}, which claims less; if the stronger "
+            f"claim is true, count the log again with --sampling {sampling}"
+        )
+    return counts if sampling is None else replace(counts, sampling=sampling)
 
 
 def _read(
-    paths: list[str], model: ParametricMDP, column: list[str] | None, sampling: Sampling, keep_going: bool
+    paths: list[str], model: ParametricMDP, column: list[str] | None, sampling: Sampling | None, keep_going: bool
 ) -> Log:
     with _progress("rows") as show:
         return read_log(
             paths,
             model,
             columns=pairs("--column", column or []),
-            sampling=sampling,
+            sampling=sampling or "adaptive",
             on_unmatched="report" if keep_going else "error",
             progress=show,
         )

@@ -5,6 +5,8 @@ Ends are outer: rounding only widens an interval. Without trials it is [0, 1].
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -14,6 +16,9 @@ _OUTWARD = 1e-12  # relative; rounding moves log-odds y by some 4 (1 + |y|) unit
 _ULPS = 2.0**-51  # what the last two operations may be off
 _NEWTON_STEPS = 6  # from the starting point below, more change nothing up to 10^15 trials
 _MAX_RADIUS = 600.0  # beyond, odds would overflow: the interval is then [0, 1]
+_MARGIN = 1e-3  # relative; of a tail's probability, which SciPy has to 1e-8 at least within the next limits
+_EXACT_TRIALS, _EXACT_ERROR = 1e12, 1e-30
+_BISECTIONS = 48  # of the logarithm of a probability: more change nothing in 1e-12
 _LARGE = 16.0  # from here on, three terms of Stirling's series are good to 2e-12
 
 Interval = tuple[FloatArray, FloatArray]
@@ -22,20 +27,55 @@ Interval = tuple[FloatArray, FloatArray]
 def clopper_pearson(successes: npt.ArrayLike, trials: npt.ArrayLike, error: npt.ArrayLike) -> Interval:
     """Return the interval of all p that neither tail test at level ``error / 2`` rejects (Clopper, Pearson 1934).
 
-    Valid if the number of trials does not depend on their outcomes.
+    Valid if the number of trials does not depend on their outcomes. Beyond 10^12 trials, where floats cannot tell the
+    tails, the interval is the slightly larger one that Chernoff's bound on them leaves: a tail that starts at the share
+    K/N has at most the probability exp(-N kl(K/N, p)).
 
     >>> lower, upper = clopper_pearson([0, 5], [10, 10], 0.05)
     >>> lower.round(3), upper.round(3)
-    (array([0.   , 0.187]), array([0.309, 0.813]))
+    (array([0.   , 0.187]), array([0.308, 0.813]))
     """
-    from scipy.special import betainccinv, betaincinv
+    k, n, m, error = _arrays(successes, trials, _failures(successes, trials), error)
+    lower, upper = map(np.array, likelihood_interval(successes, trials, np.log(2 / error)))
+    inner = (k > 0) & (m > 0) & (n <= _EXACT_TRIALS) & (error >= _EXACT_ERROR)  # of k = 0 or n, the bound is the tail
+    lower[inner], upper[inner] = _tail_tests(k[inner], m[inner], error[inner], lower[inner], upper[inner])
+    return lower, upper
 
-    k, n, error = _arrays(successes, trials, error)
-    margin = np.clip(1e-12 * n, 1e-3, 0.5)  # SciPy's tails are off by less, relatively
-    tail = error / 2 * (1 - margin)
-    lower = betaincinv(np.maximum(k, 1), n - k + 1, tail) * (1 - _OUTWARD)
-    upper = betainccinv(k + 1, np.maximum(n - k, 1), tail) * (1 + _OUTWARD)
-    return np.where(k > 0, lower, 0.0), np.where(k < n, np.minimum(upper, 1.0), 1.0)
+
+def _tail_tests(k: FloatArray, m: FloatArray, error: FloatArray, lower: FloatArray, upper: FloatArray) -> Interval:
+    """Return what two tail tests leave of an interval that they leave something of, for k successes and m failures."""
+    from scipy.special import betainc, betaincc, betainccinv, betaincinv
+
+    tail, share = error / 2 * (1 - _MARGIN), k / (k + m)
+    lower = _last_rejected(betainc, k, m + 1, tail, betaincinv(k, m + 1, tail), lower, share)
+    upper = _last_rejected(betaincc, k + 1, m, tail, betainccinv(k + 1, m, tail), upper, share)
+    return lower * (1 - _OUTWARD), np.minimum(upper * (1 + _OUTWARD), 1.0)
+
+
+def _last_rejected(
+    tail_of: Callable[..., FloatArray],
+    a: FloatArray,
+    b: FloatArray,
+    tail: FloatArray,
+    proposed: FloatArray,
+    outside: FloatArray,
+    inside: FloatArray,
+) -> FloatArray:
+    """Return a point that the test rejects, close to the last one on the way from outside to inside.
+
+    SciPy's inverse of the beta function only proposes one, as it can be far off; its tails are what decides.
+    """
+    is_between = (np.minimum(outside, inside) <= proposed) & (proposed <= np.maximum(outside, inside))
+    is_right = is_between & (tail_of(a, b, np.where(is_between, proposed, inside)) <= tail)
+    found = np.where(is_right, proposed, outside)
+    wrong = ~is_right
+    a, b, tail, outside, inside = a[wrong], b[wrong], tail[wrong], outside[wrong], inside[wrong]
+    for _ in range(_BISECTIONS if len(a) else 0):
+        middle = np.sqrt(outside * inside)
+        is_rejected = tail_of(a, b, middle) <= tail
+        outside, inside = np.where(is_rejected, middle, outside), np.where(is_rejected, inside, middle)
+    found[wrong] = outside
+    return found
 
 
 def hoeffding(successes: npt.ArrayLike, trials: npt.ArrayLike, error: npt.ArrayLike) -> Interval:
@@ -65,8 +105,8 @@ def beta_binomial(successes: npt.ArrayLike, trials: npt.ArrayLike, error: npt.Ar
     >>> lower.round(3), upper.round(3)
     (array([0.   , 0.118]), array([0.377, 0.882]))
     """
-    k, n, error = _arrays(successes, trials, error)
-    return likelihood_interval(k, n, -np.log(error) + _log_regret(k, n))
+    k, n, m, error = _arrays(successes, trials, _failures(successes, trials), error)
+    return likelihood_interval(successes, trials, -np.log(error) + _log_regret(k, m, n))
 
 
 def likelihood_interval(successes: npt.ArrayLike, trials: npt.ArrayLike, radius: npt.ArrayLike) -> Interval:
@@ -74,13 +114,13 @@ def likelihood_interval(successes: npt.ArrayLike, trials: npt.ArrayLike, radius:
 
     That is N kl(K/N, p) <= radius. The ends have the odds K / (N - K) times exp(∓shift).
     """
-    k, n, radius = _arrays(successes, trials, radius)
+    k, n, m, radius = _arrays(successes, trials, _failures(successes, trials), radius)
     lower, upper = np.zeros(k.shape), np.ones(k.shape)
-    none, all_ = (k == 0) & (n > 0), (k == n) & (n > 0)
+    none, all_ = (k == 0) & (n > 0), (m == 0) & (n > 0)
     lower[all_] = np.exp(-radius[all_] / n[all_] * (1 + _OUTWARD)) * (1 - _ULPS)
     upper[none] = -np.expm1(-radius[none] / n[none] * (1 + _OUTWARD)) * (1 + _ULPS)
-    some = (k > 0) & (k < n) & (radius < _MAX_RADIUS)
-    k, m, radius = k[some], (n - k)[some], radius[some]
+    some = (k > 0) & (m > 0) & (radius < _MAX_RADIUS)
+    k, m, radius = k[some], m[some], radius[some]
     lower[some] = _probability(k / m * np.exp(-_log_odds_shift(k, m, radius)) * (1 - _OUTWARD)) * (1 - _ULPS)
     upper[some] = _probability(k / m * np.exp(_log_odds_shift(m, k, radius)) * (1 + _OUTWARD)) * (1 + _ULPS)
     return lower, np.minimum(upper, 1.0)
@@ -121,13 +161,13 @@ def _probability(odds: FloatArray) -> FloatArray:
     return odds / (1 + odds)
 
 
-def _log_regret(k: FloatArray, n: FloatArray) -> FloatArray:
+def _log_regret(k: FloatArray, m: FloatArray, n: FloatArray) -> FloatArray:
     """Return the log of the best p's likelihood over the average likelihood, max p^K (1-p)^(N-K) / (B(...) / π).
 
     The large parts of the log-gamma functions cancel in Stirling's formula: what is left are ½ ln(πN/2) and remainders.
     """
     n = np.maximum(n, 1.0)
-    remainders = _factorial_remainder(n) - _half_remainder(k) - _half_remainder(n - k)
+    remainders = _factorial_remainder(n) - _half_remainder(k) - _half_remainder(m)
     return np.log(np.pi / 2 * n) / 2 + remainders + _OUTWARD
 
 
@@ -147,6 +187,11 @@ def _half_remainder(x: FloatArray) -> FloatArray:
     small, large = np.minimum(x, _LARGE), np.maximum(x, _LARGE)
     exact = gammaln(small + 0.5) - xlogy(small, small) + small - np.log(2 * np.pi) / 2
     return np.where(x < _LARGE, exact, -1 / (24 * large) + 7 / (2880 * large**3) - 31 / (40320 * large**5))
+
+
+def _failures(successes: npt.ArrayLike, trials: npt.ArrayLike) -> FloatArray:
+    """Return the difference of whole numbers, which floats beyond 2^53 would not have to the last digit."""
+    return np.asarray(np.subtract(trials, successes), dtype=np.float64)
 
 
 def _arrays(*values: npt.ArrayLike) -> tuple[FloatArray, ...]:

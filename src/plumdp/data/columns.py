@@ -14,6 +14,8 @@ LogForm: TypeAlias = Literal["transitions", "trajectories", "counts"]
 ACTION, EPISODE, STEP, COUNT, PLACE = "action", "episode", "step", "n", "place"
 STEP_BEFORE, NEXT_STEP, SECOND_STEP, NEXT_EPISODE = "step_before", "step_after", "second_step_after", "episode_after"
 
+LARGEST_STEP = 2**53  # of steps as floats: from here on, one more is the same number
+
 
 def state_column(variable: str) -> str:
     """Return the name of the column with a state variable.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.data.report import IngestionReport
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.text import html_table, number_of, one_line
@@ -20,24 +21,34 @@ of runs under one policy; runs whose policy or number depends on what was seen."
 CountArray: TypeAlias = npt.NDArray[np.int64]
 
 
+LARGEST = 2**63 - 1  # steps
+
+
 @dataclass(frozen=True, eq=False)
 class TransitionCounts:
     """How often each transition was seen. All that later stages need of the data, whatever its size.
 
     ``pilot`` is the part of ``counts`` that was seen first, if it was kept apart: what may be chosen by looking at data
-    is chosen by looking at the pilot only.
+    is chosen by looking at the pilot only. ``report`` says what became of the rows of the log that was counted.
+
+    The sum of two counts is "adaptive", as nobody says why the second were collected; ``planned_sum`` is for those who
+    had planned to collect both.
 
     >>> from plumdp import benchmark
     >>> graph = benchmark("betting:25").model.graph
     >>> nothing = TransitionCounts(graph, np.zeros(graph.n_transitions, dtype=np.int64), "independent")
-    >>> (nothing + nothing).total
-    0
+    >>> both = nothing + nothing
+    >>> both.total, both.sampling
+    (0, 'adaptive')
+    >>> nothing.planned_sum(nothing).sampling
+    'independent'
     """
 
     graph: Graph
     counts: CountArray  # (n_transitions)
     sampling: Sampling
     pilot: CountArray | None = None  # (n_transitions)
+    report: IngestionReport | None = None
 
     def __post_init__(self) -> None:
         if self.sampling not in get_args(Sampling):
@@ -60,13 +71,25 @@ class TransitionCounts:
         return read_only(np.diff(sums[self.graph.first_transition]))
 
     def __add__(self, other: TransitionCounts) -> TransitionCounts:
-        """Return the counts of both, with the weaker of the two ways of sampling."""
+        """Return the counts of both as "adaptive" data: the second may be there because of what the first showed."""
+        return self._sum(other, "adaptive")
+
+    def planned_sum(self, other: TransitionCounts) -> TransitionCounts:
+        """Return the counts of both, with the weaker of the two ways of sampling.
+
+        Valid only if it was decided before either was looked at that both would be collected, and how much of each.
+        """
+        return self._sum(other, weaker(self.sampling, other.sampling))
+
+    def _sum(self, other: TransitionCounts, sampling: Sampling) -> TransitionCounts:
         require_same_graph(self.graph, other.graph)
         if (self.pilot is None) != (other.pilot is None):
             raise DataError("only one of the two counts keeps a pilot apart; drop it, or split both")
+        require_countable(self.total + other.total)
         pilot = None if self.pilot is None or other.pilot is None else self.pilot + other.pilot
-        sampling = max(self.sampling, other.sampling, key=get_args(Sampling).index)
-        return TransitionCounts(self.graph, self.counts + other.counts, sampling, pilot)
+        reports = [report for report in (self.report, other.report) if report is not None]
+        report = reports[0] + reports[1] if len(reports) == 2 else next(iter(reports), None)
+        return TransitionCounts(self.graph, self.counts + other.counts, sampling, pilot, report)
 
     def __repr__(self) -> str:
         seen = f"{np.count_nonzero(self.counts):,} of {number_of(len(self.counts), 'transition')} seen"
@@ -111,6 +134,27 @@ def other_model(graph: Graph, n_states: int, n_transitions: int, fingerprint: st
     )
 
 
+def weaker(one: Sampling, other: Sampling) -> Sampling:
+    """Return which of two ways of sampling lets us assume less.
+
+    >>> weaker("independent", "trajectories")
+    'trajectories'
+    """
+    return max(one, other, key=get_args(Sampling).index)
+
+
+def exact_sum(values: npt.NDArray[Any]) -> int:
+    """Return the sum of whole numbers that are not negative, however large it is."""
+    largest = int(values.max(initial=0))
+    return int(values.sum()) if largest * len(values) <= LARGEST else sum(values.tolist())
+
+
+def require_countable(total: int, name: str = "counts") -> None:
+    """Refuse more steps than can be counted."""
+    if total > LARGEST:
+        raise DataError(f"{name} sum to {total:,}, but no more than 2^63 - 1 = {LARGEST:,} steps can be counted")
+
+
 def _checked(name: str, values: npt.ArrayLike, graph: Graph) -> CountArray:
     array = np.asarray(values)
     if array.shape != (graph.n_transitions,):
@@ -119,4 +163,6 @@ def _checked(name: str, values: npt.ArrayLike, graph: Graph) -> CountArray:
         raise DataError(f"{name} must be whole numbers, not {array.dtype}")
     if (array < 0).any():
         raise DataError(f"{name} has negative entries")
-    return read_only(array.astype(np.int64))  # a copy: the array may be the caller's
+    require_countable(exact_sum(array), name)
+    is_shared = array.flags.writeable or not array.flags.owndata  # by whoever may change it after this check
+    return read_only(array.astype(np.int64, copy=is_shared))

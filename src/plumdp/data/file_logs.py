@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from plumdp.data.columns import COUNT, EPISODE, PLACE, STEP, LogForm, not_steps
-from plumdp.data.ingestion import BrokenEpisode
+from plumdp.data.columns import COUNT, EPISODE, LARGEST_STEP, PLACE, STEP, LogForm, not_steps
+from plumdp.data.report import BrokenEpisode
 from plumdp.data.sql import count_ordered_sql, count_sql, order_sql, quoted
 from plumdp.data.tables import Block, Progress, pages, watched
 from plumdp.model.graph import Graph
@@ -115,5 +115,5 @@ def _expression(name: str, column: str, types: Mapping[str, str]) -> str:
         return f"TRY_CAST({quoted(column)} AS BIGINT)"
     if kind in _FRACTIONAL:
         number = f"TRY_CAST({quoted(column)} AS DOUBLE)"
-        return f"CASE WHEN isfinite({number}) THEN {number} END"
+        return f"CASE WHEN isfinite({number}) AND abs({number}) < {LARGEST_STEP} THEN {number} END"
     raise not_steps(column, types[column])

@@ -1,20 +1,30 @@
-"""Counts as Parquet files: only what was seen, with the fingerprint of the model and how it was sampled."""
+"""Counts as Parquet files: only what was seen, with the fingerprint of the model, the sampling and the report."""
 
 from __future__ import annotations
 
+import glob
 import json
+from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 import numpy as np
 
 from plumdp.data.counts import CountArray, TransitionCounts, other_model
-from plumdp.data.tables import Block, connect, literal, metadata_of, write_parquet
+from plumdp.data.report import report_from
+from plumdp.data.tables import Block, checked_metadata_of, column_types, columns_of, connect, literal, write_parquet
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, Indices
 from plumdp.model.parametric import ParametricMDP
 
 _CONTENT = "counts of transitions"
+_AGAIN = "count the log again, and write its counts with write_counts"
+_COLUMNS = {"transition": "INTEGER", "n": "BIGINT", "pilot": "BIGINT"}
+_ABOUT: dict[str, type | UnionType] = {
+    "fingerprint": str, "states": int, "transitions": int, "sampling": str, "report": dict | None, "checksum": str,
+}  # fmt: skip
 
 
 def write_counts(counts: TransitionCounts, path: str | Path) -> None:
@@ -41,12 +51,15 @@ def write_counts(counts: TransitionCounts, path: str | Path) -> None:
         "states": graph.n_states,
         "transitions": graph.n_transitions,
         "sampling": counts.sampling,
+        "report": None if counts.report is None else counts.report.to_dict(),
     }
-    write_parquet(path, [block], metadata={"plumdp": json.dumps(about)})
+    write_parquet(path, [block], metadata={"plumdp": json.dumps(about | {"checksum": _checksum(about, block)})})
 
 
 def read_counts(path: str | Path, model: ParametricMDP) -> TransitionCounts:
     """Return the counts that ``write_counts`` wrote for this model; those of another model are refused.
+
+    So is a file that was damaged or changed: it has a checksum of all that it says.
 
     >>> from plumdp import benchmark
     >>> read_counts("nowhere.parquet", benchmark("betting:25").model)
@@ -55,27 +68,94 @@ def read_counts(path: str | Path, model: ParametricMDP) -> TransitionCounts:
     """
     if not Path(path).is_file():
         raise DataError(f"{path}: there is no such file")
+    try:
+        return _read(path, model.graph)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+def _read(path: str | Path, graph: Graph) -> TransitionCounts:
     about = _about(path)
     if about.get("content") != _CONTENT:
-        raise DataError(f"{path}: this is no file of counts; logs are read with read_log")
-    if about["fingerprint"] != model.graph.fingerprint:
-        difference = other_model(model.graph, about["states"], about["transitions"], about["fingerprint"])
-        raise DataError(f"{path}: {difference}")
-    with connect() as connection:
-        columns = connection.execute(f"SELECT * FROM read_parquet({literal(str(path))})").fetchnumpy()
-    transition = columns.pop("transition")
-    dense = {name: _dense(model.graph, transition, n) for name, n in columns.items()}
-    return TransitionCounts(model.graph, dense["n"], about["sampling"], dense.get("pilot"))
+        raise DataError("this is no file of counts; logs are read with read_log")
+    _check_about(about)
+    if about["fingerprint"] != graph.fingerprint:
+        raise DataError(other_model(graph, about["states"], about["transitions"], about["fingerprint"]))
+    block = _read_block(path)
+    _check_block(block, graph)
+    if about.pop("checksum") != _checksum(about, block):
+        raise DataError(f"the counts are not those that were written: {_AGAIN}")
+    report = None if about["report"] is None else report_from(about["report"])
+    dense = {name: _dense(graph, block["transition"], n) for name, n in block.items() if name != "transition"}
+    return TransitionCounts(graph, dense["n"], about["sampling"], dense.get("pilot"), report)
 
 
 def is_counts_file(path: str | Path) -> bool:
     """Return whether a file is one that ``write_counts`` wrote."""
-    return Path(path).is_file() and Path(path).suffix == ".parquet" and _about(path).get("content") == _CONTENT
+    if not Path(path).is_file() or Path(path).suffix != ".parquet":
+        return False
+    try:
+        return _about(path).get("content") == _CONTENT
+    except DataError:
+        return False
 
 
 def _about(path: str | Path) -> dict[str, Any]:
-    about: dict[str, Any] = json.loads(metadata_of(path).get("plumdp", "{}"))
+    """Return what a file says about itself; nothing if it says nothing to us."""
+    try:
+        about = json.loads(checked_metadata_of(path).get("plumdp", "{}"))
+    except (ValueError, RecursionError):  # of text that is not JSON
+        raise DataError(f"what the file says about its counts cannot be read: {_AGAIN}") from None
+    if not isinstance(about, dict):
+        raise DataError(f"what the file says about its counts cannot be read: {_AGAIN}")
     return about
+
+
+def _check_about(about: Mapping[str, Any]) -> None:
+    """Refuse a description that lacks something, or says it in another way."""
+    for key, kind in _ABOUT.items():
+        if key not in about:
+            raise DataError(f"the file does not say its {key}: {_AGAIN}")
+        if not isinstance(about[key], kind) or isinstance(about[key], bool):
+            raise DataError(f"what the file says about its {key} cannot be read: {_AGAIN}")
+
+
+def _read_block(path: str | Path) -> Block:
+    """Return the columns of the file, each of its own type and without missing values."""
+    with connect() as connection:
+        table = f"read_parquet({literal(glob.escape(str(path)))})"
+        types = column_types(connection, table)
+        known = _COLUMNS if "pilot" in types else {name: _COLUMNS[name] for name in ("transition", "n")}
+        if types != known:
+            there, ours = (", ".join(f"{name} {kind}" for name, kind in each.items()) for each in (types, known))
+            raise DataError(f"the columns are {there}, but those of counts are {ours}: {_AGAIN}")
+        block = columns_of(connection.execute(f"SELECT * FROM {table}"))
+    for name, values in block.items():
+        if np.ma.is_masked(values):
+            raise DataError(f"column {name} has missing values: {_AGAIN}")
+    return {name: np.ma.getdata(values) for name, values in block.items()}
+
+
+def _check_block(block: Block, graph: Graph) -> None:
+    """Refuse counts that are not counts of the transitions of a graph."""
+    transition, sizes = block["transition"], (block[name] for name in block if name != "transition")
+    outside = (transition < 0) | (transition >= graph.n_transitions)
+    if outside.any():
+        there = int(transition[outside][0])
+        raise DataError(f"there is no transition {there:,}: the model has {graph.n_transitions:,}, from 0 on: {_AGAIN}")
+    if len(np.unique(transition)) < len(transition):
+        raise DataError(f"some transitions have several rows: {_AGAIN}")
+    if any((n < 0).any() for n in sizes):
+        raise DataError(f"some counts are negative: {_AGAIN}")
+
+
+def _checksum(about: Mapping[str, Any], block: Block) -> str:
+    """Return a hash of all that a file says."""
+    digest = sha256(json.dumps(about, sort_keys=True).encode())
+    for name in sorted(block):
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(block[name], dtype="<i8").tobytes())
+    return digest.hexdigest()
 
 
 def _dense(graph: Graph, transition: Indices, n: CountArray) -> CountArray:

@@ -13,6 +13,7 @@ from plumdp.data.columns import (
     ACTION,
     COUNT,
     EPISODE,
+    LARGEST_STEP,
     NEXT_STEP,
     PLACE,
     SECOND_STEP,
@@ -24,7 +25,7 @@ from plumdp.data.columns import (
     not_steps,
     state_columns,
 )
-from plumdp.data.ingestion import BrokenEpisode
+from plumdp.data.report import BrokenEpisode
 from plumdp.data.sql import keys
 from plumdp.data.tables import Block, columns_of
 from plumdp.errors import DataError
@@ -110,7 +111,7 @@ def _with_numbers(rows: Any, column: str) -> Any:
     if kind.is_integer():
         return rows.with_columns(nw.col(STEP).cast(nw.Int64))
     step = nw.col(STEP).cast(nw.Float64)
-    return rows.with_columns(nw.when(step.is_finite()).then(step))
+    return rows.with_columns(nw.when(step.is_finite() & (step.abs() < LARGEST_STEP)).then(step))
 
 
 def _with_place(graph: Graph, rows: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -12,7 +13,9 @@ from plumdp.data.columns import LogForm, find_columns
 from plumdp.data.counts import Sampling, TransitionCounts
 from plumdp.data.file_logs import FileLog
 from plumdp.data.frame_logs import is_arrow, open_frame
-from plumdp.data.ingestion import BrokenEpisode, IngestionReport, Tally
+from plumdp.data.ingestion import Tally
+from plumdp.data.report import BrokenEpisode, IngestionReport
+from plumdp.data.same_files import refuse_copies, refuse_same_files
 from plumdp.data.tables import MEMORY, Block, Progress, column_types, connect, find_files, scan
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, read_only
@@ -27,10 +30,17 @@ class Log:
     """What was read from a log: the counts of what was matched, and what became of every row."""
 
     counts: TransitionCounts
-    report: IngestionReport
+
+    @property
+    def report(self) -> IngestionReport:
+        """What became of every row."""
+        report = self.counts.report
+        if report is None:
+            raise DataError("these counts do not come from a log: nothing is known about rows")
+        return report
 
     def __repr__(self) -> str:
-        return one_line(self, self.report.headline, number_of(self.counts.total, "step"))
+        return one_line(self, self.report.summary, number_of(self.counts.total, "step"))
 
     def __str__(self) -> str:
         return str(self.report)
@@ -51,7 +61,7 @@ def read_log(
     *,
     columns: Mapping[str, str] | None = None,
     form: LogForm | None = None,
-    sampling: Sampling = "trajectories",
+    sampling: Sampling = "adaptive",
     on_unmatched: Literal["error", "report"] = "error",
     partitions: Partitions = None,
     memory_limit: float = MEMORY,
@@ -66,9 +76,16 @@ def read_log(
     transitions with their number ``n``. Which it is shows in the columns unless ``form`` says it; ``columns`` maps
     these names to those of the log. (A variable called episode, step or action has ``state_`` before its name.)
 
-    Nothing is dropped silently: rows that do not fit the model are an error, or with ``on_unmatched="report"`` told in
-    the report only. ``sampling`` says how the log came about, which no log shows: "independent" only if the number of
-    samples of each choice was fixed beforehand, "adaptive" if the policy or the end depended on what was seen.
+    Nothing is dropped silently: rows that do not fit the model are an error. With ``on_unmatched="report"`` the others
+    are counted, and the report goes with the counts into the certificate. Rows that show what the model says cannot
+    happen contradict it, so that nothing is certified; rows that cannot be read are left out, and the certificate says
+    what that assumes. The same file twice, or two files with the same content, is an error, unless
+    ``partitions="files"`` says that files with the same content are runs of their own.
+
+    ``sampling`` says how the log came about, which no log shows. "adaptive", the default, is valid however it did, even
+    if the policy or the end depended on what was seen. Two stronger claims give narrower intervals: "trajectories" if
+    the log is a number of runs that was fixed beforehand, under one policy; "independent" if the number of samples of
+    each choice was fixed beforehand.
 
     Files take up to ``memory_limit`` bytes, whatever their size. Trajectories whose rows are not in order take longer:
     they are counted in ``partitions`` by episode, as many as need be. ``partitions="files"`` counts each file by
@@ -92,13 +109,13 @@ def read_log(
         report = tally.report(form, log.broken_episodes(found, 10) if is_broken else [])
     if report.rejected and on_unmatched == "error":
         raise DataError(_refusal(report))
-    return Log(TransitionCounts(model.graph, read_only(tally.counts), sampling), report)
+    return Log(TransitionCounts(model.graph, read_only(tally.counts), sampling, report=report))
 
 
 def _refusal(report: IngestionReport) -> str:
     head = f"{report.rejected:,} of {report.total:,} rows do not fit the model:"
     advice = 'correct the log or the model, or count the other rows with on_unmatched="report"'
-    return "\n".join([head, *report.reasons(), advice])
+    return "\n".join([head, *(f"  {reason}" for reason in report.reasons()), advice])
 
 
 @contextmanager
@@ -111,14 +128,21 @@ def _open(source: Any, partitions: Partitions, memory_limit: float, progress: Pr
             raise DataError("partitions are for files; a data frame is counted as a whole, by its own engine")
         yield open_frame(source)
         return
+    refuse_same_files(files)
     with connect(memory_limit) as connection:
         if not files:
             connection.register("arrow", source)
         groups = [[file] for file in files] if partitions == "files" else [files]
         tables = {scan(connection, group) if group else "arrow": group for group in groups}
+        if partitions != "files":
+            refuse_copies(files, partial(_has_rows, connection))
         types = {table: column_types(connection, table) for table in tables}
         _require_same_columns(tables, types)
         yield FileLog(connection, types, memory_limit, None if partitions == "files" else partitions, progress)
+
+
+def _has_rows(connection: Any, file: str) -> bool:
+    return bool(connection.execute(f"SELECT 1 FROM {scan(connection, [file])} LIMIT 1").fetchall())
 
 
 def _is_paths(source: Any) -> bool:

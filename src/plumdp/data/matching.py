@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, get_args
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from plumdp.data.columns import ACTION, COUNT, PLACE, next_columns, state_columns
+from plumdp.data.report import KINDS, Kind
 from plumdp.data.tables import Block
 from plumdp.data.values import Codes, RowIndex, Texts, Whole, domain, shown
 from plumdp.errors import DataError
 from plumdp.model.graph import BoolArray, Graph
 
-Kind: TypeAlias = Literal[
-    "matched",
-    "last row",
-    "unknown state",
-    "unknown next state",
-    "unknown action",
-    "impossible transition",
-    "gap in steps",
-    "repeated step",
-    "no episode or step",
-]
-"""What a row of a log is: a transition of the model, the last of a run, or what stands in the way of a match."""
-
-KINDS: tuple[Kind, ...] = get_args(Kind)
 Kinds: TypeAlias = npt.NDArray[np.uint8]
 """Positions in ``KINDS``."""
 
@@ -57,28 +44,43 @@ class Matcher:
 
     def match(self, block: Block) -> tuple[Kinds, Codes]:
         """Return what each row is, and its transition, or -1 if it is not matched."""
-        state = self._find_states(block, state_columns(self._graph))
-        after = self._find_states(block, next_columns(self._graph))
+        state, is_unknown_state = self._find_states(block, state_columns(self._graph))
+        after, is_unknown_after = self._find_states(block, next_columns(self._graph))
         action = self._actions.code(block[ACTION])
         transition = self._edges.find([state, action, after])
         kinds = np.zeros(len(transition), dtype=np.uint8)
         reasons: list[tuple[BoolArray, Kind]] = [
             (transition < 0, "impossible transition"),
             (action < 0, "unknown action"),
-            (after < 0, "unknown next state"),
-            (state < 0, "unknown state"),
+            ((state < 0) | (after < 0), "unreadable state"),
+            (is_unknown_after, "unknown next state"),
         ]
         for applies, kind in reasons:  # the last that applies is the one that is told
             kinds[applies] = KINDS.index(kind)
         if PLACE in block:
             place = _places(block[PLACE])
             kinds[place > 0] = place[place > 0]
+        kinds[is_unknown_state] = KINDS.index("unknown state")  # wherever in a run it is, the model does not have it
         transition[kinds > 0] = -1
         self._refuse_ambiguous(transition)
         return kinds, transition
 
-    def _find_states(self, block: Block, columns: list[str]) -> Codes:
-        return self._states.find([v.code(block[name]) for v, name in zip(self._variables, columns, strict=True)])
+    def _find_states(self, block: Block, columns: list[str]) -> tuple[Codes, BoolArray]:
+        """Return the states, or -1, and which rows show a state that the model does not have.
+
+        Such a row has a value that no state has, or all its values can be read.
+        """
+        codes = [v.code(block[name]) for v, name in zip(self._variables, columns, strict=True)]
+        state = self._states.find(codes)
+        lost = np.flatnonzero(state < 0)
+        is_unknown = np.zeros(len(state), dtype=np.bool_)
+        is_outside, is_read = np.zeros(len(lost), dtype=np.bool_), np.ones(len(lost), dtype=np.bool_)
+        for variable, name, code in zip(self._variables, columns, codes, strict=True):
+            readable = variable.is_readable(block[name][lost])
+            is_outside |= readable & (code[lost] < 0)
+            is_read &= readable
+        is_unknown[lost] = is_outside | is_read
+        return state, is_unknown
 
     def _refuse_ambiguous(self, transition: Codes) -> None:
         """Refuse rows that several choices of a state explain, as they have one name and a successor in common."""

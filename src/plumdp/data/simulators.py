@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.data.counts import CountArray, TransitionCounts
+from plumdp.data.counts import CountArray, Sampling, TransitionCounts
 from plumdp.data.runs import Policy, Rng, require_positive, running_policy, running_sums, stop_mask
 from plumdp.errors import DataError, MissingExtra, ModelError
 from plumdp.model.graph import FloatArray, Graph, Indices, IntArray
@@ -80,6 +80,7 @@ def sample_env(
     *,
     rng: Rng,
     max_steps: int | None = None,
+    sampling: Sampling = "adaptive",
     observe: Callable[[Any], Valuation] | None = None,
     act: Callable[[str], Any] | None = None,
 ) -> TransitionCounts:
@@ -90,6 +91,9 @@ def sample_env(
     environment has as many discrete actions as the model, in the order of ``model.graph.action_names``. An observation
     that is no state of the model, or no successor of the choice taken, is an error. An episode ends when the
     environment says so, or after ``max_steps``.
+
+    ``sampling`` is "adaptive" unless you say more: "trajectories" claims that the number of episodes was fixed before
+    any was looked at, and that nothing seen in one episode changes the next.
 
     >>> from plumdp import benchmark
     >>> study = benchmark("betting:25")
@@ -107,7 +111,7 @@ def sample_env(
     for episode in range(episodes):
         np.add.at(counts, runner.episode(episode, weights, generator, seed), 1)
         seed = None  # the environment goes on with its own randomness
-    return TransitionCounts(model.graph, counts, "trajectories")
+    return TransitionCounts(model.graph, counts, sampling)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from plumdp.data.columns import (
     ACTION,
@@ -100,9 +100,29 @@ def counts_query(
     for term in list(query.find_all(exp.Ordered)):
         term.replace(term.this)  # where missing steps are put makes no difference, so no engine need be told
     log = next(node for node in query.find_all(exp.Table) if node.name == _TABLE)
-    log.replace(exp.to_table(table, dialect=dialect))
+    log.replace(_table_name(table, dialect))
     text: str = query.sql(dialect=dialect, pretty=True)
     return text
+
+
+def _table_name(table: str, dialect: Dialect) -> Any:
+    """Return the name of a table; anything else that could stand there is refused."""
+    import sqlglot
+    from sqlglot import exp
+
+    try:
+        named = sqlglot.parse_one(table, into=exp.Table, dialect=dialect)
+        parts = [part for part in named.parts if isinstance(part, exp.Identifier) and part.name]
+        said = {key for key, value in named.args.items() if value} | {
+            "comment" for node in named.walk() if node.comments
+        }
+    except (sqlglot.errors.SqlglotError, AttributeError, ValueError, TypeError):
+        parts, said = [], set()
+    if not parts or not said <= {"this", "db", "catalog"} or len(parts) != len(said):
+        raise DataError(
+            f"table={table!r}: this is not the name of a table; write it as lake.log, with quotes if need be"
+        )
+    return named
 
 
 def count_sql(graph: Graph, form: Form, columns: Mapping[str, str], table: str) -> str:

@@ -34,6 +34,7 @@ _FORMATS = {"parquet": "parquet", "pq": "parquet", "csv": "csv", "tsv": "csv", "
     ("json", "jsonl", "ndjson"), "json"
 )
 _PACKED = ("gz", "zst")
+_PARQUET = b"PAR1"  # the first bytes of a file
 _TEXT = "'VARCHAR'"
 
 
@@ -172,7 +173,9 @@ def columns_of(result: Any) -> Block:
 
 def _column(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if values.dtype == np.object_ and np.ma.isMaskedArray(values):
-        return np.asarray(np.ma.filled(values, None))
+        plain = np.array(np.ma.getdata(values))
+        plain[np.ma.getmaskarray(values)] = None  # which np.ma.filled would not put there, but a question mark
+        return plain
     return values
 
 
@@ -208,13 +211,25 @@ def read_parquet(files: Sequence[str | Path]) -> Block:
 
 
 def metadata_of(path: str | Path) -> dict[str, str]:
-    """Return the words that were written into a Parquet file beside its columns; none of another kind of file."""
+    """Return the words that were written into a Parquet file beside its columns; none of another or a damaged file."""
     try:
-        with connect() as connection:
-            found = connection.execute(f"SELECT key, value FROM parquet_kv_metadata({literal(str(path))})").fetchall()
+        return checked_metadata_of(path)
     except DataError:
         return {}
-    return {key.decode(): value.decode() for key, value in found}
+
+
+def checked_metadata_of(path: str | Path) -> dict[str, str]:
+    """Return the words beside the columns of a Parquet file, none of another kind of file; a damaged one is refused."""
+    file = literal(glob.escape(str(path)))
+    try:
+        with connect() as connection:
+            found = connection.execute(f"SELECT key, value FROM parquet_kv_metadata({file})").fetchall()
+        return {key.decode(): value.decode() for key, value in found}
+    except (DataError, UnicodeError) as error:
+        with Path(path).open("rb") as start:
+            if start.read(len(_PARQUET)) == _PARQUET:
+                raise DataError(f"the file is damaged: {error}") from None
+        return {}
 
 
 def write_parquet(path: str | Path, blocks: Iterable[Block], *, metadata: Mapping[str, str] | None = None) -> None:

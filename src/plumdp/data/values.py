@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.errors import DataError
-from plumdp.model.graph import Indices
+from plumdp.model.graph import BoolArray, Indices
 
 Codes: TypeAlias = npt.NDArray[np.int64]
 """Whole numbers from 0, or -1 for what is not known."""
@@ -40,6 +40,14 @@ class Whole:
         codes[is_known] = numbers[is_known].astype(np.int64) - self.low
         return codes
 
+    def is_readable(self, values: npt.NDArray[Any]) -> BoolArray:
+        """Return which values are whole numbers, whether some state has them or not."""
+        if values.dtype.kind not in "biuf":
+            return np.asarray(_code_objects(values, lambda value: 0 if whole(value) is not None else -1) == 0)
+        numbers = np.ma.getdata(values)
+        is_whole = np.isfinite(numbers) & (numbers == np.floor(numbers)) if values.dtype.kind == "f" else True
+        return np.asarray(~np.ma.getmaskarray(values) & is_whole)
+
     def _code_one(self, value: Any) -> int:
         number = whole(value)
         return number - self.low if number is not None and 0 <= number - self.low < self.size else -1
@@ -67,6 +75,15 @@ class Texts:
         codes = _code_objects(values, code_one)
         codes[np.ma.getmaskarray(values)] = -1
         return codes
+
+    def is_readable(self, values: npt.NDArray[Any]) -> BoolArray:
+        """Return which values are words or whole numbers, whether some state has them or not."""
+
+        def code_one(value: Any) -> int:
+            is_word = bool(value.strip()) if isinstance(value, str) else whole(value) is not None
+            return 0 if is_word else -1
+
+        return np.asarray((_code_objects(values, code_one) == 0) & ~np.ma.getmaskarray(values))
 
 
 def domain(values: npt.NDArray[Any]) -> Whole | Texts:

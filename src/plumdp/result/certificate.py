@@ -10,6 +10,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any, Literal, TypeAlias
 
 from plumdp.model.text import one_line
+from plumdp.result.data_quality import DataQuality
 from plumdp.result.policy import PolicyTable
 
 Relaxation: TypeAlias = Literal["interval", "parameter", "expression", "rectangular"]
@@ -37,6 +38,9 @@ class Certificate:
     point of the parameter space explains the data: the bounds then rest on the graph alone, and ``reason`` says which
     expressions disagree; or "no guarantee" if nothing proves the confidence, as with the published constructions, so
     that the bounds are an estimate. ``guarantee`` says what the confidence itself rests on.
+
+    If the log shows what the graph says cannot happen, the model is contradicted as well, and no bound is claimed:
+    ``lower`` and ``upper`` are infinite, and null in JSON. ``data_quality`` says what became of the rows of the log.
     """
 
     lower: float
@@ -55,6 +59,12 @@ class Certificate:
     solver: str  # how the solver ended
     seconds: Mapping[str, float]  # stage → time
     provenance: Mapping[str, str]
+    data_quality: DataQuality | None = None
+
+    @property
+    def claims_bounds(self) -> bool:
+        """Whether the bounds are a claim or at least an estimate; nothing is if the data contradict the graph."""
+        return self.data_quality is None or not self.data_quality.contradicting
 
     def __post_init__(self) -> None:
         if not self.lower <= self.upper:
@@ -70,6 +80,8 @@ class Certificate:
     @property
     def printed_bounds(self) -> tuple[str, str]:
         """Both bounds with six digits, rounded outward."""
+        if not self.claims_bounds:
+            return "none", "none"
         return outward(self.lower, -1), outward(self.upper, 1)
 
     def __repr__(self) -> str:
@@ -88,6 +100,14 @@ class Certificate:
         """The claim in one sentence."""
         share = f"{100 * self.confidence:.10g} %" + (" (asymptotically)" if self.guarantee == "asymptotic" else "")
         between = "between {} and {}".format(*self.printed_bounds)
+        data = self.data_quality
+        if data is not None and data.contradicting:
+            rows = (
+                "1 row of the data shows"
+                if data.contradicting == 1
+                else f"{data.contradicting:,} rows of the data show"
+            )
+            return f"MODEL CONTRADICTED: {rows} what the model says cannot happen. No bound is claimed."
         if self.guarantee == "none":
             return f"Estimate, no guarantee: the policy's value may lie {between}."
         if self.status == CERTIFIED:
@@ -99,6 +119,8 @@ class Certificate:
             )
         if self.reason:
             return f"Nothing certified: {self.reason}."
+        if data is not None and data.absence:
+            return f"Nothing certified: {data.absence}."
         return f"Nothing certified: the data allow any value that matters ({between}, confidence {share})."
 
     def facts(self) -> list[tuple[str, str]]:
@@ -112,6 +134,8 @@ class Certificate:
             boxes = self.parameters.items()
             box = ", ".join(f"{name} in [{outward(low, -1)}, {outward(high, 1)}]" for name, (low, high) in boxes)
             facts.append(("parameters", box))
+        if self.data_quality is not None:
+            facts.append(("data", str(self.data_quality)))
         if self.reason:
             facts.append(("because", self.reason))
         facts += [("assuming", assumption) for assumption in self.assumptions]
@@ -120,11 +144,11 @@ class Certificate:
         return facts
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the policy, ready for JSON; infinite numbers as text."""
+        """Return everything but the policy, ready for JSON; infinite numbers as text, bounds not claimed as null."""
         return {
             "status": self.status,
-            "lower": _plain(self.lower),
-            "upper": _plain(self.upper),
+            "lower": _plain(self.lower) if self.claims_bounds else None,
+            "upper": _plain(self.upper) if self.claims_bounds else None,
             "objective": self.objective,
             "direction": self.direction,
             "confidence": self.confidence,
@@ -137,6 +161,7 @@ class Certificate:
             "solver": self.solver,
             "seconds": dict(self.seconds),
             "provenance": dict(self.provenance),
+            "data_quality": None if self.data_quality is None else self.data_quality.to_dict(),
         }
 
     def to_json(self) -> str:
