@@ -88,7 +88,7 @@ def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate
     return replace(
         certificate,
         assumptions=(*certificate.assumptions, unread) if quality.unreadable else certificate.assumptions,
-        reason=quality.absence if certificate.status == VACUOUS and quality.absence else certificate.reason,
+        reason=certificate.reason or (quality.absence if certificate.status == VACUOUS else ""),
         data_quality=quality,
     )
 

@@ -16,6 +16,7 @@ from plumdp.data.logs import Log
 from plumdp.errors import DataError
 from plumdp.model.events import Events, find_events
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.text import number_of, one_line
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict, with_numbers
 from plumdp.region.ellipsoid import Ellipsoid
@@ -44,6 +45,10 @@ class Learned:
     region: Polytope | Ellipsoid | Conflict
     seconds: dict[str, float]
     fallback: float = FALLBACK  # share of the error for bounds that rest on the graph alone
+
+    def __repr__(self) -> str:
+        confidence = f"confidence {1 - self.error:.10g}"
+        return one_line(self, number_of(self.counts.total, "step"), confidence, self.bounds.method, repr(self.region))
 
 
 def learn(
@@ -82,8 +87,8 @@ def learn(
     >>> for text in ('Pmin=? [ F<=10 "collision" ]', 'Pmin=? [ F "collision" ]'):
     ...     certificate = conclude(learned, parse_property(text, study.model))
     ...     print(f"{text:28} {certificate.lower:.3f} {certificate.upper:.3f}")
-    Pmin=? [ F<=10 "collision" ] 0.653 0.728
-    Pmin=? [ F "collision" ]     0.666 0.741
+    Pmin=? [ F<=10 "collision" ] 0.660 0.721
+    Pmin=? [ F "collision" ]     0.674 0.734
     """
     error, clock = error_of(confidence), Clock()
     if isinstance(counts, Log):

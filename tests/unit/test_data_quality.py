@@ -132,11 +132,14 @@ def test_gaps_and_repeated_steps_are_rows_that_were_left_out():
 
 
 ABSENCES = {
-    "empty log": (lambda: throws(), "there are no data: the log has 0 rows"),
-    "no step": (lambda: pl.TransitionCounts(COIN.graph, [0] * 4, "independent"), "there are no data: all counts are 0"),
+    "empty log": (lambda: throws(), "there are no data (the log has 0 rows)"),
+    "no step": (
+        lambda: pl.TransitionCounts(COIN.graph, [0] * 4, "independent"),
+        "there are no data (all counts are 0)",
+    ),
     "no row": (
         lambda: throws(None, None),
-        "there are no data: none of the 2 rows of the log is a transition of the model",
+        "there are no data (none of the 2 rows of the log is a transition of the model)",
     ),
 }
 

@@ -78,6 +78,7 @@ THINGS = {
         "IngestionReport(9 rows of transitions: 5 matched, 4 rejected)",
     ),
     "ExpressionBounds": (lambda: pl.expression_bounds(MODEL, COUNTS), None),
+    "Learned": (lambda: learn(MODEL, COUNTS), None),
     "Polytope": (lambda: learn(MODEL, COUNTS).region, None),
     "Conflict": (_conflict, None),
     "IntervalMDP": (lambda: MDP, "IntervalMDP(5,139 states, 24,515 transitions, 145 intervals)"),

@@ -25,7 +25,7 @@ _MAX_EXPONENT = 4000  # of a decimal
 _EXPONENT = re.compile(r"[eE][+-]?0*(\d+)")
 _MAX_POWER_BITS = 1 << 16  # of a power of a number
 _MAX_POWER_TERMS = 1 << 16  # of a power of an expression
-MAX_DEGREE = 1 << 12  # of a power of an expression
+MAX_DEGREE = 1 << 14  # of a power of an expression
 _MAX_DIGITS = 15  # every decimal of up to 15 digits survives the way through a float and back
 
 

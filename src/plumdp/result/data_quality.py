@@ -40,10 +40,10 @@ class DataQuality:
         if self.steps:
             return ""
         if self.report is None:
-            return "there are no data: all counts are 0"
+            return "there are no data (all counts are 0)"
         if not self.report.total:
-            return "there are no data: the log has 0 rows"
-        return f"there are no data: none of the {self.report.total:,} rows of the log is a transition of the model"
+            return "there are no data (the log has 0 rows)"
+        return f"there are no data (none of the {self.report.total:,} rows of the log is a transition of the model)"
 
     def __str__(self) -> str:
         steps = "1 step" if self.steps == 1 else f"{self.steps:,} steps"

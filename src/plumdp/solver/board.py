@@ -35,6 +35,7 @@ class Board:
     state: IntArray  # (n_states): state at each position
     choice: IntArray  # (n_rows): the model's number of each row
     parts: list[tuple[int, int, bool]]  # one or more components: start, end, and whether they have no inner edges
+    ends: IntArray  # (n_components): where each component ends
     n_open: int
     loops: Any  # the module of compiled loops for what nature picks from
     extra: tuple[Any, ...]  # what its loops take besides
@@ -70,6 +71,11 @@ class Board:
         rows = (*self.rows[:4], imdp.lower, imdp.upper, *self.rows[6:9], nature)
         loops, extra = _loops(imdp.region, len(self.choice), int(np.diff(self.rows[1]).max(initial=1)))
         return replace(self, rows=rows, loops=loops, extra=extra)
+
+    def components(self, start: int, end: int) -> list[tuple[int, int]]:
+        """Return start and end of the components of a part."""
+        ends = self.ends[slice(*np.searchsorted(self.ends, [start, end], side="right"))].tolist()
+        return list(zip([start, *ends[:-1]], ends, strict=True))
 
     def policy(self, best_row: IntArray, of_closed: IntArray) -> IntArray:
         """Return the model's choice for each state, given those of the closed states."""
@@ -112,7 +118,7 @@ def lay_out(game: Game) -> Board:
         order, position, graph.first_choice, graph.first_transition, graph.successor, imdp.expression, first_choice,
         first, successor, expression, choice,
     )  # fmt: skip
-    ends = np.searchsorted(component[order], np.arange(n_components), side="right")
+    ends = np.searchsorted(component[order], np.arange(n_components), side="right").astype(np.int32)
     parts = _parts(ends, _has_loop(first_choice, first, successor))
     rows = (
         first_choice, first, successor, expression, imdp.lower, imdp.upper, game.reward[choice], game.discount,
@@ -122,7 +128,7 @@ def lay_out(game: Game) -> Board:
     rank = None if game.rank is None else game.rank[state]
     first_row = first_choice[:-1].astype(np.int32) + (game.policy - graph.first_choice[:-1])[order]
     loops, extra = _loops(imdp.region, n_rows, longest)
-    return Board(rows, game.known[state], rank, first_row, state, choice, parts, n_open, loops, extra)
+    return Board(rows, game.known[state], rank, first_row, state, choice, parts, ends, n_open, loops, extra)
 
 
 def _loops(region: RowRegion | RowEllipsoid | None, n_rows: int, longest: int) -> tuple[Any, tuple[Any, ...]]:

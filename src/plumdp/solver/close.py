@@ -14,6 +14,8 @@ is returned attains the lower bound if the agent wants large values, and the upp
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from plumdp.model.graph import FloatArray
@@ -38,6 +40,23 @@ _PATIENCE_IF_LARGE = 12
 _LARGE = 5_000  # states
 _CHEAP_FILL = 5_000_000  # entries of a factorisation: below, solving equations again and again costs little
 _MAX_PROOF = 100  # steps in which a candidate may give way
+
+
+def close_part(part: Component, precision: float, max_sweeps: int) -> int:
+    """Write certified values of one or more neighbouring components; return the number of sweeps.
+
+    Several are first swept as if they were one, which costs less as they are small; if one of them is slow, one by one.
+    """
+    pieces = part.board.components(part.start, part.end)
+    if len(pieces) == 1:
+        return close_component(part, precision, max_sweeps)
+    sweeps, converged = _raise_low(part, precision / 16, min(_PATIENCE, max_sweeps))
+    if converged:
+        closed, used = _lower_high(part, precision, min(_PATIENCE, max_sweeps - sweeps))
+        sweeps += used
+        if closed:
+            return sweeps
+    return sweeps + sum(close_component(replace(part, start=a, end=b), precision, max_sweeps) for a, b in pieces)
 
 
 def close_component(component: Component, precision: float, max_sweeps: int) -> int:
@@ -89,7 +108,7 @@ def _lower_high(component: Component, precision: float, budget: int) -> tuple[bo
                 is_close = bool((best - low <= wanted).all())
             if is_close or (is_bound and change <= precision / 64) or shift > precision / 8:
                 break
-            if not is_bound and change <= shift:
+            if not is_bound and change <= shift and np.isfinite(guess).all():
                 # only rounding still moves: give way, and make values equal that are so but for rounding
                 grain = shift * max(1.0, float(np.abs(guess).max()))
                 guess[:] = np.minimum(np.ceil(guess / grain + 1.0) * grain, component.cap)

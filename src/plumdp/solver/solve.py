@@ -17,7 +17,7 @@ from plumdp.model.policy import check_policy
 from plumdp.model.text import html_table, number_of, one_line
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.board import Board, lay_out
-from plumdp.solver.close import close_component
+from plumdp.solver.close import close_part
 from plumdp.solver.component import Component, Hint, keep_tighter
 from plumdp.solver.game import Game, close_certain, make_game, plain_game
 from plumdp.solver.known_support import is_support_relevant, reduce_known_support
@@ -147,8 +147,8 @@ def _solve_components(
                 board.sweep(first, end, high, high, best_row, side=1.0, cap=cap)
                 sweeps += 1
             else:
-                component = Component(board, first, end, low, high, best_row, cap, hint)
-                sweeps += close_component(component, precision, max_sweeps)
+                part = Component(board, first, end, low, high, best_row, cap, hint)
+                sweeps += close_part(part, precision, max_sweeps)
             if progress:
                 progress(end, board.n_open)
     except KeyboardInterrupt:
