@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from plumdp.data.columns import LogForm
 from plumdp.errors import DataError
-from plumdp.model.text import one_line
+from plumdp.model.text import number_of, one_line
 
 Kind: TypeAlias = Literal[
     "matched",
@@ -103,7 +103,8 @@ class IngestionReport:
     def summary(self) -> str:
         """The numbers of rows that were matched and rejected, in one line."""
         last = f", {self.rows['last row']:,} last rows of runs" if self.rows["last row"] else ""
-        return f"{self.total:,} rows of {self.form}: {self.matched:,} matched{last}, {self.rejected:,} rejected"
+        rows = number_of(self.total, "row")
+        return f"{rows} of {self.form}: {self.matched:,} matched{last}, {self.rejected:,} rejected"
 
     def __repr__(self) -> str:
         return one_line(self, self.summary)

@@ -98,7 +98,7 @@ class Certificate:
     @property
     def headline(self) -> str:
         """The claim in one sentence."""
-        share = f"{100 * self.confidence:.10g} %" + (" (asymptotically)" if self.guarantee == "asymptotic" else "")
+        share = percent(self.confidence) + (" (asymptotically)" if self.guarantee == "asymptotic" else "")
         between = "between {} and {}".format(*self.printed_bounds)
         data = self.data_quality
         if data is not None and data.contradicting:
@@ -180,6 +180,16 @@ def outward(value: float, side: int, digits: int = 6) -> str:
     rounding = ROUND_CEILING if side > 0 else ROUND_FLOOR
     rounded = Context(prec=digits, rounding=rounding).plus(Decimal(value)).normalize()
     return f"{rounded:f}" if 1e-6 <= abs(value) < 1e12 or not value else str(rounded)
+
+
+def percent(confidence: float) -> str:
+    """Return a confidence in per cent with ten digits, or as many as it takes to tell it from certainty.
+
+    >>> percent(0.999), percent(1 - 1e-13)
+    ('99.9 %', '99.99999999999 %')
+    """
+    text = f"{100 * confidence:.10g}"
+    return f"{text} %" if float(text) < 100 else f"{(100 * Decimal(repr(confidence))).normalize():f} %"
 
 
 def _plain(value: float) -> float | str:

@@ -85,7 +85,7 @@ def backup(
                         value = with_intervals(
                             a, b, successor, expression, lower, upper, source, nature, side, buffer, kind, value,
                         )  # fmt: skip
-            if discount != 1.0:
+            if discount != 1.0 and value != 0.0:
                 value *= discount
                 value += side * (3.0 * UNIT * abs(value) + UNDERFLOW)
             if reward[c] != 0.0:

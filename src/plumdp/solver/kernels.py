@@ -259,7 +259,7 @@ def backup(
                         n = float(b - a)
                         error = UNIT * ((n + 8.0) * abs(total) + (4.0 * n + 8.0) * marginal + 2.0 * abs(value))
                         error += UNDERFLOW
-            if discount != 1.0:
+            if discount != 1.0 and value != 0.0:
                 value *= discount
                 error += 2.0 * UNIT * abs(value) + UNDERFLOW
             if reward[c] != 0.0:

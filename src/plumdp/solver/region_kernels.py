@@ -190,7 +190,7 @@ def backup(
                 value = region_row(
                     a, b, c, successor, expression, lower, upper, source, nature, side, position, objective, tables,
                 )  # fmt: skip
-            if discount != 1.0:
+            if discount != 1.0 and value != 0.0:
                 value *= discount
                 value += side * (3.0 * UNIT * abs(value) + UNDERFLOW)
             if reward[c] != 0.0:
