@@ -20,7 +20,7 @@ import numpy as np
 from scipy.optimize import linprog, minimize
 
 import plumdp as pl
-from plumdp.model.expressions import ExpressionTable
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray
 from plumdp.region import lift
 from plumdp.region.build import build_region, project

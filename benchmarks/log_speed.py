@@ -26,8 +26,8 @@ import duckdb
 import numpy as np
 
 import plumdp as pl
+from plumdp.data.duckdb_tables import write_parquet
 from plumdp.data.logs import read_log
-from plumdp.data.tables import write_parquet
 
 MEASURE, WRITE = "--measure", "--write"
 STUDY = "aircraft:50,10"
@@ -37,7 +37,7 @@ EPISODES = 40_000  # that are sampled; more rows are copies under other numbers
 
 def write_transitions(folder: Path, rows: int) -> None:
     """Write rows that are drawn from all transitions of the model with equal probability."""
-    graph = pl.benchmark(STUDY).model.graph
+    graph = pl.case_study(STUDY).model.graph
     choice = graph.choice_of_transition()
     edges: dict[str, Any] = {"id": np.arange(graph.n_transitions)}
     edges |= {name: values[graph.state_of_choice()[choice]] for name, values in graph.states.items()}
@@ -53,7 +53,7 @@ def write_transitions(folder: Path, rows: int) -> None:
 
 def write_trajectories(folder: Path, rows: int) -> None:
     """Write sampled runs: in order, in order but in several files, and with the rows in no order."""
-    study = pl.benchmark(STUDY)
+    study = pl.case_study(STUDY)
     blocks = pl.record_blocks(study.model, study.true_point, EPISODES, rng=1, max_steps=50)
     write_parquet(folder / "sample.parquet", (block.columns("trajectories") for block in blocks))
     copies = max(1, round(rows / (51 * EPISODES)))
@@ -104,12 +104,12 @@ def bare_lead(files: str) -> Callable[[], int]:
 
 def reader(files: str, partitions: Any = None) -> Callable[[], int]:
     """Return reading the log with plumdp."""
-    model = pl.benchmark(STUDY).model
+    model = pl.case_study(STUDY).model
     return lambda: read_log(files, model, partitions=partitions).report.total
 
 
 def _state() -> list[str]:
-    return [*pl.benchmark(STUDY).model.graph.states]
+    return [*pl.case_study(STUDY).model.graph.states]
 
 
 WAYS: dict[str, Callable[[Path], Callable[[], int]]] = {

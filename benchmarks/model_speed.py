@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 import plumdp as pl
-from plumdp.benchmarks import prism_constants, prism_file
+from plumdp.case_studies import prism_constants, prism_file
 
 MEASURE = "--measure"
 BUILDS = 3  # in each process
@@ -42,8 +42,8 @@ def storm_bare(name: str) -> Callable[[], Any]:
 
 def constructor(name: str) -> Callable[[], Any]:
     """Return the Python model; compiled code is loaded before the clock starts."""
-    pl.benchmark("rover:10,10")
-    return lambda: pl.benchmark(name).model
+    pl.case_study("rover:10,10")
+    return lambda: pl.case_study(name).model
 
 
 def reader(name: str) -> Callable[[], Any]:

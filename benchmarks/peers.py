@@ -145,7 +145,7 @@ def cost_grid(n_transitions: int) -> Problem:
 
 def engagement(levels: int) -> Problem:
     """Return Engagement around its true point, with widths of about 0.01 as data would leave them."""
-    study = pl.benchmark(f"engagement:{levels}")
+    study = pl.case_study(f"engagement:{levels}")
     truth = pl.instantiate(study.model, study.true_point)
     width = np.random.default_rng(3).uniform(0.005, 0.015, len(truth.lower))
     is_unsure = truth.lower < 1
@@ -238,8 +238,8 @@ def sweep_seconds(imdp: pl.IntervalMDP) -> tuple[float, float]:
     """
     from scipy.sparse import csr_array
 
-    from plumdp.solver.board import lay_out
     from plumdp.solver.game import plain_game
+    from plumdp.solver.layout import lay_out
 
     graph = imdp.graph
     nowhere = np.zeros(graph.n_states, dtype=np.bool_)

@@ -19,7 +19,7 @@ from typing import TypeVar
 import numpy as np
 
 import plumdp as pl
-from plumdp.model.expressions import ExpressionTable
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.region.build import Conflict, build_region, project
 from plumdp.region.shapes import Polytope
 
@@ -127,7 +127,7 @@ def main() -> None:
         point = dict.fromkeys(names, Fraction(1, d + 2))
         regions.append(measure(f"{n_families} families", pl.ParameterSpace.simplex(*names), table, point))
     for name in ("rover:50,50", "betting:100", "aircraft:100,20", "engagement:100"):
-        study = pl.benchmark(name)
+        study = pl.case_study(name)
         regions.append(measure(name, study.model.space, study.model.expressions, study.true_point))
 
     print("\n| d | rows | vertices | new, µs | 1 % noise, µs | same, µs | new and certified, µs |")

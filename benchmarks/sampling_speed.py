@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 import plumdp as pl
-from plumdp.benchmarks import Benchmark
+from plumdp.case_studies import CaseStudy
 from plumdp.data import kernels
 from plumdp.data.runs import Plan, make_plan, split
 from plumdp.data.simulate import simulate
@@ -34,7 +34,7 @@ SIZES = {
 RUNS = 100_000
 
 
-def plan_of(study: Benchmark, runs: int = RUNS) -> Plan:
+def plan_of(study: CaseStudy, runs: int = RUNS) -> Plan:
     """Return the plan of the runs, which makes the tables."""
     return make_plan(study.model, study.true_point, runs, 1, study.max_steps + 1, "uniform", None)
 
@@ -63,7 +63,7 @@ def rate(plan: Plan, threads: int, repeats: int) -> tuple[float, float]:
 
 def threads_on_aircraft(repeats: int) -> None:
     """Print steps per second on Aircraft (50,10), on one thread and on two."""
-    plan = plan_of(pl.benchmark("aircraft:50,10"), 10 * RUNS)
+    plan = plan_of(pl.case_study("aircraft:50,10"), 10 * RUNS)
     sample(plan, range(10))
     print("| aircraft:50,10 | million steps per second of processor time | per second of wall time |\n|---|---|---|")
     for threads in (1, 2):
@@ -76,7 +76,7 @@ def all_instances(repeats: int) -> None:
     print("\n| instance | steps | million steps per second of processor time | seconds, all cores | of these tables |")
     print("|---|---|---|---|---|")
     for name in (f"{family}:{size}" for family, sizes in SIZES.items() for size in sizes):
-        study = pl.benchmark(name)
+        study = pl.case_study(name)
         start = time.perf_counter()
         plan = plan_of(study)
         tables = time.perf_counter() - start

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from plumdp import Polynomial, parameters
-from plumdp.model.polynomial import polynomial
+from plumdp.model.expressions.polynomial import polynomial
 
 NAMES = ("p", "q", "r")
 

@@ -9,16 +9,16 @@ SOURCE = Path(__file__).parents[1] / "src" / "plumdp"
 STAGES = ("model", "data", "confidence", "region", "relaxation", "solver", "result")
 FOUNDATION = ("errors", "compiled")  # loose files that every stage may use
 DOORS = {
-    "stormpy": {"model/storm.py"},
+    "stormpy": {"model/readers/storm.py"},
     "numba": {"compiled.py"},
     "typer": {"cli/__init__.py", "cli/arguments.py", "cli/info.py", "cli/data.py", "cli/certify.py", "cli/bench.py"},
     "rich": {"cli/__init__.py", "cli/info.py", "cli/data.py", "cli/certify.py", "cli/bench.py"},
-    "matplotlib": {"plots.py"},
-    "joblib": {"bench/runner.py"},
-    "distributed": {"bench/runner.py"},
-    "ray": {"bench/runner.py"},
+    "matplotlib": {"experiments/plots.py"},
+    "joblib": {"experiments/runner.py"},
+    "distributed": {"experiments/runner.py"},
+    "ray": {"experiments/runner.py"},
     "highspy": {"region/linear_program.py"},
-    "duckdb": {"data/tables.py"},
+    "duckdb": {"data/duckdb_tables.py"},
     "narwhals": {"data/frame_logs.py"},
     "sqlglot": {"data/sql.py"},
     "gymnasium": {"data/environment.py"},
@@ -75,10 +75,14 @@ def test_every_stage_imports_earlier_stages_only():
         ),
         (
             "region/build.py",
-            "from plumdp.benchmarks import benchmark",
-            "region/build.py (region) imports plumdp.benchmarks from the outer ring",
+            "from plumdp.case_studies import case_study",
+            "region/build.py (region) imports plumdp.case_studies from the outer ring",
         ),
-        ("model/check.py", "import stormpy.pars", "model/check.py imports stormpy.pars; its door is model/storm.py"),
+        (
+            "model/check.py",
+            "import stormpy.pars",
+            "model/check.py imports stormpy.pars; its door is model/readers/storm.py",
+        ),
         ("solver/evaluate.py", "from numba import njit", "solver/evaluate.py imports numba; its door is compiled.py"),
     ],
 )

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:  # the public names, in the order of the pipeline; each is loaded when it is first used
-    from plumdp.benchmarks import Benchmark as Benchmark
-    from plumdp.benchmarks import benchmark as benchmark
+    from plumdp.case_studies import Benchmark as Benchmark
+    from plumdp.case_studies import CaseStudy as CaseStudy
+    from plumdp.case_studies import benchmark as benchmark
+    from plumdp.case_studies import case_study as case_study
     from plumdp.confidence.bounds import ExpressionBounds as ExpressionBounds
     from plumdp.confidence.bounds import expression_bounds as expression_bounds
     from plumdp.data.counts import EventCounts as EventCounts
@@ -37,19 +39,19 @@ if TYPE_CHECKING:  # the public names, in the order of the pipeline; each is loa
     from plumdp.model.events import find_events as find_events
     from plumdp.model.explore import explore as explore
     from plumdp.model.explore import explore_batch as explore_batch
+    from plumdp.model.expressions.arrays import PolynomialArray as PolynomialArray
+    from plumdp.model.expressions.arrays import tabulate as tabulate
+    from plumdp.model.expressions.polynomial import Polynomial as Polynomial
+    from plumdp.model.expressions.polynomial import parameters as parameters
     from plumdp.model.graph import Graph as Graph
+    from plumdp.model.language.property import parse_predicate as parse_predicate
+    from plumdp.model.language.property import parse_property as parse_property
     from plumdp.model.objective import Reach as Reach
     from plumdp.model.objective import Reward as Reward
     from plumdp.model.parametric import ParametricMDP as ParametricMDP
     from plumdp.model.parametric import RewardStructure as RewardStructure
-    from plumdp.model.polynomial import Polynomial as Polynomial
-    from plumdp.model.polynomial import parameters as parameters
-    from plumdp.model.polynomial_array import PolynomialArray as PolynomialArray
-    from plumdp.model.polynomial_array import tabulate as tabulate
-    from plumdp.model.property import parse_predicate as parse_predicate
-    from plumdp.model.property import parse_property as parse_property
+    from plumdp.model.readers.storm import read_prism as read_prism
     from plumdp.model.space import ParameterSpace as ParameterSpace
-    from plumdp.model.storm import read_prism as read_prism
     from plumdp.online import OnlineRecord as OnlineRecord
     from plumdp.online import learn_online as learn_online
     from plumdp.online import simulator as simulator
@@ -67,22 +69,22 @@ if TYPE_CHECKING:  # the public names, in the order of the pipeline; each is loa
     from plumdp.relaxation.relax import parameter_wise as parameter_wise
     from plumdp.relaxation.relax import rectangular as rectangular
     from plumdp.result.certificate import Certificate as Certificate
-    from plumdp.result.policy import PolicyTable as PolicyTable
+    from plumdp.result.policy_table import PolicyTable as PolicyTable
     from plumdp.solver.evaluate import evaluate as evaluate
     from plumdp.solver.solve import Solution as Solution
     from plumdp.solver.solve import solve as solve
     from plumdp.summary import summarise as summarise
 
 _HOME = {
-    "model.polynomial": ("Polynomial", "parameters"),
-    "model.polynomial_array": ("PolynomialArray", "tabulate"),
+    "model.expressions.polynomial": ("Polynomial", "parameters"),
+    "model.expressions.arrays": ("PolynomialArray", "tabulate"),
     "model.space": ("ParameterSpace",),
     "model.graph": ("Graph",),
     "model.parametric": ("ParametricMDP", "RewardStructure"),
     "model.explore": ("explore", "explore_batch"),
-    "model.storm": ("read_prism",),
+    "model.readers.storm": ("read_prism",),
     "model.objective": ("Reach", "Reward"),
-    "model.property": ("parse_predicate", "parse_property"),
+    "model.language.property": ("parse_predicate", "parse_property"),
     "model.check": ("Issue", "check"),
     "model.events": ("Events", "find_events"),
     "data.counts": ("EventCounts", "TransitionCounts"),
@@ -101,18 +103,20 @@ _HOME = {
     "relaxation.relax": ("expression_wise", "interval_wise", "parameter_wise", "rectangular"),
     "solver.solve": ("Solution", "solve"),
     "solver.evaluate": ("evaluate",),
-    "result.policy": ("PolicyTable",),
+    "result.policy_table": ("PolicyTable",),
     "result.certificate": ("Certificate",),
     "learning": ("Learned", "learn"),
     "pipeline": ("certify", "compare", "conclude"),
     "online": ("OnlineRecord", "learn_online", "simulator"),
-    "benchmarks": ("Benchmark", "benchmark"),
+    "case_studies": ("Benchmark", "CaseStudy", "benchmark", "case_study"),
     "summary": ("summarise",),
     "errors": ("DataError", "MissingExtra", "ModelError"),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
-__all__ = [*_MODULE]
+_OLD_NAMES = ("Benchmark", "benchmark")  # of version 0.1; they stay
+
+__all__ = [name for name in _MODULE if name not in _OLD_NAMES]
 
 
 def __getattr__(name: str) -> Any:

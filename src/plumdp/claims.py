@@ -20,7 +20,7 @@ from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.result.certificate import CERTIFIED, CONTRADICTED, NO_GUARANTEE, VACUOUS, Certificate, Relaxation
 from plumdp.result.data_quality import DataQuality
 from plumdp.result.folder import digest_of_counts
-from plumdp.result.policy import PolicyTable
+from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.game import make_game
 from plumdp.solver.solve import Solution
 

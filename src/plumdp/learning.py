@@ -80,8 +80,8 @@ def learn(
 
     Examples
     --------
-    >>> from plumdp import benchmark, conclude, parse_property, simulate
-    >>> study = benchmark("aircraft:20,10")
+    >>> from plumdp import case_study, conclude, parse_property, simulate
+    >>> study = case_study("aircraft:20,10")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=21)
     >>> learned = learn(study.model, counts, confidence=0.99)
     >>> for text in ('Pmin=? [ F<=10 "collision" ]', 'Pmin=? [ F "collision" ]'):

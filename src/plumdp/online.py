@@ -30,10 +30,10 @@ from plumdp.learning import (
 )
 from plumdp.model.events import Events, find_events
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
+from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective, digest
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import check_policy
-from plumdp.model.property import as_objective
 from plumdp.model.space import Point
 from plumdp.model.text import cut, number_of, one_line
 from plumdp.pipeline import relax, with_looser
@@ -92,8 +92,8 @@ def simulator(
 ) -> Simulator:
     """Return the model at a point as an environment for ``learn_online``.
 
-    >>> from plumdp import benchmark
-    >>> study = benchmark("betting:25")
+    >>> from plumdp import case_study
+    >>> study = case_study("betting:25")
     >>> environment = simulator(study.model, study.true_point, rng=1, max_steps=26)
     >>> environment.plan.max_steps
     26
@@ -218,8 +218,8 @@ def learn_online(
     objective or option is refused; only ``episodes`` may change. The objective may be given as text, see
     ``parse_property``.
 
-    >>> from plumdp import benchmark
-    >>> study = benchmark("betting:25")
+    >>> from plumdp import case_study
+    >>> study = case_study("betting:25")
     >>> environment = simulator(study.model, study.true_point, rng=1, max_steps=26)
     >>> records = list(learn_online(study.model, environment, study.objective, episodes=1000))
     >>> records[-1].episodes, records[-1].bound <= records[-1].hope

@@ -17,10 +17,10 @@ from plumdp.data.logs import Log
 from plumdp.errors import DataError
 from plumdp.learning import Clock, Learned, Sets, learn
 from plumdp.model.events import Events
+from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import Policy, check_policy
-from plumdp.model.property import as_objective
 from plumdp.region.conflict import Conflict
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import expression_wise, interval_wise, parameter_wise, rectangular
@@ -50,8 +50,8 @@ def certify(
     drawn around the data. ``intervals`` and ``events`` are for those who want other intervals than the narrowest valid
     ones (see ``expression_bounds``). ``paper=True`` draws what the paper publishes, for comparison: without guarantee.
 
-    >>> from plumdp import benchmark, simulate
-    >>> study = benchmark("betting:25")
+    >>> from plumdp import case_study, simulate
+    >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
     >>> certificate = certify(study.model, counts, study.objective)
     >>> certificate.status, certificate.lower < certificate.upper
@@ -79,8 +79,8 @@ def compare(
 ) -> list[Certificate]:
     """Return a certificate for each relaxation from the same data, each with its own policy unless one is given.
 
-    >>> from plumdp import benchmark, simulate
-    >>> study = benchmark("aircraft:20,10")
+    >>> from plumdp import case_study, simulate
+    >>> study = case_study("aircraft:20,10")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=21)
     >>> for certificate in compare(study.model, counts, study.objective):
     ...     print(f"{certificate.relaxation:12} {certificate.lower:.3f} {certificate.upper:.3f}")
@@ -135,8 +135,8 @@ def conclude(
     Nature at its worst makes the policy, and bounds its value on one side; nature at its best bounds it on the other.
     All certificates from one ``learn`` hold jointly with its confidence, whichever of them you choose in the end.
 
-    >>> from plumdp import benchmark, simulate
-    >>> study = benchmark("betting:25")
+    >>> from plumdp import case_study, simulate
+    >>> study = case_study("betting:25")
     >>> learned = learn(study.model, simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26))
     >>> best = conclude(learned, study.objective)
     >>> timid = conclude(learned, study.objective, policy=study.model.graph.first_choice[:-1])

@@ -13,8 +13,8 @@ from plumdp.model.parametric import ParametricMDP
 def summarise(model: ParametricMDP) -> dict[str, Any]:
     """Return sizes, parameters, expressions, structure and issues of a model, ready for JSON.
 
-    >>> from plumdp import benchmark
-    >>> facts = summarise(benchmark("betting:25").model)
+    >>> from plumdp import case_study
+    >>> facts = summarise(case_study("betting:25").model)
     >>> facts["states"], facts["expressions"]["total"], facts["structure"]["acyclic"]
     (3625, 1283, True)
     """

@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
 
 
 def test_runs_counted_from_either_form_are_those_counted_at_once(folder):
-    model = pl.benchmark(STUDY).model
+    model = pl.case_study(STUDY).model
     direct = pl.read_counts(folder / "counts.parquet", model)
     assert direct.total == 5000 * 21
     for name in ("runs", "states"):
@@ -45,7 +45,7 @@ def test_certify_prints_a_claim_and_writes_policy_and_certificate(folder, tmp_pa
     assert saved["status"] == "certified"
     with (tmp_path / "result" / "policy.csv").open() as file:
         rows = list(csv.DictReader(file))
-    study = pl.benchmark(STUDY)
+    study = pl.case_study(STUDY)
     assert len(rows) == study.model.graph.n_states
     assert {row["action"] for row in rows} <= set(study.model.graph.action_names)
 
@@ -57,7 +57,7 @@ def test_the_json_of_logs_is_that_of_their_counts(folder):
         result = RUNNER.invoke(app, ["certify", STUDY, str(folder / f"{name}.parquet"), *options])
         of[name] = json.loads(result.output)
     assert of["runs"]["lower"] == of["counts"]["lower"]
-    truth = pl.benchmark(STUDY)
+    truth = pl.case_study(STUDY)
     value = pl.solve(pl.instantiate(truth.model, truth.true_point), truth.objective).lower[0]
     assert of["runs"]["lower"] <= value  # the robust policy is no better than the best one
 
@@ -76,7 +76,7 @@ def test_compare_shows_all_relaxations_in_order(folder):
 def test_a_log_is_adaptive_unless_more_is_claimed_and_counts_keep_what_was_said(folder, tmp_path):
     """Of the runs of a file, nobody knows who decided when to stop."""
     log, counts = str(folder / "runs.parquet"), str(tmp_path / "counts.parquet")
-    model = pl.benchmark(STUDY).model
+    model = pl.case_study(STUDY).model
     for claim, kept in (([], "adaptive"), (["--sampling", "trajectories"], "trajectories")):
         assert RUNNER.invoke(app, ["count", STUDY, log, "-o", counts, *claim]).exit_code == 0
         assert pl.read_counts(counts, model).sampling == kept
@@ -127,7 +127,7 @@ def test_a_log_that_shows_what_the_model_excludes_ends_with_3_also_through_a_fil
 
 def test_data_that_contradict_the_model_end_with_3(tmp_path):
     """All bets of 1 won when 10 is owned and lost when 11 is: both have probability p."""
-    model = pl.benchmark("betting:25").model
+    model = pl.case_study("betting:25").model
     graph = model.graph
     counts = np.zeros(graph.n_transitions, dtype=np.int64)
     bets = np.flatnonzero(graph.action == graph.action_names.index("bet1"))
@@ -148,7 +148,7 @@ def test_data_that_contradict_the_model_end_with_3(tmp_path):
 
 
 def test_no_data_end_with_4(tmp_path):
-    model = pl.benchmark(STUDY).model
+    model = pl.case_study(STUDY).model
     nothing = np.zeros(model.graph.n_transitions, dtype=np.int64)
     pl.write_counts(pl.TransitionCounts(model.graph, nothing, "trajectories"), tmp_path / "nothing.parquet")
     options = ["--relaxation", "interval"]

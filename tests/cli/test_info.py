@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from plumdp.benchmarks import prism_file
+from plumdp.case_studies import prism_file
 
 
 def plumdp(*arguments, **options):

@@ -13,7 +13,7 @@ from plumdp.cli import app
 from plumdp.result.folder import digest_of_counts, require_folder, write_result
 
 RUNNER = CliRunner()
-STUDY = pl.benchmark("betting:5")
+STUDY = pl.case_study("betting:5")
 COUNTS = pl.simulate(STUDY.model, STUDY.true_point, 1000, rng=1, max_steps=6)
 CERTIFICATE = pl.certify(STUDY.model, COUNTS, STUDY.objective)
 

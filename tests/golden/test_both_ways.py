@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import plumdp as pl
-from plumdp.benchmarks import prism_constants, prism_file
+from plumdp.case_studies import prism_constants, prism_file
 
 pytest.importorskip("stormpy")
 
@@ -37,7 +37,7 @@ def by_valuation(model, values):
 
 @pytest.mark.parametrize("name", SMALLEST)
 def test_prism_file_and_constructor_agree(name):
-    built = pl.benchmark(name).model
+    built = pl.case_study(name).model
     read = pl.read_prism(prism_file(name.split(":")[0]), constants=prism_constants(name), space=built.declared_space)
     assert transitions(read) == transitions(built)
     assert read.space == built.space
@@ -52,7 +52,7 @@ def test_prism_file_and_constructor_agree(name):
 
 @pytest.mark.parametrize("name", SMALLEST)
 def test_the_property_beside_the_file_is_the_objective_of_the_study(name):
-    study = pl.benchmark(name)
+    study = pl.case_study(name)
     text = prism_file(name.split(":")[0]).with_suffix(".props").read_text(encoding="utf-8")
     (line,) = [line for line in text.splitlines() if line and not line.startswith("//")]
     assert line == study.objective.text

@@ -74,7 +74,7 @@ CYCLIC = ("engagement", "glider")
 @pytest.fixture(scope="module", params=SIZES)
 def study(request):
     """Build each study once for all tests of it."""
-    return pl.benchmark(request.param)
+    return pl.case_study(request.param)
 
 
 def test_sizes_are_as_published_and_the_model_is_sound(study):

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumdp import Polynomial, parameters
-from plumdp.model.bernstein import box_range
-from plumdp.model.expressions import ExpressionTable
+from plumdp.model.expressions.bernstein import box_range
+from plumdp.model.expressions.table import ExpressionTable
 
 NAMES = ("q", "r", "p")
 VARIABLES = parameters(*NAMES)

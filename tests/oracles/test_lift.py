@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import plumdp as pl
-from plumdp.model.expressions import ExpressionTable
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.region import lift as lifting
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import Conflict
@@ -334,7 +334,7 @@ def test_affine_expressions_need_no_further_variables():
 
 @pytest.mark.parametrize("name", ["glider:11,9", "parallel:5"])
 def test_relaxations_of_case_studies_hold_the_truth_and_are_nested(name):
-    study = pl.benchmark(name)
+    study = pl.case_study(name)
     counts = pl.simulate(study.model, study.true_point, 3000, rng=1, max_steps=study.max_steps)
     truth = pl.solve(pl.instantiate(study.model, study.true_point), study.objective)
     start, before = study.model.graph.initial_state, None

@@ -14,9 +14,9 @@ import sqlglot
 from log_models import LAMP, recount, rows_of, runs
 
 import plumdp as pl
+from plumdp.data.duckdb_tables import write_parquet
 from plumdp.data.logs import read_log
 from plumdp.data.sql import counts_query
-from plumdp.data.tables import write_parquet
 
 FORMS = ("transitions", "trajectories")
 DIALECTS = ("bigquery", "snowflake", "spark", "trino", "postgres", "duckdb")
@@ -91,7 +91,7 @@ def test_every_engine_counts_the_rows_as_a_slow_recount_does(engine, form, reque
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ["betting:25", "engagement:50", "rover:10,10"])
 def test_spark_and_duckdb_count_the_runs_of_a_case_study(name, form, spark, tmp_path):
-    study = pl.benchmark(name)
+    study = pl.case_study(name)
     runs = pl.record(study.model, study.true_point, 300, rng=1, max_steps=20)
     write_parquet(tmp_path / "log.parquet", [runs.columns(form)])
     for source in (spark.read.parquet(str(tmp_path / "log.parquet")), duckdb.read_parquet(f"{tmp_path}/log.parquet")):

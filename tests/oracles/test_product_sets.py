@@ -15,7 +15,7 @@ from random_products import KINDS, random_product_problem
 import plumdp as pl
 from plumdp.confidence.least_squares import least_squares
 from plumdp.confidence.multinomial import row_bounds
-from plumdp.model.expressions import ExpressionTable
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.region.l1 import build_l1_region
 from plumdp.region.tangents import build_ellipsoid_region
 

@@ -12,7 +12,7 @@ import pytest
 from flint import fmpq
 
 import plumdp as pl
-from plumdp.model.expressions import ExpressionTable
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.region import kernels, vertex_kernels
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import Conflict

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import plumdp as pl
-from plumdp.model.umb import read_umb
+from plumdp.model.readers.umb import read_umb
 from plumdp.result.export import write_umb
 
 stormpy = pytest.importorskip("stormpy")
@@ -68,7 +68,7 @@ def random_case(seed, *, with_zeros=False):
 
 def study_case(name):
     """Return a case study around its true point: ±0.01, within [0.001, 0.999]; certain steps stay certain."""
-    study = pl.benchmark(name)
+    study = pl.case_study(name)
     truth = pl.instantiate(study.model, study.true_point)
     known = truth.lower == 1
     lower = np.where(known, 1, np.clip(truth.lower - 0.01, 0.001, 0.999))

@@ -10,7 +10,7 @@ import numpy as np
 
 import plumdp as pl
 from plumdp.confidence.bounds import expression_bounds
-from plumdp.confidence.events import pool
+from plumdp.confidence.event_counts import pool
 from plumdp.data.counts import EventCounts, TransitionCounts
 from plumdp.model.events import find_events
 

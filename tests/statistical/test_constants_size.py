@@ -16,8 +16,8 @@ from scipy.stats import binom
 import plumdp as pl
 from plumdp.confidence.constants import excluded_numbers, find_fixed_numbers
 from plumdp.learning import learn
-from plumdp.model.expressions import ExpressionTable
-from plumdp.model.polynomial import Polynomial
+from plumdp.model.expressions.polynomial import Polynomial
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.region.conflict import Conflict
 
 STUDIES = ["aircraft:20,10", "betting:25", "engagement:10", "rover:10,10,2", "glider:8,8,6,6", "parallel:5"]
@@ -193,7 +193,7 @@ def with_fixed_numbers(model, point):
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_case_studies_are_not_contradicted_by_their_own_data(name):
     """As they are, and with all their numbers fixed at the true ones, which are thousands of tests; seeds are fixed."""
-    study = pl.benchmark(name)
+    study = pl.case_study(name)
     fixed = with_fixed_numbers(study.model, study.true_point)
     assert len(find_fixed_numbers(fixed)) > 10
     for seed in range(5):
@@ -206,7 +206,7 @@ def test_the_case_studies_are_not_contradicted_by_their_own_data(name):
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_case_studies_are_contradicted_by_data_of_another_point(name):
-    study = pl.benchmark(name)
+    study = pl.case_study(name)
     fixed = with_fixed_numbers(study.model, study.true_point)
     space = study.model.space
     truth = space.point(study.true_point)

@@ -21,7 +21,7 @@ IMPOSSIBLE = 1e-9
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def study(request):
-    return pl.benchmark(request.param)
+    return pl.case_study(request.param)
 
 
 def p_value(first, observed, probability):
@@ -94,7 +94,7 @@ def test_a_mixed_policy_comes_with_its_frequencies(study, seed):
 
 def test_a_wrong_point_is_detected():
     """p = 0.55 instead of 0.56: 1 % of each bet's outcomes are misplaced."""
-    study = pl.benchmark("betting:25")
+    study = pl.case_study("betting:25")
     counts = simulate(study.model, study.true_point, 20_000, rng=1, max_steps=25).counts
     assert successors_p_value(study, counts, {"p": "0.56"}) < IMPOSSIBLE
 
@@ -148,7 +148,7 @@ def test_steps_of_a_run_and_neighbouring_runs_are_independent(seed):
 
     Nobody who starts with 10 can go broke in 9 rounds.
     """
-    study = pl.benchmark("betting:25")
+    study = pl.case_study("betting:25")
     graph = study.model.graph
     bets = np.flatnonzero(graph.action == graph.action_names.index("bet1"))
     policy = graph.first_choice[:-1].copy()

@@ -116,24 +116,24 @@ PYTHON = {
         "state variable x is 'idle'; explore_batch takes ints and Booleans",
     ),
     "no such family": (
-        lambda: pl.benchmark("rovers:3"),
+        lambda: pl.case_study("rovers:3"),
         "'rovers:3': there is no case study 'rovers'; "
         "the families are aircraft, betting, engagement, rover, glider, parallel",
     ),
     "no such instance": (
-        lambda: pl.benchmark("rover:3"),
+        lambda: pl.case_study("rover:3"),
         "'rover:3' is no published instance; write it as rover:WIDTH,HEIGHT,TRIES",
     ),
     "size is no number": (
-        lambda: pl.benchmark("betting:many"),
+        lambda: pl.case_study("betting:many"),
         "'betting:many': write it as betting:ROUNDS, with whole numbers",
     ),
     "point outside the space": (
-        lambda: pl.instantiate(pl.benchmark("betting:25").model, {"p": 0.99}),
+        lambda: pl.instantiate(pl.case_study("betting:25").model, {"p": 0.99}),
         "at p=0.99 the expression p + 21/2000 is 1.0005, which is no probability",
     ),
     "point of other parameters": (
-        lambda: pl.instantiate(pl.benchmark("betting:25").model, {"p": 0.5, "r": 0.5}),
+        lambda: pl.instantiate(pl.case_study("betting:25").model, {"p": 0.5, "r": 0.5}),
         "no parameter is called r; the parameters are p",
     ),
 }

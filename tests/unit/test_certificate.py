@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import plumdp as pl
 from plumdp.result.certificate import Certificate
-from plumdp.result.policy import PolicyTable
+from plumdp.result.policy_table import PolicyTable
 
 
 def certificate(**changes):

@@ -14,10 +14,10 @@ from pyarrow import parquet
 
 import plumdp as pl
 from plumdp.data.counts import TransitionCounts
+from plumdp.data.duckdb_tables import write_parquet
 from plumdp.data.files import read_counts, write_counts
-from plumdp.data.tables import write_parquet
 
-STUDY = pl.benchmark("betting:25")
+STUDY = pl.case_study("betting:25")
 N = LAMP.graph.n_transitions
 
 

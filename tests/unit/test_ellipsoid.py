@@ -281,7 +281,7 @@ def test_a_matrix_that_floats_cannot_invert_leaves_the_whole_polytope():
 
 def test_parameters_and_expressions_of_an_ellipsoid_contain_the_true_ones():
     """Both relaxations work with any region; over the box around it nothing is narrower than over the region itself."""
-    study = pl.benchmark("aircraft:20,10")
+    study = pl.case_study("aircraft:20,10")
     counts = pl.simulate(study.model, study.true_point, 10_000, rng=1, max_steps=study.max_steps)
     found = least_squares(study.model, counts)
     space = pl.build_region(study.model.space, (), (), ())

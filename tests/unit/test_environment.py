@@ -18,12 +18,12 @@ FAMILIES = ("aircraft:20,10", "betting:25", "engagement:50", "rover:10,10", "gli
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def study(request):
-    return pl.benchmark(request.param)
+    return pl.case_study(request.param)
 
 
 @pytest.fixture(scope="module")
 def betting():
-    return pl.benchmark("betting:25")
+    return pl.case_study("betting:25")
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +188,7 @@ import sys
 sys.modules["gymnasium"] = None
 import plumdp as pl
 from plumdp.data.simulators import as_env
-study = pl.benchmark("betting:25")
+study = pl.case_study("betting:25")
 try:
     as_env(study.model, study.true_point)
 except pl.MissingExtra as error:

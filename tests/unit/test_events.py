@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from row_models import row_model, rows_of, tried_by
 
 import plumdp as pl
-from plumdp.confidence.events import is_tried_once, pool
+from plumdp.confidence.event_counts import is_tried_once, pool
 from plumdp.data.counts import TransitionCounts
 from plumdp.model.events import find_events
-from plumdp.model.polynomial import Polynomial
+from plumdp.model.expressions.polynomial import Polynomial
 
 p, q = pl.parameters("p", "q")
 SPACE = pl.ParameterSpace.box({"p": (0, 0.25), "q": (0, 0.25)})

@@ -132,7 +132,7 @@ def test_text_variables_are_kept_as_text():
 
 
 def test_models_cannot_be_changed_by_accident():
-    model = pl.benchmark("glider:11,9").model
+    model = pl.case_study("glider:11,9").model
     arrays = [model.expression, model.graph.successor, model.graph.states["x"], model.labels["goal"]]
     for array in arrays:
         with pytest.raises(ValueError, match="read-only"):
@@ -158,7 +158,7 @@ def test_the_space_is_cut_where_an_affine_expression_leaves_the_unit_interval():
 
 def test_exploration_goes_on_where_one_batch_ends(monkeypatch):
     """Many small batches find the same model as one large one."""
-    whole = pl.benchmark("betting:25").model
+    whole = pl.case_study("betting:25").model
     monkeypatch.setattr("plumdp.model.explore._LAYER", 7)
-    parts = pl.benchmark("betting:25").model
+    parts = pl.case_study("betting:25").model
     assert edges(parts) == edges(whole)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strategies import NAMES, expand, fold, points, trees, write
 
 from plumdp import ModelError, ParameterSpace, Polynomial, parameters
-from plumdp.model.expressions import ExpressionTable
+from plumdp.model.expressions.table import ExpressionTable
 
 orders = st.permutations([*NAMES, "unused"]).map(tuple)
 groups = st.lists(trees, max_size=5, unique_by=write)

@@ -11,10 +11,10 @@ from row_models import row_model, rows_of, tried_by
 
 import plumdp as pl
 from plumdp.confidence.binomial import clopper_pearson
-from plumdp.confidence.events import is_tried_once, pool
+from plumdp.confidence.event_counts import is_tried_once, pool
 from plumdp.data.counts import TransitionCounts
 from plumdp.model.events import find_events
-from plumdp.model.polynomial import Polynomial
+from plumdp.model.expressions.polynomial import Polynomial
 
 p, q, r = pl.parameters("p", "q", "r")
 SPACE = pl.ParameterSpace.box({"p": (0, 0.25), "q": (0, 0.25), "r": (0, 0.25)})
@@ -141,7 +141,7 @@ def test_the_factors_of_a_product_are_pooled_over_rows_and_with_their_own_rows()
 
 
 def test_affine_models_have_the_events_they_had():
-    model = pl.benchmark("aircraft:20,10").model
+    model = pl.case_study("aircraft:20,10").model
     without, events = find_events(model), find_events(model, factors=True)
     assert events.polynomials == without.polynomials
     assert len(events.factors.event) == 0
@@ -167,7 +167,7 @@ def test_factors_of_factors_are_found_at_each_degree():
 @pytest.mark.parametrize("name", ["glider:11,9", "parallel:5"])
 def test_in_case_studies_factors_are_affine_and_tried_by_all_their_rows(name):
     """Every row of four is a product, so that each of its visits tries two affine events."""
-    model = pl.benchmark(name).model
+    model = pl.case_study(name).model
     without, events = find_events(model), find_events(model, factors=True)
     assert all(f.is_affine for f in events.polynomials[len(without) :])
     affine = np.array([f.is_affine for f in events.polynomials])

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumdp import ModelError, Polynomial, parameters
-from plumdp.model.formula import _OPERATORS, DistinctEvaluator, Formula, evaluate, literal, variable
-from plumdp.model.polynomial_array import PolynomialArray
+from plumdp.model.expressions.arrays import PolynomialArray
+from plumdp.model.language.formula import _OPERATORS, DistinctEvaluator, Formula, evaluate, literal, variable
 
 PYTHON = {
     "+": operator.add,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import plumdp as pl
 
-MODEL = pl.benchmark("betting:5").model
+MODEL = pl.case_study("betting:5").model
 _DEEP = "this formula is nested too deeply; give its states a label in the model and name that"
 _EXPONENT = "is not a number of reasonable size: its exponent is beyond 4000"
 
@@ -169,7 +169,7 @@ TOO_LARGE = {
 @pytest.mark.parametrize("name", TOO_LARGE, ids=lambda name: name[:20])
 def test_a_case_study_beyond_the_memory_is_refused_before_it_is_built(name):
     with pytest.raises(pl.ModelError) as caught:
-        pl.benchmark(name)
+        pl.case_study(name)
     assert TOO_LARGE[name] in str(caught.value)
     assert str(caught.value).endswith(" GB; take smaller sizes")
 
@@ -186,7 +186,7 @@ SMALL = {
 @pytest.mark.parametrize("name", SMALL)
 def test_a_case_study_that_is_too_small_to_be_one_is_refused(name):
     with pytest.raises(pl.ModelError) as caught:
-        pl.benchmark(name)
+        pl.case_study(name)
     assert str(caught.value) == SMALL[name]
 
 
@@ -194,10 +194,10 @@ def test_a_case_study_that_is_too_small_to_be_one_is_refused(name):
     "name", ["betting:25", "engagement:20", "rover:10,10", "glider:11,9", "aircraft:20,10", "parallel:6"]
 )
 def test_estimated_sizes_are_about_right(name):
-    from plumdp.benchmarks import _FAMILIES, _parse
+    from plumdp.case_studies import _FAMILIES, _parse
 
     family, arguments = _parse(name)
-    graph = pl.benchmark(name).model.graph
+    graph = pl.case_study(name).model.graph
     states = _FAMILIES[family].n_states(*arguments)
     assert graph.n_states <= states < 1.5 * graph.n_states
     assert graph.n_transitions <= _FAMILIES[family].row * states < 3 * graph.n_transitions

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from log_models import LAMP, recount, runs
 
 import plumdp as pl
+from plumdp.data.duckdb_tables import write_parquet
 from plumdp.data.logs import read_log
 from plumdp.data.matching import Matcher
-from plumdp.data.tables import write_parquet
 from plumdp.data.values import RowIndex, Texts
 
 STUDIES = ("aircraft:20,10", "betting:25", "engagement:50", "rover:10,10", "glider:11,9", "parallel:6")
@@ -28,7 +28,7 @@ ROWS, COUNTS = runs(LAMP, {"p": 0.6}, 200)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_simulated_log_is_read_back_as_the_counts_in_memory(name, form, tmp_path):
-    study = pl.benchmark(name)
+    study = pl.case_study(name)
     options = {"rng": 3, "max_steps": 40}
     blocks = pl.record_blocks(study.model, study.true_point, 5000, **options)
     write_parquet(tmp_path / "log.parquet", (block.columns(form) for block in blocks))
@@ -101,7 +101,7 @@ def test_the_order_of_rows_and_the_partitions_make_no_difference(order, partitio
 
 
 def test_little_memory_makes_more_partitions_and_the_same_counts(tmp_path):
-    study = pl.benchmark("betting:25")
+    study = pl.case_study("betting:25")
     frame = pd.DataFrame(pl.record(study.model, study.true_point, 40_000, rng=1, max_steps=25).columns("trajectories"))
     frame.sample(frac=1, random_state=1).to_parquet(tmp_path / "log.parquet")
     steps = []
@@ -332,7 +332,7 @@ def test_rows_of_codes_are_found_as_a_dict_finds_them(data):
 
 
 def test_every_transition_of_a_large_model_is_found_by_its_values():
-    graph = pl.benchmark("rover:50,50").model.graph
+    graph = pl.case_study("rover:50,50").model.graph
     choice = graph.choice_of_transition()
     state = graph.state_of_choice()[choice]
     block = {name: values[state] for name, values in graph.states.items()}

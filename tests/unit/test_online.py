@@ -11,7 +11,7 @@ import pytest
 
 import plumdp as pl
 from plumdp.online import OnlineState
-from plumdp.solver.board import Board
+from plumdp.solver.layout import Board
 
 STUDY = "aircraft:20,10"
 
@@ -23,7 +23,7 @@ def final(records):
 
 @pytest.fixture(scope="module")
 def study():
-    return pl.benchmark(STUDY)
+    return pl.case_study(STUDY)
 
 
 def environment(study, seed=1):
@@ -79,7 +79,7 @@ def test_with_a_number_of_steps_the_bound_is_that_of_one_choice_per_state():
 
 def test_a_limit_may_be_reached_after_the_earliest_moment_of_an_update():
     """No choice has doubled its visits when an update may come first: more episodes are run until one has."""
-    study = pl.benchmark("glider:11,9")
+    study = pl.case_study("glider:11,9")
     truth = pl.solve(pl.instantiate(study.model, study.true_point), study.objective)
     simulator = pl.simulator(study.model, study.true_point, rng=1, max_steps=study.max_steps + 1, stop=truth.upper == 0)
     options = {"episodes": 300, "exploration": 0.1, "spacing": 1.0}
@@ -90,7 +90,7 @@ def test_a_limit_may_be_reached_after_the_earliest_moment_of_an_update():
 
 def test_sums_of_products_count_as_events_of_their_own(tmp_path):
     """In rows g h, g (1 - h), … each visit tells about g; a certificate from the same counts is no tighter."""
-    study = pl.benchmark("parallel:5")
+    study = pl.case_study("parallel:5")
     simulator = pl.simulator(study.model, study.true_point, rng=1, max_steps=study.max_steps + 1)
     options = {"episodes": 400, "spacing": 2.0, "checkpoint": tmp_path / "state.npz"}
     last = final(pl.learn_online(study.model, simulator, study.objective, **options))
@@ -199,7 +199,7 @@ def test_an_interruption_within_an_update_ends_learning_at_the_update_before(stu
 SCRIPT = """
 import sys
 import plumdp as pl
-study = pl.benchmark("aircraft:20,10")
+study = pl.case_study("aircraft:20,10")
 environment = pl.simulator(study.model, study.true_point, rng=1, max_steps=21)
 for record in pl.learn_online(study.model, environment, study.objective, episodes=2000, checkpoint=sys.argv[1]):
     print(record.episodes, record.bound, flush=True)

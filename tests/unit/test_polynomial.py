@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from strategies import NAMES, expand, fold, numbers, points, trees, write
 
 from plumdp import ModelError, Polynomial, parameters
-from plumdp.model.polynomial import exact, float_terms
+from plumdp.model.expressions.polynomial import exact, float_terms
 
 p, q, r = parameters("p", "q", "r")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from strategies import trees, write
 
 from plumdp import ModelError, Polynomial, parameters, tabulate
-from plumdp.model.polynomial_array import PolynomialArray, constant_array, distinct
+from plumdp.model.expressions.arrays import PolynomialArray, constant_array, distinct
 
 p, q = parameters("p", "q")
 INT64, INT32 = np.iinfo(np.int64), np.iinfo(np.int32)

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumdp import ModelError, ParameterSpace, explore, parameters
+from plumdp.model.language.property import parse_predicate, parse_property
 from plumdp.model.objective import Reach, Reward
-from plumdp.model.property import parse_predicate, parse_property
 
 
 class Robot(NamedTuple):
@@ -804,7 +804,7 @@ def expected(objective, model, horizon=2000):
 )
 def test_the_objective_has_the_value_that_storm_finds(text, direction, tmp_path):
     stormpy = pytest.importorskip("stormpy")
-    from plumdp.model.storm import read_prism
+    from plumdp.model.readers.storm import read_prism
 
     file = tmp_path / "walk.prism"
     file.write_text(WALK)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import plumdp as pl
-from plumdp.model.expressions import ExpressionTable
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.region import vertices
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import Conflict

@@ -8,7 +8,7 @@ import pytest
 import plumdp as pl
 from plumdp.learning import learn
 
-STUDY = pl.benchmark("rover:10,10")
+STUDY = pl.case_study("rover:10,10")
 MODEL = STUDY.model
 COUNTS = pl.simulate(MODEL, STUDY.true_point, 2000, rng=1, max_steps=50, pilot=0.5)
 MDP = pl.instantiate(MODEL, STUDY.true_point)
@@ -86,7 +86,7 @@ THINGS = {
     "PolicyTable": (lambda: CERTIFICATE.policy, None),
     "Certificate": (lambda: CERTIFICATE, None),
     "OnlineRecord": (_online, None),
-    "Benchmark": (lambda: STUDY, None),
+    "CaseStudy": (lambda: STUDY, None),
     "DataError": (lambda: pl.DataError("counts"), None),
     "ModelError": (lambda: pl.ModelError("model"), None),
     "MissingExtra": (lambda: pl.MissingExtra("storm"), None),

@@ -20,12 +20,12 @@ FAMILIES = ("aircraft:20,10", "betting:25", "engagement:50", "rover:10,10", "gli
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def study(request):
-    return pl.benchmark(request.param)
+    return pl.case_study(request.param)
 
 
 @pytest.fixture(scope="module")
 def betting():
-    return pl.benchmark("betting:25")
+    return pl.case_study("betting:25")
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +200,7 @@ def test_the_largest_word_draws_the_last_positive_probability(size):
 
 @pytest.mark.parametrize("max_steps", [1, 2, 63, 64, 65, 131])
 def test_runs_without_stop_states_have_exactly_so_many_steps(max_steps):
-    study = pl.benchmark("glider:11,9")
+    study = pl.case_study("glider:11,9")
     runs = record(study.model, study.true_point, 300, rng=2, max_steps=max_steps)
     assert np.bincount(runs.episode).tolist() == [max_steps] * 300
     longer = record(study.model, study.true_point, 300, rng=2, max_steps=max_steps + 70)
@@ -208,7 +208,7 @@ def test_runs_without_stop_states_have_exactly_so_many_steps(max_steps):
 
 
 def test_runs_end_on_reaching_a_stop_state_and_only_there_or_after_the_last_step():
-    study = pl.benchmark("glider:11,9")
+    study = pl.case_study("glider:11,9")
     graph, stop = study.model.graph, np.zeros(99, dtype=bool)
     stop[[20, 35, 50]] = True
     runs = record(study.model, study.true_point, 2000, rng=3, max_steps=150, stop=stop)
@@ -340,7 +340,7 @@ def test_a_run_without_end_can_be_interrupted():
 import os, signal, threading
 import plumdp as pl
 from plumdp.data.simulate import simulate
-study = pl.benchmark("betting:25")
+study = pl.case_study("betting:25")
 simulate(study.model, study.true_point, 10, rng=1, max_steps=10)  # compiled before the clock starts
 threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
@@ -396,7 +396,7 @@ def test_misuse_is_refused_with_a_sentence(betting, changes, message):
 
 
 def test_blocks_are_the_recorded_runs_cut_between_runs():
-    study = pl.benchmark("engagement:50")
+    study = pl.case_study("engagement:50")
     options = {"rng": 5, "max_steps": 1000, "stop": study.model.labels["target"]}
     whole = record(study.model, study.true_point, 4000, **options)
     blocks = list(record_blocks(study.model, study.true_point, 4000, **options))
@@ -425,7 +425,7 @@ def test_rows_with_next_state_say_what_each_step_did(study):
 
 
 def test_rows_by_state_are_those_with_next_state_and_one_more_at_the_end_of_each_run():
-    study = pl.benchmark("engagement:50")
+    study = pl.case_study("engagement:50")
     graph = study.model.graph
     runs = record(study.model, study.true_point, 200, rng=7, max_steps=80, stop=study.model.labels["target"])
     columns, pairs = runs.columns("trajectories"), runs.columns("transitions")

@@ -11,10 +11,10 @@ import plumdp as pl
 from plumdp.model.objective import Reach, Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.board import lay_out
-from plumdp.solver.close import prove
 from plumdp.solver.component import Component
+from plumdp.solver.component_bounds import prove
 from plumdp.solver.game import make_game
+from plumdp.solver.layout import lay_out
 
 
 def mask(n, *members):

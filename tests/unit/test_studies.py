@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plumdp.bench.published import ELLIPSOIDS, PUBLISHED
-from plumdp.bench.report import write_report
-from plumdp.bench.runner import is_done, read_cells, run, workers
-from plumdp.bench.studies import PLANS, Cell, run_cell
-from plumdp.benchmarks import check_name
+from plumdp.case_studies import check_name
+from plumdp.experiments.published import ELLIPSOIDS, PUBLISHED
+from plumdp.experiments.report import write_report
+from plumdp.experiments.runner import is_done, read_cells, run, workers
+from plumdp.experiments.studies import PLANS, Cell, run_cell
 
 SMALL = [Cell("table", instance, 1, 300) for instance in ("betting:5", "glider:5,5,4,4", "parallel:2,0")]
 UNLIKE = {"memory", "build_seconds", "solve_seconds"}  # from one run to the next

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumdp import ModelError
-from plumdp.model.umb import _bit_field, _column
+from plumdp.model.readers.umb import _bit_field, _column
 
 
 @given(st.data())

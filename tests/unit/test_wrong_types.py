@@ -7,9 +7,9 @@ import plumdp as pl
 from plumdp.learning import learn
 from plumdp.pipeline import conclude
 
-STUDY = pl.benchmark("betting:5")
+STUDY = pl.case_study("betting:5")
 MODEL, GOAL = STUDY.model, STUDY.objective
-OTHER = pl.benchmark("betting:6")
+OTHER = pl.case_study("betting:6")
 MDP = pl.instantiate(MODEL, STUDY.true_point)
 COUNTS = pl.simulate(MODEL, STUDY.true_point, 2000, rng=1, max_steps=6)
 CERTIFICATE = pl.certify(MODEL, COUNTS, GOAL)
@@ -54,7 +54,7 @@ WRONG = {
     "compare a list": (lambda: pl.compare(MODEL, COUNTS.counts.tolist(), GOAL), _ARRAY.format("list")),
     "certify a case study": (
         lambda: pl.certify(STUDY, COUNTS, GOAL),
-        "certify takes a parametric MDP (its .model gives one), not Benchmark",
+        "certify takes a parametric MDP (its .model gives one), not CaseStudy",
     ),
     "certify an interval MDP": (
         lambda: pl.certify(MDP, COUNTS, GOAL),
@@ -62,7 +62,7 @@ WRONG = {
     ),
     "simulate a case study": (
         lambda: pl.simulate(STUDY, STUDY.true_point, 10, rng=1, max_steps=6),
-        "a simulation takes a parametric MDP (its .model gives one), not Benchmark",
+        "a simulation takes a parametric MDP (its .model gives one), not CaseStudy",
     ),
     "certify a mask": (lambda: pl.certify(MODEL, COUNTS, GOAL.target), _OBJECTIVE),
     "learn with a mask": (lambda: _online(SIMULATOR, objective=GOAL.target), _OBJECTIVE),
@@ -85,7 +85,7 @@ WRONG = {
     ),
     "sample without a model": (
         lambda: pl.sample_env(ENV, "uniform", 3, STUDY, rng=1),
-        "an environment takes a parametric MDP (its .model gives one), not Benchmark",
+        "an environment takes a parametric MDP (its .model gives one), not CaseStudy",
     ),
     "policy of another model": (
         _other_policy,

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from plumdp.benchmarks import benchmark, is_benchmark
+from plumdp.case_studies import case_study, is_case_study
 from plumdp.errors import ModelError
+from plumdp.model.language.property import parse_property
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.property import parse_property
 
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="A PRISM or JANI file, or a case study such as betting:50.")
@@ -28,12 +28,12 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing els
 def load(model: str, constants: list[str]) -> tuple[ParametricMDP, list[str]]:
     """Return the model and the properties that come with it."""
     values = pairs("--constant", constants)
-    if is_benchmark(model):
+    if is_case_study(model):
         if values:
             raise ModelError(f"{model}: a case study takes its sizes in its name, not as constants")
-        study = benchmark(model)
+        study = case_study(model)
         return study.model, [study.objective.text]
-    from plumdp.model.storm import read_prism
+    from plumdp.model.readers.storm import read_prism
 
     path = Path(model)
     if not path.is_file() and not path.suffix:
@@ -80,6 +80,6 @@ def load_problem(model: str, constants: list[str], text: str | None) -> tuple[Pa
     if text is None and len(properties) != 1:
         known = "; ".join(properties) or "none"
         raise ModelError(f"{model}: say with --property what is asked; the model comes with {known}")
-    if text is None and is_benchmark(model):
-        return read, benchmark(model).objective
+    if text is None and is_case_study(model):
+        return read, case_study(model).objective
     return read, parse_property(text or properties[0], read)

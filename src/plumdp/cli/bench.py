@@ -11,10 +11,10 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from plumdp.bench.runner import Backend, is_done, run, workers
-from plumdp.bench.studies import PLANS, Cell, Size, Study
-from plumdp.benchmarks import check_name
+from plumdp.case_studies import check_name
 from plumdp.errors import DataError
+from plumdp.experiments.runner import Backend, is_done, run, workers
+from plumdp.experiments.studies import PLANS, Cell, Size, Study
 
 
 def bench(
@@ -49,7 +49,7 @@ def bench(
         check_name(cell.instance)
     folder = output / f"{study}-{size}"
     _run(cells, folder / "cells", jobs, backend)
-    from plumdp.bench.report import write_report
+    from plumdp.experiments.report import write_report
 
     command = shlex.join(["plumdp", *sys.argv[1:]])
     print(write_report(study, size, folder / "cells", folder, command=command))

@@ -12,14 +12,14 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from plumdp.benchmarks import benchmark, is_benchmark
+from plumdp.case_studies import case_study, is_case_study
 from plumdp.cli.arguments import Constants, Model, load, pairs
 from plumdp.data.counts import Sampling, TransitionCounts, weaker
+from plumdp.data.duckdb_tables import write_parquet
 from plumdp.data.files import is_counts_file, read_counts, write_counts
 from plumdp.data.logs import Log, read_log
 from plumdp.data.simulate import simulate as run_model
 from plumdp.data.sql import Dialect, counts_query
-from plumdp.data.tables import write_parquet
 from plumdp.data.trajectories import Columns, Form, record_blocks
 from plumdp.errors import DataError
 from plumdp.model.parametric import ParametricMDP
@@ -62,7 +62,7 @@ def simulate(
     """Run a model at a point under uniform choices, and write the runs or their counts."""
     require_file(output)
     read, _ = load(model, constant or [])
-    study = benchmark(model) if is_benchmark(model) else None
+    study = case_study(model) if is_case_study(model) else None
     point = pairs("--at", at or []) or (dict(study.true_point) if study else {})
     steps = max_steps or (study.max_steps + 1 if study else None)
     if steps is None:

@@ -11,11 +11,11 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson, hoeffding
-from plumdp.confidence.events import is_tried_once, pool
+from plumdp.confidence.event_counts import is_tried_once, pool
 from plumdp.data.counts import CountArray, EventCounts, Sampling, TransitionCounts, require_same_graph
 from plumdp.errors import DataError
 from plumdp.model.events import Events, find_events
-from plumdp.model.expressions import ExpressionTable
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import float_above, float_below
@@ -71,8 +71,8 @@ def expression_bounds(
     is divided equally among all events of the model, tried or not. Give ``events`` to save finding them again, or those
     of ``find_events(model, merge_complements=False)`` to spend the error as the paper does.
 
-    >>> from plumdp import benchmark
-    >>> model = benchmark("betting:25").model
+    >>> from plumdp import case_study
+    >>> model = case_study("betting:25").model
     >>> counts = TransitionCounts(model.graph, np.full(model.graph.n_transitions, 10), "adaptive")
     >>> bounds = expression_bounds(model, counts)
     >>> bounds.method, bounds.guarantee

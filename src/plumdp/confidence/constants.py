@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson
-from plumdp.confidence.events import sum_by, tried_once
+from plumdp.confidence.event_counts import sum_by, tried_once
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.model.check import distinct_rows, row_classes
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_only
@@ -69,8 +69,8 @@ class FixedNumbers:
 def find_fixed_numbers(model: ParametricMDP) -> FixedNumbers:
     """Return the numbers of a model that no parameter changes and that data can contradict.
 
-    >>> from plumdp import benchmark
-    >>> len(find_fixed_numbers(benchmark("betting:25").model))  # rows are (f, 1 - f), or a single transition
+    >>> from plumdp import case_study
+    >>> len(find_fixed_numbers(case_study("betting:25").model))  # rows are (f, 1 - f), or a single transition
     0
     """
     row_of_choice, constants, shares = _in_distinct_rows(model)

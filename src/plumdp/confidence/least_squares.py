@@ -62,8 +62,8 @@ def least_squares(
     The policy and the end of the data may depend on what was seen. ``ridge`` weighs the middle of the space as if it
     had been observed. ``paper=True`` takes the constants that the paper publishes, for comparison: without guarantee.
 
-    >>> from plumdp import benchmark, simulate
-    >>> study = benchmark("betting:25")
+    >>> from plumdp import case_study, simulate
+    >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
     >>> found = least_squares(study.model, counts)
     >>> found.guarantee, bool(abs(found.centre[0] - float(study.true_point["p"])) < 0.01)

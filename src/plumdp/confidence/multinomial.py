@@ -15,9 +15,9 @@ from plumdp.confidence.bounds import Guarantee
 from plumdp.confidence.tied_rows import TiedRows, find_tied_rows
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts, require_same_graph
 from plumdp.errors import DataError
+from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.polynomial import Polynomial
 from plumdp.model.space import float_above, float_below
 
 Balls: TypeAlias = Literal["weissman", "dirichlet"]
@@ -55,8 +55,8 @@ def row_bounds(
     it holds in the limit of many runs only. Dirichlet's holds at all times, however the data were sampled. By default
     independent samples have the former and all others the latter.
 
-    >>> from plumdp import benchmark, simulate
-    >>> study = benchmark("engagement:10")
+    >>> from plumdp import case_study, simulate
+    >>> study = case_study("engagement:10")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=study.max_steps)
     >>> bounds = row_bounds(study.model, counts)
     >>> bounds.method, bounds.guarantee

@@ -33,10 +33,10 @@ from plumdp.confidence.tied_rows import find_tied_rows
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.model.check import row_classes
 from plumdp.model.events import Events, find_events
-from plumdp.model.expressions import ExpressionTable
+from plumdp.model.expressions.polynomial import Polynomial
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.polynomial import Polynomial
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +56,8 @@ class Observations:
 def observations(model: ParametricMDP, counts: TransitionCounts) -> Observations:
     """Return events of all rows, with trials and successes that count for as much as the bound on the noise allows.
 
-    >>> from plumdp import benchmark, simulate
-    >>> study = benchmark("parallel:5")
+    >>> from plumdp import case_study, simulate
+    >>> study = case_study("parallel:5")
     >>> seen = observations(study.model, simulate(study.model, study.true_point, 100, rng=1, max_steps=6))
     >>> len(seen.exponents)  # rows are those of two independent coins, and need no variable but the parameters
     2

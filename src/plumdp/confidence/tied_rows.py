@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.model.check import row_classes
+from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.graph import IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.polynomial import Polynomial
 
 KNOWN = NONE = -1
 

@@ -16,8 +16,8 @@ def untied_bounds(counts: TransitionCounts, *, error: float) -> tuple[FloatArray
     data were sampled: the intervals are beta-binomial. The error is divided equally among all transitions of choices
     with at least two; in a choice with two, both are one event.
 
-    >>> from plumdp import benchmark
-    >>> graph = benchmark("betting:25").model.graph
+    >>> from plumdp import case_study
+    >>> graph = case_study("betting:25").model.graph
     >>> counts = TransitionCounts(graph, np.full(graph.n_transitions, 10), "trajectories")
     >>> lower, upper = untied_bounds(counts, error=0.001)
     >>> bool((lower <= upper).all())

@@ -34,8 +34,8 @@ class TransitionCounts:
     The sum of two counts is "adaptive", as nobody says why the second were collected; ``planned_sum`` is for those who
     had planned to collect both.
 
-    >>> from plumdp import benchmark
-    >>> graph = benchmark("betting:25").model.graph
+    >>> from plumdp import case_study
+    >>> graph = case_study("betting:25").model.graph
     >>> nothing = TransitionCounts(graph, np.zeros(graph.n_transitions, dtype=np.int64), "independent")
     >>> both = nothing + nothing
     >>> both.total, both.sampling

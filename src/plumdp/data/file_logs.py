@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from plumdp.data.columns import COUNT, EPISODE, LARGEST_STEP, PLACE, STEP, LogForm, not_steps
+from plumdp.data.duckdb_tables import Block, Progress, pages, watched
 from plumdp.data.report import BrokenEpisode
 from plumdp.data.sql import count_ordered_sql, count_sql, order_sql, quoted
-from plumdp.data.tables import Block, Progress, pages, watched
 from plumdp.model.graph import Graph
 
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")

@@ -13,8 +13,16 @@ from typing import Any
 import numpy as np
 
 from plumdp.data.counts import CountArray, TransitionCounts, other_model
+from plumdp.data.duckdb_tables import (
+    Block,
+    checked_metadata_of,
+    column_types,
+    columns_of,
+    connect,
+    literal,
+    write_parquet,
+)
 from plumdp.data.report import report_from
-from plumdp.data.tables import Block, checked_metadata_of, column_types, columns_of, connect, literal, write_parquet
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, Indices
 from plumdp.model.parametric import ParametricMDP
@@ -32,8 +40,8 @@ def write_counts(counts: TransitionCounts, path: str | Path) -> None:
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> from plumdp import benchmark, simulate
-    >>> study = benchmark("betting:25")
+    >>> from plumdp import case_study, simulate
+    >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=25)
     >>> with TemporaryDirectory() as folder:
     ...     write_counts(counts, Path(folder) / "counts.parquet")
@@ -61,8 +69,8 @@ def read_counts(path: str | Path, model: ParametricMDP) -> TransitionCounts:
 
     So is a file that was damaged or changed: it has a checksum of all that it says.
 
-    >>> from plumdp import benchmark
-    >>> read_counts("nowhere.parquet", benchmark("betting:25").model)
+    >>> from plumdp import case_study
+    >>> read_counts("nowhere.parquet", case_study("betting:25").model)
     Traceback (most recent call last):
     plumdp.errors.DataError: nowhere.parquet: there is no such file
     """

@@ -25,9 +25,9 @@ from plumdp.data.columns import (
     not_steps,
     state_columns,
 )
+from plumdp.data.duckdb_tables import Block, columns_of
 from plumdp.data.report import BrokenEpisode
 from plumdp.data.sql import keys
-from plumdp.data.tables import Block, columns_of
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph
 

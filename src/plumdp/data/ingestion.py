@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from plumdp.data.columns import ACTION, LogForm, next_columns, state_columns
 from plumdp.data.counts import CountArray, exact_sum, require_countable
+from plumdp.data.duckdb_tables import Block
 from plumdp.data.matching import Matcher, row_counts
 from plumdp.data.report import KINDS, NAMED, BrokenEpisode, IngestionReport, Kind
-from plumdp.data.tables import Block
 from plumdp.data.values import shown
 from plumdp.model.graph import Graph, Indices
 

@@ -11,12 +11,12 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from plumdp.data.columns import LogForm, find_columns
 from plumdp.data.counts import Sampling, TransitionCounts
+from plumdp.data.duckdb_tables import MEMORY, Block, Progress, column_types, connect, find_files, scan
 from plumdp.data.file_logs import FileLog
 from plumdp.data.frame_logs import is_arrow, open_frame
 from plumdp.data.ingestion import Tally
 from plumdp.data.report import BrokenEpisode, IngestionReport
 from plumdp.data.same_files import refuse_copies, refuse_same_files
-from plumdp.data.tables import MEMORY, Block, Progress, column_types, connect, find_files, scan
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.parametric import ParametricMDP
@@ -92,9 +92,9 @@ def read_log(
     itself; say so if each file numbers its episodes anew. ``progress`` is told how much of the files is read.
 
     >>> import pandas as pd
-    >>> from plumdp import benchmark
+    >>> from plumdp import case_study
     >>> frame = pd.DataFrame({"x": [0, 0], "y": [0, 0], "action": ["east"] * 2, "next_x": [1, 7], "next_y": [0, 0]})
-    >>> print(read_log(frame, benchmark("glider:11,9").model, on_unmatched="report"))
+    >>> print(read_log(frame, case_study("glider:11,9").model, on_unmatched="report"))
     2 rows of transitions: 1 matched, 1 rejected
       impossible transition: 1 row; (x=0, y=0) 'east' → (x=7, y=0) (1×); the model has no such edge, so it may be wrong
     """

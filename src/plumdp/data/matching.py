@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.data.columns import ACTION, COUNT, PLACE, next_columns, state_columns
+from plumdp.data.duckdb_tables import Block
 from plumdp.data.report import KINDS, Kind
-from plumdp.data.tables import Block
 from plumdp.data.values import Codes, RowIndex, Texts, Whole, domain, shown
 from plumdp.errors import DataError
 from plumdp.model.graph import BoolArray, Graph

@@ -50,8 +50,8 @@ def simulate(
     them, are kept apart as well. Each transition of a choice with k successors is drawn with its probability up to
     k · 2^-52, and one of probability 0 never. The result depends on ``rng``, a seed or a generator, not on ``threads``.
 
-    >>> from plumdp import benchmark
-    >>> study = benchmark("betting:25")
+    >>> from plumdp import case_study
+    >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=25)
     >>> counts.total, counts.sampling
     (25000, 'trajectories')
@@ -91,8 +91,8 @@ def first_visits(
     Only the first step of a run that tries an event counts for it: such trials are independent, as runs are. The runs
     are those of ``simulate`` with the same arguments.
 
-    >>> from plumdp import benchmark
-    >>> study = benchmark("betting:25")
+    >>> from plumdp import case_study
+    >>> study = case_study("betting:25")
     >>> events = first_visits(study.model, study.true_point, 1000, rng=1, max_steps=25)
     >>> int(events.trials.max()) <= 1000, bool((events.successes <= events.trials).all())
     (True, True)

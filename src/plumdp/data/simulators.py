@@ -42,8 +42,8 @@ def as_env(
     of the model. A run terminates in the states of the mask ``stop`` and is truncated after ``max_steps``. A step earns
     what the reward structure called ``reward`` gives to the state it starts in and to the choice, or else 0.
 
-    >>> from plumdp import benchmark
-    >>> study = benchmark("betting:25")
+    >>> from plumdp import case_study
+    >>> study = case_study("betting:25")
     >>> env = as_env(study.model, study.true_point, max_steps=25)
     >>> observation, info = env.reset(seed=1)
     >>> print(observation, info["action_mask"])
@@ -95,8 +95,8 @@ def sample_env(
     ``sampling`` is "adaptive" unless you say more: "trajectories" claims that the number of episodes was fixed before
     any was looked at, and that nothing seen in one episode changes the next.
 
-    >>> from plumdp import benchmark
-    >>> study = benchmark("betting:25")
+    >>> from plumdp import case_study
+    >>> study = case_study("betting:25")
     >>> env = as_env(study.model, study.true_point, max_steps=25)
     >>> sample_env(env, "uniform", 10, study.model, rng=1).total
     250
@@ -172,8 +172,8 @@ def gym_environment(
     Each episode resets the environment with a seed of its own. If nothing but this seed decides what happens, episode k
     is always the same under the same policy, and learning that was interrupted goes on as if it had not been.
 
-    >>> from plumdp import benchmark, learn_online
-    >>> study = benchmark("betting:25")
+    >>> from plumdp import case_study, learn_online
+    >>> study = case_study("betting:25")
     >>> env = as_env(study.model, study.true_point, max_steps=25)
     >>> environment = gym_environment(env, study.model, rng=1)
     >>> *_, last = learn_online(study.model, environment, study.objective, episodes=20)

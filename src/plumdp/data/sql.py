@@ -57,8 +57,8 @@ def counts_query(
     names of the columns to those of the table. Names are quoted, so that their case matters where the engine says so;
     Snowflake, which keeps a name in capitals unless it was quoted, is asked for capitals unless ``columns`` has it.
 
-    >>> from plumdp import benchmark
-    >>> model, columns = benchmark("betting:25").model, {"money": "purse"}
+    >>> from plumdp import case_study
+    >>> model, columns = case_study("betting:25").model, {"money": "purse"}
     >>> print(counts_query(model, table="lake.bets", dialect="bigquery", form="transitions", columns=columns))
     WITH log_rows AS (
       SELECT

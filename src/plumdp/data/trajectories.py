@@ -102,8 +102,8 @@ def record(
 ) -> Trajectories:
     """Return the runs that ``simulate`` counts with the same arguments.
 
-    >>> from plumdp import benchmark
-    >>> study = benchmark("betting:25")
+    >>> from plumdp import case_study
+    >>> study = case_study("betting:25")
     >>> runs = record(study.model, study.true_point, 2, rng=1, max_steps=25)
     >>> len(runs), sorted(runs.columns())
     (50, ['action', 'episode', 'money', 'next_money', 'next_step', 'state_step', 'step'])
@@ -126,8 +126,8 @@ def record_blocks(
 ) -> Iterator[Trajectories]:
     """Yield the runs of ``record`` block by block, to be written to files: whole runs, about a million steps at most.
 
-    >>> from plumdp import benchmark
-    >>> study = benchmark("betting:25")
+    >>> from plumdp import case_study
+    >>> study = case_study("betting:25")
     >>> sum(len(block) for block in record_blocks(study.model, study.true_point, 10_000, rng=1, max_steps=25))
     250000
     """

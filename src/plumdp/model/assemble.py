@@ -10,11 +10,11 @@ import numpy as np
 
 from plumdp.errors import ModelError
 from plumdp.model.check import check
-from plumdp.model.expressions import ExpressionTable
+from plumdp.model.expressions.arrays import PolynomialArray, number_in
+from plumdp.model.expressions.polynomial import Polynomial
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
-from plumdp.model.polynomial import Polynomial
-from plumdp.model.polynomial_array import PolynomialArray, number_in
 from plumdp.model.space import ParameterSpace
 
 _SLACK = 1e-12  # an expression that leaves [0, 1] by less is not worth a cut

@@ -10,10 +10,10 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
-from plumdp.model.bernstein import box_range
+from plumdp.model.expressions.bernstein import box_range
+from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.graph import Indices, IntArray
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.polynomial import Polynomial
 from plumdp.model.text import one_line
 
 _T = TypeVar("_T")
@@ -40,8 +40,8 @@ class Issue:
 def check(model: ParametricMDP) -> list[Issue]:
     """Return all issues of a model, errors first.
 
-    >>> from plumdp import benchmark
-    >>> for issue in check(benchmark("betting:25").model):
+    >>> from plumdp import case_study
+    >>> for issue in check(case_study("betting:25").model):
     ...     print(issue.severity, issue)  # doctest: +ELLIPSIS
     note expression p + 1/500 is 1.002 at p=1 (809 more expressions leave [0, 1] too): the space is cut ...
     """

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from plumdp.model.check import row_classes
+from plumdp.model.expressions.arrays import PolynomialArray, number_in, tabulate
+from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.factor_events import MAX_SUCCESSORS, lower_sums
 from plumdp.model.graph import BoolArray, Indices, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.polynomial import Polynomial
-from plumdp.model.polynomial_array import PolynomialArray, number_in, tabulate
 from plumdp.model.text import number_of, one_line
 
 
@@ -54,8 +54,8 @@ class Events:
 
     Choice ``c`` tries the events ``tried[first_trial[c]]`` up to ``tried[first_trial[c + 1]]``, each once per visit.
 
-    >>> from plumdp import benchmark
-    >>> model = benchmark("betting:25").model
+    >>> from plumdp import case_study
+    >>> model = case_study("betting:25").model
     >>> events = find_events(model)
     >>> int(model.expressions.is_unknown.sum()), len(events.polynomials)  # f and 1 - f are one event
     (1282, 641)
@@ -88,11 +88,11 @@ def find_events(model: ParametricMDP, *, merge_complements: bool = True, factors
     With ``factors``, several successors of a row are an event as well where the sum of their expressions has a lower
     degree than that of any part of them, such as g = g h + g (1 - h); models with affine expressions have none.
 
-    >>> from plumdp import benchmark
-    >>> model = benchmark("betting:25").model
+    >>> from plumdp import case_study
+    >>> model = case_study("betting:25").model
     >>> len(find_events(model)), len(find_events(model, merge_complements=False))
     (641, 1282)
-    >>> model = benchmark("parallel:5").model
+    >>> model = case_study("parallel:5").model
     >>> len(find_events(model)), len(find_events(model, factors=True))
     (476, 586)
     """

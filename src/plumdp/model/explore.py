@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from plumdp.errors import ModelError
 from plumdp.model.assemble import assemble
+from plumdp.model.expressions.arrays import PolynomialArray, number_in
+from plumdp.model.expressions.polynomial import Number, Polynomial, polynomial
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, own_array, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
-from plumdp.model.polynomial import Number, Polynomial, polynomial
-from plumdp.model.polynomial_array import PolynomialArray, number_in
 from plumdp.model.space import ParameterSpace
 from plumdp.model.state_store import StateStore
 

@@ -16,10 +16,10 @@ from operator import add
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.model.expressions import ExpressionTable
+from plumdp.model.expressions.arrays import PolynomialArray
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, Indices, IntArray
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.polynomial_array import PolynomialArray
 
 MAX_SUCCESSORS = 6  # rows with more have too many subsets
 _ZERO = 1e-12  # what is left of a sum that cancels, relative to its terms: only decides which sums are worth a look

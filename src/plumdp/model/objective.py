@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.errors import ModelError
+from plumdp.model.expressions.polynomial import Number, exact
 from plumdp.model.graph import BoolArray, own_array
 from plumdp.model.parametric import RewardStructure
-from plumdp.model.polynomial import Number, exact
 from plumdp.model.text import cut, number_of, one_line
 
 Direction: TypeAlias = Literal["max", "min"]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.errors import ModelError
-from plumdp.model.expressions import ExpressionTable
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, own_array
 from plumdp.model.space import ParameterSpace, Point
 from plumdp.model.text import html_table, number_of, one_line

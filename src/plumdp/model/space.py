@@ -14,8 +14,8 @@ import numpy as np
 from flint import fmpq, fmpq_mat
 
 from plumdp.errors import ModelError
+from plumdp.model.expressions.polynomial import Number, Polynomial, exact, parameters
 from plumdp.model.graph import FloatArray
-from plumdp.model.polynomial import Number, Polynomial, exact, parameters
 from plumdp.model.text import number_of, one_line
 
 Point: TypeAlias = Mapping[str, Number] | Sequence[Number]

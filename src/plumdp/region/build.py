@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.errors import DataError
-from plumdp.model.bernstein import box_range
-from plumdp.model.expressions import ExpressionTable
+from plumdp.model.expressions.bernstein import box_range
+from plumdp.model.expressions.polynomial import Polynomial
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, read_only
-from plumdp.model.polynomial import Polynomial
 from plumdp.model.space import ParameterSpace, float_above, float_below
 from plumdp.region.conflict import Conflict as Conflict
 from plumdp.region.conflict import explain

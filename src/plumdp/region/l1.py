@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumdp.confidence.multinomial import RowBounds
-from plumdp.model.expressions import ExpressionTable
+from plumdp.model.expressions.polynomial import Polynomial
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray
-from plumdp.model.polynomial import Polynomial
 from plumdp.model.space import ParameterSpace
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict
@@ -41,9 +41,9 @@ def build_l1_region(space: ParameterSpace, bounds: RowBounds) -> Polytope | Conf
 
     With products of parameters it is a polytope of parameters and products around these points.
 
-    >>> from plumdp import benchmark, simulate
+    >>> from plumdp import case_study, simulate
     >>> from plumdp.confidence.multinomial import row_bounds
-    >>> study = benchmark("engagement:10")
+    >>> study = case_study("engagement:10")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=study.max_steps)
     >>> region = build_l1_region(study.model.space, row_bounds(study.model, counts))
     >>> bool((region.lower <= region.upper).all())

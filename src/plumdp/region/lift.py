@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.errors import ModelError
-from plumdp.model.expressions import ExpressionTable
+from plumdp.model.expressions.polynomial import Polynomial
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, read_only
-from plumdp.model.polynomial import Polynomial
 from plumdp.model.space import ParameterSpace
 from plumdp.region.conflict import Conflict, explain
 from plumdp.region.half_spaces import HalfSpaces, affine_forms, half_spaces, in_variables

@@ -15,8 +15,8 @@ from math import prod
 from operator import mul
 from typing import TypeAlias
 
-from plumdp.model.expressions import ExpressionTable
-from plumdp.model.polynomial import Polynomial, parameters
+from plumdp.model.expressions.polynomial import Polynomial, parameters
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.region.half_spaces import monomial_name
 
 Exponents: TypeAlias = tuple[int, ...]

@@ -13,9 +13,9 @@ from fractions import Fraction
 import numpy as np
 
 from plumdp.confidence.least_squares import LeastSquares
-from plumdp.model.expressions import ExpressionTable
+from plumdp.model.expressions.polynomial import Polynomial
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, read_only
-from plumdp.model.polynomial import Polynomial
 from plumdp.model.space import ParameterSpace
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict
@@ -34,9 +34,9 @@ def build_ellipsoid_region(
 
     If some expression has a product of parameters, this is a polytope of parameters and products around these points.
 
-    >>> from plumdp import benchmark, simulate
+    >>> from plumdp import case_study, simulate
     >>> from plumdp.confidence.least_squares import least_squares
-    >>> study = benchmark("parallel:5")
+    >>> study = case_study("parallel:5")
     >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=6)
     >>> region = build_ellipsoid_region(study.model.space, study.model.expressions, least_squares(study.model, counts))
     >>> region.names

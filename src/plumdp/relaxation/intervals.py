@@ -96,8 +96,8 @@ def instantiate(model: ParametricMDP, point: Point) -> IntervalMDP:
 
     Each probability is the exact value of its expression, rounded to the nearest float.
 
-    >>> from plumdp import benchmark
-    >>> study = benchmark("betting:25")
+    >>> from plumdp import case_study
+    >>> study = case_study("betting:25")
     >>> mdp = instantiate(study.model, study.true_point)
     >>> bool((mdp.lower == mdp.upper).all())
     True

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plumdp.model.expressions import ExpressionTable
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.region.half_spaces import affine_forms, in_variables
 from plumdp.region.shapes import Polytope

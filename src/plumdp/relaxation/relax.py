@@ -21,8 +21,8 @@ from plumdp.relaxation.rectangular import row_region
 def interval_wise(model: ParametricMDP, bounds: ExpressionBounds | RowBounds) -> IntervalMDP:
     """Return P_I: each transition has the interval of its expression, whatever the others do.
 
-    >>> from plumdp import benchmark, build_region, expression_bounds, simulate
-    >>> study = benchmark("betting:25")
+    >>> from plumdp import case_study, build_region, expression_bounds, simulate
+    >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=26)
     >>> bounds = expression_bounds(study.model, counts)
     >>> imdp = interval_wise(study.model, bounds)
@@ -37,8 +37,8 @@ def parameter_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP 
 
     It may be wider than P_I in some transitions and narrower in others; ``within`` cuts it to another relaxation.
 
-    >>> from plumdp import benchmark, build_region, expression_bounds, simulate
-    >>> study = benchmark("betting:25")
+    >>> from plumdp import case_study, build_region, expression_bounds, simulate
+    >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=26)
     >>> bounds = expression_bounds(study.model, counts)
     >>> region = build_region(study.model.space, bounds.events.polynomials, bounds.event_lower, bounds.event_upper)
@@ -55,8 +55,8 @@ def parameter_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP 
 def expression_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP | None = None) -> IntervalMDP:
     """Return P_Λ: each transition has the range of its expression over the region.
 
-    >>> from plumdp import benchmark, build_region, expression_bounds, simulate
-    >>> study = benchmark("betting:25")
+    >>> from plumdp import case_study, build_region, expression_bounds, simulate
+    >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=26)
     >>> bounds = expression_bounds(study.model, counts)
     >>> region = build_region(study.model.space, bounds.events.polynomials, bounds.event_lower, bounds.event_upper)
@@ -72,8 +72,8 @@ def rectangular(
 ) -> IntervalMDP:
     """Return P_R: at each choice nature picks one point of the region for all transitions of the choice.
 
-    >>> from plumdp import benchmark, build_region, expression_bounds, simulate
-    >>> study = benchmark("betting:25")
+    >>> from plumdp import case_study, build_region, expression_bounds, simulate
+    >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=26)
     >>> bounds = expression_bounds(study.model, counts)
     >>> region = build_region(study.model.space, bounds.events.polynomials, bounds.event_lower, bounds.event_upper)

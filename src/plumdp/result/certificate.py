@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from plumdp.model.text import one_line
 from plumdp.result.data_quality import DataQuality
-from plumdp.result.policy import PolicyTable
+from plumdp.result.policy_table import PolicyTable
 
 Relaxation: TypeAlias = Literal["interval", "parameter", "expression", "rectangular"]
 """Which natures are allowed for, from many to few: P_I and P_Θ, P_Λ, P_R."""

@@ -38,7 +38,7 @@ def write_umb(
     states keep their numbers.
 
     >>> import tempfile
-    >>> from plumdp.model.umb import read_umb
+    >>> from plumdp.model.readers.umb import read_umb
     >>> imdp = IntervalMDP.from_arrays([0, 1, 2], [0, 2, 3], [0, 1, 1], [0.1, 0.5, 1], [0.5, 0.9, 1])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_umb(imdp, Path(folder) / "model.umb", labels={"goal": np.array([False, True])})

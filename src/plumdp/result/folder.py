@@ -21,8 +21,8 @@ def write_result(certificate: Certificate, path: str | Path, *, force: bool = Fa
     The files are prepared in a folder beside it, which then gets its name: a crash leaves the old result, or none. The
     certificate carries a hash of the policy's file, beside those of the counts and of the model.
 
-    >>> from plumdp import benchmark, certify, simulate
-    >>> study = benchmark("betting:5")
+    >>> from plumdp import case_study, certify, simulate
+    >>> study = case_study("betting:5")
     >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=6)
     >>> with TemporaryDirectory() as folder:
     ...     write_result(certify(study.model, counts, study.objective), Path(folder) / "result")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumdp.model.graph import FloatArray, IntArray
-from plumdp.solver.board import Board
+from plumdp.solver.layout import Board
 
 
 @dataclass(frozen=True, eq=False)

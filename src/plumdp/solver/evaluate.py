@@ -14,8 +14,8 @@ from plumdp.model.objective import Nature, Objective, Reach
 from plumdp.model.parametric import RewardStructure
 from plumdp.model.policy import Policy, check_policy
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.board import lay_out
 from plumdp.solver.game import make_game
+from plumdp.solver.layout import lay_out
 from plumdp.solver.solve import (
     CLOSED,
     INTERRUPTED,
@@ -43,8 +43,8 @@ def evaluate(
 
     The policy of a certificate may be given as it is.
 
-    >>> from plumdp import benchmark, instantiate
-    >>> study = benchmark("betting:25")
+    >>> from plumdp import case_study, instantiate
+    >>> study = case_study("betting:25")
     >>> mdp = instantiate(study.model, study.true_point)
     >>> best = solve(mdp, study.objective)
     >>> worth = evaluate(mdp, best.policy, study.objective)

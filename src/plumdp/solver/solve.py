@@ -16,11 +16,11 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import check_policy
 from plumdp.model.text import html_table, number_of, one_line
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.board import Board, lay_out
-from plumdp.solver.close import close_part
 from plumdp.solver.component import Component, Hint, keep_tighter
+from plumdp.solver.component_bounds import close_part
 from plumdp.solver.game import Game, close_certain, make_game, plain_game
 from plumdp.solver.known_support import is_support_relevant, reduce_known_support
+from plumdp.solver.layout import Board, lay_out
 
 CLOSED = "closed"
 OPEN = "open: some bounds are further apart than asked for; they hold all the same"
@@ -70,8 +70,8 @@ def solve(
     ``start`` is the solution of a similar problem on the same graph: it saves time if policies are alike, and is not
     trusted. ``progress`` is called with the number of states solved and of all to be solved, after each component.
 
-    >>> from plumdp import benchmark, instantiate
-    >>> study = benchmark("betting:25")
+    >>> from plumdp import case_study, instantiate
+    >>> study = case_study("betting:25")
     >>> solution = solve(instantiate(study.model, study.true_point), study.objective)
     >>> print(f"{solution.lower[0]:.6f} {solution.upper[0]:.6f} {solution.status}")
     19.042863 19.042863 closed

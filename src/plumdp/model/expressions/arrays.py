@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.errors import ModelError
-from plumdp.model.polynomial import Polynomial, polynomial
+from plumdp.model.expressions.polynomial import Polynomial, polynomial
 from plumdp.model.text import number_of, one_line
 
 Column: TypeAlias = "npt.NDArray[Any] | PolynomialArray"

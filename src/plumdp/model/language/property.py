@@ -11,10 +11,10 @@ import numpy as np
 
 from plumdp.errors import ModelError
 from plumdp.model.graph import read_only
+from plumdp.model.language.predicate import PredicateReader, parse_predicate
+from plumdp.model.language.tokens import OPERATOR, Token, Tokens
 from plumdp.model.objective import Direction, Nature, Objective, Reach, Reward
 from plumdp.model.parametric import ParametricMDP, RewardStructure
-from plumdp.model.predicate import PredicateReader, parse_predicate
-from plumdp.model.tokens import OPERATOR, Token, Tokens
 
 __all__ = ["as_objective", "parse_predicate", "parse_property"]
 
@@ -39,7 +39,7 @@ def parse_property(text: str, model: ParametricMDP) -> Objective:
     ``Cdiscount=0.9``). In ``Pmaxmin=?`` the first word is the agent's direction, the second nature's.
 
     >>> from plumdp import ParameterSpace, explore
-    >>> from plumdp.model.property import parse_property
+    >>> from plumdp.model.language.property import parse_property
     >>> def step(state):
     ...     return {"go": [(1, state._replace(x=min(state.x + 1, 3)))]}
     >>> model = explore(step, {"x": 0}, space=ParameterSpace.unit("p"), labels={"odd": lambda s: s.x % 2 == 1})

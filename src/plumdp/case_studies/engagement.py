@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from plumdp.model.explore import explore
+from plumdp.model.expressions.polynomial import Polynomial, parameters
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.polynomial import Polynomial, parameters
 from plumdp.model.space import ParameterSpace
 
 TRUE_POINT = {"t1": "0.3", "t2": "0.2", "t3": "0.1", "t4": "0.25"}

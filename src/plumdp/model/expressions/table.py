@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from plumdp.errors import ModelError
+from plumdp.model.expressions.polynomial import Polynomial, float_terms
 from plumdp.model.graph import BoolArray, FloatArray, IntArray, read_only
-from plumdp.model.polynomial import Polynomial, float_terms
 from plumdp.model.space import ParameterSpace, Point
 from plumdp.model.text import number_of, one_line
 

@@ -15,7 +15,7 @@ from plumdp.model.text import one_line
 
 
 @dataclass(frozen=True, eq=False)
-class Benchmark:
+class CaseStudy:
     """A case study: what is known (the model), what is asked (the objective) and, for experiments, the hidden truth."""
 
     name: str
@@ -120,28 +120,28 @@ _FAMILIES = {
 }
 
 
-def benchmark(name: str) -> Benchmark:
+def case_study(name: str) -> CaseStudy:
     """Return a case study by name, such as ``betting:50`` or ``rover:50,50``.
 
     The families are aircraft, betting, engagement, rover, glider and parallel. The published instances need only the
     sizes in their names; any other size is written with all its arguments, as in ``rover:20,20,7``.
 
-    >>> study = benchmark("betting:25")
+    >>> study = case_study("betting:25")
     >>> study.model.graph.n_states, study.true_point
     (3625, {'p': '0.55'})
     """
-    from plumdp.model.property import parse_property
+    from plumdp.model.language.property import parse_property
 
     family, arguments = _parse(name)
     _refuse_too_large(name, _FAMILIES[family], arguments)
-    module = import_module(f"plumdp.benchmarks.{family}")
+    module = import_module(f"plumdp.case_studies.{family}")
     model = getattr(module, family)(*arguments)
     about = _FAMILIES[family]
     steps = about.max_steps.get(arguments) or about.default_steps(*arguments)
-    return Benchmark(name, model, parse_property(module.PROPERTY, model), module.TRUE_POINT, steps)
+    return CaseStudy(name, model, parse_property(module.PROPERTY, model), module.TRUE_POINT, steps)
 
 
-def is_benchmark(name: str) -> bool:
+def is_case_study(name: str) -> bool:
     """Return whether a name speaks of a case study rather than of a file."""
     return name.partition(":")[0] in _FAMILIES and not Path(name).exists()
 
@@ -201,3 +201,6 @@ def _memory() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return 1 << 40
+
+
+benchmark, Benchmark = case_study, CaseStudy  # their names in version 0.1

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from plumdp import __version__, plots
-from plumdp.bench.runner import read_cells
-from plumdp.bench.studies import Row, Size, Study
-from plumdp.bench.tables import describe
-from plumdp.data.tables import write_parquet
+from plumdp import __version__
+from plumdp.data.duckdb_tables import write_parquet
+from plumdp.experiments import plots
+from plumdp.experiments.markdown import describe
+from plumdp.experiments.runner import read_cells
+from plumdp.experiments.studies import Row, Size, Study
 
 
 def write_report(study: Study, size: Size, cells: Path, folder: Path, *, command: str) -> Path:

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.errors import ModelError
-from plumdp.model.polynomial import Polynomial, exact, polynomial
-from plumdp.model.polynomial_array import PolynomialArray, constant_array, distinct, tabulate
+from plumdp.model.expressions.arrays import PolynomialArray, constant_array, distinct, tabulate
+from plumdp.model.expressions.polynomial import Polynomial, exact, polynomial
 
 Value: TypeAlias = Any
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
-from plumdp.bench.experiment import Experiment, forget_peak_memory, peak_memory, prepare, warm_up
-from plumdp.benchmarks import benchmark
+from plumdp.case_studies import case_study
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.simulate import simulate
+from plumdp.experiments.experiment import Experiment, forget_peak_memory, peak_memory, prepare, warm_up
 from plumdp.learning import Clock, Sets
 from plumdp.online import learn_online, simulator
 from plumdp.pipeline import compare, relaxations_for
@@ -163,7 +163,7 @@ def _online(cell: Cell) -> list[Row]:
 def _scaling(cell: Cell) -> list[Row]:
     """What each stage costs, from the model to the certificate of the policy that it makes."""
     clock = Clock()
-    study = benchmark(cell.instance)
+    study = case_study(cell.instance)
     clock.lap("model")
     model, steps = study.model, study.max_steps + 1
     counts = simulate(model, study.true_point, cell.runs, rng=cell.seed, max_steps=steps)

@@ -21,8 +21,8 @@ from plumdp.model.text import html_table, number_of, one_line
 class PolicyTable:
     """One action per state.
 
-    >>> from plumdp import benchmark
-    >>> graph = benchmark("betting:25").model.graph
+    >>> from plumdp import case_study
+    >>> graph = case_study("betting:25").model.graph
     >>> policy = PolicyTable(graph, graph.first_choice[:-1])
     >>> policy.action(money=10, step=0)
     'bet0'

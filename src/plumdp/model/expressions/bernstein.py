@@ -10,7 +10,7 @@ from math import comb
 
 import numpy as np
 
-from plumdp.model.expressions import ExpressionTable
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, Indices, IntArray
 
 _MAX_COEFFICIENTS = 4096  # per polynomial; beyond, the trivial range is returned

@@ -11,11 +11,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from plumdp.errors import ModelError
-from plumdp.model.formula import Formula, evaluate, literal, variable
+from plumdp.model.expressions.polynomial import Polynomial, exact
 from plumdp.model.graph import BoolArray, read_only
+from plumdp.model.language.formula import Formula, evaluate, literal, variable
+from plumdp.model.language.tokens import OPERATOR, REFUSED, Token, Tokens
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.polynomial import Polynomial, exact
-from plumdp.model.tokens import OPERATOR, REFUSED, Token, Tokens
 
 Kind: TypeAlias = Literal["Boolean", "integer", "fraction", "text"]
 
@@ -43,7 +43,7 @@ def parse_predicate(text: str, model: ParametricMDP) -> BoolArray:
     """Return the states in which a formula over labels, variables and constants holds: a Boolean per state.
 
     >>> from plumdp import ParameterSpace, explore
-    >>> from plumdp.model.property import parse_predicate
+    >>> from plumdp.model.language.property import parse_predicate
     >>> def step(state):
     ...     return {"go": [(1, state._replace(x=min(state.x + 1, 3)))]}
     >>> model = explore(step, {"x": 0}, space=ParameterSpace.unit("p"), labels={"odd": lambda s: s.x % 2 == 1})

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.errors import ModelError
-from plumdp.model.formula import DistinctEvaluator, Formula
+from plumdp.model.expressions.arrays import PolynomialArray, number_in, tabulate
+from plumdp.model.expressions.polynomial import Polynomial, polynomial
 from plumdp.model.graph import IntArray
-from plumdp.model.polynomial import Polynomial, polynomial
-from plumdp.model.polynomial_array import PolynomialArray, number_in, tabulate
+from plumdp.model.language.formula import DistinctEvaluator, Formula
 from plumdp.model.state_store import StateStore
 
 Columns = Mapping[str, npt.NDArray[Any]]

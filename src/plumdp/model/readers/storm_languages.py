@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from plumdp.errors import ModelError
-from plumdp.model.commands import Branch, Command
-from plumdp.model.formula import Formula, evaluate, literal, variable
-from plumdp.model.polynomial import MAX_DEGREE, Polynomial, exact
+from plumdp.model.expressions.polynomial import MAX_DEGREE, Polynomial, exact
+from plumdp.model.language.formula import Formula, evaluate, literal, variable
+from plumdp.model.readers.commands import Branch, Command
 
 OVERLAP = "several commands of a dtmc are possible in one state; make their guards exclusive, or use an mdp"
 

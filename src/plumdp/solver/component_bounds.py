@@ -22,7 +22,7 @@ from plumdp.model.graph import FloatArray
 from plumdp.solver import kernels
 from plumdp.solver.chains import chain_of, fill
 from plumdp.solver.component import Component, keep_tighter
-from plumdp.solver.policies import (
+from plumdp.solver.policy_iteration import (
     Candidates,
     Moves,
     better_moves,

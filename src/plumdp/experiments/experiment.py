@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plumdp.benchmarks import Benchmark, benchmark
+from plumdp.case_studies import CaseStudy, case_study
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.simulate import simulate
 from plumdp.model.graph import BoolArray
@@ -25,7 +25,7 @@ from plumdp.solver.solve import Solution, solve
 class Experiment:
     """A case study together with what only an experimenter knows."""
 
-    study: Benchmark
+    study: CaseStudy
     truth: Solution  # at the true point
     stop: BoolArray  # (n_states): where the true value is 0 or 1, for rewards 0 or infinite
 
@@ -44,7 +44,7 @@ class Experiment:
 
 def prepare(instance: str) -> Experiment:
     """Build a case study, and solve it at its true point."""
-    study = benchmark(instance)
+    study = case_study(instance)
     truth = solve(instantiate(study.model, study.true_point), study.objective, precision=1e-9)
     decided = (0.0, 1.0) if isinstance(study.objective, Reach) else (0.0, np.inf)
     return Experiment(study, truth, np.isin(truth.lower, decided) & (truth.lower == truth.upper))

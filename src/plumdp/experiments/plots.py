@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.bench.published import PUBLISHED, look_up
-from plumdp.bench.studies import Row
+from plumdp.experiments.published import PUBLISHED, look_up
+from plumdp.experiments.studies import Row
 
 LABELS = {
     "interval": r"$\mathcal{P}_I$",

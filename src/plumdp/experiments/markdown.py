@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from plumdp.bench.published import ELLIPSOIDS, PUBLISHED, Table, look_up
-from plumdp.bench.studies import RELAXATIONS, Row, Study
+from plumdp.experiments.published import ELLIPSOIDS, PUBLISHED, Table, look_up
+from plumdp.experiments.studies import RELAXATIONS, Row, Study
 from plumdp.pipeline import relaxations_for
 from plumdp.result.certificate import outward
 

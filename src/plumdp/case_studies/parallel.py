@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plumdp.model.explore import Variable, explore_batch
+from plumdp.model.expressions.arrays import tabulate
+from plumdp.model.expressions.polynomial import Polynomial, parameters
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.polynomial import Polynomial, parameters
-from plumdp.model.polynomial_array import tabulate
 from plumdp.model.space import ParameterSpace
 
 TRUE_POINT = {"p1": "0.55", "p2": "0.53"}

@@ -17,13 +17,13 @@ import numpy as np
 
 from plumdp.errors import MissingExtra, ModelError
 from plumdp.model.assemble import assemble
-from plumdp.model.commands import transitions
+from plumdp.model.expressions.polynomial import Number, exact, parameters
 from plumdp.model.graph import Graph, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
-from plumdp.model.polynomial import Number, exact, parameters
+from plumdp.model.readers.commands import transitions
+from plumdp.model.readers.storm_languages import OVERLAP, Source, open_jani, open_prism
+from plumdp.model.readers.umb import UmbModel, read_umb
 from plumdp.model.space import ParameterSpace
-from plumdp.model.storm_languages import OVERLAP, Source, open_jani, open_prism
-from plumdp.model.umb import UmbModel, read_umb
 
 _AGREEMENT = 1e-9  # between Storm's float probabilities and our polynomials at the build point
 
@@ -37,7 +37,7 @@ def read_prism(
     (sizes, for instance), or fixes a parameter. ``space`` is the unit cube by default; it is always cut to the points
     at which every affine expression is a probability.
 
-    >>> from plumdp.benchmarks import prism_file
+    >>> from plumdp.case_studies import prism_file
     >>> model = read_prism(prism_file("betting"), constants={"N": 25})
     >>> model.graph.n_states, model.space.names
     (3625, ('p',))

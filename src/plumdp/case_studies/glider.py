@@ -6,8 +6,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from plumdp.model.explore import explore
+from plumdp.model.expressions.polynomial import parameters
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.polynomial import parameters
 from plumdp.model.space import ParameterSpace
 
 TRUE_POINT = {"h": "0.3", "v": "0.7"}

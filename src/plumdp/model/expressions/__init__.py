@@ -1,0 +1,1 @@
+"""Expressions: exact polynomials in the parameters, arrays and tables of them, and their ranges over boxes."""

@@ -1,0 +1,1 @@
+"""The language of properties: tokens, predicates on states, formulas and properties."""

@@ -1,0 +1,1 @@
+"""Readers: models from files of other tools."""
