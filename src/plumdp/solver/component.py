@@ -63,10 +63,26 @@ class Component:
 
     def greedy(self, values: FloatArray) -> IntArray:
         """Return the agent's best row for each position, and leave rows in nature's order."""
+        return self._step(values)[0]
+
+    def improve_rows(self) -> None:
+        """Take the agent's best rows by its own bound; they attain the bound as the old ones do.
+
+        From above, a step with them stays below the bound since one with the old rows does. From below only rows are
+        taken that rise strictly: the argument of ``keep_tighter`` holds for them.
+        """
+        bounds = self.low if self.agent > 0 else self.high
+        best_row, stepped = self._step(bounds)
+        old, new = bounds[self.part], stepped[self.part]
+        better = np.isfinite(old) & (new > old if self.agent > 0 else new <= old)
+        self.best_row[self.part][better] = best_row[self.part][better]
+
+    def _step(self, values: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return the agent's best rows by the values, and what one step with them gives, rounded against the agent."""
         best_row = self.best_row.copy()
         stepped = np.full(self.end, -np.inf if self.agent > 0 else np.inf)
         self.board.sweep(self.start, self.end, values, stepped, best_row, side=-self.agent)
-        return best_row
+        return best_row, stepped
 
 
 def keep_tighter(bounds: FloatArray, rows: IntArray, new: FloatArray, new_rows: IntArray, side: float) -> None:

@@ -149,6 +149,7 @@ def _solve_components(
             else:
                 part = Component(board, first, end, low, high, best_row, cap, hint)
                 sweeps += close_part(part, precision, max_sweeps)
+                part.improve_rows()
             if progress:
                 progress(end, board.n_open)
     except KeyboardInterrupt:
