@@ -70,8 +70,8 @@ def test_every_stage_imports_earlier_stages_only():
         ),
         (
             "model/explore.py",
-            "def f():\n    import plumdp.solver.kernels",
-            "model/explore.py (model) imports plumdp.solver.kernels from the later stage solver",
+            "def f():\n    import plumdp.solver.layout_kernels",
+            "model/explore.py (model) imports plumdp.solver.layout_kernels from the later stage solver",
         ),
         (
             "region/build.py",

@@ -71,7 +71,7 @@ if TYPE_CHECKING:  # the public names, in the order of the pipeline; each is loa
     from plumdp.result.certificate import Certificate as Certificate
     from plumdp.result.policy_table import PolicyTable as PolicyTable
     from plumdp.solver.evaluate import evaluate as evaluate
-    from plumdp.solver.solve import Solution as Solution
+    from plumdp.solver.solution import Solution as Solution
     from plumdp.solver.solve import solve as solve
     from plumdp.summary import summarise as summarise
 
@@ -101,7 +101,8 @@ _HOME = {
     "region.build": ("build_region", "project"),
     "relaxation.intervals": ("IntervalMDP", "instantiate"),
     "relaxation.relax": ("expression_wise", "interval_wise", "parameter_wise", "rectangular"),
-    "solver.solve": ("Solution", "solve"),
+    "solver.solution": ("Solution",),
+    "solver.solve": ("solve",),
     "solver.evaluate": ("evaluate",),
     "result.policy_table": ("PolicyTable",),
     "result.certificate": ("Certificate",),

@@ -21,8 +21,8 @@ from plumdp.result.certificate import CERTIFIED, CONTRADICTED, NO_GUARANTEE, VAC
 from plumdp.result.data_quality import DataQuality
 from plumdp.result.folder import digest_of_counts
 from plumdp.result.policy_table import PolicyTable
-from plumdp.solver.game import make_game
-from plumdp.solver.solve import Solution
+from plumdp.solver.qualitative import make_game
+from plumdp.solver.solution import Solution
 
 _FALLBACK_INTERVALS = "beta-binomial, one for each transition"
 
@@ -60,7 +60,7 @@ def make_certificate(
         status=status_of(learned, objective, bound),
         reason=str(region) if isinstance(region, Conflict) else _endless(model, objective, bound, worst, is_given),
         parameters={} if isinstance(region, Conflict) else _box(region, model.space.dimension),
-        solver=worst.status if worst.status != "closed" else best.status,
+        solver=worst.status if worst.status != "converged" else best.status,
         seconds=seconds,
         provenance={
             "plumdp": __version__,

@@ -40,7 +40,8 @@ from plumdp.pipeline import relax, with_looser
 from plumdp.relaxation.intervals import IntervalMDP, instantiate
 from plumdp.result.certificate import Relaxation
 from plumdp.solver.evaluate import evaluate, evaluate_all
-from plumdp.solver.solve import INTERRUPTED, OPEN, Solution, solve
+from plumdp.solver.solution import Solution, SolverStatus
+from plumdp.solver.solve import solve
 
 
 class Environment(Protocol):
@@ -137,7 +138,7 @@ class OnlineState:
     def starts(self) -> list[Solution] | list[None]:
         """Return where the next solutions start from, nature kind and at its worst."""
         pairs = zip(self.values, self.policies, strict=True)
-        return [Solution(values, values, policy, OPEN, 0) for values, policy in pairs] or [None, None]
+        return [Solution(values, values, policy, SolverStatus.OPEN, 0) for values, policy in pairs] or [None, None]
 
     def save(self, path: Path) -> None:
         """Write the state, so that a crash leaves either the old file or the new one."""
@@ -246,7 +247,7 @@ def learn_online(
         kind, worst = state.starts()
         hopeful = solve(uncertain, objective, nature="optimistic", precision=precision, start=kind)
         safe = _safe(uncertain, objective, precision, worst)
-        if INTERRUPTED in (hopeful.status, safe.status):
+        if SolverStatus.INTERRUPTED in (hopeful.status, safe.status):
             raise KeyboardInterrupt  # the state is that of the last update: with other policies it would be another run
         bounds = learned.bounds
         assert isinstance(bounds, ExpressionBounds)
@@ -312,7 +313,7 @@ def _learn(
 def _safe(uncertain: IntervalMDP, objective: Objective, precision: float, start: Solution | None) -> Solution:
     """Return the best policy against nature at its worst, and values that are proved for it."""
     best = solve(uncertain, objective, nature="robust", precision=precision, start=start)
-    if best.status == INTERRUPTED:
+    if best.status == SolverStatus.INTERRUPTED:
         return best
     (worst,) = evaluate_all(with_looser(uncertain), best.policy, objective, ("robust",), precision=precision)
     return worst

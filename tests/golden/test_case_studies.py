@@ -93,7 +93,7 @@ def test_the_optimum_lies_in_a_certified_bracket(study):
     lower, upper = solution.lower[mdp.graph.initial_state], solution.upper[mdp.graph.initial_state]
     printed = OPTIMA[study.name]
     half_a_digit = 0.5 * 10.0 ** -len(printed.partition(".")[2])
-    assert solution.status == "closed"
+    assert solution.status == "converged"
     assert 0 <= upper - lower <= 1e-8 * lower
     assert lower - half_a_digit * 1.01 <= float(printed) <= upper + half_a_digit * 1.01
     worth = pl.evaluate(mdp, solution.policy, study.objective, precision=4e-9)

@@ -13,7 +13,7 @@ from plumdp.model.space import affine_coefficients
 from plumdp.region.ellipsoid import build_ellipsoid
 from plumdp.relaxation.ellipsoidal import row_ellipsoid
 from plumdp.relaxation.relax import expression_wise
-from plumdp.solver import ellipsoid_kernels
+from plumdp.solver.nature import ellipsoid as ellipsoid_kernels
 
 ctx.prec = 200
 TINY = 1e-50  # what 200 bits may be off

@@ -37,7 +37,7 @@ def certificate(**changes):
         status="certified",
         reason="",
         parameters={"p": (0.1, 0.3)},
-        solver="closed",
+        solver="converged",
         seconds={"intervals": 0.5},
         provenance={"plumdp": "0.1.0"},
     )

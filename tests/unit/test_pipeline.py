@@ -77,7 +77,7 @@ def test_the_bounds_of_two_throws_are_the_squares_of_those_of_one(relaxation):
     assert certificate.relaxation == relaxation
     assert certificate.confidence == pytest.approx(0.99)
     assert certificate.policy.action(at=0) == "throw"
-    assert certificate.solver == "closed"
+    assert certificate.solver == "converged"
 
 
 @pytest.mark.parametrize(("direction", "says_nothing"), [("max", "lower"), ("min", "upper")])

@@ -13,8 +13,8 @@ from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.component import Component
 from plumdp.solver.component_bounds import prove
-from plumdp.solver.game import make_game
 from plumdp.solver.layout import lay_out
+from plumdp.solver.qualitative import make_game
 
 
 def mask(n, *members):
@@ -101,14 +101,14 @@ def test_an_end_component_does_not_hold_its_upper_bound_up():
         [1, 1, 0.48, 0.53, 0.57, 0.55, 0.78, 0.39, 1, 0.6, 0.69, 0.53, 0.84],
     )
     solution = pl.solve(imdp, pl.Reach(mask(6, 3), mask(6, 0), "max"), nature="optimistic")
-    assert solution.status == "closed"
+    assert solution.status == "converged"
     assert solution.lower[1] <= 0.88 <= solution.upper[1]
 
 
 def test_infinite_values_are_infinite_and_not_large(fork):
     """The target 1 is missed with probability 1/4 at least."""
     solution = pl.solve(fork, steps(3, 1))
-    assert (solution.lower[0], solution.upper[0], solution.status) == (np.inf, np.inf, "closed")
+    assert (solution.lower[0], solution.upper[0], solution.status) == (np.inf, np.inf, "converged")
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ def test_where_the_way_turns_round_is_found_without_changing_one_state_at_a_time
     inner = [[{s - 1: 0.5, s: 0.5}, {s + 1: 0.5, s: 0.5}] for s in range(1, n)]
     solution = pl.solve(ladder([[{0: 1.0}], *inner, [{n: 1.0}]]), steps(n + 1, 0, n), nature="optimistic")
     expected = 2 * np.minimum(np.arange(n + 1), n - np.arange(n + 1))
-    assert solution.status == "closed"
+    assert solution.status == "converged"
     assert (solution.lower <= expected).all()
     assert (expected <= solution.upper).all()
     assert solution.sweeps < 1000
@@ -216,7 +216,7 @@ def test_where_the_solver_starts_makes_no_difference_to_what_it_proves(walk, obj
     nonsense = replace(plain, lower=np.random.default_rng(1).random(21) * 1e6)
     for start in (plain, pl.solve(walk, objective, nature="optimistic"), nonsense):
         solution = pl.solve(walk, objective, nature=nature, start=start)
-        assert solution.status == "closed"
+        assert solution.status == "converged"
         assert (solution.lower <= plain.upper).all()
         assert (plain.lower <= solution.upper).all()
 
@@ -249,7 +249,7 @@ def test_only_true_bounds_can_be_proved(walk, objective, share):
     for side in (-1.0, 1.0):
         board = lay_out(make_game(walk, objective, "robust"))
         low, high = board.known.copy(), board.known.copy()
-        low[: board.n_open], high[: board.n_open] = 0.0, 1.0 if isinstance(objective, pl.Reach) else np.inf
+        low[: board.n_undecided], high[: board.n_undecided] = 0.0, 1.0 if isinstance(objective, pl.Reach) else np.inf
         ((start, end, _),) = board.parts
         component = Component(board, start, end, low, high, board.first_row.copy(), high[0])
         exact = (value.lower if side < 0 else value.upper)[board.state][start:end]
@@ -355,7 +355,7 @@ def test_a_start_saves_sweeps_and_is_not_trusted(way):
     for other in (warm, misled):
         assert (other.lower <= cold.upper).all()
         assert (cold.lower <= other.upper).all()
-        assert other.status == cold.status == "closed"
+        assert other.status == cold.status == "converged"
 
 
 def test_a_discounted_problem_starts_from_the_values_of_a_similar_one():

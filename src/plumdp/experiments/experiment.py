@@ -18,7 +18,8 @@ from plumdp.model.graph import BoolArray
 from plumdp.model.objective import Reach
 from plumdp.pipeline import compare
 from plumdp.relaxation.intervals import instantiate
-from plumdp.solver.solve import Solution, solve
+from plumdp.solver.solution import Solution
+from plumdp.solver.solve import solve
 
 
 @dataclass(frozen=True, eq=False)

@@ -139,7 +139,7 @@ class Certificate:
         if self.reason:
             facts.append(("because", self.reason))
         facts += [("assuming", assumption) for assumption in self.assumptions]
-        if self.solver != "closed":
+        if self.solver != "converged":
             facts.append(("solver", self.solver))
         return facts
 

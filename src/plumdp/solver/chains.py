@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.model.graph import FloatArray, IntArray
-from plumdp.solver import kernels
+from plumdp.solver import chain_kernels
 from plumdp.solver.component import Component
 
 _MAX_FILL = 500_000_000  # entries of a factorisation, at most: beyond, equations are solved by sweeps
@@ -42,13 +42,13 @@ class Chain:
 
 
 def chain_of(component: Component, judge: FloatArray, best_row: IntArray) -> Chain:
-    """Return the chain of the given rows and nature's best moves by ``judge``; rows must stand in nature's order."""
-    n, rows = len(component), component.board.rows
+    """Return the chain of the given rows and nature's best moves by ``judge``; rows must be in nature's order."""
+    n, rows = len(component), component.layout.rows
     offset, constants = np.zeros(n + 1, dtype=np.int32), np.ones((n, 3))
     chosen = best_row[component.part]
-    size = int((rows[1][chosen + 1] - rows[1][chosen]).sum())
+    size = int((rows.first[chosen + 1] - rows.first[chosen]).sum())
     column, entry = np.empty(size, dtype=np.int32), np.empty(size)
-    used = component.board.write_chain(
+    used = component.layout.write_chain(
         component.start, component.end, judge, component.low, component.high, best_row, offset, column, entry, constants
     )
     return Chain(offset, column[:used], entry[:used], constants)
@@ -115,10 +115,10 @@ def _swept(chain: Chain) -> FloatArray | None:
 def _without_loops(chain: Chain, constants: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return entries and constants of the same equations, solved for the states on their left-hand sides."""
     entry, divided = chain.entry.copy(), constants.copy()
-    kernels.divide_loops_out(chain.offset, chain.column, entry, divided)
+    chain_kernels.divide_loops_out(chain.offset, chain.column, entry, divided)
     return entry, divided
 
 
 def _follow(chain: Chain, entry: FloatArray, constant: FloatArray, values: FloatArray, n_sweeps: int) -> float:
     offset, column = chain.offset.view(np.uint32), chain.column.view(np.uint32)
-    return float(kernels.follow(offset, column, entry, constant, values, n_sweeps))
+    return float(chain_kernels.follow(offset, column, entry, constant, values, n_sweeps))

@@ -1,4 +1,4 @@
-"""One strongly connected component of a board, and the arrays that its certified values are written to."""
+"""One strongly connected component of a layout, and the arrays that its certified values are written to."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumdp.model.graph import FloatArray, IntArray
-from plumdp.solver.layout import Board
+from plumdp.solver.layout import SweepLayout
 
 
 @dataclass(frozen=True, eq=False)
 class Hint:
     """Values and rows of a similar game: nothing is taken on trust, but policies start from there."""
 
-    values: FloatArray  # by position, of the whole board
-    best_row: IntArray  # by position, of the open states
+    values: FloatArray  # by position, of the whole layout
+    best_row: IntArray  # by position, of the undecided states
 
 
 @dataclass(frozen=True, eq=False)
 class Component:
-    """The positions of one component, and the arrays of the whole board that its values are written to."""
+    """The positions of one component, and the arrays of the whole layout that its values are written to."""
 
-    board: Board
+    layout: SweepLayout
     start: int
     end: int
     low: FloatArray
@@ -36,27 +36,27 @@ class Component:
 
     @property
     def part(self) -> slice:
-        """Its positions on the board."""
+        """Its positions in the layout."""
         return slice(self.start, self.end)
 
     @property
     def is_reward(self) -> bool:
         """Whether rewards until a target are asked for, where staying for ever costs infinitely much."""
-        return self.board.rank is not None
+        return self.layout.rank is not None
 
     @property
     def agent(self) -> float:
         """What the agent wants: +1 large values, -1 small ones."""
-        return float(self.board.rows[8])
+        return float(self.layout.rows.agent)
 
     @property
     def nature(self) -> float:
         """What nature wants, likewise."""
-        return float(self.board.rows[9])
+        return float(self.layout.rows.nature)
 
     def sweep(self, number: int, values: FloatArray, *, side: float, lift: float = 0.0) -> tuple[int, float]:
-        """Update the values in place, forwards or backwards by the number; see ``kernels.backup``."""
-        return self.board.sweep(
+        """Update the values in place, forwards or backwards by the number; see ``interval.backup``."""
+        return self.layout.sweep(
             self.start, self.end, values, values, self.best_row,
             side=side, lift=lift, cap=self.cap, backwards=number % 2 == 0,
         )  # fmt: skip
@@ -81,7 +81,7 @@ class Component:
         """Return the agent's best rows by the values, and what one step with them gives, rounded against the agent."""
         best_row = self.best_row.copy()
         stepped = np.full(self.end, -np.inf if self.agent > 0 else np.inf)
-        self.board.sweep(self.start, self.end, values, stepped, best_row, side=-self.agent)
+        self.layout.sweep(self.start, self.end, values, stepped, best_row, side=-self.agent)
         return best_row, stepped
 
 

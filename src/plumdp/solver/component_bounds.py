@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 
 from plumdp.model.graph import FloatArray
-from plumdp.solver import kernels
+from plumdp.solver import chain_kernels
 from plumdp.solver.chains import chain_of, fill
 from plumdp.solver.component import Component, keep_tighter
 from plumdp.solver.policy_iteration import (
@@ -42,46 +42,46 @@ _CHEAP_FILL = 5_000_000  # entries of a factorisation: below, solving equations 
 _MAX_PROOF = 100  # steps in which a candidate may give way
 
 
-def close_part(part: Component, precision: float, max_sweeps: int) -> int:
+def bound_part(part: Component, precision: float, max_sweeps: int) -> int:
     """Write certified values of one or more neighbouring components; return the number of sweeps.
 
     Several are first swept as if they were one, which costs less as they are small; if one of them is slow, one by one.
     """
-    pieces = part.board.components(part.start, part.end)
+    pieces = part.layout.components(part.start, part.end)
     if len(pieces) == 1:
-        return close_component(part, precision, max_sweeps)
-    sweeps, converged = _raise_low(part, precision / 16, min(_PATIENCE, max_sweeps))
+        return bound_component(part, precision, max_sweeps)
+    sweeps, converged = _iterate_from_below(part, precision / 16, min(_PATIENCE, max_sweeps))
     if converged:
-        closed, used = _lower_high(part, precision, min(_PATIENCE, max_sweeps - sweeps))
+        converged, used = _bound_from_above(part, precision, min(_PATIENCE, max_sweeps - sweeps))
         sweeps += used
-        if closed:
+        if converged:
             return sweeps
-    return sweeps + sum(close_component(replace(part, start=a, end=b), precision, max_sweeps) for a, b in pieces)
+    return sweeps + sum(bound_component(replace(part, start=a, end=b), precision, max_sweeps) for a, b in pieces)
 
 
-def close_component(component: Component, precision: float, max_sweeps: int) -> int:
+def bound_component(component: Component, precision: float, max_sweeps: int) -> int:
     """Write certified values into the component's arrays; return the number of sweeps."""
     patience = _PATIENCE if len(component) <= _LARGE else _PATIENCE_IF_LARGE
-    sweeps, converged = _raise_low(component, precision / 16, min(patience, max_sweeps))
+    sweeps, converged = _iterate_from_below(component, precision / 16, min(patience, max_sweeps))
     if converged:
-        closed, used = _lower_high(component, precision, max_sweeps - sweeps)
+        converged, used = _bound_from_above(component, precision, max_sweeps - sweeps)
         sweeps += used
-        if closed:
+        if converged:
             return sweeps
     if sweeps >= max_sweeps or _solve_equations(component, precision) or _are_runs_longer(component, max_sweeps):
         return sweeps
     tolerance = precision / 16
     for _ in range(_ATTEMPTS):
-        used, _ = _raise_low(component, tolerance, max_sweeps - sweeps)
-        closed, more = _lower_high(component, precision, max_sweeps - sweeps - used)
+        used, _ = _iterate_from_below(component, tolerance, max_sweeps - sweeps)
+        converged, more = _bound_from_above(component, precision, max_sweeps - sweeps - used)
         sweeps += used + more
-        if closed or sweeps >= max_sweeps:
+        if converged or sweeps >= max_sweeps:
             break
         tolerance /= 8
     return sweeps
 
 
-def _raise_low(component: Component, tolerance: float, budget: int) -> tuple[int, bool]:
+def _iterate_from_below(component: Component, tolerance: float, budget: int) -> tuple[int, bool]:
     """Sweep from below until a sweep changes little; every sweep leaves lower bounds."""
     for used in range(1, max(budget, 1) + 1):
         _, change = component.sweep(used, component.low, side=-1.0)
@@ -90,7 +90,7 @@ def _raise_low(component: Component, tolerance: float, budget: int) -> tuple[int
     return used, False
 
 
-def _lower_high(component: Component, precision: float, budget: int) -> tuple[bool, int]:
+def _bound_from_above(component: Component, precision: float, budget: int) -> tuple[bool, int]:
     """Guess values just above the lower bounds and sweep: once no value grows, they are upper bounds."""
     low, guess = component.low[component.part], component.high[component.part]
     best, rows = guess.copy(), component.best_row[component.part].copy()
@@ -206,8 +206,8 @@ def prove(
         for attempt in range(attempts):
             bounds[part] = candidate
             stepped = np.full(component.end, -np.inf)  # a downward sweep writes only what is larger
-            component.board.sweep(component.start, component.end, bounds, stepped, component.best_row, side=side)
-            if kernels.is_inductive(component.start, component.end, bounds, stepped, side, strict):
+            component.layout.sweep(component.start, component.end, bounds, stepped, component.best_row, side=side)
+            if chain_kernels.is_inductive(component.start, component.end, bounds, stepped, side, strict):
                 keep_tighter(best, rows, candidate, component.best_row[part], side)
                 return True
             outward = side * _LIFT * np.maximum(1.0, np.abs(candidate)) if strict else 0.0

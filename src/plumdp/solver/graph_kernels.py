@@ -15,13 +15,15 @@ from plumdp.compiled import compiled
 
 
 @compiled
-def strong_components(first_choice: Any, first: Any, successor: Any, is_open: Any, order: Any, component: Any) -> int:
-    """Write the open states into ``order``, component by component, successors first; return the number of components.
+def strong_components(
+    first_choice: Any, first: Any, successor: Any, is_undecided: Any, order: Any, component: Any
+) -> int:
+    """Write the undecided states into ``order``, component by component, successors first; return their number.
 
-    Tarjan's algorithm without recursion. ``component`` gets the number of each open state's component, and those
+    Tarjan's algorithm without recursion. ``component`` gets the number of each undecided state's component, and those
     numbers grow along ``order``: everything a component can leave to has a smaller number.
     """
-    n = len(is_open)
+    n = len(is_undecided)
     index = np.full(n, -1, dtype=np.int32)
     low = np.zeros(n, dtype=np.int32)
     stack = np.empty(n, dtype=np.int32)
@@ -29,7 +31,7 @@ def strong_components(first_choice: Any, first: Any, successor: Any, is_open: An
     position = np.zeros(n, dtype=np.int64)
     n_stack = n_path = n_index = n_order = n_components = 0
     for root in range(n):
-        if not is_open[root] or index[root] >= 0:
+        if not is_undecided[root] or index[root] >= 0:
             continue
         path[0] = root
         n_path = 1
@@ -46,7 +48,7 @@ def strong_components(first_choice: Any, first: Any, successor: Any, is_open: An
             while position[state] < end:
                 target = successor[position[state]]
                 position[state] += 1
-                if not is_open[target]:
+                if not is_undecided[target]:
                     continue
                 if index[target] < 0:
                     path[n_path] = target
@@ -229,7 +231,7 @@ def attract(
     masks: Any,
     offset: Any,
     source: Any,
-    is_open: Any,
+    is_undecided: Any,
     inside: Any,
     agent_helps: bool,
     nature_helps: bool,
@@ -241,7 +243,7 @@ def attract(
     helper: Any,
     queue: Any,
 ) -> None:
-    """Extend ``reached`` to the open states from which the helpers can stay inside and reach it with positive chance.
+    """Extend ``reached`` to the undecided states from which the helpers can stay inside and have a chance to reach it.
 
     A player that helps needs one option that does, one that does not is stopped only if all its options do. A winning
     row is as good as reaching, as long as it stays inside; so is a row with a chance of a state that is won already.
@@ -252,7 +254,7 @@ def attract(
     any_won = won.any()
     may_win = any_won or winning_row.any()
     for s in range(len(reached)):
-        if may_win and not reached[s] and is_open[s] and inside[s]:
+        if may_win and not reached[s] and is_undecided[s] and inside[s]:
             reached[s] = is_attracted(
                 s, first_choice, first, successor, expression, lower, upper, first_mask, masks, inside, agent_helps,
                 nature_helps, reached, winning_row, won, any_won, everywhere, helper,
@@ -267,7 +269,7 @@ def attract(
         head += 1
         for k in range(offset[target], offset[target + 1]):
             s = source[k]
-            if reached[s] or not is_open[s] or not inside[s]:
+            if reached[s] or not is_undecided[s] or not inside[s]:
                 continue
             reached[s] = is_attracted(
                 s, first_choice, first, successor, expression, lower, upper, first_mask, masks, inside, agent_helps,
@@ -291,7 +293,7 @@ def shed(
     masks: Any,
     offset: Any,
     source: Any,
-    is_open: Any,
+    is_undecided: Any,
     inside: Any,
     agent_helps: bool,
     nature_helps: bool,
@@ -299,7 +301,7 @@ def shed(
     policy: Any,
     queue: Any,
 ) -> None:
-    """Take the open states out of ``inside``, and into ``lost``, from which the helpers cannot stay there any more.
+    """Take undecided states out of ``inside``, and into ``lost``, if the helpers cannot stay there any more.
 
     Given are the states lost before. ``policy`` gets the row with which an agent that does not help gets out.
     """
@@ -314,7 +316,7 @@ def shed(
         head += 1
         for k in range(offset[target], offset[target + 1]):
             s = source[k]
-            if not inside[s] or not is_open[s]:
+            if not inside[s] or not is_undecided[s]:
                 continue
             stays, decisive = not agent_helps, first_choice[s]
             for c in range(first_choice[s], first_choice[s + 1]):

@@ -25,8 +25,8 @@ _SETTLED = 100.0  # of the precision: change at which unchanged rows are taken a
 class Moves:
     """What both players do: the agent takes its rows, nature does what is best by the judge's values."""
 
-    judge: FloatArray  # by position, of the whole board
-    best_row: IntArray  # by position, of the whole board
+    judge: FloatArray  # by position, of the whole layout
+    best_row: IntArray  # by position, of the whole layout
 
 
 Candidates = dict[float, list[FloatArray]]
@@ -106,14 +106,14 @@ def first_moves(component: Component) -> Moves:
     starts with rows that make the target certain, whatever nature does.
     """
     if component.is_reward:
-        assert component.board.rank is not None
+        assert component.layout.rank is not None
         judge = np.where(np.isinf(component.high), np.inf, 0.0)
-        judge[component.part] = component.board.rank[component.part]
+        judge[component.part] = component.layout.rank[component.part]
     else:
         judge = component.low.copy()
     best_row = component.greedy(judge)
     if component.is_reward and component.agent < 0:
-        best_row = component.board.first_row
+        best_row = component.layout.first_row
     elif not component.is_reward and component.agent > 0:
         best_row = component.best_row.copy()  # the rows that raised the values, not those that merely keep them
     return Moves(judge, best_row)
@@ -135,7 +135,7 @@ def better_moves(component: Component, moves: Moves) -> Moves:
         values, best_row = (component.high if column else component.low).copy(), moves.best_row.copy()
         values[part] = solution[:, column]
         for number in range(_NEWS):
-            component.board.sweep(
+            component.layout.sweep(
                 component.start,
                 component.end,
                 values,
@@ -163,7 +163,7 @@ def good_moves(component: Component, precision: float, moves: Moves) -> Moves:
         values[component.part] = approached
         judge = values
         for backwards in (False, True):
-            component.board.sweep(
+            component.layout.sweep(
                 component.start, component.end, values, values, best_row, side=-component.agent, backwards=backwards
             )
         change = float((np.abs(values[component.part] - approached) / np.maximum(1.0, approached)).max())

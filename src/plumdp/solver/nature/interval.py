@@ -1,9 +1,6 @@
-"""Compiled loops of the solver: backups that are rounded outward, and the chains of best moves.
+"""Nature picks a distribution within the intervals of each row: backups rounded outward, and chains of best moves.
 
-Rows are choices: row ``c`` has the transitions ``first[c]`` up to ``first[c + 1]``, with bounds
-``lower[expression[t]]`` and ``upper[expression[t]]``. Nature picks a distribution within them.
-
-The backups work on the private copy of a board (see ``board.py``) and leave each row in the order in which nature fills
+The backups work on a private copy of the rows (see ``layout.py``) and leave each row in the order in which nature fills
 it: the order hardly changes from sweep to sweep, so that sorting costs next to nothing. Everything a backup needs is
 written into it once, without helper functions that take arrays: those would cost reference counting on each call.
 """
@@ -15,53 +12,13 @@ from typing import Any
 import numpy as np
 
 from plumdp.compiled import compiled
+from plumdp.solver.chain_kernels import add_entry
 from plumdp.solver.graph_kernels import add
 
 UNIT = 2.0**-53  # relative error of one rounding
 ONE, TWO = np.uint64(1), np.uint64(2)  # unsigned, so that no index can be negative: signed ones cost a test each
 UNDERFLOW = 1e-300  # more than what products too small for a float can add up to
 NEGLIGIBLE = 1e-12  # a sum of bounds that misses 1 by less is taken as 1: nature may do more, never less
-
-
-@compiled
-def lay_out(
-    order: Any,
-    position: Any,
-    first_choice: Any,
-    first: Any,
-    successor: Any,
-    expression: Any,
-    new_first_choice: Any,
-    new_first: Any,
-    new_successor: Any,
-    new_expression: Any,
-    choice: Any,
-) -> None:
-    """Copy the rows of the states in ``order``, with successors renamed to their positions."""
-    n_rows = n_transitions = 0
-    for i in range(len(order)):
-        s = order[i]
-        new_first_choice[i] = n_rows
-        for c in range(first_choice[s], first_choice[s + 1]):
-            choice[n_rows] = c
-            new_first[n_rows] = n_transitions
-            n_rows += 1
-            for t in range(first[c], first[c + 1]):
-                new_successor[n_transitions] = position[successor[t]]
-                new_expression[n_transitions] = expression[t]
-                n_transitions += 1
-    new_first_choice[len(order)] = n_rows
-    new_first[n_rows] = n_transitions
-
-
-@compiled
-def mark_loops(first_choice: Any, first: Any, successor: Any, has_loop: Any) -> None:
-    """Mark the positions with a transition to themselves."""
-    for i in range(len(has_loop)):
-        for t in range(first[first_choice[i]], first[first_choice[i + 1]]):
-            if successor[t] == i:
-                has_loop[i] = True
-                break
 
 
 @compiled
@@ -147,23 +104,14 @@ def backup(
     start: int,
     end: int,
     step: int,
-    first_choice: Any,
-    first: Any,
-    successor: Any,
-    expression: Any,
-    lower: Any,
-    upper: Any,
-    reward: Any,
-    discount: float,
-    agent: float,
-    nature: float,
+    rows: Any,
     side: float,
     lift: float,
     cap: float,
     source: Any,
     result: Any,
     best_row: Any,
-    buffer: Any,
+    room_for_a_row: Any,
 ) -> tuple[int, float]:
     """Write one more step of both players at their best, for the states from ``start`` to ``end``; the core of it all.
 
@@ -176,6 +124,8 @@ def backup(
     If ``source`` is ``result`` the states see the new values of those before. Returns how many states got a larger
     value, and the largest relative change.
     """
+    first_choice, first, successor, expression, lower, upper, reward, discount, agent, nature = rows
+    buffer = room_for_a_row
     n_larger, change = 0, 0.0
     for k in range(end - start):
         i = np.uint64(start + k if step > 0 else end - 1 - k)
@@ -295,52 +245,10 @@ def backup(
 
 
 @compiled
-def is_inductive(start: int, end: int, values: Any, stepped: Any, side: float, strict: bool) -> bool:
-    """Return whether one more step moved every value back from the given side; values that are zero need no proof."""
-    for i in range(start, end):
-        if side < 0.0 and values[i] == 0.0:
-            continue
-        if side * stepped[i] > side * values[i] or (strict and stepped[i] == values[i]):
-            return False
-    return True
-
-
-@compiled
-def add_entry(
-    p: float,
-    target: int,
-    i: int,
-    start: int,
-    end: int,
-    low: Any,
-    high: Any,
-    column: Any,
-    entry: Any,
-    constants: Any,
-    n_entries: int,
-) -> int:
-    """Add a transition of state ``i`` to its chain: to a member of the component, or to the constants."""
-    if p > 0.0 and start <= target and target < end:
-        column[n_entries] = target - start
-        entry[n_entries] = p
-        return n_entries + 1
-    if p > 0.0:
-        constants[i - start, 0] += p * low[target]
-        constants[i - start, 1] += p * high[target]
-    return n_entries
-
-
-@compiled
 def chain_of_best(
     start: int,
     end: int,
-    first: Any,
-    successor: Any,
-    expression: Any,
-    lower: Any,
-    upper: Any,
-    reward: Any,
-    nature: float,
+    rows: Any,
     judge: Any,
     low: Any,
     high: Any,
@@ -349,13 +257,15 @@ def chain_of_best(
     column: Any,
     entry: Any,
     constants: Any,
+    room_for_a_row: Any,
 ) -> int:
     """Write the Markov chain of the given rows and nature's best moves; return its number of entries.
 
-    Rows must stand in nature's order, as a backup leaves them. Row i of the chain is state ``start + i``: probabilities
+    Rows must be in nature's order, as a backup leaves them. Row i of the chain is state ``start + i``: probabilities
     to members of the component in ``entry``, everything else in ``constants``, once with the lower and once with the
     upper values outside.
     """
+    _, first, successor, expression, lower, upper, reward, _, _, nature = rows
     n_entries = 0
     for i in range(start, end):
         c = best_row[i]
@@ -376,37 +286,3 @@ def chain_of_best(
             n_entries = add_entry(p, target, i, start, end, low, high, column, entry, constants, n_entries)
         offset[i - start + 1] = n_entries
     return n_entries
-
-
-@compiled
-def divide_loops_out(offset: Any, column: Any, entry: Any, constants: Any) -> None:
-    """Solve each equation x_i = constant_i + sum of entries times x for x_i."""
-    for i in range(len(constants)):
-        stay = 0.0
-        for t in range(offset[i], offset[i + 1]):
-            if column[t] == i:
-                stay += entry[t]
-                entry[t] = 0.0
-        for t in range(offset[i], offset[i + 1]):
-            entry[t] /= 1.0 - stay
-        for j in range(constants.shape[1]):
-            constants[i, j] /= 1.0 - stay
-
-
-@compiled
-def follow(offset: Any, column: Any, entry: Any, constant: Any, values: Any, n_sweeps: int) -> float:
-    """Sweep over the equations x = constant + P x, forwards and backwards; return the last sweep's largest change."""
-    n = len(constant)
-    change = 0.0
-    for number in range(n_sweeps):
-        change = 0.0
-        for k in range(n):
-            i = np.uint64(k if number % 2 == 0 else n - 1 - k)
-            value = constant[i]
-            for t in range(offset[i], offset[i + ONE]):
-                value += entry[t] * values[column[t]]
-            scale = abs(value) if abs(value) > 1.0 else 1.0
-            if not abs(value - values[i]) <= change * scale:
-                change = abs(value - values[i]) / scale
-            values[i] = value
-    return change

@@ -1,6 +1,6 @@
 """Compiled loops of the solver where nature picks points of an ellipsoid: backups rounded outward, and chains.
 
-The interface is that of ``kernels.backup`` and ``kernels.chain_of_best``. Rows with at most two successors need no
+The interface is that of ``interval.backup`` and ``interval.chain_of_best``. Rows with at most two successors need no
 ellipsoid: over it their expression ranges over an interval, which is all that matters. The worth of longer rows is in
 closed form; where intervals are narrower, nature gets the worse for it of the two, since the truth is in both.
 """
@@ -13,8 +13,9 @@ import numpy as np
 
 from plumdp.compiled import compiled
 from plumdp.relaxation.ellipsoidal import CUT, OUTSIDE
-from plumdp.solver.kernels import add_entry, infinite_row
-from plumdp.solver.region_kernels import pair_row, settled
+from plumdp.solver.chain_kernels import add_entry
+from plumdp.solver.nature.interval import infinite_row
+from plumdp.solver.nature.vertices import pair_row, settled
 
 UNIT = 2.0**-53  # relative error of one rounding
 UNDERFLOW = 1e-150  # more than what is lost where squares are too small for a float
@@ -41,15 +42,25 @@ def with_intervals(
 
 @compiled
 def backup(
-    start: int, end: int, step: int, first_choice: Any, first: Any, successor: Any, expression: Any, lower: Any,
-    upper: Any, reward: Any, discount: float, agent: float, nature: float, side: float, lift: float, cap: float,
-    source: Any, result: Any, best_row: Any, buffer: Any, tables: Any,
-) -> tuple[int, float]:  # fmt: skip
-    """Write one more step of both players at their best, as ``kernels.backup`` does.
+    start: int,
+    end: int,
+    step: int,
+    rows: Any,
+    side: float,
+    lift: float,
+    cap: float,
+    source: Any,
+    result: Any,
+    best_row: Any,
+    buffer: Any,
+    tables: Any,
+) -> tuple[int, float]:
+    """Write one more step of both players at their best, as ``interval.backup`` does.
 
     Values count as differences to the first one of their row, so that equal values leave nothing to round; with an
     infinite one the size is not finite. All in one function: calls with so many arrays take longer than the sums.
     """
+    first_choice, first, successor, expression, lower, upper, reward, discount, agent, nature = rows
     means, spreads, sizes, kinds = tables
     direction = np.empty(spreads.shape[1])
     n_larger, change = 0, 0.0
@@ -175,11 +186,22 @@ def best_move(
 
 @compiled
 def chain_of_best(
-    start: int, end: int, first: Any, successor: Any, expression: Any, lower: Any, upper: Any, reward: Any,
-    nature: float, judge: Any, low: Any, high: Any, best_row: Any, offset: Any, column: Any, entry: Any,
-    constants: Any, buffer: Any, tables: Any,
-) -> int:  # fmt: skip
-    """Write the Markov chain of the given rows and nature's best moves, as ``kernels.chain_of_best`` does."""
+    start: int,
+    end: int,
+    rows: Any,
+    judge: Any,
+    low: Any,
+    high: Any,
+    best_row: Any,
+    offset: Any,
+    column: Any,
+    entry: Any,
+    constants: Any,
+    buffer: Any,
+    tables: Any,
+) -> int:
+    """Write the Markov chain of the given rows and nature's best moves, as ``interval.chain_of_best`` does."""
+    _, first, successor, expression, lower, upper, reward, _, _, nature = rows
     direction = np.empty(tables[1].shape[1])
     n_entries = 0
     for i in range(start, end):

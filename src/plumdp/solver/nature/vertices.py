@@ -1,6 +1,6 @@
 """Compiled loops of the solver where nature picks points of a region: backups rounded outward, and chains.
 
-The interface is that of ``kernels.backup`` and ``kernels.chain_of_best``. Rows with at most two successors need no
+The interface is that of ``interval.backup`` and ``interval.chain_of_best``. Rows with at most two successors need no
 region: over it their expression ranges over an interval, which is all that matters. In longer rows nature's choice is
 the vertex of the region with the best value of the row, found by walking along edges from the vertex of the last sweep.
 """
@@ -13,7 +13,8 @@ import numpy as np
 
 from plumdp.compiled import compiled
 from plumdp.region.vertices import LEVEL
-from plumdp.solver.kernels import UNDERFLOW, add_entry, infinite_row
+from plumdp.solver.chain_kernels import add_entry
+from plumdp.solver.nature.interval import UNDERFLOW, infinite_row
 
 UNIT = 2.0**-53  # relative error of one rounding
 MAX_STEPS = 10_000
@@ -170,11 +171,21 @@ def settled(old: float, best: float, side: float, lift: float, cap: float, chang
 
 @compiled
 def backup(
-    start: int, end: int, step: int, first_choice: Any, first: Any, successor: Any, expression: Any, lower: Any,
-    upper: Any, reward: Any, discount: float, agent: float, nature: float, side: float, lift: float, cap: float,
-    source: Any, result: Any, best_row: Any, position: Any, tables: Any,
-) -> tuple[int, float]:  # fmt: skip
-    """Write one more step of both players at their best, as ``kernels.backup`` does."""
+    start: int,
+    end: int,
+    step: int,
+    rows: Any,
+    side: float,
+    lift: float,
+    cap: float,
+    source: Any,
+    result: Any,
+    best_row: Any,
+    position: Any,
+    tables: Any,
+) -> tuple[int, float]:
+    """Write one more step of both players at their best, as ``interval.backup`` does."""
+    first_choice, first, successor, expression, lower, upper, reward, discount, agent, nature = rows
     objective = np.empty(tables[0].shape[1])
     n_larger, change = 0, 0.0
     for k in range(end - start):
@@ -207,11 +218,22 @@ def backup(
 
 @compiled
 def chain_of_best(
-    start: int, end: int, first: Any, successor: Any, expression: Any, lower: Any, upper: Any, reward: Any,
-    nature: float, judge: Any, low: Any, high: Any, best_row: Any, offset: Any, column: Any, entry: Any,
-    constants: Any, position: Any, tables: Any,
-) -> int:  # fmt: skip
-    """Write the Markov chain of the given rows and nature's best moves, as ``kernels.chain_of_best`` does."""
+    start: int,
+    end: int,
+    rows: Any,
+    judge: Any,
+    low: Any,
+    high: Any,
+    best_row: Any,
+    offset: Any,
+    column: Any,
+    entry: Any,
+    constants: Any,
+    position: Any,
+    tables: Any,
+) -> int:
+    """Write the Markov chain of the given rows and nature's best moves, as ``interval.chain_of_best`` does."""
+    _, first, successor, expression, lower, upper, reward, _, _, nature = rows
     coefficients, of_expression, sizes, vertices, edges, neighbours, _, reach = tables
     d = coefficients.shape[1]
     objective = np.empty(d)

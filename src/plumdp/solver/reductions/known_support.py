@@ -17,11 +17,14 @@ from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import end_component_kernels
 from plumdp.solver.end_components import end_components, ranges
-from plumdp.solver.game import Game, close_certain, make_game, plain_game
+from plumdp.solver.game import Game, plain_game
+from plumdp.solver.problem import Inverse, Problem
+from plumdp.solver.qualitative import decide_certain, make_game
+from plumdp.solver.solution import Solution
 
 
 @dataclass(frozen=True, eq=False)
-class Reduction:
+class Quotient:
     """A model whose support is not known, with an objective that has the values asked for; and the way back."""
 
     imdp: IntervalMDP
@@ -44,7 +47,7 @@ class Reduction:
         itself, nothing = np.arange(graph.n_states, dtype=np.int32), np.empty((0, 2), dtype=np.int32)
         within, rows = _rebuild(self.game.imdp, itself, graph.n_states, self.inner, nothing)
         exits = Reach(is_own, np.zeros_like(is_own), "max")
-        towards = close_certain(plain_game(within, exits, "optimistic"), is_own).policy
+        towards = decide_certain(plain_game(within, exits, "optimistic"), is_own).policy
         waits = ~is_own & (np.diff(within.graph.first_choice) > 0)
         policy[waits] = rows[towards[waits]]
         return policy.astype(np.int32)
@@ -61,6 +64,24 @@ class Reduction:
         return of_state, rows
 
 
+def known_support(problem: Problem) -> tuple[Problem, Inverse] | None:
+    """Ask for the same values in a model in which nature may drop transitions."""
+    imdp, objective, nature, start = problem.imdp, problem.objective, problem.nature, problem.start
+    if not (imdp.known_support and is_support_relevant(imdp, objective, nature)):
+        return None
+    reduced = reduce_known_support(imdp, objective, nature)
+    similar = None
+    if start is not None:
+        values, policy = reduced.hint(start.lower, start.policy)
+        similar = replace(start, lower=values, upper=values, policy=policy)
+
+    def invert(solution: Solution) -> Solution:
+        lower, upper = (read_only(bounds[reduced.state]) for bounds in (solution.lower, solution.upper))
+        return replace(solution, lower=lower, upper=upper, policy=read_only(reduced.policy(solution.policy)))
+
+    return Problem(reduced.imdp, reduced.objective, nature, similar), invert
+
+
 def is_support_relevant(imdp: IntervalMDP, objective: Objective, nature: Nature) -> bool:
     """Return whether it may change values that nature must keep every transition possible.
 
@@ -74,7 +95,7 @@ def is_support_relevant(imdp: IntervalMDP, objective: Objective, nature: Nature)
     return not wants_large or (isinstance(objective, Reward) and objective.target is not None)
 
 
-def reduce_known_support(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Reduction:
+def reduce_known_support(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Quotient:
     """Return a problem with the same values in which nature may drop transitions, where the support is relevant.
 
     Decided states become two sinks: the end of the run, and a trap (0 for a probability, infinite for a reward). Rows
@@ -86,12 +107,12 @@ def reduce_known_support(imdp: IntervalMDP, objective: Objective, nature: Nature
     certain = IntervalMDP(imdp.graph, np.zeros_like(imdp.expression), np.ones(1), np.ones(1))
     game = make_game(certain, objective, nature)
     source = imdp.graph.state_of_choice()
-    component, inner = end_components(imdp.graph, game.is_open[source] & (game.reward == 0))
+    component, inner = end_components(imdp.graph, game.is_undecided[source] & (game.reward == 0))
     state, end = _number(game, component, np.inf if isinstance(objective, Reward) else 0.0)
     trap, n_components = end + 1, component.max(initial=-1) + 1
     may_stay = np.arange(n_components if objective.target is None and game.agent > 0 else 0)
     added = np.vstack([[(end, end), (trap, trap)], np.column_stack([may_stay, np.full_like(may_stay, end)])])
-    kept = game.is_open[source] & ~inner & ~_may_lead_to(imdp.graph, np.isinf(game.known))
+    kept = game.is_undecided[source] & ~inner & ~_may_lead_to(imdp.graph, np.isinf(game.known))
     quotient, choice = _rebuild(imdp, state, end + 2, kept, added.astype(np.int32))
     sinks = np.arange(end + 2)
     if isinstance(objective, Reach):
@@ -100,15 +121,15 @@ def reduce_known_support(imdp: IntervalMDP, objective: Objective, nature: Nature
         pays = np.concatenate([game.reward, added[:, 1] == trap])[choice]
         until = None if game.nature > 0 else sinks == end
         objective = replace(objective, reward=RewardStructure(None, pays), target=until)
-    return Reduction(quotient, objective, state, choice, game, inner)
+    return Quotient(quotient, objective, state, choice, game, inner)
 
 
 def _number(game: Game, component: IntArray, lost: float) -> tuple[IntArray, int]:
     """Return each state's number in the reduction, and that of the end, which is followed by the trap."""
-    is_alone = game.is_open & (component < 0)
+    is_alone = game.is_undecided & (component < 0)
     n_components = component.max(initial=-1) + 1
     end = n_components + is_alone.sum()
-    state = np.where(game.is_open, component, np.where(game.known == lost, end + 1, end)).astype(np.int32)
+    state = np.where(game.is_undecided, component, np.where(game.known == lost, end + 1, end)).astype(np.int32)
     state[is_alone] = np.arange(n_components, end)
     return state, int(end)
 

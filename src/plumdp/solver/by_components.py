@@ -1,0 +1,68 @@
+"""Solves games without a bound on their steps and without a discount: component by component, successors first."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from plumdp.model.objective import Objective, Reach, Reward
+from plumdp.solver.component import Component, Hint
+from plumdp.solver.component_bounds import bound_part
+from plumdp.solver.game import Game
+from plumdp.solver.layout import SweepLayout, lay_out
+from plumdp.solver.problem import Progress
+from plumdp.solver.qualitative import decide_certain
+from plumdp.solver.solution import Solution, SolverStatus, solution_of
+
+
+def solve_game(
+    game: Game,
+    layout: SweepLayout,
+    objective: Objective,
+    precision: float,
+    max_sweeps: int,
+    start: Solution | None = None,
+    progress: Progress | None = None,
+) -> Solution:
+    """Return the solution of a game without a bound on its steps and without a discount, laid out on a layout."""
+    cap = np.inf if isinstance(objective, Reward) else 1.0
+    solution = _solve_components(game, layout, precision, max_sweeps, cap, start, progress)
+    if (
+        isinstance(objective, Reach) and solution.status == SolverStatus.OPEN
+    ):  # slow exits: some values may be one for certain
+        certain = decide_certain(game, objective.target)
+        if certain.is_undecided.sum() < game.is_undecided.sum():
+            return _solve_components(certain, lay_out(certain), precision, max_sweeps, cap, start, progress)
+    return solution
+
+
+def _solve_components(
+    game: Game,
+    layout: SweepLayout,
+    precision: float,
+    max_sweeps: int,
+    cap: float,
+    start: Solution | None,
+    progress: Progress | None,
+) -> Solution:
+    """Solve component by component, successors first; components without inner edges take one pass."""
+    low, high = (bounds[layout.state] for bounds in game.known_bounds())
+    low[: layout.n_undecided], high[: layout.n_undecided] = 0.0, cap
+    best_row = layout.first_row.copy()
+    hint = None if start is None else Hint(start.lower[layout.state], layout.rows_of(start.policy))
+    sweeps, status = 0, SolverStatus.CONVERGED
+    try:
+        for first, end, is_loose in layout.parts:
+            if is_loose:
+                layout.sweep(first, end, low, low, best_row, side=-1.0)
+                layout.sweep(first, end, high, high, best_row, side=1.0, cap=cap)
+                sweeps += 1
+            else:
+                part = Component(layout, first, end, low, high, best_row, cap, hint)
+                sweeps += bound_part(part, precision, max_sweeps)
+                part.improve_rows()
+            if progress:
+                progress(end, layout.n_undecided)
+    except KeyboardInterrupt:
+        status = SolverStatus.INTERRUPTED
+    policy = layout.policy(best_row, game.policy)
+    return solution_of(layout.by_state(low), layout.by_state(high), policy, precision, sweeps, status)

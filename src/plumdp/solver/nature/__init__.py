@@ -1,0 +1,44 @@
+"""Natures: for each thing that nature may pick from, a module of compiled loops with the same interface.
+
+``backup`` writes one more step of both players at their best, ``chain_of_best`` the Markov chain of their moves.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from plumdp.relaxation.ellipsoidal import RowEllipsoid
+from plumdp.relaxation.rectangular import RowRegion
+from plumdp.solver.nature import ellipsoid, interval, vertices
+
+
+class Loops(NamedTuple):
+    """The compiled loops for one thing that nature picks from, and what they take besides the rows."""
+
+    module: ModuleType
+    extra: tuple[Any, ...]
+
+
+@singledispatch
+def loops_for(region: object, n_rows: int, longest: int) -> Loops:
+    """Return the loops for what nature picks from at a row, given the number of rows and the longest row."""
+    raise TypeError(f"nature cannot pick from {type(region).__name__}: register loops for it in solver/nature")
+
+
+@loops_for.register(type(None))
+def _(region: None, n_rows: int, longest: int) -> Loops:
+    return Loops(interval, (np.empty(longest),))
+
+
+@loops_for.register
+def _(region: RowRegion, n_rows: int, longest: int) -> Loops:
+    return Loops(vertices, (np.zeros(n_rows, dtype=np.int32), region.tables))  # where nature was last in each row
+
+
+@loops_for.register
+def _(region: RowEllipsoid, n_rows: int, longest: int) -> Loops:
+    return Loops(ellipsoid, (np.empty(longest), region.tables))

@@ -1,0 +1,89 @@
+"""Problems: what the solver is asked, checked where it enters; and reductions to simpler ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import TypeAlias
+
+from plumdp.errors import ModelError
+from plumdp.model.graph import BoolArray
+from plumdp.model.objective import Nature, Objective, Reach, Reward
+from plumdp.model.parametric import ParametricMDP
+from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.solver.solution import Solution
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """An interval MDP, an objective, what nature does, and perhaps a solution of a similar problem to start from."""
+
+    imdp: IntervalMDP
+    objective: Objective
+    nature: Nature
+    start: Solution | None = None
+
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with how much is done, and how much there is to do."""
+
+Inverse: TypeAlias = Callable[[Solution], Solution]
+"""From the solution of a reduced problem to that of the problem itself."""
+
+Reduction: TypeAlias = Callable[[Problem], tuple[Problem, Inverse] | None]
+"""Returns a simpler problem and the way back, or None where it does not apply."""
+
+
+def reduce_all(problem: Problem, reductions: Sequence[Reduction]) -> tuple[Problem, Inverse]:
+    """Apply reductions until none applies; return what is left, and the way back through all of them."""
+    steps = (reduction(problem) for reduction in reductions)
+    first = next((step for step in steps if step is not None), None)
+    if first is None:
+        return problem, lambda solution: solution
+    simpler, invert = first
+    rest, invert_rest = reduce_all(simpler, reductions)
+    return rest, lambda solution: invert(invert_rest(solution))
+
+
+def require_problem(function: str, imdp: IntervalMDP, objective: Objective) -> None:
+    """Refuse what is not an interval MDP with an objective, and say what to write instead."""
+    if isinstance(imdp, ParametricMDP):
+        raise ModelError(
+            f"{function} takes an interval MDP, and this model has unknown parameters: write instantiate(model, point) "
+            "for its probabilities at a point, or certify(model, counts, objective) for what data say"
+        )
+    if not isinstance(imdp, IntervalMDP):
+        raise ModelError(
+            f"{function} takes an interval MDP, such as instantiate(model, point), not {type(imdp).__name__}"
+        )
+    if isinstance(objective, str):
+        raise ModelError(
+            f"an interval MDP has no labels that a text could name: give {function} the objective "
+            "parse_property(text, model)"
+        )
+    if not isinstance(objective, Reach | Reward):
+        raise ModelError(
+            f"{function} takes an objective, such as parse_property(text, model), not {type(objective).__name__}"
+        )
+
+
+def check_request(imdp: IntervalMDP, objective: Objective, precision: float) -> None:
+    """Refuse objectives of another model, and a precision that is not one."""
+    if not isinstance(precision, Real) or not precision > 0:
+        raise ModelError(f"precision={precision!r}: it must be above 0")
+    graph = imdp.graph
+    sets: dict[str, BoolArray | None] = {"target": objective.target}
+    if isinstance(objective, Reach):
+        sets["avoid"] = objective.avoid
+    for name, mask in sets.items():
+        if mask is not None and mask.shape != (graph.n_states,):
+            raise ModelError(f"{name} has shape {mask.shape}, but the model has {graph.n_states} states")
+    if isinstance(objective, Reward):
+        parts = (
+            ("states", objective.reward.state, graph.n_states),
+            ("choices", objective.reward.choice, graph.n_choices),
+        )
+        for things, values, size in parts:
+            if values is not None and len(values) != size:
+                raise ModelError(f"rewards are given for {len(values):,} {things}, but the model has {size:,}")

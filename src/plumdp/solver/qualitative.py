@@ -1,0 +1,158 @@
+"""Decides the states whose values follow from the graph and the bounds alone: zero, one, or infinite."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray
+from plumdp.model.objective import Nature, Objective, Reach
+from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.solver import graph_kernels
+from plumdp.solver.game import Game, plain_game
+
+
+def make_game(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Game:
+    """Return the game of an unbounded objective, with everything decided that the graph alone decides."""
+    game = plain_game(imdp, objective, nature)
+    if isinstance(objective, Reach):
+        return _decide_hopeless(game, objective.target)
+    if objective.discount is not None:
+        return game
+    return _decide_total_reward(game) if objective.target is None else _decide_infinite(game, objective.target)
+
+
+def _decide_hopeless(game: Game, target: BoolArray) -> Game:
+    """Decide the states without a chance of the target, at 0; under any nature, if it may not drop edges at will."""
+    helps = game.agent > 0, game.nature > 0 or not game.may_drop
+    everywhere = np.ones(len(target), dtype=np.bool_)
+    reached, _ = _attract(game, target, everywhere, *helps, _predecessors(game))
+    return _decide(game, game.is_undecided & ~reached, 0.0, everywhere, reached, *helps)
+
+
+def decide_certain(game: Game, target: BoolArray) -> Game:
+    """Decide the states from which those who want the target reach it almost surely, at 1; likewise."""
+    helps = game.agent > 0, game.nature > 0 and game.may_drop
+    edges, policy = _predecessors(game), game.policy.copy()
+    certain = game.is_undecided & _keep(game, target, game.is_undecided | target, *helps, edges, policy)
+    return replace(
+        game, is_undecided=game.is_undecided & ~certain, known=np.where(certain, 1.0, game.known), policy=policy
+    )
+
+
+def _decide_infinite(game: Game, target: BoolArray) -> Game:
+    """Decide the states from which those who want small rewards cannot reach the target almost surely, at infinity.
+
+    What remains is the greatest set within which the target keeps a chance from everywhere. States without a chance go
+    first, then those that cannot keep out of them, and so on.
+    """
+    helps = game.agent < 0, game.nature < 0
+    edges = _predecessors(game)
+    inside = np.ones(len(target), dtype=np.bool_)
+    while True:
+        reached, rank = _attract(game, target, inside, *helps, edges, policy := game.policy.copy())
+        lost = game.is_undecided & ~reached
+        if not lost.any():
+            return replace(game, rank=rank, policy=policy)
+        game = _decide(game, lost, np.inf, inside, reached, *helps)
+        inside = inside & reached
+        graph_kernels.shed(
+            *game.rows, *edges, game.is_undecided, inside, *helps, lost, policy := game.policy.copy(),
+            np.empty(len(target), dtype=np.int32),
+        )  # fmt: skip
+        is_undecided, known = game.is_undecided & ~lost, np.where(lost, np.inf, game.known)
+        game = replace(game, is_undecided=is_undecided, known=known, policy=policy)
+
+
+def _decide_total_reward(game: Game) -> Game:
+    """Decide the states from which no reward can be forced at 0, those from which rewards recur for ever at infinity.
+
+    Those who want large rewards win for ever, almost surely, on the greatest set within which a row with a reward keeps
+    a chance from everywhere. A positive chance of getting there is enough for an infinite value, so moves that give
+    one are as good as won, and the search is repeated until nothing new is won.
+    """
+    helps = game.agent > 0, game.nature > 0
+    edges = _predecessors(game)
+    pays = game.reward > 0
+    nowhere, everywhere = np.zeros_like(game.is_undecided), np.ones_like(game.is_undecided)
+    policy, won = game.policy.copy(), nowhere
+    while True:
+        winning = _keep(game, won, everywhere, *helps, edges, policy, pays, won)
+        endless, _ = _attract(game, winning, everywhere, *helps, edges, policy)
+        if (endless == won).all():
+            break
+        won = endless
+    hopes = game.agent > 0, game.nature > 0 or not game.may_drop
+    ahead, _ = _attract(game, won, everywhere, *hopes, edges, None, pays)
+    game = _decide(replace(game, policy=policy), won, np.inf, everywhere, won, True, True)
+    return _decide(game, ~ahead, 0.0, everywhere, ahead, *hopes, pays)
+
+
+def _decide(
+    game: Game,
+    states: BoolArray,
+    value: float,
+    inside: BoolArray,
+    reached: BoolArray,
+    agent_helps: bool,
+    nature_helps: bool,
+    winning_row: BoolArray | None = None,
+) -> Game:
+    policy = game.policy.copy()
+    if not agent_helps:
+        wins = np.zeros(game.imdp.graph.n_choices, dtype=np.bool_) if winning_row is None else winning_row
+        graph_kernels.escape_rows(*game.rows, inside, reached, nature_helps, wins, states, policy)
+    known = np.where(states, value, game.known)
+    return replace(game, is_undecided=game.is_undecided & ~states, known=known, policy=policy)
+
+
+def _keep(
+    game: Game,
+    target: BoolArray,
+    inside: BoolArray,
+    agent_helps: bool,
+    nature_helps: bool,
+    edges: tuple[Indices, IntArray],
+    helper: IntArray,
+    winning_row: BoolArray | None = None,
+    won: BoolArray | None = None,
+) -> BoolArray:
+    """Return the greatest part of ``inside`` within which the target keeps a chance from everywhere."""
+    while True:
+        reached, _ = _attract(game, target, inside, agent_helps, nature_helps, edges, helper, winning_row, won)
+        if (reached == inside).all():
+            return inside
+        inside = reached
+
+
+def _predecessors(game: Game) -> tuple[Indices, IntArray]:
+    graph = game.imdp.graph
+    offset = np.zeros(graph.n_states + 1, dtype=np.int64)
+    source = np.empty(graph.n_transitions, dtype=np.int32)
+    graph_kernels.predecessors(graph.first_choice, graph.first_transition, graph.successor, offset, source)
+    return offset, source
+
+
+def _attract(
+    game: Game,
+    target: BoolArray,
+    inside: BoolArray,
+    agent_helps: bool,
+    nature_helps: bool,
+    edges: tuple[Indices, IntArray],
+    helper: IntArray | None = None,
+    winning_row: BoolArray | None = None,
+    won: BoolArray | None = None,
+) -> tuple[BoolArray, FloatArray]:
+    """Return the states from which the helpers give the target a chance without leaving ``inside``, and their ranks."""
+    reached = (target & inside).copy()
+    rank = np.full(len(target), np.inf)
+    rows = np.zeros(len(target), dtype=np.int32) if helper is None else helper
+    wins = np.zeros(game.imdp.graph.n_choices, dtype=np.bool_) if winning_row is None else winning_row
+    nowhere, everywhere = np.zeros_like(reached), np.ones_like(reached)
+    graph_kernels.attract(
+        *game.rows, *edges, game.is_undecided, inside, agent_helps, nature_helps, reached, wins,
+        nowhere if won is None else won, everywhere, rank, rows, np.empty(len(target), dtype=np.int32),
+    )  # fmt: skip
+    return reached, rank

@@ -1,0 +1,1 @@
+"""Reductions: problems turned into simpler ones, each with the way back from its solution."""

@@ -1,0 +1,37 @@
+"""Complement: the probability never to reach a target is one minus that of reaching it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from plumdp.model.graph import read_only
+from plumdp.model.objective import Reach
+from plumdp.solver.problem import Inverse, Problem
+from plumdp.solver.solution import Solution
+
+_ULP = 2.0**-52
+
+
+def complement(problem: Problem) -> tuple[Problem, Inverse] | None:
+    """Ask for the probability of reaching the target, in the other direction."""
+    objective = problem.objective
+    if not (isinstance(objective, Reach) and objective.complement):
+        return None
+    start = None if problem.start is None else one_minus(problem.start)
+    return replace(problem, objective=flipped(objective), start=start), one_minus
+
+
+def flipped(objective: Reach) -> Reach:
+    """Return the reach objective whose value is one minus this one's."""
+    return replace(objective, complement=False, direction="min" if objective.direction == "max" else "max")
+
+
+def one_minus(solution: Solution) -> Solution:
+    """Return one minus the values, rounded outward; zero and one are exact."""
+    lower, upper = (
+        np.clip(1 - bounds + np.where((bounds > 0) & (bounds < 1), outward, 0.0), 0, 1)
+        for bounds, outward in ((solution.upper, -_ULP), (solution.lower, _ULP))
+    )
+    return replace(solution, lower=read_only(lower), upper=read_only(upper))

@@ -1,0 +1,83 @@
+"""A policy that draws its choices: first the draw, as a step of its own, then the choice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from plumdp.errors import ModelError
+from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
+from plumdp.model.objective import Objective, Reach
+from plumdp.model.parametric import RewardStructure
+from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.solver.problem import Inverse, Problem
+from plumdp.solver.solution import Solution
+
+
+def drawn_policy(problem: Problem, weights: FloatArray) -> tuple[Problem, Inverse]:
+    """Ask for the values of one policy, given by the probability of each choice."""
+    imdp, objective = problem.imdp, problem.objective
+    if not isinstance(objective, Reach) and objective.discount is not None:
+        raise ModelError(
+            "a policy that draws its choices cannot be evaluated with a discount; give one choice per state"
+        )
+    n_states, likeliest = imdp.graph.n_states, _likeliest(imdp.graph, weights)
+
+    def invert(solution: Solution) -> Solution:
+        return replace(solution, lower=solution.lower[:n_states], upper=solution.upper[:n_states], policy=likeliest)
+
+    return replace(problem, imdp=_split(imdp, weights), objective=_stretched(imdp, objective)), invert
+
+
+def _split(imdp: IntervalMDP, weights: FloatArray) -> IntervalMDP:
+    """Return the model in which each state draws one of its choices, which become states with one row each."""
+    graph, n_states, n_choices = imdp.graph, imdp.graph.n_states, imdp.graph.n_choices
+    draws = np.arange(n_states, n_states + n_choices, dtype=np.int32)
+    first = np.concatenate([graph.first_choice[:-1], graph.first_transition + n_choices])
+    states = {name: np.concatenate([values, values[graph.state_of_choice()]]) for name, values in graph.states.items()}
+    n_expressions = len(imdp.lower)
+    split = Graph(
+        read_only(np.arange(n_states + n_choices + 1, dtype=np.int32)),
+        read_only(first.astype(np.int32)),
+        read_only(np.concatenate([draws, graph.successor])),
+        graph.initial_state,
+        states,
+        read_only(np.zeros(n_states + n_choices, dtype=np.int32)),
+        ("",),
+    )
+    expression = np.concatenate([n_expressions + np.arange(n_choices), imdp.expression]).astype(np.int32)
+    lower, upper = np.concatenate([imdp.lower, weights]), np.concatenate([imdp.upper, weights])
+    region = None if imdp.region is None else imdp.region.with_constants(weights)
+    return replace(
+        imdp,
+        graph=split,
+        expression=read_only(expression),
+        lower=read_only(lower),
+        upper=read_only(upper),
+        region=region,
+    )
+
+
+def _stretched(imdp: IntervalMDP, objective: Objective) -> Objective:
+    """Return the objective on the split model, where each step takes two."""
+    n_choices = imdp.graph.n_choices
+    off = np.zeros(n_choices, dtype=np.bool_)
+    if isinstance(objective, Reach):
+        steps = None if objective.steps is None else (2 * objective.steps[0], 2 * objective.steps[1])
+        target, avoid = np.concatenate([objective.target, off]), np.concatenate([objective.avoid, off])
+        return replace(objective, target=target, avoid=avoid, steps=steps)
+    reward, n_states = objective.reward, imdp.graph.n_states
+    of_state = np.zeros(n_states) if reward.state is None else reward.state
+    of_choice = np.zeros(n_choices) if reward.choice is None else reward.choice
+    return replace(
+        objective,
+        reward=RewardStructure(np.concatenate([of_state, of_choice]), None),
+        target=None if objective.target is None else np.concatenate([objective.target, off]),
+        steps=None if objective.steps is None else 2 * objective.steps,
+    )
+
+
+def _likeliest(graph: Graph, weights: FloatArray) -> IntArray:
+    order = np.lexsort((-weights, graph.state_of_choice()))
+    return read_only(order[graph.first_choice[:-1]].astype(np.int32))

@@ -1,0 +1,40 @@
+"""A given policy: the model that has only the rows of its choices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from plumdp.model.graph import Indices, read_only
+from plumdp.model.objective import Objective, Reach
+from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.solver.problem import Inverse, Problem
+
+
+def given_policy(problem: Problem, choices: Indices) -> tuple[Problem, Inverse]:
+    """Ask for the values of one policy, given by the choice of each state."""
+    imdp, objective = follow(problem.imdp, choices, problem.objective)
+    policy = read_only(choices.astype(np.int32))
+    return replace(problem, imdp=imdp, objective=objective), lambda solution: replace(solution, policy=policy)
+
+
+def follow(imdp: IntervalMDP, chosen: Indices, objective: Objective) -> tuple[IntervalMDP, Objective]:
+    """Return the model that has only the chosen rows, and the objective with their rewards."""
+    graph = imdp.graph
+    lengths = np.diff(graph.first_transition)[chosen]
+    first = np.zeros(len(chosen) + 1, dtype=np.int32)
+    np.cumsum(lengths, out=first[1:])
+    kept = np.repeat(graph.first_transition[chosen] - first[:-1], lengths) + np.arange(first[-1], dtype=np.int32)
+    one_each = np.arange(len(chosen) + 1, dtype=np.int32)
+    restricted = replace(
+        graph,
+        first_choice=read_only(one_each),
+        first_transition=read_only(first),
+        successor=read_only(graph.successor[kept]),
+        action=read_only(graph.action[chosen]),
+    )
+    followed = replace(imdp, graph=restricted, expression=read_only(imdp.expression[kept]))
+    if isinstance(objective, Reach) or objective.reward.choice is None:
+        return followed, objective
+    return followed, replace(objective, reward=replace(objective.reward, choice=objective.reward.choice[chosen]))

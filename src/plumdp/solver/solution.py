@@ -1,0 +1,63 @@
+"""Solutions: certified values with a policy that attains them, and how the solver ended."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from plumdp.model.graph import FloatArray, IntArray, read_only
+from plumdp.model.text import html_table, number_of, one_line
+
+
+class SolverStatus(StrEnum):
+    """How the solver ended; the bounds hold in any case."""
+
+    CONVERGED = "converged"
+    OPEN = "open: some bounds are further apart than asked for; they hold all the same"
+    INTERRUPTED = "interrupted: the bounds so far hold"
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Certified values and a policy: the value of state ``s`` lies between ``lower[s]`` and ``upper[s]``.
+
+    The policy names one choice per state (its number in the graph); followed forever, against the nature that was asked
+    for, it attains ``lower`` if large values are better and ``upper`` if small ones are. For objectives with a number
+    of steps it is the choice of the first step. ``status`` is "converged" where the bounds are as close as asked for in
+    every state.
+    """
+
+    lower: FloatArray  # (n_states)
+    upper: FloatArray  # (n_states)
+    policy: IntArray  # (n_states)
+    status: SolverStatus
+    sweeps: int
+
+    def __repr__(self) -> str:
+        return one_line(self, number_of(len(self.lower), "state"), number_of(self.sweeps, "sweep"), self.status)
+
+    def _repr_html_(self) -> str:
+        first = min(len(self.lower), 10)
+        rows = [(s, f"{self.lower[s]:.6g}", f"{self.upper[s]:.6g}", self.policy[s]) for s in range(first)]
+        more = f"<p>{first:,} of {number_of(len(self.lower), 'state')}; {html.escape(self.status)}</p>"
+        return html_table(rows, ("state", "lower", "upper", "choice")) + more
+
+
+def gap_of(low: FloatArray, high: FloatArray) -> float:
+    """Return the largest distance of two bounds, relative for values above 1."""
+    with np.errstate(invalid="ignore"):
+        gap = np.where(low == high, 0.0, high - low)  # infinity minus infinity included
+    scale = np.maximum(1.0, np.where(np.isfinite(low), np.abs(low), 1.0))
+    return float((gap / scale).max(initial=0.0))
+
+
+def solution_of(
+    low: FloatArray, high: FloatArray, policy: IntArray, precision: float, sweeps: int, status: SolverStatus
+) -> Solution:
+    """Return a solution whose status says whether the bounds are as close as asked for."""
+    if status == SolverStatus.CONVERGED and not gap_of(low, high) <= precision:
+        status = SolverStatus.OPEN
+    return Solution(read_only(low), read_only(high), read_only(policy), status, sweeps)
