@@ -14,6 +14,7 @@ from plumdp.region.ellipsoid import build_ellipsoid
 from plumdp.relaxation.ellipsoidal import row_ellipsoid
 from plumdp.relaxation.relax import expression_wise
 from plumdp.solver.nature import ellipsoid as ellipsoid_kernels
+from plumdp.solver.rows import Rows
 
 ctx.prec = 200
 TINY = 1e-50  # what 200 bits may be off
@@ -33,14 +34,20 @@ def backup(imdp, rows, values, agent, nature, side, *, reward=None):
     """Return one step of all states from the given values."""
     graph = imdp.graph
     result, best_row = np.full(graph.n_states, -np.inf), np.zeros(graph.n_states, dtype=np.int32)
-    arrays = (graph.first_choice, graph.first_transition, graph.successor, imdp.expression)
     longest = int(np.diff(graph.first_transition).max())
     ellipsoid_kernels.backup(
-        0, graph.n_states, 1, *(array.astype(np.uint32) for array in arrays), imdp.lower, imdp.upper,
-        np.zeros(graph.n_choices) if reward is None else reward, 1.0, agent, nature, side, 0.0, np.inf, values, result,
-        best_row, np.empty(longest), rows.tables,
+        0, graph.n_states, 1, rows_of(imdp, agent, nature, reward), side, 0.0, np.inf, values, result, best_row,
+        np.empty(longest), rows.tables,
     )  # fmt: skip
     return result
+
+
+def rows_of(imdp, agent, nature, reward=None):
+    """Return the rows of a model as the kernels take them."""
+    graph = imdp.graph
+    arrays = (graph.first_choice, graph.first_transition, graph.successor, imdp.expression)
+    rewards = np.zeros(graph.n_choices) if reward is None else reward
+    return Rows(*(a.astype(np.uint32) for a in arrays), imdp.lower, imdp.upper, rewards, 1.0, agent, nature)
 
 
 def by_ellipsoid(region, row, values, nature):
@@ -169,11 +176,9 @@ def test_the_chain_of_best_moves_is_worth_what_the_backup_says(agent, nature):
         expected = backup(imdp, rows, values, agent, nature, nature)
         offset, constants = np.zeros(n + 1, dtype=np.int32), np.ones((n, 3))
         column, entry = np.empty(graph.n_transitions, dtype=np.int32), np.empty(graph.n_transitions)
-        arrays = (graph.first_transition, graph.successor, imdp.expression)
         used = ellipsoid_kernels.chain_of_best(
-            0, n, *(array.astype(np.uint32) for array in arrays), imdp.lower, imdp.upper, np.zeros(graph.n_choices),
-            nature, values, values, values, graph.first_choice[:-1].astype(np.int32), offset, column, entry, constants,
-            np.empty(int(np.diff(graph.first_transition).max())), rows.tables,
+            0, n, rows_of(imdp, agent, nature), values, values, values, graph.first_choice[:-1].astype(np.int32),
+            offset, column, entry, constants, np.empty(int(np.diff(graph.first_transition).max())), rows.tables,
         )  # fmt: skip
         row = np.repeat(np.arange(n), np.diff(offset))
         worth = np.bincount(row, entry[:used] * values[column[:used]], n)

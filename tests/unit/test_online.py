@@ -11,7 +11,7 @@ import pytest
 
 import plumdp as pl
 from plumdp.online import OnlineState
-from plumdp.solver.layout import Board
+from plumdp.solver.layout import SweepLayout
 
 STUDY = "aircraft:20,10"
 
@@ -188,7 +188,7 @@ def test_an_interruption_within_an_update_ends_learning_at_the_update_before(stu
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Board, "sweep", press)
+        patch.setattr(SweepLayout, "sweep", press)
         with pytest.raises(KeyboardInterrupt):
             next(broken)
     assert OnlineState.load(tmp_path / "state.npz").episodes == before.episodes
