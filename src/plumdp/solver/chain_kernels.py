@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.compiled import compiled
+from plumdp.compiled import compiled, compiled_leaf
 
 ONE = np.uint64(1)  # unsigned, so that no index can be negative: signed ones cost a test each
 
@@ -22,7 +22,7 @@ def is_inductive(start: int, end: int, values: Any, stepped: Any, side: float, s
     return True
 
 
-@compiled
+@compiled_leaf
 def add_entry(
     p: float,
     target: int,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.compiled import compiled
+from plumdp.compiled import compiled, compiled_leaf
 
 
 @compiled
@@ -90,7 +90,7 @@ def predecessors(first_choice: Any, first: Any, successor: Any, offset: Any, sou
             place[successor[t]] += 1
 
 
-@compiled
+@compiled_leaf
 def add(total: float, residue: float, x: float) -> tuple[float, float]:
     """Return the sum and what its rounding has left out (Knuth), so that sums compare with one exactly."""
     new = total + x
@@ -98,7 +98,7 @@ def add(total: float, residue: float, x: float) -> tuple[float, float]:
     return new, residue + ((total - (new - shift)) + (x - shift))
 
 
-@compiled
+@compiled_leaf
 def can_vanish(c: int, first: Any, successor: Any, first_mask: Any, masks: Any, states: Any, is_inside: bool) -> bool:
     """Return whether all transitions of the row to the states (or to all others) may lose their probability at once.
 
@@ -116,7 +116,7 @@ def can_vanish(c: int, first: Any, successor: Any, first_mask: Any, masks: Any, 
     return found
 
 
-@compiled
+@compiled_leaf
 def row_may(
     inside: Any, aim: Any, c: int, first: Any, successor: Any, expression: Any, lower: Any, upper: Any, first_mask: Any,
     masks: Any,
@@ -145,7 +145,7 @@ def row_may(
     return False
 
 
-@compiled
+@compiled_leaf
 def row_must(
     inside: Any, aim: Any, c: int, first: Any, successor: Any, expression: Any, lower: Any, upper: Any, first_mask: Any,
     masks: Any,
@@ -173,7 +173,7 @@ def row_must(
     return can_hit and not can_vanish(c, first, successor, first_mask, masks, aim, True)
 
 
-@compiled
+@compiled_leaf
 def row_helps(
     inside: Any, aim: Any, nature_helps: bool, c: int, first: Any, successor: Any, expression: Any, lower: Any,
     upper: Any, first_mask: Any, masks: Any,

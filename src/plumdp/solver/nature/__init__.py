@@ -36,7 +36,8 @@ def _(region: None, n_rows: int, longest: int) -> Loops:
 
 @loops_for.register
 def _(region: RowRegion, n_rows: int, longest: int) -> Loops:
-    return Loops(vertices, (np.zeros(n_rows, dtype=np.int32), region.tables))  # where nature was last in each row
+    positions = np.zeros(n_rows, dtype=np.int32)  # the vertex where nature was last, in each row
+    return Loops(vertices, (positions, np.empty(longest), region.tables))
 
 
 @loops_for.register

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.compiled import compiled
+from plumdp.compiled import compiled, compiled_leaf
 from plumdp.relaxation.ellipsoidal import CUT, OUTSIDE
 from plumdp.solver.chain_kernels import add_entry
 from plumdp.solver.nature.interval import infinite_row
@@ -21,7 +21,7 @@ UNIT = 2.0**-53  # relative error of one rounding
 UNDERFLOW = 1e-150  # more than what is lost where squares are too small for a float
 
 
-@compiled
+@compiled_leaf
 def with_intervals(
     a: int, b: int, successor: Any, expression: Any, lower: Any, upper: Any, source: Any, nature: float, side: float,
     buffer: Any, kind: int, by_ellipsoid: float,
@@ -111,7 +111,7 @@ def backup(
     return n_larger, change
 
 
-@compiled
+@compiled_leaf
 def ellipsoid_sums(
     a: int, b: int, successor: Any, expression: Any, source: Any, means: Any, spreads: Any, sizes: Any, kinds: Any,
     direction: Any,
@@ -137,7 +137,7 @@ def ellipsoid_sums(
     return kind, middle, np.sqrt(squares), size
 
 
-@compiled
+@compiled_leaf
 def interval_move(
     a: int, b: int, successor: Any, expression: Any, lower: Any, upper: Any, judge: Any, nature: float, move: Any
 ) -> float:
@@ -161,7 +161,7 @@ def interval_move(
     return worth
 
 
-@compiled
+@compiled_leaf
 def best_move(
     a: int, b: int, successor: Any, expression: Any, lower: Any, upper: Any, judge: Any, nature: float, move: Any,
     tables: Any, direction: Any,

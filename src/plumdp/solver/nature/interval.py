@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.compiled import compiled
+from plumdp.compiled import compiled, compiled_leaf
 from plumdp.solver.chain_kernels import add_entry
 from plumdp.solver.graph_kernels import add
 
@@ -21,7 +21,7 @@ UNDERFLOW = 1e-300  # more than what products too small for a float can add up t
 NEGLIGIBLE = 1e-12  # a sum of bounds that misses 1 by less is taken as 1: nature may do more, never less
 
 
-@compiled
+@compiled_leaf
 def sum_is_one(a: Any, middle: Any, b: Any, expression: Any, lower: Any, upper: Any) -> bool:
     """Return whether the upper bounds up to ``middle`` and the lower ones from there sum to one, without rounding."""
     total, residue = 0.0, 0.0
@@ -31,7 +31,7 @@ def sum_is_one(a: Any, middle: Any, b: Any, expression: Any, lower: Any, upper: 
     return total == 1.0 and residue == 0.0
 
 
-@compiled
+@compiled_leaf
 def infinite_row(
     a: Any, b: Any, successor: Any, expression: Any, lower: Any, upper: Any, source: Any, nature: float, buffer: Any
 ) -> tuple[float, float]:
@@ -57,7 +57,7 @@ def infinite_row(
     return value, error
 
 
-@compiled
+@compiled_leaf
 def finite_part(
     a: Any,
     b: Any,

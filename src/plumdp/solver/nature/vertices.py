@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.compiled import compiled
+from plumdp.compiled import compiled, compiled_leaf
 from plumdp.region.vertices import LEVEL
 from plumdp.solver.chain_kernels import add_entry
 from plumdp.solver.nature.interval import UNDERFLOW, infinite_row
@@ -20,7 +20,7 @@ UNIT = 2.0**-53  # relative error of one rounding
 MAX_STEPS = 10_000
 
 
-@compiled
+@compiled_leaf
 def best_vertex(objective: Any, vertex: int, edges: Any, neighbours: Any, reach: Any) -> tuple[int, float, float]:
     """Return the vertex with the least value of the objective, walking from the given one along falling edges.
 
@@ -47,7 +47,7 @@ def best_vertex(objective: Any, vertex: int, edges: Any, neighbours: Any, reach:
     return vertex, size, beyond
 
 
-@compiled
+@compiled_leaf
 def row_objective(
     a: int, b: int, successor: Any, expression: Any, source: Any, reference: float, nature: float, coefficients: Any,
     constants: Any, sizes: Any, objective: Any,
@@ -72,10 +72,10 @@ def row_objective(
     return constant, size
 
 
-@compiled
+@compiled_leaf
 def region_row(
     a: int, b: int, row: int, successor: Any, expression: Any, lower: Any, upper: Any, source: Any, nature: float,
-    side: float, position: Any, objective: Any, tables: Any,
+    side: float, position: Any, objective: Any, buffer: Any, tables: Any,
 ) -> Any:  # fmt: skip
     """Return the value of a row with nature at its best, rounded to the given side."""
     coefficients, constants, sizes, vertices, edges, neighbours, margin, reach = tables
@@ -87,7 +87,7 @@ def region_row(
                 return np.inf
             is_finite = False
     if not is_finite:  # nature avoids them, as well as intervals allow: no worse than the region allows
-        value, error = infinite_row(a, b, successor, expression, lower, upper, source, nature, np.empty(b - a))
+        value, error = infinite_row(a, b, successor, expression, lower, upper, source, nature, buffer)
         return value + side * error
     constant, size = row_objective(
         a, b, successor, expression, source, reference, nature, coefficients, constants, sizes, objective
@@ -106,7 +106,7 @@ def region_row(
     error = UNIT * ((3.0 * float(b - a) + 12.0) * size + 4.0 * abs(value)) + slack + UNDERFLOW
     value += side * error
     if side * nature > 0.0 and (beyond > 0.0 or touches_zero(a, b, expression, lower)):  # intervals may say more
-        by_intervals, error = infinite_row(a, b, successor, expression, lower, upper, source, nature, np.empty(b - a))
+        by_intervals, error = infinite_row(a, b, successor, expression, lower, upper, source, nature, buffer)
         if error != 0.0:
             by_intervals += side * error
         if nature * by_intervals < nature * value:
@@ -114,7 +114,7 @@ def region_row(
     return value
 
 
-@compiled
+@compiled_leaf
 def touches_zero(a: int, b: int, expression: Any, lower: Any) -> bool:
     """Return whether a transition of the row may vanish: then nature may stay, which only intervals tell exactly."""
     touches = False
@@ -123,7 +123,7 @@ def touches_zero(a: int, b: int, expression: Any, lower: Any) -> bool:
     return touches
 
 
-@compiled
+@compiled_leaf
 def pair_row(
     a: int, successor: Any, expression: Any, lower: Any, upper: Any, source: Any, nature: float, side: float
 ) -> Any:
@@ -149,7 +149,7 @@ def pair_row(
     return value + side * (UNIT * (10.0 * uncertain * abs(difference) + 2.0 * abs(value)) + UNDERFLOW)
 
 
-@compiled
+@compiled_leaf
 def settled(old: float, best: float, side: float, lift: float, cap: float, change: float) -> tuple[float, bool, float]:
     """Return what a state's value becomes after a backup, whether it grew, and the largest relative change so far.
 
@@ -182,6 +182,7 @@ def backup(
     result: Any,
     best_row: Any,
     position: Any,
+    buffer: Any,
     tables: Any,
 ) -> tuple[int, float]:
     """Write one more step of both players at their best, as ``interval.backup`` does."""
@@ -199,7 +200,8 @@ def backup(
                 value = pair_row(a, successor, expression, lower, upper, source, nature, side)
             else:
                 value = region_row(
-                    a, b, c, successor, expression, lower, upper, source, nature, side, position, objective, tables,
+                    a, b, c, successor, expression, lower, upper, source, nature, side, position, objective, buffer,
+                    tables,
                 )  # fmt: skip
             if discount != 1.0 and value != 0.0:
                 value *= discount
@@ -230,6 +232,7 @@ def chain_of_best(
     entry: Any,
     constants: Any,
     position: Any,
+    buffer: Any,
     tables: Any,
 ) -> int:
     """Write the Markov chain of the given rows and nature's best moves, as ``interval.chain_of_best`` does."""
