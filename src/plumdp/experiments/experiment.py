@@ -17,7 +17,6 @@ from plumdp.data.simulate import simulate
 from plumdp.experiments.study import Row
 from plumdp.learning import Sets
 from plumdp.model.graph import BoolArray
-from plumdp.model.objective import Reach
 from plumdp.pipeline import compare, relaxations_for
 from plumdp.relaxation.intervals import instantiate
 from plumdp.result.certificate import Certificate
@@ -51,7 +50,7 @@ def prepare(instance: str) -> Experiment:
     """Build a case study, and solve it at its true point."""
     study = case_study(instance)
     truth = solve(instantiate(study.model, study.true_point), study.objective, precision=1e-9)
-    decided = (0.0, 1.0) if isinstance(study.objective, Reach) else (0.0, np.inf)
+    decided = (0.0, study.objective.cap)
     return Experiment(study, truth, np.isin(truth.lower, decided) & (truth.lower == truth.upper))
 
 

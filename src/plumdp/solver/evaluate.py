@@ -10,8 +10,7 @@ import numpy as np
 
 from plumdp.errors import ModelError
 from plumdp.model.graph import FloatArray, Graph, Indices, IntArray, read_only
-from plumdp.model.objective import Nature, Objective, Reach
-from plumdp.model.parametric import RewardStructure
+from plumdp.model.objective import Nature, Objective
 from plumdp.model.policy import Policy, check_policy
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.game import make_game
@@ -22,7 +21,6 @@ from plumdp.solver.solve import (
     Solution,
     check_request,
     complement,
-    flipped,
     require_problem,
     solution_of,
     solve,
@@ -85,7 +83,7 @@ def evaluate_all(
 
 def _have_one_board(chains: Sequence[IntervalMDP], objective: Objective) -> bool:
     """Return whether what the graph alone decides is the same for all relaxations, whatever nature does."""
-    is_endless = objective.steps is None and (isinstance(objective, Reach) or objective.discount is None)
+    is_endless = objective.n_steps is None and not objective.is_discounted
     absent = chains[0].upper == 0
     return is_endless and all(chain.has_fixed_support() and ((chain.upper == 0) == absent).all() for chain in chains)
 
@@ -101,8 +99,9 @@ def _solve_on_one_board(
     chains: Sequence[IntervalMDP], objective: Objective, natures: Sequence[Nature], precision: float, max_sweeps: int
 ) -> list[list[Solution]]:
     """Solve all on one board: with one row in each state and edges that stay, only nature's moves differ."""
-    if isinstance(objective, Reach) and objective.complement:
-        found = _solve_on_one_board(chains, flipped(objective), natures, precision, max_sweeps)
+    flipped = objective.flipped()
+    if flipped is not None:
+        found = _solve_on_one_board(chains, flipped, natures, precision, max_sweeps)
         return [[complement(solution) for solution in of_nature] for of_nature in found]
     game = make_game(chains[0], objective, "robust")
     board = lay_out(game)
@@ -142,9 +141,7 @@ def _follow(imdp: IntervalMDP, chosen: Indices, objective: Objective) -> tuple[I
         action=read_only(graph.action[chosen]),
     )
     followed = replace(imdp, graph=restricted, expression=read_only(imdp.expression[kept]))
-    if isinstance(objective, Reach) or objective.reward.choice is None:
-        return followed, objective
-    return followed, replace(objective, reward=replace(objective.reward, choice=objective.reward.choice[chosen]))
+    return followed, objective.restricted_to(chosen)
 
 
 def _mixed(
@@ -156,13 +153,13 @@ def _mixed(
     max_sweeps: int,
 ) -> Solution:
     """Evaluate a policy that draws its choice: first the draw, as a step of its own, then the choice."""
-    if not isinstance(objective, Reach) and objective.discount is not None:
+    if objective.is_discounted:
         raise ModelError(
             "a policy that draws its choices cannot be evaluated with a discount; give one choice per state"
         )
     split = _split(imdp, weights)
     n_states = imdp.graph.n_states
-    solution = solve(split, _stretched(imdp, objective), nature=nature, precision=precision, max_sweeps=max_sweeps)
+    solution = solve(split, objective.stretched(imdp.graph), nature=nature, precision=precision, max_sweeps=max_sweeps)
     likeliest = _likeliest(imdp.graph, weights)
     return replace(solution, lower=solution.lower[:n_states], upper=solution.upper[:n_states], policy=likeliest)
 
@@ -193,25 +190,6 @@ def _split(imdp: IntervalMDP, weights: FloatArray) -> IntervalMDP:
         lower=read_only(lower),
         upper=read_only(upper),
         region=region,
-    )
-
-
-def _stretched(imdp: IntervalMDP, objective: Objective) -> Objective:
-    """Return the objective on the split model, where each step takes two."""
-    n_choices = imdp.graph.n_choices
-    off = np.zeros(n_choices, dtype=np.bool_)
-    if isinstance(objective, Reach):
-        steps = None if objective.steps is None else (2 * objective.steps[0], 2 * objective.steps[1])
-        target, avoid = np.concatenate([objective.target, off]), np.concatenate([objective.avoid, off])
-        return replace(objective, target=target, avoid=avoid, steps=steps)
-    reward, n_states = objective.reward, imdp.graph.n_states
-    of_state = np.zeros(n_states) if reward.state is None else reward.state
-    of_choice = np.zeros(n_choices) if reward.choice is None else reward.choice
-    return replace(
-        objective,
-        reward=RewardStructure(np.concatenate([of_state, of_choice]), None),
-        target=None if objective.target is None else np.concatenate([objective.target, off]),
-        steps=None if objective.steps is None else 2 * objective.steps,
     )
 
 

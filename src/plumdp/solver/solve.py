@@ -10,7 +10,7 @@ from numbers import Real
 import numpy as np
 
 from plumdp.errors import ModelError
-from plumdp.model.graph import BoolArray, FloatArray, IntArray, read_only
+from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.objective import Nature, Objective, Reach, Reward
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import check_policy
@@ -83,12 +83,13 @@ def solve(
         raise ModelError(f"nature={player!r}: write 'robust' (against the agent) or 'optimistic' (with the agent)")
     if start is not None:
         check_policy(imdp.graph, start.policy)
-    if isinstance(objective, Reach) and objective.complement:
+    flipped = objective.flipped()
+    if flipped is not None:
         opposite = None if start is None else complement(start)
         return complement(
             solve(
                 imdp,
-                flipped(objective),
+                flipped,
                 nature=player,
                 precision=precision,
                 max_sweeps=max_sweeps,
@@ -101,7 +102,7 @@ def solve(
     if imdp.known_support and is_support_relevant(imdp, objective, player):
         return _solve_known_support(imdp, objective, player, precision, max_sweeps, start, progress)
     game = make_game(imdp, objective, player)
-    if isinstance(objective, Reward) and objective.discount is not None:
+    if objective.is_discounted:
         return _solve_discounted(game, precision, max_sweeps, start, progress)
     return solve_game(game, lay_out(game), objective, precision, max_sweeps, start, progress)
 
@@ -116,7 +117,7 @@ def solve_game(
     progress: Callable[[int, int], None] | None = None,
 ) -> Solution:
     """Return the solution of a game without a bound on its steps and without a discount, laid out on a board."""
-    cap = np.inf if isinstance(objective, Reward) else 1.0
+    cap = objective.cap
     solution = _solve_components(game, board, precision, max_sweeps, cap, start, progress)
     if isinstance(objective, Reach) and solution.status == OPEN:  # slow exits: some values may be one for certain
         certain = close_certain(game, objective.target)
@@ -190,33 +191,21 @@ def _solve_steps(
     imdp: IntervalMDP, objective: Objective, nature: Nature, progress: Callable[[int, int], None] | None
 ) -> Solution:
     """Backward induction over the steps; each is one pass, rounded outward on both sides."""
-    assert objective.steps is not None
+    n_steps = objective.n_steps
+    assert n_steps is not None
     board = lay_out(replace(plain_game(imdp, objective, nature), is_open=np.ones(imdp.graph.n_states, dtype=np.bool_)))
-    n_steps = objective.steps[1] if isinstance(objective, Reach) else objective.steps
     best_row = board.first_row.copy()
-    low = high = _at_step(objective, np.zeros(imdp.graph.n_states), n_steps)[board.state]
+    low = high = objective.at_step(np.zeros(imdp.graph.n_states), n_steps)[board.state]
     for step in range(n_steps - 1, -1, -1):
         new_low, new_high = np.full(len(low), -np.inf), np.full(len(high), np.inf)
         board.sweep(0, board.n_open, low, new_low, best_row, side=-1.0)
         board.sweep(0, board.n_open, high, new_high, best_row, side=1.0)
-        low = _at_step(objective, board.by_state(new_low), step)[board.state]
-        high = _at_step(objective, board.by_state(new_high), step)[board.state]
+        low = objective.at_step(board.by_state(new_low), step)[board.state]
+        high = objective.at_step(board.by_state(new_high), step)[board.state]
         if progress:
             progress(n_steps - step, n_steps)
     policy = board.policy(best_row, imdp.graph.first_choice[:-1])
     return Solution(read_only(board.by_state(low)), read_only(board.by_state(high)), read_only(policy), CLOSED, n_steps)
-
-
-def _at_step(objective: Objective, values: FloatArray, step: int) -> FloatArray:
-    """Return the values at a step of the run: a target counts within its window, a state to avoid ends the run."""
-    if isinstance(objective, Reward):
-        return values if objective.target is None else np.where(objective.target, 0.0, values)
-    assert objective.steps is not None
-    first, last = objective.steps
-    counts = objective.target & (first <= step)
-    if step == last:
-        return counts.astype(np.float64)
-    return np.where(counts, 1.0, np.where(objective.avoid, 0.0, values))
 
 
 def _solve_discounted(
@@ -271,11 +260,6 @@ def _steps_of_gap(gap: float, first: float, precision: float) -> tuple[int, int]
     return round(100 * np.log(first / gap) / np.log(first / precision)), 100
 
 
-def flipped(objective: Reach) -> Reach:
-    """Return the reach objective whose value is one minus this one's."""
-    return replace(objective, complement=False, direction="min" if objective.direction == "max" else "max")
-
-
 def complement(solution: Solution) -> Solution:
     """Return one minus the values, rounded outward; zero and one are exact."""
     lower, upper = (
@@ -328,18 +312,4 @@ def check_request(imdp: IntervalMDP, objective: Objective, precision: float) -> 
     """Refuse objectives of another model, and a precision that is not one."""
     if not isinstance(precision, Real) or not precision > 0:
         raise ModelError(f"precision={precision!r}: it must be above 0")
-    graph = imdp.graph
-    sets: dict[str, BoolArray | None] = {"target": objective.target}
-    if isinstance(objective, Reach):
-        sets["avoid"] = objective.avoid
-    for name, mask in sets.items():
-        if mask is not None and mask.shape != (graph.n_states,):
-            raise ModelError(f"{name} has shape {mask.shape}, but the model has {graph.n_states} states")
-    if isinstance(objective, Reward):
-        parts = (
-            ("states", objective.reward.state, graph.n_states),
-            ("choices", objective.reward.choice, graph.n_choices),
-        )
-        for things, values, size in parts:
-            if values is not None and len(values) != size:
-                raise ModelError(f"rewards are given for {len(values):,} {things}, but the model has {size:,}")
+    objective.check_size(imdp.graph)
