@@ -20,6 +20,7 @@ PUBLIC = [
     "RewardStructure",
     "explore",
     "explore_batch",
+    "read_model",
     "read_prism",
     "Reach",
     "Reward",

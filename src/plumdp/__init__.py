@@ -50,6 +50,7 @@ if TYPE_CHECKING:  # the public names, in the order of the pipeline; each is loa
     from plumdp.model.objective import Reward as Reward
     from plumdp.model.parametric import ParametricMDP as ParametricMDP
     from plumdp.model.parametric import RewardStructure as RewardStructure
+    from plumdp.model.readers.read import read_model as read_model
     from plumdp.model.readers.storm import read_prism as read_prism
     from plumdp.model.space import ParameterSpace as ParameterSpace
     from plumdp.online import OnlineRecord as OnlineRecord
@@ -82,6 +83,7 @@ _HOME = {
     "model.graph": ("Graph",),
     "model.parametric": ("ParametricMDP", "RewardStructure"),
     "model.explore": ("explore", "explore_batch"),
+    "model.readers.read": ("read_model",),
     "model.readers.storm": ("read_prism",),
     "model.objective": ("Reach", "Reward"),
     "model.language.property": ("parse_predicate", "parse_property"),

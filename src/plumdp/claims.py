@@ -11,7 +11,7 @@ from plumdp import __version__
 from plumdp.data.counts import Sampling, TransitionCounts
 from plumdp.learning import Learned
 from plumdp.model.graph import read_only
-from plumdp.model.objective import Objective, Reach, Reward
+from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.conflict import Conflict
 from plumdp.region.ellipsoid import Ellipsoid
@@ -99,19 +99,12 @@ def status_of(learned: Learned, objective: Objective, bound: float) -> str:
         return NO_GUARANTEE
     if isinstance(learned.region, Conflict):
         return CONTRADICTED
-    return VACUOUS if _is_vacuous(objective, bound) else CERTIFIED
-
-
-def _is_vacuous(objective: Objective, bound: float) -> bool:
-    if objective.direction == "min":
-        return bound >= (1 if isinstance(objective, Reach) else np.inf)
-    can_be_negative = isinstance(objective, Reward) and (objective.steps is not None or objective.discount is not None)
-    return bound <= 0 and not can_be_negative
+    return VACUOUS if objective.is_vacuous(bound) else CERTIFIED
 
 
 def _endless(model: ParametricMDP, objective: Objective, bound: float, worst: Solution, is_given: bool) -> str:
     """Return why a bound is infinite, if the graph alone says so and not a lack of data."""
-    if bound < np.inf or not isinstance(objective, Reward) or objective.target is None:
+    if bound < np.inf or objective.cap < np.inf or objective.target is None:
         return ""
     graph, is_own = model.graph, is_given or objective.direction == "max"
     if is_own:  # other choices stay where they are, so that only those of the policy can lead to the target

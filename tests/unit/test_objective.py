@@ -146,3 +146,63 @@ def test_a_digest_tells_objectives_apart_by_what_they_ask():
     ]
     assert len({digest(objective) for objective in objectives}) == len(objectives)
     assert digest(pl.Reach(YES.tolist(), NO, "max", text="F goal")) == digest(objectives[0])
+
+
+def test_only_a_probability_is_capped_and_only_a_reward_is_discounted():
+    reach, reward = pl.Reach(YES, NO, "max", steps=(2, 5)), pl.Reward(REWARD, "max", steps=3)
+    assert (reach.cap, reach.n_steps, reach.is_discounted) == (1.0, 5, False)
+    assert (reward.cap, reward.n_steps, reward.is_discounted) == (np.inf, 3, False)
+    assert pl.Reward(REWARD, "max", discount=0.9).is_discounted
+    assert pl.Reach(YES, NO, "max").n_steps is pl.Reward(REWARD, "max").n_steps is None
+
+
+def test_at_a_step_targets_count_within_their_window_and_states_to_avoid_end_the_run():
+    values, avoid = np.array([0.25, 0.5, 0.75]), np.array([False, False, True])
+    reach = pl.Reach(YES, avoid, "max", steps=(1, 2))
+    assert reach.at_step(values, 0).tolist() == [0.25, 0.5, 0.0]
+    assert reach.at_step(values, 1).tolist() == [0.25, 1.0, 0.0]
+    assert reach.at_step(values, 2).tolist() == [0.0, 1.0, 0.0]
+    assert pl.Reward(REWARD, "max", target=YES, steps=2).at_step(values, 0).tolist() == [0.25, 0.0, 0.75]
+    assert pl.Reward(REWARD, "max", steps=2).at_step(values, 0).tolist() == [0.25, 0.5, 0.75]
+
+
+@pytest.mark.parametrize(
+    ("objective", "vacuous", "telling"),
+    [
+        (pl.Reach(YES, NO, "max"), 0.0, 1e-9),
+        (pl.Reach(YES, NO, "min"), 1.0, 1 - 1e-9),
+        (pl.Reach(YES, NO, "max", complement=True), 0.0, 1e-9),
+        (pl.Reward(REWARD, "max", target=YES), 0.0, 1e-9),
+        (pl.Reward(REWARD, "min", target=YES), np.inf, 1e300),
+        (pl.Reward(REWARD, "min", steps=3), np.inf, 1.0),
+        (pl.Reward(REWARD, "max", steps=3), None, -1.0),  # rewards over some steps may be negative
+        (pl.Reward(REWARD, "max", discount=0.5), None, -1.0),
+    ],
+)
+def test_a_bound_is_vacuous_if_every_value_keeps_it(objective, vacuous, telling):
+    assert not objective.is_vacuous(telling)
+    assert vacuous is None or objective.is_vacuous(vacuous)
+
+
+def test_only_a_complement_is_flipped():
+    flipped = pl.Reach(YES, NO, "max", steps=(1, 2), complement=True).flipped()
+    assert (flipped.direction, flipped.complement, flipped.steps) == ("min", False, (1, 2))
+    assert flipped.flipped() is pl.Reach(YES, NO, "max").flipped() is pl.Reward(REWARD, "max").flipped() is None
+
+
+def test_choices_that_become_states_take_their_rewards_along_and_double_the_steps(chain):
+    reward = pl.RewardStructure(np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 30.0]))
+    stretched = pl.Reward(reward, "max", target=YES, steps=2).stretched(chain.graph)
+    assert stretched.reward.state.tolist() == [1.0, 2.0, 3.0, 10.0, 20.0, 30.0]
+    assert stretched.reward.choice is None
+    assert stretched.target.tolist() == [*YES, False, False, False]
+    assert stretched.steps == 4
+    assert pl.Reach(YES, NO, "max", steps=(1, 3)).stretched(chain.graph).steps == (2, 6)
+
+
+def test_a_policy_takes_the_rewards_of_its_own_choices():
+    reward = pl.RewardStructure(None, np.array([10.0, 20.0, 30.0, 40.0]))
+    restricted = pl.Reward(reward, "max").restricted_to(np.array([0, 2, 3]))
+    assert restricted.reward.choice.tolist() == [10.0, 30.0, 40.0]
+    reach = pl.Reach(YES, NO, "max")
+    assert reach.restricted_to(np.array([0, 2, 3])) is reach

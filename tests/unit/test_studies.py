@@ -1,15 +1,19 @@
 """Studies run in cells that are kept, resumed and the same whoever runs them; reports say what the rows say."""
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from plumdp.case_studies import check_name
+from plumdp.case_studies import case_study, check_name
+from plumdp.errors import DataError
+from plumdp.experiments import studies
 from plumdp.experiments.published import ELLIPSOIDS, PUBLISHED
 from plumdp.experiments.report import write_report
 from plumdp.experiments.runner import is_done, read_cells, run, workers
-from plumdp.experiments.studies import PLANS, Cell, run_cell
+from plumdp.experiments.studies import STUDIES, find_study, run_cell
+from plumdp.experiments.study import Cell, Plan, Study
 
 SMALL = [Cell("table", instance, 1, 300) for instance in ("betting:5", "glider:5,5,4,4", "parallel:2,0")]
 UNLIKE = {"memory", "build_seconds", "solve_seconds"}  # from one run to the next
@@ -115,7 +119,38 @@ def test_published_figures_agree_with_themselves():
 
 
 def test_plans_name_case_studies():
-    for plan in PLANS.values():
+    for plan in (plan for study in STUDIES for plan in study.plans.values()):
         assert plan.seeds
         for instance in plan.instances:
             check_name(instance)
+
+
+def test_a_cell_is_the_same_after_it_was_sent_to_a_worker_and_so_is_what_runs_it():
+    for study in STUDIES:
+        cell = Cell(study.name, "betting:5", 1, 300)
+        assert pickle.loads(pickle.dumps(cell)) == cell
+        assert pickle.loads(pickle.dumps(study.run)) is study.run
+
+
+def test_a_study_of_ones_own_is_one_line_in_the_table(tmp_path, monkeypatch):
+    def count_states(cell):
+        return [{"states": case_study(cell.instance).model.graph.n_states}]
+
+    def describe(rows):
+        return [f"{row['instance']} has {row['states']} states." for row in rows]
+
+    plans = {"quick": Plan(("betting:5",), (1,), 1), "full": Plan(("betting:5",), (1,), 1)}
+    mine = Study("states", "numbers of states", plans, count_states, describe, lambda rows, folder: [])
+    monkeypatch.setattr(studies, "STUDIES", (*STUDIES, mine))
+    run([Cell("states", "betting:5", 1, 1)], tmp_path / "cells", jobs=1)
+    report = write_report("states", "quick", tmp_path / "cells", tmp_path, command="plumdp bench states")
+    lines = report.read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "# plumdp bench states (quick)"
+    assert lines[-1] == "betting:5 has 225 states."
+
+
+def test_an_unknown_study_is_refused():
+    with pytest.raises(
+        DataError, match=r"^there is no study 'tabel'; choose one of table, online, ellipsoid, scaling$"
+    ):
+        find_study("tabel")

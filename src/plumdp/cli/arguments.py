@@ -33,12 +33,12 @@ def load(model: str, constants: list[str]) -> tuple[ParametricMDP, list[str]]:
             raise ModelError(f"{model}: a case study takes its sizes in its name, not as constants")
         study = case_study(model)
         return study.model, [study.objective.text]
-    from plumdp.model.readers.storm import read_prism
+    from plumdp.model.readers.read import read_model
 
     path = Path(model)
     if not path.is_file() and not path.suffix:
         raise ModelError(f"{model}: there is no such file, and no case study of this name (try betting:50)")
-    return read_prism(path, constants=values), _properties(path)
+    return read_model(path, constants=values), _properties(path)
 
 
 def pairs(option: str, texts: list[str]) -> dict[str, str]:

@@ -14,11 +14,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from plumdp.case_studies import check_name
 from plumdp.errors import DataError
 from plumdp.experiments.runner import Backend, is_done, run, workers
-from plumdp.experiments.studies import PLANS, Cell, Size, Study
+from plumdp.experiments.studies import STUDIES, find_study
+from plumdp.experiments.study import Cell, Size
+
+_NAMES = "|".join(study.name for study in STUDIES)
+_HELP = "; ".join(f"{study.name}: {study.summary}" for study in STUDIES) + "."
 
 
 def bench(
-    study: Annotated[Study, typer.Argument(help="table, online (learning curves), ellipsoid or scaling.")],
+    study: Annotated[str, typer.Argument(metavar=_NAMES, help=_HELP)],
     full: Annotated[
         bool, typer.Option("--full/--quick", help="Everything, or what takes less than five minutes.")
     ] = False,
@@ -37,7 +41,7 @@ def bench(
     folder. Seconds are best measured with --jobs 1.
     """
     size: Size = "full" if full else "quick"
-    plan = PLANS[study, size]
+    plan = find_study(study).plans[size]
     if (runs is not None and runs < 1) or jobs == 0:
         raise DataError("--runs must be at least 1, and --jobs not 0")
     cells = [

@@ -14,12 +14,16 @@ import numpy as np
 from plumdp.case_studies import CaseStudy, case_study
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.simulate import simulate
+from plumdp.experiments.study import Row
+from plumdp.learning import Sets
 from plumdp.model.graph import BoolArray
-from plumdp.model.objective import Reach
-from plumdp.pipeline import compare
+from plumdp.pipeline import compare, relaxations_for
 from plumdp.relaxation.intervals import instantiate
+from plumdp.result.certificate import Certificate
 from plumdp.solver.solution import Solution
 from plumdp.solver.solve import solve
+
+RELAXATIONS = relaxations_for("interval")  # all
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +51,38 @@ def prepare(instance: str) -> Experiment:
     """Build a case study, and solve it at its true point."""
     study = case_study(instance)
     truth = solve(instantiate(study.model, study.true_point), study.objective, precision=1e-9)
-    decided = (0.0, 1.0) if isinstance(study.objective, Reach) else (0.0, np.inf)
+    decided = (0.0, study.objective.cap)
     return Experiment(study, truth, np.isin(truth.lower, decided) & (truth.lower == truth.upper))
+
+
+def certified(experiment: Experiment, counts: TransitionCounts, sets: Sets, *, paper: bool = False) -> list[Row]:
+    """Return one row per relaxation: bounds on the value of the policy that is optimal at the true point."""
+    study = experiment.study
+    relaxations, policy = relaxations_for(sets), experiment.truth.policy
+    certificates = compare(
+        study.model, counts, study.objective, relaxations=relaxations, sets=sets, paper=paper, policy=policy
+    )
+    known: Row = {"sets": sets, "paper": int(paper), "value": experiment.value, "steps": counts.total}
+    return [
+        known | {"relaxation": relaxation} | _bounds(certificate, experiment)
+        for relaxation, certificate in zip(relaxations, certificates, strict=True)
+    ]
+
+
+def _bounds(certificate: Certificate, experiment: Experiment) -> Row:
+    """Return the bounds of a certificate, whether the truth lies between them, and its seconds."""
+    start, truth = experiment.study.model.graph.initial_state, experiment.truth
+    seconds = certificate.seconds
+    return {
+        "lower": certificate.lower,
+        "upper": certificate.upper,
+        "gap": (certificate.upper - certificate.lower) / experiment.value,
+        "holds": int(certificate.lower <= truth.upper[start] and truth.lower[start] <= certificate.upper),
+        "build_seconds": sum(time for stage, time in seconds.items() if stage != "solver"),
+        "solve_seconds": seconds["solver"],
+        "status": certificate.status,
+        "solver": certificate.solver,
+    }
 
 
 @cache

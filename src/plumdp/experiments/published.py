@@ -13,6 +13,16 @@ from typing import TypeAlias
 
 TIME_OUT = 7200.0
 
+SMALL_INSTANCES = ("aircraft:50,10", "betting:50", "engagement:100", "rover:50,50", "glider:21,17", "parallel:5")
+INSTANCES = (
+    *("aircraft:50,10", "aircraft:100,20", "aircraft:200,40"),
+    *("betting:50", "betting:100", "betting:135", "betting:150"),
+    *("engagement:100", "engagement:300", "engagement:1000"),
+    *("rover:50,50", "rover:75,75", "rover:125,125"),
+    *("glider:21,17", "glider:51,47", "glider:71,67"),
+    *("parallel:5", "parallel:10", "parallel:20"),
+)
+
 
 @dataclass(frozen=True)
 class Published:

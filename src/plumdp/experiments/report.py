@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -12,22 +11,22 @@ import numpy as np
 
 from plumdp import __version__
 from plumdp.data.duckdb_tables import write_parquet
-from plumdp.experiments import plots
-from plumdp.experiments.markdown import describe
 from plumdp.experiments.runner import read_cells
-from plumdp.experiments.studies import Row, Size, Study
+from plumdp.experiments.studies import find_study
+from plumdp.experiments.study import Row, Size
 
 
-def write_report(study: Study, size: Size, cells: Path, folder: Path, *, command: str) -> Path:
+def write_report(name: str, size: Size, cells: Path, folder: Path, *, command: str) -> Path:
     """Write ``results.parquet``, figures, and ``results.md``, whose path is returned, from all cells that are there."""
+    study = find_study(name)
     columns = read_cells(cells)
     write_parquet(folder / "results.parquet", [columns], metadata={"plumdp": __version__, "command": command})
     rows = [
         dict(zip(columns, values, strict=True)) for values in zip(*(c.tolist() for c in columns.values()), strict=True)
     ]
     rows.sort(key=_place)
-    figures = _FIGURES[study](rows, folder)
-    parts = [f"# plumdp bench {study} ({size})", _provenance(command), *describe(study, rows)]
+    figures = study.draw(rows, folder)
+    parts = [f"# plumdp bench {name} ({size})", _provenance(command), *study.describe(rows)]
     parts += [f"![{figure.stem}]({figure.name})" for figure in figures]
     path = folder / "results.md"
     path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
@@ -44,11 +43,3 @@ def _provenance(command: str) -> str:
     versions = f"plumdp {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors"
     return f"`{command}` on {date.today()}; {versions}; {machine}."
-
-
-_FIGURES: Mapping[Study, Callable[[Sequence[Row], Path], list[Path]]] = {
-    "table": plots.draw_table,
-    "online": plots.draw_online,
-    "ellipsoid": plots.draw_ellipsoid,
-    "scaling": plots.draw_scaling,
-}

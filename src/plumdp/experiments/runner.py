@@ -14,7 +14,8 @@ import numpy as np
 from plumdp import __version__
 from plumdp.data.duckdb_tables import Block, metadata_of, read_parquet, write_parquet
 from plumdp.errors import DataError, MissingExtra, ModelError
-from plumdp.experiments.studies import Cell, Row, run_cell
+from plumdp.experiments.studies import run_cell
+from plumdp.experiments.study import Cell, Row
 
 Backend: TypeAlias = Literal["loky", "dask", "ray"]
 """Who runs the cells: processes of this machine, or a cluster of Dask or Ray."""

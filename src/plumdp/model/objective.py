@@ -1,8 +1,8 @@
-"""Objectives: what a policy is made for, checked when they are made."""
+"""Objectives: what a policy is made for, checked when they are made; each answers for its steps, range and sizes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from hashlib import blake2b
 from typing import Any, Literal, TypeAlias
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from plumdp.errors import ModelError
 from plumdp.model.expressions.polynomial import Number, exact
-from plumdp.model.graph import BoolArray, own_array
+from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, own_array
 from plumdp.model.parametric import RewardStructure
 from plumdp.model.text import cut, number_of, one_line
 
@@ -57,6 +57,60 @@ class Reach:
         negated = "complement" if self.complement else ""
         return one_line(self, self.direction, f"{int(self.target.sum()):,} target states", window, negated, self.text)
 
+    @property
+    def is_discounted(self) -> bool:
+        """Whether later steps count less: never for a probability."""
+        return False
+
+    @property
+    def n_steps(self) -> int | None:
+        """The last step that matters, or None if all do."""
+        return None if self.steps is None else self.steps[1]
+
+    @property
+    def cap(self) -> float:
+        """What no value exceeds: 1."""
+        return 1.0
+
+    def at_step(self, values: FloatArray, step: int) -> FloatArray:
+        """Return the values at a step: a target counts within its window, a state to avoid ends the run."""
+        assert self.steps is not None
+        first, last = self.steps
+        counts = self.target & (first <= step)
+        if step == last:
+            return counts.astype(np.float64)
+        return np.where(counts, 1.0, np.where(self.avoid, 0.0, values))
+
+    def is_vacuous(self, bound: float) -> bool:
+        """Return whether a bound on the value says nothing: every probability keeps it."""
+        return bound >= 1 if self.direction == "min" else bound <= 0
+
+    def flipped(self) -> Reach | None:
+        """Return the objective whose value is one minus this one's if this is a complement, and None otherwise.
+
+        >>> never = Reach([False, True], [False, False], "max", complement=True)
+        >>> never.flipped()
+        Reach(min, 1 target states)
+        """
+        opposite: Direction = "min" if self.direction == "max" else "max"
+        return replace(self, complement=False, direction=opposite) if self.complement else None
+
+    def restricted_to(self, choices: Indices) -> Reach:
+        """Return the objective on the model that has only these choices, one for each state: the same."""
+        return self
+
+    def stretched(self, graph: Graph) -> Reach:
+        """Return the objective on the model whose choices are states of their own, so that each step takes two."""
+        off = np.zeros(graph.n_choices, dtype=np.bool_)
+        steps = None if self.steps is None else (2 * self.steps[0], 2 * self.steps[1])
+        target, avoid = np.concatenate([self.target, off]), np.concatenate([self.avoid, off])
+        return replace(self, target=target, avoid=avoid, steps=steps)
+
+    def check_size(self, graph: Graph) -> None:
+        """Refuse the graph of another model."""
+        _check_states("target", self.target, graph)
+        _check_states("avoid", self.avoid, graph)
+
 
 @dataclass(frozen=True, eq=False)
 class Reward:
@@ -93,6 +147,60 @@ class Reward:
         discount = "" if self.discount is None else f"discount {self.discount}"
         return one_line(self, self.direction, until, window, discount, self.text)
 
+    @property
+    def is_discounted(self) -> bool:
+        """Whether later steps count less."""
+        return self.discount is not None
+
+    @property
+    def n_steps(self) -> int | None:
+        """The number of steps that matter, or None if all do."""
+        return self.steps
+
+    @property
+    def cap(self) -> float:
+        """What no value exceeds: infinity."""
+        return np.inf
+
+    def at_step(self, values: FloatArray, step: int) -> FloatArray:
+        """Return the values at a step: nothing more is collected in a target."""
+        return values if self.target is None else np.where(self.target, 0.0, values)
+
+    def is_vacuous(self, bound: float) -> bool:
+        """Return whether a bound on the value says nothing; only rewards over all steps are never negative."""
+        if self.direction == "min":
+            return bound >= np.inf
+        return bound <= 0 and self.steps is None and not self.is_discounted
+
+    def flipped(self) -> None:
+        """Return None: an expected reward is never a complement."""
+
+    def restricted_to(self, choices: Indices) -> Reward:
+        """Return the objective on the model that has only these choices, one for each state."""
+        if self.reward.choice is None:
+            return self
+        return replace(self, reward=replace(self.reward, choice=self.reward.choice[choices]))
+
+    def stretched(self, graph: Graph) -> Reward:
+        """Return the objective on the model whose choices are states of their own, so that each step takes two."""
+        of_state = np.zeros(graph.n_states) if self.reward.state is None else self.reward.state
+        of_choice = np.zeros(graph.n_choices) if self.reward.choice is None else self.reward.choice
+        off = np.zeros(graph.n_choices, dtype=np.bool_)
+        return replace(
+            self,
+            reward=RewardStructure(np.concatenate([of_state, of_choice]), None),
+            target=None if self.target is None else np.concatenate([self.target, off]),
+            steps=None if self.steps is None else 2 * self.steps,
+        )
+
+    def check_size(self, graph: Graph) -> None:
+        """Refuse the graph of another model."""
+        _check_states("target", self.target, graph)
+        parts = (("states", self.reward.state, graph.n_states), ("choices", self.reward.choice, graph.n_choices))
+        for things, values, size in parts:
+            if values is not None and len(values) != size:
+                raise ModelError(f"rewards are given for {len(values):,} {things}, but the model has {size:,}")
+
 
 Objective: TypeAlias = Reach | Reward
 
@@ -107,6 +215,11 @@ def digest(objective: Objective) -> str:
             state.update(f"{field.name}:{part.shape if isinstance(part, np.ndarray) else part!r};".encode())
             state.update(part.tobytes() if isinstance(part, np.ndarray) else b"")
     return state.hexdigest()
+
+
+def _check_states(name: str, mask: BoolArray | None, graph: Graph) -> None:
+    if mask is not None and mask.shape != (graph.n_states,):
+        raise ModelError(f"{name} has shape {mask.shape}, but the model has {graph.n_states} states")
 
 
 def _set(objective: Objective, **values: Any) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from plumdp.model.objective import Objective, Reach, Reward
+from plumdp.model.objective import Objective, Reach
 from plumdp.solver.component import Component, Hint
 from plumdp.solver.component_bounds import bound_part
 from plumdp.solver.game import Game
@@ -24,7 +22,7 @@ def solve_game(
     progress: Progress | None = None,
 ) -> Solution:
     """Return the solution of a game without a bound on its steps and without a discount, laid out on a layout."""
-    cap = np.inf if isinstance(objective, Reward) else 1.0
+    cap = objective.cap
     solution = _solve_components(game, layout, precision, max_sweeps, cap, start, progress)
     if (
         isinstance(objective, Reach) and solution.status == SolverStatus.OPEN

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from plumdp.model.graph import FloatArray, read_only
-from plumdp.model.objective import Objective, Reach, Reward
+from plumdp.model.graph import read_only
 from plumdp.solver.game import plain_game
 from plumdp.solver.layout import lay_out
 from plumdp.solver.problem import Problem, Progress
@@ -17,19 +16,19 @@ from plumdp.solver.solution import Solution, SolverStatus
 def solve_steps(problem: Problem, progress: Progress | None) -> Solution:
     """Backward induction over the steps; each is one pass, rounded outward on both sides."""
     imdp, objective, nature = problem.imdp, problem.objective, problem.nature
-    assert objective.steps is not None
+    n_steps = objective.n_steps
+    assert n_steps is not None
     layout = lay_out(
         replace(plain_game(imdp, objective, nature), is_undecided=np.ones(imdp.graph.n_states, dtype=np.bool_))
     )
-    n_steps = objective.steps[1] if isinstance(objective, Reach) else objective.steps
     best_row = layout.first_row.copy()
-    low = high = _at_step(objective, np.zeros(imdp.graph.n_states), n_steps)[layout.state]
+    low = high = objective.at_step(np.zeros(imdp.graph.n_states), n_steps)[layout.state]
     for step in range(n_steps - 1, -1, -1):
         new_low, new_high = np.full(len(low), -np.inf), np.full(len(high), np.inf)
         layout.sweep(0, layout.n_undecided, low, new_low, best_row, side=-1.0)
         layout.sweep(0, layout.n_undecided, high, new_high, best_row, side=1.0)
-        low = _at_step(objective, layout.by_state(new_low), step)[layout.state]
-        high = _at_step(objective, layout.by_state(new_high), step)[layout.state]
+        low = objective.at_step(layout.by_state(new_low), step)[layout.state]
+        high = objective.at_step(layout.by_state(new_high), step)[layout.state]
         if progress:
             progress(n_steps - step, n_steps)
     policy = layout.policy(best_row, imdp.graph.first_choice[:-1])
@@ -40,15 +39,3 @@ def solve_steps(problem: Problem, progress: Progress | None) -> Solution:
         SolverStatus.CONVERGED,
         n_steps,
     )
-
-
-def _at_step(objective: Objective, values: FloatArray, step: int) -> FloatArray:
-    """Return the values at a step of the run: a target counts within its window, a state to avoid ends the run."""
-    if isinstance(objective, Reward):
-        return values if objective.target is None else np.where(objective.target, 0.0, values)
-    assert objective.steps is not None
-    first, last = objective.steps
-    counts = objective.target & (first <= step)
-    if step == last:
-        return counts.astype(np.float64)
-    return np.where(counts, 1.0, np.where(objective.avoid, 0.0, values))

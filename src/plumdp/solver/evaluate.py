@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from plumdp.model.graph import read_only
-from plumdp.model.objective import Nature, Objective, Reach
+from plumdp.model.objective import Nature, Objective
 from plumdp.model.policy import Policy, check_policy
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_components import solve_game
 from plumdp.solver.layout import lay_out
 from plumdp.solver.problem import Problem, check_request, require_problem
 from plumdp.solver.qualitative import make_game
-from plumdp.solver.reductions.complement import flipped, one_minus
+from plumdp.solver.reductions.complement import one_minus
 from plumdp.solver.reductions.drawn_policy import drawn_policy
 from plumdp.solver.reductions.given_policy import follow, given_policy
 from plumdp.solver.solution import Solution, SolverStatus, solution_of
@@ -77,7 +77,7 @@ def evaluate_all(
 
 def _have_one_layout(chains: Sequence[IntervalMDP], objective: Objective) -> bool:
     """Return whether what the graph alone decides is the same for all relaxations, whatever nature does."""
-    is_endless = objective.steps is None and (isinstance(objective, Reach) or objective.discount is None)
+    is_endless = objective.n_steps is None and not objective.is_discounted
     absent = chains[0].upper == 0
     return is_endless and all(chain.has_fixed_support() and ((chain.upper == 0) == absent).all() for chain in chains)
 
@@ -93,8 +93,9 @@ def _solve_on_one_layout(
     chains: Sequence[IntervalMDP], objective: Objective, natures: Sequence[Nature], precision: float, max_sweeps: int
 ) -> list[list[Solution]]:
     """Solve all on one layout: with one row in each state and edges that stay, only nature's moves differ."""
-    if isinstance(objective, Reach) and objective.complement:
-        found = _solve_on_one_layout(chains, flipped(objective), natures, precision, max_sweeps)
+    flipped = objective.flipped()
+    if flipped is not None:
+        found = _solve_on_one_layout(chains, flipped, natures, precision, max_sweeps)
         return [[one_minus(solution) for solution in of_nature] for of_nature in found]
     game = make_game(chains[0], objective, "robust")
     layout = lay_out(game)

@@ -8,7 +8,6 @@ from numbers import Real
 from typing import TypeAlias
 
 from plumdp.errors import ModelError
-from plumdp.model.graph import BoolArray
 from plumdp.model.objective import Nature, Objective, Reach, Reward
 from plumdp.model.parametric import ParametricMDP
 from plumdp.relaxation.intervals import IntervalMDP
@@ -72,18 +71,4 @@ def check_request(imdp: IntervalMDP, objective: Objective, precision: float) -> 
     """Refuse objectives of another model, and a precision that is not one."""
     if not isinstance(precision, Real) or not precision > 0:
         raise ModelError(f"precision={precision!r}: it must be above 0")
-    graph = imdp.graph
-    sets: dict[str, BoolArray | None] = {"target": objective.target}
-    if isinstance(objective, Reach):
-        sets["avoid"] = objective.avoid
-    for name, mask in sets.items():
-        if mask is not None and mask.shape != (graph.n_states,):
-            raise ModelError(f"{name} has shape {mask.shape}, but the model has {graph.n_states} states")
-    if isinstance(objective, Reward):
-        parts = (
-            ("states", objective.reward.state, graph.n_states),
-            ("choices", objective.reward.choice, graph.n_choices),
-        )
-        for things, values, size in parts:
-            if values is not None and len(values) != size:
-                raise ModelError(f"rewards are given for {len(values):,} {things}, but the model has {size:,}")
+    objective.check_size(imdp.graph)

@@ -55,7 +55,7 @@ def read_prism(
 
 
 def _read(stormpy: Any, file: Path, constants: dict[str, Fraction], space: ParameterSpace | None) -> ParametricMDP:
-    source = (open_jani if file.suffix == ".jani" else open_prism)(stormpy, file, constants)
+    source = (open_jani if file.suffix.lower() == ".jani" else open_prism)(stormpy, file, constants)
     space = _space(space, source.unknown)
     built = _build(stormpy, source, space)
     umb = _export(stormpy, built, source.hidden)

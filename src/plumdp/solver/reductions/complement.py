@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from plumdp.model.graph import read_only
-from plumdp.model.objective import Reach
 from plumdp.solver.problem import Inverse, Problem
 from plumdp.solver.solution import Solution
 
@@ -16,16 +15,11 @@ _ULP = 2.0**-52
 
 def complement(problem: Problem) -> tuple[Problem, Inverse] | None:
     """Ask for the probability of reaching the target, in the other direction."""
-    objective = problem.objective
-    if not (isinstance(objective, Reach) and objective.complement):
+    flipped = problem.objective.flipped()
+    if flipped is None:
         return None
     start = None if problem.start is None else one_minus(problem.start)
-    return replace(problem, objective=flipped(objective), start=start), one_minus
-
-
-def flipped(objective: Reach) -> Reach:
-    """Return the reach objective whose value is one minus this one's."""
-    return replace(objective, complement=False, direction="min" if objective.direction == "max" else "max")
+    return replace(problem, objective=flipped, start=start), one_minus
 
 
 def one_minus(solution: Solution) -> Solution:

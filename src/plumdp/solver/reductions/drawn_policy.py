@@ -8,8 +8,6 @@ import numpy as np
 
 from plumdp.errors import ModelError
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
-from plumdp.model.objective import Objective, Reach
-from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.problem import Inverse, Problem
 from plumdp.solver.solution import Solution
@@ -18,7 +16,7 @@ from plumdp.solver.solution import Solution
 def drawn_policy(problem: Problem, weights: FloatArray) -> tuple[Problem, Inverse]:
     """Ask for the values of one policy, given by the probability of each choice."""
     imdp, objective = problem.imdp, problem.objective
-    if not isinstance(objective, Reach) and objective.discount is not None:
+    if objective.is_discounted:
         raise ModelError(
             "a policy that draws its choices cannot be evaluated with a discount; give one choice per state"
         )
@@ -27,7 +25,7 @@ def drawn_policy(problem: Problem, weights: FloatArray) -> tuple[Problem, Invers
     def invert(solution: Solution) -> Solution:
         return replace(solution, lower=solution.lower[:n_states], upper=solution.upper[:n_states], policy=likeliest)
 
-    return replace(problem, imdp=_split(imdp, weights), objective=_stretched(imdp, objective)), invert
+    return replace(problem, imdp=_split(imdp, weights), objective=objective.stretched(imdp.graph)), invert
 
 
 def _split(imdp: IntervalMDP, weights: FloatArray) -> IntervalMDP:
@@ -56,25 +54,6 @@ def _split(imdp: IntervalMDP, weights: FloatArray) -> IntervalMDP:
         lower=read_only(lower),
         upper=read_only(upper),
         region=region,
-    )
-
-
-def _stretched(imdp: IntervalMDP, objective: Objective) -> Objective:
-    """Return the objective on the split model, where each step takes two."""
-    n_choices = imdp.graph.n_choices
-    off = np.zeros(n_choices, dtype=np.bool_)
-    if isinstance(objective, Reach):
-        steps = None if objective.steps is None else (2 * objective.steps[0], 2 * objective.steps[1])
-        target, avoid = np.concatenate([objective.target, off]), np.concatenate([objective.avoid, off])
-        return replace(objective, target=target, avoid=avoid, steps=steps)
-    reward, n_states = objective.reward, imdp.graph.n_states
-    of_state = np.zeros(n_states) if reward.state is None else reward.state
-    of_choice = np.zeros(n_choices) if reward.choice is None else reward.choice
-    return replace(
-        objective,
-        reward=RewardStructure(np.concatenate([of_state, of_choice]), None),
-        target=None if objective.target is None else np.concatenate([objective.target, off]),
-        steps=None if objective.steps is None else 2 * objective.steps,
     )
 
 

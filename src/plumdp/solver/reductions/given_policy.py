@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from plumdp.model.graph import Indices, read_only
-from plumdp.model.objective import Objective, Reach
+from plumdp.model.objective import Objective
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.problem import Inverse, Problem
 
@@ -35,6 +35,4 @@ def follow(imdp: IntervalMDP, chosen: Indices, objective: Objective) -> tuple[In
         action=read_only(graph.action[chosen]),
     )
     followed = replace(imdp, graph=restricted, expression=read_only(imdp.expression[kept]))
-    if isinstance(objective, Reach) or objective.reward.choice is None:
-        return followed, objective
-    return followed, replace(objective, reward=replace(objective.reward, choice=objective.reward.choice[chosen]))
+    return followed, objective.restricted_to(chosen)

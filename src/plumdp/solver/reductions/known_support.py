@@ -88,8 +88,7 @@ def is_support_relevant(imdp: IntervalMDP, objective: Objective, nature: Nature)
     Not if they are continuous in the probabilities; nor if nature wants them large, and comes as close as it likes to
     what it could get by dropping transitions.
     """
-    is_discounted = isinstance(objective, Reward) and objective.discount is not None
-    if imdp.has_fixed_support() or objective.steps is not None or is_discounted:
+    if imdp.has_fixed_support() or objective.n_steps is not None or objective.is_discounted:
         return False
     wants_large = (objective.direction == "max") == (nature == "optimistic")
     return not wants_large or (isinstance(objective, Reward) and objective.target is not None)

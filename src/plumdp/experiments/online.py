@@ -1,0 +1,175 @@
+"""Learning curves: certified bounds and true values of their policies, over episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.experiments.experiment import RELAXATIONS, prepare
+from plumdp.experiments.markdown import SYMBOLS, distinct, grouped, markdown_table, middle, short, short_seconds
+from plumdp.experiments.plots import COLOURS, LABELS, finite, legend, line, new_figure
+from plumdp.experiments.study import Cell, Plan, Row, Study
+from plumdp.online import learn_online, simulator
+
+EXPLORATION = 0.1  # share of other choices than the optimistic one, as published
+_INSTANCES = ("aircraft:20,10", "betting:25", "engagement:50", "rover:10,10", "glider:11,9", "parallel:6")
+
+
+def _run(cell: Cell) -> list[Row]:
+    """Learning curves: one row per update, for each relaxation with data of its own."""
+    experiment = prepare(cell.instance)
+    study, rows = experiment.study, []
+    for relaxation in RELAXATIONS:
+        environment = simulator(
+            study.model, study.true_point, rng=cell.seed, max_steps=study.max_steps + 1, stop=experiment.stop
+        )
+        for record in learn_online(
+            study.model,
+            environment,
+            study.objective,
+            episodes=cell.runs,
+            relaxation=relaxation,
+            exploration=EXPLORATION,
+        ):
+            row: Row = {"relaxation": relaxation, "direction": study.objective.direction, "value": experiment.value}
+            row |= {name: getattr(record, name) for name in ("episodes", "steps", "bound", "hope", "width", "status")}
+            assert record.true_value is not None
+            rows.append(row | {"true_value": record.true_value, "seconds": record.seconds})
+    return rows
+
+
+def _describe(rows: Sequence[Row]) -> list[str]:
+    """Where learning ends, and how many episodes the same bound takes."""
+    runs = grouped(rows, "instance", "relaxation", "seed")
+    header = ["instance", "best value", "relaxation", "certified bound", "true value of its policy", "no policy beats"]
+    header += ["seconds", "updates", "episodes for the last bound of P_I"]
+    lines = []
+    for instance in distinct(rows, "instance"):
+        seeds = sorted({key[2] for key in runs if key[0] == instance})
+        for relaxation in RELAXATIONS:
+            group = [runs[instance, relaxation, seed] for seed in seeds]
+            last = [max(run, key=lambda row: row["episodes"]) for run in group]
+            target = [max(runs[instance, "interval", seed], key=lambda row: row["episodes"]) for seed in seeds]
+            reached = median(_episodes_until(run, goal) for run, goal in zip(group, target, strict=True))
+            figures = (short(middle(last, name)) for name in ("bound", "true_value", "hope"))
+            seconds = short_seconds(middle(last, "seconds"))
+            updates = f"{median(map(len, group)):.0f}"
+            best = f"{middle(last, 'value'):.5g}"
+            lines.append([instance, best, SYMBOLS[relaxation], *figures, seconds, updates, _episodes(reached)])
+    n_seeds = len(distinct(rows, "seed"))
+    violations = sum(_sign(row) * row["bound"] > _sign(row) * row["true_value"] + _precision(row) for row in rows)
+    return [
+        f"Medians over {n_seeds} seeds after {distinct(rows, 'runs')[-1]:,} episodes, confidence 99.9 %.",
+        markdown_table(header, lines),
+        f"Bounds that the true value of their policy does not keep: {violations} of {len(rows)} updates.",
+    ]
+
+
+def _episodes_until(run: Sequence[Row], goal: Row) -> float:
+    """Return after how many episodes a run has certified what another one has at its end."""
+    good = [row["episodes"] for row in run if _sign(row) * row["bound"] >= _sign(goal) * goal["bound"]]
+    return float(min(good, default=np.inf)) if np.isfinite(goal["bound"]) else np.nan
+
+
+def _episodes(number: float) -> str:
+    return "–" if np.isnan(number) else "not reached" if number == np.inf else f"{number:,.0f}"
+
+
+def _precision(row: Row) -> float:
+    """Return how well a true value is known."""
+    return 1e-6 * max(1.0, abs(float(row["true_value"])))
+
+
+def _sign(row: Row) -> int:
+    return 1 if row["direction"] == "max" else -1
+
+
+def _draw(rows: Sequence[Row], folder: Path) -> list[Path]:
+    """Draw learning curves: certified bounds dashed, true values of their policies solid, and seconds below."""
+    instances = list(dict.fromkeys(row["instance"] for row in rows))
+    n_columns = min(3, len(instances))
+    n_bands = -(-len(instances) // n_columns)
+    with new_figure(folder / "online", (3.4 * n_columns, 3.6 * n_bands + 0.5)) as figure:
+        grid = figure.add_gridspec(2 * n_bands, n_columns, height_ratios=[4, 1] * n_bands)
+        for k, instance in enumerate(instances):
+            band, column = divmod(k, n_columns)
+            here = [row for row in rows if row["instance"] == instance]
+            _draw_curves(figure.add_subplot(grid[2 * band, column]), here)
+            _draw_seconds(figure.add_subplot(grid[2 * band + 1, column]), here)
+        lines = [line("-", "true value of the certified policy"), line("--", "certified bound")]
+        legend(figure, [*lines, line("-", "best value", width=0.6)], marked=False)
+    return [folder / "online.png"]
+
+
+def _draw_curves(axes: Any, rows: list[Row]) -> None:
+    value, direction = rows[0]["value"], rows[0]["direction"]
+    grid = np.unique(np.geomspace(10, max(row["episodes"] for row in rows), 120).astype(int))
+    shown = []
+    for relaxation in LABELS:
+        seeds = _curves(rows, relaxation)
+        for name, style, alpha in (("true_value", "-", 0.25), ("bound", "--", 0.15)):
+            steps = np.array([_at(seed, name, grid) for seed in seeds])
+            low, middle, high = np.quantile(steps, (0.0, 0.5, 1.0), axis=0, method="nearest")
+            axes.plot(grid, finite(middle), style, color=COLOURS[relaxation], linewidth=1.4)
+            axes.fill_between(grid, low, high, where=np.isfinite(high), color=COLOURS[relaxation], alpha=alpha, lw=0)
+            shown.append(middle)
+    axes.axhline(value, color="black", linewidth=0.6)
+    axes.set_ylim(*_limits(np.array(shown), value))
+    axes.set_xscale("log")
+    axes.set_xlim(grid[0], grid[-1])
+    better = "higher" if direction == "max" else "lower"
+    axes.set_title(f"{rows[0]['instance']} ({better} is better)")
+
+
+def _limits(curves: npt.NDArray[np.float64], value: float) -> tuple[float, float]:
+    """Return what to show of curves that may start far off: what they reach in the second half of the picture."""
+    late = curves[:, curves.shape[1] // 2 :]
+    late = late[np.isfinite(late) & (np.abs(late) < 2.5 * abs(value))]
+    low, high = min(late.min(initial=value), value), max(late.max(initial=value), value)
+    margin = 0.06 * (high - low)
+    return low - margin, high + margin
+
+
+def _draw_seconds(axes: Any, rows: list[Row]) -> None:
+    """Draw the total seconds of each relaxation."""
+    names = list(LABELS)
+    totals = [[seed[-1]["seconds"] for seed in _curves(rows, name)] for name in names]
+    middles = np.array([np.median(t) for t in totals])
+    spread = np.array([[m - min(t), max(t) - m] for m, t in zip(middles, totals, strict=True)]).T
+    bars = axes.barh(range(4), middles, xerr=spread, color=[COLOURS[n] for n in names], error_kw={"lw": 0.8})
+    axes.bar_label(bars, [f" {m:.1f} s" for m in middles], fontsize=7, padding=2)
+    axes.set_yticks(range(4), [LABELS[name] for name in names], fontsize=7)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1.35 * max(max(t) for t in totals))
+    axes.tick_params(axis="x", labelsize=7)
+    axes.set_xlabel("episodes (above), seconds of learning (here)", fontsize=7)
+
+
+def _curves(rows: list[Row], relaxation: str) -> list[list[Row]]:
+    """Return the rows of each seed, in order."""
+    seeds: dict[int, list[Row]] = {}
+    for row in rows:
+        if row["relaxation"] == relaxation:
+            seeds.setdefault(row["seed"], []).append(row)
+    return [sorted(seed, key=lambda row: row["episodes"]) for seed in seeds.values()]
+
+
+def _at(curve: list[Row], name: str, grid: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Return the values of a curve, which holds each value until the next update."""
+    episodes = np.array([row["episodes"] for row in curve])
+    return np.array([row[name] for row in curve])[np.searchsorted(episodes, grid, side="right") - 1]
+
+
+ONLINE = Study(
+    name="online",
+    summary="learning curves over episodes",
+    plans={"quick": Plan(_INSTANCES, (1, 2), 10_000), "full": Plan(_INSTANCES, (1, 2, 3, 4, 5), 100_000)},
+    run=_run,
+    describe=_describe,
+    draw=_draw,
+)

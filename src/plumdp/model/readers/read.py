@@ -1,0 +1,61 @@
+"""One table of readers: which function reads a model file, by the end of the file's name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from plumdp.errors import ModelError
+from plumdp.model.expressions.polynomial import Number
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.readers.storm import read_prism
+from plumdp.model.space import ParameterSpace
+
+
+class Reader(Protocol):
+    """Reads a model file: constants without a value get one, and the space of the parameters may be given."""
+
+    def __call__(
+        self, path: str | Path, *, constants: Mapping[str, Number] | None = None, space: ParameterSpace | None = None
+    ) -> ParametricMDP:
+        """Return the model of a file."""
+
+
+READERS: Mapping[str, Reader] = {
+    ".prism": read_prism,
+    ".nm": read_prism,  # PRISM's own endings: MDPs, discrete-time chains and continuous-time chains (refused by name)
+    ".pm": read_prism,
+    ".sm": read_prism,
+    ".jani": read_prism,
+}
+
+
+def read_model(
+    path: str | Path, *, constants: Mapping[str, Number] | None = None, space: ParameterSpace | None = None
+) -> ParametricMDP:
+    """Return the model of a file, read by what its name ends in: ``.prism`` (``.nm``, ``.pm``, ``.sm``) or ``.jani``.
+
+    Parameters
+    ----------
+    path
+        The file.
+    constants
+        Values of constants that the file leaves undefined (sizes, for instance), or of parameters that are known.
+    space
+        Where the parameters may lie; the unit cube by default. It is always cut to the points at which every affine
+        expression is a probability.
+
+    >>> from plumdp.case_studies import prism_file
+    >>> model = read_model(prism_file("betting"), constants={"N": 25})
+    >>> model.graph.n_states, model.space.names
+    (3625, ('p',))
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise ModelError(f"{file}: there is no such file")
+    reader = READERS.get(file.suffix.lower())
+    if reader is None:
+        ending = f"that ends in {file.suffix}" if file.suffix else "without an ending"
+        raise ModelError(f"{file}: there is no reader for a file {ending}; the endings are {', '.join(READERS)}")
+    return reader(file, constants=constants, space=space)
