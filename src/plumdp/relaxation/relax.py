@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import singledispatch
 
 import numpy as np
 
 from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.multinomial import RowBounds
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.build import project
 from plumdp.region.ellipsoid import Ellipsoid
 from plumdp.region.shapes import Box, Polytope, Region, bounding_box
 from plumdp.relaxation.ellipsoidal import row_ellipsoid
-from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.relaxation.intervals import IntervalMDP, RowNature
 from plumdp.relaxation.rectangular import row_region
 
 
@@ -67,9 +69,7 @@ def expression_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP
     return _cut(_interval_mdp(model, *project(region, model.expressions)), within)
 
 
-def rectangular(
-    model: ParametricMDP, region: Polytope | Ellipsoid, *, within: IntervalMDP | None = None
-) -> IntervalMDP:
+def rectangular(model: ParametricMDP, region: Region, *, within: IntervalMDP | None = None) -> IntervalMDP:
     """Return P_R: at each choice nature picks one point of the region for all transitions of the choice.
 
     >>> from plumdp import case_study, build_region, expression_bounds, simulate
@@ -82,9 +82,20 @@ def rectangular(
     2
     """
     imdp = expression_wise(model, region, within=within)
-    if isinstance(region, Ellipsoid):
-        return replace(imdp, region=row_ellipsoid(region, model.expressions, imdp.lower, imdp.upper))
-    return replace(imdp, region=row_region(region, model.expressions))
+    return replace(imdp, region=seen_from(region, model.expressions, imdp.lower, imdp.upper))
+
+
+@singledispatch
+def seen_from(region: Region, expressions: ExpressionTable, lower: FloatArray, upper: FloatArray) -> RowNature:
+    """Return what the points of a region make of each expression, given bounds on the expressions.
+
+    A new kind of region registers its function below, if nature can pick its points at each choice.
+    """
+    raise TypeError(f"nature cannot pick points of a {type(region).__name__}: choose the relaxation 'expression'")
+
+
+seen_from.register(Polytope, row_region)
+seen_from.register(Ellipsoid, row_ellipsoid)
 
 
 def _interval_mdp(model: ParametricMDP, lower: FloatArray, upper: FloatArray) -> IntervalMDP:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from plumdp.model.graph import BoolArray, FloatArray, IntArray
 from plumdp.relaxation.ellipsoidal import RowEllipsoid
-from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.relaxation.intervals import IntervalMDP, RowNature
 from plumdp.relaxation.rectangular import RowRegion
 from plumdp.solver import ellipsoid_kernels, graph_kernels, kernels, region_kernels
 from plumdp.solver.game import Game
@@ -69,7 +70,7 @@ class Board:
     def facing(self, imdp: IntervalMDP, nature: float) -> Board:
         """Return the board of the same game with other bounds, and with nature wanting large (+1) or small values."""
         rows = (*self.rows[:4], imdp.lower, imdp.upper, *self.rows[6:9], nature)
-        loops, extra = _loops(imdp.region, len(self.choice), int(np.diff(self.rows[1]).max(initial=1)))
+        loops, extra = loops_of(imdp.region, len(self.choice), int(np.diff(self.rows[1]).max(initial=1)))
         return replace(self, rows=rows, loops=loops, extra=extra)
 
     def components(self, start: int, end: int) -> list[tuple[int, int]]:
@@ -127,16 +128,28 @@ def lay_out(game: Game) -> Board:
     longest = int(np.diff(graph.first_transition).max(initial=1))
     rank = None if game.rank is None else game.rank[state]
     first_row = first_choice[:-1].astype(np.int32) + (game.policy - graph.first_choice[:-1])[order]
-    loops, extra = _loops(imdp.region, n_rows, longest)
+    loops, extra = loops_of(imdp.region, n_rows, longest)
     return Board(rows, game.known[state], rank, first_row, state, choice, parts, ends, n_open, loops, extra)
 
 
-def _loops(region: RowRegion | RowEllipsoid | None, n_rows: int, longest: int) -> tuple[Any, tuple[Any, ...]]:
-    """Return the compiled loops for what nature picks from, and what they take besides."""
-    if region is None:
-        return kernels, (np.empty(longest),)
-    if isinstance(region, RowEllipsoid):
-        return ellipsoid_kernels, (np.empty(longest), region.tables)
+Loops = tuple[Any, tuple[Any, ...]]
+
+
+@singledispatch
+def loops_of(region: RowNature | None, n_rows: int, longest: int) -> Loops:
+    """Return the compiled loops for what nature picks from, and what they take besides; intervals if not a region."""
+    if region is not None:
+        raise TypeError(f"no compiled loops for a {type(region).__name__}: register them with loops_of")
+    return kernels, (np.empty(longest),)
+
+
+@loops_of.register
+def _(region: RowEllipsoid, n_rows: int, longest: int) -> Loops:
+    return ellipsoid_kernels, (np.empty(longest), region.tables)
+
+
+@loops_of.register
+def _(region: RowRegion, n_rows: int, longest: int) -> Loops:
     return region_kernels, (np.zeros(n_rows, dtype=np.int32), region.tables)  # where nature was last in each row
 
 
