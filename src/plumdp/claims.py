@@ -14,8 +14,7 @@ from plumdp.model.graph import read_only
 from plumdp.model.objective import Objective, Reach, Reward
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.conflict import Conflict
-from plumdp.region.ellipsoid import Ellipsoid
-from plumdp.region.shapes import Polytope
+from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.result.certificate import CERTIFIED, CONTRADICTED, NO_GUARANTEE, VACUOUS, Certificate, Relaxation
 from plumdp.result.data_quality import DataQuality
@@ -41,11 +40,11 @@ def make_certificate(
 
     ``is_given`` says that the policy is the user's own rather than the best one.
     """
-    model, region = learned.model, learned.region
+    model = learned.model
     start = model.graph.initial_state
     low, high = (worst, best) if objective.direction == "max" else (best, worst)
     bound = float(low.lower[start] if objective.direction == "max" else high.upper[start])
-    is_contradicted, is_proved = isinstance(region, Conflict), learned.bounds.guarantee != "none"
+    is_contradicted, is_proved = learned.conflict is not None, learned.bounds.guarantee != "none"
     certificate = Certificate(
         lower=float(low.lower[start]),
         upper=float(high.upper[start]),
@@ -58,8 +57,8 @@ def make_certificate(
         guarantee="finite-sample, anytime" if is_contradicted and is_proved else learned.bounds.guarantee,
         assumptions=_assumptions(learned),
         status=status_of(learned, objective, bound),
-        reason=str(region) if isinstance(region, Conflict) else _endless(model, objective, bound, worst, is_given),
-        parameters={} if isinstance(region, Conflict) else _box(region, model.space.dimension),
+        reason=str(learned.conflict) if is_contradicted else _endless(model, objective, bound, worst, is_given),
+        parameters=_box(learned.region, model.space.dimension),
         solver=worst.status if worst.status != "closed" else best.status,
         seconds=seconds,
         provenance={
@@ -97,7 +96,7 @@ def status_of(learned: Learned, objective: Objective, bound: float) -> str:
     """Return what may be said of the bound that a policy was made for."""
     if learned.bounds.guarantee == "none":
         return NO_GUARANTEE
-    if isinstance(learned.region, Conflict):
+    if learned.conflict is not None:
         return CONTRADICTED
     return VACUOUS if _is_vacuous(objective, bound) else CERTIFIED
 
@@ -126,8 +125,10 @@ def _endless(model: ParametricMDP, objective: Objective, bound: float, worst: So
     return f"{who}, so its expected reward is infinite, as long as every transition of the model can happen"
 
 
-def _box(region: Polytope | Ellipsoid, n_parameters: int) -> dict[str, tuple[float, float]]:
-    """Return the bounds of the parameters, which come before products of them."""
+def _box(region: Region | Conflict, n_parameters: int) -> dict[str, tuple[float, float]]:
+    """Return the bounds of the parameters, which come before products of them; none if there are no parameters left."""
+    if isinstance(region, Conflict):
+        return {}
     columns = zip(region.names, region.lower, region.upper, strict=True)
     return {name: (float(low), float(high)) for name, low, high in list(columns)[:n_parameters]}
 
@@ -145,11 +146,11 @@ def _assumptions(learned: Learned) -> tuple[str, ...]:
     structure = "the transitions of the model are all there are, and the next state depends on state and action alone"
     tied = "the expressions of the model are right for some parameters of its space"
     bounds = learned.bounds
-    if isinstance(learned.region, Conflict) or bounds.guarantee == "finite-sample, anytime":
+    if learned.conflict is not None or bounds.guarantee == "finite-sample, anytime":
         sampled = _ANYTIME
     elif bounds.guarantee == "asymptotic":
         planned = _SAMPLED[learned.counts.sampling]
         sampled = f"{planned}, and there are so many that asymptotics apply (no finite-sample proof)"
     else:
         sampled = _SAMPLED[learned.counts.sampling]
-    return (structure, sampled) if isinstance(learned.region, Conflict) else (structure, tied, sampled)
+    return (structure, tied, sampled) if learned.conflict is None else (structure, sampled)

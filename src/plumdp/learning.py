@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
 from time import perf_counter
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from plumdp.confidence.bounds import ExpressionBounds, Intervals, expression_bounds
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers, find_fixed_numbers
-from plumdp.confidence.least_squares import LeastSquares, least_squares
-from plumdp.confidence.multinomial import RowBounds, row_bounds
+from plumdp.confidence.least_squares import least_squares
+from plumdp.confidence.multinomial import row_bounds
+from plumdp.confidence.sets import ConfidenceSet
 from plumdp.data.counts import TransitionCounts, require_same_graph
 from plumdp.data.logs import Log
 from plumdp.errors import DataError
@@ -19,15 +22,27 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict, with_numbers
-from plumdp.region.ellipsoid import Ellipsoid
 from plumdp.region.l1 import build_l1_region
-from plumdp.region.shapes import Polytope
+from plumdp.region.shapes import Region
 from plumdp.region.tangents import build_ellipsoid_region
 
 Sets: TypeAlias = Literal["interval", "l1", "ellipsoid"]
 """What is drawn around the data: intervals of expressions, L1 balls of rows, or an ellipsoid of parameters."""
 
 FALLBACK = 0.05  # share of the error that is kept for the case that the model is contradicted, and for tests of it
+
+Measured = TypeVar("Measured", bound=ConfidenceSet)
+
+
+@dataclass(frozen=True)
+class ConfidenceMethod(Generic[Measured]):
+    """How a kind of confidence set is made from counts, and how the region of the parameters is made from it."""
+
+    measure: Callable[..., Measured]  # (model, counts, *, error)
+    region: Callable[[ParametricMDP, Measured], Region | Conflict]
+    published: Callable[..., Measured] | None = None  # likewise, with what the paper publishes
+    options: tuple[str, ...] = ()  # keywords that ``measure`` takes besides
+    has_intervals: bool = True  # of each expression, so that there is an interval-wise relaxation
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +56,15 @@ class Learned:
     model: ParametricMDP
     counts: TransitionCounts
     error: float
-    bounds: ExpressionBounds | RowBounds | LeastSquares
-    region: Polytope | Ellipsoid | Conflict
+    bounds: ConfidenceSet
+    region: Region | Conflict
     seconds: dict[str, float]
     fallback: float = FALLBACK  # share of the error for bounds that rest on the graph alone
+
+    @property
+    def conflict(self) -> Conflict | None:
+        """Why no parameters explain the data, if none do."""
+        return self.region if isinstance(self.region, Conflict) else None
 
     def __repr__(self) -> str:
         confidence = f"confidence {1 - self.error:.10g}"
@@ -99,43 +119,25 @@ def learn(
             "says how the data came about: 'independent', 'trajectories' or 'adaptive'"
         )
     require_same_graph(model.graph, counts.graph)
-    _check_sets(sets, intervals, events, paper)
-    share = error if paper else (1 - FALLBACK) * error
+    options = {"intervals": intervals, "events": events}
+    measure = _chosen_measure(sets, {name: value for name, value in options.items() if value is not None}, paper)
     fixed = None if paper else find_fixed_numbers(model)
-    if sets == "interval":
-        bounds = (
-            published_bounds(model, counts, published_events(model), error=share)
-            if paper
-            else expression_bounds(model, counts, error=share, intervals=intervals, events=events)
-        )
-        clock.lap("intervals")
-        learned = learned_from(model, counts, bounds, error, clock.laps)
-        return learned if fixed is None else check_fixed_numbers(learned, fixed)
-    around: RowBounds | LeastSquares
-    region: Polytope | Ellipsoid | Conflict
-    if sets == "l1":
-        around = row_bounds(model, counts, error=share)
-        clock.lap("intervals")
-        region = build_l1_region(model.space, around)
-    else:
-        around = least_squares(model, counts, error=share, paper=paper)
-        clock.lap("intervals")
-        region = build_ellipsoid_region(model.space, model.expressions, around)
+    measured = measure(model, counts, error=error if paper else (1 - FALLBACK) * error)
+    clock.lap("intervals")
+    region = SETS[sets].region(model, measured)
     clock.lap("region")
-    learned = Learned(model, counts, error, around, region, clock.laps)
+    learned = Learned(model, counts, error, measured, region, clock.laps)
     return learned if fixed is None else check_fixed_numbers(learned, fixed)
 
 
-def learned_from(
-    model: ParametricMDP,
-    counts: TransitionCounts,
-    bounds: ExpressionBounds,
-    error: float,
-    seconds: dict[str, float] | None = None,
-) -> Learned:
+def _within_intervals(model: ParametricMDP, bounds: ExpressionBounds) -> Region | Conflict:
+    return build_region(model.space, bounds.events.polynomials, bounds.event_lower, bounds.event_upper)
+
+
+def learned_from(model: ParametricMDP, counts: TransitionCounts, bounds: ExpressionBounds, error: float) -> Learned:
     """Return the region of the parameters that lie within the given intervals."""
-    clock = Clock({} if seconds is None else seconds)
-    region = build_region(model.space, bounds.events.polynomials, bounds.event_lower, bounds.event_upper)
+    clock = Clock()
+    region = _within_intervals(model, bounds)
     clock.lap("region")
     return Learned(model, counts, error, bounds, region, clock.laps)
 
@@ -156,16 +158,20 @@ def check_fixed_numbers(learned: Learned, fixed: FixedNumbers) -> Learned:
     return replace(learned, region=region, seconds=clock.laps, fallback=FALLBACK / 2)
 
 
-def _check_sets(sets: Sets, intervals: Intervals | None, events: Events | None, paper: bool) -> None:
-    if sets not in get_args(Sets):
-        raise DataError(f"sets={sets!r}: write one of {', '.join(map(repr, get_args(Sets)))}")
-    is_chosen = intervals is not None or events is not None
-    if is_chosen and sets != "interval":
+def _chosen_measure(sets: Sets, options: Mapping[str, Any], paper: bool) -> Callable[..., ConfidenceSet]:
+    """Return how the data are measured; refuse options that do not go together."""
+    if sets not in tuple(SETS):
+        raise DataError(f"sets={sets!r}: write one of {', '.join(map(repr, SETS))}")
+    method = SETS[sets]
+    if options and not method.options:
         raise DataError(f"sets={sets!r}: intervals and events are for sets='interval'")
-    if is_chosen and paper:
+    if options and paper:
         raise DataError("paper=True chooses intervals and events itself: leave out either paper or these")
-    if paper and sets == "l1":
+    if not paper:
+        return partial(method.measure, **options)
+    if method.published is None:
         raise DataError("sets='l1': the paper does not say how it makes L1 balls; leave out paper, or take other sets")
+    return method.published
 
 
 def error_of(confidence: float) -> float:
@@ -186,6 +192,25 @@ def published_bounds(
     """Return a Clopper–Pearson interval for each of the published events, however the data came about."""
     bounds = expression_bounds(model, counts, error=error, intervals="clopper-pearson", events=events)
     return replace(bounds, method="Clopper–Pearson for each expression, as published", guarantee="none")
+
+
+def _published_intervals(model: ParametricMDP, counts: TransitionCounts, *, error: float) -> ExpressionBounds:
+    return published_bounds(model, counts, published_events(model), error=error)
+
+
+SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
+    "interval": ConfidenceMethod(
+        expression_bounds, _within_intervals, published=_published_intervals, options=("intervals", "events")
+    ),
+    "l1": ConfidenceMethod(row_bounds, lambda model, balls: build_l1_region(model.space, balls)),
+    "ellipsoid": ConfidenceMethod(
+        least_squares,
+        lambda model, found: build_ellipsoid_region(model.space, model.expressions, found),
+        published=partial(least_squares, paper=True),
+        has_intervals=False,
+    ),
+}
+"""One entry per kind of confidence set: how it is made, and how it becomes a region (Sections 2.3, 2.4, 3, 3.4)."""
 
 
 class Clock:

@@ -241,15 +241,13 @@ def learn_online(
     state = _start(model, len(events), settings, path)
     while True:
         began = perf_counter()
-        learned = _learn(model, state, events, fixed, error)
+        learned, bounds = _learn(model, state, events, fixed, error)
         uncertain = relax(learned, relaxation)
         kind, worst = state.starts()
         hopeful = solve(uncertain, objective, nature="optimistic", precision=precision, start=kind)
         safe = _safe(uncertain, objective, precision, worst)
         if INTERRUPTED in (hopeful.status, safe.status):
             raise KeyboardInterrupt  # the state is that of the last update: with other policies it would be another run
-        bounds = learned.bounds
-        assert isinstance(bounds, ExpressionBounds)
         state = replace(
             state,
             event_lower=bounds.event_lower,
@@ -258,7 +256,7 @@ def learn_online(
         )
         if path is not None:
             state.save(path)
-        yield _record(learned, state, objective, hopeful, safe, environment.true_value(safe.policy, objective))
+        yield _record(learned, bounds, state, objective, hopeful, safe, environment.true_value(safe.policy, objective))
         if state.episodes >= episodes:
             return
         values, policies = np.stack([hopeful.lower, safe.lower]), np.stack([hopeful.policy, safe.policy])
@@ -298,15 +296,16 @@ def _start(model: ParametricMDP, n_events: int, settings: str, path: Path | None
 
 def _learn(
     model: ParametricMDP, state: OnlineState, events: Events, fixed: FixedNumbers | None, error: float
-) -> Learned:
+) -> tuple[Learned, ExpressionBounds]:
     """Return what the data say, cut to what was known before; without fixed numbers to test, as published."""
     counts = TransitionCounts(model.graph, state.counts, "adaptive")
     if fixed is None:
-        return learned_from(model, counts, published_bounds(model, counts, events, error=error), error)
+        bounds = published_bounds(model, counts, events, error=error)
+        return learned_from(model, counts, bounds, error), bounds
     share = (1 - FALLBACK) * error
     bounds = expression_bounds(model, counts, error=share, intervals="beta-binomial", events=events)
     bounds = intersect(bounds, state.event_lower, state.event_upper, model.expressions)
-    return check_fixed_numbers(learned_from(model, counts, bounds, error), fixed)
+    return check_fixed_numbers(learned_from(model, counts, bounds, error), fixed), bounds
 
 
 def _safe(uncertain: IntervalMDP, objective: Objective, precision: float, start: Solution | None) -> Solution:
@@ -347,6 +346,7 @@ def _act(
 
 def _record(
     learned: Learned,
+    bounds: ExpressionBounds,
     state: OnlineState,
     objective: Objective,
     hopeful: Solution,
@@ -355,8 +355,7 @@ def _record(
 ) -> OnlineRecord:
     start = learned.model.graph.initial_state
     is_max = objective.direction == "max"
-    unknown, bounds = learned.model.expressions.is_unknown, learned.bounds
-    assert isinstance(bounds, ExpressionBounds)
+    unknown = learned.model.expressions.is_unknown
     bound = float((safe.lower if is_max else safe.upper)[start])
     return OnlineRecord(
         episodes=state.episodes,

@@ -10,12 +10,11 @@ import numpy as np
 
 from plumdp.claims import make_certificate
 from plumdp.confidence.bounds import Intervals
-from plumdp.confidence.least_squares import LeastSquares
 from plumdp.confidence.untied import untied_bounds
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
 from plumdp.errors import DataError
-from plumdp.learning import Clock, Learned, Sets, learn
+from plumdp.learning import SETS, Clock, Learned, Sets, learn
 from plumdp.model.events import Events
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective
@@ -117,9 +116,9 @@ def _cut_to_looser(certificate: Certificate, others: Sequence[Certificate]) -> C
 
 
 def relaxations_for(sets: Sets) -> tuple[Relaxation, ...]:
-    """Return the relaxations that there are; an ellipsoid has no intervals of its own."""
+    """Return the relaxations that there are; a set without intervals of its own has no interval-wise one."""
     every: tuple[Relaxation, ...] = get_args(Relaxation)
-    return every[1:] if sets == "ellipsoid" else every
+    return every if SETS[sets].has_intervals else every[1:]
 
 
 def conclude(
@@ -169,12 +168,10 @@ def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:
     if isinstance(region, Conflict):
         lower, upper = untied_bounds(learned.counts, error=learned.fallback * learned.error)
         return IntervalMDP(model.graph, np.arange(model.graph.n_transitions, dtype=np.int32), lower, upper)
-    tied = None if isinstance(bounds, LeastSquares) else interval_wise(model, bounds)
     if relaxation == "interval":
-        if tied is None:
-            raise DataError("an ellipsoid has no intervals of its own: take another relaxation, such as 'expression'")
-        return tied
+        return interval_wise(model, bounds)
     if relaxation == "parameter":
         return parameter_wise(model, region)
+    tied = None if bounds.intervals is None else interval_wise(model, bounds)
     looser = parameter_wise(model, region, within=tied)
     return (expression_wise if relaxation == "expression" else rectangular)(model, region, within=looser)

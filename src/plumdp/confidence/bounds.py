@@ -12,6 +12,7 @@ import numpy as np
 
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson, hoeffding
 from plumdp.confidence.event_counts import is_tried_once, pool
+from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import CountArray, EventCounts, Sampling, TransitionCounts, require_same_graph
 from plumdp.errors import DataError
 from plumdp.model.events import Events, find_events
@@ -22,10 +23,6 @@ from plumdp.model.space import float_above, float_below
 from plumdp.model.text import number_of, one_line
 
 Intervals: TypeAlias = Literal["clopper-pearson", "hoeffding", "beta-binomial"]
-
-Guarantee: TypeAlias = Literal["finite-sample, anytime", "finite-sample, fixed N", "asymptotic", "none"]
-"""What "with probability at least 1 - error" rests on. Anytime: nothing but the model. Fixed N: that how much was
-sampled was not decided by looking at outcomes. Asymptotic: many runs. None: such data void these intervals."""
 
 _METHOD = {"clopper-pearson": clopper_pearson, "hoeffding": hoeffding, "beta-binomial": beta_binomial}
 _NAME = {"clopper-pearson": "Clopper–Pearson", "hoeffding": "Hoeffding", "beta-binomial": "beta-binomial"}
@@ -50,6 +47,11 @@ class ExpressionBounds:
     error: float
     method: str
     guarantee: Guarantee
+
+    @property
+    def intervals(self) -> tuple[FloatArray, FloatArray]:
+        """The lower and the upper bound of each expression."""
+        return self.lower, self.upper
 
     def __repr__(self) -> str:
         sizes = number_of(len(self.lower), "expression"), number_of(len(self.events), "event")

@@ -19,8 +19,8 @@ from math import fsum, sqrt
 
 import numpy as np
 
-from plumdp.confidence.bounds import Guarantee
 from plumdp.confidence.observations import Observations, observations, observed
+from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import TransitionCounts, require_same_graph
 from plumdp.errors import DataError
 from plumdp.model.graph import FloatArray, IntArray, read_only
@@ -47,6 +47,10 @@ class LeastSquares:
     error: float
     method: str
     guarantee: Guarantee
+
+    @property
+    def intervals(self) -> None:
+        """None: an ellipsoid has no intervals of its own."""
 
 
 def least_squares(

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.confidence.bounds import Guarantee
+from plumdp.confidence.sets import Guarantee
 from plumdp.confidence.tied_rows import TiedRows, find_tied_rows
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts, require_same_graph
 from plumdp.errors import DataError
@@ -44,6 +44,11 @@ class RowBounds:
     error: float
     method: str
     guarantee: Guarantee
+
+    @property
+    def intervals(self) -> tuple[FloatArray, FloatArray]:
+        """The lower and the upper bound of each expression."""
+        return self.lower, self.upper
 
 
 def row_bounds(

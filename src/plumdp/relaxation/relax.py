@@ -7,8 +7,8 @@ from functools import singledispatch
 
 import numpy as np
 
-from plumdp.confidence.bounds import ExpressionBounds
-from plumdp.confidence.multinomial import RowBounds
+from plumdp.confidence.sets import ConfidenceSet
+from plumdp.errors import DataError
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
@@ -20,7 +20,7 @@ from plumdp.relaxation.intervals import IntervalMDP, RowNature
 from plumdp.relaxation.rectangular import row_region
 
 
-def interval_wise(model: ParametricMDP, bounds: ExpressionBounds | RowBounds) -> IntervalMDP:
+def interval_wise(model: ParametricMDP, bounds: ConfidenceSet) -> IntervalMDP:
     """Return P_I: each transition has the interval of its expression, whatever the others do.
 
     >>> from plumdp import case_study, build_region, expression_bounds, simulate
@@ -31,7 +31,11 @@ def interval_wise(model: ParametricMDP, bounds: ExpressionBounds | RowBounds) ->
     >>> bool((imdp.lower == bounds.lower).all())
     True
     """
-    return _interval_mdp(model, bounds.lower, bounds.upper)
+    if bounds.intervals is None:
+        raise DataError(
+            f"{bounds.method}: such a set has no intervals of its own; choose another relaxation, such as 'expression'"
+        )
+    return _interval_mdp(model, *bounds.intervals)
 
 
 def parameter_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP | None = None) -> IntervalMDP:
