@@ -16,7 +16,8 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.result.certificate import CERTIFIED, CONTRADICTED, NO_GUARANTEE, VACUOUS, Certificate, Relaxation
+from plumdp.relaxation.relax import Relaxation
+from plumdp.result.certificate import CERTIFIED, CONTRADICTED, NO_GUARANTEE, VACUOUS, Certificate
 from plumdp.result.data_quality import DataQuality
 from plumdp.result.folder import digest_of_counts
 from plumdp.result.policy_table import PolicyTable

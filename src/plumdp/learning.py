@@ -122,9 +122,9 @@ def learn(
     options = {"intervals": intervals, "events": events}
     measure = _chosen_measure(sets, {name: value for name, value in options.items() if value is not None}, paper)
     fixed = None if paper else find_fixed_numbers(model)
-    measured = measure(model, counts, error=error if paper else (1 - FALLBACK) * error)
+    measured = measure(model, counts, error=error if paper else (1 - FALLBACK) * error)  # stage 3 (Sections 2.3, 2.4)
     clock.lap("intervals")
-    region = SETS[sets].region(model, measured)
+    region = SETS[sets].region(model, measured)  # stage 4: all parameters that explain it (Section 3, Theorem 1)
     clock.lap("region")
     learned = Learned(model, counts, error, measured, region, clock.laps)
     return learned if fixed is None else check_fixed_numbers(learned, fixed)

@@ -38,7 +38,7 @@ from plumdp.model.space import Point
 from plumdp.model.text import cut, number_of, one_line
 from plumdp.pipeline import relax, with_looser
 from plumdp.relaxation.intervals import IntervalMDP, instantiate
-from plumdp.result.certificate import Relaxation
+from plumdp.relaxation.relax import Relaxation
 from plumdp.solver.evaluate import evaluate, evaluate_all
 from plumdp.solver.solve import INTERRUPTED, OPEN, Solution, solve
 

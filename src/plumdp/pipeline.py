@@ -1,10 +1,22 @@
-"""From a model, counts and an objective to a policy with a guarantee: the paper on one screen. Read this first."""
+"""From a model, counts and an objective to a policy with a guarantee: the paper on one screen. Read this first.
+
+The seven stages, the folder of each, and what it implements of the paper:
+
+1. model: the transitions of an MDP as expressions of unknown parameters (Section 2.1)
+2. data: how often each transition was seen (Section 2.3)
+3. confidence: what the counts say about the probabilities, tied by their expressions (Sections 2.3, 2.4, 3.4)
+4. region: all parameters that explain it, or a proof that none do (Section 3, Theorem 1; products 3.2, emptiness 3.3)
+5. relaxation: what nature may do at each choice (Section 3.1, Theorem 2)
+6. solver: the best policy against nature at its worst, and bounds on its value (Section 2.2)
+7. result: what may be claimed of the policy, and what the claim rests on (Theorem 1)
+
+``learn`` takes stages 3 and 4, ``conclude`` 5 to 7, and ``certify`` all of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import get_args
 
 import numpy as np
 
@@ -22,8 +34,8 @@ from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import Policy, check_policy
 from plumdp.region.conflict import Conflict
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.relaxation.relax import expression_wise, interval_wise, parameter_wise, rectangular
-from plumdp.result.certificate import Certificate, Relaxation
+from plumdp.relaxation.relax import RELAXATIONS, Relaxation
+from plumdp.result.certificate import Certificate
 from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.solve import solve
 
@@ -56,7 +68,7 @@ def certify(
     >>> certificate.status, certificate.lower < certificate.upper
     ('certified', True)
     """
-    require_model("certify", model)
+    require_model("certify", model)  # stage 1; the counts are stage 2
     objective = as_objective(objective, model)
     learned = learn(model, counts, confidence=confidence, sets=sets, intervals=intervals, events=events, paper=paper)
     return conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
@@ -98,18 +110,13 @@ def compare(
     return found
 
 
-_LOOSER: dict[str, tuple[str, ...]] = {
-    "expression": ("interval", "parameter"),
-    "rectangular": ("interval", "parameter", "expression"),
-}
-
-
 def _cut_to_looser(certificate: Certificate, others: Sequence[Certificate]) -> Certificate:
     """Return a certificate for a policy with bounds never wider than those of looser relaxations for the same policy.
 
     Its own could be wider by what the solver leaves open: all of them hold, so their intersection does.
     """
-    looser = [other for other in others if other.relaxation in _LOOSER.get(certificate.relaxation, ())]
+    names = () if certificate.relaxation == "untied" else RELAXATIONS[certificate.relaxation].looser
+    looser = [other for other in others if other.relaxation in names]
     lower = max([certificate.lower, *(other.lower for other in looser)])
     upper = min([certificate.upper, *(other.upper for other in looser)])
     return replace(certificate, lower=lower, upper=upper)
@@ -117,8 +124,8 @@ def _cut_to_looser(certificate: Certificate, others: Sequence[Certificate]) -> C
 
 def relaxations_for(sets: Sets) -> tuple[Relaxation, ...]:
     """Return the relaxations that there are; a set without intervals of its own has no interval-wise one."""
-    every: tuple[Relaxation, ...] = get_args(Relaxation)
-    return every if SETS[sets].has_intervals else every[1:]
+    has_intervals = SETS[sets].has_intervals
+    return tuple(name for name, each in RELAXATIONS.items() if has_intervals or not each.needs_intervals)
 
 
 def conclude(
@@ -146,12 +153,14 @@ def conclude(
     if policy is not None and check_policy(learned.model.graph, policy).dtype.kind == "f":
         raise DataError("a certificate has one action per state: give choice numbers; evaluate values drawn policies")
     is_given, clock = policy is not None, Clock(dict(learned.seconds))
-    uncertain = relax(learned, relaxation)
+    uncertain = relax(learned, relaxation)  # stage 5: what nature may do (Section 3.1)
     clock.lap("relaxation")
+    # stage 6: the best policy against nature at its worst (Section 2.2)
     chosen = solve(uncertain, objective, nature="robust", precision=precision).policy if policy is None else policy
     # the claim is about this policy: its values are proved anew, with nothing left to choose
     worst, best = evaluate_all(with_looser(uncertain), chosen, objective, ("robust", "optimistic"), precision=precision)
     clock.lap("solver")
+    # stage 7: what may be claimed (Theorem 1)
     return make_certificate(learned, objective, relaxation, worst, best, clock.laps, is_given=is_given)
 
 
@@ -163,15 +172,9 @@ def with_looser(uncertain: IntervalMDP) -> list[IntervalMDP]:
 def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:
     """Return what nature may do; if no parameters explain the data, what the graph alone allows."""
     model, bounds, region = learned.model, learned.bounds, learned.region
-    if relaxation not in get_args(Relaxation):
-        raise DataError(f"relaxation={relaxation!r}: write one of {', '.join(map(repr, get_args(Relaxation)))}")
+    if relaxation not in tuple(RELAXATIONS):
+        raise DataError(f"relaxation={relaxation!r}: write one of {', '.join(map(repr, RELAXATIONS))}")
     if isinstance(region, Conflict):
         lower, upper = untied_bounds(learned.counts, error=learned.fallback * learned.error)
         return IntervalMDP(model.graph, np.arange(model.graph.n_transitions, dtype=np.int32), lower, upper)
-    if relaxation == "interval":
-        return interval_wise(model, bounds)
-    if relaxation == "parameter":
-        return parameter_wise(model, region)
-    tied = None if bounds.intervals is None else interval_wise(model, bounds)
-    looser = parameter_wise(model, region, within=tied)
-    return (expression_wise if relaxation == "expression" else rectangular)(model, region, within=looser)
+    return RELAXATIONS[relaxation].build(model, bounds, region)

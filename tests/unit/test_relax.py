@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -16,7 +17,15 @@ from plumdp.region.build import build_region
 from plumdp.region.shapes import Box
 from plumdp.relaxation.intervals import check_rows
 from plumdp.relaxation.rectangular import row_region
-from plumdp.relaxation.relax import expression_wise, interval_wise, parameter_wise, rectangular, seen_from
+from plumdp.relaxation.relax import (
+    RELAXATIONS,
+    Relaxation,
+    expression_wise,
+    interval_wise,
+    parameter_wise,
+    rectangular,
+    seen_from,
+)
 from plumdp.solver.layout import loops_of
 
 a, b = pl.parameters("a", "b")
@@ -219,3 +228,19 @@ def test_a_new_kind_of_region_is_rectangular_once_it_says_what_rows_see(model, n
 def test_rows_that_the_solver_has_no_loops_for_are_refused(new_kind):
     with pytest.raises(TypeError, match=r"^no compiled loops for a Wrapped: register them with loops_of$"):
         loops_of(new_kind, 1, 1)
+
+
+def test_every_relaxation_that_users_may_name_is_in_the_table_from_loose_to_tight():
+    assert tuple(RELAXATIONS) == get_args(Relaxation)
+    names = list(RELAXATIONS)
+    for name, relaxation in RELAXATIONS.items():
+        assert all(names.index(looser) < names.index(name) for looser in relaxation.looser)
+
+
+def test_the_table_calls_a_relaxation_looser_only_if_its_intervals_are(model, region):
+    bounds = known_bounds(model)
+    built = {name: each.build(model, bounds, region) for name, each in RELAXATIONS.items()}
+    for name, each in RELAXATIONS.items():
+        for looser in each.looser:
+            assert (built[looser].lower <= built[name].lower).all()
+            assert (built[looser].upper >= built[name].upper).all()

@@ -17,7 +17,8 @@ from plumdp.confidence.bounds import Intervals
 from plumdp.learning import Sets
 from plumdp.pipeline import certify as make_certificate
 from plumdp.pipeline import compare as make_certificates
-from plumdp.result.certificate import CERTIFIED, CONTRADICTED, NO_GUARANTEE, VACUOUS, Certificate, Relaxation
+from plumdp.relaxation.relax import Relaxation
+from plumdp.result.certificate import CERTIFIED, CONTRADICTED, NO_GUARANTEE, VACUOUS, Certificate
 from plumdp.result.folder import require_folder, write_result
 
 EXIT_CODES = {CERTIFIED: 0, CONTRADICTED: 3, VACUOUS: 4, NO_GUARANTEE: 4}

@@ -1,9 +1,11 @@
-"""From what the data allow to what nature may do at each choice: the four relaxations of the paper (Section 3)."""
+"""From what the data allow to what nature may do at each choice: the four relaxations of the paper (Section 3.1)."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import singledispatch
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -18,6 +20,9 @@ from plumdp.region.shapes import Box, Polytope, Region, bounding_box
 from plumdp.relaxation.ellipsoidal import row_ellipsoid
 from plumdp.relaxation.intervals import IntervalMDP, RowNature
 from plumdp.relaxation.rectangular import row_region
+
+Relaxation: TypeAlias = Literal["interval", "parameter", "expression", "rectangular"]
+"""Which natures are allowed for, from many to few: P_I and P_Θ, P_Λ, P_R."""
 
 
 def interval_wise(model: ParametricMDP, bounds: ConfidenceSet) -> IntervalMDP:
@@ -114,3 +119,38 @@ def _cut(imdp: IntervalMDP, within: IntervalMDP | None) -> IntervalMDP:
         return imdp
     lower, upper = np.maximum(imdp.lower, within.lower), np.minimum(imdp.upper, within.upper)
     return replace(imdp, lower=read_only(lower), upper=read_only(upper))
+
+
+@dataclass(frozen=True)
+class RelaxationMethod:
+    """How a relaxation is built, and what must be known of it elsewhere."""
+
+    words: str  # how certificates call it
+    build: Callable[[ParametricMDP, ConfidenceSet, Region], IntervalMDP]
+    looser: tuple[Relaxation, ...] = ()  # those that allow for every nature of this one, whatever the model (Theorem 2)
+    needs_intervals: bool = False  # of the confidence set itself
+
+
+RELAXATIONS: Mapping[Relaxation, RelaxationMethod] = {
+    "interval": RelaxationMethod(
+        "interval by interval", lambda model, bounds, region: interval_wise(model, bounds), needs_intervals=True
+    ),
+    "parameter": RelaxationMethod("parameter-wise", lambda model, bounds, region: parameter_wise(model, region)),
+    "expression": RelaxationMethod(
+        "expression-wise",
+        lambda model, bounds, region: expression_wise(model, region, within=_intervals_and_box(model, bounds, region)),
+        looser=("interval", "parameter"),
+    ),
+    "rectangular": RelaxationMethod(
+        "rectangular",
+        lambda model, bounds, region: rectangular(model, region, within=_intervals_and_box(model, bounds, region)),
+        looser=("interval", "parameter", "expression"),
+    ),
+}
+"""One entry per relaxation, from loose to tight."""
+
+
+def _intervals_and_box(model: ParametricMDP, bounds: ConfidenceSet, region: Region) -> IntervalMDP:
+    """Return P_Θ cut to P_I, if the set has intervals: a tighter relaxation stays within both, also after rounding."""
+    tied = None if bounds.intervals is None else interval_wise(model, bounds)
+    return parameter_wise(model, region, within=tied)

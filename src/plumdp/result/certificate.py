@@ -7,27 +7,20 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from plumdp.model.text import one_line
+from plumdp.relaxation.relax import RELAXATIONS
+from plumdp.relaxation.relax import Relaxation as Relaxation
 from plumdp.result.data_quality import DataQuality
 from plumdp.result.policy_table import PolicyTable
-
-Relaxation: TypeAlias = Literal["interval", "parameter", "expression", "rectangular"]
-"""Which natures are allowed for, from many to few: P_I and P_Θ, P_Λ, P_R."""
 
 CERTIFIED = "certified"
 VACUOUS = "nothing certified"
 CONTRADICTED = "model contradicted"
 NO_GUARANTEE = "no guarantee"
 
-_WORDS: Mapping[str, str] = {
-    "interval": "interval by interval",
-    "parameter": "parameter-wise",
-    "expression": "expression-wise",
-    "rectangular": "rectangular",
-    "untied": "without the expressions",
-}
+_WORDS = {name: each.words for name, each in RELAXATIONS.items()} | {"untied": "without the expressions"}
 
 
 @dataclass(frozen=True, eq=False)
