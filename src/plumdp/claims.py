@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from plumdp import __version__
+from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import Sampling, TransitionCounts
 from plumdp.learning import Learned
 from plumdp.model.graph import read_only
@@ -17,7 +18,7 @@ from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import Relaxation
-from plumdp.result.certificate import CERTIFIED, CONTRADICTED, NO_GUARANTEE, VACUOUS, Certificate
+from plumdp.result.certificate import Certificate, Status
 from plumdp.result.data_quality import DataQuality
 from plumdp.result.folder import digest_of_counts
 from plumdp.result.policy_table import PolicyTable
@@ -45,7 +46,7 @@ def make_certificate(
     start = model.graph.initial_state
     low, high = (worst, best) if objective.direction == "max" else (best, worst)
     bound = float(low.lower[start] if objective.direction == "max" else high.upper[start])
-    is_contradicted, is_proved = learned.conflict is not None, learned.bounds.guarantee != "none"
+    is_contradicted, is_proved = learned.conflict is not None, learned.bounds.guarantee != Guarantee.NONE
     certificate = Certificate(
         lower=float(low.lower[start]),
         upper=float(high.upper[start]),
@@ -55,7 +56,7 @@ def make_certificate(
         confidence=1 - learned.error,
         relaxation="untied" if is_contradicted else relaxation,
         intervals=_FALLBACK_INTERVALS if is_contradicted else learned.bounds.method,
-        guarantee="finite-sample, anytime" if is_contradicted and is_proved else learned.bounds.guarantee,
+        guarantee=Guarantee.ANYTIME if is_contradicted and is_proved else learned.bounds.guarantee,
         assumptions=_assumptions(learned),
         status=status_of(learned, objective, bound),
         reason=str(learned.conflict) if is_contradicted else _endless(model, objective, bound, worst, is_given),
@@ -80,26 +81,33 @@ def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate
     quality = DataQuality(counts.total, counts.report)
     if quality.contradicting:
         return replace(
-            certificate, lower=-np.inf, upper=np.inf, guarantee="none", assumptions=(), status=CONTRADICTED,
-            reason=quality.contradiction, parameters={}, data_quality=quality,
-        )  # fmt: skip
+            certificate,
+            lower=-np.inf,
+            upper=np.inf,
+            guarantee=Guarantee.NONE,
+            assumptions=(),
+            status=Status.CONTRADICTED,
+            reason=quality.contradiction,
+            parameters={},
+            data_quality=quality,
+        )
     left_out = "1 row was" if quality.unreadable == 1 else f"{quality.unreadable:,} rows were"
     unread = f"whether a row of the log can be read does not depend on where its step led ({left_out} left out)"
     return replace(
         certificate,
         assumptions=(*certificate.assumptions, unread) if quality.unreadable else certificate.assumptions,
-        reason=certificate.reason or (quality.absence if certificate.status == VACUOUS else ""),
+        reason=certificate.reason or (quality.absence if certificate.status == Status.VACUOUS else ""),
         data_quality=quality,
     )
 
 
-def status_of(learned: Learned, objective: Objective, bound: float) -> str:
+def status_of(learned: Learned, objective: Objective, bound: float) -> Status:
     """Return what may be said of the bound that a policy was made for."""
-    if learned.bounds.guarantee == "none":
-        return NO_GUARANTEE
+    if learned.bounds.guarantee == Guarantee.NONE:
+        return Status.NO_GUARANTEE
     if learned.conflict is not None:
-        return CONTRADICTED
-    return VACUOUS if _is_vacuous(objective, bound) else CERTIFIED
+        return Status.CONTRADICTED
+    return Status.VACUOUS if _is_vacuous(objective, bound) else Status.CERTIFIED
 
 
 def _is_vacuous(objective: Objective, bound: float) -> bool:
@@ -147,9 +155,9 @@ def _assumptions(learned: Learned) -> tuple[str, ...]:
     structure = "the transitions of the model are all there are, and the next state depends on state and action alone"
     tied = "the expressions of the model are right for some parameters of its space"
     bounds = learned.bounds
-    if learned.conflict is not None or bounds.guarantee == "finite-sample, anytime":
+    if learned.conflict is not None or bounds.guarantee == Guarantee.ANYTIME:
         sampled = _ANYTIME
-    elif bounds.guarantee == "asymptotic":
+    elif bounds.guarantee == Guarantee.ASYMPTOTIC:
         planned = _SAMPLED[learned.counts.sampling]
         sampled = f"{planned}, and there are so many that asymptotics apply (no finite-sample proof)"
     else:

@@ -13,7 +13,7 @@ from plumdp.confidence.bounds import ExpressionBounds, Intervals, expression_bou
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers, find_fixed_numbers
 from plumdp.confidence.least_squares import least_squares
 from plumdp.confidence.multinomial import row_bounds
-from plumdp.confidence.sets import ConfidenceSet
+from plumdp.confidence.sets import ConfidenceSet, Guarantee
 from plumdp.data.counts import TransitionCounts, require_same_graph
 from plumdp.data.logs import Log
 from plumdp.errors import DataError
@@ -191,7 +191,7 @@ def published_bounds(
 ) -> ExpressionBounds:
     """Return a Clopper–Pearson interval for each of the published events, however the data came about."""
     bounds = expression_bounds(model, counts, error=error, intervals="clopper-pearson", events=events)
-    return replace(bounds, method="Clopper–Pearson for each expression, as published", guarantee="none")
+    return replace(bounds, method="Clopper–Pearson for each expression, as published", guarantee=Guarantee.NONE)
 
 
 def _published_intervals(model: ParametricMDP, counts: TransitionCounts, *, error: float) -> ExpressionBounds:

@@ -39,6 +39,7 @@ from plumdp.model.text import cut, number_of, one_line
 from plumdp.pipeline import relax, with_looser
 from plumdp.relaxation.intervals import IntervalMDP, instantiate
 from plumdp.relaxation.relax import Relaxation
+from plumdp.result.certificate import Status
 from plumdp.solver.evaluate import evaluate, evaluate_all
 from plumdp.solver.solve import INTERRUPTED, OPEN, Solution, solve
 
@@ -113,7 +114,7 @@ class OnlineRecord:
     true_value: float | None  # of the safe policy, if the environment knows it
     policy: IntArray  # (n_states): the safe one
     width: float  # mean width of the intervals of unknown expressions
-    status: str  # as of a ``Certificate``
+    status: Status  # as of a ``Certificate``
     seconds: float  # since the start, without the environment
 
     def __repr__(self) -> str:

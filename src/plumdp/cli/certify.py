@@ -18,10 +18,10 @@ from plumdp.learning import Sets
 from plumdp.pipeline import certify as make_certificate
 from plumdp.pipeline import compare as make_certificates
 from plumdp.relaxation.relax import Relaxation
-from plumdp.result.certificate import CERTIFIED, CONTRADICTED, NO_GUARANTEE, VACUOUS, Certificate
+from plumdp.result.certificate import Certificate, Status
 from plumdp.result.folder import require_folder, write_result
 
-EXIT_CODES = {CERTIFIED: 0, CONTRADICTED: 3, VACUOUS: 4, NO_GUARANTEE: 4}
+EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.VACUOUS: 4, Status.NO_GUARANTEE: 4}
 
 Confidence = Annotated[float, typer.Option("--confidence", help="How sure the bounds must be, below 1.")]
 SetKind = Annotated[Sets, typer.Option("--sets", help="What is drawn around the data.")]
@@ -100,8 +100,8 @@ def compare(
         print(json.dumps([certificate.to_dict() for certificate in certificates], indent=2, ensure_ascii=False))
     else:
         _print_comparison(certificates)
-    if any(certificate.status == CONTRADICTED for certificate in certificates):
-        raise typer.Exit(EXIT_CODES[CONTRADICTED])
+    if any(certificate.status == Status.CONTRADICTED for certificate in certificates):
+        raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
 
 
 def _print_comparison(certificates: list[Certificate]) -> None:
@@ -118,7 +118,7 @@ def _print_comparison(certificates: list[Certificate]) -> None:
 
 
 def _print(certificate: Certificate) -> None:
-    style = {CERTIFIED: "bold", CONTRADICTED: "bold red"}.get(certificate.status, "yellow")
+    style = {Status.CERTIFIED: "bold", Status.CONTRADICTED: "bold red"}.get(certificate.status, "yellow")
     console = Console(highlight=False)
     console.print(Text(certificate.headline, style=style))
     console.print(_grid(certificate.facts()))

@@ -181,7 +181,7 @@ def _method(intervals: Intervals | None, is_fixed: BoolArray) -> str:
 
 def _guarantee(intervals: Intervals | None, is_fixed: BoolArray, sampling: Sampling) -> Guarantee:
     if intervals == "beta-binomial" or (intervals is None and not is_fixed.any()):
-        return "finite-sample, anytime"
+        return Guarantee.ANYTIME
     if intervals is None or is_fixed.all():
-        return "finite-sample, fixed N"
-    return "asymptotic" if sampling == "trajectories" else "none"
+        return Guarantee.FIXED
+    return Guarantee.ASYMPTOTIC if sampling == "trajectories" else Guarantee.NONE

@@ -87,7 +87,7 @@ def least_squares(
         middle, reach = _before(model.space, seen.exponents)
         method = "self-normalised least squares"
     fitted = fit(seen, middle, reach, error=error, ridge=ridge)
-    return LeastSquares(seen.exponents, *fitted, error, method, "none" if paper else "finite-sample, anytime")
+    return LeastSquares(seen.exponents, *fitted, error, method, Guarantee.NONE if paper else Guarantee.ANYTIME)
 
 
 def published_observations(model: ParametricMDP, counts: TransitionCounts) -> Observations:

@@ -123,10 +123,12 @@ _NAME = {"weissman": "L1 balls, Weissman", "dirichlet": "L1 balls, Dirichlet mix
 
 def _guarantee(balls: Balls, sampling: Sampling) -> Guarantee:
     if balls == "dirichlet":
-        return "finite-sample, anytime"
+        return Guarantee.ANYTIME
     by_sampling: dict[Sampling, Guarantee] = {
-        "independent": "finite-sample, fixed N", "trajectories": "asymptotic", "adaptive": "none",
-    }  # fmt: skip
+        "independent": Guarantee.FIXED,
+        "trajectories": Guarantee.ASYMPTOTIC,
+        "adaptive": Guarantee.NONE,
+    }
     return by_sampling[sampling]
 
 

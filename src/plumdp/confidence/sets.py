@@ -6,13 +6,25 @@ A new kind is a file in this folder with a frozen dataclass that has these field
 
 from __future__ import annotations
 
-from typing import Literal, Protocol, TypeAlias
+from enum import StrEnum
+from typing import Protocol
 
 from plumdp.model.graph import FloatArray
 
-Guarantee: TypeAlias = Literal["finite-sample, anytime", "finite-sample, fixed N", "asymptotic", "none"]
-"""What "with probability at least 1 - error" rests on. Anytime: nothing but the model. Fixed N: that how much was
-sampled was not decided by looking at outcomes. Asymptotic: many runs. None: such data void these intervals."""
+
+class Guarantee(StrEnum):
+    """What "with probability at least 1 - error" rests on; each is equal to its text.
+
+    >>> Guarantee.ANYTIME == "finite-sample, anytime", Guarantee("none")
+    (True, 'none')
+    """
+
+    ANYTIME = "finite-sample, anytime"  # nothing but the model
+    FIXED = "finite-sample, fixed N"  # that how much was sampled was not decided by looking at outcomes
+    ASYMPTOTIC = "asymptotic"  # many runs
+    NONE = "none"  # such data void these intervals
+
+    __repr__ = str.__repr__  # at the prompt as in JSON: the text
 
 
 class ConfidenceSet(Protocol):

@@ -132,7 +132,7 @@ def _bounds(certificate: Certificate, experiment: Experiment) -> Row:
         "holds": int(certificate.lower <= truth.upper[start] and truth.lower[start] <= certificate.upper),
         "build_seconds": sum(time for stage, time in seconds.items() if stage != "solver"),
         "solve_seconds": seconds["solver"],
-        "status": certificate.status,
+        "status": str(certificate.status),
         "solver": certificate.solver,
     }
 
