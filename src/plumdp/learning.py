@@ -16,6 +16,7 @@ from plumdp.confidence.multinomial import row_bounds
 from plumdp.confidence.sets import ConfidenceSet, Guarantee
 from plumdp.data.counts import TransitionCounts, require_same_graph
 from plumdp.data.logs import Log
+from plumdp.deprecated import renamed_keywords
 from plumdp.errors import DataError
 from plumdp.model.events import Events, find_events
 from plumdp.model.parametric import ParametricMDP
@@ -71,15 +72,16 @@ class Learned:
         return one_line(self, number_of(self.counts.total, "step"), confidence, self.bounds.method, repr(self.region))
 
 
+@renamed_keywords(sets="confidence_set", intervals="interval_method", paper="as_published")
 def learn(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
     *,
     confidence: float = 0.999,
-    sets: Sets = "interval",
-    intervals: Intervals | None = None,
+    confidence_set: Sets = "interval",
+    interval_method: Intervals | None = None,
     events: Events | None = None,
-    paper: bool = False,
+    as_published: bool = False,
 ) -> Learned:
     """Return what the data say, whatever is asked: the region of the parameters that explain them.
 
@@ -91,11 +93,11 @@ def learn(
     ----------
     confidence
         How sure everything that follows is to be, jointly.
-    sets
+    confidence_set
         What is drawn around the data: "interval", "l1" or "ellipsoid".
-    intervals, events
+    interval_method, events
         For other intervals than the narrowest valid ones, see ``expression_bounds``.
-    paper
+    as_published
         Draw what the paper publishes, for comparison: without guarantee, and without tests of fixed numbers.
 
     Examples
@@ -119,12 +121,13 @@ def learn(
             "says how the data came about: 'independent', 'trajectories' or 'adaptive'"
         )
     require_same_graph(model.graph, counts.graph)
-    options = {"intervals": intervals, "events": events}
-    measure = _chosen_measure(sets, {name: value for name, value in options.items() if value is not None}, paper)
-    fixed = None if paper else find_fixed_numbers(model)
-    measured = measure(model, counts, error=error if paper else (1 - FALLBACK) * error)  # stage 3 (Sections 2.3, 2.4)
+    options = {"interval_method": interval_method, "events": events}
+    chosen = {name: value for name, value in options.items() if value is not None}
+    measure = _chosen_measure(confidence_set, chosen, as_published)
+    fixed = None if as_published else find_fixed_numbers(model)
+    measured = measure(model, counts, error=error if as_published else (1 - FALLBACK) * error)  # stage 3 (Section 2.3)
     clock.lap("intervals")
-    region = SETS[sets].region(model, measured)  # stage 4: all parameters that explain it (Section 3, Theorem 1)
+    region = SETS[confidence_set].region(model, measured)  # stage 4 (Section 3, Theorem 1)
     clock.lap("region")
     learned = Learned(model, counts, error, measured, region, clock.laps)
     return learned if fixed is None else check_fixed_numbers(learned, fixed)
@@ -158,19 +161,22 @@ def check_fixed_numbers(learned: Learned, fixed: FixedNumbers) -> Learned:
     return replace(learned, region=region, seconds=clock.laps, fallback=FALLBACK / 2)
 
 
-def _chosen_measure(sets: Sets, options: Mapping[str, Any], paper: bool) -> Callable[..., ConfidenceSet]:
+def _chosen_measure(kind: Sets, options: Mapping[str, Any], as_published: bool) -> Callable[..., ConfidenceSet]:
     """Return how the data are measured; refuse options that do not go together."""
-    if sets not in tuple(SETS):
-        raise DataError(f"sets={sets!r}: write one of {', '.join(map(repr, SETS))}")
-    method = SETS[sets]
+    if kind not in tuple(SETS):
+        raise DataError(f"confidence_set={kind!r}: choose one of {', '.join(map(repr, SETS))}")
+    method = SETS[kind]
     if options and not method.options:
-        raise DataError(f"sets={sets!r}: intervals and events are for sets='interval'")
-    if options and paper:
-        raise DataError("paper=True chooses intervals and events itself: leave out either paper or these")
-    if not paper:
+        raise DataError(f"confidence_set={kind!r}: interval_method and events are for confidence_set='interval'")
+    if options and as_published:
+        raise DataError("as_published=True chooses intervals and events itself: leave out as_published, or the others")
+    if not as_published:
         return partial(method.measure, **options)
     if method.published is None:
-        raise DataError("sets='l1': the paper does not say how it makes L1 balls; leave out paper, or take other sets")
+        raise DataError(
+            f"confidence_set={kind!r}: the paper does not say how it makes such sets; leave out as_published, or "
+            "choose another confidence_set"
+        )
     return method.published
 
 
@@ -190,7 +196,7 @@ def published_bounds(
     model: ParametricMDP, counts: TransitionCounts, events: Events, *, error: float
 ) -> ExpressionBounds:
     """Return a Clopper–Pearson interval for each of the published events, however the data came about."""
-    bounds = expression_bounds(model, counts, error=error, intervals="clopper-pearson", events=events)
+    bounds = expression_bounds(model, counts, error=error, interval_method="clopper-pearson", events=events)
     return replace(bounds, method="Clopper–Pearson for each expression, as published", guarantee=Guarantee.NONE)
 
 
@@ -200,13 +206,13 @@ def _published_intervals(model: ParametricMDP, counts: TransitionCounts, *, erro
 
 SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
     "interval": ConfidenceMethod(
-        expression_bounds, _within_intervals, published=_published_intervals, options=("intervals", "events")
+        expression_bounds, _within_intervals, published=_published_intervals, options=("interval_method", "events")
     ),
     "l1": ConfidenceMethod(row_bounds, lambda model, balls: build_l1_region(model.space, balls)),
     "ellipsoid": ConfidenceMethod(
         least_squares,
         lambda model, found: build_ellipsoid_region(model.space, model.expressions, found),
-        published=partial(least_squares, paper=True),
+        published=partial(least_squares, as_published=True),
         has_intervals=False,
     ),
 }

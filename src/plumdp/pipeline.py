@@ -25,6 +25,7 @@ from plumdp.confidence.bounds import Intervals
 from plumdp.confidence.untied import untied_bounds
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
+from plumdp.deprecated import renamed_keywords
 from plumdp.errors import DataError
 from plumdp.learning import SETS, Clock, Learned, Sets, learn
 from plumdp.model.events import Events
@@ -40,6 +41,7 @@ from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.solve import solve
 
 
+@renamed_keywords(sets="confidence_set", intervals="interval_method", paper="as_published")
 def certify(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
@@ -47,19 +49,19 @@ def certify(
     *,
     confidence: float = 0.999,
     relaxation: Relaxation = "rectangular",
-    sets: Sets = "interval",
-    intervals: Intervals | None = None,
+    confidence_set: Sets = "interval",
+    interval_method: Intervals | None = None,
     events: Events | None = None,
-    paper: bool = False,
+    as_published: bool = False,
     policy: Policy | None = None,
     precision: float = 1e-6,
 ) -> Certificate:
     """Return a policy and bounds on its value that hold with the given confidence (Theorem 1 of the paper).
 
     The policy is the best against the worst that the relaxation allows, or the one that is given. The objective may be
-    given as text, see ``parse_property``. ``sets`` says what is
-    drawn around the data. ``intervals`` and ``events`` are for those who want other intervals than the narrowest valid
-    ones (see ``expression_bounds``). ``paper=True`` draws what the paper publishes, for comparison: without guarantee.
+    given as text, see ``parse_property``. ``confidence_set`` says what is drawn around the data. ``interval_method``
+    and ``events`` are for those who want other intervals than the narrowest valid ones (see ``expression_bounds``).
+    ``as_published=True`` draws what the paper publishes, for comparison: without guarantee.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
@@ -70,10 +72,19 @@ def certify(
     """
     require_model("certify", model)  # stage 1; the counts are stage 2
     objective = as_objective(objective, model)
-    learned = learn(model, counts, confidence=confidence, sets=sets, intervals=intervals, events=events, paper=paper)
+    learned = learn(
+        model,
+        counts,
+        confidence=confidence,
+        confidence_set=confidence_set,
+        interval_method=interval_method,
+        events=events,
+        as_published=as_published,
+    )
     return conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
 
 
+@renamed_keywords(sets="confidence_set", intervals="interval_method", paper="as_published")
 def compare(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
@@ -81,10 +92,10 @@ def compare(
     *,
     confidence: float = 0.999,
     relaxations: Sequence[Relaxation] | None = None,
-    sets: Sets = "interval",
-    intervals: Intervals | None = None,
+    confidence_set: Sets = "interval",
+    interval_method: Intervals | None = None,
     events: Events | None = None,
-    paper: bool = False,
+    as_published: bool = False,
     policy: Policy | None = None,
     precision: float = 1e-6,
 ) -> list[Certificate]:
@@ -102,9 +113,17 @@ def compare(
     """
     require_model("compare", model)
     objective = as_objective(objective, model)
-    learned = learn(model, counts, confidence=confidence, sets=sets, intervals=intervals, events=events, paper=paper)
+    learned = learn(
+        model,
+        counts,
+        confidence=confidence,
+        confidence_set=confidence_set,
+        interval_method=interval_method,
+        events=events,
+        as_published=as_published,
+    )
     found: list[Certificate] = []
-    for relaxation in relaxations_for(sets) if relaxations is None else relaxations:
+    for relaxation in relaxations_for(confidence_set) if relaxations is None else relaxations:
         new = conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
         found.append(new if policy is None else _cut_to_looser(new, found))
     return found
@@ -122,9 +141,9 @@ def _cut_to_looser(certificate: Certificate, others: Sequence[Certificate]) -> C
     return replace(certificate, lower=lower, upper=upper)
 
 
-def relaxations_for(sets: Sets) -> tuple[Relaxation, ...]:
+def relaxations_for(confidence_set: Sets) -> tuple[Relaxation, ...]:
     """Return the relaxations that there are; a set without intervals of its own has no interval-wise one."""
-    has_intervals = SETS[sets].has_intervals
+    has_intervals = SETS[confidence_set].has_intervals
     return tuple(name for name, each in RELAXATIONS.items() if has_intervals or not each.needs_intervals)
 
 

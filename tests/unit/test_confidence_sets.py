@@ -34,7 +34,7 @@ def test_the_table_has_every_kind_that_users_may_name():
 @pytest.mark.parametrize("kind", SETS)
 def test_every_kind_says_its_method_its_guarantee_and_whether_it_has_intervals(kind):
     model, counts = two_coins()
-    bounds = learn(model, counts, sets=kind).bounds
+    bounds = learn(model, counts, confidence_set=kind).bounds
     assert bounds.method
     assert bounds.guarantee == "finite-sample, anytime"
     assert (bounds.intervals is not None) == SETS[kind].has_intervals
@@ -46,7 +46,7 @@ def test_every_kind_says_its_method_its_guarantee_and_whether_it_has_intervals(k
 
 def test_a_set_without_intervals_has_no_interval_wise_relaxation():
     model, counts = two_coins()
-    learned = learn(model, counts, sets="ellipsoid")
+    learned = learn(model, counts, confidence_set="ellipsoid")
     assert relaxations_for("ellipsoid") == ("parameter", "expression", "rectangular")
     message = (
         r"^self-normalised least squares: such a set has no intervals of its own; choose another relaxation, such as "
@@ -74,7 +74,7 @@ def test_a_new_kind_of_set_is_one_entry_of_the_table(monkeypatch):
     )
     monkeypatch.setitem(SETS, "box", box)
     model, counts = two_coins()
-    found = compare(model, counts, 'Pmax=? [ F "won" ]', sets="box")
+    found = compare(model, counts, 'Pmax=? [ F "won" ]', confidence_set="box")
     assert [each.relaxation for each in found] == ["parameter", "expression", "rectangular"]
     for each in found:
         assert (each.status, each.intervals) == ("certified", "a box that is known")

@@ -112,7 +112,13 @@ def _certified(experiment: Experiment, counts: TransitionCounts, sets: Sets, *, 
     study = experiment.study
     relaxations, policy = relaxations_for(sets), experiment.truth.policy
     certificates = compare(
-        study.model, counts, study.objective, relaxations=relaxations, sets=sets, paper=paper, policy=policy
+        study.model,
+        counts,
+        study.objective,
+        relaxations=relaxations,
+        confidence_set=sets,
+        as_published=paper,
+        policy=policy,
     )
     known: Row = {"sets": sets, "paper": int(paper), "value": experiment.value, "steps": counts.total}
     return [
@@ -154,7 +160,8 @@ def _online(cell: Cell) -> list[Row]:
             exploration=EXPLORATION,
         ):
             row: Row = {"relaxation": relaxation, "direction": study.objective.direction, "value": experiment.value}
-            row |= {name: getattr(record, name) for name in ("episodes", "steps", "bound", "hope", "width", "status")}
+            row |= {name: getattr(record, name) for name in ("episodes", "steps", "bound")}
+            row |= {"hope": record.optimistic_bound, "width": record.width, "status": str(record.status)}
             assert record.true_value is not None
             rows.append(row | {"true_value": record.true_value, "seconds": record.seconds})
     return rows
