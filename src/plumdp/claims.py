@@ -8,21 +8,22 @@ from dataclasses import replace
 import numpy as np
 
 from plumdp import __version__
+from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import Sampling, TransitionCounts
 from plumdp.learning import Learned
 from plumdp.model.graph import read_only
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.conflict import Conflict
-from plumdp.region.ellipsoid import Ellipsoid
-from plumdp.region.shapes import Polytope
+from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.result.certificate import CERTIFIED, CONTRADICTED, NO_GUARANTEE, VACUOUS, Certificate, Relaxation
+from plumdp.relaxation.relax import Relaxation
+from plumdp.result.certificate import Certificate, Status
 from plumdp.result.data_quality import DataQuality
 from plumdp.result.folder import digest_of_counts
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.qualitative import make_game
-from plumdp.solver.solution import Solution
+from plumdp.solver.solution import Solution, SolverStatus
 
 _FALLBACK_INTERVALS = "beta-binomial, one for each transition"
 
@@ -41,11 +42,11 @@ def make_certificate(
 
     ``is_given`` says that the policy is the user's own rather than the best one.
     """
-    model, region = learned.model, learned.region
+    model = learned.model
     start = model.graph.initial_state
     low, high = (worst, best) if objective.direction == "max" else (best, worst)
     bound = float(low.lower[start] if objective.direction == "max" else high.upper[start])
-    is_contradicted, is_proved = isinstance(region, Conflict), learned.bounds.guarantee != "none"
+    is_contradicted, is_proved = learned.conflict is not None, learned.bounds.guarantee != Guarantee.NONE
     certificate = Certificate(
         lower=float(low.lower[start]),
         upper=float(high.upper[start]),
@@ -55,12 +56,12 @@ def make_certificate(
         confidence=1 - learned.error,
         relaxation="untied" if is_contradicted else relaxation,
         intervals=_FALLBACK_INTERVALS if is_contradicted else learned.bounds.method,
-        guarantee="finite-sample, anytime" if is_contradicted and is_proved else learned.bounds.guarantee,
+        guarantee=Guarantee.ANYTIME if is_contradicted and is_proved else learned.bounds.guarantee,
         assumptions=_assumptions(learned),
         status=status_of(learned, objective, bound),
-        reason=str(region) if isinstance(region, Conflict) else _endless(model, objective, bound, worst, is_given),
-        parameters={} if isinstance(region, Conflict) else _box(region, model.space.dimension),
-        solver=worst.status if worst.status != "converged" else best.status,
+        reason=str(learned.conflict) if is_contradicted else _endless(model, objective, bound, worst, is_given),
+        parameters=_box(learned.region, model.space.dimension),
+        solver=worst.status if worst.status != SolverStatus.CONVERGED else best.status,
         seconds=seconds,
         provenance={
             "plumdp": __version__,
@@ -80,26 +81,33 @@ def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate
     quality = DataQuality(counts.total, counts.report)
     if quality.contradicting:
         return replace(
-            certificate, lower=-np.inf, upper=np.inf, guarantee="none", assumptions=(), status=CONTRADICTED,
-            reason=quality.contradiction, parameters={}, data_quality=quality,
-        )  # fmt: skip
+            certificate,
+            lower=-np.inf,
+            upper=np.inf,
+            guarantee=Guarantee.NONE,
+            assumptions=(),
+            status=Status.CONTRADICTED,
+            reason=quality.contradiction,
+            parameters={},
+            data_quality=quality,
+        )
     left_out = "1 row was" if quality.unreadable == 1 else f"{quality.unreadable:,} rows were"
     unread = f"whether a row of the log can be read does not depend on where its step led ({left_out} left out)"
     return replace(
         certificate,
         assumptions=(*certificate.assumptions, unread) if quality.unreadable else certificate.assumptions,
-        reason=certificate.reason or (quality.absence if certificate.status == VACUOUS else ""),
+        reason=certificate.reason or (quality.absence if certificate.status == Status.VACUOUS else ""),
         data_quality=quality,
     )
 
 
-def status_of(learned: Learned, objective: Objective, bound: float) -> str:
+def status_of(learned: Learned, objective: Objective, bound: float) -> Status:
     """Return what may be said of the bound that a policy was made for."""
-    if learned.bounds.guarantee == "none":
-        return NO_GUARANTEE
-    if isinstance(learned.region, Conflict):
-        return CONTRADICTED
-    return VACUOUS if objective.is_vacuous(bound) else CERTIFIED
+    if learned.bounds.guarantee == Guarantee.NONE:
+        return Status.NO_GUARANTEE
+    if learned.conflict is not None:
+        return Status.CONTRADICTED
+    return Status.VACUOUS if objective.is_vacuous(bound) else Status.CERTIFIED
 
 
 def _endless(model: ParametricMDP, objective: Objective, bound: float, worst: Solution, is_given: bool) -> str:
@@ -119,8 +127,10 @@ def _endless(model: ParametricMDP, objective: Objective, bound: float, worst: So
     return f"{who}, so its expected reward is infinite, as long as every transition of the model can happen"
 
 
-def _box(region: Polytope | Ellipsoid, n_parameters: int) -> dict[str, tuple[float, float]]:
-    """Return the bounds of the parameters, which come before products of them."""
+def _box(region: Region | Conflict, n_parameters: int) -> dict[str, tuple[float, float]]:
+    """Return the bounds of the parameters, which come before products of them; none if there are no parameters left."""
+    if isinstance(region, Conflict):
+        return {}
     columns = zip(region.names, region.lower, region.upper, strict=True)
     return {name: (float(low), float(high)) for name, low, high in list(columns)[:n_parameters]}
 
@@ -138,11 +148,11 @@ def _assumptions(learned: Learned) -> tuple[str, ...]:
     structure = "the transitions of the model are all there are, and the next state depends on state and action alone"
     tied = "the expressions of the model are right for some parameters of its space"
     bounds = learned.bounds
-    if isinstance(learned.region, Conflict) or bounds.guarantee == "finite-sample, anytime":
+    if learned.conflict is not None or bounds.guarantee == Guarantee.ANYTIME:
         sampled = _ANYTIME
-    elif bounds.guarantee == "asymptotic":
+    elif bounds.guarantee == Guarantee.ASYMPTOTIC:
         planned = _SAMPLED[learned.counts.sampling]
         sampled = f"{planned}, and there are so many that asymptotics apply (no finite-sample proof)"
     else:
         sampled = _SAMPLED[learned.counts.sampling]
-    return (structure, sampled) if isinstance(learned.region, Conflict) else (structure, tied, sampled)
+    return (structure, tied, sampled) if learned.conflict is None else (structure, sampled)

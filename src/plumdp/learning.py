@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
 from time import perf_counter
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from plumdp.confidence.bounds import ExpressionBounds, Intervals, expression_bounds
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers, find_fixed_numbers
-from plumdp.confidence.least_squares import LeastSquares, least_squares
-from plumdp.confidence.multinomial import RowBounds, row_bounds
+from plumdp.confidence.least_squares import least_squares
+from plumdp.confidence.multinomial import row_bounds
+from plumdp.confidence.sets import ConfidenceSet, Guarantee
 from plumdp.data.counts import TransitionCounts, require_same_graph
 from plumdp.data.logs import Log
+from plumdp.deprecated import renamed_keywords
 from plumdp.errors import DataError
 from plumdp.model.events import Events, find_events
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict, with_numbers
-from plumdp.region.ellipsoid import Ellipsoid
 from plumdp.region.l1 import build_l1_region
-from plumdp.region.shapes import Polytope
+from plumdp.region.shapes import Region
 from plumdp.region.tangents import build_ellipsoid_region
 
 Sets: TypeAlias = Literal["interval", "l1", "ellipsoid"]
 """What is drawn around the data: intervals of expressions, L1 balls of rows, or an ellipsoid of parameters."""
 
 FALLBACK = 0.05  # share of the error that is kept for the case that the model is contradicted, and for tests of it
+
+Measured = TypeVar("Measured", bound=ConfidenceSet)
+
+
+@dataclass(frozen=True)
+class ConfidenceMethod(Generic[Measured]):
+    """How a kind of confidence set is made from counts, and how the region of the parameters is made from it."""
+
+    measure: Callable[..., Measured]  # (model, counts, *, error)
+    region: Callable[[ParametricMDP, Measured], Region | Conflict]
+    published: Callable[..., Measured] | None = None  # likewise, with what the paper publishes
+    options: tuple[str, ...] = ()  # keywords that ``measure`` takes besides
+    has_intervals: bool = True  # of each expression, so that there is an interval-wise relaxation
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,25 +57,31 @@ class Learned:
     model: ParametricMDP
     counts: TransitionCounts
     error: float
-    bounds: ExpressionBounds | RowBounds | LeastSquares
-    region: Polytope | Ellipsoid | Conflict
+    bounds: ConfidenceSet
+    region: Region | Conflict
     seconds: dict[str, float]
     fallback: float = FALLBACK  # share of the error for bounds that rest on the graph alone
+
+    @property
+    def conflict(self) -> Conflict | None:
+        """Why no parameters explain the data, if none do."""
+        return self.region if isinstance(self.region, Conflict) else None
 
     def __repr__(self) -> str:
         confidence = f"confidence {1 - self.error:.10g}"
         return one_line(self, number_of(self.counts.total, "step"), confidence, self.bounds.method, repr(self.region))
 
 
+@renamed_keywords(sets="confidence_set", intervals="interval_method", paper="as_published")
 def learn(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
     *,
     confidence: float = 0.999,
-    sets: Sets = "interval",
-    intervals: Intervals | None = None,
+    confidence_set: Sets = "interval",
+    interval_method: Intervals | None = None,
     events: Events | None = None,
-    paper: bool = False,
+    as_published: bool = False,
 ) -> Learned:
     """Return what the data say, whatever is asked: the region of the parameters that explain them.
 
@@ -71,11 +93,11 @@ def learn(
     ----------
     confidence
         How sure everything that follows is to be, jointly.
-    sets
+    confidence_set
         What is drawn around the data: "interval", "l1" or "ellipsoid".
-    intervals, events
+    interval_method, events
         For other intervals than the narrowest valid ones, see ``expression_bounds``.
-    paper
+    as_published
         Draw what the paper publishes, for comparison: without guarantee, and without tests of fixed numbers.
 
     Examples
@@ -99,43 +121,26 @@ def learn(
             "says how the data came about: 'independent', 'trajectories' or 'adaptive'"
         )
     require_same_graph(model.graph, counts.graph)
-    _check_sets(sets, intervals, events, paper)
-    share = error if paper else (1 - FALLBACK) * error
-    fixed = None if paper else find_fixed_numbers(model)
-    if sets == "interval":
-        bounds = (
-            published_bounds(model, counts, published_events(model), error=share)
-            if paper
-            else expression_bounds(model, counts, error=share, intervals=intervals, events=events)
-        )
-        clock.lap("intervals")
-        learned = learned_from(model, counts, bounds, error, clock.laps)
-        return learned if fixed is None else check_fixed_numbers(learned, fixed)
-    around: RowBounds | LeastSquares
-    region: Polytope | Ellipsoid | Conflict
-    if sets == "l1":
-        around = row_bounds(model, counts, error=share)
-        clock.lap("intervals")
-        region = build_l1_region(model.space, around)
-    else:
-        around = least_squares(model, counts, error=share, paper=paper)
-        clock.lap("intervals")
-        region = build_ellipsoid_region(model.space, model.expressions, around)
+    options = {"interval_method": interval_method, "events": events}
+    chosen = {name: value for name, value in options.items() if value is not None}
+    measure = _chosen_measure(confidence_set, chosen, as_published)
+    fixed = None if as_published else find_fixed_numbers(model)
+    measured = measure(model, counts, error=error if as_published else (1 - FALLBACK) * error)  # stage 3 (Section 2.3)
+    clock.lap("intervals")
+    region = SETS[confidence_set].region(model, measured)  # stage 4 (Section 3, Theorem 1)
     clock.lap("region")
-    learned = Learned(model, counts, error, around, region, clock.laps)
+    learned = Learned(model, counts, error, measured, region, clock.laps)
     return learned if fixed is None else check_fixed_numbers(learned, fixed)
 
 
-def learned_from(
-    model: ParametricMDP,
-    counts: TransitionCounts,
-    bounds: ExpressionBounds,
-    error: float,
-    seconds: dict[str, float] | None = None,
-) -> Learned:
+def _within_intervals(model: ParametricMDP, bounds: ExpressionBounds) -> Region | Conflict:
+    return build_region(model.space, bounds.events.polynomials, bounds.event_lower, bounds.event_upper)
+
+
+def learned_from(model: ParametricMDP, counts: TransitionCounts, bounds: ExpressionBounds, error: float) -> Learned:
     """Return the region of the parameters that lie within the given intervals."""
-    clock = Clock({} if seconds is None else seconds)
-    region = build_region(model.space, bounds.events.polynomials, bounds.event_lower, bounds.event_upper)
+    clock = Clock()
+    region = _within_intervals(model, bounds)
     clock.lap("region")
     return Learned(model, counts, error, bounds, region, clock.laps)
 
@@ -156,16 +161,23 @@ def check_fixed_numbers(learned: Learned, fixed: FixedNumbers) -> Learned:
     return replace(learned, region=region, seconds=clock.laps, fallback=FALLBACK / 2)
 
 
-def _check_sets(sets: Sets, intervals: Intervals | None, events: Events | None, paper: bool) -> None:
-    if sets not in get_args(Sets):
-        raise DataError(f"sets={sets!r}: write one of {', '.join(map(repr, get_args(Sets)))}")
-    is_chosen = intervals is not None or events is not None
-    if is_chosen and sets != "interval":
-        raise DataError(f"sets={sets!r}: intervals and events are for sets='interval'")
-    if is_chosen and paper:
-        raise DataError("paper=True chooses intervals and events itself: leave out either paper or these")
-    if paper and sets == "l1":
-        raise DataError("sets='l1': the paper does not say how it makes L1 balls; leave out paper, or take other sets")
+def _chosen_measure(kind: Sets, options: Mapping[str, Any], as_published: bool) -> Callable[..., ConfidenceSet]:
+    """Return how the data are measured; refuse options that do not go together."""
+    if kind not in tuple(SETS):
+        raise DataError(f"confidence_set={kind!r}: choose one of {', '.join(map(repr, SETS))}")
+    method = SETS[kind]
+    if options and not method.options:
+        raise DataError(f"confidence_set={kind!r}: interval_method and events are for confidence_set='interval'")
+    if options and as_published:
+        raise DataError("as_published=True chooses intervals and events itself: leave out as_published, or the others")
+    if not as_published:
+        return partial(method.measure, **options)
+    if method.published is None:
+        raise DataError(
+            f"confidence_set={kind!r}: the paper does not say how it makes such sets; leave out as_published, or "
+            "choose another confidence_set"
+        )
+    return method.published
 
 
 def error_of(confidence: float) -> float:
@@ -184,8 +196,27 @@ def published_bounds(
     model: ParametricMDP, counts: TransitionCounts, events: Events, *, error: float
 ) -> ExpressionBounds:
     """Return a Clopper–Pearson interval for each of the published events, however the data came about."""
-    bounds = expression_bounds(model, counts, error=error, intervals="clopper-pearson", events=events)
-    return replace(bounds, method="Clopper–Pearson for each expression, as published", guarantee="none")
+    bounds = expression_bounds(model, counts, error=error, interval_method="clopper-pearson", events=events)
+    return replace(bounds, method="Clopper–Pearson for each expression, as published", guarantee=Guarantee.NONE)
+
+
+def _published_intervals(model: ParametricMDP, counts: TransitionCounts, *, error: float) -> ExpressionBounds:
+    return published_bounds(model, counts, published_events(model), error=error)
+
+
+SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
+    "interval": ConfidenceMethod(
+        expression_bounds, _within_intervals, published=_published_intervals, options=("interval_method", "events")
+    ),
+    "l1": ConfidenceMethod(row_bounds, lambda model, balls: build_l1_region(model.space, balls)),
+    "ellipsoid": ConfidenceMethod(
+        least_squares,
+        lambda model, found: build_ellipsoid_region(model.space, model.expressions, found),
+        published=partial(least_squares, as_published=True),
+        has_intervals=False,
+    ),
+}
+"""One entry per kind of confidence set: how it is made, and how it becomes a region (Sections 2.3, 2.4, 3, 3.4)."""
 
 
 class Clock:

@@ -18,6 +18,7 @@ from plumdp.confidence.constants import FixedNumbers, find_fixed_numbers
 from plumdp.data import kernels
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.runs import Plan, Rng, make_plan, running_sums
+from plumdp.deprecated import renamed_keywords, warn_renamed
 from plumdp.errors import DataError, ModelError
 from plumdp.learning import (
     FALLBACK,
@@ -38,7 +39,8 @@ from plumdp.model.space import Point
 from plumdp.model.text import cut, number_of, one_line
 from plumdp.pipeline import relax, with_looser
 from plumdp.relaxation.intervals import IntervalMDP, instantiate
-from plumdp.result.certificate import Relaxation
+from plumdp.relaxation.relax import Relaxation
+from plumdp.result.certificate import Status
 from plumdp.solver.evaluate import evaluate, evaluate_all
 from plumdp.solver.solution import Solution, SolverStatus
 from plumdp.solver.solve import solve
@@ -110,15 +112,21 @@ class OnlineRecord:
     episodes: int
     steps: int
     bound: float  # certified value of the safe policy: at least this for max, at most for min
-    hope: float  # no policy is better than this
+    optimistic_bound: float  # no policy is better than this
     true_value: float | None  # of the safe policy, if the environment knows it
     policy: IntArray  # (n_states): the safe one
     width: float  # mean width of the intervals of unknown expressions
-    status: str  # as of a ``Certificate``
+    status: Status  # as of a ``Certificate``
     seconds: float  # since the start, without the environment
 
+    @property
+    def hope(self) -> float:
+        """The old name of ``optimistic_bound``."""
+        warn_renamed("OnlineRecord.hope", "OnlineRecord.optimistic_bound", stacklevel=3)
+        return self.optimistic_bound
+
     def __repr__(self) -> str:
-        values = f"bound {self.bound:.6g}", f"hope {self.hope:.6g}"
+        values = f"bound {self.bound:.6g}", f"optimistic bound {self.optimistic_bound:.6g}"
         return one_line(self, number_of(self.episodes, "episode"), number_of(self.steps, "step"), *values, self.status)
 
 
@@ -191,6 +199,7 @@ def _damaged(path: Path, what: str) -> DataError:
     return DataError(f"{path} is not a checkpoint of learn_online, or damaged ({what}); delete it or name another file")
 
 
+@renamed_keywords(paper="as_published")
 def learn_online(
     model: ParametricMDP,
     environment: Environment,
@@ -202,7 +211,7 @@ def learn_online(
     growth: float = 2.0,
     spacing: float = 1.05,
     exploration: float = 0.0,
-    paper: bool = False,
+    as_published: bool = False,
     precision: float = 1e-6,
     checkpoint: str | Path | None = None,
 ) -> Iterator[OnlineRecord]:
@@ -212,7 +221,7 @@ def learn_online(
     for a share ``exploration`` of uniform choices. The intervals are updated when some choice has been taken ``growth``
     times as often as at the last update, and the episodes are ``spacing`` times as many. Data are adaptive, so the
     intervals are beta-binomial, and hold at all updates at once: each update keeps what was known before. With
-    ``paper`` they are Clopper–Pearson for each expression as published, without guarantee.
+    ``as_published`` they are Clopper–Pearson for each expression as published, without guarantee.
 
     With a ``checkpoint`` file, learning goes on where it stopped, by a crash or by hand, and ends with the same result
     if the environment can run an episode once more. A checkpoint of another model (graph, expressions or space),
@@ -223,7 +232,7 @@ def learn_online(
     >>> study = case_study("betting:25")
     >>> environment = simulator(study.model, study.true_point, rng=1, max_steps=26)
     >>> records = list(learn_online(study.model, environment, study.objective, episodes=1000))
-    >>> records[-1].episodes, records[-1].bound <= records[-1].hope
+    >>> records[-1].episodes, records[-1].bound <= records[-1].optimistic_bound
     (1000, True)
     """
     require_model("learn_online", model)
@@ -232,25 +241,23 @@ def learn_online(
     if not (growth > 1 and spacing >= 1 and 0 <= exploration <= 1):
         raise DataError("growth must be above 1, spacing at least 1, and exploration a share from 0 to 1")
     error = error_of(confidence)
-    events = published_events(model) if paper else find_events(model, factors=True)
-    fixed = None if paper else find_fixed_numbers(model)
+    events = published_events(model) if as_published else find_events(model, factors=True)
+    fixed = None if as_published else find_fixed_numbers(model)
     path = None if checkpoint is None else Path(checkpoint)
     settings = (
         f"objective {digest(objective)[:16]}, {relaxation=}, {growth=}, {spacing=}, {exploration=}, {precision=}, "
-        f"{confidence=}, {paper=}"
+        f"{confidence=}, paper={as_published}"  # the words of version 0.1, whose checkpoints still fit
     )
     state = _start(model, len(events), settings, path)
     while True:
         began = perf_counter()
-        learned = _learn(model, state, events, fixed, error)
+        learned, bounds = _learn(model, state, events, fixed, error)
         uncertain = relax(learned, relaxation)
         kind, worst = state.starts()
         hopeful = solve(uncertain, objective, nature="optimistic", precision=precision, start=kind)
         safe = _safe(uncertain, objective, precision, worst)
         if SolverStatus.INTERRUPTED in (hopeful.status, safe.status):
             raise KeyboardInterrupt  # the state is that of the last update: with other policies it would be another run
-        bounds = learned.bounds
-        assert isinstance(bounds, ExpressionBounds)
         state = replace(
             state,
             event_lower=bounds.event_lower,
@@ -259,7 +266,7 @@ def learn_online(
         )
         if path is not None:
             state.save(path)
-        yield _record(learned, state, objective, hopeful, safe, environment.true_value(safe.policy, objective))
+        yield _record(learned, bounds, state, objective, hopeful, safe, environment.true_value(safe.policy, objective))
         if state.episodes >= episodes:
             return
         values, policies = np.stack([hopeful.lower, safe.lower]), np.stack([hopeful.policy, safe.policy])
@@ -299,15 +306,16 @@ def _start(model: ParametricMDP, n_events: int, settings: str, path: Path | None
 
 def _learn(
     model: ParametricMDP, state: OnlineState, events: Events, fixed: FixedNumbers | None, error: float
-) -> Learned:
+) -> tuple[Learned, ExpressionBounds]:
     """Return what the data say, cut to what was known before; without fixed numbers to test, as published."""
     counts = TransitionCounts(model.graph, state.counts, "adaptive")
     if fixed is None:
-        return learned_from(model, counts, published_bounds(model, counts, events, error=error), error)
+        bounds = published_bounds(model, counts, events, error=error)
+        return learned_from(model, counts, bounds, error), bounds
     share = (1 - FALLBACK) * error
-    bounds = expression_bounds(model, counts, error=share, intervals="beta-binomial", events=events)
+    bounds = expression_bounds(model, counts, error=share, interval_method="beta-binomial", events=events)
     bounds = intersect(bounds, state.event_lower, state.event_upper, model.expressions)
-    return check_fixed_numbers(learned_from(model, counts, bounds, error), fixed)
+    return check_fixed_numbers(learned_from(model, counts, bounds, error), fixed), bounds
 
 
 def _safe(uncertain: IntervalMDP, objective: Objective, precision: float, start: Solution | None) -> Solution:
@@ -348,6 +356,7 @@ def _act(
 
 def _record(
     learned: Learned,
+    bounds: ExpressionBounds,
     state: OnlineState,
     objective: Objective,
     hopeful: Solution,
@@ -356,14 +365,13 @@ def _record(
 ) -> OnlineRecord:
     start = learned.model.graph.initial_state
     is_max = objective.direction == "max"
-    unknown, bounds = learned.model.expressions.is_unknown, learned.bounds
-    assert isinstance(bounds, ExpressionBounds)
+    unknown = learned.model.expressions.is_unknown
     bound = float((safe.lower if is_max else safe.upper)[start])
     return OnlineRecord(
         episodes=state.episodes,
         steps=int(state.counts.sum()),
         bound=bound,
-        hope=float((hopeful.upper if is_max else hopeful.lower)[start]),
+        optimistic_bound=float((hopeful.upper if is_max else hopeful.lower)[start]),
         true_value=true_value,
         policy=safe.policy,
         width=float((bounds.upper - bounds.lower)[unknown].mean()) if unknown.any() else 0.0,

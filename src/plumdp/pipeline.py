@@ -1,21 +1,33 @@
-"""From a model, counts and an objective to a policy with a guarantee: the paper on one screen. Read this first."""
+"""From a model, counts and an objective to a policy with a guarantee: the paper on one screen. Read this first.
+
+The seven stages, the folder of each, and what it implements of the paper:
+
+1. model: the transitions of an MDP as expressions of unknown parameters (Section 2.1)
+2. data: how often each transition was seen (Section 2.3)
+3. confidence: what the counts say about the probabilities, tied by their expressions (Sections 2.3, 2.4, 3.4)
+4. region: all parameters that explain it, or a proof that none do (Section 3, Theorem 1; products 3.2, emptiness 3.3)
+5. relaxation: what nature may do at each choice (Section 3.1, Theorem 2)
+6. solver: the best policy against nature at its worst, and bounds on its value (Section 2.2)
+7. result: what may be claimed of the policy, and what the claim rests on (Theorem 1)
+
+``learn`` takes stages 3 and 4, ``conclude`` 5 to 7, and ``certify`` all of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import get_args
 
 import numpy as np
 
 from plumdp.claims import make_certificate
 from plumdp.confidence.bounds import Intervals
-from plumdp.confidence.least_squares import LeastSquares
 from plumdp.confidence.untied import untied_bounds
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
+from plumdp.deprecated import renamed_keywords
 from plumdp.errors import DataError
-from plumdp.learning import Clock, Learned, Sets, learn
+from plumdp.learning import SETS, Clock, Learned, Sets, learn
 from plumdp.model.events import Events
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective
@@ -23,12 +35,13 @@ from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import Policy, check_policy
 from plumdp.region.conflict import Conflict
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.relaxation.relax import expression_wise, interval_wise, parameter_wise, rectangular
-from plumdp.result.certificate import Certificate, Relaxation
+from plumdp.relaxation.relax import RELAXATIONS, Relaxation
+from plumdp.result.certificate import Certificate
 from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.solve import solve
 
 
+@renamed_keywords(sets="confidence_set", intervals="interval_method", paper="as_published")
 def certify(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
@@ -36,19 +49,19 @@ def certify(
     *,
     confidence: float = 0.999,
     relaxation: Relaxation = "rectangular",
-    sets: Sets = "interval",
-    intervals: Intervals | None = None,
+    confidence_set: Sets = "interval",
+    interval_method: Intervals | None = None,
     events: Events | None = None,
-    paper: bool = False,
+    as_published: bool = False,
     policy: Policy | None = None,
     precision: float = 1e-6,
 ) -> Certificate:
     """Return a policy and bounds on its value that hold with the given confidence (Theorem 1 of the paper).
 
     The policy is the best against the worst that the relaxation allows, or the one that is given. The objective may be
-    given as text, see ``parse_property``. ``sets`` says what is
-    drawn around the data. ``intervals`` and ``events`` are for those who want other intervals than the narrowest valid
-    ones (see ``expression_bounds``). ``paper=True`` draws what the paper publishes, for comparison: without guarantee.
+    given as text, see ``parse_property``. ``confidence_set`` says what is drawn around the data. ``interval_method``
+    and ``events`` are for those who want other intervals than the narrowest valid ones (see ``expression_bounds``).
+    ``as_published=True`` draws what the paper publishes, for comparison: without guarantee.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
@@ -57,12 +70,21 @@ def certify(
     >>> certificate.status, certificate.lower < certificate.upper
     ('certified', True)
     """
-    require_model("certify", model)
+    require_model("certify", model)  # stage 1; the counts are stage 2
     objective = as_objective(objective, model)
-    learned = learn(model, counts, confidence=confidence, sets=sets, intervals=intervals, events=events, paper=paper)
+    learned = learn(
+        model,
+        counts,
+        confidence=confidence,
+        confidence_set=confidence_set,
+        interval_method=interval_method,
+        events=events,
+        as_published=as_published,
+    )
     return conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
 
 
+@renamed_keywords(sets="confidence_set", intervals="interval_method", paper="as_published")
 def compare(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
@@ -70,10 +92,10 @@ def compare(
     *,
     confidence: float = 0.999,
     relaxations: Sequence[Relaxation] | None = None,
-    sets: Sets = "interval",
-    intervals: Intervals | None = None,
+    confidence_set: Sets = "interval",
+    interval_method: Intervals | None = None,
     events: Events | None = None,
-    paper: bool = False,
+    as_published: bool = False,
     policy: Policy | None = None,
     precision: float = 1e-6,
 ) -> list[Certificate]:
@@ -91,18 +113,20 @@ def compare(
     """
     require_model("compare", model)
     objective = as_objective(objective, model)
-    learned = learn(model, counts, confidence=confidence, sets=sets, intervals=intervals, events=events, paper=paper)
+    learned = learn(
+        model,
+        counts,
+        confidence=confidence,
+        confidence_set=confidence_set,
+        interval_method=interval_method,
+        events=events,
+        as_published=as_published,
+    )
     found: list[Certificate] = []
-    for relaxation in relaxations_for(sets) if relaxations is None else relaxations:
+    for relaxation in relaxations_for(confidence_set) if relaxations is None else relaxations:
         new = conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
         found.append(new if policy is None else _cut_to_looser(new, found))
     return found
-
-
-_LOOSER: dict[str, tuple[str, ...]] = {
-    "expression": ("interval", "parameter"),
-    "rectangular": ("interval", "parameter", "expression"),
-}
 
 
 def _cut_to_looser(certificate: Certificate, others: Sequence[Certificate]) -> Certificate:
@@ -110,16 +134,17 @@ def _cut_to_looser(certificate: Certificate, others: Sequence[Certificate]) -> C
 
     Its own could be wider by what the solver leaves open: all of them hold, so their intersection does.
     """
-    looser = [other for other in others if other.relaxation in _LOOSER.get(certificate.relaxation, ())]
+    names = () if certificate.relaxation == "untied" else RELAXATIONS[certificate.relaxation].looser
+    looser = [other for other in others if other.relaxation in names]
     lower = max([certificate.lower, *(other.lower for other in looser)])
     upper = min([certificate.upper, *(other.upper for other in looser)])
     return replace(certificate, lower=lower, upper=upper)
 
 
-def relaxations_for(sets: Sets) -> tuple[Relaxation, ...]:
-    """Return the relaxations that there are; an ellipsoid has no intervals of its own."""
-    every: tuple[Relaxation, ...] = get_args(Relaxation)
-    return every[1:] if sets == "ellipsoid" else every
+def relaxations_for(confidence_set: Sets) -> tuple[Relaxation, ...]:
+    """Return the relaxations that there are; a set without intervals of its own has no interval-wise one."""
+    has_intervals = SETS[confidence_set].has_intervals
+    return tuple(name for name, each in RELAXATIONS.items() if has_intervals or not each.needs_intervals)
 
 
 def conclude(
@@ -147,12 +172,14 @@ def conclude(
     if policy is not None and check_policy(learned.model.graph, policy).dtype.kind == "f":
         raise DataError("a certificate has one action per state: give choice numbers; evaluate values drawn policies")
     is_given, clock = policy is not None, Clock(dict(learned.seconds))
-    uncertain = relax(learned, relaxation)
+    uncertain = relax(learned, relaxation)  # stage 5: what nature may do (Section 3.1)
     clock.lap("relaxation")
+    # stage 6: the best policy against nature at its worst (Section 2.2)
     chosen = solve(uncertain, objective, nature="robust", precision=precision).policy if policy is None else policy
     # the claim is about this policy: its values are proved anew, with nothing left to choose
     worst, best = evaluate_all(with_looser(uncertain), chosen, objective, ("robust", "optimistic"), precision=precision)
     clock.lap("solver")
+    # stage 7: what may be claimed (Theorem 1)
     return make_certificate(learned, objective, relaxation, worst, best, clock.laps, is_given=is_given)
 
 
@@ -164,17 +191,9 @@ def with_looser(uncertain: IntervalMDP) -> list[IntervalMDP]:
 def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:
     """Return what nature may do; if no parameters explain the data, what the graph alone allows."""
     model, bounds, region = learned.model, learned.bounds, learned.region
-    if relaxation not in get_args(Relaxation):
-        raise DataError(f"relaxation={relaxation!r}: write one of {', '.join(map(repr, get_args(Relaxation)))}")
+    if relaxation not in tuple(RELAXATIONS):
+        raise DataError(f"relaxation={relaxation!r}: write one of {', '.join(map(repr, RELAXATIONS))}")
     if isinstance(region, Conflict):
         lower, upper = untied_bounds(learned.counts, error=learned.fallback * learned.error)
         return IntervalMDP(model.graph, np.arange(model.graph.n_transitions, dtype=np.int32), lower, upper)
-    tied = None if isinstance(bounds, LeastSquares) else interval_wise(model, bounds)
-    if relaxation == "interval":
-        if tied is None:
-            raise DataError("an ellipsoid has no intervals of its own: take another relaxation, such as 'expression'")
-        return tied
-    if relaxation == "parameter":
-        return parameter_wise(model, region)
-    looser = parameter_wise(model, region, within=tied)
-    return (expression_wise if relaxation == "expression" else rectangular)(model, region, within=looser)
+    return RELAXATIONS[relaxation].build(model, bounds, region)

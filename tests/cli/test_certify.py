@@ -158,24 +158,24 @@ def test_no_data_end_with_4(tmp_path):
 
 
 def test_published_constructions_are_estimates_and_end_with_4(folder):
-    arguments = ["certify", STUDY, str(folder / "counts.parquet"), "--paper"]
+    arguments = ["certify", STUDY, str(folder / "counts.parquet"), "--as-published"]
     result = RUNNER.invoke(app, arguments)
     assert result.exit_code == 4
     assert result.output.startswith("Estimate, no guarantee: ")
     for sets in ("interval", "ellipsoid"):
-        result = RUNNER.invoke(app, [*arguments, "--sets", sets, "--json"])
+        result = RUNNER.invoke(app, [*arguments, "--confidence-set", sets, "--json"])
         assert result.exit_code == 4
         assert json.loads(result.output)["status"] == "no guarantee"
-    table = RUNNER.invoke(app, ["compare", STUDY, str(folder / "counts.parquet"), "--paper"]).output
+    table = RUNNER.invoke(app, ["compare", STUDY, str(folder / "counts.parquet"), "--as-published"]).output
     assert table.count("no guarantee") == 4
     assert "certified" not in table
 
 
 def test_published_constructions_that_do_not_exist_are_misuse(folder):
-    arguments = [STUDY, str(folder / "counts.parquet"), "--paper", "--sets", "l1"]
+    arguments = [STUDY, str(folder / "counts.parquet"), "--as-published", "--confidence-set", "l1"]
     result = RUNNER.invoke(app, ["certify", *arguments])
     assert isinstance(result.exception, pl.DataError)
-    assert "the paper does not say how it makes L1 balls" in str(result.exception)
+    assert "the paper does not say how it makes such sets" in str(result.exception)
 
 
 def test_the_printed_query_names_every_column():
@@ -183,3 +183,17 @@ def test_the_printed_query_names_every_column():
     assert result.exit_code == 0
     assert all(f"`next_{name}`" in result.output for name in ("x", "y", "ax", "ay"))
     assert "lake.flights" in result.output
+
+
+@pytest.mark.parametrize("command", ["certify", "compare"])
+def test_options_of_version_0_1_still_work_and_are_not_in_the_help(folder, command):
+    arguments = [command, STUDY, str(folder / "counts.parquet"), "--json"]
+    old = ["--sets", "interval", "--intervals=hoeffding"]
+    new = ["--confidence-set", "interval", "--interval-method=hoeffding"]
+    for before, now in ((old, new), (["--paper"], ["--as-published"])):
+        results = [json.loads(RUNNER.invoke(app, [*arguments, *options]).output) for options in (before, now)]
+        found = [[(one["lower"], one["intervals"]) for one in (r if command == "compare" else [r])] for r in results]
+        assert found[0] == found[1]
+    shown = RUNNER.invoke(app, [command, "--help"]).output
+    assert "--confidence-set" in shown
+    assert not any(option in shown for option in ("--sets", "--intervals", "--paper"))

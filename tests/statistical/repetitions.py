@@ -151,7 +151,7 @@ def count_misses(model, data, *, error=ERROR, intervals=None, tamper=None):
     missed = []
     for counts in data:
         given = counts if tamper is None else tamper(events, counts)
-        bounds = expression_bounds(model, given, error=error, intervals=intervals, events=events)
+        bounds = expression_bounds(model, given, error=error, interval_method=intervals, events=events)
         by_expression = (bounds.lower <= expressions) & (expressions <= bounds.upper)
         by_event = (bounds.event_lower <= truth) & (truth <= bounds.event_upper)
         missed.append(not (by_expression.all() and by_event.all()))

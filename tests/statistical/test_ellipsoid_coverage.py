@@ -63,7 +63,7 @@ COINS = two_coins(slope=Fraction(1, 10))
 def ellipsoid(model, first, second, error, paper):
     counts = np.zeros(model.graph.n_transitions, dtype=np.int64)
     counts[:2] = first, second
-    return least_squares(model, TransitionCounts(model.graph, counts, "adaptive"), error=error, paper=paper)
+    return least_squares(model, TransitionCounts(model.graph, counts, "adaptive"), error=error, as_published=paper)
 
 
 def accepted(model, error, paper):

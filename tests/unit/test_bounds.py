@@ -87,7 +87,7 @@ def expression(model, polynomial):
 )
 def test_the_intervals_fit_the_data_and_the_guarantee_fits_both(make, sampling, intervals, method, guarantee):
     model = make()
-    bounds = expression_bounds(model, counts_of(model, sampling), intervals=intervals)
+    bounds = expression_bounds(model, counts_of(model, sampling), interval_method=intervals)
     assert (bounds.method, bounds.guarantee) == (method, guarantee)
     functions = {"Clopper–Pearson": clopper_pearson, "Hoeffding": hoeffding, "beta-binomial": beta_binomial}
     if method in functions:
@@ -120,7 +120,7 @@ def test_as_in_the_paper_f_and_its_complement_have_an_interval_each():
     model = again()
     events = find_events(model, merge_complements=False)
     counts = counts_of(model, "trajectories")
-    bounds = expression_bounds(model, counts, error=0.05, intervals="clopper-pearson", events=events)
+    bounds = expression_bounds(model, counts, error=0.05, interval_method="clopper-pearson", events=events)
     n, k = counts.total, int(counts.counts[model.expression == expression(model, p)].sum())
     np.testing.assert_array_equal([bounds.event_lower[0], bounds.event_upper[0]], clopper_pearson(k, n, 0.025))
     np.testing.assert_array_equal([bounds.event_lower[1], bounds.event_upper[1]], clopper_pearson(n - k, n, 0.025))
@@ -186,7 +186,10 @@ def test_a_model_without_unknowns_needs_no_data():
         ({"error": 0}, "error=0: write a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %"),
         ({"error": 1.0}, "error=1.0: write a probability"),
         ({"error": float("nan")}, "error=nan: write a probability"),
-        ({"intervals": "wald"}, "intervals='wald': write one of 'clopper-pearson', 'hoeffding', 'beta-binomial'"),
+        (
+            {"interval_method": "wald"},
+            "interval_method='wald': choose one of 'clopper-pearson', 'hoeffding', 'beta-binomial'",
+        ),
     ],
 )
 def test_wrong_options_are_refused(options, message):

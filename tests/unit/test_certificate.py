@@ -11,7 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import plumdp as pl
-from plumdp.result.certificate import Certificate
+from plumdp.confidence.sets import Guarantee
+from plumdp.result.certificate import Certificate, Status
 from plumdp.result.policy_table import PolicyTable
 
 
@@ -210,3 +211,22 @@ def test_a_state_variable_called_action_keeps_its_column():
     graph = pl.explore(step, {"action": 3}, space=pl.ParameterSpace.unit()).graph
     columns = PolicyTable(graph, graph.first_choice[:-1]).columns()
     assert {name: column.tolist() for name, column in columns.items()} == {"action": [3], "chosen_action": ["wait"]}
+
+
+@pytest.mark.parametrize("kind", [Status, Guarantee])
+def test_statuses_and_guarantees_are_their_texts_wherever_they_are_read(kind):
+    for member in kind:
+        assert member == member.value
+        assert (str(member), repr(member), f"{member}", json.dumps(member)) == (
+            member.value,
+            repr(member.value),
+            member.value,
+            f'"{member.value}"',
+        )
+        assert kind(member.value) is member
+        assert {member: 1}[member.value] == 1
+
+
+def test_a_certificate_as_a_dictionary_has_plain_texts():
+    plain = certificate(status=Status.CERTIFIED, guarantee=Guarantee.FIXED).to_dict()
+    assert (type(plain["status"]), type(plain["guarantee"])) == (str, str)

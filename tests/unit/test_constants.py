@@ -69,7 +69,7 @@ def first_excluded(model, n, number, *, confidence, sampling="independent"):
 def test_a_coin_written_one_half_and_seen_heads_99_times_of_100_contradicts_the_model(sets, sampling):
     model = rows_model((0.5, 0.5))
     certificate = pl.certify(
-        model, counts_of(model, (890_000, 10_000), sampling=sampling), goal(model), sets=sets, precision=1e-9
+        model, counts_of(model, (890_000, 10_000), sampling=sampling), goal(model), confidence_set=sets, precision=1e-9
     )
     assert certificate.status == "model contradicted"
     assert certificate.reason == (
@@ -179,7 +179,7 @@ def test_floats_beside_a_number_are_on_their_sides(number):
 
 def test_published_constructions_are_not_tested():
     model = rows_model((0.5, 0.5), (p, 1 - p))
-    assert not is_contradicted(model, counts_of(model, (990, 10), (60, 40)), paper=True)
+    assert not is_contradicted(model, counts_of(model, (990, 10), (60, 40)), as_published=True)
 
 
 # Rows that fix the same numbers
@@ -260,7 +260,7 @@ def test_the_error_of_a_test_is_its_share_of_a_fortieth(rows, share):
 @pytest.mark.parametrize("sets", SETS)
 def test_the_intervals_keep_their_share_of_the_error_and_what_is_left_is_divided(rows, sets):
     model = rows_model(*rows)
-    learned = learn(model, counts_of(model, *[(5,) * len(row) for row in rows]), sets=sets, confidence=0.9)
+    learned = learn(model, counts_of(model, *[(5,) * len(row) for row in rows]), confidence_set=sets, confidence=0.9)
     assert learned.bounds.error == (1 - 0.05) * (1 - 0.9)
     assert learned.fallback == (0.025 if len(find_fixed_numbers(model)) else 0.05)
 
@@ -377,7 +377,7 @@ def test_an_expression_that_the_space_leaves_one_value_is_tested_as_well(name, s
     for heads in (0.99, 0.02):
         rest = (1 - heads) / (n_transitions - 1)
         seen = tuple(round(900_000 * share) for share in (heads, *[rest] * (n_transitions - 1)))
-        certificate = pl.certify(model, counts_of(model, seen, sampling=sampling), goal(model), sets=sets)
+        certificate = pl.certify(model, counts_of(model, seen, sampling=sampling), goal(model), confidence_set=sets)
         assert certificate.status == "model contradicted"
         assert certificate.reason.startswith("no parameters fit ")
 
@@ -387,7 +387,7 @@ def test_the_value_that_the_space_leaves_is_not_contradicted_by_itself(sets):
     for name, heads in (("a point", 0.3), ("a line", 0.5), ("a product", 0.25)):
         model = constant_by_space(name)
         seen = (round(heads * 10**6), 10**6 - round(heads * 10**6))
-        assert not is_contradicted(model, counts_of(model, seen), sets=sets)
+        assert not is_contradicted(model, counts_of(model, seen), confidence_set=sets)
 
 
 # Online
@@ -400,7 +400,7 @@ def test_learning_online_finds_a_number_that_is_wrong():
     records = list(pl.learn_online(model, environment, goal(model), episodes=2000))
     assert records[0].status != "model contradicted"
     assert records[-1].status == "model contradicted"
-    published = pl.learn_online(model, environment, goal(model), episodes=2000, paper=True)
+    published = pl.learn_online(model, environment, goal(model), episodes=2000, as_published=True)
     assert {record.status for record in published} == {"no guarantee"}
 
 

@@ -62,7 +62,7 @@ CONTRADICTIONS = {
 @pytest.mark.parametrize("case", CONTRADICTIONS)
 def test_nothing_is_claimed_if_the_log_shows_what_the_graph_excludes(case, is_paper):
     read, reason = CONTRADICTIONS[case]
-    certificate = pl.certify(COIN, read(), HEADS, paper=is_paper)
+    certificate = pl.certify(COIN, read(), HEADS, as_published=is_paper)
     assert (certificate.status, certificate.reason) == ("model contradicted", reason)
     assert (certificate.lower, certificate.upper) == (-math.inf, math.inf)
     assert certificate.assumptions == ()

@@ -169,14 +169,14 @@ def test_two_rows_with_one_expression_and_clashing_frequencies_are_pooled():
 def test_assumptions_fit_data_and_intervals(sampling, intervals, guarantee, sampled):
     model = two_coins()
     counts = counts_of(model, sampling, s0=(60, 40))
-    certificate = certify(model, counts, goal(model), intervals=intervals)
+    certificate = certify(model, counts, goal(model), interval_method=intervals)
     assert certificate.guarantee == guarantee
     assert certificate.assumptions == (STRUCTURE, TIED, sampled)
 
 
 def test_intervals_that_such_data_void_are_no_certificate():
     model = two_coins()
-    certificate = certify(model, counts_of(model, "adaptive", s0=(60, 40)), goal(model), intervals="hoeffding")
+    certificate = certify(model, counts_of(model, "adaptive", s0=(60, 40)), goal(model), interval_method="hoeffding")
     assert certificate.status == "no guarantee"
     assert str(certificate).startswith("Estimate, no guarantee: ")
 
@@ -289,7 +289,7 @@ def test_published_intervals_are_one_for_each_expression_at_the_whole_error_and_
     """p and 1 - p have an interval each at half the error, of the same 1000 trials: those of 1 - p are no narrower."""
     model = two_coins()
     counts = counts_of(model, s0=(290, 210), s1=(310, 190))
-    certificate = certify(model, counts, goal(model), confidence=0.99, paper=True, precision=1e-9)
+    certificate = certify(model, counts, goal(model), confidence=0.99, as_published=True, precision=1e-9)
     lower, upper = clopper_pearson(np.array([600]), np.array([1000]), (1 - 0.99) / 2)
     assert certificate.parameters["p"] == (pytest.approx(lower[0]), pytest.approx(upper[0]))
     assert certificate.lower == pytest.approx(lower[0] ** 2, abs=1e-9)
@@ -302,7 +302,7 @@ def test_published_intervals_are_one_for_each_expression_at_the_whole_error_and_
 def test_published_intervals_know_no_factors():
     model = products()
     counts = products_counts(model)
-    published, ours = learn(model, counts, paper=True), learn(model, counts)
+    published, ours = learn(model, counts, as_published=True), learn(model, counts)
     assert len(published.bounds.events) == int(model.expressions.is_unknown.sum())
     assert len(published.bounds.events.factors.event) == 0 < len(ours.bounds.events.factors.event)
 
@@ -310,7 +310,7 @@ def test_published_intervals_know_no_factors():
 def test_the_published_ellipsoid_counts_every_transition_in_full_and_guarantees_nothing():
     model = two_coins()
     counts = counts_of(model, s0=(290, 210), s1=(310, 190))
-    learned = learn(model, counts, sets="ellipsoid", paper=True)
+    learned = learn(model, counts, confidence_set="ellipsoid", as_published=True)
     assert learned.bounds.matrix[0, 0] == pytest.approx(0.01 + 2 * 1000)
     certificate = conclude(learned, goal(model))
     assert (certificate.guarantee, certificate.status) == ("none", "no guarantee")
@@ -318,7 +318,7 @@ def test_the_published_ellipsoid_counts_every_transition_in_full_and_guarantees_
 
 def test_data_that_contradict_published_intervals_are_not_called_a_proof():
     model = two_coins()
-    learned = learn(model, counts_of(model, s0=(90, 10)), paper=True)
+    learned = learn(model, counts_of(model, s0=(90, 10)), as_published=True)
     clash = replace(learned.bounds, event_lower=np.array([0.8, 0.8]), event_upper=np.array([0.9, 0.9]))
     certificate = conclude(learned_from(model, learned.counts, clash, learned.error), goal(model))
     assert (certificate.guarantee, certificate.status) == ("none", "no guarantee")
@@ -329,23 +329,27 @@ def test_data_that_contradict_published_intervals_are_not_called_a_proof():
     ("options", "message"),
     [
         (
-            {"intervals": "hoeffding"},
-            "^paper=True chooses intervals and events itself: leave out either paper or these$",
+            {"interval_method": "hoeffding"},
+            "^as_published=True chooses intervals and events itself: leave out as_published, or the others$",
         ),
-        ({"sets": "l1"}, "^sets='l1': the paper does not say how it makes L1 balls; leave out paper, or take other"),
+        (
+            {"confidence_set": "l1"},
+            "^confidence_set='l1': the paper does not say how it makes such sets; leave out as_published, or choose "
+            "another confidence_set$",
+        ),
     ],
 )
 def test_what_the_paper_does_not_publish_is_refused(options, message):
     model = two_coins()
     for ask in (certify, compare):
         with pytest.raises(pl.DataError, match=message):
-            ask(model, counts_of(model), goal(model), paper=True, **options)
+            ask(model, counts_of(model), goal(model), as_published=True, **options)
 
 
 def test_events_are_refused_with_published_intervals():
     model = two_coins()
-    with pytest.raises(pl.DataError, match=r"^paper=True chooses intervals and events itself"):
-        learn(model, counts_of(model), paper=True, events=pl.find_events(model))
+    with pytest.raises(pl.DataError, match=r"^as_published=True chooses intervals and events itself"):
+        learn(model, counts_of(model), as_published=True, events=pl.find_events(model))
 
 
 # Products of parameters
@@ -372,7 +376,9 @@ def test_sets_of_products_of_parameters_are_certified_and_nested(sets):
     """Heads with 0.7 and 0.6: both with 0.42, which all relaxations must allow."""
     model = products()
     relaxations = ["parameter", "expression", "rectangular"]
-    found = compare(model, products_counts(model), goal(model), sets=sets, relaxations=relaxations, precision=1e-9)
+    found = compare(
+        model, products_counts(model), goal(model), confidence_set=sets, relaxations=relaxations, precision=1e-9
+    )
     for certificate in found:
         assert certificate.status == "certified"
         assert 0.35 < certificate.lower < 0.42 < certificate.upper < 0.49

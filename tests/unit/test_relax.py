@@ -1,8 +1,9 @@
 """The four relaxations of one model, by hand: which intervals its transitions get, and from which points."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -13,9 +14,19 @@ from random_pmdps import exact_vertices, random_intervals, random_problem
 import plumdp as pl
 from plumdp.confidence.bounds import expression_bounds
 from plumdp.region.build import build_region
+from plumdp.region.shapes import Box
 from plumdp.relaxation.intervals import check_rows
 from plumdp.relaxation.rectangular import row_region
-from plumdp.relaxation.relax import expression_wise, interval_wise, parameter_wise, rectangular
+from plumdp.relaxation.relax import (
+    RELAXATIONS,
+    Relaxation,
+    expression_wise,
+    interval_wise,
+    parameter_wise,
+    rectangular,
+    seen_from,
+)
+from plumdp.solver.layout import loops_of
 
 a, b = pl.parameters("a", "b")
 THIRD = Fraction(1, 3)
@@ -175,3 +186,61 @@ def box_range(polynomial, points):
     sides = {name: {min(v[name] for v in points), max(v[name] for v in points)} for name in polynomial.names}
     values = [polynomial.evaluate(dict(zip(sides, corner, strict=True))) for corner in product(*sides.values())]
     return min(values), max(values)
+
+
+@dataclass(frozen=True)
+class Wrapped:
+    """A region of a kind that the package does not know."""
+
+    names: tuple
+    lower: np.ndarray
+    upper: np.ndarray
+
+    def minimise(self, objectives):
+        return Box(self.names, self.lower, self.upper).minimise(objectives)
+
+
+@pytest.fixture
+def new_kind(region):
+    return Wrapped(region.names, region.lower, region.upper)
+
+
+def test_a_new_kind_of_region_has_the_relaxations_of_intervals_at_once(model, region, new_kind):
+    expected = parameter_wise(model, region)
+    np.testing.assert_allclose(parameter_wise(model, new_kind).lower, expected.lower, atol=1e-12)
+    assert (expression_wise(model, new_kind).lower >= expected.lower - 1e-12).all()
+    assert (expression_wise(model, new_kind).upper <= expected.upper + 1e-12).all()
+
+
+def test_a_new_kind_of_region_is_rectangular_once_it_says_what_rows_see(model, new_kind):
+    class Seen(Wrapped):
+        pass
+
+    seen_from.register(Seen, lambda region, expressions, lower, upper: ("seen", len(expressions), lower.shape))
+    imdp = rectangular(model, Seen(new_kind.names, new_kind.lower, new_kind.upper))
+    assert imdp.region == ("seen", len(model.expressions), (len(model.expressions),))
+    with pytest.raises(
+        TypeError, match=r"^nature cannot pick points of a Wrapped: choose the relaxation 'expression'$"
+    ):
+        rectangular(model, new_kind)
+
+
+def test_rows_that_the_solver_has_no_loops_for_are_refused(new_kind):
+    with pytest.raises(TypeError, match=r"^no compiled loops for a Wrapped: register them with loops_of$"):
+        loops_of(new_kind, 1, 1)
+
+
+def test_every_relaxation_that_users_may_name_is_in_the_table_from_loose_to_tight():
+    assert tuple(RELAXATIONS) == get_args(Relaxation)
+    names = list(RELAXATIONS)
+    for name, relaxation in RELAXATIONS.items():
+        assert all(names.index(looser) < names.index(name) for looser in relaxation.looser)
+
+
+def test_the_table_calls_a_relaxation_looser_only_if_its_intervals_are(model, region):
+    bounds = known_bounds(model)
+    built = {name: each.build(model, bounds, region) for name, each in RELAXATIONS.items()}
+    for name, each in RELAXATIONS.items():
+        for looser in each.looser:
+            assert (built[looser].lower <= built[name].lower).all()
+            assert (built[looser].upper >= built[name].upper).all()

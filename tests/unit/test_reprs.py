@@ -116,7 +116,7 @@ OTHERS = {
     "environment": lambda: pl.as_env(MODEL, STUDY.true_point),
     "expressions": lambda: MODEL.expressions,
     "many parameters": lambda: pl.ParameterSpace.simplex(*(f"a{i}" for i in range(100))),
-    "ellipsoid": lambda: learn(MODEL, COUNTS, sets="ellipsoid").region,
+    "ellipsoid": lambda: learn(MODEL, COUNTS, confidence_set="ellipsoid").region,
     "no parameters": lambda: pl.ParameterSpace.unit(),
 }
 

@@ -34,8 +34,11 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
         raise typer.Exit
 
 
+_OLD_OPTIONS = {"sets": "confidence-set", "intervals": "interval-method", "paper": "as-published"}  # until version 0.2
+_ACCEPT_OLD = {"token_normalize_func": lambda name: _OLD_OPTIONS.get(name, name)}
+
 for command in (info, simulate, count, counts_sql, certify, compare, bench):
-    app.command()(command)
+    app.command(context_settings=_ACCEPT_OLD if command in (certify, compare) else None)(command)
 
 
 def main() -> None:

@@ -17,19 +17,21 @@ from plumdp.confidence.bounds import Intervals
 from plumdp.learning import Sets
 from plumdp.pipeline import certify as make_certificate
 from plumdp.pipeline import compare as make_certificates
-from plumdp.result.certificate import CERTIFIED, CONTRADICTED, NO_GUARANTEE, VACUOUS, Certificate, Relaxation
+from plumdp.relaxation.relax import Relaxation
+from plumdp.result.certificate import Certificate, Status
 from plumdp.result.folder import require_folder, write_result
 
-EXIT_CODES = {CERTIFIED: 0, CONTRADICTED: 3, VACUOUS: 4, NO_GUARANTEE: 4}
+EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.VACUOUS: 4, Status.NO_GUARANTEE: 4}
 
 Confidence = Annotated[float, typer.Option("--confidence", help="How sure the bounds must be, below 1.")]
-SetKind = Annotated[Sets, typer.Option("--sets", help="What is drawn around the data.")]
+SetKind = Annotated[Sets, typer.Option("--confidence-set", help="What is drawn around the data.")]
 IntervalKind = Annotated[
     Intervals | None,
-    typer.Option("--intervals", help="Instead of the narrowest that are valid for the data; the result says so."),
+    typer.Option("--interval-method", help="Instead of the narrowest that are valid for the data; the result says so."),
 ]
 AsPublished = Annotated[
-    bool, typer.Option("--paper", help="Draw what the paper publishes, for comparison: nothing is guaranteed then.")
+    bool,
+    typer.Option("--as-published", help="Draw what the paper publishes, for comparison: nothing is guaranteed then."),
 ]
 
 
@@ -41,9 +43,9 @@ def certify(
     sampling: SamplingOption = None,
     confidence: Confidence = 0.999,
     relaxation: Annotated[Relaxation, typer.Option("--relaxation", "-r", help="What nature may do.")] = "rectangular",
-    sets: SetKind = "interval",
-    intervals: IntervalKind = None,
-    paper: AsPublished = False,
+    confidence_set: SetKind = "interval",
+    interval_method: IntervalKind = None,
+    as_published: AsPublished = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A folder for the certificate and the policy.")
     ] = None,
@@ -64,9 +66,9 @@ def certify(
         objective,
         confidence=confidence,
         relaxation=relaxation,
-        sets=sets,
-        intervals=intervals,
-        paper=paper,
+        confidence_set=confidence_set,
+        interval_method=interval_method,
+        as_published=as_published,
     )
     if as_json:
         print(certificate.to_json())
@@ -84,23 +86,29 @@ def compare(
     constant: Constants = None,
     sampling: SamplingOption = None,
     confidence: Confidence = 0.999,
-    sets: SetKind = "interval",
-    intervals: IntervalKind = None,
-    paper: AsPublished = False,
+    confidence_set: SetKind = "interval",
+    interval_method: IntervalKind = None,
+    as_published: AsPublished = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what each relaxation certifies from the same data; ends with 3 if the data contradict the model."""
     read, objective = load_problem(model, constant or [], property)
     counts = read_data(data, read, sampling)
     certificates = make_certificates(
-        read, counts, objective, confidence=confidence, sets=sets, intervals=intervals, paper=paper
+        read,
+        counts,
+        objective,
+        confidence=confidence,
+        confidence_set=confidence_set,
+        interval_method=interval_method,
+        as_published=as_published,
     )
     if as_json:
         print(json.dumps([certificate.to_dict() for certificate in certificates], indent=2, ensure_ascii=False))
     else:
         _print_comparison(certificates)
-    if any(certificate.status == CONTRADICTED for certificate in certificates):
-        raise typer.Exit(EXIT_CODES[CONTRADICTED])
+    if any(certificate.status == Status.CONTRADICTED for certificate in certificates):
+        raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
 
 
 def _print_comparison(certificates: list[Certificate]) -> None:
@@ -117,7 +125,7 @@ def _print_comparison(certificates: list[Certificate]) -> None:
 
 
 def _print(certificate: Certificate) -> None:
-    style = {CERTIFIED: "bold", CONTRADICTED: "bold red"}.get(certificate.status, "yellow")
+    style = {Status.CERTIFIED: "bold", Status.CONTRADICTED: "bold red"}.get(certificate.status, "yellow")
     console = Console(highlight=False)
     console.print(Text(certificate.headline, style=style))
     console.print(_grid(certificate.facts()))

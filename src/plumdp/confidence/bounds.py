@@ -12,7 +12,9 @@ import numpy as np
 
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson, hoeffding
 from plumdp.confidence.event_counts import is_tried_once, pool
+from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import CountArray, EventCounts, Sampling, TransitionCounts, require_same_graph
+from plumdp.deprecated import renamed_keywords
 from plumdp.errors import DataError
 from plumdp.model.events import Events, find_events
 from plumdp.model.expressions.table import ExpressionTable
@@ -22,10 +24,6 @@ from plumdp.model.space import float_above, float_below
 from plumdp.model.text import number_of, one_line
 
 Intervals: TypeAlias = Literal["clopper-pearson", "hoeffding", "beta-binomial"]
-
-Guarantee: TypeAlias = Literal["finite-sample, anytime", "finite-sample, fixed N", "asymptotic", "none"]
-"""What "with probability at least 1 - error" rests on. Anytime: nothing but the model. Fixed N: that how much was
-sampled was not decided by looking at outcomes. Asymptotic: many runs. None: such data void these intervals."""
 
 _METHOD = {"clopper-pearson": clopper_pearson, "hoeffding": hoeffding, "beta-binomial": beta_binomial}
 _NAME = {"clopper-pearson": "Clopper–Pearson", "hoeffding": "Hoeffding", "beta-binomial": "beta-binomial"}
@@ -51,17 +49,23 @@ class ExpressionBounds:
     method: str
     guarantee: Guarantee
 
+    @property
+    def intervals(self) -> tuple[FloatArray, FloatArray]:
+        """The lower and the upper bound of each expression."""
+        return self.lower, self.upper
+
     def __repr__(self) -> str:
         sizes = number_of(len(self.lower), "expression"), number_of(len(self.events), "event")
         return one_line(self, *sizes, f"error {self.error:g}", self.method, f"guarantee: {self.guarantee}")
 
 
+@renamed_keywords(intervals="interval_method")
 def expression_bounds(
     model: ParametricMDP,
     counts: TransitionCounts | EventCounts,
     *,
     error: float = 0.001,
-    intervals: Intervals | None = None,
+    interval_method: Intervals | None = None,
     events: Events | None = None,
 ) -> ExpressionBounds:
     """Return bounds on every expression of the model from counts of its transitions.
@@ -80,13 +84,15 @@ def expression_bounds(
     """
     if not 0 < error < 1:
         raise DataError(f"error={error}: write a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
-    if intervals is not None and intervals not in get_args(Intervals):
-        raise DataError(f"intervals={intervals!r}: write one of {', '.join(map(repr, get_args(Intervals)))}")
+    if interval_method is not None and interval_method not in get_args(Intervals):
+        raise DataError(
+            f"interval_method={interval_method!r}: choose one of {', '.join(map(repr, get_args(Intervals)))}"
+        )
     if events is None:
         events = find_events(model, factors=isinstance(counts, TransitionCounts))
     pooled = _pooled(model, events, counts)
     is_fixed = _is_fixed(model, events, pooled.sampling)
-    event_lower, event_upper = _event_bounds(pooled, error / max(len(events), 1), intervals, is_fixed)
+    event_lower, event_upper = _event_bounds(pooled, error / max(len(events), 1), interval_method, is_fixed)
     lower, upper = _by_expression(model.expressions, events, event_lower, event_upper)
     return ExpressionBounds(
         read_only(lower),
@@ -97,8 +103,8 @@ def expression_bounds(
         pooled.trials,
         pooled.successes,
         error,
-        _method(intervals, is_fixed),
-        _guarantee(intervals, is_fixed, pooled.sampling),
+        _method(interval_method, is_fixed),
+        _guarantee(interval_method, is_fixed, pooled.sampling),
     )
 
 
@@ -134,11 +140,11 @@ def _is_fixed(model: ParametricMDP, events: Events, sampling: Sampling) -> BoolA
 
 
 def _event_bounds(
-    counts: EventCounts, error: float, intervals: Intervals | None, is_fixed: BoolArray
+    counts: EventCounts, error: float, interval_method: Intervals | None, is_fixed: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return an interval for each event, each at the given error."""
-    if intervals is not None:
-        return _METHOD[intervals](counts.successes, counts.trials, error)
+    if interval_method is not None:
+        return _METHOD[interval_method](counts.successes, counts.trials, error)
     lower, upper = np.empty(len(is_fixed)), np.empty(len(is_fixed))
     for method, which in ((clopper_pearson, is_fixed), (beta_binomial, ~is_fixed)):
         lower[which], upper[which] = method(counts.successes[which], counts.trials[which], error)
@@ -168,18 +174,18 @@ def _outward_where(
     return np.where(where, np.nextafter(new_low, 0), low), np.where(where, np.nextafter(new_high, 1), high)
 
 
-def _method(intervals: Intervals | None, is_fixed: BoolArray) -> str:
-    if intervals is not None:
-        return _NAME[intervals]
+def _method(interval_method: Intervals | None, is_fixed: BoolArray) -> str:
+    if interval_method is not None:
+        return _NAME[interval_method]
     if is_fixed.all() or not is_fixed.any():
         return "Clopper–Pearson" if is_fixed.all() else "beta-binomial"
     once = f"{is_fixed.sum():,} of {len(is_fixed):,} events"
     return f"Clopper–Pearson for {once}, which a run tries at most once; beta-binomial for the others"
 
 
-def _guarantee(intervals: Intervals | None, is_fixed: BoolArray, sampling: Sampling) -> Guarantee:
-    if intervals == "beta-binomial" or (intervals is None and not is_fixed.any()):
-        return "finite-sample, anytime"
-    if intervals is None or is_fixed.all():
-        return "finite-sample, fixed N"
-    return "asymptotic" if sampling == "trajectories" else "none"
+def _guarantee(interval_method: Intervals | None, is_fixed: BoolArray, sampling: Sampling) -> Guarantee:
+    if interval_method == "beta-binomial" or (interval_method is None and not is_fixed.any()):
+        return Guarantee.ANYTIME
+    if interval_method is None or is_fixed.all():
+        return Guarantee.FIXED
+    return Guarantee.ASYMPTOTIC if sampling == "trajectories" else Guarantee.NONE

@@ -19,9 +19,10 @@ from math import fsum, sqrt
 
 import numpy as np
 
-from plumdp.confidence.bounds import Guarantee
 from plumdp.confidence.observations import Observations, observations, observed
+from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import TransitionCounts, require_same_graph
+from plumdp.deprecated import renamed_keywords
 from plumdp.errors import DataError
 from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
@@ -48,19 +49,25 @@ class LeastSquares:
     method: str
     guarantee: Guarantee
 
+    @property
+    def intervals(self) -> None:
+        """None: an ellipsoid has no intervals of its own."""
 
+
+@renamed_keywords(paper="as_published")
 def least_squares(
     model: ParametricMDP,
     counts: TransitionCounts,
     *,
     error: float = 0.001,
     ridge: float = 0.01,
-    paper: bool = False,
+    as_published: bool = False,
 ) -> LeastSquares:
     """Return an ellipsoid that contains the true point at all times with probability at least 1 - error.
 
     The policy and the end of the data may depend on what was seen. ``ridge`` weighs the middle of the space as if it
-    had been observed. ``paper=True`` takes the constants that the paper publishes, for comparison: without guarantee.
+    had been observed. ``as_published=True`` takes the constants that the paper publishes, for comparison: without
+    guarantee.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
@@ -74,7 +81,7 @@ def least_squares(
     if not ridge > 0:
         raise DataError(f"ridge={ridge}: write a number above 0, such as 0.01")
     require_same_graph(model.graph, counts.graph)
-    if paper:
+    if as_published:
         seen = published_observations(model, counts)
         middle, reach = np.zeros(len(seen.exponents)), sqrt(len(seen.exponents))
         method = "least squares with the published constants, whose proof fails"
@@ -83,7 +90,7 @@ def least_squares(
         middle, reach = _before(model.space, seen.exponents)
         method = "self-normalised least squares"
     fitted = fit(seen, middle, reach, error=error, ridge=ridge)
-    return LeastSquares(seen.exponents, *fitted, error, method, "none" if paper else "finite-sample, anytime")
+    return LeastSquares(seen.exponents, *fitted, error, method, Guarantee.NONE if as_published else Guarantee.ANYTIME)
 
 
 def published_observations(model: ParametricMDP, counts: TransitionCounts) -> Observations:

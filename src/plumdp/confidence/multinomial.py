@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.confidence.bounds import Guarantee
+from plumdp.confidence.sets import Guarantee
 from plumdp.confidence.tied_rows import TiedRows, find_tied_rows
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts, require_same_graph
 from plumdp.errors import DataError
@@ -44,6 +44,11 @@ class RowBounds:
     error: float
     method: str
     guarantee: Guarantee
+
+    @property
+    def intervals(self) -> tuple[FloatArray, FloatArray]:
+        """The lower and the upper bound of each expression."""
+        return self.lower, self.upper
 
 
 def row_bounds(
@@ -118,10 +123,12 @@ _NAME = {"weissman": "L1 balls, Weissman", "dirichlet": "L1 balls, Dirichlet mix
 
 def _guarantee(balls: Balls, sampling: Sampling) -> Guarantee:
     if balls == "dirichlet":
-        return "finite-sample, anytime"
+        return Guarantee.ANYTIME
     by_sampling: dict[Sampling, Guarantee] = {
-        "independent": "finite-sample, fixed N", "trajectories": "asymptotic", "adaptive": "none",
-    }  # fmt: skip
+        "independent": Guarantee.FIXED,
+        "trajectories": Guarantee.ASYMPTOTIC,
+        "adaptive": Guarantee.NONE,
+    }
     return by_sampling[sampling]
 
 

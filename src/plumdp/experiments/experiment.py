@@ -60,7 +60,13 @@ def certified(experiment: Experiment, counts: TransitionCounts, sets: Sets, *, p
     study = experiment.study
     relaxations, policy = relaxations_for(sets), experiment.truth.policy
     certificates = compare(
-        study.model, counts, study.objective, relaxations=relaxations, sets=sets, paper=paper, policy=policy
+        study.model,
+        counts,
+        study.objective,
+        relaxations=relaxations,
+        policy=policy,
+        confidence_set=sets,
+        as_published=paper,
     )
     known: Row = {"sets": sets, "paper": int(paper), "value": experiment.value, "steps": counts.total}
     return [
@@ -80,8 +86,8 @@ def _bounds(certificate: Certificate, experiment: Experiment) -> Row:
         "holds": int(certificate.lower <= truth.upper[start] and truth.lower[start] <= certificate.upper),
         "build_seconds": sum(time for stage, time in seconds.items() if stage != "solver"),
         "solve_seconds": seconds["solver"],
-        "status": certificate.status,
-        "solver": certificate.solver,
+        "status": str(certificate.status),
+        "solver": str(certificate.solver),
     }
 
 

@@ -37,7 +37,8 @@ def _run(cell: Cell) -> list[Row]:
             exploration=EXPLORATION,
         ):
             row: Row = {"relaxation": relaxation, "direction": study.objective.direction, "value": experiment.value}
-            row |= {name: getattr(record, name) for name in ("episodes", "steps", "bound", "hope", "width", "status")}
+            row |= {name: getattr(record, name) for name in ("episodes", "steps", "bound")}
+            row |= {"hope": record.optimistic_bound, "width": record.width, "status": str(record.status)}
             assert record.true_value is not None
             rows.append(row | {"true_value": record.true_value, "seconds": record.seconds})
     return rows

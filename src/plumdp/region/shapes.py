@@ -25,6 +25,14 @@ class Region(Protocol):
     def names(self) -> tuple[str, ...]:
         """The variables, in the order of the coordinates."""
 
+    @property
+    def lower(self) -> FloatArray:
+        """The least value of each variable (d), rounded down."""
+
+    @property
+    def upper(self) -> FloatArray:
+        """The largest value of each variable (d), rounded up."""
+
     def minimise(self, objectives: FloatArray) -> FloatArray:
         """Return for each row of ``objectives`` (k, d) a number never above the minimum of ``objective @ point``."""
 

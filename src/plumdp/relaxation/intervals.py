@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,19 @@ from plumdp.model.graph import FloatArray, Graph, IntArray, own_array, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point
 from plumdp.model.text import number_of, one_line
-from plumdp.relaxation.ellipsoidal import RowEllipsoid
-from plumdp.relaxation.rectangular import RowRegion
 
 _ULP = 2.0**-52  # a sum of k bounds is known up to k of these
+
+
+class RowNature(Protocol):
+    """A region as the rows of choices see it: what each of its points makes of every expression."""
+
+    @property
+    def tables(self) -> tuple[Any, ...]:
+        """All arrays, as the solver's kernels take them."""
+
+    def with_constants(self, values: FloatArray) -> RowNature:
+        """Return the same with known probabilities as further expressions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +42,7 @@ class IntervalMDP:
     lower: FloatArray  # (n_expressions)
     upper: FloatArray  # (n_expressions)
     known_support: bool = False
-    region: RowRegion | RowEllipsoid | None = None  # if given, nature picks points of it at each choice
+    region: RowNature | None = None  # if given, nature picks points of it at each choice
 
     def __repr__(self) -> str:
         graph = self.graph

@@ -43,8 +43,8 @@ class RowRegion:
         )
 
 
-def row_region(region: Polytope, expressions: ExpressionTable) -> RowRegion:
-    """Return the vertices of a region, seen from affine expressions of its variables."""
+def row_region(region: Polytope, expressions: ExpressionTable, *bounds: FloatArray) -> RowRegion:
+    """Return the vertices of a region, seen from affine expressions of its variables; it needs no bounds on them."""
     constants, matrix = affine_forms(in_variables(expressions, region.names))
     coefficients = matrix * region.scale
     reach = np.maximum(np.abs(region.lower), np.abs(region.upper)) / region.scale

@@ -1,24 +1,31 @@
-"""From what the data allow to what nature may do at each choice: the four relaxations of the paper (Section 3)."""
+"""From what the data allow to what nature may do at each choice: the four relaxations of the paper (Section 3.1)."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from plumdp.confidence.bounds import ExpressionBounds
-from plumdp.confidence.multinomial import RowBounds
+from plumdp.confidence.sets import ConfidenceSet
+from plumdp.errors import DataError
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.build import project
 from plumdp.region.ellipsoid import Ellipsoid
 from plumdp.region.shapes import Box, Polytope, Region, bounding_box
 from plumdp.relaxation.ellipsoidal import row_ellipsoid
-from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.relaxation.intervals import IntervalMDP, RowNature
 from plumdp.relaxation.rectangular import row_region
 
+Relaxation: TypeAlias = Literal["interval", "parameter", "expression", "rectangular"]
+"""Which natures are allowed for, from many to few: P_I and P_Θ, P_Λ, P_R."""
 
-def interval_wise(model: ParametricMDP, bounds: ExpressionBounds | RowBounds) -> IntervalMDP:
+
+def interval_wise(model: ParametricMDP, bounds: ConfidenceSet) -> IntervalMDP:
     """Return P_I: each transition has the interval of its expression, whatever the others do.
 
     >>> from plumdp import case_study, build_region, expression_bounds, simulate
@@ -29,7 +36,11 @@ def interval_wise(model: ParametricMDP, bounds: ExpressionBounds | RowBounds) ->
     >>> bool((imdp.lower == bounds.lower).all())
     True
     """
-    return _interval_mdp(model, bounds.lower, bounds.upper)
+    if bounds.intervals is None:
+        raise DataError(
+            f"{bounds.method}: such a set has no intervals of its own; choose another relaxation, such as 'expression'"
+        )
+    return _interval_mdp(model, *bounds.intervals)
 
 
 def parameter_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP | None = None) -> IntervalMDP:
@@ -67,9 +78,7 @@ def expression_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP
     return _cut(_interval_mdp(model, *project(region, model.expressions)), within)
 
 
-def rectangular(
-    model: ParametricMDP, region: Polytope | Ellipsoid, *, within: IntervalMDP | None = None
-) -> IntervalMDP:
+def rectangular(model: ParametricMDP, region: Region, *, within: IntervalMDP | None = None) -> IntervalMDP:
     """Return P_R: at each choice nature picks one point of the region for all transitions of the choice.
 
     >>> from plumdp import case_study, build_region, expression_bounds, simulate
@@ -82,9 +91,20 @@ def rectangular(
     2
     """
     imdp = expression_wise(model, region, within=within)
-    if isinstance(region, Ellipsoid):
-        return replace(imdp, region=row_ellipsoid(region, model.expressions, imdp.lower, imdp.upper))
-    return replace(imdp, region=row_region(region, model.expressions))
+    return replace(imdp, region=seen_from(region, model.expressions, imdp.lower, imdp.upper))
+
+
+@singledispatch
+def seen_from(region: Region, expressions: ExpressionTable, lower: FloatArray, upper: FloatArray) -> RowNature:
+    """Return what the points of a region make of each expression, given bounds on the expressions.
+
+    A new kind of region registers its function below, if nature can pick its points at each choice.
+    """
+    raise TypeError(f"nature cannot pick points of a {type(region).__name__}: choose the relaxation 'expression'")
+
+
+seen_from.register(Polytope, row_region)
+seen_from.register(Ellipsoid, row_ellipsoid)
 
 
 def _interval_mdp(model: ParametricMDP, lower: FloatArray, upper: FloatArray) -> IntervalMDP:
@@ -99,3 +119,38 @@ def _cut(imdp: IntervalMDP, within: IntervalMDP | None) -> IntervalMDP:
         return imdp
     lower, upper = np.maximum(imdp.lower, within.lower), np.minimum(imdp.upper, within.upper)
     return replace(imdp, lower=read_only(lower), upper=read_only(upper))
+
+
+@dataclass(frozen=True)
+class RelaxationMethod:
+    """How a relaxation is built, and what must be known of it elsewhere."""
+
+    words: str  # how certificates call it
+    build: Callable[[ParametricMDP, ConfidenceSet, Region], IntervalMDP]
+    looser: tuple[Relaxation, ...] = ()  # those that allow for every nature of this one, whatever the model (Theorem 2)
+    needs_intervals: bool = False  # of the confidence set itself
+
+
+RELAXATIONS: Mapping[Relaxation, RelaxationMethod] = {
+    "interval": RelaxationMethod(
+        "interval by interval", lambda model, bounds, region: interval_wise(model, bounds), needs_intervals=True
+    ),
+    "parameter": RelaxationMethod("parameter-wise", lambda model, bounds, region: parameter_wise(model, region)),
+    "expression": RelaxationMethod(
+        "expression-wise",
+        lambda model, bounds, region: expression_wise(model, region, within=_intervals_and_box(model, bounds, region)),
+        looser=("interval", "parameter"),
+    ),
+    "rectangular": RelaxationMethod(
+        "rectangular",
+        lambda model, bounds, region: rectangular(model, region, within=_intervals_and_box(model, bounds, region)),
+        looser=("interval", "parameter", "expression"),
+    ),
+}
+"""One entry per relaxation, from loose to tight."""
+
+
+def _intervals_and_box(model: ParametricMDP, bounds: ConfidenceSet, region: Region) -> IntervalMDP:
+    """Return P_Θ cut to P_I, if the set has intervals: a tighter relaxation stays within both, also after rounding."""
+    tied = None if bounds.intervals is None else interval_wise(model, bounds)
+    return parameter_wise(model, region, within=tied)

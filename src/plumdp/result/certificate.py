@@ -7,27 +7,33 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import Any, Literal, TypeAlias
+from enum import StrEnum
+from typing import Any, Literal
 
+from plumdp.confidence.sets import Guarantee
 from plumdp.model.text import one_line
+from plumdp.relaxation.relax import RELAXATIONS
+from plumdp.relaxation.relax import Relaxation as Relaxation
 from plumdp.result.data_quality import DataQuality
 from plumdp.result.policy_table import PolicyTable
 
-Relaxation: TypeAlias = Literal["interval", "parameter", "expression", "rectangular"]
-"""Which natures are allowed for, from many to few: P_I and P_Θ, P_Λ, P_R."""
 
-CERTIFIED = "certified"
-VACUOUS = "nothing certified"
-CONTRADICTED = "model contradicted"
-NO_GUARANTEE = "no guarantee"
+class Status(StrEnum):
+    """What a certificate claims; each is equal to its text.
 
-_WORDS: Mapping[str, str] = {
-    "interval": "interval by interval",
-    "parameter": "parameter-wise",
-    "expression": "expression-wise",
-    "rectangular": "rectangular",
-    "untied": "without the expressions",
-}
+    >>> Status.CERTIFIED == "certified", str(Status.CONTRADICTED)
+    (True, 'model contradicted')
+    """
+
+    CERTIFIED = "certified"
+    VACUOUS = "nothing certified"  # the bound that matters says nothing
+    CONTRADICTED = "model contradicted"  # no parameters explain the data
+    NO_GUARANTEE = "no guarantee"  # the bounds are an estimate
+
+    __repr__ = str.__repr__  # at the prompt as in JSON: the text
+
+
+_WORDS = {name: each.words for name, each in RELAXATIONS.items()} | {"untied": "without the expressions"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +57,9 @@ class Certificate:
     confidence: float
     relaxation: Relaxation | Literal["untied"]
     intervals: str  # how intervals were made
-    guarantee: str
+    guarantee: Guarantee
     assumptions: tuple[str, ...]
-    status: str
+    status: Status
     reason: str
     parameters: Mapping[str, tuple[float, float]]  # name → smallest box that holds the region
     solver: str  # how the solver ended
@@ -98,7 +104,7 @@ class Certificate:
     @property
     def headline(self) -> str:
         """The claim in one sentence."""
-        share = percent(self.confidence) + (" (asymptotically)" if self.guarantee == "asymptotic" else "")
+        share = percent(self.confidence) + (" (asymptotically)" if self.guarantee == Guarantee.ASYMPTOTIC else "")
         between = "between {} and {}".format(*self.printed_bounds)
         data = self.data_quality
         if data is not None and data.contradicting:
@@ -108,11 +114,11 @@ class Certificate:
                 else f"{data.contradicting:,} rows of the data show"
             )
             return f"MODEL CONTRADICTED: {rows} what the model says cannot happen. No bound is claimed."
-        if self.guarantee == "none":
+        if self.guarantee == Guarantee.NONE:
             return f"Estimate, no guarantee: the policy's value may lie {between}."
-        if self.status == CERTIFIED:
+        if self.status == Status.CERTIFIED:
             return f"The policy's value lies {between} with confidence {share}."
-        if self.status == CONTRADICTED:
+        if self.status == Status.CONTRADICTED:
             return (
                 "MODEL CONTRADICTED: no parameters explain the data. Without its expressions, on the graph alone, the "
                 f"policy's value lies {between} with confidence {share}."
@@ -146,7 +152,7 @@ class Certificate:
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the policy, ready for JSON; infinite numbers as text, bounds not claimed as null."""
         return {
-            "status": self.status,
+            "status": str(self.status),
             "lower": _plain(self.lower) if self.claims_bounds else None,
             "upper": _plain(self.upper) if self.claims_bounds else None,
             "objective": self.objective,
@@ -154,7 +160,7 @@ class Certificate:
             "confidence": self.confidence,
             "relaxation": self.relaxation,
             "intervals": self.intervals,
-            "guarantee": self.guarantee,
+            "guarantee": str(self.guarantee),
             "assumptions": list(self.assumptions),
             "reason": self.reason,
             "parameters": {name: [_plain(low), _plain(high)] for name, (low, high) in self.parameters.items()},

@@ -1,0 +1,81 @@
+"""Every confidence set answers the same questions, and a new kind is one entry of a table."""
+
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+import pytest
+
+import plumdp as pl
+from plumdp.learning import SETS, ConfidenceMethod, Sets, learn
+from plumdp.pipeline import compare, conclude, relaxations_for
+from plumdp.region.build import build_region
+
+p, q = pl.parameters("p", "q")
+
+
+def two_coins():
+    def step(state):
+        if state.at in (2, 3):
+            return {"stay": [(1, state)]}
+        x = (p, q)[state.at]
+        return {"toss": [(x, state._replace(at=state.at + 1 if state.at == 0 else 2)), (1 - x, state._replace(at=3))]}
+
+    model = pl.explore(
+        step, {"at": 0}, space=pl.ParameterSpace.unit("p", "q"), labels={"won": lambda state: state.at == 2}
+    )
+    return model, pl.TransitionCounts(model.graph, np.full(model.graph.n_transitions, 500), "adaptive")
+
+
+def test_the_table_has_every_kind_that_users_may_name():
+    assert tuple(SETS) == get_args(Sets)
+
+
+@pytest.mark.parametrize("kind", SETS)
+def test_every_kind_says_its_method_its_guarantee_and_whether_it_has_intervals(kind):
+    model, counts = two_coins()
+    bounds = learn(model, counts, confidence_set=kind).bounds
+    assert bounds.method
+    assert bounds.guarantee == "finite-sample, anytime"
+    assert (bounds.intervals is not None) == SETS[kind].has_intervals
+    if bounds.intervals is not None:
+        lower, upper = bounds.intervals
+        assert lower.shape == upper.shape == (len(model.expressions),)
+        assert (lower <= upper).all()
+
+
+def test_a_set_without_intervals_has_no_interval_wise_relaxation():
+    model, counts = two_coins()
+    learned = learn(model, counts, confidence_set="ellipsoid")
+    assert relaxations_for("ellipsoid") == ("parameter", "expression", "rectangular")
+    message = (
+        r"^self-normalised least squares: such a set has no intervals of its own; choose another relaxation, such as "
+        r"'expression'$"
+    )
+    with pytest.raises(pl.DataError, match=message):
+        conclude(learned, 'Pmax=? [ F "won" ]', relaxation="interval")
+
+
+@dataclass(frozen=True)
+class KnownBox:
+    """A set of a kind that the package does not know: each parameter is within 1/8 of 1/2."""
+
+    method: str = "a box that is known"
+    guarantee: str = "finite-sample, anytime"
+    intervals: None = None
+
+
+def test_a_new_kind_of_set_is_one_entry_of_the_table(monkeypatch):
+    """Both coins are tossed: the value lies between 3/8 squared and 5/8 squared, whichever relaxation is taken."""
+    box = ConfidenceMethod(
+        lambda model, counts, *, error: KnownBox(),
+        lambda model, found: build_region(model.space, [p, q], [3 / 8] * 2, [5 / 8] * 2),
+        has_intervals=False,
+    )
+    monkeypatch.setitem(SETS, "box", box)
+    model, counts = two_coins()
+    found = compare(model, counts, 'Pmax=? [ F "won" ]', confidence_set="box")
+    assert [each.relaxation for each in found] == ["parameter", "expression", "rectangular"]
+    for each in found:
+        assert (each.status, each.intervals) == ("certified", "a box that is known")
+        assert (each.lower, each.upper) == (pytest.approx(9 / 64), pytest.approx(25 / 64))
