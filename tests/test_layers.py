@@ -7,7 +7,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "plumdp"
 STAGES = ("model", "data", "confidence", "region", "relaxation", "solver", "result")
-FOUNDATION = ("errors", "compiled")  # loose files that every stage may use
+FOUNDATION = ("errors", "compiled", "rounding")  # loose files that every stage may use
 DOORS = {
     "stormpy": {"model/readers/storm.py"},
     "numba": {"compiled.py"},

@@ -12,8 +12,7 @@ from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.text import one_line
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Polytope, bounding_box
-
-_UP = 1 + 1e-12  # more than a handful of roundings
+from plumdp.rounding import UP
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +69,7 @@ def build_ellipsoid(centre: FloatArray, matrix: FloatArray, radius: float, *, wi
     array([ 0.       , -0.75     ,  0.0669873])
     """
     root, defect = inverse_root(matrix, np.zeros_like(matrix))
-    reach = radius / np.sqrt(1 - defect) * _UP if defect < 0.5 else np.inf
+    reach = radius / np.sqrt(1 - defect) * UP if defect < 0.5 else np.inf
     if not reach < np.inf:  # floats cannot tell: an ellipsoid around the whole polytope
         centre, root = (within.lower + within.upper) / 2, np.diag(within.upper - within.lower)
         reach = np.sqrt(len(centre))

@@ -19,6 +19,7 @@ import numpy as np
 
 from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.region.vertices import LEVEL, VertexGraph
+from plumdp.rounding import UNDERFLOW, UNIT
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +75,7 @@ def _safety(
 ) -> tuple[FloatArray, FloatArray]:
     """Return margin (n) and reach (n, d) of vertices: see the proof above. All roundings are covered by gamma."""
     d = x.shape[1]
-    gamma = (4 * d + 16) * 2.0**-53
+    gamma = (4 * d + 16) * UNIT
     long_edges = edges * lengths[:, :, None]
     size = np.eye(d) + np.einsum("vij,vik->vjk", np.abs(long_edges), np.abs(rows))
     residual = np.abs(np.eye(d) + np.einsum("vij,vik->vjk", long_edges, rows)) + gamma * size
@@ -90,4 +91,4 @@ def _safety(
         + (LEVEL + gamma) * reach.sum(axis=1)
         + gamma * np.abs(x).max(axis=1, initial=0)
     )
-    return margin * (1 + 1e-9) + 1e-300, reach * (1 + 1e-9)
+    return margin * (1 + 1e-9) + UNDERFLOW, reach * (1 + 1e-9)

@@ -13,11 +13,10 @@ import numpy as np
 
 from plumdp.compiled import compiled
 from plumdp.relaxation.ellipsoidal import CUT, OUTSIDE
+from plumdp.rounding import SQUARES_UNDERFLOW as UNDERFLOW
+from plumdp.rounding import UNIT
 from plumdp.solver.kernels import add_entry, infinite_row
 from plumdp.solver.region_kernels import pair_row, settled
-
-UNIT = 2.0**-53  # relative error of one rounding
-UNDERFLOW = 1e-150  # more than what is lost where squares are too small for a float
 
 
 @compiled

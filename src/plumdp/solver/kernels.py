@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from plumdp.compiled import compiled
+from plumdp.rounding import UNDERFLOW, UNIT
 from plumdp.solver.graph_kernels import add
 
-UNIT = 2.0**-53  # relative error of one rounding
 ONE, TWO = np.uint64(1), np.uint64(2)  # unsigned, so that no index can be negative: signed ones cost a test each
-UNDERFLOW = 1e-300  # more than what products too small for a float can add up to
 NEGLIGIBLE = 1e-12  # a sum of bounds that misses 1 by less is taken as 1: nature may do more, never less
 
 

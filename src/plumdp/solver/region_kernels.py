@@ -13,9 +13,9 @@ import numpy as np
 
 from plumdp.compiled import compiled
 from plumdp.region.vertices import LEVEL
-from plumdp.solver.kernels import UNDERFLOW, add_entry, infinite_row
+from plumdp.rounding import UNDERFLOW, UNIT
+from plumdp.solver.kernels import add_entry, infinite_row
 
-UNIT = 2.0**-53  # relative error of one rounding
 MAX_STEPS = 10_000
 
 

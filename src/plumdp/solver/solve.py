@@ -16,6 +16,7 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import check_policy
 from plumdp.model.text import html_table, number_of, one_line
 from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.rounding import ULP
 from plumdp.solver.component import Component, Hint, keep_tighter
 from plumdp.solver.component_bounds import close_part
 from plumdp.solver.game import Game, close_certain, make_game, plain_game
@@ -280,7 +281,7 @@ def complement(solution: Solution) -> Solution:
     """Return one minus the values, rounded outward; zero and one are exact."""
     lower, upper = (
         np.clip(1 - bounds + np.where((bounds > 0) & (bounds < 1), outward, 0.0), 0, 1)
-        for bounds, outward in ((solution.upper, -(2.0**-52)), (solution.lower, 2.0**-52))
+        for bounds, outward in ((solution.upper, -ULP), (solution.lower, ULP))
     )
     return replace(solution, lower=read_only(lower), upper=read_only(upper))
 
