@@ -10,6 +10,7 @@ import numpy as np
 from plumdp.confidence.least_squares import inverse_root
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.text import one_line
+from plumdp.region import ellipsoid_kernels
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Polytope, bounding_box
 from plumdp.rounding import UP
@@ -37,8 +38,6 @@ class Ellipsoid:
 
     def minimise(self, objectives: FloatArray) -> FloatArray:
         """Return for each row of ``objectives`` (k, d) a number never above the minimum of ``objective @ point``."""
-        from plumdp.region import ellipsoid_kernels
-
         objectives = np.ascontiguousarray(objectives, dtype=np.float64)
         values = np.empty(len(objectives))
         ellipsoid_kernels.minima(objectives, *self.walls, _shake(len(self.names)), *self.tables, values)
@@ -91,8 +90,6 @@ def _conflict(region: Ellipsoid) -> Conflict | None:
 
     They prove it if by them the least value of the objective zero would be positive.
     """
-    from plumdp.region import ellipsoid_kernels
-
     walls, heights, lengths = region.walls
     weights = np.zeros(len(walls))
     if len(walls):

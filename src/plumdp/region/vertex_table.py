@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumdp.model.graph import FloatArray, IntArray, read_only
-from plumdp.region.vertices import LEVEL, VertexGraph
+from plumdp.region.kernels import LEVEL
+from plumdp.region.vertices import VertexGraph
 from plumdp.rounding import UNDERFLOW, UNIT
 
 
@@ -30,7 +31,7 @@ class VertexTable:
     number ``g @ vertices[v] - margin[v] |g| - sum of max(0, -slope[i] - LEVEL |g|) reach[v, i]``, calculated in floats
     in any order, is never above the minimum of ``g @ x``. At the best vertex no slope is below ``-LEVEL |g|``, and the
     sum is zero. Where there is such a slope, ``neighbours[v, i]`` is a better vertex; a negative number means that it
-    is not known, and the walk ends. (``LEVEL`` is that of ``vertices.py``.)
+    is not known, and the walk ends. (``LEVEL`` is that of ``kernels.py``.)
     """
 
     scale: FloatArray  # (d), powers of two
@@ -47,7 +48,7 @@ class VertexTable:
 
 def vertex_table(graph: VertexGraph, scale: FloatArray, lower: FloatArray, upper: FloatArray) -> VertexTable:
     """Return all vertices of a graph, for a polytope within a (scaled) box."""
-    is_complete = graph.close()
+    is_complete = graph.enumerate_all()
     n = graph.found.n[0]
     edges, lengths, bases = graph.found.edges[:n], graph.found.lengths[:n], graph.found.bases[:n]
     offsets = graph.offsets[bases]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.compiled import compiled
-from plumdp.region.vertices import LEVEL
+from plumdp.region.kernels import LEVEL
 from plumdp.rounding import UNDERFLOW, UNIT
 from plumdp.solver.kernels import add_entry, infinite_row
 
