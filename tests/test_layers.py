@@ -18,7 +18,6 @@ DOORS = {
     "joblib": {"experiments/runner.py"},
     "distributed": {"experiments/runner.py"},
     "ray": {"experiments/runner.py"},
-    "highspy": {"region/linear_program.py"},
     "duckdb": {"data/duckdb_tables.py"},
     "narwhals": {"data/frame_logs.py"},
     "sqlglot": {"data/sql.py"},
