@@ -15,6 +15,8 @@ from plumdp.relaxation.ellipsoidal import row_ellipsoid
 from plumdp.relaxation.relax import expression_wise
 from plumdp.solver import ellipsoid_kernels
 
+pytestmark = pytest.mark.slow
+
 ctx.prec = 200
 TINY = 1e-50  # what 200 bits may be off
 PLAYERS = [(agent, nature) for agent in (1.0, -1.0) for nature in (1.0, -1.0)]

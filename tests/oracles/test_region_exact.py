@@ -21,6 +21,8 @@ from plumdp.region.kernels import LEVEL
 from plumdp.region.redundancy import Contradiction
 from plumdp.region.shapes import Polytope, intersection
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("a", "b", "c", "d", "e", "f")
 ZERO = fmpq(0)
 

@@ -10,6 +10,8 @@ from near_ties import misses, near_tie, policy_value
 from plumdp.solver import component_bounds
 from plumdp.solver.solve import solve
 
+pytestmark = pytest.mark.slow
+
 N_MODELS, N_PARTS = 20_000, 20
 CAUGHT = (546, 3042, 3854, 4161, 7099, 7211, 7685, 10691, 12830, 14964, 19609, 19975)
 """Models on which ``rows_of_the_last_proof`` returns the bound of one policy with another."""

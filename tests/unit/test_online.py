@@ -208,6 +208,7 @@ for record in pl.learn_online(study.model, environment, study.objective, episode
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
 def test_a_killed_process_loses_nothing(tmp_path, how):
     """End it somewhere in the middle; a new process ends with the result of one that was never ended."""
