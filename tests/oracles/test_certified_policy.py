@@ -19,6 +19,8 @@ import plumdp as pl
 from plumdp.model.objective import Reach, Reward
 from plumdp.region import vertices
 
+pytestmark = pytest.mark.slow
+
 ALL_KINDS = (*KINDS, "steps", "cumulative")
 N_CERTIFIED, N_ONLINE, N_NESTED = 1_200, 120, 500
 

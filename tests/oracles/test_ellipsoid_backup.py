@@ -16,6 +16,8 @@ from plumdp.relaxation.relax import expression_wise
 from plumdp.solver.nature import ellipsoid as ellipsoid_kernels
 from plumdp.solver.rows import Rows
 
+pytestmark = pytest.mark.slow
+
 ctx.prec = 200
 TINY = 1e-50  # what 200 bits may be off
 PLAYERS = [(agent, nature) for agent in (1.0, -1.0) for nature in (1.0, -1.0)]

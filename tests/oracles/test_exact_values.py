@@ -12,6 +12,8 @@ from random_models import model_of, random_case
 from plumdp.model.objective import Reach, Reward
 from plumdp.model.parametric import RewardStructure
 
+pytestmark = pytest.mark.slow
+
 GOAL, TRAP = [[(1, 1, 1)]], [[(2, 1, 1)]]  # states 1 and 2 of the small models, state 0 being the start
 
 

@@ -25,6 +25,8 @@ from plumdp.region.half_spaces import in_variables
 from plumdp.region.mccormick import Lift
 from plumdp.region.shapes import Box, Polytope
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("p", "q", "r", "s")
 P, Q, R, S = pl.parameters(*NAMES)
 fractions = st.fractions(-2, 2, max_denominator=12)

@@ -18,6 +18,8 @@ from plumdp.data.duckdb_tables import write_parquet
 from plumdp.data.logs import read_log
 from plumdp.data.sql import counts_query
 
+pytestmark = pytest.mark.slow
+
 FORMS = ("transitions", "trajectories")
 DIALECTS = ("bigquery", "snowflake", "spark", "trino", "postgres", "duckdb")
 ROWS, COUNTS = runs(LAMP, {"p": 0.6}, 60)

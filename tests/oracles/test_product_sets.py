@@ -19,6 +19,8 @@ from plumdp.model.expressions.table import ExpressionTable
 from plumdp.region.l1 import build_l1_region
 from plumdp.region.tangents import build_ellipsoid_region
 
+pytestmark = pytest.mark.slow
+
 ERROR = 0.1
 
 

@@ -40,6 +40,8 @@ from plumdp.relaxation.relax import rectangular
 from plumdp.solver.evaluate import evaluate
 from plumdp.solver.solve import solve
 
+pytestmark = pytest.mark.slow
+
 PRECISION = 1e-7
 INNER = 1e-9  # what nature's vertices may be off, in values
 MOST_CHAINS = 300

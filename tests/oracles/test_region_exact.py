@@ -17,9 +17,11 @@ from plumdp.region import kernels, vertex_kernels
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import Conflict
 from plumdp.region.half_spaces import half_spaces
+from plumdp.region.kernels import LEVEL
 from plumdp.region.redundancy import Contradiction
 from plumdp.region.shapes import Polytope, intersection
-from plumdp.region.vertices import LEVEL
+
+pytestmark = pytest.mark.slow
 
 NAMES = ("a", "b", "c", "d", "e", "f")
 ZERO = fmpq(0)
@@ -244,7 +246,7 @@ def test_corrupted_vertices_loosen_bounds_but_never_break_them(noise):
         exact = exact_minima(rows, offsets, objectives)
         assert isinstance(region, Polytope)
         graph = region.graph
-        graph.close()
+        graph.enumerate_all()
         found = graph.found
         for array in (found.points, found.edges, found.lengths):
             array *= 1 + noise * rng.normal(size=array.shape)

@@ -11,6 +11,8 @@ from plumdp.solver import component_bounds
 from plumdp.solver.component import Component
 from plumdp.solver.solve import solve
 
+pytestmark = pytest.mark.slow
+
 N_MODELS, N_PARTS = 20_000, 20
 CAUGHT = (3042, 3854, 7099, 7211, 7685, 8605, 10691, 16831, 19975)
 """Models on which ``rows_of_the_last_proof`` returns the bound of one policy with another."""

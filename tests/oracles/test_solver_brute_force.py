@@ -16,6 +16,8 @@ from plumdp.model.objective import Reach, Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.solver.solve import solve
 
+pytestmark = pytest.mark.slow
+
 N_MODELS = 510  # of each of eight kinds: more than 4000 with unknown and with known support, each in four senses
 PRECISION = 1e-6
 SENSES = [(direction, nature) for direction in ("max", "min") for nature in ("robust", "optimistic")]

@@ -8,6 +8,8 @@ from scipy.stats import binom
 import plumdp as pl
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson, hoeffding
 
+pytestmark = pytest.mark.slow
+
 PROBABILITIES = [1e-3, 0.02, 0.2, 0.5, 0.77, 0.999]
 
 

@@ -20,6 +20,8 @@ from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.region.conflict import Conflict
 
+pytestmark = pytest.mark.slow
+
 STUDIES = ["aircraft:20,10", "betting:25", "engagement:10", "rover:10,10,2", "glider:8,8,6,6", "parallel:5"]
 
 

@@ -20,6 +20,8 @@ from plumdp.confidence.least_squares import least_squares
 from plumdp.confidence.observations import observations
 from plumdp.data.counts import TransitionCounts
 
+pytestmark = pytest.mark.slow
+
 TRUE = Fraction(1, 2)
 N = 600
 

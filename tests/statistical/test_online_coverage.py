@@ -10,6 +10,8 @@ from scipy.stats import binom
 
 import plumdp as pl
 
+pytestmark = pytest.mark.slow
+
 RUNS, EPISODES = 400, 1000
 CRITICAL = int(binom.isf(1e-6, RUNS, ERROR))  # one-sided test at level 10^-6, as in repetitions.py
 

@@ -13,6 +13,8 @@ from plumdp.data.simulate import first_visits, simulate
 from plumdp.data.trajectories import record
 from plumdp.model.events import find_events
 
+pytestmark = pytest.mark.slow
+
 FAMILIES = ("aircraft:20,10", "betting:25", "engagement:50", "rover:10,10", "glider:11,9", "parallel:5")
 SEEDS = (1, 2, 3)
 PLAUSIBLE = 1e-4  # 6 families and 3 seeds: a correct sampler fails one test of a kind in 500 sets of seeds

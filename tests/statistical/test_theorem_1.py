@@ -20,6 +20,8 @@ from scipy.stats import binom
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson
 from plumdp.confidence.bounds import expression_bounds
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def rng():

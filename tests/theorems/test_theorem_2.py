@@ -25,6 +25,8 @@ from plumdp.relaxation.relax import expression_wise, interval_wise, parameter_wi
 from plumdp.solver.evaluate import evaluate
 from plumdp.solver.solve import solve
 
+pytestmark = pytest.mark.slow
+
 N_CASES = 240
 PRECISION = 1e-6
 ROUNDING = 1e-12  # what rounding outward may add to an interval

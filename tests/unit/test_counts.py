@@ -195,6 +195,7 @@ def test_a_description_that_was_changed_is_refused_with_what_is_wrong(case, tmp_
     assert refusal(path) == f"{message}: {AGAIN}"
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.data())
 def test_a_damaged_file_is_refused_or_read_as_it_was(tmp_path_factory, data):

@@ -206,25 +206,29 @@ study = pl.case_study("aircraft:20,10")
 environment = pl.simulator(study.model, study.true_point, rng=1, max_steps=21)
 for record in pl.learn_online(study.model, environment, study.objective, episodes=2000, checkpoint=sys.argv[1]):
     print(record.episodes, record.bound, flush=True)
+    if record.episodes > 100:
+        sys.stdin.readline()  # waits to be ended, unless there is nothing to read from
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
 def test_a_killed_process_loses_nothing(tmp_path, how):
     """End it somewhere in the middle; a new process ends with the result of one that was never ended."""
     command = [sys.executable, "-c", SCRIPT]
-    whole = subprocess.run([*command, str(tmp_path / "whole.npz")], capture_output=True, text=True, check=True)
-    process = subprocess.Popen(
-        [*command, str(tmp_path / "state.npz")], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
+    in_one_go = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "check": True}
+    whole = subprocess.run([*command, str(tmp_path / "whole.npz")], **in_one_go)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    process = subprocess.Popen([*command, str(tmp_path / "state.npz")], **pipes)
     for line in process.stdout:
         if int(line.split()[0]) > 100:
             break
     os.kill(process.pid, how)
     assert process.wait() != 0
+    process.stdin.close()
     process.stdout.close()
     assert 100 < OnlineState.load(tmp_path / "state.npz").episodes < 2000
-    resumed = subprocess.run([*command, str(tmp_path / "state.npz")], capture_output=True, text=True, check=True)
+    resumed = subprocess.run([*command, str(tmp_path / "state.npz")], **in_one_go)
     assert resumed.stdout.splitlines()[-1] == whole.stdout.splitlines()[-1]
 
 

@@ -248,6 +248,36 @@ def test_what_the_linear_program_cannot_solve_is_no_answer():
     assert found[1] == near([1])
 
 
+def random_conflict(n):
+    """Return the conflict of ``n`` random intervals of affine expressions in three parameters."""
+    rng = np.random.default_rng(n)
+    p, q, r = pl.parameters("p", "q", "r")
+    weights = rng.integers(-9, 10, (n, 3)).tolist()
+    lower = rng.uniform(-0.35, 0.25, n)
+    polynomials = [a * p / 30 + b * q / 30 + c * r / 30 for a, b, c in weights]
+    return conflict_of(pl.ParameterSpace.unit("p", "q", "r"), polynomials, lower, lower + rng.uniform(0.02, 0.2, n))
+
+
+@pytest.mark.parametrize(
+    ("n", "expressions", "stretch"),
+    [
+        (3, (0, 1, 2), 2.1401974569200855),
+        (5, (0, 1, 3), 1.9031269239498299),
+        (8, (4, 5), 10.225635285825765),
+        (20, (4, 16, 18), 7.890838986528233),
+        (40, (3, 17, 26, 36), 8.493033302679429),
+        (100, (7, 26, 86), 16.028632304634833),
+        (300, (3, 171), 22.80071772707826),
+        (1000, (487, 801), 32.21591715782523),
+    ],
+)
+def test_the_stretch_of_conflicts_is_the_largest_that_can_be_proved(n, expressions, stretch):
+    """The numbers are those of HiGHS by its own interface, which starts each round from the last one's basis."""
+    conflict = random_conflict(n)
+    assert conflict.expressions == expressions
+    assert conflict.stretch == pytest.approx(stretch, rel=3e-13)
+
+
 def test_the_linear_program_gets_the_rows_that_it_misses():
     """Least x + y over the tangents of a circle of radius 1 about (2, 2): 4 - sqrt(2), up to their number."""
     angle = np.linspace(0, 2 * np.pi, 1000)

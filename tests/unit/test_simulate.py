@@ -337,18 +337,27 @@ def test_an_error_in_the_callback_ends_the_run(betting):
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a signal")
 def test_a_run_without_end_can_be_interrupted():
     code = """
-import os, signal, threading
+import os, signal, sys, threading
 import plumdp as pl
 from plumdp.data.simulate import simulate
 study = pl.case_study("betting:25")
-simulate(study.model, study.true_point, 10, rng=1, max_steps=10)  # compiled before the clock starts
-threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+simulate(study.model, study.true_point, 10, rng=1, max_steps=10)  # compiled before it is interrupted
+
+def calls(frame):
+    return [] if frame is None else [frame.f_code.co_name, *calls(frame.f_back)]
+
+def interrupt():  # as soon as the workers have their blocks, and the main thread waits for a result
+    while "result" not in calls(sys._current_frames()[threading.main_thread().ident]):
+        pass
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupt).start()
 try:
     simulate(study.model, study.true_point, 100, rng=1, max_steps=10**12, threads=2)
 except KeyboardInterrupt:
     print("interrupted")
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "interrupted\n"
 
 

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.model.graph import FloatArray
+from plumdp.rounding import ULP
 
 _OUTWARD = 1e-12  # relative; rounding moves log-odds y by some 4 (1 + |y|) units of 1e-16, and |y| is at most 700
-_ULPS = 2.0**-51  # what the last two operations may be off
+_ULPS = 2 * ULP  # what the last two operations may be off
 _NEWTON_STEPS = 6  # from the starting point below, more change nothing up to 10^15 trials
 _MAX_RADIUS = 600.0  # beyond, odds would overflow: the interval is then [0, 1]
 _MARGIN = 1e-3  # relative; of a tail's probability, which SciPy has to 1e-8 at least within the next limits

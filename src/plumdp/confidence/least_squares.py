@@ -27,10 +27,9 @@ from plumdp.errors import DataError
 from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import ParameterSpace
+from plumdp.rounding import UNIT, UP
 
 _NOISE = 0.5
-_UNIT = 2.0**-53  # relative error of one rounding
-_UP = 1 + 1e-12  # more than a handful of roundings
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +112,7 @@ def _before(space: ParameterSpace, exponents: IntArray) -> tuple[FloatArray, flo
     middle = (low + high) / 2
     size = np.maximum(np.abs(low), np.abs(high))  # of which rounding may have taken a share
     half = np.maximum(high - middle, middle - low) + np.where(exponents.sum(axis=1) > 1, 1e-12 * size, 0.0)
-    return middle, sqrt(fsum(half**2)) * _UP
+    return middle, sqrt(fsum(half**2)) * UP
 
 
 def fit(
@@ -129,22 +128,22 @@ def fit(
     surplus = seen.successes - seen.trials * (seen.constants + b @ middle)
     matrix = ridge * np.eye(d) + _sums(b, seen.trials, b)
     matrix = (matrix + matrix.T) / 2  # rounding may differ on the two sides
-    matrix_error = 16 * _UNIT * (ridge * np.eye(d) + _sums(np.abs(b), seen.trials, np.abs(b)))
+    matrix_error = 16 * UNIT * (ridge * np.eye(d) + _sums(np.abs(b), seen.trials, np.abs(b)))
     right = _sums(b, surplus, np.ones((len(b), 1)))[:, 0]
-    right_error = (d + 32) * _UNIT * (np.abs(b).T @ (seen.successes + seen.trials * sizes))
+    right_error = (d + 32) * UNIT * (np.abs(b).T @ (seen.successes + seen.trials * sizes))
     root, defect = inverse_root(matrix, matrix_error)
     if not defect < 0.5:  # floats cannot tell: what was known before the data
-        return read_only(middle), read_only(np.eye(d)), reach * _UP
+        return read_only(middle), read_only(np.eye(d)), reach * UP
     offset = root @ (root.T @ right)
     offset += root @ (root.T @ (right - matrix @ offset))
     missed = np.abs(right - matrix @ offset) + right_error + 2 * matrix_error @ np.abs(offset)
-    missed += (d + 4) * _UNIT * (np.abs(right) + np.abs(matrix) @ np.abs(offset))
+    missed += (d + 4) * UNIT * (np.abs(right) + np.abs(matrix) @ np.abs(offset))
     log_det = -2 * fsum(np.log(np.diagonal(root))) + d * np.log1p(defect) + 1e-12 * (d + 1)
     radius = _NOISE * sqrt(max(log_det - d * np.log(ridge), 0) - 2 * np.log(error)) + sqrt(ridge) * reach
-    radius += float(np.linalg.norm(np.abs(root).T @ missed)) / sqrt(1 - defect) * _UP
+    radius += float(np.linalg.norm(np.abs(root).T @ missed)) / sqrt(1 - defect) * UP
     centre = middle + offset  # rounded once more: by at most this, in the norm of the matrix
-    radius += float(np.linalg.norm(4 * _UNIT * np.abs(centre))) * sqrt(np.trace(matrix)) * _UP
-    return read_only(centre), read_only(matrix), radius * sqrt((1 + defect) / (1 - defect)) * _UP
+    radius += float(np.linalg.norm(4 * UNIT * np.abs(centre))) * sqrt(np.trace(matrix)) * UP
+    return read_only(centre), read_only(matrix), radius * sqrt((1 + defect) / (1 - defect)) * UP
 
 
 def inverse_root(matrix: FloatArray, matrix_error: FloatArray) -> tuple[FloatArray, float]:
@@ -160,9 +159,9 @@ def inverse_root(matrix: FloatArray, matrix_error: FloatArray) -> tuple[FloatArr
     except np.linalg.LinAlgError:
         return np.eye(d), np.inf
     root = np.triu(root)
-    size = np.abs(root).T @ ((2 * d + 8) * _UNIT * np.abs(matrix) + matrix_error) @ np.abs(root)
-    off = np.abs(root.T @ matrix @ root - np.eye(d)) + size + 4 * _UNIT
-    return root, float(off.sum(axis=1).max(initial=0.0)) * _UP
+    size = np.abs(root).T @ ((2 * d + 8) * UNIT * np.abs(matrix) + matrix_error) @ np.abs(root)
+    off = np.abs(root.T @ matrix @ root - np.eye(d)) + size + 4 * UNIT
+    return root, float(off.sum(axis=1).max(initial=0.0)) * UP
 
 
 def _sums(left: FloatArray, weights: FloatArray, right: FloatArray) -> FloatArray:

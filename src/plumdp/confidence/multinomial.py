@@ -19,11 +19,9 @@ from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import float_above, float_below
+from plumdp.rounding import UNIT, UP
 
 Balls: TypeAlias = Literal["weissman", "dirichlet"]
-
-_UP = 1 + 1e-12  # more than a handful of roundings
-_UNIT = 2.0**-53  # relative error of one rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +77,7 @@ def row_bounds(
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.where(np.repeat(trials, sizes) > 0, successes / np.repeat(trials, sizes), 0.0)
     radius = _RADIUS[chosen](successes, trials, rows.first, error / max(len(trials), 1))
-    radius = np.where(trials > 0, np.minimum(radius * _UP + 4 * sizes * _UNIT, 2.0), 2.0)
+    radius = np.where(trials > 0, np.minimum(radius * UP + 4 * sizes * UNIT, 2.0), 2.0)
     lower, upper = _by_expression(model, rows, shares, np.repeat(radius, sizes))
     return RowBounds(
         rows.outcomes, rows.first, read_only(shares), trials, read_only(radius), lower, upper, error, _NAME[chosen],
@@ -141,7 +139,7 @@ def _by_expression(
     for f in np.flatnonzero(~table.is_unknown):
         lower[f], upper[f] = float_below(table.polynomials[f].constant), float_above(table.polynomials[f].constant)
     of = rows.expression >= 0
-    reach = radius[of] / 2 + 4 * _UNIT
+    reach = radius[of] / 2 + 4 * UNIT
     np.maximum.at(lower, rows.expression[of], (shares[of] - reach) / rows.multiple[of])
     np.minimum.at(upper, rows.expression[of], (shares[of] + reach) / rows.multiple[of])
     return read_only(lower), read_only(upper)

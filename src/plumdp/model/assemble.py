@@ -14,6 +14,7 @@ from plumdp.model.expressions.arrays import PolynomialArray, number_in
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, read_only
+from plumdp.model.kernels import repeated_successors
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.space import ParameterSpace
 
@@ -80,8 +81,6 @@ def _affine_range(space: ParameterSpace, table: ExpressionTable, affine: Indices
 
 def _merge_equal_successors(graph: Graph, expression: PolynomialArray) -> tuple[Graph, PolynomialArray]:
     """Add up the expressions of transitions that join the same choice and successor."""
-    from plumdp.model.kernels import repeated_successors
-
     first_same = np.empty(graph.n_transitions, dtype=np.int32)
     if not repeated_successors(graph.first_transition, graph.successor, first_same):
         return graph, expression

@@ -10,6 +10,7 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
+from plumdp.model import kernels
 from plumdp.model.expressions.bernstein import box_range
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.graph import Indices, IntArray
@@ -100,8 +101,6 @@ def distinct_rows(first: IntArray, items: IntArray) -> tuple[IntArray, IntArray]
 
     Rows with the same sequence of items have the same number.
     """
-    from plumdp.model import kernels
-
     n_rows = len(first) - 1
     slots = np.full(1 << max(4, (2 * n_rows).bit_length()), kernels.EMPTY, dtype=np.int32)
     row_class, representative = np.empty(n_rows, dtype=np.int32), np.empty(n_rows, dtype=np.int32)

@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from plumdp.errors import ModelError
 from plumdp.model.graph import FloatArray, Graph, Indices, IntArray, read_only
-
-_ULP = 2.0**-52
+from plumdp.rounding import ULP
 
 
 class ChosenActions(Protocol):
@@ -86,7 +85,7 @@ def _checked_weights(graph: Graph, weights: FloatArray) -> FloatArray:
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise ModelError("the probabilities of a policy must be at least 0")
     sums = np.bincount(graph.state_of_choice(), weights, graph.n_states)
-    wrong = np.abs(sums - 1) > 4 * _ULP * np.diff(graph.first_choice)
+    wrong = np.abs(sums - 1) > 4 * ULP * np.diff(graph.first_choice)
     if wrong.any():
         state = int(np.argmax(wrong))
         raise ModelError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from plumdp.model import kernels
 from plumdp.model.graph import IntArray
 
 
@@ -17,8 +18,6 @@ class StateStore:
 
     def intern(self, rows: IntArray) -> IntArray:
         """Return the numbers of the given rows, adding those that are new."""
-        from plumdp.model import kernels
-
         needed = self.n + len(rows)
         if needed > len(self.rows):
             grown = np.empty((max(2 * len(self.rows), needed), self.rows.shape[1]), dtype=np.int32)

@@ -15,10 +15,11 @@ from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.space import ParameterSpace, float_above, float_below
 from plumdp.region.conflict import Conflict as Conflict
 from plumdp.region.conflict import explain
-from plumdp.region.half_spaces import UNDERFLOW, UNIT, affine_forms, half_spaces, in_variables
+from plumdp.region.half_spaces import affine_forms, half_spaces, in_variables
 from plumdp.region.lift import lifted_region
 from plumdp.region.redundancy import Contradiction
 from plumdp.region.shapes import Box, Polytope, Region, bounding_box, in_order, intersection
+from plumdp.rounding import UNDERFLOW, UNIT, UP, down
 
 
 def build_region(
@@ -65,8 +66,8 @@ def project(region: Region, expressions: ExpressionTable) -> tuple[FloatArray, F
     constant, matrix = affine_forms(in_variables(expressions, region.names))
     box = np.maximum(*map(np.abs, bounding_box(region)))
     size = np.abs(constant) + np.abs(matrix) @ box
-    lower = _down(constant + region.minimise(matrix), size)
-    upper = -_down(region.minimise(-matrix) - constant, size)
+    lower = down(constant + region.minimise(matrix), size)
+    upper = -down(region.minimise(-matrix) - constant, size)
     return _with_constants(expressions, lower, upper)
 
 
@@ -77,7 +78,7 @@ def _over_box(box: Box, expressions: ExpressionTable) -> tuple[FloatArray, Float
     time relative to its size at the sums of |lower end| and width.
     """
     lower, upper = box_range(expressions, np.arange(len(expressions)), box.lower, box.upper)
-    reach = (np.abs(box.lower) + np.abs(box.upper - box.lower)) * (1 + 1e-12)
+    reach = (np.abs(box.lower) + np.abs(box.upper - box.lower)) * UP
     terms = np.abs(expressions.coefficient) * expressions.monomial_values(reach[None, :])[expressions.monomial, 0]
     size = np.bincount(np.repeat(np.arange(len(lower)), np.diff(expressions.first_term)), terms, len(lower))
     degrees = expressions.monomials.max(axis=0, initial=0)
@@ -93,11 +94,6 @@ def _with_constants(
         lower[f], upper[f] = float_below(value), float_above(value)
     low, high = in_order(lower, upper)
     return read_only(low), read_only(high)
-
-
-def _down(value: FloatArray, size: FloatArray) -> FloatArray:
-    """Return values less what rounding, in them and in terms of the given size, may have added."""
-    return value - 4 * UNIT * (np.abs(value) + size)
 
 
 def _checked(bounds: npt.ArrayLike, n: int, side: str) -> FloatArray:

@@ -10,10 +10,10 @@ import numpy as np
 from plumdp.confidence.least_squares import inverse_root
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.text import one_line
+from plumdp.region import ellipsoid_kernels
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Polytope, bounding_box
-
-_UP = 1 + 1e-12  # more than a handful of roundings
+from plumdp.rounding import UP
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +38,6 @@ class Ellipsoid:
 
     def minimise(self, objectives: FloatArray) -> FloatArray:
         """Return for each row of ``objectives`` (k, d) a number never above the minimum of ``objective @ point``."""
-        from plumdp.region import ellipsoid_kernels
-
         objectives = np.ascontiguousarray(objectives, dtype=np.float64)
         values = np.empty(len(objectives))
         ellipsoid_kernels.minima(objectives, *self.walls, _shake(len(self.names)), *self.tables, values)
@@ -70,7 +68,7 @@ def build_ellipsoid(centre: FloatArray, matrix: FloatArray, radius: float, *, wi
     array([ 0.       , -0.75     ,  0.0669873])
     """
     root, defect = inverse_root(matrix, np.zeros_like(matrix))
-    reach = radius / np.sqrt(1 - defect) * _UP if defect < 0.5 else np.inf
+    reach = radius / np.sqrt(1 - defect) * UP if defect < 0.5 else np.inf
     if not reach < np.inf:  # floats cannot tell: an ellipsoid around the whole polytope
         centre, root = (within.lower + within.upper) / 2, np.diag(within.upper - within.lower)
         reach = np.sqrt(len(centre))
@@ -92,8 +90,6 @@ def _conflict(region: Ellipsoid) -> Conflict | None:
 
     They prove it if by them the least value of the objective zero would be positive.
     """
-    from plumdp.region import ellipsoid_kernels
-
     walls, heights, lengths = region.walls
     weights = np.zeros(len(walls))
     if len(walls):

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from plumdp.compiled import compiled
+from plumdp.rounding import SQUARES_UNDERFLOW, UNIT
 
-UNIT = 2.0**-53  # relative error of one rounding
-UNDERFLOW = 1e-150  # more than what is lost where squares are too small for a float
 PERTURBATION = 1e-11  # what objectives are moved by, so that none is a combination of half-spaces by accident
 MISSED = 1e-12  # half-spaces that are missed by less count as met
 DEPENDENT = 1e-13  # a wall whose square distance from the combinations of others is less is taken as one of them
@@ -62,8 +61,8 @@ def safe_minimum(
             value -= multipliers[i] * offsets[i]
             size += abs(multipliers[i] * offsets[i])
     k = float(2 * d + n + 16) * UNIT
-    bound = value - (1.01 * k * size + UNDERFLOW)
-    fallback = 0.0 if is_zero else box - (1.01 * k * box_size + UNDERFLOW)
+    bound = value - (1.01 * k * size + SQUARES_UNDERFLOW)
+    fallback = 0.0 if is_zero else box - (1.01 * k * box_size + SQUARES_UNDERFLOW)
     return bound if bound > fallback else fallback  # written so that a bound that is no number loses
 
 

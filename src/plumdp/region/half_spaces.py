@@ -11,9 +11,7 @@ from plumdp.errors import ModelError
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.space import ParameterSpace
-
-UNIT = 2.0**-53  # relative error of one rounding
-UNDERFLOW = 1e-300  # more than what products too small for a float can add up to
+from plumdp.rounding import up
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +33,7 @@ def half_spaces(space: ParameterSpace, table: ExpressionTable, lower: FloatArray
     size = np.abs(constant) + np.abs(matrix) @ reach  # of the terms, each of which is rounded
     constraints, limits = space.inequalities
     rows = np.vstack([-np.eye(d), np.eye(d), constraints, matrix, -matrix])
-    at_most, at_least = _outward(upper - constant, size), _outward(constant - lower, size)
+    at_most, at_least = up(upper - constant, size), up(constant - lower, size)
     offsets = np.concatenate([-space.lower, space.upper, limits, at_most, at_least])
     known = len(offsets) - 2 * n
     number, zero = np.arange(n), np.zeros(known, dtype=np.int64)
@@ -93,8 +91,3 @@ def affine_forms(table: ExpressionTable) -> tuple[FloatArray, FloatArray]:
     dense = np.zeros((len(table), len(table.names) + 1))
     dense[np.repeat(np.arange(len(table)), np.diff(table.first_term)), column[table.monomial]] = table.coefficient
     return dense[:, 0], np.ascontiguousarray(dense[:, 1:])
-
-
-def _outward(offset: FloatArray, size: FloatArray) -> FloatArray:
-    """Return the offsets, increased by what rounding of the offset and of terms of that size may take away."""
-    return offset + (4 * UNIT * (np.abs(offset) + size) + UNDERFLOW)

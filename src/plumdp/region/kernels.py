@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from plumdp.compiled import compiled
+from plumdp.rounding import UNDERFLOW, UNIT
 
-UNIT = 2.0**-53  # relative error of one rounding
-UNDERFLOW = 1e-300  # more than all products that underflow can add up to, in variables of size at most one
+RELAXATION = 1e-12  # how far offsets are relaxed, for variables and rows of size one
+LEVEL = 1e-13  # edges along which an objective of size one falls by less are taken as level
 PIVOT = 1e-10  # a row whose slope along an edge is less is taken as parallel to it
 FEASIBLE = 1e-14  # a row that is missed by less is taken as met, if edges are of length one
 LONG = 100.0  # edges that are longer are calculated anew in each step

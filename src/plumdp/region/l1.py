@@ -24,8 +24,9 @@ from plumdp.model.graph import FloatArray
 from plumdp.model.space import ParameterSpace
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict
-from plumdp.region.half_spaces import UNIT, affine_forms, in_variables
+from plumdp.region.half_spaces import affine_forms, in_variables
 from plumdp.region.shapes import Polytope
+from plumdp.rounding import UNIT
 
 _TOLERANCE = 1e-10  # balls that a vertex misses by less count as met
 _MAX_ROUNDS, _MAX_LIFTS = 100, 10  # without and with products of parameters

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from scipy.optimize import linprog
 
 from plumdp.model.graph import FloatArray, IntArray
 
 _MISSED = 1e-9  # rows missed by less are taken as met
 _ROWS_AT_ONCE = 50
 _MAX_ROUNDS = 1000
+_TOLERANCES = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
 def estimate_multipliers(
@@ -21,39 +21,18 @@ def estimate_multipliers(
     The minimum is over ``rows @ x <= offsets``. The solver gets the first rows, which must bound the objective, and
     then those that its point misses most until none is missed.
     """
-    from highspy import HighsModelStatus
-
-    solver, given = _solver(objective), first
-    _add(solver, rows[first], offsets[first])
+    given = first
     for _ in range(_MAX_ROUNDS):
-        solver.run()
-        if solver.getModelStatus() != HighsModelStatus.kOptimal:
+        found = linprog(
+            objective, A_ub=rows[given], b_ub=offsets[given], bounds=(None, None), method="highs", options=_TOLERANCES
+        )
+        if found.status != 0:
             return None
-        solution = solver.getSolution()
-        missed = rows @ np.array(solution.col_value) - offsets
+        missed = rows @ found.x - offsets
         missed[given] = 0  # the solver meets them, up to its tolerance
         worst = np.argsort(-missed)[:_ROWS_AT_ONCE]
         worst = worst[missed[worst] > _MISSED]
         if not len(worst):
-            return given, np.maximum(-np.array(solution.row_dual), 0)
-        _add(solver, rows[worst], offsets[worst])
+            return given, np.maximum(-found.ineqlin.marginals, 0)
         given = np.append(given, worst)
     return None
-
-
-def _solver(objective: FloatArray) -> Any:
-    from highspy import Highs
-
-    solver: Any = Highs()  # type: ignore[no-untyped-call]
-    solver.setOptionValue("output_flag", False)
-    for tolerance in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
-        solver.setOptionValue(tolerance, 1e-10)
-    for cost in objective:
-        solver.addCol(cost, -np.inf, np.inf, 0, [], [])
-    return solver
-
-
-def _add(solver: Any, rows: FloatArray, offsets: FloatArray) -> None:
-    n, d = rows.shape
-    starts, columns = np.arange(n, dtype=np.int32) * d, np.tile(np.arange(d, dtype=np.int32), n)
-    solver.addRows(n, np.full(n, -np.inf), offsets, n * d, starts, columns, rows.ravel())

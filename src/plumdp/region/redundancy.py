@@ -12,7 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumdp.model.graph import FloatArray, IntArray
-from plumdp.region.vertices import RELAXATION, VertexGraph, relax
+from plumdp.region import kernels
+from plumdp.region.kernels import RELAXATION
+from plumdp.region.vertices import VertexGraph, relax
 
 _TOLERANCE = 4 * RELAXATION  # rows that are passed by less do not matter
 _MAX_ROUNDS = 50
@@ -78,8 +80,6 @@ def _corners(rows: FloatArray, offsets: FloatArray, relaxed: FloatArray) -> tupl
 
 
 def _try_corners(rows: FloatArray, relaxed: FloatArray) -> tuple[IntArray, FloatArray] | Contradiction:
-    from plumdp.region import kernels
-
     d = rows.shape[1]
     objectives = _directions(d)
     bases, points = np.empty(objectives.shape, dtype=np.int32), np.empty(objectives.shape)
@@ -97,8 +97,6 @@ def excess(proof: Contradiction, rows: FloatArray, offsets: FloatArray) -> float
 
     It is never above the minimum of zero over the points that do: were there one, the number would be at most zero.
     """
-    from plumdp.region import kernels
-
     d = rows.shape[1]
     box = (-offsets[:d], offsets[d : 2 * d])
     return float(kernels.safe_minimum(np.zeros(d), proof.rows, proof.multipliers, rows, offsets, *box))
@@ -109,8 +107,6 @@ def _some(vertices: IntArray) -> IntArray:
 
 
 def _first_hits(directions: FloatArray, rows: FloatArray, slack: FloatArray) -> IntArray:
-    from plumdp.region import kernels
-
     hit = np.empty(len(directions), dtype=np.int64)
     kernels.shoot(directions, rows, slack, hit)
     return np.unique(hit[hit >= 0])

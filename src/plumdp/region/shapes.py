@@ -13,9 +13,7 @@ from plumdp.model.text import number_of, one_line
 from plumdp.region.redundancy import Contradiction, essential_part
 from plumdp.region.vertex_table import VertexTable, vertex_table
 from plumdp.region.vertices import VertexGraph
-
-UNIT = 2.0**-53  # relative error of one rounding
-UNDERFLOW = 1e-300  # more than what products too small for a float can add up to
+from plumdp.rounding import UNDERFLOW, UNIT
 
 
 class Region(Protocol):

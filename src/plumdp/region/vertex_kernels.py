@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.compiled import compiled
-from plumdp.region.kernels import MAX_STEPS, PIVOT, edges_of, most_violated, safe_minimum
-from plumdp.region.vertices import LEVEL, RELAXATION
+from plumdp.region.kernels import LEVEL, MAX_STEPS, PIVOT, RELAXATION, edges_of, most_violated, safe_minimum
 
 MISSED = 10 * RELAXATION  # a point that misses a row by more is no vertex
 UNEXPLORED, DEAD = -1, -2  # what stands in place of a neighbour; a dead edge leads to no vertex that floats can tell
@@ -63,7 +62,7 @@ def walk(
 
 
 @compiled
-def close(start: int, rows: Any, relaxed: Any, found: Any) -> int:
+def enumerate_all(start: int, rows: Any, relaxed: Any, found: Any) -> int:
     """Explore every edge of the vertices from ``start`` on; return the first vertex left undone for lack of room."""
     v = start
     while v < found.n[0]:

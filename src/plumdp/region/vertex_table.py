@@ -18,7 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumdp.model.graph import FloatArray, IntArray, read_only
-from plumdp.region.vertices import LEVEL, VertexGraph
+from plumdp.region.kernels import LEVEL
+from plumdp.region.vertices import VertexGraph
+from plumdp.rounding import UNDERFLOW, UNIT
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +31,7 @@ class VertexTable:
     number ``g @ vertices[v] - margin[v] |g| - sum of max(0, -slope[i] - LEVEL |g|) reach[v, i]``, calculated in floats
     in any order, is never above the minimum of ``g @ x``. At the best vertex no slope is below ``-LEVEL |g|``, and the
     sum is zero. Where there is such a slope, ``neighbours[v, i]`` is a better vertex; a negative number means that it
-    is not known, and the walk ends. (``LEVEL`` is that of ``vertices.py``.)
+    is not known, and the walk ends. (``LEVEL`` is that of ``kernels.py``.)
     """
 
     scale: FloatArray  # (d), powers of two
@@ -46,7 +48,7 @@ class VertexTable:
 
 def vertex_table(graph: VertexGraph, scale: FloatArray, lower: FloatArray, upper: FloatArray) -> VertexTable:
     """Return all vertices of a graph, for a polytope within a (scaled) box."""
-    is_complete = graph.close()
+    is_complete = graph.enumerate_all()
     n = graph.found.n[0]
     edges, lengths, bases = graph.found.edges[:n], graph.found.lengths[:n], graph.found.bases[:n]
     offsets = graph.offsets[bases]
@@ -74,7 +76,7 @@ def _safety(
 ) -> tuple[FloatArray, FloatArray]:
     """Return margin (n) and reach (n, d) of vertices: see the proof above. All roundings are covered by gamma."""
     d = x.shape[1]
-    gamma = (4 * d + 16) * 2.0**-53
+    gamma = (4 * d + 16) * UNIT
     long_edges = edges * lengths[:, :, None]
     size = np.eye(d) + np.einsum("vij,vik->vjk", np.abs(long_edges), np.abs(rows))
     residual = np.abs(np.eye(d) + np.einsum("vij,vik->vjk", long_edges, rows)) + gamma * size
@@ -90,4 +92,4 @@ def _safety(
         + (LEVEL + gamma) * reach.sum(axis=1)
         + gamma * np.abs(x).max(axis=1, initial=0)
     )
-    return margin * (1 + 1e-9) + 1e-300, reach * (1 + 1e-9)
+    return margin * (1 + 1e-9) + UNDERFLOW, reach * (1 + 1e-9)

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from plumdp.model.graph import BoolArray, FloatArray, IntArray
+from plumdp.region import kernels, vertex_kernels
+from plumdp.region.kernels import RELAXATION
 
-RELAXATION = 1e-12  # how far offsets are relaxed, for variables and rows of size one
-LEVEL = 1e-13  # edges along which an objective of size one falls by less are taken as level
 _MAX_BYTES = 2**27  # what the edges of all vertices may take
 
 
@@ -58,8 +58,6 @@ class VertexGraph:
     """
 
     def __init__(self, rows: FloatArray, offsets: FloatArray, relaxed: FloatArray, first: IntArray) -> None:
-        from plumdp.region import vertex_kernels
-
         self.rows = rows  # (n_rows, d), each of size one
         self.offsets = offsets  # (n_rows)
         self.relaxed = relaxed  # (n_rows)
@@ -68,8 +66,6 @@ class VertexGraph:
 
     def walk(self, objectives: FloatArray, start: IntArray | None = None) -> tuple[IntArray, BoolArray]:
         """Return the best vertex of each objective, and whether it was reached; ``start`` is where it was before."""
-        from plumdp.region import vertex_kernels
-
         position = np.full(len(objectives), -1, dtype=np.int32) if start is None else start.copy()
         is_optimal = np.zeros(len(objectives), dtype=np.bool_)
         result = (position, is_optimal)
@@ -80,20 +76,16 @@ class VertexGraph:
                 return result
             self._grow()
 
-    def close(self) -> bool:
+    def enumerate_all(self) -> bool:
         """Find all vertices; return whether memory allowed it. (A polytope's graph is connected: Balinski 1961.)"""
-        from plumdp.region import vertex_kernels
-
-        done = vertex_kernels.close(0, self.rows, self.relaxed, self.found)
+        done = vertex_kernels.enumerate_all(0, self.rows, self.relaxed, self.found)
         while done < self.found.n[0] and self._may_grow():
             self._grow()
-            done = vertex_kernels.close(done, self.rows, self.relaxed, self.found)
+            done = vertex_kernels.enumerate_all(done, self.rows, self.relaxed, self.found)
         return bool(done == self.found.n[0])
 
     def minimise(self, objectives: FloatArray, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, IntArray]:
         """Return numbers never above the minima over ``rows @ x <= offsets`` within a box, and the vertices reached."""
-        from plumdp.region import kernels, vertex_kernels
-
         position, is_optimal = self.walk(objectives)
         values = np.empty(len(objectives))
         polytope = (self.rows, self.offsets, lower, upper)
@@ -109,8 +101,6 @@ class VertexGraph:
         return 2 * self.found.edges.nbytes <= _MAX_BYTES
 
     def _grow(self) -> None:
-        from plumdp.region import vertex_kernels
-
         n, old = self.found.n[0], self.found
         new = FoundVertices.with_room(2 * len(old.points), self.rows.shape[1])
         new.n[0] = n

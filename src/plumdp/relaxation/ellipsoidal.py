@@ -12,10 +12,10 @@ from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.region.ellipsoid import Ellipsoid
 from plumdp.region.half_spaces import affine_forms
+from plumdp.rounding import UNIT
 
 OUTSIDE, CUT = 1, 2
 
-_UNIT = 2.0**-53  # relative error of one rounding
 _NARROWER = 1e-12  # by how much an interval must be narrower than the ellipsoid to count as such
 
 
@@ -59,7 +59,7 @@ def row_ellipsoid(
     means, spreads = constants + matrix @ region.centre, matrix @ factor
     sizes = np.abs(constants) + np.abs(matrix) @ (np.abs(region.centre) + np.abs(factor).sum(axis=1))
     reach = np.sqrt((spreads**2).sum(axis=1))
-    least = means - reach - (2 * len(region.names) + 16) * _UNIT * sizes
+    least = means - reach - (2 * len(region.names) + 16) * UNIT * sizes
     is_cut = (lower > means - reach + _NARROWER) | (upper < means + reach - _NARROWER)
     kinds = np.where(least < 0, OUTSIDE, 0) + np.where(is_cut, CUT, 0)
     kinds[~expressions.is_unknown] = 0

@@ -14,8 +14,7 @@ from plumdp.model.graph import FloatArray, Graph, IntArray, own_array, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point
 from plumdp.model.text import number_of, one_line
-
-_ULP = 2.0**-52  # a sum of k bounds is known up to k of these
+from plumdp.rounding import ULP
 
 
 class RowNature(Protocol):
@@ -130,7 +129,7 @@ def check_rows(imdp: IntervalMDP) -> IntervalMDP:
             where = describe_transition(imdp.graph, transition)
             raise ModelError(f"{where}: the bounds {lower[f]:g} and {upper[f]:g} are {what}")
     least, most = imdp.graph.sum_by_choice(lower[imdp.expression]), imdp.graph.sum_by_choice(upper[imdp.expression])
-    slack = _ULP * (np.diff(imdp.graph.first_transition) + 1)
+    slack = ULP * (np.diff(imdp.graph.first_transition) + 1)
     for wrong, sums, what in (
         (least > 1 + slack, least, "lower bounds sum to {:.17g}"),
         (most < 1 - slack, most, "upper bounds sum to only {:.17g}"),
@@ -150,7 +149,7 @@ def tighten(imdp: IntervalMDP) -> IntervalMDP:
     """
     lower, upper = imdp.lower[imdp.expression], imdp.upper[imdp.expression]
     choice = imdp.graph.choice_of_transition()
-    slack = _ULP * 2 * (np.diff(imdp.graph.first_transition) + 1)[choice]
+    slack = ULP * 2 * (np.diff(imdp.graph.first_transition) + 1)[choice]
     at_least = 1 - (imdp.graph.sum_by_choice(upper)[choice] - upper) - slack
     at_most = 1 - (imdp.graph.sum_by_choice(lower)[choice] - lower) + slack
     new_lower, new_upper = imdp.lower.copy(), imdp.upper.copy()

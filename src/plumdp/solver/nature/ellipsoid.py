@@ -13,12 +13,11 @@ import numpy as np
 
 from plumdp.compiled import compiled, compiled_leaf
 from plumdp.relaxation.ellipsoidal import CUT, OUTSIDE
+from plumdp.rounding import SQUARES_UNDERFLOW as UNDERFLOW
+from plumdp.rounding import UNIT
 from plumdp.solver.chain_kernels import add_entry
 from plumdp.solver.nature.interval import infinite_row
 from plumdp.solver.nature.vertices import pair_row, settled
-
-UNIT = 2.0**-53  # relative error of one rounding
-UNDERFLOW = 1e-150  # more than what is lost where squares are too small for a float
 
 
 @compiled_leaf

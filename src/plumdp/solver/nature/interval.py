@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from plumdp.compiled import compiled, compiled_leaf
+from plumdp.rounding import UNDERFLOW, UNIT
 from plumdp.solver.chain_kernels import add_entry
 from plumdp.solver.graph_kernels import add
 
-UNIT = 2.0**-53  # relative error of one rounding
 ONE, TWO = np.uint64(1), np.uint64(2)  # unsigned, so that no index can be negative: signed ones cost a test each
-UNDERFLOW = 1e-300  # more than what products too small for a float can add up to
 NEGLIGIBLE = 1e-12  # a sum of bounds that misses 1 by less is taken as 1: nature may do more, never less
 
 

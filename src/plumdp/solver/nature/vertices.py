@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from plumdp.compiled import compiled, compiled_leaf
-from plumdp.region.vertices import LEVEL
+from plumdp.region.kernels import LEVEL
+from plumdp.rounding import UNDERFLOW, UNIT
 from plumdp.solver.chain_kernels import add_entry
-from plumdp.solver.nature.interval import UNDERFLOW, infinite_row
+from plumdp.solver.nature.interval import infinite_row
 
-UNIT = 2.0**-53  # relative error of one rounding
 MAX_STEPS = 10_000
 
 

@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from plumdp.model.graph import read_only
+from plumdp.rounding import ULP
 from plumdp.solver.problem import Inverse, Problem
 from plumdp.solver.solution import Solution
-
-_ULP = 2.0**-52
 
 
 def complement(problem: Problem) -> tuple[Problem, Inverse] | None:
@@ -26,6 +25,6 @@ def one_minus(solution: Solution) -> Solution:
     """Return one minus the values, rounded outward; zero and one are exact."""
     lower, upper = (
         np.clip(1 - bounds + np.where((bounds > 0) & (bounds < 1), outward, 0.0), 0, 1)
-        for bounds, outward in ((solution.upper, -_ULP), (solution.lower, _ULP))
+        for bounds, outward in ((solution.upper, -ULP), (solution.lower, ULP))
     )
     return replace(solution, lower=read_only(lower), upper=read_only(upper))
