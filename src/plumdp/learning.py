@@ -183,7 +183,7 @@ def _chosen_measure(kind: Sets, options: Mapping[str, Any], as_published: bool) 
 def error_of(confidence: float) -> float:
     """Return how often the bounds may fail, if the confidence is one."""
     if not isinstance(confidence, Real) or not 0 < confidence < 1:
-        raise DataError(f"confidence={confidence!r}: write a number between 0 and 1, such as 0.999")
+        raise DataError(f"confidence={confidence!r}: give a number between 0 and 1, such as 0.999")
     return 1 - confidence
 
 

@@ -1,4 +1,4 @@
-"""Learning while acting: follow the policy that is best if nature is kind, and certify the one that is safe if not."""
+"""Learning while acting: follow the optimistic policy, certify the robust one."""
 
 from __future__ import annotations
 
@@ -139,12 +139,12 @@ class OnlineState:
     counts: CountArray  # (n_transitions)
     event_lower: FloatArray  # (n_events): the intersection of all intervals so far
     event_upper: FloatArray
-    values: FloatArray  # (2, n_states): of the last update, nature kind and at its worst; (0, n_states) at first
+    values: FloatArray  # (2, n_states): of the last update, nature at its best and at its worst; (0, n_states) at first
     policies: IntArray  # likewise
     seconds: float
 
     def starts(self) -> list[Solution] | list[None]:
-        """Return where the next solutions start from, nature kind and at its worst."""
+        """Return where the next solutions start from, nature at its best and at its worst."""
         pairs = zip(self.values, self.policies, strict=True)
         return [Solution(values, values, policy, SolverStatus.OPEN, 0) for values, policy in pairs] or [None, None]
 
@@ -217,8 +217,8 @@ def learn_online(
 ) -> Iterator[OnlineRecord]:
     """Yield a record after each update: what is certified so far, and the policy that it is certified for.
 
-    Between updates the policy is followed that is best if nature is kind (optimism in the face of uncertainty), except
-    for a share ``exploration`` of uniform choices. The intervals are updated when some choice has been taken ``growth``
+    Between updates the policy is followed that is best with nature at its best (optimism in the face of uncertainty),
+    except for a share ``exploration`` of uniform choices. The intervals are updated when some choice has been taken ``growth``
     times as often as at the last update, and the episodes are ``spacing`` times as many. Data are adaptive, so the
     intervals are beta-binomial, and hold at all updates at once: each update keeps what was known before. With
     ``as_published`` they are Clopper–Pearson for each expression as published, without guarantee.
@@ -253,10 +253,10 @@ def learn_online(
         began = perf_counter()
         learned, bounds = _learn(model, state, events, fixed, error)
         uncertain = relax(learned, relaxation)
-        kind, worst = state.starts()
-        hopeful = solve(uncertain, objective, nature="optimistic", precision=precision, start=kind)
-        safe = _safe(uncertain, objective, precision, worst)
-        if SolverStatus.INTERRUPTED in (hopeful.status, safe.status):
+        best_start, worst_start = state.starts()
+        optimistic = solve(uncertain, objective, nature="optimistic", precision=precision, start=best_start)
+        safe = _safe(uncertain, objective, precision, worst_start)
+        if SolverStatus.INTERRUPTED in (optimistic.status, safe.status):
             raise KeyboardInterrupt  # the state is that of the last update: with other policies it would be another run
         state = replace(
             state,
@@ -266,12 +266,14 @@ def learn_online(
         )
         if path is not None:
             state.save(path)
-        yield _record(learned, bounds, state, objective, hopeful, safe, environment.true_value(safe.policy, objective))
+        yield _record(
+            learned, bounds, state, objective, optimistic, safe, environment.true_value(safe.policy, objective)
+        )
         if state.episodes >= episodes:
             return
-        values, policies = np.stack([hopeful.lower, safe.lower]), np.stack([hopeful.policy, safe.policy])
+        values, policies = np.stack([optimistic.lower, safe.lower]), np.stack([optimistic.policy, safe.policy])
         state = replace(state, values=values, policies=policies)
-        state = _act(model.graph, environment, state, hopeful.policy, episodes, growth, spacing, exploration)
+        state = _act(model.graph, environment, state, optimistic.policy, episodes, growth, spacing, exploration)
 
 
 def _require_environment(environment: Environment) -> None:
@@ -359,7 +361,7 @@ def _record(
     bounds: ExpressionBounds,
     state: OnlineState,
     objective: Objective,
-    hopeful: Solution,
+    optimistic: Solution,
     safe: Solution,
     true_value: float | None,
 ) -> OnlineRecord:
@@ -371,7 +373,7 @@ def _record(
         episodes=state.episodes,
         steps=int(state.counts.sum()),
         bound=bound,
-        optimistic_bound=float((hopeful.upper if is_max else hopeful.lower)[start]),
+        optimistic_bound=float((optimistic.upper if is_max else optimistic.lower)[start]),
         true_value=true_value,
         policy=safe.policy,
         width=float((bounds.upper - bounds.lower)[unknown].mean()) if unknown.any() else 0.0,

@@ -192,7 +192,7 @@ def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:
     """Return what nature may do; if no parameters explain the data, what the graph alone allows."""
     model, bounds, region = learned.model, learned.bounds, learned.region
     if relaxation not in tuple(RELAXATIONS):
-        raise DataError(f"relaxation={relaxation!r}: write one of {', '.join(map(repr, RELAXATIONS))}")
+        raise DataError(f"relaxation={relaxation!r}: choose one of {', '.join(map(repr, RELAXATIONS))}")
     if isinstance(region, Conflict):
         lower, upper = untied_bounds(learned.counts, error=learned.fallback * learned.error)
         return IntervalMDP(model.graph, np.arange(model.graph.n_transitions, dtype=np.int32), lower, upper)

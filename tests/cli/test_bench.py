@@ -40,7 +40,7 @@ def test_cells_of_a_job_array_come_together_in_one_report(tmp_path):
             "'bettin:5': there is no case study 'bettin'; the families are aircraft, betting, engagement, rover, "
             "glider, parallel",
         ),
-        (("table", "-i", "rover:7"), "'rover:7' is no published instance; write it as rover:WIDTH,HEIGHT,TRIES"),
+        (("table", "-i", "rover:7"), "'rover:7' is not a published instance; write it as rover:WIDTH,HEIGHT,TRIES"),
         (
             ("table", "-i", "betting:300", "-j", "1"),
             "table betting:300, seed 1: no point of the parameter space makes every expression a probability: "

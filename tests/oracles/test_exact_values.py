@@ -64,7 +64,7 @@ def test_the_agent_prefers_a_sure_chance_only_against_nature():
 def test_a_loop_that_nature_need_not_leave(known_support):
     """State 0 loops or goes to the goal, both with [0, 1].
 
-    Nature may stay for ever: probability 0, infinite cost. If the goal is known to be possible it is reached with
+    Nature may stay forever: probability 0, infinite cost. If the goal is known to be possible it is reached with
     probability 1 from whatever exit probability p > 0; but the steps until then, 1/p, are unbounded: infinite cost as
     a supremum. With p = 1 one step suffices.
     """
@@ -120,7 +120,7 @@ def test_a_zero_lower_bound_is_not_always_removable_nor_a_positive_upper_bound_p
 
 
 def test_an_end_component_has_no_probability_of_its_own():
-    """States 0 and 3 may pass to each other for ever; state 0 may also toss a fair coin between goal and trap.
+    """States 0 and 3 may pass to each other forever; state 0 may also toss a fair coin between goal and trap.
 
     x = 1 solves the equations, but the goal has 1/2 at most, and 0 at least.
     """
@@ -143,8 +143,8 @@ def test_nature_may_hold_the_agent_in_an_end_component():
 def test_waiting_for_free_is_not_arriving():
     """State 0 may wait for nothing, or pay 3 and go to the goal (state 1).
 
-    Until the goal: waiting for ever costs infinity, so the minimum is 3 and the maximum infinite. In total: waiting
-    for ever is free, so the minimum is 0 and the maximum 3.
+    Until the goal: waiting forever costs infinity, so the minimum is 3 and the maximum infinite. In total: waiting
+    forever is free, so the minimum is 0 and the maximum 3.
     """
     imdp = model_of([[[(0, 1, 1)], [(1, 1, 1)]], GOAL])
     until = four(imdp, lambda d: earn(imdp, d, choice=[0, 3, 0], target=[1]))

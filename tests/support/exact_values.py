@@ -201,7 +201,7 @@ def reward_until(chain, target, earned):
 
 
 def total_reward(chain, earned):
-    """Return the expected sum of all rewards; infinite where a reward that recurs for ever can be reached."""
+    """Return the expected sum of all rewards; infinite where a reward that recurs forever can be reached."""
     states = range(len(chain))
     nowhere = [False] * len(chain)
     reaching = [can_reach(chain, [s], through=nowhere) for s in states]  # reaching[s]: from where s can be reached

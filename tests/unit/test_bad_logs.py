@@ -100,11 +100,11 @@ BAD = {
     ),
     "negative count": (
         lambda: read_log(MOVES.assign(n=-1), LAMP, form="counts"),
-        "column n: -1 is no count; counts are whole numbers from 0",
+        "column n: -1 is not a count; counts are whole numbers from 0",
     ),
     "missing count": (
         lambda: read_log(MOVES.assign(n=[1] * 11 + [None]), LAMP, form="counts"),
-        "column n: null is no count; counts are whole numbers from 0",
+        "column n: null is not a count; counts are whole numbers from 0",
     ),
     "unknown place": (
         lambda: read_log(MOVES.assign(n=1, place="here"), LAMP, form="counts"),
@@ -130,19 +130,19 @@ BAD = {
     ),
     "form": (
         lambda: read_log(MOVES, LAMP, form="rows"),
-        "form='rows': write one of 'transitions', 'trajectories', 'counts'",
+        "form='rows': choose one of 'transitions', 'trajectories', 'counts'",
     ),
     "sampling": (
         lambda: read_log(MOVES, LAMP, sampling="iid"),
-        "sampling='iid': write one of 'independent', 'trajectories', 'adaptive'",
+        "sampling='iid': choose one of 'independent', 'trajectories', 'adaptive'",
     ),
     "on_unmatched": (
         lambda: read_log(MOVES, LAMP, on_unmatched="drop"),
-        "on_unmatched='drop': write 'error' or 'report'",
+        "on_unmatched='drop': choose 'error' or 'report'",
     ),
     "partitions": (
         lambda: read_log(MOVES, LAMP, partitions=0),
-        "partitions=0: write a whole number above 0, 'files', or leave it out",
+        "partitions=0: give a whole number above 0, 'files', or leave it out",
     ),
     "partitions of a frame": (
         lambda: read_log(MOVES, LAMP, partitions=4),
@@ -170,7 +170,7 @@ BAD = {
     ),
     "dialect": (
         lambda: counts_query(LAMP, table="log", dialect="oracle", form="transitions"),
-        "dialect='oracle': write one of 'bigquery', 'snowflake', 'spark', 'trino', 'postgres', 'duckdb'",
+        "dialect='oracle': choose one of 'bigquery', 'snowflake', 'spark', 'trino', 'postgres', 'duckdb'",
     ),
     **{
         f"table {table!r}": (

@@ -30,7 +30,7 @@ PYTHON = {
     ),
     "constant out of range": (
         lambda: explored(lambda s: [(1.5, s._replace(x=0)), (-0.5, s._replace(x=1))]),
-        "state (x=0), action 'go': 3/2 is no probability\nstate (x=0), action 'go': -1/2 is no probability",
+        "state (x=0), action 'go': 3/2 is not a probability\nstate (x=0), action 'go': -1/2 is not a probability",
     ),
     "no choice": (
         lambda: pl.explore(lambda s: {}, {"x": 0}, space=UNIT),
@@ -58,7 +58,7 @@ PYTHON = {
     ),
     "not a pair": (
         lambda: explored(lambda s: [p, s]),
-        "state (x=0), action 'go': Polynomial('p') is no pair (probability, next state)",
+        "state (x=0), action 'go': Polynomial('p') is not a pair (probability, next state)",
     ),
     "not a dict": (
         lambda: pl.explore(lambda s: [(1, s)], {"x": 0}, space=UNIT),
@@ -122,15 +122,15 @@ PYTHON = {
     ),
     "no such instance": (
         lambda: pl.case_study("rover:3"),
-        "'rover:3' is no published instance; write it as rover:WIDTH,HEIGHT,TRIES",
+        "'rover:3' is not a published instance; write it as rover:WIDTH,HEIGHT,TRIES",
     ),
-    "size is no number": (
+    "size is not a number": (
         lambda: pl.case_study("betting:many"),
         "'betting:many': write it as betting:ROUNDS, with whole numbers",
     ),
     "point outside the space": (
         lambda: pl.instantiate(pl.case_study("betting:25").model, {"p": 0.99}),
-        "at p=0.99 the expression p + 21/2000 is 1.0005, which is no probability",
+        "at p=0.99 the expression p + 21/2000 is 1.0005, which is not a probability",
     ),
     "point of other parameters": (
         lambda: pl.instantiate(pl.case_study("betting:25").model, {"p": 0.5, "r": 0.5}),

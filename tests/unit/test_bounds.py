@@ -47,7 +47,7 @@ def again():
 
 
 def mixed():
-    """Return a model that tries q once and then p for ever."""
+    """Return a model that tries q once and then p forever."""
 
     def step(state):
         f, later = (p, state.time) if state.time else (q, 1)
@@ -183,7 +183,7 @@ def test_a_model_without_unknowns_needs_no_data():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"error": 0}, "error=0: write a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %"),
+        ({"error": 0}, "error=0: give a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %"),
         ({"error": 1.0}, "error=1.0: write a probability"),
         ({"error": float("nan")}, "error=nan: write a probability"),
         (

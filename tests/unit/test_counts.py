@@ -76,7 +76,7 @@ def test_a_file_of_something_else_is_no_file_of_counts(content, tmp_path):
         path.write_text(content.removeprefix("nothing"), encoding="utf-8")
     with pytest.raises(pl.DataError) as caught:
         read_counts(path, STUDY.model)
-    assert str(caught.value) == f"{path}: this is no file of counts; logs are read with read_log"
+    assert str(caught.value) == f"{path}: this is not a file of counts; logs are read with read_log"
 
 
 # files that were changed or damaged

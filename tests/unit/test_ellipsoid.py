@@ -301,8 +301,8 @@ def test_parameters_and_expressions_of_an_ellipsoid_contain_the_true_ones():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"error": 1.5}, "error=1.5: write a probability between 0 and 1"),
-        ({"ridge": 0}, "ridge=0: write a number above 0"),
+        ({"error": 1.5}, "error=1.5: give a probability between 0 and 1"),
+        ({"ridge": 0}, "ridge=0: give a number above 0"),
     ],
 )
 def test_impossible_options_are_refused(options, message):

@@ -165,8 +165,8 @@ def test_an_action_that_the_state_does_not_have_changes_nothing_or_is_refused(do
 
 BAD = {
     "reward": ({"reward": "joy"}, "there is no reward structure 'joy'; the model has 'effort'"),
-    "unavailable": ({"unavailable": "punish"}, "unavailable='punish': write 'stay' or 'error'"),
-    "steps": ({"max_steps": 0}, "max_steps=0: write a whole number, at least 1"),
+    "unavailable": ({"unavailable": "punish"}, "unavailable='punish': choose 'stay' or 'error'"),
+    "steps": ({"max_steps": 0}, "max_steps=0: give a whole number, at least 1"),
     "stop": ({"stop": np.ones(2, bool)}, "stop has shape (2,), but the model has 9 states"),
     "over": (
         {"stop": np.ones(9, bool)},
@@ -273,17 +273,17 @@ BAD_RUNS = {
     ),
     "unknown": (
         {"env": Coin(25, win=1000)},
-        "state (money=10, step=0), action 'bet1' led to (money=1010, step=1), which is no state of the model",
+        "state (money=10, step=0), action 'bet1' led to (money=1010, step=1), which is not a state of the model",
         r"episode \d+, step \d+: ",
     ),
     "start": (
         {"observe": lambda text: {"money": text[:2], "step": 0}},
-        "(money=10, step=0) is no state of the model",
+        "(money=10, step=0) is not a state of the model",
         "episode 0: ",
     ),
     "no mapping": (
         {"observe": None},
-        "the observation '10/0' is no mapping of state variables; give observe=..., a function from an observation "
+        "the observation '10/0' is not a mapping of state variables; give observe=..., a function from an observation "
         "to a dict with the keys money, step",
         "episode 0: ",
     ),
@@ -303,7 +303,7 @@ BAD_RUNS = {
         "end, done; give act=..., a function from the name of an action to the environment's action",
         "",
     ),
-    "episodes": ({"episodes": 0}, "episodes=0: write a whole number, at least 1", ""),
+    "episodes": ({"episodes": 0}, "episodes=0: give a whole number, at least 1", ""),
 }
 
 

@@ -28,7 +28,7 @@ PREDICATES = {
     f"{'true ? ' * 3000}true{' : true' * 3000}": _DEEP,
     "1/0 > 0": "(1) / 0: division by zero",
     "mod(money, 0) = 1": "mod by zero or by a negative number",
-    "\x00": "\x00 is no part of the property language",
+    "\x00": "\x00 is not part of the property language",
 }
 PROPERTIES = {
     f"Pmax=? [ {'(' * 5000}F true{')' * 5000} ]": "this property has too many parentheses inside each other",

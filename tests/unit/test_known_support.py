@@ -1,4 +1,4 @@
-"""Models whose support is known: nature keeps every transition possible, so nothing can be stopped for ever."""
+"""Models whose support is known: nature keeps every transition possible, so nothing can be stopped forever."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -98,7 +98,7 @@ def test_waiting_for_free_is_no_way_to_save_the_fare(nature):
 def test_a_loop_of_nature_without_reward_earns_nothing_but_delays_nothing():
     """State 0 earns 2 and goes to state 3, which loops or goes to the goal, both with [0, 1], for nothing.
 
-    Against everybody 2: nature may stay in state 3 as long as it likes, but not for ever. If it can, the goal may be
+    Against everybody 2: nature may stay in state 3 as long as it likes, but not forever. If it can, the goal may be
     missed and the reward is infinite.
     """
     unknown, known = both([[[(3, 1, 1)]], GOAL, TRAP, [[(3, 0, 1), (1, 0, 1)]]])

@@ -318,5 +318,5 @@ def test_misuse_of_options_is_refused(study, options):
 
 
 def test_a_confidence_that_is_none_is_refused(study):
-    with pytest.raises(pl.DataError, match="confidence=1: write a number between 0 and 1"):
+    with pytest.raises(pl.DataError, match="confidence=1: give a number between 0 and 1"):
         next(pl.learn_online(study.model, environment(study), study.objective, episodes=5, confidence=1))

@@ -423,7 +423,7 @@ def test_a_region_of_one_point_is_known():
 @pytest.mark.parametrize("confidence", [0, 1, -0.5, 95, float("nan")])
 def test_a_confidence_out_of_range_is_refused(confidence):
     model = two_coins()
-    message = f"^confidence={confidence}: write a number between 0 and 1, such as 0.999$"
+    message = f"^confidence={confidence}: give a number between 0 and 1, such as 0.999$"
     with pytest.raises(pl.DataError, match=message):
         certify(model, counts_of(model), goal(model), confidence=confidence)
 
@@ -436,7 +436,7 @@ def test_an_unknown_relaxation_is_refused():
         lambda: compare(model, counts_of(model), goal(model), relaxations=["interval", "tight"]),
         lambda: relax(learn(model, counts_of(model)), "tight"),
     ):
-        with pytest.raises(pl.DataError, match=f"^relaxation='tight': write one of {names}$"):
+        with pytest.raises(pl.DataError, match=f"^relaxation='tight': choose one of {names}$"):
             ask()
 
 

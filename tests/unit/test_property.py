@@ -465,11 +465,11 @@ P_VALUE = "asks yes or no; ask for the value with Pmax=? or Pmin=? and compare i
 R_VALUE = "asks yes or no; ask for the value with Rmax=? or Rmin=? and compare it with the bound"
 WORDS = "write max or min, or one for the agent and one for nature as in maxmin"
 NO_PROPERTY = "starts no property: a formula has no value; ask for example Pmax=? [ F … ]"
-NO_PATH = "is no path formula; put F, G or X before it, or U between two"
+NO_PATH = "is not a path formula; put F, G or X before it, or U between two"
 NESTED = "operators inside formulas are not supported; use a label instead"
 NAMES = "variables: x, door, mode; constants: N, half, on"
 NUMBER = "a number without variables is expected (put a formula behind it that starts with - in parentheses)"
-EARNED = "a reward is asked until a target (F …), over k steps (C<=k) or for ever (C)"
+EARNED = "a reward is asked until a target (F …), over k steps (C<=k) or forever (C)"
 OPERAND = "stands where a label, a variable or a number is expected"
 
 
@@ -546,10 +546,10 @@ REFUSED = [
     ("U{: reward bounds are not supported; bound the steps, as in U<=10", 'Pmax=? [ door ^U{"time"}<=4 "goal" ]'),
     ("F>=: a bound without an end is not supported; write F[5,10]", 'Pmax=? [ ^F>=3 "goal" ]'),
     ("U>: a bound without an end is not supported; write U[5,10]", 'Pmax=? [ true ^U>3 "goal" ]'),
-    ("-1 is no number of steps; give 0, 1, 2, …", 'Pmax=? [ F<=^-1 "goal" ]'),
-    ("2-N = -1 is no number of steps; give 0, 1, 2, …", 'Pmax=? [ F<=^2-N "goal" ]'),
-    ("half = 1/2 is no number of steps; give 0, 1, 2, …", 'Pmax=? [ F<=^half "goal" ]'),
-    ("1.5 = 3/2 is no number of steps; give 0, 1, 2, …", 'Pmax=? [ F[1,^1.5] "goal" ]'),
+    ("-1 is not a number of steps; give 0, 1, 2, …", 'Pmax=? [ F<=^-1 "goal" ]'),
+    ("2-N = -1 is not a number of steps; give 0, 1, 2, …", 'Pmax=? [ F<=^2-N "goal" ]'),
+    ("half = 1/2 is not a number of steps; give 0, 1, 2, …", 'Pmax=? [ F<=^half "goal" ]'),
+    ("1.5 = 3/2 is not a number of steps; give 0, 1, 2, …", 'Pmax=? [ F[1,^1.5] "goal" ]'),
     (f"x is a state variable; {NUMBER}", 'Pmax=? [ F<=^x "goal" ]'),
     (f"x is a state variable; {NUMBER}", "Pmax=? [ F<=^3 -x<2 ]"),
     ("p is a parameter: its value is unknown", 'Pmax=? [ F<=^p "goal" ]'),
@@ -560,7 +560,7 @@ REFUSED = [
     ("X=: X takes no bound; it is F=1", 'Pmax=? [ X^=3 "goal" ]'),
     # rewards
     ('R without a name: the model has "time", "energy"; write R{"name"}', '^Rmax=? [ F "goal" ]'),
-    ('"tim" is no reward structure; the model has "time", "energy"', 'R{^"tim"}max=? [ F "goal" ]'),
+    ('"tim" is not a reward structure; the model has "time", "energy"', 'R{^"tim"}max=? [ F "goal" ]'),
     (
         'R{1}: name the reward structure in quotes, R{"name"}; the model has "time", "energy"',
         'R{^1}max=? [ F "goal" ]',
@@ -576,23 +576,23 @@ REFUSED = [
     (f'"odd": {EARNED}', 'R{"time"}max=? [ ^"odd" U "goal" ]'),
     ("the text ends where F, C or C<=k is expected", 'R{"time"}max=? [^'),
     ("F<=: a reward until a target takes no bound; write F, or C<=k for k steps", 'R{"time"}max=? [ ^F<=3 "goal" ]'),
-    ("-1 is no number of steps; give 0, 1, 2, …", 'R{"time"}max=? [ C<=^-1 ]'),
+    ("-1 is not a number of steps; give 0, 1, 2, …", 'R{"time"}max=? [ C<=^-1 ]'),
     ("C<0: no step lies in this window", 'R{"time"}max=? [ ^C<0 ]'),
     ("= stands where ] is expected", 'R{"time"}max=? [ C^=3 ]'),
-    ("1 is no discount factor; it lies strictly between 0 and 1", 'R{"time"}max=? [ C{^1} ]'),
-    ("0 is no discount factor; it lies strictly between 0 and 1", 'R{"time"}max=? [ C{^0}<=3 ]'),
-    ("3/2 is no discount factor; it lies strictly between 0 and 1", 'R{"time"}max=? [ Cdiscount=^3/2 ]'),
+    ("1 is not a discount factor; it lies strictly between 0 and 1", 'R{"time"}max=? [ C{^1} ]'),
+    ("0 is not a discount factor; it lies strictly between 0 and 1", 'R{"time"}max=? [ C{^0}<=3 ]'),
+    ("3/2 is not a discount factor; it lies strictly between 0 and 1", 'R{"time"}max=? [ Cdiscount=^3/2 ]'),
     ("discount stands where ] is expected", 'R{"time"}max=? [ C{0.9} ^discount=0.5 ]'),
     ("<= stands where ] is expected", 'R{"time"}max=? [ Cdiscount=0.9 ^<= 3 ]'),
     # names
     (
-        '"gaol" is no label of the model (did you mean "goal"?); it has "init", "deadlock", "goal", "odd", "low"',
+        '"gaol" is not a label of the model (did you mean "goal"?); it has "init", "deadlock", "goal", "odd", "low"',
         'Pmax=? [ F ^"gaol" ]',
     ),
-    ('"x" is no label but a variable or constant; leave out the quotes', 'Pmax=? [ F ^"x" ]'),
+    ('"x" is not a label but a variable or constant; leave out the quotes', 'Pmax=? [ F ^"x" ]'),
     ('goal is a label; write it in quotes, "goal"', "Pmax=? [ F ^goal ]"),
-    (f"y is no variable or constant of the model; {NAMES}", "Pmax=? [ F ^y=1 ]"),
-    (f"doer is no variable or constant of the model (did you mean door?); {NAMES}", "Pmax=? [ F ^doer ]"),
+    (f"y is not a variable or constant of the model; {NAMES}", "Pmax=? [ F ^y=1 ]"),
+    (f"doer is not a variable or constant of the model (did you mean door?); {NAMES}", "Pmax=? [ F ^doer ]"),
     ("p is a parameter: its value is unknown", "Pmax=? [ F ^p>0 ]"),
     ("log is not supported; the functions are min, max, mod, pow, floor, ceil", "Pmax=? [ F ^log(x,2)=1 ]"),
     # kinds
@@ -629,7 +629,7 @@ REFUSED = [
     ("] stands where ) is expected", "Pmax=? [ F (x=1 ^]"),
     (") stands where ] is expected", "Pmax=? [ F x=1^) ]"),
     ('" opens a name that is never closed', 'Pmax=? [ F ^"goal ]'),
-    ("# is no part of the property language", "Pmax=? [ F x^#2=1 ]"),
+    ("# is not part of the property language", "Pmax=? [ F x^#2=1 ]"),
     (f"= {OPERAND}", "Pmax=? [ F x=^=1 ]"),
     (f"] {OPERAND}", "Pmax=? [ F ^]"),
     (f"] {OPERAND}", 'Pmax=? [ "odd" U ^]'),
@@ -728,7 +728,7 @@ def test_a_predicate_is_a_state_formula_and_nothing_else(sentence, marked):
 def test_in_a_text_of_several_lines_the_error_shows_the_right_one():
     with pytest.raises(ModelError) as caught:
         parse_property("Pmax=? [ // first\n\tF y=1 // second\n]", MODEL)
-    message = f"y is no variable or constant of the model; {NAMES}\n  \tF y=1 // second\n  \t  ^"
+    message = f"y is not a variable or constant of the model; {NAMES}\n  \tF y=1 // second\n  \t  ^"
     assert str(caught.value) == message
 
 

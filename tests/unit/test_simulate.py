@@ -364,16 +364,16 @@ except KeyboardInterrupt:
 # --- misuse
 
 BAD = {
-    "no runs": ({"trajectories": 0}, "trajectories=0: write a whole number, at least 1"),
-    "float runs": ({"trajectories": 1e5}, "trajectories=100000.0: write a whole number, at least 1"),
-    "no steps": ({"max_steps": -1}, "max_steps=-1: write a whole number, at least 1"),
-    "no threads": ({"threads": 0}, "threads=0: write a whole number, at least 1"),
+    "no runs": ({"trajectories": 0}, "trajectories=0: give a whole number, at least 1"),
+    "float runs": ({"trajectories": 1e5}, "trajectories=100000.0: give a whole number, at least 1"),
+    "no steps": ({"max_steps": -1}, "max_steps=-1: give a whole number, at least 1"),
+    "no threads": ({"threads": 0}, "threads=0: give a whole number, at least 1"),
     "pilot": ({"pilot": 1.5}, "pilot=1.5: it is a share of the trajectories, from 0 to 1"),
     "mask shape": ({"stop": np.zeros(3, bool)}, "stop has shape (3,), but the model has 3625 states"),
     "mask type": ({"stop": np.zeros(3625)}, "stop must be true or false for each state, not float64"),
     "policy word": (
         {"policy": "greedy"},
-        "policy='greedy': write 'uniform', or give an array of choice numbers or of probabilities",
+        "policy='greedy': choose 'uniform', or give an array of choice numbers or of probabilities",
     ),
     "policy shape": (
         {"policy": [1, 2]},
@@ -389,7 +389,7 @@ BAD = {
         {"policy": np.full(15664, 0.5)},
         "state (money=10, step=0): the policy's probabilities sum to 2.5, not 1",
     ),
-    "point": ({"point": {"p": 2}}, "at p=2 the expression p is 2, which is no probability"),
+    "point": ({"point": {"p": 2}}, "at p=2 the expression p is 2, which is not a probability"),
 }
 
 
@@ -454,5 +454,5 @@ def test_rows_by_state_are_those_with_next_state_and_one_more_at_the_end_of_each
 
 def test_an_unknown_form_is_refused(betting):
     none = np.zeros(0, dtype=np.int32)
-    with pytest.raises(pl.DataError, match="form='wide': write one of 'transitions', 'trajectories'"):
+    with pytest.raises(pl.DataError, match="form='wide': choose one of 'transitions', 'trajectories'"):
         Trajectories(betting.model.graph, none, none, none).columns("wide")

@@ -89,7 +89,7 @@ def test_a_drawn_policy_earns_state_and_choice_rewards(fork):
 
 
 def test_an_end_component_does_not_hold_its_upper_bound_up():
-    """States 1, 2, 4 and 5 may pass to each other for ever; the one way out reaches the goal with 0.88 at best.
+    """States 1, 2, 4 and 5 may pass to each other forever; the one way out reaches the goal with 0.88 at best.
 
     The bounds are decimals, so that sums round: equal values must not creep up sweep by sweep.
     """
@@ -197,7 +197,7 @@ def test_where_the_way_turns_round_is_found_without_changing_one_state_at_a_time
 
 
 def test_the_policy_of_infinite_rewards_attains_them():
-    """State 1 may wait for ever or go to 0 or 3, evenly; 0 leads to 1, 2 to 1 or to the target 3.
+    """State 1 may wait forever or go to 0 or 3, evenly; 0 leads to 1, 2 to 1 or to the target 3.
 
     Going is no reason for an infinite value of 1: with it the target is certain.
     """
@@ -261,7 +261,7 @@ def test_only_true_bounds_can_be_proved(walk, objective, share):
 BAD = {
     "nature": (
         lambda m: pl.solve(m, reach(3, 1), nature="hostile"),
-        "nature='hostile': write 'robust' (against the agent) or 'optimistic' (with the agent)",
+        "nature='hostile': choose 'robust' (against the agent) or 'optimistic' (with the agent)",
     ),
     "precision": (lambda m: pl.solve(m, reach(3, 1), precision=0), "precision=0: it must be above 0"),
     "target": (lambda m: pl.solve(m, reach(4, 1)), "target has shape (4,), but the model has 3 states"),

@@ -94,7 +94,7 @@ WRONG = {
     ),
     "confidence in words": (
         lambda: pl.certify(MODEL, COUNTS, GOAL, confidence="0.9"),
-        "confidence='0.9': write a number between 0 and 1, such as 0.999",
+        "confidence='0.9': give a number between 0 and 1, such as 0.999",
     ),
     "precision in words": (lambda: pl.solve(MDP, GOAL, precision="1e-6"), "precision='1e-6': it must be above 0"),
     "crooked policy": (

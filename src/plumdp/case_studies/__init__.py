@@ -177,7 +177,7 @@ def _parse(name: str) -> tuple[str, tuple[int, ...]]:
         raise ModelError(f"{name!r}: write it as {about.usage}, with whole numbers") from None
     arguments = about.published.get(given, given)
     if len(arguments) != about.n_arguments or min(arguments) < 0:
-        raise ModelError(f"{name!r} is no published instance; write it as {about.usage}")
+        raise ModelError(f"{name!r} is not a published instance; write it as {about.usage}")
     if any(size < least for size, least in zip(arguments, about.smallest, strict=True)):
         least = ",".join(map(str, about.smallest))
         raise ModelError(f"{name!r} is too small: write it as {about.usage}, from {family}:{least} on")

@@ -83,7 +83,7 @@ def expression_bounds(
     ('beta-binomial', 'finite-sample, anytime')
     """
     if not 0 < error < 1:
-        raise DataError(f"error={error}: write a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
+        raise DataError(f"error={error}: give a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
     if interval_method is not None and interval_method not in get_args(Intervals):
         raise DataError(
             f"interval_method={interval_method!r}: choose one of {', '.join(map(repr, get_args(Intervals)))}"

@@ -222,13 +222,13 @@ def excluded_numbers(
     tests = _alone(fixed, counts)
     alone = _failures(fixed, counts, tests, share / len(fixed))
     together = _failures(fixed, counts, _together(fixed, tests), share / max(fixed.n_pooled, 1))
-    is_news = ~np.isin(together.test, fixed.pooled[alone.test])  # a class needs no words if one of its rows has some
+    is_unsaid = ~np.isin(together.test, fixed.pooled[alone.test])  # a class needs no words if one of its rows has some
     texts = [_describe(model, fixed, int(alone.test[i]), alone, i, confidence) for i in _worst(alone.surprise)]
-    for i in np.flatnonzero(is_news)[_worst(together.surprise[is_news])].tolist():
+    for i in np.flatnonzero(is_unsaid)[_worst(together.surprise[is_unsaid])].tolist():
         members = np.flatnonzero(fixed.pooled == together.test[i])
         text = _describe(model, fixed, int(members[0]), together, i, confidence)
         texts.append(f"{len(members):,} rows with the same fixed numbers together, such as {text}")
-    more = len(alone.test) + int(is_news.sum()) - len(texts)
+    more = len(alone.test) + int(is_unsaid.sum()) - len(texts)
     return (*texts, f"{more:,} more fixed numbers") if more else tuple(texts)
 
 

@@ -76,9 +76,9 @@ def least_squares(
     ('finite-sample, anytime', True)
     """
     if not 0 < error < 1:
-        raise DataError(f"error={error}: write a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
+        raise DataError(f"error={error}: give a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
     if not ridge > 0:
-        raise DataError(f"ridge={ridge}: write a number above 0, such as 0.01")
+        raise DataError(f"ridge={ridge}: give a number above 0, such as 0.01")
     require_same_graph(model.graph, counts.graph)
     if as_published:
         seen = published_observations(model, counts)

@@ -66,9 +66,9 @@ def row_bounds(
     ('L1 balls, Dirichlet mixture', 'finite-sample, anytime')
     """
     if not 0 < error < 1:
-        raise DataError(f"error={error}: write a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
+        raise DataError(f"error={error}: give a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
     if balls is not None and balls not in get_args(Balls):
-        raise DataError(f"balls={balls!r}: write one of {', '.join(map(repr, get_args(Balls)))}")
+        raise DataError(f"balls={balls!r}: choose one of {', '.join(map(repr, get_args(Balls)))}")
     require_same_graph(model.graph, counts.graph)
     chosen: Balls = balls or ("weissman" if counts.sampling == "independent" else "dirichlet")
     rows = find_tied_rows(model)

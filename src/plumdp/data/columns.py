@@ -56,7 +56,7 @@ def find_columns(
     if not graph.states:
         raise DataError("the states of this model have no variables, so that a log cannot name them")
     if form is not None and form not in get_args(LogForm):
-        raise DataError(f"form={form!r}: write one of {', '.join(map(repr, get_args(LogForm)))}")
+        raise DataError(f"form={form!r}: choose one of {', '.join(map(repr, get_args(LogForm)))}")
     columns = columns or {}
     _check_mapping(graph, available, columns)
     forms = {f: _located(needed_columns(graph, f), available, columns) for f in get_args(LogForm)}
@@ -115,7 +115,7 @@ def _require_distinct(names: Sequence[str]) -> None:
 
 
 def not_steps(column: str, kind: str) -> DataError:
-    """Return the error for a column of steps that are no numbers."""
+    """Return the error for a column of steps that are not numbers."""
     return DataError(
         f"column {column} has the type {kind}, but steps are whole numbers, one more in each row of an episode; "
         "number the rows of each episode in their order"

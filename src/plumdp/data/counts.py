@@ -52,7 +52,7 @@ class TransitionCounts:
 
     def __post_init__(self) -> None:
         if self.sampling not in get_args(Sampling):
-            raise DataError(f"sampling={self.sampling!r}: write one of {', '.join(map(repr, get_args(Sampling)))}")
+            raise DataError(f"sampling={self.sampling!r}: choose one of {', '.join(map(repr, get_args(Sampling)))}")
         object.__setattr__(self, "counts", _checked("counts", self.counts, self.graph))
         if self.pilot is not None:
             object.__setattr__(self, "pilot", _checked("pilot", self.pilot, self.graph))

@@ -85,7 +85,7 @@ def read_counts(path: str | Path, model: ParametricMDP) -> TransitionCounts:
 def _read(path: str | Path, graph: Graph) -> TransitionCounts:
     about = _about(path)
     if about.get("content") != _CONTENT:
-        raise DataError("this is no file of counts; logs are read with read_log")
+        raise DataError("this is not a file of counts; logs are read with read_log")
     _check_about(about)
     if about["fingerprint"] != graph.fingerprint:
         raise DataError(other_model(graph, about["states"], about["transitions"], about["fingerprint"]))

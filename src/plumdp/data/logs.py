@@ -99,7 +99,7 @@ def read_log(
       impossible transition: 1 row; (x=0, y=0) 'east' → (x=7, y=0) (1×); the model has no such edge, so it may be wrong
     """
     if on_unmatched not in ("error", "report"):
-        raise DataError(f"on_unmatched={on_unmatched!r}: write 'error' or 'report'")
+        raise DataError(f"on_unmatched={on_unmatched!r}: choose 'error' or 'report'")
     with _open(source, partitions, memory_limit, progress) as log:
         form, found = find_columns(model.graph, log.columns, columns, form)
         tally = Tally(model.graph)
@@ -121,7 +121,7 @@ def _refusal(report: IngestionReport) -> str:
 @contextmanager
 def _open(source: Any, partitions: Partitions, memory_limit: float, progress: Progress | None) -> Iterator[_OpenLog]:
     if not (partitions is None or partitions == "files" or (isinstance(partitions, int) and partitions > 0)):
-        raise DataError(f"partitions={partitions!r}: write a whole number above 0, 'files', or leave it out")
+        raise DataError(f"partitions={partitions!r}: give a whole number above 0, 'files', or leave it out")
     files = find_files(source) if _is_paths(source) else []
     if not files and not is_arrow(source):
         if partitions is not None:

@@ -110,5 +110,5 @@ def row_counts(block: Block) -> Codes:
     n = Whole(0, 1 << 62).code(block[COUNT])
     if (n < 0).any():
         example = shown(block[COUNT].tolist()[int(np.argmax(n < 0))])
-        raise DataError(f"column {COUNT}: {example} is no count; counts are whole numbers from 0")
+        raise DataError(f"column {COUNT}: {example} is not a count; counts are whole numbers from 0")
     return n

@@ -86,7 +86,7 @@ def make_plan(
 def require_positive(name: str, value: int) -> None:
     """Refuse anything but a whole number above 0."""
     if not isinstance(value, int | np.integer) or value < 1:
-        raise DataError(f"{name}={value!r}: write a whole number, at least 1")
+        raise DataError(f"{name}={value!r}: give a whole number, at least 1")
 
 
 def split(start: int, end: int, size: int) -> list[range]:
@@ -106,7 +106,7 @@ def running_policy(graph: Graph, policy: Policy) -> FloatArray:
     if not isinstance(policy, str):
         return running_sums(graph.first_choice, policy_weights(graph, policy))
     if policy != "uniform":
-        raise ModelError(f"policy={policy!r}: write 'uniform', or give an array of choice numbers or of probabilities")
+        raise ModelError(f"policy={policy!r}: choose 'uniform', or give an array of choice numbers or of probabilities")
     return read_only(np.empty(0))
 
 

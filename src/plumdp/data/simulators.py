@@ -58,7 +58,7 @@ def as_env(
     if max_steps is not None:
         require_positive("max_steps", max_steps)
     if unavailable not in ("stay", "error"):
-        raise DataError(f"unavailable={unavailable!r}: write 'stay' or 'error'")
+        raise DataError(f"unavailable={unavailable!r}: choose 'stay' or 'error'")
     if reward is not None and reward not in model.rewards:
         known = ", ".join(map(repr, model.rewards)) or "none"
         raise ModelError(f"there is no reward structure {reward!r}; the model has {known}")
@@ -89,7 +89,7 @@ def sample_env(
     ``observe`` turns an observation into a mapping of the model's state variables; it may be left out if observations
     are such mappings. ``act`` turns the name of an action into the environment's action; it may be left out if the
     environment has as many discrete actions as the model, in the order of ``model.graph.action_names``. An observation
-    that is no state of the model, or no successor of the choice taken, is an error. An episode ends when the
+    that is not a state of the model, or no successor of the choice taken, is an error. An episode ends when the
     environment says so, or after ``max_steps``.
 
     ``sampling`` is "adaptive" unless you say more: "trajectories" claims that the number of episodes was fixed before
@@ -219,7 +219,7 @@ class _Places:
         if values not in self.known:
             found = self._matches(np.arange(self.graph.n_states), values)
             if len(found) != 1:
-                problem = "stands for several states" if len(found) else "is no state"
+                problem = "stands for several states" if len(found) else "is not a state"
                 raise DataError(f"{where}: ({self._text(values)}) {problem} of the model")
             self.known[values] = int(found[0])
         return self.known[values]
@@ -242,7 +242,7 @@ class _Places:
         valuation = observation if self.observe is None else self.observe(observation)
         if not isinstance(valuation, Mapping):
             raise DataError(
-                f"{where}: the observation {valuation!r} is no mapping of state variables; give observe=..., a "
+                f"{where}: the observation {valuation!r} is not a mapping of state variables; give observe=..., a "
                 f"function from an observation to a dict with the keys {', '.join(self.graph.states)}"
             )
         missing = [name for name in self.graph.states if name not in valuation]

@@ -89,7 +89,7 @@ def counts_query(
 
     for name, value, kinds in (("dialect", dialect, Dialect), ("form", form, Form)):
         if value not in get_args(kinds):
-            raise DataError(f"{name}={value!r}: write one of {', '.join(map(repr, get_args(kinds)))}")
+            raise DataError(f"{name}={value!r}: choose one of {', '.join(map(repr, get_args(kinds)))}")
     names = needed_columns(model.graph, form)
     for name in columns or {}:
         if name not in names:

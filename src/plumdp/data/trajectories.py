@@ -59,7 +59,7 @@ class Trajectories:
         A state variable that is itself called episode, step or action is named ``state_episode`` and so on.
         """
         if form not in get_args(Form):
-            raise DataError(f"form={form!r}: write one of {', '.join(map(repr, get_args(Form)))}")
+            raise DataError(f"form={form!r}: choose one of {', '.join(map(repr, get_args(Form)))}")
         needed_columns(self.graph, form)  # raises an error if two of them have one name
         return self._with_next_state() if form == "transitions" else self._by_state()
 

@@ -1,4 +1,4 @@
-"""Run cells in parallel and keep each one as a file, so that a study goes on where it stopped. Joblib's only door."""
+"""Run cells in parallel and keep each one as a file, so that a study goes on where it stopped. The only importer of joblib."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def _constants(model: ParametricMDP) -> Iterator[Issue]:
         if not 0 <= table.polynomials[f].constant <= 1:
             transition = int(np.argmax(model.expression == f))
             choice = int(np.searchsorted(model.graph.first_transition, transition, side="right")) - 1
-            text = f"{model.graph.describe_choice(choice)}: {table.polynomials[f]} is no probability"
+            text = f"{model.graph.describe_choice(choice)}: {table.polynomials[f]} is not a probability"
             yield Issue("error", "range", text)
 
 

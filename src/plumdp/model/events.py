@@ -26,7 +26,7 @@ class Links:
     """What events say about expressions: ``multiple`` times the expression is the probability of the event.
 
     With ``is_complement`` it is the probability that the event fails. Every unknown expression has at least one link,
-    and every event but a factor at least one that is no complement.
+    and every event but a factor at least one that is not a complement.
     """
 
     expression: IntArray  # (n_links)

@@ -269,7 +269,7 @@ def _outcomes(state: State, action: str, outcomes: Any) -> Iterator[tuple[Expres
     for outcome in outcomes:
         if not isinstance(outcome, tuple) or len(outcome) != 2:
             where = f"state ({_show(state)}), action {action!r}"
-            raise ModelError(f"{where}: {outcome!r} is no pair (probability, next state)")
+            raise ModelError(f"{where}: {outcome!r} is not a pair (probability, next state)")
         yield outcome
 
 

@@ -114,7 +114,7 @@ class Reach:
 
 @dataclass(frozen=True, eq=False)
 class Reward:
-    """The expected reward until a target, over ``steps`` steps, or for ever; discounted by ``discount`` per step.
+    """The expected reward until a target, over ``steps`` steps, or forever; discounted by ``discount`` per step.
 
     With a target, runs that may miss it have infinite value (PRISM's convention). A target and a discount do not go
     together.

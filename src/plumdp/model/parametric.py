@@ -95,7 +95,7 @@ class ParametricMDP:
         for polynomial, value in zip(self.expressions.polynomials, values, strict=True):
             if not 0 <= value <= 1:
                 at = ", ".join(f"{name}={float(v):g}" for name, v in self.space.point(point).items())
-                raise ModelError(f"at {at} the expression {polynomial} is {float(value):g}, which is no probability")
+                raise ModelError(f"at {at} the expression {polynomial} is {float(value):g}, which is not a probability")
         return np.array([value.numerator / value.denominator for value in values])
 
 

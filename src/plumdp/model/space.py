@@ -44,7 +44,7 @@ class ParameterSpace:
     @staticmethod
     def box(bounds: Mapping[str, tuple[Number, Number]], *, constraints: Iterable[Polynomial] = ()) -> ParameterSpace:
         """Return the space of the given bounds, cut by affine polynomials that must be at least zero."""
-        parameters(*bounds)  # refuses what is no name
+        parameters(*bounds)  # refuses what is not a name
         for name, pair in bounds.items():
             if exact(pair[0]) > exact(pair[1]):
                 raise ModelError(f"parameter {name}: the lower bound {pair[0]} is above the upper bound {pair[1]}")

@@ -63,7 +63,7 @@ def safe_minimum(
     k = float(2 * d + n + 16) * UNIT
     bound = value - (1.01 * k * size + SQUARES_UNDERFLOW)
     fallback = 0.0 if is_zero else box - (1.01 * k * box_size + SQUARES_UNDERFLOW)
-    return bound if bound > fallback else fallback  # written so that a bound that is no number loses
+    return bound if bound > fallback else fallback  # written so that a bound that is not a number loses
 
 
 @compiled
@@ -132,7 +132,7 @@ def best_multipliers(
     """Write the multipliers of binding walls p[i] at which the dual is largest, and the best point with p[i]·x = h[i].
 
     With G the inner products of the walls, u = G⁻¹ h and w = G⁻¹ (p·direction), they are -(τ u + w), where τ² (1 - h·u)
-    is the square of what is left of the direction without its combination w of walls. False if the dual grows for ever:
+    is the square of what is left of the direction without its combination w of walls. False if the dual grows forever:
     if h·u >= 1, along -u; or if the last wall is a combination of the others, along minus that and plus itself, which
     leaves the objective as it is. The target is then far out in that direction.
     """

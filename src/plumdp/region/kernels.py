@@ -59,7 +59,7 @@ def safe_minimum(
     k = float(d + n + 12) * UNIT
     bound = (value - paid) - (1.01 * k * size + UNDERFLOW)
     fallback = 0.0 if is_zero else box - (1.01 * k * box_size + UNDERFLOW)
-    return bound if bound > fallback else fallback  # written so that a bound that is no number loses
+    return bound if bound > fallback else fallback  # written so that a bound that is not a number loses
 
 
 @compiled

@@ -85,7 +85,7 @@ def _spread(d: int) -> FloatArray:
 
 
 def _slopes(ellipsoid: Ellipsoid, expressions: ExpressionTable, lift: Lift) -> FloatArray:
-    """Return how expressions grow with each variable, at the centre if they have products that are no variables."""
+    """Return how expressions grow with each variable, at the centre if they have products that are not variables."""
     n, number = len(lift.parameters), {e: i for i, e in enumerate(lift.variables)}
     centre = np.clip(ellipsoid.centre, ellipsoid.lower, ellipsoid.upper)[:n]
     slopes = np.zeros((len(expressions.monomials), len(lift.variables)))

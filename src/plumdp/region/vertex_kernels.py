@@ -12,7 +12,7 @@ import numpy as np
 from plumdp.compiled import compiled
 from plumdp.region.kernels import LEVEL, MAX_STEPS, PIVOT, RELAXATION, edges_of, most_violated, safe_minimum
 
-MISSED = 10 * RELAXATION  # a point that misses a row by more is no vertex
+MISSED = 10 * RELAXATION  # a point that misses a row by more is not a vertex
 UNEXPLORED, DEAD = -1, -2  # what stands in place of a neighbour; a dead edge leads to no vertex that floats can tell
 
 

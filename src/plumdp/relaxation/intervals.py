@@ -115,7 +115,7 @@ def instantiate(model: ParametricMDP, point: Point) -> IntervalMDP:
 
 
 def check_rows(imdp: IntervalMDP) -> IntervalMDP:
-    """Return the model; refuse bounds that are no interval in [0, 1] and rows that no distribution fits."""
+    """Return the model; refuse bounds that are not an interval in [0, 1] and rows that no distribution fits."""
     lower, upper = imdp.lower, imdp.upper
     for wrong, what in (
         (~(np.isfinite(lower) & np.isfinite(upper)), "not numbers"),

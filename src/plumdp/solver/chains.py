@@ -1,4 +1,4 @@
-"""The Markov chain that is left of a component once both players have made up their minds, and its equations."""
+"""The Markov chain that is left of a component once both players' moves are fixed, and its equations."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ def _factorised(chain: Chain) -> FloatArray | None:
     from scipy.sparse.linalg import splu
 
     n, end = len(chain.constants), chain.offset[1:]
-    entry = np.insert(-chain.entry, end, 1.0)  # last: what stays for ever then sums to 0 in spite of rounding
+    entry = np.insert(-chain.entry, end, 1.0)  # last: what stays forever then sums to 0 in spite of rounding
     row = np.insert(chain.column, end, np.arange(n, dtype=np.int32))
     offset = chain.offset + np.arange(n + 1, dtype=np.int32)
     transposed = csc_array((entry, row, offset), shape=(n, n))  # I - P by rows is its transpose by columns
     try:
         solution: FloatArray = splu(transposed).solve(chain.constants, trans="T")
-    except RuntimeError:  # singular: these moves may stay for ever
+    except RuntimeError:  # singular: these moves may stay forever
         return None
     return solution
 

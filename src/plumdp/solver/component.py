@@ -41,7 +41,7 @@ class Component:
 
     @property
     def is_reward(self) -> bool:
-        """Whether rewards until a target are asked for, where staying for ever costs infinitely much."""
+        """Whether rewards until a target are asked for, where staying forever costs infinitely much."""
         return self.layout.rank is not None
 
     @property

@@ -4,7 +4,7 @@ Three rules make a vector a bound (Φ is one step of both players at their best,
 
 - below: Φ applied to a lower bound gives a lower bound, so sweeps from zero may stop at any time;
 - below, for a candidate L: Φ(L) > L wherever L > 0, since play then leaves those states almost surely, and gains on
-  average; for rewards until a target Φ(L) >= L, since a play that stays for ever costs infinitely much anyway;
+  average; for rewards until a target Φ(L) >= L, since a play that stays forever costs infinitely much anyway;
 - above, for a candidate U: Φ(U) <= U (Park's induction); for rewards until a target Φ(U) < U, where the decrease makes
   the target certain.
 

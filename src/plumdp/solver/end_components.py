@@ -1,4 +1,4 @@
-"""End components: where the agent can stay for ever in a graph whose edges nature cannot remove."""
+"""End components: where the agent can stay forever in a graph whose edges nature cannot remove."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _MAX_ROUNDS = 400  # of approaching the values of ever better moves
 _LITTLE = 1e-14  # of the largest value
 _ROUNDING = 2e-15  # of the largest value: more than one step of both players is rounded by
 _ROUND = 30  # sweeps over a chain for two over all rows
-_NEWS = 4  # sweeps over all rows for one exact solution
+_SWEEPS_BETWEEN = 4  # sweeps over all rows for one exact solution
 _ACCURATE = 1e-3  # of the precision: what good moves leave to gain
 _SETTLED = 100.0  # of the precision: change at which unchanged rows are taken as settled
 
@@ -56,7 +56,7 @@ def improve_policies(
             return
         moves = Moves(judge, greedy if at_once or is_answered else moves.best_row)
         next_solution = evaluate_moves(component, moves)
-        if next_solution is None and component.is_reward:  # nature would rather stay for ever: it must get on
+        if next_solution is None and component.is_reward:  # nature would rather stay forever: it must get on
             moves = Moves(first_moves(component).judge, moves.best_row)
             next_solution = evaluate_moves(component, moves)
         if next_solution is None:
@@ -122,7 +122,7 @@ def first_moves(component: Component) -> Moves:
 def better_moves(component: Component, moves: Moves) -> Moves:
     """Return moves improved by sweeps that start from the exact values of the last ones.
 
-    Policy iteration alone changes its mind one state after the other along a chain, sweeps carry the news on. Not for
+    Policy iteration alone changes one state after the other along a chain; sweeps propagate changes along it. Not for
     nature against an agent that wants large values: upward sweeps would not see what nature does.
     """
     if component.agent > 0 > component.nature:
@@ -134,7 +134,7 @@ def better_moves(component: Component, moves: Moves) -> Moves:
             break
         values, best_row = (component.high if column else component.low).copy(), moves.best_row.copy()
         values[part] = solution[:, column]
-        for number in range(_NEWS):
+        for number in range(_SWEEPS_BETWEEN):
             component.layout.sweep(
                 component.start,
                 component.end,

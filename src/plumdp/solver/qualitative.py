@@ -66,9 +66,9 @@ def _decide_infinite(game: Game, target: BoolArray) -> Game:
 
 
 def _decide_total_reward(game: Game) -> Game:
-    """Decide the states from which no reward can be forced at 0, those from which rewards recur for ever at infinity.
+    """Decide the states from which no reward can be forced at 0, those from which rewards recur forever at infinity.
 
-    Those who want large rewards win for ever, almost surely, on the greatest set within which a row with a reward keeps
+    Those who want large rewards win forever, almost surely, on the greatest set within which a row with a reward keeps
     a chance from everywhere. A positive chance of getting there is enough for an infinite value, so moves that give
     one are as good as won, and the search is repeated until nothing new is won.
     """

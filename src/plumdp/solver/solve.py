@@ -46,7 +46,7 @@ def solve(
     check_request(imdp, objective, precision)
     player: Nature = nature or objective.nature or "robust"
     if player not in ("robust", "optimistic"):
-        raise ModelError(f"nature={player!r}: write 'robust' (against the agent) or 'optimistic' (with the agent)")
+        raise ModelError(f"nature={player!r}: choose 'robust' (against the agent) or 'optimistic' (with the agent)")
     if start is not None:
         check_policy(imdp.graph, start.policy)
     problem, invert = reduce_all(Problem(imdp, objective, player, start), REDUCTIONS)

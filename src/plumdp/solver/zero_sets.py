@@ -53,7 +53,7 @@ def zero_sets(imdp: IntervalMDP) -> tuple[IntArray, Masks]:
 def _masks(imdp: IntervalMDP, region: RowRegion, expressions: IntArray) -> Masks:
     """Return which transitions of a row vanish at each vertex, different sets only; none if one is negative there.
 
-    (Around products of parameters the polytope has vertices that are no points of the region.)
+    (Around products of parameters the polytope has vertices that are not points of the region.)
     """
     at_vertices = region.constants[expressions] + region.vertices.vertices @ region.coefficients[expressions].T
     if at_vertices.min() < -_MARGIN:

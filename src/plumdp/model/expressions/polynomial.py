@@ -170,7 +170,7 @@ class Polynomial:
         divisor = other.constant if isinstance(other, Polynomial) and other.is_constant else other
         if isinstance(divisor, Polynomial):
             raise ModelError(f"({self}) / ({divisor}) is not a polynomial; only division by numbers is possible")
-        number = exact(divisor)  # type: ignore[arg-type]  # exact() refuses by name what is no number
+        number = exact(divisor)  # type: ignore[arg-type]  # exact() refuses by name what is not a number
         if not number:
             raise ModelError(f"({self}) / 0: division by zero")
         return Polynomial(self._value * _fmpq(1 / number))

@@ -220,10 +220,12 @@ class PredicateReader:
         if name in self.labels:
             return _Operand(variable(token.text), "Boolean", token)
         if name in self.names:
-            raise self.tokens.error(f"{token.text} is no label but a variable or constant; leave out the quotes", token)
+            raise self.tokens.error(
+                f"{token.text} is not a label but a variable or constant; leave out the quotes", token
+            )
         known = [f'"{label}"' for label in self.labels]
         near = _near(token.text, known)
-        raise self.tokens.error(f"{token.text} is no label of the model{near}; it has {', '.join(known)}", token)
+        raise self.tokens.error(f"{token.text} is not a label of the model{near}; it has {', '.join(known)}", token)
 
     def _name(self, token: Token) -> _Operand:
         name = token.text
@@ -246,7 +248,7 @@ class PredicateReader:
         near = _near(name, list(self.names))
         variables, constants = ", ".join(self.model.graph.states), ", ".join(self.model.constants) or "none"
         known = f"variables: {variables}; constants: {constants}"
-        return self.tokens.error(f"{name} is no variable or constant of the model{near}; {known}", token)
+        return self.tokens.error(f"{name} is not a variable or constant of the model{near}; {known}", token)
 
 
 def _labels(model: ParametricMDP) -> dict[str, BoolArray]:

@@ -113,7 +113,7 @@ def _reward(reader: PredicateReader) -> RewardStructure:
     if token.kind != "quoted":
         raise tokens.error(f'R{{{token.text}}}: name the reward structure in quotes, R{{"name"}}; {known}', token)
     if token.text[1:-1] not in rewards:
-        raise tokens.error(f"{token.text} is no reward structure; {known}", token)
+        raise tokens.error(f"{token.text} is not a reward structure; {known}", token)
     tokens.expect("}")
     return rewards[token.text[1:-1]]
 
@@ -176,7 +176,7 @@ def _path(reader: PredicateReader, quantifier: Quantifier) -> Reach:
     stay = reader.predicate()
     if tokens.next.text in ("]", ")"):
         raise tokens.error(
-            f"{tokens.since(first)} is no path formula; put F, G or X before it, or U between two", first
+            f"{tokens.since(first)} is not a path formula; put F, G or X before it, or U between two", first
         )
     operator = tokens.next
     tokens.expect("U")
@@ -222,7 +222,7 @@ def _steps(reader: PredicateReader) -> int:
     if value < 0 or value.denominator != 1:
         read = reader.tokens.since(token)
         shown = read if read == str(value) else f"{read} = {value}"
-        raise reader.tokens.error(f"{shown} is no number of steps; give 0, 1, 2, …", token)
+        raise reader.tokens.error(f"{shown} is not a number of steps; give 0, 1, 2, …", token)
     return int(value)
 
 
@@ -243,7 +243,7 @@ def _earned(reader: PredicateReader, quantifier: Quantifier, reward: RewardStruc
     if first.kind == "end":
         raise tokens.unexpected("where F, C or C<=k is expected")
     raise tokens.error(
-        f"{first.text}: a reward is asked until a target (F …), over k steps (C<=k) or for ever (C)", first
+        f"{first.text}: a reward is asked until a target (F …), over k steps (C<=k) or forever (C)", first
     )
 
 
@@ -269,5 +269,5 @@ def _discount(reader: PredicateReader) -> Fraction:
     value = reader.number()
     if not 0 < value < 1:
         read = reader.tokens.since(token)
-        raise reader.tokens.error(f"{read} is no discount factor; it lies strictly between 0 and 1", token)
+        raise reader.tokens.error(f"{read} is not a discount factor; it lies strictly between 0 and 1", token)
     return value

@@ -112,7 +112,7 @@ def _tokenize(text: str) -> list[Token]:
         match = _TOKEN.match(text, position)
         if match is None:
             is_quote = text[position] == '"'
-            problem = "opens a name that is never closed" if is_quote else "is no part of the property language"
+            problem = "opens a name that is never closed" if is_quote else "is not part of the property language"
             raise _error(f"{text[position]} {problem}", text, position)
         tokens.append(Token(str(match.lastgroup), match[0], position))
         position = _skip_space(text, match.end())

@@ -198,7 +198,7 @@ def _refuse_jani_parameters(content: Mapping[str, Any], unknown: set[str]) -> No
 
 
 def _identifiers(tree: Any) -> Iterator[str]:
-    """Yield the names in a JANI expression: strings, except those that are no expressions."""
+    """Yield the names in a JANI expression: strings, except those that are not expressions."""
     if isinstance(tree, str):
         yield tree
     elif isinstance(tree, list):

@@ -142,7 +142,7 @@ def pair_row(
         value, other, f, g = other, value, g, f
     p = max(1.0 - upper[f], lower[g])  # what the other one gets at least
     uncertain = p if p <= upper[g] else p + 1.0
-    if uncertain == 0.0:  # without rounding: nature may stay for ever
+    if uncertain == 0.0:  # without rounding: nature may stay forever
         return value
     difference = other - value
     value += p * difference

@@ -1,7 +1,7 @@
 """Known support: nature must keep every transition possible. An equal problem in which it may drop them.
 
 Values are then limits over natures that come closer and closer to dropping a transition. What the graph alone decides
-(no chance of the target, infinite rewards, staying for ever) is decided here, with all transitions present; what is
+(no chance of the target, infinite rewards, staying forever) is decided here, with all transitions present; what is
 left has the same values if nature may drop them. ``docs/explanation/solver.md`` says why.
 """
 
@@ -38,7 +38,7 @@ class Quotient:
         """Return the choice of each state, given a policy of the reduction.
 
         A row that leaves a collapsed end component is taken in its own state, to which the others lead almost surely.
-        Where the agent stays for ever, any row of the component will do.
+        Where the agent stays forever, any row of the component will do.
         """
         graph = self.game.imdp.graph
         chosen = self.choice[reduced][self.state]
@@ -100,7 +100,7 @@ def reduce_known_support(imdp: IntervalMDP, objective: Objective, nature: Nature
     Decided states become two sinks: the end of the run, and a trap (0 for a probability, infinite for a reward). Rows
     that may lead to infinity are gone, and maximal end components without rewards are one state each, with the rows
     that leave them: under every nature the agent comes from each of their states to any other, at no cost. If it wants
-    a large total reward it may also stay for ever: then there is a row to the end.
+    a large total reward it may also stay forever: then there is a row to the end.
     """
     imdp = _without_impossible(imdp)
     certain = IntervalMDP(imdp.graph, np.zeros_like(imdp.expression), np.ones(1), np.ones(1))
