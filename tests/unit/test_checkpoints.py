@@ -64,7 +64,7 @@ OTHERS = {
     "exploration": {"exploration": 0.5},
     "precision": {"precision": 1e-3},
     "confidence": {"confidence": 0.9},
-    "paper": {"paper": True},
+    "as published": {"as_published": True},
 }
 
 

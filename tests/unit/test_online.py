@@ -232,7 +232,7 @@ def test_a_killed_process_loses_nothing(tmp_path, how):
     assert resumed.stdout.splitlines()[-1] == whole.stdout.splitlines()[-1]
 
 
-@pytest.mark.parametrize("changes", [{"confidence": 0.9}, {"paper": True}])
+@pytest.mark.parametrize("changes", [{"confidence": 0.9}, {"as_published": True}])
 def test_a_checkpoint_of_another_run_is_refused(study, tmp_path, changes):
     """Intervals of less confidence would void what is certified from then on."""
 
