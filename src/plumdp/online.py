@@ -218,8 +218,8 @@ def learn_online(
     """Yield a record after each update: what is certified so far, and the policy that it is certified for.
 
     Between updates the policy is followed that is best with nature at its best (optimism in the face of uncertainty),
-    except for a share ``exploration`` of uniform choices. The intervals are updated when some choice has been taken ``growth``
-    times as often as at the last update, and the episodes are ``spacing`` times as many. Data are adaptive, so the
+    except for a share ``exploration`` of uniform choices. The intervals are updated when some choice has been taken
+    ``growth`` times as often as at the last update, and the episodes are ``spacing`` times as many. Data are adaptive, so the
     intervals are beta-binomial, and hold at all updates at once: each update keeps what was known before. With
     ``as_published`` they are Clopper–Pearson for each expression as published, without guarantee.
 

@@ -1,4 +1,4 @@
-"""Run cells in parallel and keep each one as a file, so that a study goes on where it stopped. The only importer of joblib."""
+"""Runs cells in parallel and keeps each as a file, so that a study goes on where it stopped; imports joblib."""
 
 from __future__ import annotations
 
