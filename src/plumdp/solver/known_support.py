@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, read_only
+from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, ranges, read_only
 from plumdp.model.objective import Nature, Objective, Reach, Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import end_component_kernels
-from plumdp.solver.end_components import end_components, ranges
+from plumdp.solver.end_components import end_components
 from plumdp.solver.game import Game, close_certain, make_game, plain_game
 
 
