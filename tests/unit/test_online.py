@@ -77,6 +77,7 @@ def test_with_a_number_of_steps_the_bound_is_that_of_one_choice_per_state():
     assert record.bound > 0.8 * record.true_value
 
 
+@pytest.mark.slow
 def test_a_limit_may_be_reached_after_the_earliest_moment_of_an_update():
     """No choice has doubled its visits when an update may come first: more episodes are run until one has."""
     study = pl.case_study("glider:11,9")
@@ -134,6 +135,7 @@ def test_a_run_stops_after_the_episode_in_which_a_limit_is_reached(study):
     assert pl.TransitionCounts(graph, before, "adaptive").visits.max() < 5
 
 
+@pytest.mark.slow
 def test_learning_goes_on_after_a_break_as_if_there_had_been_none(study, tmp_path):
     def records(**options):
         return pl.learn_online(study.model, environment(study), study.objective, episodes=800, **options)
@@ -161,6 +163,7 @@ class Interrupted:
         return self.environment.run(weights, first, last, limits, seen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("episode", [0, 7, 333])
 def test_an_interruption_within_an_episode_neither_loses_nor_doubles_it(study, tmp_path, episode):
     def records(environment, **options):
