@@ -177,6 +177,7 @@ def test_an_interruption_within_an_episode_neither_loses_nor_doubles_it(study, t
     assert (resumed.policy == whole.policy).all()
 
 
+@pytest.mark.slow
 def test_an_interruption_within_an_update_ends_learning_at_the_update_before(study, tmp_path, monkeypatch):
     """The solver keeps its bounds when interrupted; a run that went on with them would be another run."""
 
@@ -262,6 +263,7 @@ class SameWords(gymnasium.Wrapper):
         return self.env.step(action)
 
 
+@pytest.mark.slow
 def test_learning_in_gymnasium_is_learning_in_the_sampler_if_the_random_words_are_the_same(study):
     """Without exploration only successors are drawn, so that all records must be equal."""
 
@@ -274,6 +276,7 @@ def test_learning_in_gymnasium_is_learning_in_the_sampler_if_the_random_words_ar
     assert records(pl.gym_environment(env, study.model, rng=1)) == records(sampler)
 
 
+@pytest.mark.slow
 def test_learning_in_gymnasium_certifies_and_can_be_resumed(study, tmp_path):
     def records(**options):
         env = pl.as_env(study.model, study.true_point, max_steps=21)
@@ -303,6 +306,7 @@ def test_what_does_not_fit_the_model_is_named_as_it_is_for_counts(study):
         final(pl.learn_online(study.model, episodes, study.objective, episodes=50, exploration=1.0))
 
 
+@pytest.mark.slow
 def test_the_published_construction_says_that_it_has_no_guarantee(study):
     """With Clopper–Pearson intervals the bound is tighter and nothing vouches for it."""
     honest = final(pl.learn_online(study.model, environment(study), study.objective, episodes=500))
