@@ -30,6 +30,7 @@ def environment(study, seed=1):
     return pl.simulator(study.model, study.true_point, rng=seed, max_steps=21)
 
 
+@pytest.mark.slow
 def test_the_bound_stays_below_the_value_of_its_policy_and_closes_in(study):
     truth = pl.instantiate(study.model, study.true_point)
     best = pl.solve(truth, study.objective).upper[0]
@@ -103,6 +104,7 @@ def test_sums_of_products_count_as_events_of_their_own(tmp_path):
     assert with_factors.bound > without.bound + 1e-3
 
 
+@pytest.mark.slow
 def test_bounds_never_get_worse(study):
     """Intervals that hold at all times are intersected, so that the region only shrinks."""
     bounds = [r.bound for r in pl.learn_online(study.model, environment(study), study.objective, episodes=1500)]
