@@ -6,4 +6,5 @@ from hypothesis import settings
 
 settings.register_profile("plumdp", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)  # a red run is then due to the change
+settings.register_profile("quick", deadline=None, max_examples=20)  # of ./check --quick
 settings.load_profile("ci" if os.environ.get("CI") else "plumdp")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,6 +30,9 @@ from plumdp.region.tangents import build_ellipsoid_region
 
 Sets: TypeAlias = Literal["interval", "l1", "ellipsoid"]
 """What is drawn around the data: intervals of expressions, L1 balls of rows, or an ellipsoid of parameters."""
+
+_LOGGER = logging.getLogger("plumdp")
+_LOGGER.addHandler(logging.NullHandler())  # silent unless the user wants to hear
 
 FALLBACK = 0.05  # share of the error that is kept for the case that the model is contradicted, and for tests of it
 
@@ -227,7 +231,8 @@ class Clock:
         self._last = perf_counter()
 
     def lap(self, stage: str) -> None:
-        """Enter the seconds since the last stage."""
+        """Enter the seconds since the last stage, and say so to those who listen to the logger ``plumdp``."""
         now = perf_counter()
         self.laps[stage] = now - self._last
         self._last = now
+        _LOGGER.debug("%s: %.3f s", stage, self.laps[stage])

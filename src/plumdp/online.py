@@ -219,8 +219,8 @@ def learn_online(
 
     Between updates the policy is followed that is best with nature at its best (optimism in the face of uncertainty),
     except for a share ``exploration`` of uniform choices. The intervals are updated when some choice has been taken
-    ``growth`` times as often as at the last update, and the episodes are ``spacing`` times as many. Data are adaptive, so the
-    intervals are beta-binomial, and hold at all updates at once: each update keeps what was known before. With
+    ``growth`` times as often as at the last update, and the episodes are ``spacing`` times as many. Data are adaptive,
+    so the intervals are beta-binomial, and hold at all updates at once: each update keeps what was known before. With
     ``as_published`` they are Clopper–Pearson for each expression as published, without guarantee.
 
     With a ``checkpoint`` file, learning goes on where it stopped, by a crash or by hand, and ends with the same result

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 def bench(*arguments, **options):
     command = [sys.executable, "-m", "plumdp", "bench", *arguments]

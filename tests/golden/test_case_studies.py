@@ -4,6 +4,8 @@ import pytest
 
 import plumdp as pl
 
+pytestmark = pytest.mark.slow
+
 SIZES = {
     "aircraft:20,10": (1833, 23743, 271),
     "aircraft:50,10": (5463, 73033, 721),

@@ -5,12 +5,15 @@ from itertools import combinations, product
 from math import comb, prod
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumdp import Polynomial, parameters
 from plumdp.model.expressions.bernstein import box_range
 from plumdp.model.expressions.table import ExpressionTable
+
+pytestmark = pytest.mark.slow
 
 NAMES = ("q", "r", "p")
 VARIABLES = parameters(*NAMES)

@@ -14,6 +14,8 @@ import plumdp as pl
 from plumdp.model.readers.umb import read_umb
 from plumdp.result.export import write_umb
 
+pytestmark = pytest.mark.slow
+
 stormpy = pytest.importorskip("stormpy")
 developer = pytest.importorskip("stormpy.developer")
 developer.set_log_level(developer.LogLevel.OFF)

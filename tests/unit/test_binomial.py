@@ -103,6 +103,7 @@ def beta_share(p, a, b):
 MANY = [10**9, 10**11, 10**12, 10**12 + 1, 10**14, 10**15, 2**53 + 1, 10**17]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", MANY)
 @pytest.mark.parametrize("error", [0.1, 1e-3, 1e-9])
 def test_clopper_pearson_is_not_too_narrow_for_astronomic_numbers_of_trials(n, error):

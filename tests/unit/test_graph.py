@@ -1,11 +1,13 @@
 """Graphs against loops over nested lists, and reachability by Warshall's algorithm."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from plumdp.model.graph import Graph, read_only
+from plumdp.model.graph import Graph, ranges, read_only
 
 
 def graph_of(nested, states=None):
@@ -127,3 +129,53 @@ def test_read_only_arrays_refuse_writing_and_are_contiguous():
     assert array.flags.c_contiguous
     with pytest.raises(ValueError, match="read-only"):
         array[0] = 1
+
+
+def lists_of(graph):
+    """Return state → choices → successors: the inverse of ``graph_of``."""
+    rows = [graph.successor[a:b].tolist() for a, b in pairwise(graph.first_transition.tolist())]
+    return [rows[a:b] for a, b in pairwise(graph.first_choice.tolist())]
+
+
+@given(nested_lists(min_transitions=0), st.randoms(use_true_random=False))
+def test_kept_transitions_are_those_marked(nested, random):
+    graph = graph_of(nested)
+    marks = [[[random.random() < 0.5 for _ in choice] for choice in state] for state in nested]
+    mask = np.array([mark for state in marks for choice in state for mark in choice], dtype=np.bool_)
+    expected = [
+        [[target for target, mark in zip(*pair, strict=True) if mark] for pair in zip(state, of_state, strict=True)]
+        for state, of_state in zip(nested, marks, strict=True)
+    ]
+    kept = graph.keep(mask)
+    assert lists_of(kept) == expected
+    assert kept.action.tolist() == graph.action.tolist()
+
+
+@given(nested_lists(min_transitions=0), st.randoms(use_true_random=False))
+def test_taken_choices_are_those_given_with_all_their_transitions(nested, random):
+    graph = graph_of(nested)
+    is_taken = [[random.random() < 0.5 for _ in state] for state in nested]
+    choices = np.flatnonzero([mark for state in is_taken for mark in state])
+    taken = graph.take(choices)
+    expected = [[row for row, m in zip(*pair, strict=True) if m] for pair in zip(nested, is_taken, strict=True)]
+    assert lists_of(taken) == expected
+    assert taken.action.tolist() == graph.action[choices].tolist()
+    assert taken.successor.tolist() == graph.successor[graph.transitions_of(choices)].tolist()
+
+
+def test_choices_out_of_the_order_of_states_are_refused():
+    with pytest.raises(ValueError, match=r"^the choices of a graph must be in the order of their states$"):
+        graph_of([[[0]], [[0], [1]]]).take(np.array([2, 0]))
+
+
+@given(nested_lists(min_transitions=0))
+def test_single_owners_are_those_of_the_whole(nested):
+    graph = graph_of(nested)
+    assert [graph.choice_of(t) for t in range(graph.n_transitions)] == graph.choice_of_transition().tolist()
+    assert [graph.state_of(c) for c in range(graph.n_choices)] == graph.state_of_choice().tolist()
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4))))
+def test_ranges_are_joined_in_their_order(pairs):
+    start, size = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
+    assert ranges(start, start + size).tolist() == [i for a, n in pairs for i in range(a, a + n)]

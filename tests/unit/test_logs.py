@@ -289,6 +289,7 @@ def check_against_recount(frame, form, rows):
     assert np.array_equal(log.counts.counts, counts)
 
 
+@pytest.mark.slow
 @given(corrupted(TEXT))
 def test_every_row_of_a_corrupted_log_of_text_is_counted_as_a_slow_recount_does(log):
     form, rows = log
@@ -301,6 +302,7 @@ def test_every_row_of_a_corrupted_log_of_text_is_counted_as_a_slow_recount_does(
         check_against_recount(f"{folder}/log.csv", form, rows)
 
 
+@pytest.mark.slow
 @given(corrupted(MIXED))
 def test_every_row_of_a_corrupted_log_of_mixed_types_is_counted_as_a_slow_recount_does(log):
     form, rows = log

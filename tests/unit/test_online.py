@@ -30,6 +30,7 @@ def environment(study, seed=1):
     return pl.simulator(study.model, study.true_point, rng=seed, max_steps=21)
 
 
+@pytest.mark.slow
 def test_the_bound_stays_below_the_value_of_its_policy_and_closes_in(study):
     truth = pl.instantiate(study.model, study.true_point)
     best = pl.solve(truth, study.objective).upper[0]
@@ -77,6 +78,7 @@ def test_with_a_number_of_steps_the_bound_is_that_of_one_choice_per_state():
     assert record.bound > 0.8 * record.true_value
 
 
+@pytest.mark.slow
 def test_a_limit_may_be_reached_after_the_earliest_moment_of_an_update():
     """No choice has doubled its visits when an update may come first: more episodes are run until one has."""
     study = pl.case_study("glider:11,9")
@@ -102,6 +104,7 @@ def test_sums_of_products_count_as_events_of_their_own(tmp_path):
     assert with_factors.bound > without.bound + 1e-3
 
 
+@pytest.mark.slow
 def test_bounds_never_get_worse(study):
     """Intervals that hold at all times are intersected, so that the region only shrinks."""
     bounds = [r.bound for r in pl.learn_online(study.model, environment(study), study.objective, episodes=1500)]
@@ -134,6 +137,7 @@ def test_a_run_stops_after_the_episode_in_which_a_limit_is_reached(study):
     assert pl.TransitionCounts(graph, before, "adaptive").visits.max() < 5
 
 
+@pytest.mark.slow
 def test_learning_goes_on_after_a_break_as_if_there_had_been_none(study, tmp_path):
     def records(**options):
         return pl.learn_online(study.model, environment(study), study.objective, episodes=800, **options)
@@ -162,6 +166,7 @@ class Interrupted:
         return self.environment.run(weights, first, last, limits, seen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("episode", [0, 7, 333])
 def test_an_interruption_within_an_episode_neither_loses_nor_doubles_it(study, tmp_path, episode):
     def records(environment, **options):
@@ -176,6 +181,7 @@ def test_an_interruption_within_an_episode_neither_loses_nor_doubles_it(study, t
     assert (resumed.policy == whole.policy).all()
 
 
+@pytest.mark.slow
 def test_an_interruption_within_an_update_ends_learning_at_the_update_before(study, tmp_path, monkeypatch):
     """The solver keeps its bounds when interrupted; a run that went on with them would be another run."""
 
@@ -262,6 +268,7 @@ class SameWords(gymnasium.Wrapper):
         return self.env.step(action)
 
 
+@pytest.mark.slow
 def test_learning_in_gymnasium_is_learning_in_the_sampler_if_the_random_words_are_the_same(study):
     """Without exploration only successors are drawn, so that all records must be equal."""
 
@@ -274,6 +281,7 @@ def test_learning_in_gymnasium_is_learning_in_the_sampler_if_the_random_words_ar
     assert records(pl.gym_environment(env, study.model, rng=1)) == records(sampler)
 
 
+@pytest.mark.slow
 def test_learning_in_gymnasium_certifies_and_can_be_resumed(study, tmp_path):
     def records(**options):
         env = pl.as_env(study.model, study.true_point, max_steps=21)
@@ -304,6 +312,7 @@ def test_what_does_not_fit_the_model_is_named_as_it_is_for_counts(study):
         final(pl.learn_online(study.model, episodes, study.objective, episodes=50, exploration=1.0))
 
 
+@pytest.mark.slow
 def test_the_published_construction_says_that_it_has_no_guarantee(study):
     """With Clopper–Pearson intervals the bound is tighter and nothing vouches for it."""
     honest = final(pl.learn_online(study.model, environment(study), study.objective, episodes=500))

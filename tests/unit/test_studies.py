@@ -77,6 +77,7 @@ def test_the_numbers_are_the_same_whoever_runs_the_cells(backend, tmp_path):
         }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("study", "cells", "words", "figures"),
     [

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from plumdp.data.counts import CountArray, EventCounts, TransitionCounts
 from plumdp.model.events import Events
-from plumdp.model.graph import BoolArray, Graph, Indices, read_only
+from plumdp.model.graph import BoolArray, Graph, Indices, owners, read_only
 
 
 def pool(events: Events, counts: TransitionCounts) -> EventCounts:
@@ -47,7 +47,7 @@ def tried_once(graph: Graph, choice: Indices, event: Indices, n_events: int) -> 
 
 def _clocks(graph: Graph) -> Iterator[npt.NDArray[Any]]:
     """Yield the state variables that never decrease along a transition, and reversed those that never increase."""
-    source = np.repeat(np.arange(graph.n_states), np.diff(graph.first_transition[graph.first_choice]))
+    source = owners(graph.first_transition[graph.first_choice])
     for values in graph.states.values():
         if values.dtype.kind in "bi":
             before, after = values[source], values[graph.successor]

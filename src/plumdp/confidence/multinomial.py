@@ -16,7 +16,7 @@ from plumdp.confidence.tied_rows import TiedRows, find_tied_rows
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts, require_same_graph
 from plumdp.errors import DataError
 from plumdp.model.expressions.polynomial import Polynomial
-from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
+from plumdp.model.graph import FloatArray, Indices, IntArray, owners, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import float_above, float_below
 from plumdp.rounding import UNIT, UP
@@ -106,7 +106,7 @@ def dirichlet(successes: npt.ArrayLike, trials: npt.ArrayLike, first: Indices, e
     from scipy.special import gammaln, xlogy
 
     k, n = np.diff(first), np.maximum(np.asarray(trials, dtype=np.float64), 1)
-    seen, of_class = np.asarray(successes, dtype=np.float64), np.repeat(np.arange(len(k)), k)
+    seen, of_class = np.asarray(successes, dtype=np.float64), owners(first)
     best, average = xlogy(seen, seen / n[of_class]), gammaln(seen + 0.5) - gammaln(0.5)
     whole = gammaln(k / 2) - gammaln(n + k / 2)
     regret = np.bincount(of_class, best - average, len(k)) - whole

@@ -35,7 +35,7 @@ from plumdp.model.check import row_classes
 from plumdp.model.events import Events, find_events
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
-from plumdp.model.graph import BoolArray, FloatArray, IntArray, read_only
+from plumdp.model.graph import BoolArray, FloatArray, IntArray, owners, read_only
 from plumdp.model.parametric import ParametricMDP
 
 
@@ -85,7 +85,7 @@ def observed(table: ExpressionTable, trials: FloatArray, successes: FloatArray) 
     exponents = np.vstack([np.eye(n, dtype=np.int32), table.monomials[products]]).astype(np.int32)
     column = np.where(degree > 1, n + np.cumsum(degree > 1) - 1, table.monomials.argmax(axis=1) if n else 0)
     forms = np.zeros((len(table), len(exponents) + 1))
-    row = np.repeat(np.arange(len(table)), np.diff(table.first_term))
+    row = owners(table.first_term)
     forms[row, np.where(degree > 0, column, len(exponents))[table.monomial]] = table.coefficient
     return Observations(read_only(exponents), forms[:, -1], np.ascontiguousarray(forms[:, :-1]), trials, successes)
 

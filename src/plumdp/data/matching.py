@@ -89,9 +89,8 @@ class Matcher:
         ambiguous = np.intersect1d(transition, self._edges.repeated)
         if len(ambiguous):
             graph, example = self._graph, int(ambiguous[0])
-            choice = int(np.searchsorted(graph.first_transition, example, side="right")) - 1
             raise DataError(
-                f"{graph.describe_choice(choice)}: several choices have this name and lead to "
+                f"{graph.describe_choice(graph.choice_of(example))}: several choices have this name and lead to "
                 f"({graph.describe_state(int(graph.successor[example]))}), so that a log cannot tell them apart; "
                 "give them different names in the model"
             )

@@ -13,7 +13,7 @@ from plumdp.data.columns import needed_columns, next_columns, state_column
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.runs import Plan, Policy, Rng, make_plan, split
 from plumdp.errors import DataError
-from plumdp.model.graph import Graph, Indices, IntArray, read_only
+from plumdp.model.graph import Graph, Indices, IntArray, owners_of, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point
 from plumdp.model.text import number_of, one_line
@@ -44,7 +44,7 @@ class Trajectories:
     @property
     def choice(self) -> IntArray:
         """The choice of each step."""
-        return _group_of(self.graph.first_transition, self.transition)
+        return owners_of(self.graph.first_transition, self.transition)
 
     def counts(self) -> TransitionCounts:
         """Return how often each transition was taken."""
@@ -68,7 +68,7 @@ class Trajectories:
         return {
             "episode": self.episode,
             "step": self.step,
-            **_state_columns(self.graph, _group_of(self.graph.first_choice, choice)),
+            **_state_columns(self.graph, owners_of(self.graph.first_choice, choice)),
             "action": _names(self.graph, self.graph.action[choice]),
             **{
                 name: values[self.graph.successor[self.transition]]
@@ -81,7 +81,7 @@ class Trajectories:
         row = np.insert(np.arange(len(self)), last + 1, last)  # a last step has two rows: the second is the end
         is_end = np.insert(np.zeros(len(self), dtype=np.bool_), last + 1, True)
         choice = self.choice[row]
-        state = np.where(is_end, self.graph.successor[self.transition[row]], _group_of(self.graph.first_choice, choice))
+        state = np.where(is_end, self.graph.successor[self.transition[row]], owners_of(self.graph.first_choice, choice))
         return {
             "episode": self.episode[row],
             "step": self.step[row] + is_end,
@@ -158,8 +158,3 @@ def _state_columns(graph: Graph, states: Indices) -> Columns:
 def _names(graph: Graph, action: Indices) -> npt.NDArray[Any]:
     """Return the names of actions as Python strings; None for the action -1."""
     return np.array([*graph.action_names, None], dtype=object)[action]
-
-
-def _group_of(first: IntArray, item: Indices) -> IntArray:
-    """Return which group each item is in; looked up one by one, as the items are few beside the whole model."""
-    return (np.searchsorted(first, item, side="right") - 1).astype(np.int32)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -93,7 +92,7 @@ def _merge_equal_successors(graph: Graph, expression: PolynomialArray) -> tuple[
         table, index[target] = _extend(table, total)
         repeated = np.delete(repeated, once)
     keep = first_same == position
-    return _select(graph, keep), PolynomialArray(table, index[keep])
+    return graph.keep(keep), PolynomialArray(table, index[keep])
 
 
 def _drop_zero_transitions(graph: Graph, expression: PolynomialArray) -> tuple[Graph, PolynomialArray]:
@@ -101,13 +100,7 @@ def _drop_zero_transitions(graph: Graph, expression: PolynomialArray) -> tuple[G
     if not is_zero.any():
         return graph, expression
     keep = ~is_zero[expression.index]
-    return _select(graph, keep), expression[keep]
-
-
-def _select(graph: Graph, keep: BoolArray) -> Graph:
-    kept_before = np.concatenate([[0], np.cumsum(keep, dtype=np.int32)])
-    first_transition = read_only(kept_before[graph.first_transition].astype(np.int32))
-    return replace(graph, first_transition=first_transition, successor=read_only(graph.successor[keep]))
+    return graph.keep(keep), expression[keep]
 
 
 def _extend(table: Sequence[Polynomial], array: PolynomialArray) -> tuple[tuple[Polynomial, ...], IntArray]:

@@ -113,7 +113,7 @@ def _constants(model: ParametricMDP) -> Iterator[Issue]:
     for f in np.flatnonzero(~table.is_unknown):
         if not 0 <= table.polynomials[f].constant <= 1:
             transition = int(np.argmax(model.expression == f))
-            choice = int(np.searchsorted(model.graph.first_transition, transition, side="right")) - 1
+            choice = model.graph.choice_of(transition)
             text = f"{model.graph.describe_choice(choice)}: {table.polynomials[f]} is not a probability"
             yield Issue("error", "range", text)
 

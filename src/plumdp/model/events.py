@@ -16,7 +16,7 @@ from plumdp.model.check import row_classes
 from plumdp.model.expressions.arrays import PolynomialArray, number_in, tabulate
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.factor_events import MAX_SUCCESSORS, lower_sums
-from plumdp.model.graph import BoolArray, Indices, IntArray, read_only
+from plumdp.model.graph import BoolArray, Indices, IntArray, owners, ranges, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
 
@@ -76,7 +76,7 @@ class Events:
 
     def choice_of_trial(self) -> IntArray:
         """Return the choice that each entry of ``tried`` belongs to."""
-        return np.repeat(np.arange(len(self.first_trial) - 1, dtype=np.int32), np.diff(self.first_trial))
+        return owners(self.first_trial)
 
 
 def find_events(model: ParametricMDP, *, merge_complements: bool = True, factors: bool = False) -> Events:
@@ -131,7 +131,7 @@ class _Groups:
 def _group(model: ParametricMDP, representative: IntArray) -> _Groups:
     graph, n_expressions = model.graph, len(model.expressions)
     start, size = graph.first_transition[representative], np.diff(graph.first_transition)[representative]
-    transition = _ranges(start, size)
+    transition = ranges(start, start + size)
     row = np.repeat(np.arange(len(representative)), size)
     unknown = model.expressions.is_unknown[model.expression[transition]]
     key = row[unknown] * n_expressions + model.expression[transition[unknown]]
@@ -188,7 +188,7 @@ def _first_of_row(row: Indices, event: IntArray) -> BoolArray:
 def _same_in_representative(model: ParametricMDP, representative: IntArray) -> Indices:
     """Return for each transition the one at its place in the representative of its choice."""
     first = model.graph.first_transition
-    return _ranges(first[representative], np.diff(first))
+    return ranges(first[representative], first[representative] + np.diff(first))
 
 
 def _trials_by_choice(row_of_choice: IntArray, row: Indices, event: IntArray) -> tuple[IntArray, IntArray]:
@@ -197,7 +197,8 @@ def _trials_by_choice(row_of_choice: IntArray, row: Indices, event: IntArray) ->
     per_row = np.bincount(row, minlength=row_of_choice.max(initial=-1) + 1)
     first_of_row = np.cumsum(per_row) - per_row
     per_choice = per_row[row_of_choice]
-    tried = event[_ranges(first_of_row[row_of_choice], per_choice)]
+    start = first_of_row[row_of_choice]
+    tried = event[ranges(start, start + per_choice)]
     return read_only(np.concatenate([[0], np.cumsum(per_choice)]).astype(np.int32)), read_only(tried)
 
 
@@ -220,7 +221,7 @@ def _add_factors(model: ParametricMDP, events: Events, row_of_choice: IntArray, 
     if not len(row):
         return events
     n_own = np.diff(events.first_trial)[representative]
-    own_event = events.tried[_ranges(events.first_trial[representative], n_own)]
+    own_event = events.tried[ranges(events.first_trial[representative], events.first_trial[representative + 1])]
     all_rows = np.concatenate([np.repeat(np.arange(len(representative)), n_own), row])
     all_events = np.concatenate([own_event, event])
     is_trial = _first_of_row(all_rows, all_events)
@@ -253,10 +254,3 @@ def _canonical(polynomial: Polynomial, number: dict[Polynomial, int]) -> tuple[i
     if polynomial not in number and polynomial.complement in number:
         return number[polynomial.complement], True
     return number.setdefault(polynomial, len(number)), False
-
-
-def _ranges(start: Indices, size: Indices) -> Indices:
-    """Return ``start[i]`` up to ``start[i] + size[i]`` for all i, one after the other."""
-    before = np.cumsum(size) - size
-    positions: Indices = np.arange(size.sum()) + np.repeat(start - before, size)
-    return positions

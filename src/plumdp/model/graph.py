@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
@@ -78,11 +78,49 @@ class Graph:
 
     def state_of_choice(self) -> IntArray:
         """Return the state each choice belongs to."""
-        return np.repeat(np.arange(self.n_states, dtype=np.int32), np.diff(self.first_choice))
+        return owners(self.first_choice)
 
     def choice_of_transition(self) -> IntArray:
         """Return the choice each transition belongs to."""
-        return np.repeat(np.arange(self.n_choices, dtype=np.int32), np.diff(self.first_transition))
+        return owners(self.first_transition)
+
+    def state_of(self, choice: int) -> int:
+        """Return the state of one choice."""
+        return int(owners_of(self.first_choice, choice))
+
+    def choice_of(self, transition: int) -> int:
+        """Return the choice of one transition."""
+        return int(owners_of(self.first_transition, transition))
+
+    def transitions_of(self, choices: Indices) -> Indices:
+        """Return the transitions of some choices, one choice after the other."""
+        return ranges(self.first_transition[choices], self.first_transition[choices + 1])
+
+    def keep(self, transitions: BoolArray) -> Graph:
+        """Return the graph with only the marked transitions (n_transitions); states and choices stay.
+
+        What is written on transitions is that at the mark: ``expression[transitions]``.
+        """
+        kept_before = np.concatenate([[0], np.cumsum(transitions, dtype=np.int32)])
+        first = kept_before[self.first_transition].astype(np.int32)
+        return replace(self, first_transition=read_only(first), successor=read_only(self.successor[transitions]))
+
+    def take(self, choices: Indices) -> Graph:
+        """Return the graph with only the given choices, in the order of their states; states stay.
+
+        What is written on choices is that at ``choices``, on transitions that at ``transitions_of(choices)``.
+        """
+        source = owners_of(self.first_choice, choices)
+        if (np.diff(source) < 0).any():
+            raise ValueError("the choices of a graph must be in the order of their states")
+        lengths = np.diff(self.first_transition)[choices]
+        return replace(
+            self,
+            first_choice=read_only(np.searchsorted(source, np.arange(self.n_states + 1)).astype(np.int32)),
+            first_transition=read_only(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)),
+            successor=read_only(self.successor[self.transitions_of(choices)]),
+            action=read_only(self.action[choices]),
+        )
 
     def describe_state(self, state: int) -> str:
         """Return a state's valuation as text, for instance ``x=3, y=5``."""
@@ -90,8 +128,9 @@ class Graph:
 
     def describe_choice(self, choice: int) -> str:
         """Return a choice as text, for instance ``state (x=3, y=5), action 'up'``."""
-        state = int(np.searchsorted(self.first_choice, choice, side="right")) - 1
-        return f"state ({self.describe_state(state)}), action {self.action_names[self.action[choice]]!r}"
+        return (
+            f"state ({self.describe_state(self.state_of(choice))}), action {self.action_names[self.action[choice]]!r}"
+        )
 
     def component_sizes(self) -> IntArray:
         """Return the number of states of each strongly connected component, largest first."""
@@ -108,6 +147,37 @@ class Graph:
     def is_acyclic(self) -> bool:
         """Return whether every cycle is a self-loop, so that one backward pass is exact."""
         return bool(self.component_sizes()[0] == 1)
+
+
+def owners(first: Indices) -> IntArray:
+    """Return the group of every item, if group ``g`` has the items ``first[g]`` up to ``first[g + 1]``.
+
+    >>> owners(np.array([0, 2, 2, 3]))
+    array([0, 0, 2], dtype=int32)
+    """
+    return np.repeat(np.arange(len(first) - 1, dtype=np.int32), np.diff(first))
+
+
+def owners_of(first: Indices, items: npt.ArrayLike) -> IntArray:
+    """Return the group of each given item; looked up one by one, for items that are few beside the whole.
+
+    >>> owners_of(np.array([0, 2, 2, 3]), [2, 0])
+    array([2, 0], dtype=int32)
+    """
+    found: IntArray = (np.searchsorted(first, items, side="right") - 1).astype(np.int32)
+    return found
+
+
+def ranges(start: Indices, end: Indices) -> Indices:
+    """Return the numbers from each start up to its end, one after the other.
+
+    >>> ranges(np.array([3, 7]), np.array([5, 8]))
+    array([3, 4, 7])
+    """
+    lengths = end - start
+    stops = np.cumsum(lengths)
+    shift: Indices = np.repeat(start - (stops - lengths), lengths)
+    return shift + np.arange(len(shift))
 
 
 def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

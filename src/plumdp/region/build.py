@@ -11,7 +11,7 @@ from plumdp.errors import DataError
 from plumdp.model.expressions.bernstein import box_range
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
-from plumdp.model.graph import FloatArray, read_only
+from plumdp.model.graph import FloatArray, owners, read_only
 from plumdp.model.space import ParameterSpace, float_above, float_below
 from plumdp.region.conflict import Conflict as Conflict
 from plumdp.region.conflict import explain
@@ -80,7 +80,7 @@ def _over_box(box: Box, expressions: ExpressionTable) -> tuple[FloatArray, Float
     lower, upper = box_range(expressions, np.arange(len(expressions)), box.lower, box.upper)
     reach = (np.abs(box.lower) + np.abs(box.upper - box.lower)) * UP
     terms = np.abs(expressions.coefficient) * expressions.monomial_values(reach[None, :])[expressions.monomial, 0]
-    size = np.bincount(np.repeat(np.arange(len(lower)), np.diff(expressions.first_term)), terms, len(lower))
+    size = np.bincount(owners(expressions.first_term), terms, len(lower))
     degrees = expressions.monomials.max(axis=0, initial=0)
     error = (4 * (degrees + 4).sum() + len(expressions.monomials) + 8) * UNIT * size * (1 + 1e-9) + UNDERFLOW
     return _with_constants(expressions, lower - error, upper + error)

@@ -9,7 +9,7 @@ import numpy as np
 
 from plumdp.errors import ModelError
 from plumdp.model.expressions.table import ExpressionTable
-from plumdp.model.graph import FloatArray, IntArray, read_only
+from plumdp.model.graph import FloatArray, IntArray, owners, owners_of, read_only
 from plumdp.model.space import ParameterSpace
 from plumdp.rounding import up
 
@@ -65,7 +65,7 @@ def in_variables(table: ExpressionTable, names: tuple[str, ...]) -> ExpressionTa
     missing = np.array([bool(name) and name not in names for name in own], dtype=np.bool_)
     if missing.any():
         term = int(np.argmax(missing[table.monomial]))
-        worst = table.polynomials[int(np.searchsorted(table.first_term, term, side="right")) - 1]
+        worst = table.polynomials[int(owners_of(table.first_term, term))]
         variables = ", ".join(names) or "nothing"
         raise ModelError(
             f"the expression {worst} is not affine in {variables}, the variables of the region; "
@@ -89,5 +89,5 @@ def affine_forms(table: ExpressionTable) -> tuple[FloatArray, FloatArray]:
     degree = table.monomials.sum(axis=1)
     column = np.where(degree > 0, table.monomials.argmax(axis=1) + 1, 0) if len(table.names) else degree
     dense = np.zeros((len(table), len(table.names) + 1))
-    dense[np.repeat(np.arange(len(table)), np.diff(table.first_term)), column[table.monomial]] = table.coefficient
+    dense[owners(table.first_term), column[table.monomial]] = table.coefficient
     return dense[:, 0], np.ascontiguousarray(dense[:, 1:])

@@ -20,7 +20,7 @@ import numpy as np
 from plumdp.confidence.multinomial import RowBounds
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
-from plumdp.model.graph import FloatArray
+from plumdp.model.graph import FloatArray, owners_of
 from plumdp.model.space import ParameterSpace
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict
@@ -68,13 +68,10 @@ def build_l1_region(space: ParameterSpace, bounds: RowBounds) -> Polytope | Conf
 
 def _first_cuts(bounds: RowBounds, table: ExpressionTable) -> list[Cut]:
     """Return single outcomes: some from all over, and one with each product, so that all products become variables."""
-    with_product = np.searchsorted(table.first_term, np.unique(table.monomial, return_index=True)[1], side="right") - 1
+    with_product = owners_of(table.first_term, np.unique(table.monomial, return_index=True)[1])
     some = np.arange(0, len(table), -(-len(table) // _FIRST))
     chosen = np.union1d(with_product, some)
-    return [
-        (int(c), (int(j),))
-        for c, j in zip(np.searchsorted(bounds.first, chosen, side="right") - 1, chosen, strict=True)
-    ]
+    return [(int(c), (int(j),)) for c, j in zip(owners_of(bounds.first, chosen), chosen, strict=True)]
 
 
 def _intervals(bounds: RowBounds, cuts: tuple[Cut, ...]) -> tuple[list[Polynomial], FloatArray, FloatArray]:

@@ -162,7 +162,7 @@ def tighten(imdp: IntervalMDP) -> IntervalMDP:
 
 def describe_transition(graph: Graph, transition: int) -> str:
     """Return a transition as text, for instance ``state (x=3), action 'up', successor (x=4)``."""
-    choice = int(np.searchsorted(graph.first_transition, transition, side="right")) - 1
+    choice = graph.choice_of(transition)
     return f"{graph.describe_choice(choice)}, successor ({graph.describe_state(int(graph.successor[transition]))})"
 
 

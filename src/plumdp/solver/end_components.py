@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from plumdp.model.graph import BoolArray, Graph, Indices, IntArray
+from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, ranges
 from plumdp.solver import graph_kernels
 from plumdp.solver.end_component_kernels import N_LOST, N_PARTS, Parts, Rows, refine
 
@@ -88,11 +88,3 @@ def _strong_parts(rows: Rows, states: Indices) -> tuple[IntArray, Indices]:
     of_transition = np.repeat(np.repeat(number, rows.n_inner[states]), end - start)
     leaves = np.logical_or.reduceat(number[target] != of_transition, first[:-1])
     return number, choices[leaves]
-
-
-def ranges(start: Indices, end: Indices) -> Indices:
-    """Return the numbers from each start up to its end, one after the other."""
-    lengths = end - start
-    stops = np.cumsum(lengths)
-    shift: Indices = np.repeat(start - (stops - lengths), lengths)
-    return shift + np.arange(len(shift))

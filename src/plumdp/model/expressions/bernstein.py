@@ -11,7 +11,7 @@ from math import comb
 import numpy as np
 
 from plumdp.model.expressions.table import ExpressionTable
-from plumdp.model.graph import FloatArray, Indices, IntArray
+from plumdp.model.graph import FloatArray, Indices, IntArray, owners
 
 _MAX_COEFFICIENTS = 4096  # per polynomial; beyond, the trivial range is returned
 
@@ -38,8 +38,7 @@ def box_range(
 def _degrees(table: ExpressionTable) -> IntArray:
     """Return the degree of each expression in each parameter (n_expressions, n_parameters)."""
     degrees = np.zeros((len(table), len(table.names)), dtype=np.int32)
-    owner = np.repeat(np.arange(len(table)), np.diff(table.first_term))
-    np.maximum.at(degrees, owner, table.monomials[table.monomial])
+    np.maximum.at(degrees, owners(table.first_term), table.monomials[table.monomial])
     return degrees
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from plumdp.errors import ModelError
 from plumdp.model.expressions.polynomial import Polynomial, float_terms
-from plumdp.model.graph import BoolArray, FloatArray, IntArray, read_only
+from plumdp.model.graph import BoolArray, FloatArray, IntArray, owners, read_only
 from plumdp.model.space import ParameterSpace, Point
 from plumdp.model.text import number_of, one_line
 
@@ -84,7 +84,7 @@ class ExpressionTable:
         """The total degree of each expression."""
         per_term = self.monomials.sum(axis=1, dtype=np.int32)[self.monomial]
         degree = np.zeros(len(self), dtype=np.int32)
-        np.maximum.at(degree, np.repeat(np.arange(len(self)), np.diff(self.first_term)), per_term)
+        np.maximum.at(degree, owners(self.first_term), per_term)
         return read_only(degree)
 
     @cached_property

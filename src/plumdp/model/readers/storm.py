@@ -18,7 +18,7 @@ import numpy as np
 from plumdp.errors import MissingExtra, ModelError
 from plumdp.model.assemble import assemble
 from plumdp.model.expressions.polynomial import Number, exact, parameters
-from plumdp.model.graph import Graph, IntArray, read_only
+from plumdp.model.graph import Graph, IntArray, owners, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.readers.commands import transitions
 from plumdp.model.readers.storm_languages import OVERLAP, Source, open_jani, open_prism
@@ -70,7 +70,7 @@ def _assemble(source: Source, built: Any, umb: UmbModel, space: ParameterSpace) 
     origins, first_choice_of_origin = np.unique(umb.action, return_index=True)
     commands = {int(o): source.commands(built, int(c)) for o, c in zip(origins, first_choice_of_origin, strict=True)}
     ordered = tuple(commands.get(o, ()) for o in range(int(origins.max(initial=0)) + 1))
-    state_of_choice = np.repeat(np.arange(len(umb.first_choice) - 1, dtype=np.int32), np.diff(umb.first_choice))
+    state_of_choice = owners(umb.first_choice)
     unknown = dict(zip(source.unknown, parameters(*source.unknown), strict=True))
     first_transition, successor, expression = transitions(umb.states, state_of_choice, umb.action, ordered, unknown)
     names = [joint[0].action if joint else "deadlock" for joint in ordered]
@@ -114,7 +114,7 @@ def _compare(model: ParametricMDP, umb: UmbModel, space: ParameterSpace) -> None
 
 
 def _sorted_edges(first_transition: IntArray, successor: IntArray) -> Any:
-    choice = np.repeat(np.arange(len(first_transition) - 1, dtype=np.int64), np.diff(first_transition))
+    choice = owners(first_transition).astype(np.int64)
     return np.argsort((choice << 32) | successor, kind="stable")
 
 

@@ -22,17 +22,6 @@ def given_policy(problem: Problem, choices: Indices) -> tuple[Problem, Inverse]:
 def follow(imdp: IntervalMDP, chosen: Indices, objective: Objective) -> tuple[IntervalMDP, Objective]:
     """Return the model that has only the chosen rows, and the objective with their rewards."""
     graph = imdp.graph
-    lengths = np.diff(graph.first_transition)[chosen]
-    first = np.zeros(len(chosen) + 1, dtype=np.int32)
-    np.cumsum(lengths, out=first[1:])
-    kept = np.repeat(graph.first_transition[chosen] - first[:-1], lengths) + np.arange(first[-1], dtype=np.int32)
-    one_each = np.arange(len(chosen) + 1, dtype=np.int32)
-    restricted = replace(
-        graph,
-        first_choice=read_only(one_each),
-        first_transition=read_only(first),
-        successor=read_only(graph.successor[kept]),
-        action=read_only(graph.action[chosen]),
-    )
-    followed = replace(imdp, graph=restricted, expression=read_only(imdp.expression[kept]))
+    kept = graph.transitions_of(chosen)
+    followed = replace(imdp, graph=graph.take(chosen), expression=read_only(imdp.expression[kept]))
     return followed, objective.restricted_to(chosen)

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, read_only
+from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, ranges, read_only
 from plumdp.model.objective import Nature, Objective, Reach, Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import end_component_kernels
-from plumdp.solver.end_components import end_components, ranges
+from plumdp.solver.end_components import end_components
 from plumdp.solver.game import Game, plain_game
 from plumdp.solver.problem import Inverse, Problem
 from plumdp.solver.qualitative import decide_certain, make_game
@@ -140,8 +140,7 @@ def _without_impossible(imdp: IntervalMDP) -> IntervalMDP:
     end_component_kernels.mark_possible(graph.first_transition, imdp.expression, imdp.lower, imdp.upper, possible)
     if possible.all():
         return imdp
-    first = np.concatenate([[0], np.cumsum(possible)])[graph.first_transition].astype(np.int32)
-    shorter = replace(graph, first_transition=read_only(first), successor=read_only(graph.successor[possible]))
+    shorter = graph.keep(possible)
     return replace(imdp, graph=shorter, expression=read_only(imdp.expression[possible]))
 
 
