@@ -184,8 +184,8 @@ def test_a_model_without_unknowns_needs_no_data():
     ("options", "message"),
     [
         ({"error": 0}, "error=0: give a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %"),
-        ({"error": 1.0}, "error=1.0: write a probability"),
-        ({"error": float("nan")}, "error=nan: write a probability"),
+        ({"error": 1.0}, "error=1.0: give a probability"),
+        ({"error": float("nan")}, "error=nan: give a probability"),
         (
             {"interval_method": "wald"},
             "interval_method='wald': choose one of 'clopper-pearson', 'hoeffding', 'beta-binomial'",

@@ -145,7 +145,7 @@ def test_the_guarantee_fits_how_the_data_were_sampled(sampling, balls, guarantee
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"error": 0}, "error=0: write a probability"), ({"balls": "round"}, "balls='round': choose one of 'weissman'")],
+    [({"error": 0}, "error=0: give a probability"), ({"balls": "round"}, "balls='round': choose one of 'weissman'")],
 )
 def test_impossible_options_are_refused(options, message):
     model = rows_model([p, q, 1 - p - q])

@@ -232,7 +232,7 @@ class _Places:
             found = start + self._matches(self.graph.successor[start:end], values)
             if len(found) != 1:
                 is_state = len(self._matches(np.arange(self.graph.n_states), values))
-                problem = "not one of its successors in the model" if is_state else "no state of the model"
+                problem = "not one of its successors in the model" if is_state else "not a state of the model"
                 led_to = f"{self.graph.describe_choice(choice)} led to ({self._text(values)})"
                 raise DataError(f"{where}: {led_to}, which is {problem}")
             self.known[choice, values] = int(found[0])
