@@ -135,7 +135,7 @@ def _box(region: Region | Conflict, n_parameters: int) -> dict[str, tuple[float,
     return {name: (float(low), float(high)) for name, low, high in list(columns)[:n_parameters]}
 
 
-_ANYTIME = "valid even if you looked at the data while collecting it and stopped when you liked"
+_ANYTIME = "nothing about when you stopped: you may have looked at the data while collecting it"
 _SAMPLED: dict[Sampling, str] = {
     "independent": "you fixed the number of samples of each choice before you looked at any data",
     "trajectories": "runs are independent, all under one policy, and you fixed their number before you looked at any",

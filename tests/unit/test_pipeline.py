@@ -18,7 +18,7 @@ p, q = pl.parameters("p", "q")
 RELAXATIONS = ["interval", "parameter", "expression", "rectangular"]
 STRUCTURE = "the transitions of the model are all there are, and the next state depends on state and action alone"
 TIED = "the expressions of the model are right for some parameters of its space"
-ANYTIME = "valid even if you looked at the data while collecting it and stopped when you liked"
+ANYTIME = "nothing about when you stopped: you may have looked at the data while collecting it"
 
 
 def two_coins():
