@@ -125,8 +125,6 @@ class Certificate:
             )
         if self.reason:
             return f"Nothing certified: {self.reason}."
-        if data is not None and data.absence:
-            return f"Nothing certified: {data.absence}."
         return f"Nothing certified: the data allow any value that matters ({between}, confidence {share})."
 
     def facts(self) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plumdp.model.objective import Objective, Reach
-from plumdp.solver.component import Component, Hint
+from plumdp.solver.component import Component, Hint, improve_rows
 from plumdp.solver.component_bounds import bound_part
 from plumdp.solver.game import Game
 from plumdp.solver.layout import SweepLayout, lay_out
@@ -57,9 +57,9 @@ def _solve_components(
             else:
                 part = Component(layout, first, end, low, high, best_row, cap, hint)
                 sweeps += bound_part(part, precision, max_sweeps)
-                part.improve_rows()
             if progress:
                 progress(end, layout.n_undecided)
+        improve_rows(layout, low, high, best_row)
     except KeyboardInterrupt:
         status = SolverStatus.INTERRUPTED
     policy = layout.policy(best_row, game.policy)

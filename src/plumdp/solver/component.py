@@ -63,26 +63,29 @@ class Component:
 
     def greedy(self, values: FloatArray) -> IntArray:
         """Return the agent's best row for each position, and leave rows in nature's order."""
-        return self._step(values)[0]
-
-    def improve_rows(self) -> None:
-        """Take the agent's best rows by its own bound; they attain the bound as the old ones do.
-
-        From above, a step with them stays below the bound since one with the old rows does. From below only rows are
-        taken that rise strictly: the argument of ``keep_tighter`` holds for them.
-        """
-        bounds = self.low if self.agent > 0 else self.high
-        best_row, stepped = self._step(bounds)
-        old, new = bounds[self.part], stepped[self.part]
-        better = np.isfinite(old) & (new > old if self.agent > 0 else new <= old)
-        self.best_row[self.part][better] = best_row[self.part][better]
-
-    def _step(self, values: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Return the agent's best rows by the values, and what one step with them gives, rounded against the agent."""
         best_row = self.best_row.copy()
         stepped = np.full(self.end, -np.inf if self.agent > 0 else np.inf)
         self.layout.sweep(self.start, self.end, values, stepped, best_row, side=-self.agent)
-        return best_row, stepped
+        return best_row
+
+
+def improve_rows(layout: SweepLayout, low: FloatArray, high: FloatArray, best_row: IntArray) -> None:
+    """Take the agent's best rows by its own bound, where states have inner edges; they attain it as the old ones do.
+
+    From above, a step with them stays below the bound since one with the old rows does. From below only rows are taken
+    that rise strictly: the argument of ``keep_tighter`` holds for them.
+    """
+    agent, n = layout.rows.agent, layout.n_undecided
+    if len(layout.choice) == n:  # one row in each state: nothing to choose
+        return
+    bounds, new_row = low if agent > 0 else high, best_row.copy()
+    stepped = np.full(n, -np.inf if agent > 0 else np.inf)
+    for start, end, is_loose in layout.parts:
+        if not is_loose:
+            layout.sweep(start, end, bounds, stepped, new_row, side=-agent)
+    old = bounds[:n]
+    better = np.isfinite(old) & np.isfinite(stepped) & (stepped > old if agent > 0 else stepped <= old)
+    best_row[better] = new_row[better]
 
 
 def keep_tighter(bounds: FloatArray, rows: IntArray, new: FloatArray, new_rows: IntArray, side: float) -> None:
