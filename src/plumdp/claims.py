@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from plumdp import __version__
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import Sampling, TransitionCounts
 from plumdp.learning import Learned
-from plumdp.model.graph import read_only
+from plumdp.model.graph import IntArray, read_only
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.conflict import Conflict
@@ -22,8 +23,9 @@ from plumdp.result.certificate import Certificate, Status
 from plumdp.result.data_quality import DataQuality
 from plumdp.result.folder import digest_of_counts
 from plumdp.result.policy_table import PolicyTable
+from plumdp.solver.coupled.derivative import policy_gradient
 from plumdp.solver.qualitative import make_game
-from plumdp.solver.solution import Solution, SolverStatus
+from plumdp.valuation import Valuation
 
 _FALLBACK_INTERVALS = "beta-binomial, one for each transition"
 
@@ -32,25 +34,22 @@ def make_certificate(
     learned: Learned,
     objective: Objective,
     relaxation: Relaxation,
-    worst: Solution,
-    best: Solution,
+    valued: Valuation,
     seconds: dict[str, float],
     *,
     is_given: bool = False,
 ) -> Certificate:
-    """Return what is claimed of a policy from its values with nature at its worst and at its best.
+    """Return what is claimed of a policy from bounds on its value.
 
     ``is_given`` says that the policy is the user's own rather than the best one.
     """
     model = learned.model
-    start = model.graph.initial_state
-    low, high = (worst, best) if objective.direction == "max" else (best, worst)
-    bound = float(low.lower[start] if objective.direction == "max" else high.upper[start])
+    bound = valued.lower if objective.direction == "max" else valued.upper
     is_contradicted, is_proved = learned.conflict is not None, learned.bounds.guarantee != Guarantee.NONE
     certificate = Certificate(
-        lower=float(low.lower[start]),
-        upper=float(high.upper[start]),
-        policy=PolicyTable(model.graph, worst.policy),
+        lower=valued.lower,
+        upper=valued.upper,
+        policy=PolicyTable(model.graph, valued.policy),
         objective=objective.text,
         direction=objective.direction,
         confidence=1 - learned.error,
@@ -59,9 +58,9 @@ def make_certificate(
         guarantee=Guarantee.ANYTIME if is_contradicted and is_proved else learned.bounds.guarantee,
         assumptions=_assumptions(learned),
         status=status_of(learned, objective, bound),
-        reason=str(learned.conflict) if is_contradicted else _endless(model, objective, bound, worst, is_given),
+        reason=str(learned.conflict) if is_contradicted else _endless(model, objective, bound, valued.policy, is_given),
         parameters=_box(learned.region, model.space.dimension),
-        solver=worst.status if worst.status != SolverStatus.CONVERGED else best.status,
+        solver=valued.solver,
         seconds=seconds,
         provenance={
             "plumdp": __version__,
@@ -72,8 +71,38 @@ def make_certificate(
             "counts": digest_of_counts(learned.counts),
             "steps": f"{learned.counts.total}",
         },
+        **_estimated(learned, objective, valued),
+        gap=_parts_of_gap(valued),
     )
     return with_data(certificate, learned.counts)
+
+
+def _estimated(learned: Learned, objective: Objective, valued: Valuation) -> dict[str, Any]:
+    """Return where the data are most likely, and what the policy is worth there: nothing if no parameters fit."""
+    if learned.conflict is not None or not learned.model.space.names:
+        return {}
+    value, _ = policy_gradient(learned.model, valued.policy, objective, learned.estimate)
+    if not np.isfinite(value):
+        return {}
+    point = dict(zip(learned.model.space.names, learned.estimate.tolist(), strict=True))
+    return {"estimate": point, "estimated_value": float(value)}
+
+
+def _parts_of_gap(valued: Valuation) -> dict[str, float]:
+    """Return what the distance of the bounds is made of, where one point for all states says so.
+
+    Statistics is what the data leave open to first order, the remainder what higher orders may add; relaxation is what
+    bounds against nature add to the former, at an end where these are the tighter ones.
+    """
+    found = valued.coupled
+    if found is None:
+        return {}
+    gap = valued.upper - valued.lower
+    statistics = min(found.statistics, gap)
+    remainder = min(found.remainder, gap - statistics)
+    rounding = min(found.rounding, gap - statistics - remainder)
+    rest = gap - statistics - remainder - rounding
+    return {"statistics": statistics, "remainder": remainder, "rounding": rounding, "relaxation": rest}
 
 
 def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate:
@@ -110,13 +139,13 @@ def status_of(learned: Learned, objective: Objective, bound: float) -> Status:
     return Status.VACUOUS if objective.is_vacuous(bound) else Status.CERTIFIED
 
 
-def _endless(model: ParametricMDP, objective: Objective, bound: float, worst: Solution, is_given: bool) -> str:
+def _endless(model: ParametricMDP, objective: Objective, bound: float, policy: IntArray, is_given: bool) -> str:
     """Return why a bound is infinite, if the graph alone says so and not a lack of data."""
     if bound < np.inf or objective.cap < np.inf or objective.target is None:
         return ""
     graph, is_own = model.graph, is_given or objective.direction == "max"
     if is_own:  # other choices stay where they are, so that only those of the policy can lead to the target
-        taken = np.isin(graph.choice_of_transition(), worst.policy)
+        taken = np.isin(graph.choice_of_transition(), policy)
         stay = graph.state_of_choice()[graph.choice_of_transition()]
         graph = replace(graph, successor=read_only(np.where(taken, graph.successor, stay)))
     possible = IntervalMDP(graph, np.zeros_like(model.expression), np.ones(1), np.ones(1))

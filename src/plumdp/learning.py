@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from numbers import Real
 from time import perf_counter
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
@@ -13,23 +13,32 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 from plumdp.confidence.bounds import ExpressionBounds, Intervals, expression_bounds
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers, find_fixed_numbers
 from plumdp.confidence.least_squares import least_squares
+from plumdp.confidence.likelihood import LikelihoodSet, best_point, likelihood_set
 from plumdp.confidence.multinomial import row_bounds
 from plumdp.confidence.sets import ConfidenceSet, Guarantee
+from plumdp.confidence.space_moments import moments
 from plumdp.data.counts import TransitionCounts, require_same_graph
 from plumdp.data.logs import Log
 from plumdp.deprecated import renamed_keywords
 from plumdp.errors import DataError
 from plumdp.model.events import Events, find_events
+from plumdp.model.graph import FloatArray, IntArray
+from plumdp.model.language.property import as_objective
+from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
+from plumdp.policy_search import value_directions
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict, with_numbers
 from plumdp.region.l1 import build_l1_region
+from plumdp.region.likelihood_region import build_likelihood_region
 from plumdp.region.shapes import Region
 from plumdp.region.tangents import build_ellipsoid_region
+from plumdp.solver.at_points import move_inside
 
-Sets: TypeAlias = Literal["interval", "l1", "ellipsoid"]
-"""What is drawn around the data: intervals of expressions, L1 balls of rows, or an ellipsoid of parameters."""
+Sets: TypeAlias = Literal["interval", "l1", "ellipsoid", "likelihood"]
+"""What is drawn around the data: intervals of expressions, L1 balls of rows, an ellipsoid of parameters by least squares,
+or the likelihood with half-spaces across what is asked."""
 
 _LOGGER = logging.getLogger("plumdp")
 _LOGGER.addHandler(logging.NullHandler())  # silent unless the user wants to hear
@@ -48,6 +57,7 @@ class ConfidenceMethod(Generic[Measured]):
     published: Callable[..., Measured] | None = None  # likewise, with what the paper publishes
     options: tuple[str, ...] = ()  # keywords that ``measure`` takes besides
     has_intervals: bool = True  # of each expression, so that there is an interval-wise relaxation
+    has_directions: bool = False  # ``measure`` takes ``directions`` in which to be narrow, chosen by the pilot
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +81,21 @@ class Learned:
         """Why no parameters explain the data, if none do."""
         return self.region if isinstance(self.region, Conflict) else None
 
+    @property
+    def policies(self) -> list[IntArray]:
+        """The policies that the pilot chose directions for: the region is narrow where their values depend on it."""
+        found = self.bounds.directions if isinstance(self.bounds, LikelihoodSet) else ()
+        return [direction.policy for direction in found if direction.policy is not None]
+
+    @cached_property
+    def estimate(self) -> FloatArray:
+        """The point at which the data are most likely, moved into the space: (n_parameters), an estimate."""
+        if isinstance(self.bounds, LikelihoodSet):
+            found = self.bounds.estimate
+        else:
+            found = best_point(self.model, self.counts)
+        return move_inside(self.model, found, moments(self.model.space)[0])
+
     def __repr__(self) -> str:
         confidence = f"confidence {1 - self.error:.10g}"
         return one_line(self, number_of(self.counts.total, "step"), confidence, self.bounds.method, repr(self.region))
@@ -86,6 +111,7 @@ def learn(
     interval_method: Intervals | None = None,
     events: Events | None = None,
     as_published: bool = False,
+    objectives: Sequence[Objective | str] = (),
 ) -> Learned:
     """Return what the data say, whatever is asked: the region of the parameters that explain them.
 
@@ -98,11 +124,14 @@ def learn(
     confidence
         How sure everything that follows is to be, jointly.
     confidence_set
-        What is drawn around the data: "interval", "l1" or "ellipsoid".
+        What is drawn around the data: "interval", "l1", "ellipsoid" or "likelihood".
     interval_method, events
         For other intervals than the narrowest valid ones, see ``expression_bounds``.
     as_published
         Draw what the paper publishes, for comparison: without guarantee, and without tests of fixed numbers.
+    objectives
+        What will be asked. The likelihood is then narrow where the values of these depend on the parameters, as far as
+        a pilot can tell; other objectives may be asked as well, and all that follows still holds jointly.
 
     Examples
     --------
@@ -128,6 +157,8 @@ def learn(
     options = {"interval_method": interval_method, "events": events}
     chosen = {name: value for name, value in options.items() if value is not None}
     measure = _chosen_measure(confidence_set, chosen, as_published)
+    if SETS[confidence_set].has_directions and objectives:
+        measure = partial(measure, directions=value_directions(model, [as_objective(o, model) for o in objectives]))
     fixed = None if as_published else find_fixed_numbers(model)
     measured = measure(model, counts, error=error if as_published else (1 - FALLBACK) * error)  # stage 3 (Section 2.3)
     clock.lap("intervals")
@@ -218,6 +249,11 @@ SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
         lambda model, found: build_ellipsoid_region(model.space, model.expressions, found),
         published=partial(least_squares, as_published=True),
         has_intervals=False,
+    ),
+    "likelihood": ConfidenceMethod(
+        likelihood_set,
+        lambda model, found: build_likelihood_region(model.space, model.expressions, found),
+        has_directions=True,
     ),
 }
 """One entry per kind of confidence set: how it is made, and how it becomes a region (Sections 2.3, 2.4, 3, 3.4)."""

@@ -37,13 +37,14 @@ from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import check_policy
 from plumdp.model.space import Point
 from plumdp.model.text import cut, number_of, one_line
-from plumdp.pipeline import relax, with_looser
+from plumdp.pipeline import relax
 from plumdp.relaxation.intervals import IntervalMDP, instantiate
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Status
 from plumdp.solver.evaluate import evaluate, evaluate_all
 from plumdp.solver.solution import Solution, SolverStatus
 from plumdp.solver.solve import solve
+from plumdp.valuation import with_looser
 
 
 class Environment(Protocol):

@@ -37,8 +37,8 @@ from plumdp.region.conflict import Conflict
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import RELAXATIONS, Relaxation
 from plumdp.result.certificate import Certificate
-from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.solve import solve
+from plumdp.valuation import best_valuation, value_policy
 
 
 @renamed_keywords(sets="confidence_set", intervals="interval_method", paper="as_published")
@@ -80,6 +80,7 @@ def certify(
         interval_method=interval_method,
         events=events,
         as_published=as_published,
+        objectives=[objective],
     )
     return conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
 
@@ -121,6 +122,7 @@ def compare(
         interval_method=interval_method,
         events=events,
         as_published=as_published,
+        objectives=[objective],
     )
     found: list[Certificate] = []
     for relaxation in relaxations_for(confidence_set) if relaxations is None else relaxations:
@@ -171,21 +173,19 @@ def conclude(
     objective = as_objective(objective, learned.model)
     if policy is not None and check_policy(learned.model.graph, policy).dtype.kind == "f":
         raise DataError("a certificate has one action per state: give choice numbers; evaluate values drawn policies")
-    is_given, clock = policy is not None, Clock(dict(learned.seconds))
+    clock = Clock(dict(learned.seconds))
     uncertain = relax(learned, relaxation)  # stage 5: what nature may do (Section 3.1)
     clock.lap("relaxation")
-    # stage 6: the best policy against nature at its worst (Section 2.2)
-    chosen = solve(uncertain, objective, nature="robust", precision=precision).policy if policy is None else policy
-    # the claim is about this policy: its values are proved anew, with nothing left to choose
-    worst, best = evaluate_all(with_looser(uncertain), chosen, objective, ("robust", "optimistic"), precision=precision)
+    is_coupled = RELAXATIONS[relaxation].is_coupled and learned.conflict is None
+    if policy is not None:
+        valued = value_policy(learned, uncertain, policy, objective, is_coupled=is_coupled, precision=precision)
+    else:  # stage 6: the best policy against nature at its worst (Section 2.2); the claim is about what is returned
+        first = solve(uncertain, objective, nature="robust", precision=precision).policy
+        value = best_valuation if is_coupled else value_policy
+        valued = value(learned, uncertain, first, objective, precision=precision)
     clock.lap("solver")
     # stage 7: what may be claimed (Theorem 1)
-    return make_certificate(learned, objective, relaxation, worst, best, clock.laps, is_given=is_given)
-
-
-def with_looser(uncertain: IntervalMDP) -> list[IntervalMDP]:
-    """Return a relaxation, and the intervals of its expressions where nature picks points of a region."""
-    return [uncertain] if uncertain.region is None else [uncertain, replace(uncertain, region=None)]
+    return make_certificate(learned, objective, relaxation, valued, clock.laps, is_given=policy is not None)
 
 
 def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:

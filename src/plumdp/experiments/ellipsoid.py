@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
 
-from plumdp.experiments.experiment import certified, prepare
+from plumdp.experiments.experiment import certified, paper_relaxations, prepare
 from plumdp.experiments.markdown import (
     SYMBOLS,
     brackets_held,
@@ -23,14 +22,15 @@ from plumdp.experiments.plots import draw_dots
 from plumdp.experiments.published import ELLIPSOIDS, INSTANCES, SMALL_INSTANCES
 from plumdp.experiments.study import Cell, Plan, Row, Study
 from plumdp.learning import Sets
-from plumdp.pipeline import relaxations_for
+
+_SETS: tuple[Sets, ...] = ("interval", "l1", "ellipsoid")
 
 
 def _run(cell: Cell) -> list[Row]:
     """The three kinds of sets, and the published ellipsoid."""
     experiment = prepare(cell.instance)
     counts = experiment.draw(cell.runs, cell.seed)
-    ours = [row for sets in get_args(Sets) for row in certified(experiment, counts, sets)]
+    ours = [row for sets in _SETS for row in certified(experiment, counts, sets)]
     return [*ours, *certified(experiment, counts, "ellipsoid", paper=True)]
 
 
@@ -40,7 +40,7 @@ def _describe(rows: Sequence[Row]) -> list[str]:
     kinds = [("interval", 0), ("l1", 0), ("ellipsoid", 0), ("ellipsoid", 1)]
     names = ["intervals", "L1", "ellipsoid", "ellipsoid as published"]
     parts = []
-    for relaxation in relaxations_for("ellipsoid"):
+    for relaxation in paper_relaxations("ellipsoid"):
         lines = []
         for instance in distinct(rows, "instance"):
             ours = [short(middle(groups[(*kind, instance, relaxation)], "gap")) for kind in kinds]

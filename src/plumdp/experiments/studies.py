@@ -5,6 +5,7 @@ from __future__ import annotations
 from plumdp.errors import DataError
 from plumdp.experiments.ellipsoid import ELLIPSOID
 from plumdp.experiments.experiment import forget_peak_memory, peak_memory, warm_up
+from plumdp.experiments.limit import LIMIT
 from plumdp.experiments.online import ONLINE
 from plumdp.experiments.scaling import SCALING
 from plumdp.experiments.study import Cell, Row, Study
@@ -15,6 +16,7 @@ STUDIES: tuple[Study, ...] = (
     ONLINE,
     ELLIPSOID,
     SCALING,
+    LIMIT,
 )
 
 

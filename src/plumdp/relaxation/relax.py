@@ -21,8 +21,8 @@ from plumdp.relaxation.ellipsoidal import row_ellipsoid
 from plumdp.relaxation.intervals import IntervalMDP, RowNature
 from plumdp.relaxation.rectangular import row_region
 
-Relaxation: TypeAlias = Literal["interval", "parameter", "expression", "rectangular"]
-"""Which natures are allowed for, from many to few: P_I and P_Θ, P_Λ, P_R."""
+Relaxation: TypeAlias = Literal["interval", "parameter", "expression", "rectangular", "coupled"]
+"""Which natures are allowed for, from many to few: P_I and P_Θ, P_Λ, P_R, and one point of the region for all states."""
 
 
 def interval_wise(model: ParametricMDP, bounds: ConfidenceSet) -> IntervalMDP:
@@ -129,6 +129,7 @@ class RelaxationMethod:
     build: Callable[[ParametricMDP, ConfidenceSet, Region], IntervalMDP]
     looser: tuple[Relaxation, ...] = ()  # those that allow for every nature of this one, whatever the model (Theorem 2)
     needs_intervals: bool = False  # of the confidence set itself
+    is_coupled: bool = False  # whether policies are valued with one point for all states, besides what is built
 
 
 RELAXATIONS: Mapping[Relaxation, RelaxationMethod] = {
@@ -145,6 +146,12 @@ RELAXATIONS: Mapping[Relaxation, RelaxationMethod] = {
         "rectangular",
         lambda model, bounds, region: rectangular(model, region, within=_intervals_and_box(model, bounds, region)),
         looser=("interval", "parameter", "expression"),
+    ),
+    "coupled": RelaxationMethod(
+        "coupled, one point for all states",
+        lambda model, bounds, region: rectangular(model, region, within=_intervals_and_box(model, bounds, region)),
+        looser=("interval", "parameter", "expression", "rectangular"),
+        is_coupled=True,
     ),
 }
 """One entry per relaxation, from loose to tight."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import StrEnum
 from typing import Any, Literal
@@ -66,6 +66,9 @@ class Certificate:
     seconds: Mapping[str, float]  # stage → time
     provenance: Mapping[str, str]
     data_quality: DataQuality | None = None
+    estimate: Mapping[str, float] = field(default_factory=dict)  # name → most likely value: not a bound
+    estimated_value: float | None = None  # of the policy at the estimate: not a bound
+    gap: Mapping[str, float] = field(default_factory=dict)  # what ``upper - lower`` is made of, if it is known
 
     @property
     def claims_bounds(self) -> bool:
@@ -138,6 +141,12 @@ class Certificate:
             boxes = self.parameters.items()
             box = ", ".join(f"{name} in [{outward(low, -1)}, {outward(high, 1)}]" for name, (low, high) in boxes)
             facts.append(("parameters", box))
+        if self.estimated_value is not None:
+            point = ", ".join(f"{name} = {value:.6g}" for name, value in self.estimate.items())
+            facts.append(("estimate", f"about {self.estimated_value:.6g} at the most likely {point} (not a bound)"))
+        if self.gap:
+            shares = ", ".join(f"{share} {name}" for name, share in _shares(self.gap))
+            facts.append(("width", f"{outward(self.upper - self.lower, 1, 3)}: {shares}"))
         if self.data_quality is not None:
             facts.append(("data", str(self.data_quality)))
         if self.reason:
@@ -165,6 +174,9 @@ class Certificate:
             "solver": self.solver,
             "seconds": dict(self.seconds),
             "provenance": dict(self.provenance),
+            "estimate": dict(self.estimate),
+            "estimated_value": self.estimated_value,
+            "gap": dict(self.gap),
             "data_quality": None if self.data_quality is None else self.data_quality.to_dict(),
         }
 
@@ -194,6 +206,12 @@ def percent(confidence: float) -> str:
     """
     text = f"{100 * confidence:.10g}"
     return f"{text} %" if float(text) < 100 else f"{(100 * Decimal(repr(confidence))).normalize():f} %"
+
+
+def _shares(parts: Mapping[str, float]) -> list[tuple[str, str]]:
+    """Return the share of each part of a sum in per cent, in words; parts below a thousandth are left out."""
+    total = sum(parts.values())
+    return [(name, f"{100 * part / total:.3g} %") for name, part in parts.items() if total and part / total >= 1e-3]
 
 
 def _plain(value: float) -> float | str:

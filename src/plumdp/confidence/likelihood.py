@@ -1,0 +1,164 @@
+"""What the data say about all parameters at once, as the likelihood and as half-spaces across chosen directions.
+
+The likelihood set holds the points whose likelihood is within a factor of the evidence, which is the average of the
+likelihood over a law of the parameters that was fixed before the data: by the space alone, or by a pilot. The pilot
+also places bets for both sides of each direction (see ``bets``). Intervals of the expressions ("strips") take a small
+share of the error: they matter where the likelihood has too little data, and hold for rows that it leaves out.
+
+With probability at least 1 - error the true point is in all of them at all times, whatever chose the actions, and
+whenever the data stopped. Of the whole error, half-spaces take 80 %, the likelihood 10 %, intervals 5 %, and 5 % are
+kept for what rests on the graph alone; without pilot or direction the likelihood takes what half-spaces would have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf, log
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from plumdp.confidence.bets import Direction, HalfSpace, half_space, place_bets
+from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
+from plumdp.confidence.evidence import estimate, log_evidence
+from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
+from plumdp.confidence.sets import Guarantee
+from plumdp.confidence.space_moments import moments
+from plumdp.data.counts import TransitionCounts, require_same_graph
+from plumdp.errors import DataError
+from plumdp.model.graph import FloatArray, read_only
+from plumdp.model.parametric import ParametricMDP
+
+Directions: TypeAlias = Callable[[FloatArray], Sequence[Direction]]
+"""From the pilot's estimate of the parameters to the directions that matter there."""
+
+_HALF_SPACES, _LIKELIHOOD, _STRIPS = 80 / 95, 10 / 95, 5 / 95  # of the error that is given here
+_SPACE_AS_DATA = 1e-3  # weight of the space's precision in the information, so that it is never singular
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodSet:
+    """The points of a space whose log-likelihood is at least ``threshold`` and that lie in all half-spaces and strips.
+
+    The true point is one of them with probability at least 1 - ``error``.
+    """
+
+    table: LikelihoodTable
+    seen: FloatArray  # (n_outcomes): how often each outcome was seen after the pilot
+    threshold: float  # of Σ seen ln f, rounded down; minus infinity if there is no evidence
+    half_spaces: tuple[HalfSpace, ...]
+    strips: ExpressionBounds
+    directions: tuple[Direction, ...]  # that the pilot chose
+    estimate: FloatArray  # (n_parameters): where all data are most likely; not trusted
+    error: float
+    method: str
+    guarantee: Guarantee
+
+    @property
+    def intervals(self) -> tuple[FloatArray, FloatArray]:
+        """The lower and the upper bound of each expression, at the share of the error that strips have."""
+        return self.strips.intervals
+
+
+class _Law(NamedTuple):
+    """A normal law of the parameters, fixed before the data that it is used for."""
+
+    mean: FloatArray  # (d)
+    precision: FloatArray  # (d, d)
+
+
+def likelihood_set(
+    model: ParametricMDP,
+    counts: TransitionCounts,
+    *,
+    error: float = 0.001,
+    directions: Directions | None = None,
+) -> LikelihoodSet:
+    """Return the points that explain the data, at all times with probability at least 1 - error.
+
+    ``directions`` says in which directions to be narrow, given the pilot's estimate of the parameters; it must not look
+    at the data. Without a pilot, or without directions, there are no half-spaces.
+
+    >>> from plumdp import case_study, simulate
+    >>> study = case_study("betting:25")
+    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26, pilot=0.05)
+    >>> found = likelihood_set(study.model, counts, directions=lambda point: [Direction(np.ones(1))])
+    >>> found.guarantee, len(found.half_spaces), bool(abs(found.estimate[0] - 0.6) < 0.01)
+    ('finite-sample, anytime', 2, True)
+    """
+    if not 0 < error < 1:
+        raise DataError(f"error={error}: give a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
+    require_same_graph(model.graph, counts.graph)
+    table, space = likelihood_table(model), _law_of_space(model)
+    strips = expression_bounds(model, counts, error=_STRIPS * error, interval_method="beta-binomial")
+    everything = table.pool(counts.counts)
+    best = _fit(table, everything, space)[0]
+    if counts.pilot is None:
+        share = (_LIKELIHOOD + _HALF_SPACES) * error
+        threshold = _threshold(table, everything, space, share)
+        method = "likelihood against the space"
+        return LikelihoodSet(table, everything, threshold, (), strips, (), best, error, method, Guarantee.ANYTIME)
+    seen, pilot = table.pool(counts.main), table.pool(counts.pilot.counts)
+    law = _law_of_pilot(table, pilot, space)
+    found = () if directions is None else tuple(directions(law.mean))
+    share = _LIKELIHOOD if directions is not None else _LIKELIHOOD + _HALF_SPACES
+    threshold = _threshold(table, seen, law, share * error * counts.pilot.weight)
+    information = counts.pilot.ratio * information(table, pilot, law.mean) + _SPACE_AS_DATA * space.precision
+    per_side = _HALF_SPACES * error * counts.pilot.weight / max(2 * len(found), 1)
+    cuts = [
+        half_space(table, seen, factors, near=best, error=per_side, text=direction.text)
+        for direction in found
+        for side in (1, -1)
+        if (factors := place_bets(table, law.mean, information, direction.gradient, error=per_side, side=side))
+        is not None
+    ]
+    method = "likelihood after a pilot" + (", half-spaces across the gradient" if cuts else "")
+    return LikelihoodSet(table, seen, threshold, tuple(cuts), strips, found, best, error, method, Guarantee.ANYTIME)
+
+
+def _threshold(table: LikelihoodTable, seen: FloatArray, law: _Law, error: float) -> float:
+    """Return what the log-likelihood of the true point does not fall below with probability at least 1 - error."""
+    evidence = log_evidence(table, seen, law.mean, law.precision)
+    return evidence + log(error) * (1 + 1e-12) - 1e-12 * abs(evidence) if evidence > -inf else -inf
+
+
+def _law_of_space(model: ParametricMDP) -> _Law:
+    mean, covariance = moments(model.space)
+    return _Law(mean, np.linalg.inv(covariance))
+
+
+def _law_of_pilot(table: LikelihoodTable, pilot: FloatArray, space: _Law) -> _Law:
+    """Return the normal law about the pilot's estimate with its precision, both with the space as a prior."""
+    mean, pseudo = _fit(table, pilot, space)
+    return _Law(read_only(mean), information(table, pilot, mean, pseudo) + space.precision)
+
+
+def best_point(model: ParametricMDP, counts: TransitionCounts) -> FloatArray:
+    """Return the parameters at which the data are most likely, with the space as a weak prior: an estimate."""
+    table = likelihood_table(model)
+    return _fit(table, table.pool(counts.counts), _law_of_space(model))[0]
+
+
+def _fit(table: LikelihoodTable, seen: FloatArray, space: _Law) -> tuple[FloatArray, float]:
+    """Return an estimate with the space as a prior, and for how much outcomes never seen, of classes seen, count in it.
+
+    They count nothing if the estimate gives all of them a chance, and else as if each had been seen once.
+    """
+    plain = estimate(table, seen, space.mean, prior=space)
+    probability = table.constants + table.coefficients @ plain
+    if np.isfinite(plain).all() and (probability[_unseen(table, seen) > 0] > 0).all():
+        return plain, 0.0
+    return estimate(table, seen, space.mean, prior=space, pseudo=1.0), 1.0
+
+
+def _unseen(table: LikelihoodTable, seen: FloatArray) -> FloatArray:
+    return np.where((table.visits(seen) > 0)[table.group] & (seen == 0), 1.0, 0.0)
+
+
+def information(table: LikelihoodTable, seen: FloatArray, point: FloatArray, pseudo: float = 0.0) -> FloatArray:
+    """Return Σ K b bᵀ / f² at a point; outcomes never seen count ``pseudo``."""
+    weight = seen + pseudo * _unseen(table, seen)
+    probability = table.constants + table.coefficients @ point
+    scaled = table.coefficients * (np.sqrt(weight) / np.where(weight > 0, np.abs(probability), 1.0))[:, None]
+    return np.asarray(scaled.T @ scaled)

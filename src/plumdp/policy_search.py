@@ -1,0 +1,109 @@
+"""Policies worth certifying: those that are best at points where the bound of another one is at its worst.
+
+The bound on a policy is about its value at the centre of the region, moved along its gradient to where the region ends.
+A policy that is a little worse at the centre may have a gradient in which the region is narrow, and so a better bound.
+Nothing here is trusted: regions hold for all policies at once, so that any may be certified, however it was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumdp.confidence.bets import Direction
+from plumdp.confidence.likelihood import Directions
+from plumdp.confidence.space_moments import moments
+from plumdp.model.graph import FloatArray, IntArray
+from plumdp.model.objective import Objective
+from plumdp.model.parametric import ParametricMDP
+from plumdp.region.ball import Ball, ball_around
+from plumdp.region.shapes import Region
+from plumdp.solver.at_points import move_inside, policy_finder
+from plumdp.solver.coupled.derivative import policy_gradient
+
+_ROUNDS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A policy and the estimate of its bound: nothing about it is proved."""
+
+    policy: IntArray  # (n_states)
+    bound: float  # estimated; large is better
+    gradient: FloatArray  # (n_parameters)
+
+
+def value_directions(model: ParametricMDP, objectives: Sequence[Objective]) -> Directions:
+    """Return a function from a point to the gradients, there, of the values of the best policies for the objectives."""
+
+    def directions(point: FloatArray) -> list[Direction]:
+        found = []
+        at = move_inside(model, point, moments(model.space)[0])
+        for objective in objectives:
+            policy = policy_finder(model, objective)(at)
+            _, gradient = policy_gradient(model, policy, objective, at)
+            found.append(Direction(gradient, policy, f"the value of {objective.text or 'the objective'}"))
+        return found
+
+    return directions
+
+
+def search_policies(
+    model: ParametricMDP, objective: Objective, region: Region, known: Sequence[IntArray]
+) -> list[IntArray]:
+    """Return policies, the one with the best estimated bound first: the known ones, and those that a search found.
+
+    The search asks for the best policy at points towards where the bound of the best one so far is attained, and goes
+    on as long as it finds a better one.
+    """
+    ball = ball_around(region, model.space.dimension)
+    middle = moments(model.space)[0]
+    centre = move_inside(model, ball.centre, middle)
+    find, worst_points = policy_finder(model, objective), []
+    judge = _judge(model, objective, region, centre)
+    candidates = [judge(policy) for policy in [*known, find(centre)]]
+    best = max(candidates, key=lambda one: one.bound)
+    for _ in range(_ROUNDS):
+        worst = _worst_point(best.gradient, objective, region, ball)
+        worst_points.append(worst)
+        points = [worst, (worst + ball.centre) / 2, np.mean(worst_points, axis=0)]
+        tried = [judge(find(move_inside(model, point, middle))) for point in points[: 2 + (len(worst_points) > 1)]]
+        candidates += tried
+        new = max(candidates, key=lambda one: one.bound)
+        if new.bound <= best.bound:
+            break
+        best = new
+    return _distinct([one.policy for one in sorted(candidates, key=lambda one: -one.bound)])
+
+
+def _judge(
+    model: ParametricMDP, objective: Objective, region: Region, centre: FloatArray
+) -> Callable[[IntArray], Candidate]:
+    """Return a function that estimates the bound of a policy to first order: V(c) + min over the region of g·(v - c)."""
+    sign = 1.0 if objective.direction == "max" else -1.0
+
+    def judge(policy: IntArray) -> Candidate:
+        value, gradient = policy_gradient(model, policy, objective, centre)
+        row = np.zeros((1, len(region.names)))
+        row[0, : len(centre)] = sign * gradient
+        bound = sign * value + float(region.minimise(row)[0]) - sign * float(gradient @ centre)
+        return Candidate(policy, bound if np.isfinite(bound) else -np.inf, gradient)
+
+    return judge
+
+
+def _worst_point(gradient: FloatArray, objective: Objective, region: Region, ball: Ball) -> FloatArray:
+    """Return about where the value is at its worst: in the direction of the ball's worst point, as far as allowed."""
+    sign = 1.0 if objective.direction == "max" else -1.0
+    step = ball.factor @ (ball.factor.T @ gradient)
+    row = np.zeros((1, len(region.names)))
+    row[0, : len(gradient)] = sign * gradient
+    least = sign * float(region.minimise(row)[0])
+    slope = float(gradient @ step)
+    return ball.centre + (least - float(gradient @ ball.centre)) / slope * step if slope > 0 else ball.centre
+
+
+def _distinct(policies: Sequence[IntArray]) -> list[IntArray]:
+    return list({policy.tobytes(): policy for policy in policies}.values())

@@ -1,0 +1,96 @@
+"""What a policy is worth, given what the data say: bounds against nature, and with one point for all states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from plumdp.learning import Learned
+from plumdp.model.graph import IntArray
+from plumdp.model.objective import Objective
+from plumdp.model.policy import Policy
+from plumdp.policy_search import search_policies
+from plumdp.region.conflict import Conflict
+from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.solver.coupled.bounds import CoupledBounds, coupled_bounds
+from plumdp.solver.coupled.derivative import policy_gradient
+from plumdp.solver.evaluate import evaluate_all
+from plumdp.solver.solution import SolverStatus
+
+_MOST_CERTIFIED = 3  # policies whose bounds are proved, of all that a search proposes
+
+
+@dataclass(frozen=True, eq=False)
+class Valuation:
+    """A policy, and bounds on its value at the initial state that hold at every point of the region."""
+
+    policy: IntArray  # (n_states)
+    lower: float
+    upper: float
+    solver: SolverStatus  # how it ended
+    coupled: CoupledBounds | None = None  # what one point for all states gives, if that was asked and applies
+    not_coupled: str = ""  # why it does not apply
+
+    def bound(self, objective: Objective) -> float:
+        """Return the bound that matters, such that a larger one is better."""
+        return self.lower if objective.direction == "max" else -self.upper
+
+
+def value_policy(
+    learned: Learned,
+    uncertain: IntervalMDP,
+    policy: Policy,
+    objective: Objective,
+    *,
+    is_coupled: bool = False,
+    precision: float = 1e-6,
+) -> Valuation:
+    """Return bounds on the value of a policy: each end the tightest of what was proved.
+
+    The values are proved anew for this policy, with nothing left to choose.
+    """
+    worst, best = evaluate_all(with_looser(uncertain), policy, objective, ("robust", "optimistic"), precision=precision)
+    start = learned.model.graph.initial_state
+    low, high = (worst, best) if objective.direction == "max" else (best, worst)
+    status = worst.status if worst.status != SolverStatus.CONVERGED else best.status
+    valued = Valuation(worst.policy, float(low.lower[start]), float(high.upper[start]), status)
+    if not is_coupled or isinstance(learned.region, Conflict):
+        return valued
+    found = coupled_bounds(learned.model, worst.policy, objective, learned.region, uncertain, precision=precision)
+    if isinstance(found, str):
+        return replace(valued, not_coupled=found)
+    return replace(valued, lower=max(valued.lower, found.lower), upper=min(valued.upper, found.upper), coupled=found)
+
+
+def best_valuation(
+    learned: Learned, uncertain: IntervalMDP, first: IntArray, objective: Objective, *, precision: float
+) -> Valuation:
+    """Return the policy with the best bound, with one point for all states: the given one, or one that a search found.
+
+    Of policies whose bounds are equal up to the precision it is the one with the best value at the estimate.
+    """
+    model, region = learned.model, learned.region
+    assert not isinstance(region, Conflict)
+    found = search_policies(model, objective, region, [first, *learned.policies])
+    tried = _first_of(first, found)
+    valued = [
+        value_policy(learned, uncertain, policy, objective, is_coupled=True, precision=precision) for policy in tried
+    ]
+    best = max(one.bound(objective) for one in valued)
+    slack = precision * max(1.0, abs(best)) if np.isfinite(best) else 0.0
+    equal = [one for one in valued if one.bound(objective) >= best - slack]
+    sign = 1.0 if objective.direction == "max" else -1.0
+    return max(equal, key=lambda one: sign * policy_gradient(model, one.policy, objective, learned.estimate)[0])
+
+
+def _first_of(first: IntArray, found: Sequence[IntArray]) -> list[IntArray]:
+    """Return the most promising policies, and the given one in any case."""
+    chosen = list(found[:_MOST_CERTIFIED])
+    return chosen if any((policy == first).all() for policy in chosen) else [*chosen[:-1], first]
+
+
+def with_looser(uncertain: IntervalMDP) -> list[IntervalMDP]:
+    """Return a relaxation, and the intervals of its expressions where nature picks points of a region."""
+    return [uncertain] if uncertain.region is None else [uncertain, replace(uncertain, region=None)]
