@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import plumdp as pl
 from plumdp.cli import app
+from plumdp.data.counts import Pilot
 from plumdp.result.folder import digest_of_counts, require_folder, write_result
 
 RUNNER = CliRunner()
@@ -40,9 +41,15 @@ def test_other_counts_have_another_hash():
     arrays = [COUNTS.counts, COUNTS.counts + 1]
     made = [pl.TransitionCounts(COUNTS.graph, array, "trajectories") for array in arrays]
     made.append(pl.TransitionCounts(COUNTS.graph, arrays[0], "adaptive"))
-    made.append(pl.TransitionCounts(COUNTS.graph, arrays[0], "trajectories", arrays[0]))
-    assert len({digest_of_counts(counts) for counts in made}) == 4
-    assert digest_of_counts(made[0]) == digest_of_counts(COUNTS)
+    pilots = [
+        arrays[0],
+        Pilot(arrays[0], ratio=2.0),
+        Pilot(arrays[0], "power of two", 0.5),
+        Pilot(arrays[0], rests_on="x"),
+    ]
+    made += [pl.TransitionCounts(COUNTS.graph, arrays[0], "trajectories", pilot) for pilot in pilots]
+    assert len({digest_of_counts(counts) for counts in made}) == len(made) == 7
+    assert digest_of_counts(made[0]) == digest_of_counts(replace(COUNTS, pilot=None))
 
 
 def test_an_earlier_result_is_replaced_only_by_force(tmp_path):

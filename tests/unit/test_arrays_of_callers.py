@@ -1,6 +1,7 @@
 """Arrays that callers give stay theirs: writable, unchanged, and no longer connected to what was made of them."""
 
 from copy import deepcopy
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -82,8 +83,8 @@ ENTRIES = {
     "TransitionCounts": (
         lambda: {"counts": np.arange(5), "pilot": np.zeros(5, dtype=np.int64)},
         lambda given: [
-            getattr(pl.TransitionCounts(GRAPH, given["counts"], "adaptive", given["pilot"]), name)
-            for name in ("counts", "pilot", "visits")
+            attrgetter(name)(pl.TransitionCounts(GRAPH, given["counts"], "adaptive", given["pilot"]))
+            for name in ("counts", "pilot.counts", "main", "visits")
         ],
     ),
     "Reach": (

@@ -36,7 +36,7 @@ def test_counts_survive_a_file(tmp_path_factory, counts, sampling, has_pilot):
     assert read.sampling == sampling
     assert (read.pilot is None) is (not has_pilot)
     if has_pilot:
-        assert np.array_equal(read.pilot, counts // 3)
+        assert np.array_equal(read.pilot.counts, counts // 3)
 
 
 def test_simulated_counts_with_a_pilot_survive_a_file(tmp_path):
@@ -44,7 +44,8 @@ def test_simulated_counts_with_a_pilot_survive_a_file(tmp_path):
     write_counts(counts, tmp_path / "counts.parquet")
     read = read_counts(str(tmp_path / "counts.parquet"), STUDY.model)
     assert np.array_equal(read.counts, counts.counts)
-    assert np.array_equal(read.pilot, counts.pilot)
+    assert np.array_equal(read.pilot.counts, counts.pilot.counts)
+    assert read.pilot.ratio == 3
     assert np.array_equal((read + counts).counts, 2 * counts.counts)
 
 

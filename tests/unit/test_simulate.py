@@ -257,7 +257,8 @@ def test_counts_do_not_depend_on_the_number_of_threads_and_are_those_of_the_reco
     pilot = simulate(*arguments[:2], 1250, **options).counts.tolist()
     for part, first in zip(parts, firsts, strict=True):
         assert part.counts.tolist() == recorded
-        assert part.pilot.tolist() == pilot
+        assert part.pilot.counts.tolist() == pilot
+        assert (part.pilot.end, part.pilot.weight, part.pilot.ratio) == ("planned", 1, 3)
         assert (part.sampling, first.sampling) == ("trajectories", "independent")  # first trials are
         assert first.trials.tolist() == firsts[0].trials.tolist()
         assert first.successes.tolist() == firsts[0].successes.tolist()
@@ -294,11 +295,26 @@ def test_a_seed_is_the_generator_with_that_seed_and_a_generator_moves_on(betting
 
 
 @pytest.mark.parametrize(
-    ("trajectories", "share", "n_pilot"), [(100, 0.29, 29), (7, 0.5, 4), (3, 0.01, 0), (10, 1, 10)]
+    ("trajectories", "share", "n_pilot"),
+    [(100, 0.29, 29), (7, 0.5, 4), (10, 0.99, 9), (1000, None, 100), (4999, None, 500), (5000, None, 250)],
 )
 def test_the_pilot_is_the_nearest_number_of_first_runs(betting, trajectories, share, n_pilot):
     counts = simulate(betting.model, betting.true_point, trajectories, rng=1, max_steps=25, pilot=share)
-    assert counts.pilot.sum() == 25 * n_pilot
+    assert counts.pilot.total == 25 * n_pilot
+    assert counts.pilot.ratio == pytest.approx((trajectories - n_pilot) / n_pilot)
+
+
+@pytest.mark.parametrize(("trajectories", "share"), [(3, 0.01), (3, None), (1, 0.9), (5000, 0)])
+def test_a_pilot_without_a_run_is_none(betting, trajectories, share):
+    assert simulate(betting.model, betting.true_point, trajectories, rng=1, max_steps=25, pilot=share).pilot is None
+
+
+def test_a_pilot_does_not_change_the_counts(study):
+    arguments, options = (study.model, study.true_point, 700), {"rng": 8, "max_steps": study.max_steps + 1}
+    plain = simulate(*arguments, **options, pilot=0)
+    for share in (None, 0.1, 0.9):
+        counts = simulate(*arguments, **options, pilot=share)
+        assert counts.counts.tolist() == plain.counts.tolist() == (counts.main + counts.pilot.counts).tolist()
 
 
 def test_few_runs_on_many_threads_and_many_steps_in_one_run(betting):
@@ -368,7 +384,8 @@ BAD = {
     "float runs": ({"trajectories": 1e5}, "trajectories=100000.0: give a whole number, at least 1"),
     "no steps": ({"max_steps": -1}, "max_steps=-1: give a whole number, at least 1"),
     "no threads": ({"threads": 0}, "threads=0: give a whole number, at least 1"),
-    "pilot": ({"pilot": 1.5}, "pilot=1.5: it is a share of the trajectories, from 0 to 1"),
+    "pilot": ({"pilot": 1.5}, "pilot=1.5: it is a share of the runs, from 0 (no pilot) to less than 1"),
+    "only a pilot": ({"pilot": 1}, "pilot=1: it is a share of the runs, from 0 (no pilot) to less than 1"),
     "mask shape": ({"stop": np.zeros(3, bool)}, "stop has shape (3,), but the model has 3625 states"),
     "mask type": ({"stop": np.zeros(3625)}, "stop must be true or false for each state, not float64"),
     "policy word": (

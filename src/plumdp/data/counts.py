@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -22,17 +24,74 @@ CountArray: TypeAlias = npt.NDArray[np.int64]
 
 
 LARGEST = 2**63 - 1  # steps
+USUAL_RATIO = 19.0  # of main to pilot data, where nobody said what was planned: 5 % are the pilot
+
+
+class PilotEnd(StrEnum):
+    """How the moment at which a pilot ends was decided; in each case without what came later."""
+
+    PLANNED = "planned"  # fixed before the data were looked at, or by a rule that looks at the pilot only
+    POWER_OF_TWO = "power of two"  # the largest power of two at most a tenth of data that may have stopped at will
+
+
+@dataclass(frozen=True, eq=False)
+class Pilot:
+    """What was seen up to a moment that was decided without what came later.
+
+    What is chosen by looking at the pilot (bets, a prior, a direction) holds at its full error for the *main* data,
+    those that came later, whatever policy they were collected under and however they ended. A share of the data is a
+    pilot only if their amount was fixed without looking at them: otherwise each possible end comes with another pilot,
+    and the luckiest of many bets is taken. Then the pilot is one of the sizes 2^i, i ≥ i₀, and what is chosen by the
+    i-th may use only ``weight`` = 1/((i − i₀ + 1)(i − i₀ + 2)) of the error; all of them together use the whole of it.
+
+    ``ratio`` says how many steps of main data were planned for each step of the pilot. It may be wrong, which costs
+    width but no validity; it must not be computed from the main data. ``rests_on`` says in words why the pilot came
+    first, if somebody has to vouch for it.
+
+    >>> Pilot(np.array([3, 0, 4]), ratio=9.0)
+    Pilot(7 steps, planned)
+    """
+
+    counts: CountArray  # (n_transitions)
+    end: PilotEnd = PilotEnd.PLANNED
+    weight: float = 1.0
+    ratio: float = USUAL_RATIO
+    rests_on: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "counts", _whole_numbers("pilot", np.asarray(self.counts)))
+        if self.end not in list(PilotEnd):
+            raise DataError(f"end={self.end!r}: choose one of {', '.join(repr(str(end)) for end in PilotEnd)}")
+        object.__setattr__(self, "end", PilotEnd(self.end))
+        most = 1.0 if self.end == PilotEnd.PLANNED else 0.5
+        if not 0 < self.weight <= most:
+            raise DataError(
+                f"weight={self.weight}: a pilot with the end {str(self.end)!r} may use a share of the error above 0 "
+                f"and at most {most:g}; power_of_two_pilot gives the share for each size"
+            )
+        if not 0 < self.ratio < math.inf:
+            raise DataError(f"ratio={self.ratio}: it is the planned amount of main data per step of the pilot, above 0")
+
+    @property
+    def total(self) -> int:
+        """The number of steps in the pilot."""
+        return int(self.counts.sum())
+
+    def __repr__(self) -> str:
+        return one_line(self, number_of(self.total, "step"), str(self.end))
 
 
 @dataclass(frozen=True, eq=False)
 class TransitionCounts:
     """How often each transition was seen. All that later stages need of the data, whatever its size.
 
-    ``pilot`` is the part of ``counts`` that was seen first, if it was kept apart: what may be chosen by looking at data
-    is chosen by looking at the pilot only. ``report`` says what became of the rows of the log that was counted.
+    ``pilot`` is the part of ``counts`` that was seen first, if it was kept apart, and ``main`` is the rest: what may be
+    chosen by looking at data is chosen by looking at the pilot only. An array of counts given as ``pilot`` is a pilot
+    whose end was planned. ``report`` says what became of the rows of the log that was counted.
 
     The sum of two counts is "adaptive", as nobody says why the second were collected; ``planned_sum`` is for those who
-    had planned to collect both.
+    had planned to collect both. The data on the left are those that were collected first: the sum keeps their pilot
+    alone, with its weight and planned ratio, and all else is main data.
 
     >>> from plumdp import case_study
     >>> graph = case_study("betting:25").model.graph
@@ -47,7 +106,7 @@ class TransitionCounts:
     graph: Graph
     counts: CountArray  # (n_transitions)
     sampling: Sampling
-    pilot: CountArray | None = None  # (n_transitions)
+    pilot: Pilot | None = None  # an array (n_transitions) becomes a pilot whose end was planned
     report: IngestionReport | None = None
 
     def __post_init__(self) -> None:
@@ -55,8 +114,10 @@ class TransitionCounts:
             raise DataError(f"sampling={self.sampling!r}: choose one of {', '.join(map(repr, get_args(Sampling)))}")
         object.__setattr__(self, "counts", _checked("counts", self.counts, self.graph))
         if self.pilot is not None:
-            object.__setattr__(self, "pilot", _checked("pilot", self.pilot, self.graph))
-            if (self.pilot > self.counts).any():
+            pilot = self.pilot if isinstance(self.pilot, Pilot) else Pilot(self.pilot)
+            object.__setattr__(self, "pilot", pilot)
+            _require_shape("pilot", pilot.counts, self.graph)
+            if (pilot.counts > self.counts).any():
                 raise DataError("the pilot is a part of the counts, so none of its counts can be larger")
 
     @property
@@ -70,30 +131,40 @@ class TransitionCounts:
         sums = np.concatenate([[0], np.cumsum(self.counts)])
         return read_only(np.diff(sums[self.graph.first_transition]))
 
+    @cached_property
+    def main(self) -> CountArray:
+        """How often each transition was seen after the pilot (n_transitions); all counts if there is no pilot."""
+        return self.counts if self.pilot is None else read_only(self.counts - self.pilot.counts)
+
     def __add__(self, other: TransitionCounts) -> TransitionCounts:
-        """Return the counts of both as "adaptive" data: the second may be there because of what the first showed."""
-        return self._sum(other, "adaptive")
+        """Return the counts of both as "adaptive" data: the second may be there because of what the first showed.
+
+        For the same reason the pilot of the second is main data: it may depend on the main data of the first.
+        """
+        return self._sum(other, "adaptive", self.pilot)
 
     def planned_sum(self, other: TransitionCounts) -> TransitionCounts:
         """Return the counts of both, with the weaker of the two ways of sampling.
 
         Valid only if it was decided before either was looked at that both would be collected, and how much of each.
+        Then neither depends on the other: if neither is "adaptive", both pilots together are the pilot of the sum.
         """
-        return self._sum(other, weaker(self.sampling, other.sampling))
+        sampling = weaker(self.sampling, other.sampling)
+        pilots = [counts.pilot for counts in (self, other) if counts.pilot is not None]
+        is_planned = sampling != "adaptive" and all(pilot.end == PilotEnd.PLANNED for pilot in pilots)
+        joined = _both(pilots[0], pilots[1]) if len(pilots) == 2 and is_planned else self.pilot
+        return self._sum(other, sampling, joined)
 
-    def _sum(self, other: TransitionCounts, sampling: Sampling) -> TransitionCounts:
+    def _sum(self, other: TransitionCounts, sampling: Sampling, pilot: Pilot | None) -> TransitionCounts:
         require_same_graph(self.graph, other.graph)
-        if (self.pilot is None) != (other.pilot is None):
-            raise DataError("only one of the two counts keeps a pilot apart; drop it, or split both")
         require_countable(self.total + other.total)
-        pilot = None if self.pilot is None or other.pilot is None else self.pilot + other.pilot
         reports = [report for report in (self.report, other.report) if report is not None]
         report = reports[0] + reports[1] if len(reports) == 2 else next(iter(reports), None)
         return TransitionCounts(self.graph, self.counts + other.counts, sampling, pilot, report)
 
     def __repr__(self) -> str:
         seen = f"{np.count_nonzero(self.counts):,} of {number_of(len(self.counts), 'transition')} seen"
-        pilot = "" if self.pilot is None else "with pilot"
+        pilot = "" if self.pilot is None else f"with a pilot of {number_of(self.pilot.total, 'step')}"
         return one_line(self, number_of(self.total, "step"), seen, self.sampling, pilot)
 
     def _repr_html_(self) -> str:
@@ -103,6 +174,10 @@ class TransitionCounts:
                 ("transitions seen", f"{np.count_nonzero(self.counts):,} of {len(self.counts):,}"),
                 ("choices tried", f"{np.count_nonzero(self.visits):,} of {len(self.visits):,}"),
                 ("sampling", self.sampling),
+                (
+                    "pilot",
+                    "none" if self.pilot is None else f"{number_of(self.pilot.total, 'step')} ({self.pilot.end})",
+                ),
             ]
         )
 
@@ -155,10 +230,27 @@ def require_countable(total: int, name: str = "counts") -> None:
         raise DataError(f"{name} sum to {total:,}, but no more than 2^63 - 1 = {LARGEST:,} steps can be counted")
 
 
+def _both(one: Pilot, other: Pilot) -> Pilot:
+    """Return two planned pilots as one; its ratio is that of all planned main data to both pilots."""
+    total = one.total + other.total
+    ratio = (one.total * one.ratio + other.total * other.ratio) / total if total else one.ratio
+    reasons = dict.fromkeys(pilot.rests_on for pilot in (one, other) if pilot.rests_on)
+    counts = one.counts + other.counts
+    return Pilot(counts, PilotEnd.PLANNED, min(one.weight, other.weight), ratio, "; ".join(reasons))
+
+
 def _checked(name: str, values: npt.ArrayLike, graph: Graph) -> CountArray:
     array = np.asarray(values)
+    _require_shape(name, array, graph)
+    return _whole_numbers(name, array)
+
+
+def _require_shape(name: str, array: npt.NDArray[Any], graph: Graph) -> None:
     if array.shape != (graph.n_transitions,):
         raise DataError(f"{name} has shape {array.shape}, but the model has {graph.n_transitions:,} transitions")
+
+
+def _whole_numbers(name: str, array: npt.NDArray[Any]) -> CountArray:
     if array.dtype.kind not in "iu":
         raise DataError(f"{name} must be whole numbers, not {array.dtype}")
     if (array < 0).any():

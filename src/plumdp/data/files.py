@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.data.counts import CountArray, TransitionCounts, other_model
+from plumdp.data.counts import CountArray, Pilot, TransitionCounts, other_model
 from plumdp.data.duckdb_tables import (
     Block,
     checked_metadata_of,
@@ -33,6 +33,7 @@ _COLUMNS = {"transition": "INTEGER", "n": "BIGINT", "pilot": "BIGINT"}
 _ABOUT: dict[str, type | UnionType] = {
     "fingerprint": str, "states": int, "transitions": int, "sampling": str, "report": dict | None, "checksum": str,
 }  # fmt: skip
+_ABOUT_PILOT: dict[str, type | UnionType] = {"end": str, "weight": float | int, "ratio": float | int, "rests_on": str}
 
 
 def write_counts(counts: TransitionCounts, path: str | Path) -> None:
@@ -52,7 +53,7 @@ def write_counts(counts: TransitionCounts, path: str | Path) -> None:
     seen = np.flatnonzero(counts.counts)
     block: Block = {"transition": seen.astype(np.int32), "n": counts.counts[seen]}
     if counts.pilot is not None:
-        block["pilot"] = counts.pilot[seen]
+        block["pilot"] = counts.pilot.counts[seen]
     about = {
         "content": _CONTENT,
         "fingerprint": graph.fingerprint,
@@ -61,6 +62,8 @@ def write_counts(counts: TransitionCounts, path: str | Path) -> None:
         "sampling": counts.sampling,
         "report": None if counts.report is None else counts.report.to_dict(),
     }
+    if counts.pilot is not None:
+        about["pilot"] = {key: getattr(counts.pilot, key) for key in _ABOUT_PILOT}
     write_parquet(path, [block], metadata={"plumdp": json.dumps(about | {"checksum": _checksum(about, block)})})
 
 
@@ -95,7 +98,8 @@ def _read(path: str | Path, graph: Graph) -> TransitionCounts:
         raise DataError(f"the counts are not those that were written: {_AGAIN}")
     report = None if about["report"] is None else report_from(about["report"])
     dense = {name: _dense(graph, block["transition"], n) for name, n in block.items() if name != "transition"}
-    return TransitionCounts(graph, dense["n"], about["sampling"], dense.get("pilot"), report)
+    pilot = None if "pilot" not in dense else Pilot(dense["pilot"], **about.get("pilot", {}))
+    return TransitionCounts(graph, dense["n"], about["sampling"], pilot, report)
 
 
 def is_counts_file(path: str | Path) -> bool:
@@ -120,12 +124,20 @@ def _about(path: str | Path) -> dict[str, Any]:
 
 
 def _check_about(about: Mapping[str, Any]) -> None:
-    """Refuse a description that lacks something, or says it in another way."""
+    """Refuse a description that lacks something, or says it in another way.
+
+    Files of version 0.1 say nothing about a pilot: it is the planned one that its users gave.
+    """
     for key, kind in _ABOUT.items():
         if key not in about:
             raise DataError(f"the file does not say its {key}: {_AGAIN}")
         if not isinstance(about[key], kind) or isinstance(about[key], bool):
             raise DataError(f"what the file says about its {key} cannot be read: {_AGAIN}")
+    pilot = about.get("pilot", dict.fromkeys(_ABOUT_PILOT))
+    if not isinstance(pilot, dict) or pilot.keys() != _ABOUT_PILOT.keys():
+        raise DataError(f"what the file says about its pilot cannot be read: {_AGAIN}")
+    if "pilot" in about and not all(isinstance(pilot[key], kind) for key, kind in _ABOUT_PILOT.items()):
+        raise DataError(f"what the file says about its pilot cannot be read: {_AGAIN}")
 
 
 def _read_block(path: str | Path) -> Block:

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.data import kernels
-from plumdp.data.counts import CountArray, EventCounts, TransitionCounts
+from plumdp.data.counts import CountArray, EventCounts, Pilot, TransitionCounts
+from plumdp.data.pilots import planned_size
 from plumdp.data.runs import Plan, Policy, Rng, make_plan, require_positive, split
-from plumdp.errors import DataError
 from plumdp.model.events import find_events
 from plumdp.model.graph import read_only
 from plumdp.model.parametric import ParametricMDP
@@ -39,16 +39,19 @@ def simulate(
     max_steps: int,
     policy: Policy = "uniform",
     stop: npt.ArrayLike | None = None,
-    pilot: float = 0.0,
+    pilot: float | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> TransitionCounts:
     """Return how often each transition is taken on so many runs from the initial state, with the model at a point.
 
     A run ends on reaching a state of the mask ``stop``, or after ``max_steps`` steps; an absorbing state that is not in
-    ``stop`` is stepped through, and counted, up to ``max_steps``. The counts of the first runs, a share ``pilot`` of
-    them, are kept apart as well. Each transition of a choice with k successors is drawn with its probability up to
-    k · 2^-52, and one of probability 0 never. The result depends on ``rng``, a seed or a generator, not on ``threads``.
+    ``stop`` is stepped through, and counted, up to ``max_steps``. Each transition of a choice with k successors is
+    drawn with its probability up to k · 2^-52, and one of probability 0 never. The result depends on ``rng``, a seed or a
+    generator, not on ``threads``.
+
+    The counts of the first runs are kept apart as well, as the pilot: a share ``pilot`` of them, by default that of
+    ``pilot_share``, none if it is 0. The number of runs is fixed beforehand, so that the end of the pilot is planned.
 
     >>> from plumdp import case_study
     >>> study = case_study("betting:25")
@@ -57,21 +60,20 @@ def simulate(
     (25000, 'trajectories')
     """
     plan = make_plan(model, point, trajectories, rng, max_steps, policy, stop)
-    if not 0 <= pilot <= 1:
-        raise DataError(f"pilot={pilot}: it is a share of the trajectories, from 0 to 1")
-    n_pilot = round(pilot * plan.trajectories)
+    n_pilot = planned_size(plan.trajectories, model.space.dimension, pilot)
 
     def add(block: range, parts: CountArray) -> Iterator[None]:
         for _, steps in plan.walk(block):
             kernels.count(steps, parts[int(block.start < n_pilot)])
             yield
 
-    shape = (2 if pilot else 1, model.graph.n_transitions)
+    shape = (2 if n_pilot else 1, model.graph.n_transitions)
     n_threads = _n_threads(threads, shape)
     size = _fair_size(plan, n_threads)
     blocks = split(0, n_pilot, size) + split(n_pilot, plan.trajectories, size)
     parts = _sum_over(blocks, add, shape, n_threads, progress)
-    return TransitionCounts(model.graph, parts.sum(axis=0), "trajectories", parts[1] if pilot else None)
+    kept = Pilot(parts[1], ratio=plan.trajectories / n_pilot - 1) if n_pilot else None
+    return TransitionCounts(model.graph, parts.sum(axis=0), "trajectories", kept)
 
 
 def first_visits(

@@ -71,9 +71,11 @@ def require_file(path: str | Path) -> None:
 
 def digest_of_counts(counts: TransitionCounts) -> str:
     """Return a hash of counts, of the pilot in them, and of how they were sampled."""
-    state = blake2b(f"{counts.sampling} {counts.pilot is not None}".encode(), digest_size=16)
-    for array in (counts.counts, counts.pilot):
-        state.update(b"" if array is None else array.tobytes())
+    pilot = counts.pilot
+    about = "" if pilot is None else f" {pilot.end} {pilot.weight!r} {pilot.ratio!r} {pilot.rests_on}"
+    state = blake2b(f"{counts.sampling} {pilot is not None}{about}".encode(), digest_size=16)
+    state.update(counts.counts.tobytes())
+    state.update(b"" if pilot is None else pilot.counts.tobytes())
     return state.hexdigest()
 
 
