@@ -144,6 +144,26 @@ class Polynomial:
         values = [_fmpq(point[name]) if name in used else fmpq(0) for name in self._value.context().names()]
         return _fraction(self._value(*values)) if values else self.constant
 
+    def factors(self) -> tuple[Fraction, tuple[tuple[Polynomial, int], ...]]:
+        """Return a constant and irreducible polynomials with their powers, whose product is this polynomial.
+
+        >>> p, q = parameters("p", "q")
+        >>> (p * p * (1 - q) / 2).factors()
+        (Fraction(-1, 2), ((Polynomial('q - 1'), 1), (Polynomial('p'), 2)))
+        """
+        constant, factors = self._value.factor()
+        return _fraction(constant), tuple((Polynomial(factor), int(power)) for factor, power in factors)
+
+    def quotient(self, divisor: Polynomial) -> Polynomial | None:
+        """Return the polynomial that times the divisor is this one; None if there is none."""
+        a, b = _in_one_context(self._value, divisor._value)
+        quotient, rest = divmod(a, b)
+        return None if rest else Polynomial(quotient)
+
+    def monic(self) -> Polynomial:
+        """Return the multiple of a polynomial, not zero, whose leading coefficient is one."""
+        return Polynomial(self._value / self._value.leading_coefficient())
+
     def __add__(self, other: object) -> Polynomial:
         return _combine(self, other, fmpq_mpoly.__add__)
 
@@ -264,11 +284,15 @@ def _combine(left: Polynomial, other: object, operation: Any) -> Polynomial:
         if not isinstance(other, float | Rational | Decimal | Integral):
             return NotImplemented  # type: ignore[no-any-return]  # Python then asks the other operand
         return Polynomial(operation(a, _fmpq(exact(other))))  # type: ignore[arg-type]
-    b = other._value
-    if a.context() is not b.context():
-        common = _context(tuple(sorted({*a.context().names(), *b.context().names()})))
-        a, b = a.project_to_context(common), b.project_to_context(common)
-    return Polynomial(operation(a, b))
+    return Polynomial(operation(*_in_one_context(a, other._value)))
+
+
+def _in_one_context(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return both of python-flint's polynomials in a context with the names of both."""
+    if a.context() is b.context():
+        return a, b
+    common = _context(tuple(sorted({*a.context().names(), *b.context().names()})))
+    return a.project_to_context(common), b.project_to_context(common)
 
 
 def _fmpq(number: Fraction) -> Any:

@@ -1,0 +1,169 @@
+"""Trees of coins: rows with products of parameters as conditional laws whose outcomes are affine.
+
+The row a b, a (1 - b), 1 - a throws a first coin {a, 1 - a}, and a second one {b, 1 - b} if the first has come up. Each
+node of such a tree is visited when it is reached, and its outcome then has the probabilities of the node, whatever was
+seen before. So the likelihood of the row is the product of those of its nodes: concave, and pooled over all rows that
+throw the same coins.
+
+The search proposes trees; an exact check of polynomials accepts them (``is_tree``). Which tree of a row is found
+matters for pooling only, since the products along the ways to its outcomes are the same for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, reduce
+from itertools import combinations
+from operator import add
+from typing import TypeAlias
+
+from plumdp.model.expressions.polynomial import Polynomial
+
+_MAX_TRIES = 2000  # nodes that are tried for one row
+_MAX_DIVISIONS = 50_000  # of polynomials, for one row
+_MAX_FOR_TRIPLES = 40  # outcomes with one parent, of which all triples are looked at
+_MAX_FOR_PAIRS = 400
+
+Factors: TypeAlias = tuple[Fraction, tuple[tuple[Polynomial, int], ...]]
+"""A constant, and irreducible polynomials with their powers."""
+
+Factorise: TypeAlias = Callable[[Polynomial], Factors]
+"""How a polynomial is factored; a function that remembers what it has factored saves most of the time."""
+
+_Outcomes: TypeAlias = dict[int, Polynomial]
+_Quotients: TypeAlias = list[tuple[int, Polynomial]]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of a tree: what may happen once it is reached, and with which conditional probabilities.
+
+    Members are outcomes of the row or, counted on behind them, nodes that come earlier in the list of nodes.
+    """
+
+    members: tuple[int, ...]
+    probabilities: tuple[Polynomial, ...]  # one for each member: affine, with the sum one
+
+
+def factorise(polynomial: Polynomial) -> Factors:
+    """Return a polynomial, not zero, as a constant times powers of irreducible polynomials."""
+    return polynomial.factors()
+
+
+def find_tree(row: Sequence[Polynomial], factored: Factorise = factorise) -> tuple[Node, ...] | None:
+    """Return the nodes of a tree of coins whose leaves are the outcomes of a row, the root last; None if none is found.
+
+    >>> from plumdp import parameters
+    >>> a, b = parameters("a", "b")
+    >>> [node.members for node in find_tree([a * b, a * (1 - b), 1 - a])]
+    [(0, 1), (2, 3)]
+    >>> find_tree([a**2, 2 * a * (1 - a), (1 - a) ** 2]) is None
+    True
+    """
+    found = _Search(factored).find(dict(enumerate(row)), (), len(row))
+    return found if found is not None and is_tree(row, found) else None
+
+
+def is_tree(row: Sequence[Polynomial], nodes: Sequence[Node]) -> bool:
+    """Return whether nodes are a tree of a row, exactly.
+
+    Every outcome and every node but the last is a member once, the probabilities of each node are affine with the sum
+    one, and their product along the way from the root to an outcome is the probability of the outcome.
+    """
+    n = len(row)
+    if not nodes or sorted(i for node in nodes for i in node.members) != list(range(n + len(nodes) - 1)):
+        return False
+    reached: _Outcomes = {n + len(nodes) - 1: Polynomial(1)}
+    for number, node in reversed(list(enumerate(nodes, start=n))):
+        is_law = all(f.is_affine for f in node.probabilities) and _sum(node.probabilities) == 1
+        if not is_law or len(node.members) != len(node.probabilities) or number not in reached:
+            return False
+        reached |= {i: reached[number] * f for i, f in zip(node.members, node.probabilities, strict=True)}
+    return all(reached[i] == f for i, f in enumerate(row))
+
+
+def affine_factors(polynomial: Polynomial, factored: Factorise = factorise) -> Factors | None:
+    """Return a polynomial, not zero, as a constant times powers of affine polynomials; None if it is not of that kind.
+
+    >>> from plumdp import parameters
+    >>> a, b = parameters("a", "b")
+    >>> affine_factors(1 - a * b) is None
+    True
+    """
+    constant, factors = factored(polynomial)
+    return (constant, factors) if all(factor.is_affine for factor, _ in factors) else None
+
+
+class _Search:
+    """A depth-first search for nodes, which remembers sets of outcomes that have no tree."""
+
+    def __init__(self, factored: Factorise) -> None:
+        self._factored = factored
+        self._dead: set[frozenset[Polynomial]] = set()
+        self._tries, self._divisions = _MAX_TRIES, _MAX_DIVISIONS
+
+    def find(self, live: _Outcomes, nodes: tuple[Node, ...], fresh: int) -> tuple[Node, ...] | None:
+        """Return nodes that bring together the outcomes that are left, and a root; ``fresh`` is the next number."""
+        if all(f.is_affine for f in live.values()):
+            return (*nodes, Node(tuple(live), tuple(live.values())))
+        state = frozenset(live.values())
+        if state in self._dead:
+            return None
+        for parent in self._parents(live):
+            self._divisions -= len(live)
+            for chosen in _laws(_divided(live, parent)):
+                if self._tries <= 0 or self._divisions <= 0:
+                    return None
+                self._tries -= 1
+                total = _sum([f for _, f in chosen])
+                node = Node(tuple(i for i, _ in chosen), tuple(f / total for _, f in chosen))
+                rest = {i: f for i, f in live.items() if i not in node.members} | {fresh: parent * total}
+                found = self.find(rest, (*nodes, node), fresh + 1)
+                if found is not None:
+                    return found
+        self._dead.add(state)
+        return None
+
+    def _parents(self, live: _Outcomes) -> list[Polynomial]:
+        """Return what is left of the outcomes without one affine factor, highest degree first."""
+        found = {
+            (f.quotient(factor) or f).monic(): None
+            for f in live.values()
+            if not f.is_affine
+            for factor, _ in self._factored(f)[1]
+            if factor.is_affine
+        }
+        return sorted(found, key=lambda f: f.degree, reverse=True)
+
+
+def _divided(live: _Outcomes, parent: Polynomial) -> _Quotients:
+    """Return the outcomes that are an affine polynomial times the parent, and that polynomial."""
+    found = []
+    for i, f in live.items():
+        if parent.degree <= f.degree <= parent.degree + 1:
+            quotient = f.quotient(parent)
+            if quotient is not None and quotient.is_affine:
+                found.append((i, quotient))
+    return found
+
+
+def _laws(group: _Quotients) -> Iterator[_Quotients]:
+    """Yield parts of a group that sum to a constant, not zero: all of it, pairs, triples; not constants alone."""
+    sizes = [2] * (2 < len(group) <= _MAX_FOR_PAIRS) + [3] * (3 < len(group) <= _MAX_FOR_TRIPLES)
+    parts = [group] if len(group) > 1 else []
+    for chosen in (*parts, *(list(part) for size in sizes for part in combinations(group, size))):
+        if not all(f.is_constant for _, f in chosen):
+            total = _sum([f for _, f in chosen])
+            if total.is_constant and total:
+                yield chosen
+
+
+def _sum(polynomials: Sequence[Polynomial]) -> Polynomial:
+    return reduce(add, polynomials) if polynomials else Polynomial(0)
+
+
+def remembering() -> Factorise:
+    """Return a function that factors each polynomial once."""
+    return cache(factorise)

@@ -1,0 +1,261 @@
+"""The likelihood of a model as a product of affine probabilities, pooled over all rows that say the same.
+
+ln likelihood(v) = Σ count[j] ln f[j](v), where every f[j] is affine, so that it is concave. Rows are of four kinds:
+
+* all outcomes are affine: one class;
+* a tree of coins (``coin_trees``): one class for each node;
+* every outcome is a constant times affine factors that are at least zero on the space, such as a², 2 a (1 - a),
+  (1 - a)²: one group of factors. ln f = constant + Σ power ln factor, so the likelihood has the same shape, but factors
+  do not sum to one, and nothing can be bet on them;
+* any other row is left out. What is left out depends on state and action only, so that what remains is the likelihood
+  of a predictable part of the steps.
+
+Classes with the same polynomials are one class, whatever rows they come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from math import gcd, lcm
+from operator import add
+from typing import TypeAlias
+
+import numpy as np
+from flint import fmpz_mat
+
+from plumdp.confidence.coin_trees import Factorise, Node, affine_factors, find_tree, remembering
+from plumdp.confidence.space_moments import is_nonnegative, moments
+from plumdp.confidence.tied_rows import TiedRows, find_tied_rows
+from plumdp.data.counts import CountArray
+from plumdp.model.expressions.polynomial import Polynomial
+from plumdp.model.graph import BoolArray, FloatArray, IntArray, read_only
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.space import ParameterSpace, affine_coefficients
+from plumdp.model.text import number_of, one_line
+from plumdp.rounding import UNIT
+
+_Way: TypeAlias = list[tuple[int, int]]  # what an outcome of a row counts for: outcome of the table, how often
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodTable:
+    """Outcomes with affine probabilities ``constants + coefficients @ point``, in groups, and how counts are pooled.
+
+    The outcomes of a group that is a class exclude each other and sum to one. In every group, an outcome is seen
+    whenever the group is visited.
+    """
+
+    names: tuple[str, ...]
+    outcomes: tuple[Polynomial, ...]  # (n), exact
+    constants: FloatArray  # (n), to the nearest float
+    coefficients: FloatArray  # (n, d), to the nearest float
+    group: IntArray  # (n): the group of each outcome
+    is_class: BoolArray  # (n_groups): whether its outcomes exclude each other and sum to one
+    direction: IntArray  # (n): equal exactly for coefficients that are multiples of each other; -1 for constants
+    basis: FloatArray  # (d, k): orthonormal, of the span of all coefficients; its rank k is exact
+    sizes: FloatArray  # (n): largest sum of the absolute values of the terms in the box of the space, for rounding
+    lower: FloatArray  # (d): the box of the space
+    upper: FloatArray  # (d)
+    middle: FloatArray  # (d): a point inside the space, at which all outcomes have positive probabilities
+    left_out: tuple[tuple[Polynomial, ...], ...]  # outcomes of the rows that are not part of the likelihood
+    tied: IntArray  # (n_transitions): outcome of a class of tied rows, plus one; 0 if there is none
+    first: IntArray  # (n_tied + 2)
+    counts_for: IntArray  # (n_ways): the outcomes of this table that an outcome of tied rows counts for
+    multiple: FloatArray  # (n_ways): and how often
+
+    def __repr__(self) -> str:
+        rank = f"rank {self.basis.shape[1]} in {', '.join(self.names)}"
+        return one_line(self, number_of(len(self.outcomes), "outcome"), number_of(len(self.is_class), "group"), rank)
+
+    def pool(self, counts: CountArray) -> FloatArray:
+        """Return how often each outcome (n) was seen, given counts of transitions; exact up to 2^53 steps."""
+        tied = np.bincount(self.tied, counts, len(self.first) - 1)
+        weights = np.repeat(tied, np.diff(self.first)) * self.multiple
+        return np.bincount(self.counts_for, weights, len(self.outcomes)).astype(np.float64)
+
+    def visits(self, seen: FloatArray) -> FloatArray:
+        """Return how often each class (n_groups) was visited; for groups of factors, how many factors were seen."""
+        return np.bincount(self.group, seen, len(self.is_class)).astype(np.float64)
+
+    def values(self, point: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the probability of each outcome at a point, as it comes in floats, and a bound on its error.
+
+        Coefficients are nearest floats, and sums have d + 1 terms: d + 3 roundings of each term at most.
+        """
+        size = np.abs(self.constants) + np.abs(self.coefficients) @ np.abs(point)
+        return self.constants + self.coefficients @ point, (len(point) + 8) * UNIT * size
+
+
+def likelihood_table(model: ParametricMDP) -> LikelihoodTable:
+    """Return the likelihood of a model as a table of affine outcomes.
+
+    >>> from plumdp import case_study
+    >>> likelihood_table(case_study("parallel:5").model).basis.shape  # rows are coins, with two parameters
+    (2, 2)
+    >>> likelihood_table(case_study("rover:10,10").model).basis.shape  # four parameters, which count as one sum
+    (4, 1)
+    """
+    rows, space = find_tied_rows(model), model.space
+    groups = _Groups()
+    ways, left_out = _ways(rows, space, groups)
+    forms = [affine_coefficients(f, space.names) for f in groups.outcomes]
+    constants = np.array([float(constant) for constant, _ in forms])
+    coefficients = np.array([[float(a) for a in slopes] for _, slopes in forms]).reshape(len(forms), space.dimension)
+    direction, primitive = _directions([slopes for _, slopes in forms])
+    reach = np.maximum(np.abs(space.lower), np.abs(space.upper))
+    flat = [part for way in ways for part in way]
+    return LikelihoodTable(
+        space.names,
+        tuple(groups.outcomes),
+        read_only(constants),
+        read_only(coefficients),
+        _integers(groups.group),
+        read_only(np.array(groups.is_class, dtype=np.bool_)),
+        _integers(direction),
+        read_only(_orthonormal_basis(primitive, space.dimension)),
+        read_only(np.abs(constants) + np.abs(coefficients) @ reach),
+        read_only(space.lower),
+        read_only(space.upper),
+        moments(space)[0],
+        left_out,
+        _integers(rows.outcome_of_transition + 1),
+        _integers(np.cumsum([0, 0, *map(len, ways)])),
+        _integers([outcome for outcome, _ in flat]),
+        read_only(np.array([multiple for _, multiple in flat], dtype=np.float64)),
+    )
+
+
+class _Groups:
+    """Groups of outcomes as they are found; groups with the same outcomes are one."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[Polynomial] = []
+        self.group: list[int] = []
+        self.is_class: list[bool] = []
+        self._known: dict[tuple[bool, frozenset[Polynomial]], dict[Polynomial, int]] = {}
+
+    def numbers(self, polynomials: Sequence[Polynomial], *, is_class: bool) -> dict[Polynomial, int]:
+        """Return the number of each outcome of a group, which is added if it is new; no two outcomes are equal."""
+        key = is_class, frozenset(polynomials)
+        if key not in self._known:
+            start = len(self.outcomes)
+            self._known[key] = {f: start + i for i, f in enumerate(polynomials)}
+            self.outcomes += polynomials
+            self.group += [len(self.is_class)] * len(polynomials)
+            self.is_class.append(is_class)
+        return self._known[key]
+
+
+def _ways(
+    rows: TiedRows, space: ParameterSpace, groups: _Groups
+) -> tuple[list[_Way], tuple[tuple[Polynomial, ...], ...]]:
+    """Return what each outcome of tied rows counts for, and the rows that are left out."""
+    factored, ways, left_out = remembering(), [], []
+    for first, last in zip(rows.first[:-1].tolist(), rows.first[1:].tolist(), strict=True):
+        row = rows.outcomes[first:last]
+        is_affine = all(f.is_affine for f in row)  # then the sum is one: that is how tied rows have what is known
+        tree = (Node(tuple(range(len(row))), row),) if is_affine else find_tree(row, factored)
+        way = _ways_in_tree(row, tree, groups) if tree is not None else _ways_of_factors(row, space, groups, factored)
+        if way is None:
+            left_out.append(row)
+        ways += way if way is not None else [[] for _ in row]
+    return ways, tuple(left_out)
+
+
+def _ways_in_tree(row: Sequence[Polynomial], tree: Sequence[Node], groups: _Groups) -> list[_Way]:
+    """Return for each outcome of a row the members of nodes on the way to it."""
+    ways: dict[int, _Way] = {len(row) + len(tree) - 1: []}
+    for number, node in reversed(list(enumerate(tree, start=len(row)))):
+        number_of_member = _class_of_node(node, groups)
+        for member, outcome in zip(node.members, number_of_member, strict=True):
+            ways[member] = ways[number] if outcome is None else [*ways[number], (outcome, 1)]
+    return [ways[i] for i in range(len(row))]
+
+
+def _class_of_node(node: Node, groups: _Groups) -> list[int | None]:
+    """Return the outcome of the table for each member of a node; None if nothing there depends on a parameter.
+
+    Members with the same probability are one outcome, and so are all with known probabilities.
+    """
+    if all(f.is_constant for f in node.probabilities):
+        return [None] * len(node.members)
+    kind = [None if f.is_constant else f for f in node.probabilities]
+    outcome = {
+        key: reduce(add, (f for f, own in zip(node.probabilities, kind, strict=True) if own == key))
+        for key in dict.fromkeys(kind)
+    }
+    numbers = groups.numbers([f for f in outcome.values() if f], is_class=True)
+    return [numbers.get(outcome[key]) for key in kind]
+
+
+def _ways_of_factors(
+    row: Sequence[Polynomial], space: ParameterSpace, groups: _Groups, factored: Factorise
+) -> list[_Way] | None:
+    """Return for each outcome of a row its affine factors; None if they are not affine or may be negative.
+
+    An outcome without factors counts for the factor one, so that every visit of the row is seen.
+    """
+    outcomes = []
+    for f in row:
+        factors = _nonnegative_factors(f, space, factored)
+        if factors is None:
+            return None
+        outcomes.append(factors or [(Polynomial(1), 1)])
+    numbers = groups.numbers(list(dict.fromkeys(f for way in outcomes for f, _ in way)), is_class=False)
+    return [[(numbers[f], power) for f, power in way] for way in outcomes]
+
+
+def _nonnegative_factors(
+    f: Polynomial, space: ParameterSpace, factored: Factorise
+) -> list[tuple[Polynomial, int]] | None:
+    found = affine_factors(f, factored)
+    if found is None:
+        return None
+    constant, factors = found
+    result = []
+    for factor, power in factors:
+        if is_nonnegative(factor, space):
+            result.append((factor, power))
+        elif is_nonnegative(-factor, space):
+            result.append((-factor, power))
+            constant *= (-1) ** power
+        else:
+            return None
+    return result if constant > 0 else None
+
+
+def _directions(coefficients: Sequence[Sequence[Fraction]]) -> tuple[list[int], list[tuple[int, ...]]]:
+    """Return the number of the direction of each row, -1 for zero, and the directions as primitive whole numbers."""
+    number: dict[tuple[int, ...], int] = {}
+    found = [_primitive(slopes) for slopes in coefficients]
+    direction = [-1 if key is None else number.setdefault(key, len(number)) for key in found]
+    return direction, list(number)
+
+
+def _primitive(slopes: Sequence[Fraction]) -> tuple[int, ...] | None:
+    """Return the whole numbers without common divisor, the first positive, that slopes are a multiple of."""
+    scale = lcm(*(a.denominator for a in slopes))
+    whole = [int(a * scale) for a in slopes]
+    divisor = gcd(*whole)
+    if divisor == 0:
+        return None
+    first = next(a for a in whole if a)
+    return tuple(a // (divisor if first > 0 else -divisor) for a in whole)
+
+
+def _orthonormal_basis(directions: Sequence[tuple[int, ...]], d: int) -> FloatArray:
+    """Return an orthonormal basis (d, k) of the span of directions, whose rank is decided exactly."""
+    if not directions:
+        return np.zeros((d, 0))
+    reduced, denominator, rank = fmpz_mat([list(row) for row in directions]).rref()
+    if rank == d:
+        return np.eye(d)
+    rows = [[float(Fraction(int(reduced[i, j]), int(denominator))) for j in range(d)] for i in range(rank)]
+    return np.ascontiguousarray(np.linalg.qr(np.array(rows).T)[0])
+
+
+def _integers(values: Sequence[int] | IntArray) -> IntArray:
+    return read_only(np.asarray(values, dtype=np.int32))

@@ -1,0 +1,164 @@
+"""Mean and covariance of a parameter space: what is known before any data, as a normal law.
+
+Boxes and simplices have closed forms. Other spaces get the analytic centre, and the inverse second derivative of the
+logarithmic barrier there: (d + 2)/(d + 1) times the covariance for a simplex of d parameters, 1.5 times for a box.
+Any numbers would be valid as a prior that is chosen without looking at the data; these are good ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from plumdp.model.expressions.polynomial import Polynomial
+from plumdp.model.graph import FloatArray, read_only
+from plumdp.model.space import ParameterSpace, affine_coefficients
+
+_LEAST_WIDTH = 1e-3  # of a parameter that is known, relative to the widest: the covariance must not be singular
+_STEPS = 100
+_WEIGHT = 10.0  # of the largest excess over a half-space, against the barrier, at first; doubled in each round
+_ROUNDS = 20
+
+_Form = tuple[Fraction, list[Fraction]]  # constant term and coefficients of an affine polynomial
+
+
+def moments(space: ParameterSpace) -> tuple[FloatArray, FloatArray]:
+    """Return mean (d) and covariance (d, d) of the uniform law on a space, exact or by the logarithmic barrier.
+
+    The mean lies inside the space, as long as that has inner points.
+
+    >>> mean, covariance = moments(ParameterSpace.unit("p", "q"))
+    >>> mean, covariance.round(4)
+    (array([0.5, 0.5]), array([[0.0833, 0.    ],
+           [0.    , 0.0833]]))
+    """
+    low, width = space.lower, space.upper - space.lower
+    width = np.maximum(width, _LEAST_WIDTH * max(width.max(initial=0), 1e-300))
+    sides = [side for side in _forms(space) if _least_in_box(side, space) < 0]
+    if not sides:
+        return _scaled(np.full(len(low), 0.5), np.eye(len(low)) / 12, low, width)
+    size = _simplex_size(sides, space)
+    if size is not None:
+        d, whole = len(low), np.full(len(low), float(size))
+        p = np.full(d, 1 / (d + 1))
+        return _scaled(p, (np.diag(p) - np.outer(p, p)) / (d + 2), low, whole)
+    rows, offsets = _in_unit_box(sides, low, width)
+    inner = _inner_point(rows, offsets)
+    if inner is None:  # flat: a box around it will do
+        return _scaled(np.full(len(low), 0.5), np.eye(len(low)) / 12, low, width)
+    return _scaled(*_analytic_centre(rows, offsets, inner), low, width)
+
+
+def _scaled(
+    mean: FloatArray, covariance: FloatArray, low: FloatArray, width: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    return read_only(low + width * mean), read_only(covariance * np.outer(width, width))
+
+
+def _forms(space: ParameterSpace) -> list[_Form]:
+    return [affine_coefficients(side, space.names) for side in space.constraints]
+
+
+def _least_in_box(side: _Form, space: ParameterSpace) -> Fraction:
+    """Return the least value of an affine polynomial over the bounds of a space, exactly."""
+    constant, slopes = side
+    return constant + sum(
+        (
+            slope * (low if slope > 0 else high)
+            for slope, (low, high) in zip(slopes, space.bounds, strict=True)
+            if slope
+        ),
+        Fraction(0),
+    )
+
+
+def _simplex_size(sides: Sequence[_Form], space: ParameterSpace) -> Fraction | None:
+    """Return s if the space is the points with parameters at least their lower bounds and a sum of s beyond these."""
+    low = [bound for bound, _ in space.bounds]
+    for constant, slopes in sides:
+        if len(set(slopes)) == 1 and slopes[0] < 0:
+            size = -(constant / slopes[0]) - sum(low)
+            corners = [low, *([*low[:i], low[i] + size, *low[i + 1 :]] for i in range(len(low)))]
+            fits = all(a + size <= b for a, b in space.bounds)
+            if size > 0 and fits and all(_value(side, corner) >= 0 for side in sides for corner in corners):
+                return size
+    return None
+
+
+def _value(side: _Form, point: Sequence[Fraction]) -> Fraction:
+    return side[0] + sum((a * x for a, x in zip(side[1], point, strict=True) if a), Fraction(0))
+
+
+def is_nonnegative(polynomial: Polynomial, space: ParameterSpace) -> bool:
+    """Return whether an affine polynomial is at least zero at all points of a space; False if that cannot be shown."""
+    form = affine_coefficients(polynomial, space.names)
+    if _least_in_box(form, space) >= 0:
+        return True
+    for constant, slopes in _forms(space):  # a multiple of a side of the space, moved out or not
+        ratios = {a / b if b else None for a, b in zip(form[1], slopes, strict=True) if a or b}
+        if len(ratios) == 1:
+            (ratio,) = ratios
+            if ratio is not None and ratio > 0 and form[0] >= ratio * constant:
+                return True
+    corners = space.vertices
+    return bool(corners) and all(polynomial.evaluate(corner) >= 0 for corner in corners or ())
+
+
+def _in_unit_box(sides: Sequence[_Form], low: FloatArray, width: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the box and the other sides as ``rows @ x <= offsets`` with rows of length one, for low + width x."""
+    d = len(low)
+    slopes = np.array([[float(a) for a in slopes] for _, slopes in sides]).reshape(len(sides), d)
+    rows = np.vstack([-np.eye(d), np.eye(d), -slopes * width])
+    offsets = np.concatenate([np.zeros(d), np.ones(d), [float(c) for c, _ in sides] + slopes @ low])
+    lengths = np.linalg.norm(rows, axis=1)
+    return rows / lengths[:, None], offsets / lengths
+
+
+def _inner_point(rows: FloatArray, offsets: FloatArray) -> FloatArray | None:
+    """Return a point strictly within half-spaces; None if none is found.
+
+    The largest excess over a half-space, t, is a further variable, which is pulled down with a growing weight.
+    """
+    point = np.full(rows.shape[1], 0.5)
+    excess = rows @ point - offsets
+    if excess.max() < 0:
+        return point
+    x = np.append(point, excess.max() + 1)
+    lifted = np.hstack([rows, -np.ones((len(rows), 1))])
+    weight = _WEIGHT
+    for _ in range(_ROUNDS):
+        x = _minimise_barrier(lifted, offsets, x, np.append(np.zeros(len(point)), weight))
+        if (rows @ x[:-1] - offsets).max() < -1e-9:
+            return x[:-1]
+        weight *= 4
+    return None
+
+
+def _analytic_centre(rows: FloatArray, offsets: FloatArray, inner: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the point with the largest product of distances from all sides, and the inverse second derivative there.
+
+    The barrier is -Σ ln(distance), and its second derivative Σ row rowᵀ / distance².
+    """
+    point = _minimise_barrier(rows, offsets, inner, np.zeros(len(inner)))
+    slopes = rows / (offsets - rows @ point)[:, None]
+    covariance = np.linalg.inv(slopes.T @ slopes)
+    return point, (covariance + covariance.T) / 2
+
+
+def _minimise_barrier(rows: FloatArray, offsets: FloatArray, point: FloatArray, pull: FloatArray) -> FloatArray:
+    """Return an estimate of where pull·x - Σ ln(offset - row·x) is least, by Newton steps of safe length.
+
+    The barrier is self-concordant: a step divided by 1 + its length in the norm of the second derivative stays inside
+    (Nesterov and Nemirovskii 1994).
+    """
+    for _ in range(_STEPS):
+        slopes = rows / (offsets - rows @ point)[:, None]
+        gradient = pull + slopes.sum(axis=0)
+        step = -np.linalg.lstsq(slopes.T @ slopes, gradient, rcond=None)[0]
+        length = float(np.linalg.norm(slopes @ step))
+        point = point + step / (1 + length if length > 0.25 else 1)
+        if length < 1e-9:
+            break
+    return point

@@ -1,0 +1,185 @@
+"""The evidence from below: never above quadrature, not far below it, and finite where outcomes were never seen."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from row_models import row_model
+from scipy.special import logsumexp
+
+import plumdp as pl
+from plumdp.confidence.estimates import estimate, estimate_inside, find_estimate, information
+from plumdp.confidence.evidence import _curvature, log_evidence
+from plumdp.confidence.likelihood_table import likelihood_table
+from plumdp.confidence.space_moments import moments
+
+p, q = pl.parameters("p", "q")
+LINE, SQUARE = pl.ParameterSpace.unit("p"), pl.ParameterSpace.unit("p", "q")
+COIN = likelihood_table(row_model([[p, 1 - p]], LINE))
+COINS = [[p, 1 - p], [q, 1 - q], [(p + q) / 2, 1 - (p + q) / 2]]
+FACTORS = [[p * (1 - q**2), p * q**2, 1 - p], [q**2, 2 * q * (1 - q), (1 - q) ** 2]]
+
+
+def space_prior(space):
+    mean, covariance = moments(space)
+    return mean, np.linalg.inv(covariance)
+
+
+def quadrature(table, seen, mean, precision, points, cell):
+    """Return the logarithm of the evidence: a sum over a grid of points (n, d), where no outcome of a group that was
+    seen has a negative probability."""
+    values = table.constants + points @ table.coefficients.T
+    is_seen = (np.bincount(table.group, seen, len(table.is_class)) > 0)[table.group]
+    points, values = (part[(values[:, is_seen] > 0).all(axis=1)] for part in (points, values))
+    off = points - mean
+    density = np.linalg.slogdet(precision / (2 * np.pi))[1] / 2 - ((off @ precision) * off).sum(axis=1) / 2
+    return logsumexp(np.log(values[:, seen > 0]) @ seen[seen > 0] + density) + np.log(cell)
+
+
+def on_a_line(seen, mean, precision, n=400_000):
+    points = ((np.arange(n) + 0.5) / n)[:, None]
+    return quadrature(COIN, np.array(seen, dtype=float), mean, precision, points, 1 / n)
+
+
+def in_the_plane(table, seen, mean, precision, n=900):
+    low, high = -1.5, 2.5  # the prior goes on beyond the space, and counts where only a sum was seen
+    axis = low + (np.arange(n) + 0.5) * (high - low) / n
+    points = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+    return quadrature(table, seen, mean, precision, points, ((high - low) / n) ** 2)
+
+
+@pytest.mark.parametrize("heads", [0, 1, 3, 10, 100, 500, 990, 1000])
+def test_evidence_of_a_coin_is_just_below_quadrature(heads):
+    mean, precision = space_prior(LINE)
+    seen = np.array([heads, 1000 - heads], dtype=float)
+    exact = on_a_line(seen, mean, precision)
+    assert exact - 0.5 <= log_evidence(COIN, seen, mean, precision) <= exact + 1e-6
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 40, 400, 4000])
+def test_a_coin_that_never_shows_one_side_has_evidence(n):
+    mean, precision = space_prior(LINE)
+    for seen in (np.array([n, 0.0]), np.array([0.0, n])):
+        exact = on_a_line(seen, mean, precision)
+        assert exact - 0.5 <= log_evidence(COIN, seen, mean, precision) <= exact + 1e-6
+
+
+def test_evidence_with_the_prior_of_a_pilot_is_just_below_quadrature():
+    """The pilot is a twentieth of the data, and may not have seen one of the sides."""
+    rng = np.random.default_rng(5)
+    for chance in (0.5, 0.1, 0.01):
+        for _ in range(5):
+            mean, precision = space_prior(LINE)
+            pilot = np.array([k := float(rng.binomial(50, chance)), 50 - k])
+            start, pseudo = estimate_inside(COIN, pilot, COIN.middle, prior=(mean, precision))
+            unseen = np.where(pilot > 0, pilot, pseudo)
+            prior = start, information(COIN, unseen, start) + precision
+            seen = np.array([k := float(rng.binomial(950, chance)), 950 - k])
+            exact = on_a_line(seen, *prior)
+            assert exact - 0.8 <= log_evidence(COIN, seen, *prior) <= exact + 1e-6
+
+
+@pytest.mark.parametrize("rows", [COINS, FACTORS], ids=["coins", "factors"])
+def test_evidence_in_the_plane_is_never_above_quadrature(rows):
+    table = likelihood_table(row_model(rows, SQUARE))
+    rng, missed = np.random.default_rng(2), []
+    mean, precision = space_prior(SQUARE)
+    for _ in range(25):
+        counts = rng.multinomial(int(400 ** rng.random()), rng.dirichlet(np.ones(len(table.outcomes))))
+        counts[rng.random(len(counts)) < 0.3] = 0
+        if counts.any():
+            seen = counts.astype(float)
+            exact = in_the_plane(table, seen, mean, precision)
+            missed.append(exact - log_evidence(table, seen, mean, precision))
+    assert min(missed) >= -1e-3
+    assert max(missed) < 2.5
+    assert np.median(missed) < 0.6
+
+
+def test_without_the_check_of_outcomes_never_seen_evidence_is_too_large():
+    """The mutant forgets that tails may not have a negative probability; quadrature over the space tells."""
+    mean, precision = space_prior(LINE)
+    forgetful = replace(COIN, group=np.arange(2, dtype=np.int32), is_class=np.ones(2, dtype=np.bool_))
+    seen = np.array([1000.0, 0.0])
+    exact = on_a_line(seen, mean, precision)
+    assert log_evidence(COIN, seen, mean, precision) <= exact
+    assert log_evidence(forgetful, seen, mean, precision) > exact + 1
+
+
+def test_a_parameter_never_seen_is_averaged_out():
+    """What was seen of p alone has the evidence of a coin, whatever else there is."""
+    table = likelihood_table(row_model(COINS, SQUARE))
+    seen = np.where([f in (p, 1 - p) for f in table.outcomes], 100.0, 0.0)
+    found = log_evidence(table, seen, *space_prior(SQUARE))
+    assert found == pytest.approx(log_evidence(COIN, np.array([100.0, 100.0]), *space_prior(LINE)), abs=1e-6)
+
+
+def test_a_parameter_that_is_split_in_two_changes_nothing_but_the_prior():
+    """With q + r in place of p, the prior of the sum is that of p; the rest of it is averaged out."""
+    r, s = pl.parameters("r", "s")
+    table = likelihood_table(row_model([[r + s, 1 - r - s]], pl.ParameterSpace.simplex("r", "s")))
+    mean, covariance = moments(pl.ParameterSpace.simplex("r", "s"))
+    of_sum = np.array([mean.sum()]), np.array([[1 / covariance.sum()]])
+    for seen in (np.array([700.0, 300.0]), np.array([60.0, 0.0])):
+        found = log_evidence(table, seen, mean, np.linalg.inv(covariance))
+        assert found == pytest.approx(log_evidence(COIN, seen, *of_sum), abs=1e-6)
+
+
+def test_nothing_seen_and_nothing_unknown_have_the_evidence_of_their_numbers():
+    mean, precision = space_prior(LINE)
+    assert log_evidence(COIN, np.zeros(2), mean, precision) == 0
+
+
+def test_fifty_parameters_and_rare_outcomes_have_finite_evidence():
+    names = [f"w{i}" for i in range(50)]
+    weights = pl.parameters(*names)
+    rare = [[w / 2000, w / 40, 1 - w / 2000 - w / 40] for w in weights]
+    space = pl.ParameterSpace.unit(*names)
+    table = likelihood_table(row_model(rare, space))
+    rng = np.random.default_rng(1)
+    law = np.array([float(f.evaluate(dict.fromkeys(names, Fraction(3, 10)))) for f in table.outcomes])
+    seen = np.concatenate([rng.multinomial(2000, law[table.group == g]) for g in range(50)]).astype(float)
+    assert (seen == 0).any()
+    found = log_evidence(table, seen, *space_prior(space))
+    values = table.values(estimate(table, seen, table.middle, pseudo=0.1))[0]
+    largest = seen[seen > 0] @ np.log(values[seen > 0])
+    assert largest - 150 < found < largest
+
+
+def test_estimates_of_rare_outcomes_are_maxima_or_none():
+    """A coin that always came up heads has none with c = 0, and (N + c)/(N + 2c)-like ones otherwise."""
+    seen = np.array([400.0, 0.0])
+    assert find_estimate(COIN, seen, COIN.middle) is None
+    assert find_estimate(COIN, seen, COIN.middle, pseudo=1.0) == pytest.approx([400 / 401])
+    assert estimate_inside(COIN, seen, COIN.middle)[1] == 1
+    assert estimate(COIN, np.array([1.0, 1999.0]), COIN.middle) == pytest.approx([1 / 2000])
+
+
+def test_estimates_leave_directions_that_were_not_seen():
+    table = likelihood_table(row_model(COINS, SQUARE))
+    only = np.where([f in (p, 1 - p) for f in table.outcomes], 10.0**9, 0.0)
+    assert estimate(table, only, np.array([0.2, 0.7])) == pytest.approx([0.5, 0.7])
+    both = np.where([f in ((p + q) / 2, 1 - (p + q) / 2) for f in table.outcomes], 10.0**9, 0.0)
+    assert estimate(table, both, np.array([0.2, 0.3])) == pytest.approx([0.45, 0.55])
+
+
+@pytest.mark.parametrize(
+    "name", ["rover:10,10", "parallel:5", "glider:11,9", "engagement:20", "aircraft:20,10", "betting:25"]
+)
+def test_case_studies_have_evidence_near_their_largest_likelihood(name):
+    study = pl.case_study(name)
+    table = likelihood_table(study.model)
+    for n in (20, 2000):
+        seen = table.pool(pl.simulate(study.model, study.true_point, n, rng=1, max_steps=40).counts)
+        point = estimate(table, seen, table.middle, pseudo=0.1)
+        largest = seen[seen > 0] @ np.log(table.values(point)[0][seen > 0])
+        assert largest - 30 < log_evidence(table, seen, *space_prior(study.model.space)) < largest + 1
+
+
+def test_the_factor_of_the_quadratic_bound_is_never_too_small():
+    """κ(t) = 2 Σ t^m / (m + 2), a series that is summed here in exact order."""
+    t = np.concatenate([np.logspace(-9, -2, 50), np.linspace(0.005, 0.9, 100)])
+    exact = 2 * np.array([sum(x**m / (m + 2) for m in range(400, -1, -1)) for x in t])
+    assert (_curvature(t) >= exact).all()
+    assert (_curvature(t) <= exact * (1 + 1e-8)).all()
