@@ -1,0 +1,147 @@
+"""The Markov chain of a policy, cut to what the policy reaches, with the model's expressions on its transitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, ranges, read_only
+from plumdp.model.objective import Objective, Reach, Reward
+from plumdp.model.parametric import ParametricMDP
+from plumdp.solver.coupled import kernels
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyChain:
+    """What a policy reaches from the initial state: first the open nodes, whose runs go on, then the closed ones.
+
+    Closed are targets, states to avoid, and states from which nothing counts any more: there the value is known,
+    whatever the parameters are. "Reaches" is meant in the graph, with all its transitions, so that this holds for
+    every point of the space.
+    """
+
+    state: IntArray  # (n_nodes): state of the model
+    first: Indices  # (n_open + 1): open node s has the transitions first[s] up to first[s + 1]
+    successor: IntArray  # (n_transitions): node
+    expression: Indices  # (n_transitions)
+    reward: FloatArray  # (n_open)
+    known: FloatArray  # (n_nodes - n_open): values of the closed nodes
+    initial: int  # node
+    is_ordered: bool  # whether successors come before their states: cycles are self-loops
+    discount: float
+
+    @property
+    def n_open(self) -> int:
+        """The number of open nodes."""
+        return len(self.first) - 1
+
+    @property
+    def n_nodes(self) -> int:
+        """The number of all nodes."""
+        return len(self.state)
+
+    def rows(self, of_transition: FloatArray, columns: Indices, width: int) -> Any:
+        """Return a sparse matrix (n_open, width) with a number for each transition, in the given columns."""
+        from scipy.sparse import csr_array
+
+        return csr_array((of_transition, columns, self.first), shape=(self.n_open, width))
+
+    def sum_rows(self, of_transition: FloatArray) -> FloatArray:
+        """Return sums over the transitions of each open node."""
+        if not self.n_open:
+            return np.zeros((0, *of_transition.shape[1:]))
+        sums: FloatArray = np.add.reduceat(of_transition, self.first[:-1], axis=0)
+        return sums
+
+
+def policy_chain(model: ParametricMDP, policy: Indices, objective: Objective) -> PolicyChain | str:
+    """Return the chain of a policy (the number of a choice for each state), or why it is of no use here.
+
+    For objectives with a number of steps, closed are only the states in which the run is over at every step; the
+    values of closed nodes are then left at zero.
+    """
+    chain = _reached(model, policy, objective)
+    if objective.n_steps is not None or objective.is_discounted:
+        return chain
+    n, closed = chain.n_open, chain.state[chain.n_open :]
+    is_ahead = np.zeros(chain.n_nodes, dtype=np.bool_)
+    if isinstance(objective, Reach):
+        chain = replace(chain, known=objective.target[closed].astype(np.float64))
+        is_ahead[n:] = objective.target[closed]
+    elif objective.target is not None:
+        is_ahead[n:] = True
+    else:
+        is_ahead[:n] = chain.reward != 0
+    kernels.mark_ahead(chain.first, chain.successor, is_ahead)
+    if isinstance(objective, Reward) and objective.target is not None and not is_ahead.all():
+        return "the policy may come to states from which it cannot reach the target, so that its value is infinite"
+    return _closing(chain, ~is_ahead[:n])
+
+
+def _reached(model: ParametricMDP, policy: Indices, objective: Objective) -> PolicyChain:
+    """Return the chain with only those states closed in which a run is over."""
+    graph, n = model.graph, model.graph.n_states
+    order, ends, stack = (np.empty(n, dtype=np.int32) for _ in range(3))
+    n_open, n_ends, is_ordered = kernels.visit(
+        graph.initial_state, policy, graph.first_transition, graph.successor, is_over(objective, n),
+        np.zeros(n, dtype=np.int8), stack, np.empty(n, dtype=np.int64), order, ends,
+    )  # fmt: skip
+    state = np.concatenate([order[:n_open], ends[:n_ends]])
+    node = np.full(n, -1, dtype=np.int32)
+    node[state] = np.arange(len(state), dtype=np.int32)
+    choices = policy[state[:n_open]]
+    taken = graph.transitions_of(choices)
+    first = np.concatenate([[0], np.cumsum(np.diff(graph.first_transition)[choices], dtype=np.int64)])
+    return PolicyChain(
+        read_only(state),
+        read_only(first),
+        read_only(node[graph.successor[taken]]),
+        read_only(model.expression[taken]),
+        read_only(_rewards(objective, state[:n_open], choices)),
+        read_only(np.zeros(n_ends)),
+        int(node[graph.initial_state]),
+        bool(is_ordered),
+        float(objective.discount or 1) if isinstance(objective, Reward) else 1.0,
+    )
+
+
+def is_over(objective: Objective, n_states: int) -> BoolArray:
+    """Return the states in which a run is over, whenever it comes there."""
+    if isinstance(objective, Reward):
+        return np.zeros(n_states, dtype=np.bool_) if objective.target is None else objective.target
+    counts_at_once = objective.steps is None or objective.steps[0] == 0
+    return objective.avoid | objective.target if counts_at_once else objective.avoid
+
+
+def _rewards(objective: Objective, states: Indices, choices: Indices) -> FloatArray:
+    total = np.zeros(len(states))
+    if isinstance(objective, Reward):
+        if objective.reward.state is not None:
+            total += objective.reward.state[states]
+        if objective.reward.choice is not None:
+            total += objective.reward.choice[choices]
+    return total
+
+
+def _closing(chain: PolicyChain, closing: BoolArray) -> PolicyChain:
+    """Return the chain with some open nodes closed, at value zero; none of them leads to an open one."""
+    if not closing.any():
+        return chain
+    n = chain.n_open
+    kept, gone = np.flatnonzero(~closing), np.flatnonzero(closing)
+    old = np.concatenate([kept, np.arange(n, chain.n_nodes), gone])
+    node = np.empty(chain.n_nodes, dtype=np.int32)
+    node[old] = np.arange(chain.n_nodes, dtype=np.int32)
+    taken = ranges(chain.first[kept], chain.first[kept + 1])
+    return replace(
+        chain,
+        state=read_only(chain.state[old]),
+        first=read_only(np.concatenate([[0], np.cumsum(np.diff(chain.first)[kept])])),
+        successor=read_only(node[chain.successor[taken]]),
+        expression=read_only(chain.expression[taken]),
+        reward=read_only(chain.reward[kept]),
+        known=read_only(np.concatenate([chain.known, np.zeros(len(gone))])),
+        initial=int(node[chain.initial]),
+    )

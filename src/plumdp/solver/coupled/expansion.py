@@ -1,0 +1,69 @@
+"""Values of a policy as functions of the parameters: to first or second order about the centre of a ball."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumdp.model.graph import FloatArray
+from plumdp.solver.coupled.chain import PolicyChain
+from plumdp.solver.coupled.equations import Equations
+from plumdp.solver.coupled.forms import Forms
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """The value of each node is about ``values + slopes·x + xᵀ curvatures x`` at the point x of a ball.
+
+    At closed nodes it is exact: the known value, without slope and curvature. Elsewhere any numbers will do, as the
+    residuals of the equations say how far off they are.
+    """
+
+    values: FloatArray  # (n_nodes)
+    slopes: FloatArray  # (n_nodes, d)
+    curvatures: FloatArray  # (n_nodes, d (d + 1) / 2), packed; (n_nodes, 0) for first order
+
+
+def first_order(chain: PolicyChain, forms: Forms, equations: Equations) -> Expansion:
+    """Return values and slopes at the centre: (I - P) w⁰ = r, and (I - P) w¹ = Σ_t β_t w⁰(s_t)."""
+    n, d = chain.n_open, forms.dimension
+    values, slopes = np.zeros(chain.n_nodes), np.zeros((chain.n_nodes, d))
+    values[n:] = chain.known
+    entering = chain.rows(equations.probability, chain.successor, chain.n_nodes) @ values
+    values[:n] = equations.solve((chain.reward + entering)[:, None])[:, 0]
+    slopes[:n] = equations.solve(by_expression(chain, values[chain.successor], forms.spreads))
+    return Expansion(values, slopes, np.zeros((chain.n_nodes, 0)))
+
+
+def second_order(chain: PolicyChain, forms: Forms, equations: Equations, first: Expansion) -> Expansion:
+    """Return the first order with curvatures added: (I - P) W² = sym Σ_t β_t w¹(s_t)ᵀ + Σ_t Γ_t w⁰(s_t)."""
+    right = quadratic_part(chain, forms, first)
+    curvatures = np.zeros((chain.n_nodes, right.shape[1]))
+    curvatures[: chain.n_open] = equations.solve(right)
+    return Expansion(first.values, first.slopes, curvatures)
+
+
+def quadratic_part(chain: PolicyChain, forms: Forms, expansion: Expansion) -> FloatArray:
+    """Return the packed matrices sym Σ_t β_t w¹(s_t)ᵀ + Σ_t Γ_t w⁰(s_t) of the open nodes."""
+    d = forms.dimension
+    i, j = np.triu_indices(d)
+    place = np.zeros((d, d), dtype=np.int64)
+    place[i, j] = place[j, i] = np.arange(len(i))
+    total = np.zeros((chain.n_open, len(i)))
+    if not forms.is_affine:
+        total += by_expression(chain, expansion.values[chain.successor], forms.curvatures)
+    for k in range(d):
+        products = by_expression(chain, expansion.slopes[chain.successor, k], forms.spreads)
+        products[:, np.arange(d) != k] /= 2
+        total[:, place[k]] += products
+    return total
+
+
+def by_expression(chain: PolicyChain, of_transition: FloatArray, of_expression: FloatArray) -> FloatArray:
+    """Return Σ_t number_t vector_f(t) over the transitions t of each open node, f(t) being the transition's expression.
+
+    There is one number for each transition and one vector (k) for each expression; the result is (n_open, k).
+    """
+    weights = chain.rows(of_transition, chain.expression, len(of_expression))
+    return np.asarray(weights @ of_expression)

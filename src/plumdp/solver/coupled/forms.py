@@ -1,0 +1,127 @@
+"""Expressions as quadratic functions on a ball of parameters, with what rounding and higher terms may add to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumdp.model.expressions.table import ExpressionTable
+from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
+from plumdp.region.ball import Ball
+from plumdp.rounding import UNIT, UP
+
+MAX_DEGREE = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Forms:
+    """Expression f is ``means[f] + spreads[f]·x + xᵀ curvatures[f] x + rest`` at the point ``centre + factor @ x``.
+
+    For |x| <= 1 the rest is at most ``errors[f] + tails[f]``: what rounding may have changed, and all terms of degree
+    three or more. The tails of a row sum to zero at every point, as the row sums to one and so do its other terms.
+    Symmetric matrices are packed: the entries on and above the diagonal, row by row.
+    """
+
+    means: FloatArray  # (n)
+    spreads: FloatArray  # (n, d)
+    curvatures: FloatArray  # (n, d (d + 1) / 2), or (n, 0) if all expressions are affine
+    errors: FloatArray  # (n)
+    tails: FloatArray  # (n)
+
+    @property
+    def dimension(self) -> int:
+        """The number of parameters."""
+        return int(self.spreads.shape[1])
+
+    @property
+    def is_affine(self) -> bool:
+        """Whether no expression has a product of parameters."""
+        return bool(self.curvatures.shape[1] == 0)
+
+    def scaled(self, factor: float) -> Forms:
+        """Return the forms times a positive number that is itself rounded, such as a discount."""
+        if factor == 1:
+            return self
+        size = np.abs(self.means) + _norms(self.spreads) + packed_norms(self.curvatures, self.dimension)
+        return Forms(
+            self.means * factor,
+            self.spreads * factor,
+            self.curvatures * factor,
+            (self.errors * factor + 4 * UNIT * factor * size) * UP,
+            self.tails * (factor * UP),
+        )
+
+
+def forms_on(expressions: ExpressionTable, used: Indices, ball: Ball, *, order: int = 2) -> Forms:
+    """Return some expressions of a table as functions on a ball; of order one without curvatures, for estimates.
+
+    A monomial is multiplied up factor by factor: (a + b·x + xᵀ C x)(c + r·x) = a c + (c b + a r)·x + xᵀ (c C + b rᵀ) x
+    and terms of degree three. Its size, the same with absolute values, bounds each of them.
+    """
+    picked = expressions.coefficients[used]
+    n_terms, degree = int(np.diff(picked.indptr).max(initial=0)), int(expressions.degree[used].max(initial=0))
+    is_used = np.zeros(len(expressions.monomials), dtype=np.bool_)
+    is_used[picked.indices] = True
+    monomials = np.where(is_used[:, None], expressions.monomials, 0)
+    means, spreads, curvatures, sizes = _monomials(monomials, ball, order if degree > 1 else 1)
+    absolute = abs(picked)
+    gamma = (6 * max(degree, 1) + n_terms + 16) * UNIT  # coefficients are the nearest floats: one more rounding
+    return Forms(
+        read_only(picked @ means),
+        read_only(picked @ spreads),
+        read_only(picked @ curvatures),
+        read_only(absolute @ sizes.sum(axis=1) * (gamma * UP)),
+        read_only(absolute @ sizes[:, 3] * UP),
+    )
+
+
+def _monomials(exponents: IntArray, ball: Ball, order: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return mean, spread and curvature of monomials, and bounds on their terms of degree 0, 1, 2, and 3 or more."""
+    n, d = exponents.shape
+    i, j = np.triu_indices(d if order > 1 else 0)
+    mean, spread, curvature, size = np.ones(n), np.zeros((n, d)), np.zeros((n, len(i))), np.zeros((n, 4))
+    size[:, 0] = 1
+    lengths = _norms(ball.factor) * UP
+    factors_so_far = np.cumsum(exponents, axis=1)
+    for position in range(int(factors_so_far[:, -1].max(initial=0)) if d else 0):
+        which = np.flatnonzero(factors_so_far[:, -1] > position)
+        parameter = (factors_so_far[which] <= position).sum(axis=1)
+        c, r, length = ball.centre[parameter], ball.factor[parameter], lengths[parameter]
+        a, b, s = mean[which], spread[which], size[which]
+        curvature[which] = curvature[which] * c[:, None] + (b[:, i] * r[:, j] + b[:, j] * r[:, i]) / 2
+        spread[which] = b * c[:, None] + a[:, None] * r
+        mean[which] = a * c
+        shifted = np.column_stack([np.zeros(len(which)), s[:, :2], s[:, 2] + s[:, 3]])
+        size[which] = (s * np.abs(c)[:, None] + shifted * length[:, None]) * UP
+    return mean, spread, curvature, size
+
+
+def full(packed: FloatArray, d: int) -> FloatArray:
+    """Return packed symmetric matrices (n, d (d + 1) / 2) as they are: (n, d, d)."""
+    result = np.zeros((len(packed), d, d))
+    if packed.shape[1]:
+        i, j = np.triu_indices(d)
+        result[:, i, j] = result[:, j, i] = packed
+    return result
+
+
+def packed(matrices: FloatArray) -> FloatArray:
+    """Return symmetric matrices (n, d, d) packed: (n, d (d + 1) / 2)."""
+    i, j = np.triu_indices(matrices.shape[-1])
+    entries: FloatArray = matrices[:, i, j]
+    return entries
+
+
+def packed_norms(packed: FloatArray, d: int) -> FloatArray:
+    """Return Frobenius norms of packed symmetric matrices, as they round."""
+    if not packed.shape[1]:
+        return np.zeros(len(packed))
+    i, j = np.triu_indices(d)
+    norms: FloatArray = np.sqrt(packed**2 @ np.where(i == j, 1.0, 2.0))
+    return norms
+
+
+def _norms(vectors: FloatArray) -> FloatArray:
+    norms: FloatArray = np.sqrt((vectors**2).sum(axis=1))
+    return norms

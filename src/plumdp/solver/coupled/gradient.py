@@ -1,0 +1,66 @@
+"""The value of a policy at a point and its gradient in the parameters: estimates, which choose directions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from plumdp.errors import ModelError
+from plumdp.model.graph import FloatArray
+from plumdp.model.objective import Objective
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.policy import Policy, check_policy
+from plumdp.region.ball import Ball
+from plumdp.solver.coupled.chain import PolicyChain, policy_chain
+from plumdp.solver.coupled.equations import equations_of
+from plumdp.solver.coupled.expansion import by_expression
+from plumdp.solver.coupled.forms import Forms, forms_on
+
+
+def policy_gradient(
+    model: ParametricMDP, policy: Policy, objective: Objective, point: FloatArray
+) -> tuple[float, FloatArray]:
+    """Return estimates of a policy's value in the initial state and of its derivative in each parameter, at a point.
+
+    The derivative is Σ_s μ(s) Σ_t (df_t/dv) V(s_t), with μ(s) the expected number of visits to s, which is one solution
+    of the transposed equations. If the value is infinite, or the equations are singular, the derivatives are zero.
+
+    >>> from plumdp import case_study, instantiate, solve
+    >>> study = case_study("betting:25")
+    >>> best = solve(instantiate(study.model, study.true_point), study.objective)
+    >>> value, gradient = policy_gradient(study.model, best.policy, study.objective, np.array([0.65]))
+    >>> gradient.shape
+    (1,)
+    """
+    flipped = objective.flipped()
+    if flipped is not None:
+        value, gradient = policy_gradient(model, policy, flipped, point)
+        return 1 - value, -gradient
+    chosen = check_policy(model.graph, policy)
+    if chosen.dtype.kind == "f":
+        raise ModelError("policy_gradient takes a policy with one choice for each state, not one that draws")
+    at, d = np.asarray(point, dtype=np.float64), model.space.dimension
+    if at.shape != (d,):
+        raise ModelError(f"a point has {d} numbers, one for each parameter, not shape {at.shape}")
+    chain = policy_chain(model, chosen, objective)
+    if isinstance(chain, str):
+        return np.inf, np.zeros(d)
+    if chain.n_open == 0:
+        return float(chain.known[chain.initial]), np.zeros(d)
+    used, own = np.unique(chain.expression, return_inverse=True)
+    forms = forms_on(model.expressions, used, Ball(at, np.eye(d)), order=1).scaled(chain.discount)
+    return _gradient(replace(chain, expression=own), forms)
+
+
+def _gradient(chain: PolicyChain, forms: Forms) -> tuple[float, FloatArray]:
+    n, probability = chain.n_open, forms.means[chain.expression]
+    equations = equations_of(chain, probability)
+    if equations is None:
+        return np.nan, np.zeros(forms.dimension)
+    values = np.concatenate([np.zeros(n), chain.known])
+    entering = chain.rows(probability, chain.successor, chain.n_nodes) @ values
+    values[:n] = equations.solve((chain.reward + entering)[:, None])[:, 0]
+    visits = equations.solve_transposed((np.arange(n) == chain.initial).astype(np.float64))
+    local = by_expression(chain, values[chain.successor], forms.spreads)
+    return float(values[chain.initial]), visits @ local

@@ -1,0 +1,43 @@
+"""The range of a linear function over the points of a region, given in the coordinates of a ball around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumdp.model.graph import FloatArray
+from plumdp.region.ball import Ball
+from plumdp.region.shapes import Region
+from plumdp.rounding import SQUARES_UNDERFLOW, UNIT, UP
+
+
+@dataclass(frozen=True)
+class Range:
+    """Bounds on a number, and how much of them is due to rounding."""
+
+    lower: float
+    upper: float
+    rounding: float = 0.0
+
+
+def linear_range(region: Region, ball: Ball, slope: FloatArray) -> Range:
+    """Return bounds on ``slope @ x`` over all x for which ``centre + factor @ x`` is a point of the region.
+
+    For any direction g of the parameters, slope·x = g·(v - centre) + (slope - factorᵀ g)·x, where |x| <= 1.
+    """
+    length = float(np.sqrt((slope**2).sum())) * UP + SQUARES_UNDERFLOW
+    direction = np.linalg.lstsq(ball.factor.T, slope, rcond=None)[0]
+    if not np.isfinite(direction).all():
+        return Range(-length, length)
+    n, d = len(slope), len(region.names)
+    gamma = (n + 8) * UNIT
+    mismatch = float(np.sqrt(((slope - ball.factor.T @ direction) ** 2).sum())) * UP
+    size = float(np.linalg.norm(np.abs(ball.factor.T) @ np.abs(direction))) + length
+    offset = float(direction @ ball.centre)
+    slack = mismatch + gamma * (size + float(np.abs(direction) @ np.abs(ball.centre))) * UP + SQUARES_UNDERFLOW
+    objectives = np.zeros((2, d))
+    objectives[0, :n], objectives[1, :n] = direction, -direction
+    least, most = region.minimise(objectives) * np.array([1.0, -1.0])
+    slack += 4 * UNIT * (abs(least) + abs(most) + abs(offset))
+    return Range(max(least - offset - slack, -length), min(most - offset + slack, length), slack)

@@ -1,0 +1,98 @@
+"""The largest expected sum of residuals until a run is over: nature at its worst, on what the policy reaches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from plumdp.model.graph import FloatArray, Graph, read_only
+from plumdp.model.objective import Reward
+from plumdp.model.parametric import RewardStructure
+from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.rounding import UP
+from plumdp.solver.by_components import solve_game
+from plumdp.solver.by_discount import solve_discounted
+from plumdp.solver.coupled.chain import PolicyChain
+from plumdp.solver.game import Game
+from plumdp.solver.layout import SweepLayout, lay_out
+from plumdp.solver.qualitative import make_game
+
+_FLOOR = 2.0**-40  # of the largest residual
+_LEAST = 1e-300
+_MAX_SWEEPS = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorModel:
+    """What the policy reaches as an interval MDP of its own, in which the residuals are rewards until the end.
+
+    Its states are the open nodes of the chain, and one more for all closed ones.
+    """
+
+    imdp: IntervalMDP
+    objective: Reward
+    game: Game
+    layout: SweepLayout
+    initial: int
+
+    def largest_sum(self, residuals: FloatArray, estimate: float, precision: float) -> float:
+        """Return an upper bound on the expected sum of residuals (n_open) from the initial state; it may be infinite.
+
+        All residuals count as positive: if one were zero, a run could stay there forever at no cost, and the sum would
+        prove nothing. They are divided by about the sum that is expected, as the solver's precision is absolute.
+        """
+        largest = float(residuals.max(initial=0))
+        if not np.isfinite(largest):
+            return np.inf
+        positive = np.maximum(residuals, max(_FLOOR * largest, _LEAST))
+        size = _power_of_two(estimate if 0 < estimate < np.inf else largest)
+        rewards = np.append(positive / size, 0.0)
+        if not np.isfinite(rewards).all():
+            return np.inf
+        game = replace(self.game, reward=rewards)
+        if self.objective.discount is not None:
+            solution = solve_discounted(game, precision, _MAX_SWEEPS, None, None)
+        else:
+            layout = replace(self.layout, rows=self.layout.rows._replace(reward=rewards[self.layout.choice]))
+            solution = solve_game(game, layout, self.objective, precision, _MAX_SWEEPS)
+        return float(solution.upper[self.initial]) * size * UP
+
+
+def error_model(chain: PolicyChain, uncertain: IntervalMDP, discount: Fraction | None = None) -> ErrorModel:
+    """Return the part of a relaxation that the policy of a chain reaches.
+
+    Nature may drop what its bounds let it drop, also if the support is known: a larger sum is safe.
+    """
+    imdp = _part(chain, uncertain)
+    n = chain.n_open
+    is_end = np.arange(n + 1) == n
+    reward = RewardStructure(np.append(np.ones(n), 0.0), None)
+    objective = Reward(reward, "max", target=None if discount is not None else is_end, discount=discount)
+    game = make_game(imdp, objective, "optimistic")
+    return ErrorModel(imdp, objective, game, lay_out(game), chain.initial)
+
+
+def _part(chain: PolicyChain, uncertain: IntervalMDP) -> IntervalMDP:
+    """Return the interval MDP of the open nodes and one end, which stays where it is."""
+    n, end = chain.n_open, chain.n_open
+    known = len(uncertain.lower)  # the number of a new expression, which is one
+    successor = np.append(np.minimum(chain.successor, end), end).astype(np.int32)
+    graph = Graph(
+        read_only(np.arange(n + 2, dtype=np.int32)),
+        read_only(np.append(chain.first, len(successor)).astype(np.int32)),
+        read_only(successor),
+        chain.initial,
+        {"node": np.arange(n + 1, dtype=np.int32)},
+        read_only(np.zeros(n + 1, dtype=np.int32)),
+        ("",),
+    )
+    expression = np.append(chain.expression, known).astype(np.int32)
+    lower, upper = (read_only(np.append(bounds, 1.0)) for bounds in (uncertain.lower, uncertain.upper))
+    region = None if uncertain.region is None else uncertain.region.with_constants(np.ones(1))
+    return IntervalMDP(graph, read_only(expression), lower, upper, region=region)
+
+
+def _power_of_two(size: float) -> float:
+    return float(2.0 ** np.clip(np.floor(np.log2(size)), -1000, 1000))

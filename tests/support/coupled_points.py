@@ -1,0 +1,90 @@
+"""Exact values of a policy at points of an ellipsoid: one rational point for all states, one linear system each."""
+
+from fractions import Fraction
+
+import exact_values
+import numpy as np
+
+import plumdp as pl
+from plumdp.model.objective import Reach
+from plumdp.region.build import build_region
+from plumdp.region.ellipsoid import build_ellipsoid
+
+
+def random_ellipsoid(rng, space, *, widest=0.3, centre=None):
+    """Return an ellipsoid about a point of a space, cut by the space; its axes are of different lengths."""
+    d = space.dimension
+    if centre is None:
+        weights = rng.dirichlet(np.ones(len(space.vertices)))
+        corners = np.array([[float(v[name]) for name in space.names] for v in space.vertices])
+        centre = weights @ corners
+    turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    axes = widest * 10 ** -(2 * rng.random(d))
+    return build_ellipsoid(centre, turn @ np.diag(axes**-2.0) @ turn.T, 1.0, within=build_region(space, (), (), ()))
+
+
+def points_of(rng, model, region, n):
+    """Return points of an ellipsoid as dicts of fractions, half of them near its surface, at which rows are rows."""
+    d, found = len(region.names), []
+    names = model.space.names
+    for _ in range(n):
+        x = rng.normal(size=d)
+        length = 0.999999 if rng.random() < 0.5 else rng.random() ** (1 / d)
+        x *= length / np.linalg.norm(x)
+        point = dict(zip(names, map(Fraction, (region.centre + region.radius * region.root @ x).tolist()), strict=True))
+        if is_point_of(model, point):
+            found.append(point)
+    return found
+
+
+def is_point_of(model, point):
+    """Return whether a rational point lies in the space and gives every expression a probability."""
+    space = model.space
+    values = [f.evaluate(point) for f in model.expressions.polynomials]
+    inside = all(low <= point[name] <= high for name, (low, high) in zip(space.names, space.bounds, strict=True))
+    return inside and all(0 <= f <= 1 for f in values) and all(f.evaluate(point) >= 0 for f in space.constraints)
+
+
+def exact_value(model, policy, objective, point):
+    """Return the value of the initial state at a rational point: a Fraction, or infinity."""
+    graph = model.graph
+    values = [f.evaluate(point) for f in model.expressions.polynomials]
+    chain = []
+    for choice in np.asarray(policy).tolist():
+        row = {}
+        for t in range(graph.first_transition[choice], graph.first_transition[choice + 1]):
+            p = values[model.expression[t]]
+            if p:
+                row[int(graph.successor[t])] = row.get(int(graph.successor[t]), Fraction(0)) + p
+        chain.append(row)
+    imdp = pl.instantiate(model, point)
+    earned = exact_values.step_rewards(imdp, objective, np.asarray(policy).tolist())
+    if objective.steps is not None:
+        return _by_steps(chain, objective, earned)[graph.initial_state]
+    return exact_values.chain_values(chain, objective, earned)[graph.initial_state]
+
+
+def _by_steps(chain, objective, earned):
+    """Return values by backward induction, straight from the definition."""
+    n = len(chain)
+    if not isinstance(objective, Reach):
+        values, discount = [Fraction(0)] * n, objective.discount or 1
+        for _ in range(objective.steps):
+            values = [earned[s] + discount * sum(p * values[j] for j, p in chain[s].items()) for s in range(n)]
+            if objective.target is not None:
+                values = [Fraction(0) if objective.target[s] else values[s] for s in range(n)]
+        return values
+    first, last = objective.steps
+    values = [Fraction(0)] * n
+    for step in range(last, -1, -1):
+        moved = [sum(p * values[j] for j, p in chain[s].items()) if step < last else Fraction(0) for s in range(n)]
+        values = [
+            Fraction(1) if objective.target[s] and first <= step else Fraction(0) if objective.avoid[s] else moved[s]
+            for s in range(n)
+        ]
+    return [1 - v for v in values] if objective.complement else values
+
+
+def random_policy(rng, graph):
+    """Return a random choice for each state."""
+    return np.array([rng.integers(a, b) for a, b in zip(graph.first_choice[:-1], graph.first_choice[1:], strict=True)])
