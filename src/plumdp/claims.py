@@ -23,7 +23,7 @@ from plumdp.result.certificate import Certificate, Status
 from plumdp.result.data_quality import DataQuality
 from plumdp.result.folder import digest_of_counts
 from plumdp.result.policy_table import PolicyTable
-from plumdp.solver.coupled.derivative import policy_gradient
+from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.solver.qualitative import make_game
 from plumdp.valuation import Valuation
 

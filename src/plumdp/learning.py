@@ -37,8 +37,8 @@ from plumdp.region.tangents import build_ellipsoid_region
 from plumdp.solver.at_points import move_inside
 
 Sets: TypeAlias = Literal["interval", "l1", "ellipsoid", "likelihood"]
-"""What is drawn around the data: intervals of expressions, L1 balls of rows, an ellipsoid of parameters by least squares,
-or the likelihood with half-spaces across what is asked."""
+"""What is drawn around the data: intervals of expressions, L1 balls of rows, an ellipsoid of parameters by least
+squares, or the likelihood with half-spaces across what is asked."""
 
 _LOGGER = logging.getLogger("plumdp")
 _LOGGER.addHandler(logging.NullHandler())  # silent unless the user wants to hear
@@ -90,10 +90,8 @@ class Learned:
     @cached_property
     def estimate(self) -> FloatArray:
         """The point at which the data are most likely, moved into the space: (n_parameters), an estimate."""
-        if isinstance(self.bounds, LikelihoodSet):
-            found = self.bounds.estimate
-        else:
-            found = best_point(self.model, self.counts)
+        own = isinstance(self.bounds, LikelihoodSet)
+        found = self.bounds.estimate if own else best_point(self.model, self.counts)
         return move_inside(self.model, found, moments(self.model.space)[0])
 
     def __repr__(self) -> str:

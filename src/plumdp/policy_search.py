@@ -21,7 +21,7 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.region.ball import Ball, ball_around
 from plumdp.region.shapes import Region
 from plumdp.solver.at_points import move_inside, policy_finder
-from plumdp.solver.coupled.derivative import policy_gradient
+from plumdp.solver.coupled.gradient import policy_gradient
 
 _ROUNDS = 3
 
@@ -81,7 +81,7 @@ def search_policies(
 def _judge(
     model: ParametricMDP, objective: Objective, region: Region, centre: FloatArray
 ) -> Callable[[IntArray], Candidate]:
-    """Return a function that estimates the bound of a policy to first order: V(c) + min over the region of g·(v - c)."""
+    """Return a function that estimates the bound of a policy to first order: V(c) + min of g·(v - c) over the region."""
     sign = 1.0 if objective.direction == "max" else -1.0
 
     def judge(policy: IntArray) -> Candidate:

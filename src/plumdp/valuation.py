@@ -14,8 +14,8 @@ from plumdp.model.policy import Policy
 from plumdp.policy_search import search_policies
 from plumdp.region.conflict import Conflict
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.coupled.bounds import CoupledBounds, coupled_bounds
-from plumdp.solver.coupled.derivative import policy_gradient
+from plumdp.solver.coupled.bounds import CoupledBounds, find_coupled_bounds
+from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.solution import SolverStatus
 
@@ -58,7 +58,7 @@ def value_policy(
     valued = Valuation(worst.policy, float(low.lower[start]), float(high.upper[start]), status)
     if not is_coupled or isinstance(learned.region, Conflict):
         return valued
-    found = coupled_bounds(learned.model, worst.policy, objective, learned.region, uncertain, precision=precision)
+    found = find_coupled_bounds(learned.model, worst.policy, objective, learned.region, uncertain, precision=precision)
     if isinstance(found, str):
         return replace(valued, not_coupled=found)
     return replace(valued, lower=max(valued.lower, found.lower), upper=min(valued.upper, found.upper), coupled=found)

@@ -21,7 +21,8 @@ import numpy as np
 
 from plumdp.confidence.bets import Direction, HalfSpace, half_space, place_bets
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
-from plumdp.confidence.evidence import estimate, log_evidence
+from plumdp.confidence.estimates import estimate_inside, information, is_in_seen_group
+from plumdp.confidence.evidence import log_evidence
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.confidence.sets import Guarantee
 from plumdp.confidence.space_moments import moments
@@ -92,29 +93,43 @@ def likelihood_set(
     require_same_graph(model.graph, counts.graph)
     table, space = likelihood_table(model), _law_of_space(model)
     strips = expression_bounds(model, counts, error=_STRIPS * error, interval_method="beta-binomial")
-    everything = table.pool(counts.counts)
-    best = _fit(table, everything, space)[0]
-    if counts.pilot is None:
-        share = (_LIKELIHOOD + _HALF_SPACES) * error
-        threshold = _threshold(table, everything, space, share)
-        method = "likelihood against the space"
-        return LikelihoodSet(table, everything, threshold, (), strips, (), best, error, method, Guarantee.ANYTIME)
-    seen, pilot = table.pool(counts.main), table.pool(counts.pilot.counts)
-    law = _law_of_pilot(table, pilot, space)
-    found = () if directions is None else tuple(directions(law.mean))
-    share = _LIKELIHOOD if directions is not None else _LIKELIHOOD + _HALF_SPACES
-    threshold = _threshold(table, seen, law, share * error * counts.pilot.weight)
-    information = counts.pilot.ratio * information(table, pilot, law.mean) + _SPACE_AS_DATA * space.precision
-    per_side = _HALF_SPACES * error * counts.pilot.weight / max(2 * len(found), 1)
-    cuts = [
-        half_space(table, seen, factors, near=best, error=per_side, text=direction.text)
-        for direction in found
-        for side in (1, -1)
-        if (factors := place_bets(table, law.mean, information, direction.gradient, error=per_side, side=side))
-        is not None
-    ]
-    method = "likelihood after a pilot" + (", half-spaces across the gradient" if cuts else "")
+    best = estimate_inside(table, table.pool(counts.counts), table.middle, prior=space)[0]
+    rest = (_LIKELIHOOD + _HALF_SPACES) * error * (1.0 if counts.pilot is None else counts.pilot.weight)
+    seen, law, method = table.pool(counts.main), space, "likelihood against the space"
+    found: tuple[Direction, ...] = ()
+    cuts: list[HalfSpace] = []
+    if counts.pilot is not None and counts.pilot.total:
+        pilot = table.pool(counts.pilot.counts)
+        law, method = _law_of_pilot(table, pilot, space), "likelihood after a pilot"
+        if directions is not None:  # fixed before the data, as are the shares
+            found = tuple(directions(law.mean))
+            ahead = counts.pilot.ratio * information(table, pilot, law.mean) + _SPACE_AS_DATA * space.precision
+            cuts = _half_spaces(
+                table, seen, law.mean, ahead, found, _HALF_SPACES / (_LIKELIHOOD + _HALF_SPACES) * rest, best
+            )
+            rest *= _LIKELIHOOD / (_LIKELIHOOD + _HALF_SPACES)
+            method += " with half-spaces across the gradient"
+    threshold = _threshold(table, seen, law, rest)
     return LikelihoodSet(table, seen, threshold, tuple(cuts), strips, found, best, error, method, Guarantee.ANYTIME)
+
+
+def _half_spaces(
+    table: LikelihoodTable,
+    seen: FloatArray,
+    point: FloatArray,
+    ahead: FloatArray,
+    directions: Sequence[Direction],
+    error: float,
+    best: FloatArray,
+) -> list[HalfSpace]:
+    """Return what bets along each direction leave, on both sides; ``ahead`` is the information of the data to come."""
+    share, found = error / max(2 * len(directions), 1), []
+    for direction in directions:
+        for side in (1, -1):
+            factors = place_bets(table, point, ahead, direction.gradient, error=share, side=side)
+            if factors is not None:
+                found.append(half_space(table, seen, factors, near=best, error=share, text=direction.text))
+    return found
 
 
 def _threshold(table: LikelihoodTable, seen: FloatArray, law: _Law, error: float) -> float:
@@ -130,35 +145,12 @@ def _law_of_space(model: ParametricMDP) -> _Law:
 
 def _law_of_pilot(table: LikelihoodTable, pilot: FloatArray, space: _Law) -> _Law:
     """Return the normal law about the pilot's estimate with its precision, both with the space as a prior."""
-    mean, pseudo = _fit(table, pilot, space)
-    return _Law(read_only(mean), information(table, pilot, mean, pseudo) + space.precision)
+    mean, pseudo = estimate_inside(table, pilot, table.middle, prior=space)
+    weights = np.where(is_in_seen_group(table, pilot) & (pilot == 0), pseudo, pilot)
+    return _Law(read_only(mean), information(table, weights, mean) + space.precision)
 
 
 def best_point(model: ParametricMDP, counts: TransitionCounts) -> FloatArray:
     """Return the parameters at which the data are most likely, with the space as a weak prior: an estimate."""
     table = likelihood_table(model)
-    return _fit(table, table.pool(counts.counts), _law_of_space(model))[0]
-
-
-def _fit(table: LikelihoodTable, seen: FloatArray, space: _Law) -> tuple[FloatArray, float]:
-    """Return an estimate with the space as a prior, and for how much outcomes never seen, of classes seen, count in it.
-
-    They count nothing if the estimate gives all of them a chance, and else as if each had been seen once.
-    """
-    plain = estimate(table, seen, space.mean, prior=space)
-    probability = table.constants + table.coefficients @ plain
-    if np.isfinite(plain).all() and (probability[_unseen(table, seen) > 0] > 0).all():
-        return plain, 0.0
-    return estimate(table, seen, space.mean, prior=space, pseudo=1.0), 1.0
-
-
-def _unseen(table: LikelihoodTable, seen: FloatArray) -> FloatArray:
-    return np.where((table.visits(seen) > 0)[table.group] & (seen == 0), 1.0, 0.0)
-
-
-def information(table: LikelihoodTable, seen: FloatArray, point: FloatArray, pseudo: float = 0.0) -> FloatArray:
-    """Return Σ K b bᵀ / f² at a point; outcomes never seen count ``pseudo``."""
-    weight = seen + pseudo * _unseen(table, seen)
-    probability = table.constants + table.coefficients @ point
-    scaled = table.coefficients * (np.sqrt(weight) / np.where(weight > 0, np.abs(probability), 1.0))[:, None]
-    return np.asarray(scaled.T @ scaled)
+    return estimate_inside(table, table.pool(counts.counts), table.middle, prior=_law_of_space(model))[0]

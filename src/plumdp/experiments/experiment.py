@@ -25,6 +25,7 @@ from plumdp.result.certificate import Certificate
 from plumdp.solver.solution import Solution
 from plumdp.solver.solve import solve
 
+
 def paper_relaxations(sets: Sets) -> tuple[Relaxation, ...]:
     """Return the relaxations of the paper that there are for a kind of set."""
     return tuple(name for name in relaxations_for(sets) if not TABLE[name].is_coupled)

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.confidence.likelihood import LikelihoodSet, information
-from plumdp.data.counts import TransitionCounts
+from plumdp.confidence.estimates import information
+from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.data.simulate import simulate
 from plumdp.experiments.experiment import Experiment, prepare
 from plumdp.experiments.markdown import distinct, grouped, markdown_table, middle, short, short_seconds
@@ -33,7 +33,9 @@ LIMIT_METHOD = "chi-square, not valid"
 _FEWER_RUNS = (1_000, 10_000)  # for the small instances, besides those of the plan
 _NOT_LARGE = 100  # times the limit: a gap beyond that is drawn at the edge
 
-_METHODS: Mapping[str, tuple[bool, Mapping[str, Any], str]] = {  # name → whether with pilot, what is learned, relaxation
+_METHODS: Mapping[
+    str, tuple[bool, Mapping[str, Any], str]
+] = {  # name → whether with pilot, what is learned, relaxation
     "published P_R": (False, {"as_published": True}, "rectangular"),
     "intervals P_R": (False, {}, "rectangular"),
     "ellipsoid P_R": (False, {"confidence_set": "ellipsoid"}, "rectangular"),
@@ -134,8 +136,8 @@ def _describe(rows: Sequence[Row]) -> list[str]:
     methods = distinct(rows, "method")
     parts = [
         "Gap: distance of the bounds over the true value of the certified policy; mean over "
-        f"{len(distinct(rows, 'seed'))} seeds. Every method certifies the policy that it finds best. The last column is "
-        "the asymptotic ellipsoid with the policy before it: no method can be expected to be much narrower, and "
+        f"{len(distinct(rows, 'seed'))} seeds. Every method certifies the policy that it finds best. The last column "
+        "is the asymptotic ellipsoid with the policy before it: no method can be expected to be much narrower, and "
         "nothing proves it."
     ]
     for runs in sorted(distinct(rows, "runs"), reverse=True):

@@ -22,7 +22,7 @@ from plumdp.relaxation.intervals import IntervalMDP, RowNature
 from plumdp.relaxation.rectangular import row_region
 
 Relaxation: TypeAlias = Literal["interval", "parameter", "expression", "rectangular", "coupled"]
-"""Which natures are allowed for, from many to few: P_I and P_Θ, P_Λ, P_R, and one point of the region for all states."""
+"""Which natures are allowed for, from many to few: P_I and P_Θ, P_Λ, P_R, and one point for all states."""
 
 
 def interval_wise(model: ParametricMDP, bounds: ConfidenceSet) -> IntervalMDP:

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
-
 from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
@@ -57,7 +55,7 @@ def _at(model: ParametricMDP, point: FloatArray) -> IntervalMDP:
 
 
 def _solver_like(first: IntervalMDP, objective: Objective) -> Callable[[IntervalMDP], Solution]:
-    """Return a function that solves models with the graph of the first, on its layout where the same edges are there."""
+    """Return a function that solves models with the graph of the first, on its layout if they have the same edges."""
 
     def afresh(known: IntervalMDP) -> Solution:
         return solve(known, objective, nature="robust", precision=_PRECISION, max_sweeps=_MAX_SWEEPS)
