@@ -15,6 +15,7 @@ Classes with the same polynomials are one class, whatever rows they come from.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -30,14 +31,16 @@ from plumdp.confidence.coin_trees import Factorise, Node, affine_factors, find_t
 from plumdp.confidence.space_moments import is_nonnegative, moments
 from plumdp.confidence.tied_rows import TiedRows, find_tied_rows
 from plumdp.data.counts import CountArray
-from plumdp.model.expressions.polynomial import Polynomial
+from plumdp.model.expressions.polynomial import Polynomial, whole_terms
 from plumdp.model.graph import BoolArray, FloatArray, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.space import ParameterSpace, affine_coefficients
+from plumdp.model.space import ParameterSpace
 from plumdp.model.text import number_of, one_line
 from plumdp.rounding import UNIT
 
 _Way: TypeAlias = list[tuple[int, int]]  # what an outcome of a row counts for: outcome of the table, how often
+
+_Direction: TypeAlias = tuple[tuple[int, int], ...]  # places that are not zero, and whole numbers there; none: constant
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,10 +104,8 @@ def likelihood_table(model: ParametricMDP) -> LikelihoodTable:
     rows, space = find_tied_rows(model), model.space
     groups = _Groups()
     ways, left_out = _ways(rows, space, groups)
-    forms = [affine_coefficients(f, space.names) for f in groups.outcomes]
-    constants = np.array([float(constant) for constant, _ in forms])
-    coefficients = np.array([[float(a) for a in slopes] for _, slopes in forms]).reshape(len(forms), space.dimension)
-    direction, primitive = _directions([slopes for _, slopes in forms])
+    constants, coefficients, directions = _affine_forms(groups.outcomes, space.names)
+    number = {key: i for i, key in enumerate(dict.fromkeys(key for key in directions if key))}
     reach = np.maximum(np.abs(space.lower), np.abs(space.upper))
     flat = [part for way in ways for part in way]
     return LikelihoodTable(
@@ -114,8 +115,8 @@ def likelihood_table(model: ParametricMDP) -> LikelihoodTable:
         read_only(coefficients),
         _integers(groups.group),
         read_only(np.array(groups.is_class, dtype=np.bool_)),
-        _integers(direction),
-        read_only(_orthonormal_basis(primitive, space.dimension)),
+        _integers([number.get(key, -1) for key in directions]),
+        read_only(_orthonormal_basis(list(number), space.dimension)),
         read_only(np.abs(constants) + np.abs(coefficients) @ reach),
         read_only(space.lower),
         read_only(space.upper),
@@ -135,11 +136,14 @@ class _Groups:
         self.outcomes: list[Polynomial] = []
         self.group: list[int] = []
         self.is_class: list[bool] = []
-        self._known: dict[tuple[bool, frozenset[Polynomial]], dict[Polynomial, int]] = {}
+        self._known: dict[tuple[bool, frozenset[tuple[Polynomial, int]]], dict[Polynomial, int]] = {}
 
     def numbers(self, polynomials: Sequence[Polynomial], *, is_class: bool) -> dict[Polynomial, int]:
-        """Return the number of each outcome of a group, which is added if it is new; no two outcomes are equal."""
-        key = is_class, frozenset(polynomials)
+        """Return the number of each outcome of a group, which is added if it is new.
+
+        If two outcomes have the same probability, one of them is counted for both, and the other is never seen.
+        """
+        key = is_class, frozenset(Counter(polynomials).items())
         if key not in self._known:
             start = len(self.outcomes)
             self._known[key] = {f: start + i for i, f in enumerate(polynomials)}
@@ -227,34 +231,47 @@ def _nonnegative_factors(
     return result if constant > 0 else None
 
 
-def _directions(coefficients: Sequence[Sequence[Fraction]]) -> tuple[list[int], list[tuple[int, ...]]]:
-    """Return the number of the direction of each row, -1 for zero, and the directions as primitive whole numbers."""
-    number: dict[tuple[int, ...], int] = {}
-    found = [_primitive(slopes) for slopes in coefficients]
-    direction = [-1 if key is None else number.setdefault(key, len(number)) for key in found]
-    return direction, list(number)
+def _affine_forms(
+    outcomes: Sequence[Polynomial], names: tuple[str, ...]
+) -> tuple[FloatArray, FloatArray, list[_Direction]]:
+    """Return constants (n) and coefficients (n, d) of affine polynomials as nearest floats, and their directions."""
+    own, terms = whole_terms(outcomes)
+    column = [names.index(name) if name in names else -1 for name in own]
+    constants, coefficients, directions = np.zeros(len(outcomes)), np.zeros((len(outcomes), len(names))), []
+    for j, of_one in enumerate(terms):
+        slopes = []
+        for exponents, above, below in of_one:
+            place = next((i for i, e in zip(column, exponents, strict=True) if e), None)
+            if place is None:
+                constants[j] = above / below
+            else:
+                coefficients[j, place] = above / below
+                slopes.append((place, above, below))
+        directions.append(_primitive(slopes))
+    return constants, coefficients, directions
 
 
-def _primitive(slopes: Sequence[Fraction]) -> tuple[int, ...] | None:
+def _primitive(slopes: list[tuple[int, int, int]]) -> _Direction:
     """Return the whole numbers without common divisor, the first positive, that slopes are a multiple of."""
-    scale = lcm(*(a.denominator for a in slopes))
-    whole = [int(a * scale) for a in slopes]
-    divisor = gcd(*whole)
-    if divisor == 0:
-        return None
-    first = next(a for a in whole if a)
-    return tuple(a // (divisor if first > 0 else -divisor) for a in whole)
+    scale = lcm(*(below for _, _, below in slopes))
+    whole = [(place, above * (scale // below)) for place, above, below in sorted(slopes)]
+    divisor = gcd(*(number for _, number in whole))
+    return tuple((place, number // (divisor if whole[0][1] > 0 else -divisor)) for place, number in whole)
 
 
-def _orthonormal_basis(directions: Sequence[tuple[int, ...]], d: int) -> FloatArray:
+def _orthonormal_basis(directions: Sequence[_Direction], d: int) -> FloatArray:
     """Return an orthonormal basis (d, k) of the span of directions, whose rank is decided exactly."""
     if not directions:
         return np.zeros((d, 0))
-    reduced, denominator, rank = fmpz_mat([list(row) for row in directions]).rref()
+    rows = [[0] * d for _ in directions]
+    for row, direction in zip(rows, directions, strict=True):
+        for place, number in direction:
+            row[place] = number
+    reduced, denominator, rank = fmpz_mat(rows).rref()
     if rank == d:
         return np.eye(d)
-    rows = [[float(Fraction(int(reduced[i, j]), int(denominator))) for j in range(d)] for i in range(rank)]
-    return np.ascontiguousarray(np.linalg.qr(np.array(rows).T)[0])
+    kept = [[float(Fraction(int(reduced[i, j]), int(denominator))) for j in range(d)] for i in range(rank)]
+    return np.ascontiguousarray(np.linalg.qr(np.array(kept).T)[0])
 
 
 def _integers(values: Sequence[int] | IntArray) -> IntArray:

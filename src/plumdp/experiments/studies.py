@@ -6,6 +6,7 @@ from plumdp.errors import DataError
 from plumdp.experiments.ellipsoid import ELLIPSOID
 from plumdp.experiments.experiment import forget_peak_memory, peak_memory, warm_up
 from plumdp.experiments.limit import LIMIT
+from plumdp.experiments.many_parameters import PARAMETERS
 from plumdp.experiments.online import ONLINE
 from plumdp.experiments.scaling import SCALING
 from plumdp.experiments.study import Cell, Row, Study
@@ -17,6 +18,7 @@ STUDIES: tuple[Study, ...] = (
     ELLIPSOID,
     SCALING,
     LIMIT,
+    PARAMETERS,
 )
 
 

@@ -244,13 +244,26 @@ def float_terms(polynomials: Sequence[Polynomial]) -> tuple[tuple[str, ...], lis
 
     Coefficients are rounded to the nearest float.
     """
+    names, terms = whole_terms(polynomials)
+    return names, [[(exponents, above / below) for exponents, above, below in of_one] for of_one in terms]
+
+
+def whole_terms(
+    polynomials: Sequence[Polynomial],
+) -> tuple[tuple[str, ...], list[list[tuple[tuple[int, ...], int, int]]]]:
+    """Return the sorted names of all parameters, and for each polynomial its terms: exponents, numerator, denominator.
+
+    >>> p, q = parameters("p", "q")
+    >>> whole_terms([p * q / 3 + 1])
+    (('p', 'q'), [[((1, 1), 1, 3), ((0, 0), 1, 1)]])
+    """
     contexts = {id(f._value.context()): f._value.context() for f in polynomials}
     common = _context(tuple(sorted({name for context in contexts.values() for name in context.names()})))
     result = []
     for f in polynomials:
         value = f._value if f._value.context() is common else f._value.project_to_context(common)
         terms = zip(value.monoms(), value.coeffs(), strict=True)  # faster than to_dict
-        result.append([(exponents, int(c.p) / int(c.q)) for exponents, c in terms])
+        result.append([(exponents, int(c.p), int(c.q)) for exponents, c in terms])
     return tuple(common.names()), result
 
 

@@ -1,0 +1,121 @@
+"""Certificates with 4 to 50 parameters: layered models, with the likelihood beside today's sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+from plumdp.data.simulate import simulate
+from plumdp.experiments.layered import KINDS, LayeredModel, layered_model
+from plumdp.experiments.markdown import distinct, grouped, markdown_table, short, short_seconds
+from plumdp.experiments.plots import finite, line, new_figure
+from plumdp.experiments.study import Cell, Plan, Row, Study
+from plumdp.pipeline import certify
+from plumdp.relaxation.intervals import instantiate
+from plumdp.result.certificate import Certificate
+from plumdp.solver.evaluate import evaluate
+
+_METHODS: dict[str, tuple[bool, dict[str, Any]]] = {  # name → whether with pilot, and how to certify
+    "ellipsoid P_R": (False, {"confidence_set": "ellipsoid", "relaxation": "rectangular"}),
+    "likelihood, no pilot": (False, {"confidence_set": "likelihood", "relaxation": "coupled"}),
+    "likelihood, coupled": (True, {"confidence_set": "likelihood", "relaxation": "coupled"}),
+}
+_COLOURS = {"mixture": "#0072b2", "sparse": "#d55e00", "bilinear": "#009e73"}
+
+
+def _run(cell: Cell) -> list[Row]:
+    """Return a row per method for one kind of model and number of parameters."""
+    kind, _, number = cell.instance.partition(":")
+    made = layered_model(kind, int(number))
+    counts = simulate(made.model, made.true_point, cell.runs, rng=cell.seed, max_steps=made.max_steps)
+    rows = []
+    for method, (has_pilot, options) in _METHODS.items():
+        began = process_time()
+        data = counts if has_pilot else replace(counts, pilot=None)
+        certificate = certify(made.model, data, made.objective, **options)
+        rows.append(_row(made, method, certificate, process_time() - began))
+    return rows
+
+
+def _row(made: LayeredModel, method: str, certificate: Certificate, seconds: float) -> Row:
+    truth = instantiate(made.model, made.true_point)
+    worth = evaluate(truth, certificate.policy, made.objective, precision=1e-9)
+    start = made.model.graph.initial_state
+    value = float(worth.lower[start] + worth.upper[start]) / 2
+    return {
+        "method": method,
+        "value": value,
+        "lower": certificate.lower,
+        "upper": certificate.upper,
+        "gap": (certificate.upper - certificate.lower) / value,
+        "holds": int(certificate.lower <= worth.upper[start] and worth.lower[start] <= certificate.upper),
+        "cpu_seconds": seconds,
+    }
+
+
+def _describe(rows: Sequence[Row]) -> list[str]:
+    groups, methods = grouped(rows, "instance", "method"), distinct(rows, "method")
+    lines = [
+        [
+            instance,
+            *(
+                f"{short(_mean(groups[instance, method], 'gap'))} "
+                f"({short_seconds(_mean(groups[instance, method], 'cpu_seconds'))} s)"
+                for method in methods
+            ),
+        ]
+        for instance in distinct(rows, "instance")
+    ]
+    held = sum(row["holds"] for row in rows)
+    return [
+        "Layered models of about 9,400 states (see `plumdp.experiments.layered`); kind and number of parameters. Gap: "
+        "distance of the bounds over the true value of the certified policy, and processor seconds of the certificate; "
+        f"means over {len(distinct(rows, 'seed'))} seeds.",
+        markdown_table(["model", *methods], lines),
+        f"The true value of the certified policy lies in {held} of {len(rows)} brackets.",
+    ]
+
+
+def _mean(rows: Sequence[Row], name: str) -> float:
+    return float(np.mean([row[name] for row in rows]))
+
+
+def _draw(rows: Sequence[Row], folder: Path) -> list[Path]:
+    """Draw the gap against the number of parameters, one line per kind and method."""
+    groups, styles = grouped(rows, "instance", "method"), dict(zip(_METHODS, (":", "--", "-"), strict=True))
+    with new_figure(folder / "many-parameters", (6.0, 4.0)) as figure:
+        axes = figure.add_subplot()
+        for kind, colour in _COLOURS.items():
+            names = [name for name in distinct(rows, "instance") if name.startswith(kind)]
+            numbers = [int(name.partition(":")[2]) for name in names]
+            for method, style in styles.items():
+                gaps = finite([_mean(groups[name, method], "gap") for name in names])
+                axes.plot(numbers, gaps, color=colour, linestyle=style, marker="o", markersize=3)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("parameters")
+        axes.set_ylabel("relative gap")
+        axes.grid(linewidth=0.3)
+        marks = [line("-", kind, colour=colour) for kind, colour in _COLOURS.items()]
+        figure.legend(handles=[*marks, *(line(s, m) for m, s in styles.items())], loc="outside upper center", ncols=3)
+    return [folder / "many-parameters.png"]
+
+
+_NUMBERS = (4, 8, 12, 20, 50)
+
+PARAMETERS = Study(
+    name="parameters",
+    summary="certificates with 4 to 50 parameters",
+    plans={
+        "quick": Plan(tuple(f"{kind}:{d}" for kind in KINDS for d in (4, 8)), (1,), 10_000),
+        "full": Plan(tuple(f"{kind}:{d}" for kind in KINDS for d in _NUMBERS), (1, 2, 3), 10_000),
+    },
+    run=_run,
+    describe=_describe,
+    draw=_draw,
+)
