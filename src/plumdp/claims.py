@@ -97,12 +97,11 @@ def _parts_of_gap(valued: Valuation) -> dict[str, float]:
     found = valued.coupled
     if found is None:
         return {}
-    gap = valued.upper - valued.lower
-    statistics = min(found.statistics, gap)
-    remainder = min(found.remainder, gap - statistics)
-    rounding = min(found.rounding, gap - statistics - remainder)
-    rest = gap - statistics - remainder - rounding
-    return {"statistics": statistics, "remainder": remainder, "rounding": rounding, "relaxation": rest}
+    rest, parts = valued.upper - valued.lower, {}
+    for name in ("statistics", "remainder", "rounding"):
+        parts[name] = float(min(getattr(found, name), rest))
+        rest -= parts[name]
+    return parts | {"relaxation": float(rest)}
 
 
 def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate:

@@ -130,7 +130,7 @@ def _maximise(
     values, slopes = table.values(start)[0][used], table.coefficients[used]
     if not (values > 0).all():
         return start, False
-    basis = _span(slopes) if prior is None else table.basis
+    basis = span_of(slopes) if prior is None else table.basis
     k = basis.shape[1]
     mean, precision = np.zeros(k), np.zeros((k, k))
     if prior is not None:
@@ -163,7 +163,7 @@ def _climb(function: _Function, most: float) -> tuple[FloatArray, bool]:
     return y, False
 
 
-def _span(slopes: FloatArray) -> FloatArray:
+def span_of(slopes: FloatArray) -> FloatArray:
     """Return an orthonormal basis of the span of rows, each of which counts as much as any other."""
     d = slopes.shape[1]
     if not len(slopes):

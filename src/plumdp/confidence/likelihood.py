@@ -48,18 +48,20 @@ class LikelihoodSet:
     table: LikelihoodTable
     seen: FloatArray  # (n_outcomes): how often each outcome was seen after the pilot
     threshold: float  # of Σ seen ln f, rounded down; minus infinity if there is no evidence
-    half_spaces: tuple[HalfSpace, ...]
-    strips: ExpressionBounds
-    directions: tuple[Direction, ...]  # that the pilot chose
-    estimate: FloatArray  # (n_parameters): where all data are most likely; not trusted
+    rows: FloatArray  # (m, n_parameters): the half-spaces ``rows @ point <= offsets``, rounded outward
+    offsets: FloatArray  # (m)
+    texts: tuple[str, ...]  # (m): what each half-space is about, in words
+    strips: ExpressionBounds | None
     error: float
     method: str
     guarantee: Guarantee
+    directions: tuple[Direction, ...] = ()  # that the pilot chose
+    estimate: FloatArray | None = None  # (n_parameters): where all data are most likely; not trusted
 
     @property
-    def intervals(self) -> tuple[FloatArray, FloatArray]:
+    def intervals(self) -> tuple[FloatArray, FloatArray] | None:
         """The lower and the upper bound of each expression, at the share of the error that strips have."""
-        return self.strips.intervals
+        return None if self.strips is None else self.strips.intervals
 
 
 class _Law(NamedTuple):
@@ -85,7 +87,7 @@ def likelihood_set(
     >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26, pilot=0.05)
     >>> found = likelihood_set(study.model, counts, directions=lambda point: [Direction(np.ones(1))])
-    >>> found.guarantee, len(found.half_spaces), bool(abs(found.estimate[0] - 0.6) < 0.01)
+    >>> found.guarantee, len(found.offsets), bool(abs(found.estimate[0] - 0.6) < 0.01)
     ('finite-sample, anytime', 2, True)
     """
     if not 0 < error < 1:
@@ -110,7 +112,22 @@ def likelihood_set(
             rest *= _LIKELIHOOD / (_LIKELIHOOD + _HALF_SPACES)
             method += " with half-spaces across the gradient"
     threshold = _threshold(table, seen, law, rest)
-    return LikelihoodSet(table, seen, threshold, tuple(cuts), strips, found, best, error, method, Guarantee.ANYTIME)
+    rows = np.array([cut.row for cut in cuts]).reshape(len(cuts), len(table.names))
+    offsets, texts = np.array([cut.offset for cut in cuts]), tuple(cut.text for cut in cuts)
+    return LikelihoodSet(
+        table,
+        seen,
+        threshold,
+        read_only(rows),
+        read_only(offsets),
+        texts,
+        strips,
+        error,
+        method,
+        Guarantee.ANYTIME,
+        found,
+        read_only(best),
+    )
 
 
 def _half_spaces(

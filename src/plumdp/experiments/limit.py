@@ -82,7 +82,7 @@ def _limit(experiment: Experiment, runs: int, learned: Learned, certificate: Cer
     assert isinstance(found, LikelihoodSet)
     everything = found.table.pool(learned.counts.counts)
     region = _asymptotic(learned, found, information(found.table, everything, learned.estimate))
-    bare = replace(learned, region=region, bounds=replace(found, strips=_vacuous(found)))
+    bare = replace(learned, region=region, bounds=replace(found, strips=None))
     limit = conclude(bare, experiment.study.objective, relaxation="coupled", policy=certificate.policy)
     return _row(experiment, LIMIT_METHOD, runs, limit, process_time() - began)
 
@@ -100,12 +100,6 @@ def _asymptotic(learned: Learned, found: LikelihoodSet, matrix: FloatArray) -> A
         rest = np.eye(d) - found.table.basis @ found.table.basis.T
         matrix, square = matrix + 0.005 * square / size * rest, 1.005 * square
     return build_ellipsoid(learned.estimate, (matrix + matrix.T) / 2, float(np.sqrt(square)), within=whole)
-
-
-def _vacuous(found: LikelihoodSet) -> Any:
-    """Return strips that say nothing."""
-    strips = found.strips
-    return replace(strips, lower=np.zeros_like(strips.lower), upper=np.ones_like(strips.upper))
 
 
 def _row(experiment: Experiment, method: str, runs: int, certificate: Certificate, seconds: float) -> Row:

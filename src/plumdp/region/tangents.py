@@ -23,7 +23,7 @@ from plumdp.region.ellipsoid import Ellipsoid, about, build_ellipsoid
 from plumdp.region.mccormick import Lift
 from plumdp.region.shapes import Polytope
 
-_SPREAD = {2: 24, 3: 100}  # pairs of tangents, by the number of variables
+_SPREAD = {2: 24, 3: 100, 4: 150}  # pairs of tangents, by the number of variables
 _MAX_GRADIENTS = 200
 
 
@@ -49,7 +49,7 @@ def build_ellipsoid_region(
     if isinstance(ellipsoid, Conflict) or expressions.is_affine.all():
         return ellipsoid
     directions = _directions(ellipsoid, expressions, lift)
-    tangents = [_combination(row, lift.polynomials) for row in directions.tolist()]
+    tangents = [combination(row, lift.polynomials) for row in directions.tolist()]
     unknown = [f for f in expressions.polynomials if not f.is_constant]  # probabilities, whatever the data say
     lower = np.append(ellipsoid.minimise(directions), np.zeros(len(unknown)))
     upper = np.append(-ellipsoid.minimise(-directions), np.ones(len(unknown)))
@@ -59,21 +59,27 @@ def build_ellipsoid_region(
     return region
 
 
-def _combination(coefficients: list[float], of: tuple[Polynomial, ...]) -> Polynomial:
+def combination(coefficients: list[float], of: tuple[Polynomial, ...]) -> Polynomial:
+    """Return the sum of polynomials times floats, exactly."""
     return sum((Fraction(c) * x for c, x in zip(coefficients, of, strict=True)), Polynomial(0))
 
 
 def _directions(ellipsoid: Ellipsoid, expressions: ExpressionTable, lift: Lift) -> FloatArray:
     """Return the axes, directions spread evenly over the ellipsoid, and with many variables those of expressions."""
     d = len(ellipsoid.names)
-    spread = np.linalg.solve(ellipsoid.root.T, _spread(d).T).T
-    rows = np.vstack([np.eye(d), spread, *([_slopes(ellipsoid, expressions, lift)] if d > 3 else [])])
+    spread = np.linalg.solve(ellipsoid.root.T, (spread_directions(d) if d < 4 else np.eye(d)).T).T
+    rows = np.vstack([np.eye(d), spread, *([slopes(ellipsoid, expressions, lift)] if d > 3 else [])])
+    return normalised(rows)
+
+
+def normalised(rows: FloatArray) -> FloatArray:
+    """Return rows divided by their largest entries, without rows of zeros."""
     size = np.abs(rows).max(axis=1, keepdims=True, initial=0)
     return np.ascontiguousarray((rows / np.where(size > 0, size, 1.0))[size[:, 0] > 0])
 
 
-def _spread(d: int) -> FloatArray:
-    """Return directions of length one, no two of them opposite: many in two or three dimensions, else the axes."""
+def spread_directions(d: int) -> FloatArray:
+    """Return directions of length one, no two of them opposite: many in two to four dimensions, else the axes."""
     n = _SPREAD.get(d, d)
     if d == 2:
         angle = np.arange(n) * np.pi / n
@@ -81,18 +87,21 @@ def _spread(d: int) -> FloatArray:
     if d == 3:  # a spiral of equal steps in height, turned by the golden section
         height, angle = (np.arange(n) + 0.5) / n, np.arange(n) * np.pi * (3 - np.sqrt(5))
         return np.column_stack([*(np.sqrt(1 - height**2) * turn for turn in (np.cos(angle), np.sin(angle))), height])
+    if d == 4:
+        points = np.random.default_rng(5).normal(size=(n, d))  # the same in each call
+        return np.asarray(points / np.linalg.norm(points, axis=1, keepdims=True))
     return np.eye(d)
 
 
-def _slopes(ellipsoid: Ellipsoid, expressions: ExpressionTable, lift: Lift) -> FloatArray:
+def slopes(ellipsoid: Ellipsoid, expressions: ExpressionTable, lift: Lift) -> FloatArray:
     """Return how expressions grow with each variable, at the centre if they have products that are not variables."""
     n, number = len(lift.parameters), {e: i for i, e in enumerate(lift.variables)}
     centre = np.clip(ellipsoid.centre, ellipsoid.lower, ellipsoid.upper)[:n]
-    slopes = np.zeros((len(expressions.monomials), len(lift.variables)))
-    for row, e in zip(slopes, expressions.monomials.tolist(), strict=True):
+    of_monomials = np.zeros((len(expressions.monomials), len(lift.variables)))
+    for row, e in zip(of_monomials, expressions.monomials.tolist(), strict=True):
         if tuple(e) in number:
             row[number[tuple(e)]] = 1
         else:
             row[:n] = [k * np.prod(centre ** np.maximum(e - np.eye(n, dtype=int)[j], 0)) for j, k in enumerate(e)]
     some = np.flatnonzero(expressions.is_unknown)
-    return np.asarray(expressions.coefficients[some[:: -(-len(some) // _MAX_GRADIENTS)]] @ slopes)
+    return np.asarray(expressions.coefficients[some[:: -(-len(some) // _MAX_GRADIENTS)]] @ of_monomials)

@@ -16,6 +16,7 @@ from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.build import project
 from plumdp.region.ellipsoid import Ellipsoid
+from plumdp.region.enclosed import Enclosed
 from plumdp.region.shapes import Box, Polytope, Region, bounding_box
 from plumdp.relaxation.ellipsoidal import row_ellipsoid
 from plumdp.relaxation.intervals import IntervalMDP, RowNature
@@ -105,6 +106,11 @@ def seen_from(region: Region, expressions: ExpressionTable, lower: FloatArray, u
 
 seen_from.register(Polytope, row_region)
 seen_from.register(Ellipsoid, row_ellipsoid)
+
+
+@seen_from.register
+def _(region: Enclosed, expressions: ExpressionTable, lower: FloatArray, upper: FloatArray) -> RowNature:
+    return row_region(region.polytope, expressions, lower, upper)
 
 
 def _interval_mdp(model: ParametricMDP, lower: FloatArray, upper: FloatArray) -> IntervalMDP:

@@ -1,0 +1,204 @@
+"""Ellipsoids around the points of large likelihood, and tangents of the likelihood: enclosures, about any point.
+
+Let ℓ(v) = Σ count[j] ln f[j](v), v̂ any point with f[j](v̂) > 0 for all outcomes that were seen, and g the gradient of ℓ
+there. For a point v of a polytope write f[j](v) = f[j](v̂) (1 + s[j]), with s[j] at most its largest value over the
+polytope, S[j]. Then ln(1 + s) <= s - κ(S) s² / 2 with κ(S) = 2 (S - ln(1 + S)) / S², which falls with S. So
+
+    ℓ(v) <= ℓ(v̂) + g·(v - v̂) - |v - v̂|²_H / 2,    H = Σ count[j] κ(S[j]) b[j] b[j]ᵀ / f[j](v̂)²,
+
+and a point with ℓ(v) >= threshold has, with τ = ℓ(v̂) - threshold and G the maximum of g·(v - v̂) over the polytope,
+
+    |v - v̂|²_H <= 2 (τ + G)    and    g·(v - v̂) >= -τ.
+
+By the first, S[j] can be made smaller, which makes H larger; by the second, the half-space is valid since ℓ is concave.
+
+*Directions that were not seen.* There H is singular. If |v - v̂|²_P <= r² holds in the polytope, then so does
+|v - v̂|²_{H + αP} <= 2 (τ + G) + α r², the sum of both, whatever α is. P projects onto the directions that were not
+seen, as floats have them, and r² is calculated for the point v̂ at hand; nothing is assumed about it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import fsum, sqrt
+
+import numpy as np
+
+from plumdp.confidence.estimates import estimate, find_estimate, is_in_seen_group, span_of
+from plumdp.confidence.evidence import PSEUDO_COUNTS
+from plumdp.confidence.least_squares import inverse_root
+from plumdp.confidence.likelihood_table import LikelihoodTable
+from plumdp.model.graph import FloatArray
+from plumdp.region.shapes import Polytope
+from plumdp.rounding import SQUARES_UNDERFLOW, UNDERFLOW, UNIT, UP
+
+_SHARE = 0.005  # of the square of the radius, for directions that were not seen
+_ROUNDS = 10
+_WORTH = 0.99  # a further round, if this one has made some S smaller by this factor
+_SMALL = 1e-2  # up to here, κ is calculated from its series
+_MANY = 400  # objectives in many dimensions: their maxima over the polytope are then taken from its box
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodEllipsoid:
+    """An ellipsoid and a half-space, ``tangent @ point >= offset``, with all points of large likelihood of a polytope.
+
+    If ``reserve``, an upper bound on τ + G, is negative, there are none.
+    """
+
+    centre: FloatArray  # (d)
+    matrix: FloatArray  # (d, d)
+    radius: float
+    log_volume: float  # an estimate, to compare with others
+    tangent: FloatArray  # (d)
+    offset: float
+    reserve: float
+
+
+def likelihood_ellipsoids(
+    table: LikelihoodTable, seen: FloatArray, threshold: float, within: Polytope
+) -> list[LikelihoodEllipsoid]:
+    """Return ellipsoids around the points of a polytope with ℓ >= threshold, smallest first; each has all of them."""
+    has_unseen = bool((is_in_seen_group(table, seen) & (seen == 0)).any())
+    points = [find_estimate(table, seen, table.middle)]
+    points += [estimate(table, seen, table.middle, pseudo=c) for c in PSEUDO_COUNTS[1:] if has_unseen]
+    heights = _heights(table, seen, within)
+    found = [
+        likelihood_ellipsoid(table, seen, threshold, point, within, heights=heights)
+        for point in ([point for point in points if point is not None] or [table.middle])
+    ]
+    return sorted((one for one in found if one is not None), key=lambda one: one.log_volume)
+
+
+def likelihood_ellipsoid(
+    table: LikelihoodTable,
+    seen: FloatArray,
+    threshold: float,
+    point: FloatArray,
+    within: Polytope,
+    *,
+    heights: FloatArray | None = None,
+) -> LikelihoodEllipsoid | None:
+    """Return an ellipsoid about a point with all points of a polytope where ℓ >= threshold; None if floats fail.
+
+    ``heights`` are upper bounds on the maxima over the polytope of ``coefficients @ point``, for what was seen.
+    """
+    values, errors = table.values(point)
+    low, high = values - errors, values + errors
+    if not (low[seen > 0] > 0).all():
+        return None
+    terms = seen[seen > 0] * np.log(high[seen > 0])
+    excess = (fsum(terms) - threshold) + 16 * UNIT * (fsum(np.abs(terms)) + abs(threshold))
+    here = _about(table, seen, point, low, high, within)
+    slack = float(here.gradient_error @ here.reach) * UP
+    slack += (len(point) + 8) * UNIT * float(np.abs(here.gradient) @ here.size)
+    level = float(here.gradient @ point)
+    highest = -float(within.minimise(-here.gradient[None, :])[0])
+    slack += 8 * UNIT * (abs(level) + abs(highest) + abs(excess))
+    reserve, offset = excess + highest - level + slack, level - excess - slack
+    square = 2 * max(reserve, 0.0) * UP + UNDERFLOW
+    heights = _heights(table, seen, within) if heights is None else heights
+    found = _ellipsoid(here, heights, square, within) or _ellipsoid(here, heights, square, within, everywhere=True)
+    if found is None:
+        return None
+    matrix, radius, log_volume = found
+    return LikelihoodEllipsoid(point, matrix, radius, log_volume, here.gradient, offset, reserve)
+
+
+@dataclass(frozen=True, eq=False)
+class _About:
+    """The outcomes that were seen, but for constants, about a point, and how far the polytope reaches from it."""
+
+    point: FloatArray  # (d)
+    counts: FloatArray  # (n)
+    slopes: FloatArray  # (n, d), to the nearest float
+    low: FloatArray  # (n): bounds on the probabilities
+    high: FloatArray  # (n)
+    gradient: FloatArray  # (d)
+    gradient_error: FloatArray  # (d)
+    reach: FloatArray  # (d): at least |v - point| for all points v of the polytope
+    size: FloatArray  # (d): at least |v| + |point|
+
+
+def _about(
+    table: LikelihoodTable, seen: FloatArray, point: FloatArray, low: FloatArray, high: FloatArray, within: Polytope
+) -> _About:
+    used = (seen > 0) & (table.direction >= 0)
+    counts, slopes, low, high = seen[used], table.coefficients[used], low[used], high[used]
+    middle = (low + high) / 2
+    gradient = slopes.T @ (counts / middle)
+    error = np.abs(slopes).T @ (counts / low * ((high - low) / low + (len(counts) + 8) * UNIT)) * UP
+    reach = np.maximum(within.upper - point, point - within.lower) * UP + UNDERFLOW
+    size = np.maximum(np.abs(within.upper), np.abs(within.lower)) + np.abs(point)
+    return _About(point, counts, slopes, low, high, gradient, error, reach, size)
+
+
+def _heights(table: LikelihoodTable, seen: FloatArray, within: Polytope) -> FloatArray:
+    """Return upper bounds on the maxima over a polytope of ``coefficients @ point``, for what was seen."""
+    slopes = table.coefficients[(seen > 0) & (table.direction >= 0)]
+    if len(slopes) <= _MANY or slopes.shape[1] <= 4:
+        return -within.minimise(-slopes)
+    largest = np.maximum(slopes * within.lower, slopes * within.upper).sum(axis=1)
+    size = np.abs(slopes) @ np.maximum(np.abs(within.lower), np.abs(within.upper))
+    return np.asarray(largest + slopes.shape[1] * UNIT * size)
+
+
+def _ellipsoid(
+    here: _About, heights: FloatArray, square: float, within: Polytope, *, everywhere: bool = False
+) -> tuple[FloatArray, float, float] | None:
+    """Return matrix, radius and logarithm of the volume of an ellipsoid about a point; None if floats cannot tell.
+
+    ``everywhere`` adds a multiple of P in all directions, also those that were seen.
+    """
+    d = len(here.point)
+    added, added_error, more = _completion(here, square, within, everywhere=everywhere)
+    radius = sqrt(square + more) * UP
+    slopes = np.abs(here.slopes)
+    largest = (heights - here.slopes @ here.point + (d + 8) * UNIT * (slopes @ here.size)) / here.low
+    largest = np.maximum(largest, 0) * UP
+    found = None
+    for _ in range(_ROUNDS):
+        weights = here.counts * _curvature(largest) / here.high**2 * (1 - 1e-12)
+        matrix = (here.slopes * weights[:, None]).T @ here.slopes + added
+        matrix = (matrix + matrix.T) / 2
+        error = (len(slopes) + 16) * UNIT * (slopes.T @ (weights[:, None] * slopes) + np.abs(added)) + added_error
+        root, defect = inverse_root(matrix, error)
+        if not defect < 0.5:
+            break
+        stretched = radius * sqrt((1 + defect) / (1 - defect)) * UP
+        found = matrix, stretched, d * np.log(stretched) + float(np.log(np.diagonal(root)).sum())
+        across = np.linalg.norm(np.abs(here.slopes @ root) + (d + 4) * UNIT * slopes @ np.abs(root), axis=1)
+        reached = radius * (across + SQUARES_UNDERFLOW) / sqrt(1 - defect) / here.low * UP
+        if not (reached < _WORTH * largest).any():
+            break
+        largest = np.minimum(largest, reached)
+    return found
+
+
+def _completion(
+    here: _About, square: float, within: Polytope, *, everywhere: bool
+) -> tuple[FloatArray, FloatArray, float]:
+    """Return αP, a bound on its rounding, and αr²: what makes the matrix regular."""
+    d, share = len(here.point), _SHARE * max(square, 1.0)
+    if everywhere:
+        added = np.diag(share / d / np.maximum(here.reach, 1e-150) ** 2)
+        return added, 8 * UNIT * added, share * UP
+    basis = span_of(here.slopes)
+    rest = np.linalg.qr(np.hstack([basis, np.eye(d)]))[0][:, basis.shape[1] :]
+    if not rest.shape[1]:
+        return np.zeros((d, d)), np.zeros((d, d)), 0.0
+    ends = np.stack([-within.minimise(-rest.T) - rest.T @ here.point, rest.T @ here.point - within.minimise(rest.T)])
+    far = np.abs(ends).max(axis=0) + (d + 8) * UNIT * (np.abs(rest.T) @ here.size) + SQUARES_UNDERFLOW
+    total = float(far @ far) * UP
+    factor = share / total
+    size = np.abs(rest) @ np.abs(rest.T)
+    return factor * (rest @ rest.T), (d + 8) * UNIT * factor * size, factor * total * UP
+
+
+def _curvature(largest: FloatArray) -> FloatArray:
+    """Return a lower bound on κ(S) = 2 (S - ln(1 + S)) / S² = 1 - 2S/3 + S²/2 - 2S³/5 + …, for S at least zero."""
+    large = np.maximum(largest, _SMALL)
+    small = np.minimum(largest, _SMALL)
+    series = 1 - small * (2 / 3 - small * (1 / 2 - small * (2 / 5)))
+    found: FloatArray = np.where(largest > _SMALL, 2 * (large - np.log1p(large)) / large**2, series) * (1 - 1e-12)
+    return found
