@@ -71,6 +71,11 @@ def find_columns(
     return chosen, found
 
 
+def find_runs(available: Sequence[str], columns: Mapping[str, str] | None) -> str | None:
+    """Return which column of a log names the run of a row, if there is one; logs of transitions may have it too."""
+    return _located([EPISODE], available, columns or {})[EPISODE]
+
+
 def _guess(forms: Mapping[LogForm, Mapping[str, str | None]]) -> LogForm:
     """Return counts only if nothing speaks of runs: a log of transitions may have a column n of another meaning."""
     complete = [form for form, found in forms.items() if None not in found.values()]

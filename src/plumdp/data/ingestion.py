@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,15 @@ class Tally:
             self._follow(
                 kind, [block[name] for name in columns], np.flatnonzero((kinds == KINDS.index(kind)) & (n > 0)), n
             )
+
+    def matched(self, blocks: Iterable[Block]) -> CountArray:
+        """Return the counts of the transitions in some of the rows, which were or will be added as well."""
+        counts = np.zeros_like(self.counts)
+        for block in blocks:
+            _, transition = self._matcher.match(block)
+            is_matched = transition >= 0
+            np.add.at(counts, transition[is_matched], row_counts(block)[is_matched])
+        return counts
 
     def report(self, form: LogForm, broken: Sequence[BrokenEpisode]) -> IngestionReport:
         """Return the report; ``broken`` are examples of episodes with gaps or repeated steps."""
