@@ -1,5 +1,6 @@
 """Pilots of logs: which part is taken, that it is the part that came first, and that the counts stay what they were."""
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars
@@ -15,6 +16,7 @@ from plumdp.data.duckdb_tables import write_parquet
 from plumdp.data.log_pilots import pilot_of_log
 from plumdp.data.logs import read_log
 from plumdp.data.pilots import pilot_assumption, power_of_two_pilot
+from plumdp.data.sql import counts_query
 
 STUDIES = ("aircraft:20,10", "betting:25", "engagement:50", "rover:10,10", "glider:11,9", "parallel:6")
 FORMS = ("transitions", "trajectories")
@@ -164,6 +166,68 @@ def test_runs_in_text_files_are_in_the_order_of_numbers(tmp_path):
     """As text, 10 comes before 2."""
     log = csv(ROWS["trajectories"], tmp_path / "log")
     assert np.array_equal(read_log(log, LAMP, order="runs").counts.pilot.counts, slow_runs("trajectories", 32))
+
+
+# counts that were made elsewhere
+
+
+def counted_elsewhere(log, form, **options):
+    """Return the result of the printed query for a table called log."""
+    return duckdb.sql(counts_query(LAMP, table="log", dialect="duckdb", form=form, **options)).df()
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("n_runs", [10, 159, 160, 319, 320, 400])
+def test_the_printed_query_counts_the_pilot_too(form, n_runs):
+    log = pd.DataFrame([row for row in ROWS[form] if row["episode"] < n_runs])
+    direct, back = read_log(log, LAMP, order="runs"), read_log(counted_elsewhere(log, form, order="runs"), LAMP)
+    assert back.report.form == "counts"
+    assert np.array_equal(back.counts.counts, direct.counts.counts)
+    assert (back.counts.pilot is None) is (direct.counts.pilot is None) is (n_runs < 160)
+    if n_runs >= 160:
+        assert np.array_equal(back.counts.pilot.counts, direct.counts.pilot.counts)
+        assert (back.counts.pilot.weight, back.counts.pilot.end) == (direct.counts.pilot.weight, PilotEnd.POWER_OF_TWO)
+
+
+def test_a_planned_pilot_of_a_query_is_not_one_of_adaptive_data():
+    log = pd.DataFrame(ROWS["transitions"])
+    options = {"sampling": "trajectories", "pilot": 0.3, "columns": {"episode": "episode"}}
+    result = counted_elsewhere(log, "transitions", **options)
+    pilot = read_log(result, LAMP, sampling="trajectories").counts.pilot
+    assert np.array_equal(pilot.counts, slow_runs("transitions", 120))
+    assert (pilot.end, pilot.weight, pilot.ratio) == (PilotEnd.PLANNED, 1, pytest.approx(7 / 3))
+    with pytest.raises(pl.DataError) as caught:
+        read_log(result, LAMP)
+    assert str(caught.value) == (
+        "a pilot of 120 runs is none of the sizes 16, 32, 64, … that a pilot has if the length of the log was not "
+        'fixed beforehand; if it was, say sampling="trajectories"'
+    )
+    assert read_log(result, LAMP, pilot=0).counts.pilot is None
+
+
+def test_results_of_several_queries_have_no_common_pilot():
+    parts = [pd.DataFrame([row for row in ROWS["transitions"] if row["episode"] < n]) for n in (200, 400)]
+    both = pd.concat([counted_elsewhere(log, "transitions", order="runs") for log in parts])
+    with pytest.raises(pl.DataError, match=r"^these counts are not those of one query: they do not agree on how many"):
+        read_log(both, LAMP)
+    assert np.array_equal(read_log(both, LAMP, pilot=0).counts.counts, COUNTS + slow_runs("transitions", 200))
+
+
+def test_a_query_knows_no_order_of_rows_and_no_pilot_of_rows_without_a_run():
+    with pytest.raises(pl.DataError, match=r'^order="time": the rows of a table in a warehouse have no order'):
+        counts_query(LAMP, table="log", dialect="spark", form="transitions", order="time")
+    log = pd.DataFrame(ROWS["transitions"])
+    log["episode"] = log.episode.where(log.index > 0)
+    assert read_log(counted_elsewhere(log, "transitions", order="runs"), LAMP).counts.pilot is None
+    assert "n_pilot" not in counts_query(LAMP, table="log", dialect="duckdb", form="trajectories")
+
+
+def test_a_variable_with_the_name_of_a_column_of_the_query_is_refused():
+    (p,) = pl.parameters("p")
+    step = lambda s: {"go": [(p, s._replace(n_runs=1)), (1 - p, s)]}  # noqa: E731
+    model = pl.explore(step, {"n_runs": 0}, space=pl.ParameterSpace.unit("p"))
+    with pytest.raises(pl.DataError, match=r"^the query would have two columns n_runs; rename a state variable"):
+        counts_query(model, table="log", dialect="duckdb", form="trajectories", order="runs")
 
 
 # where there is none

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from plumdp.data.columns import EPISODE, LogForm
 from plumdp.data.counts import CountArray, Pilot, PilotEnd, Sampling
@@ -52,7 +53,10 @@ class LogPilot:
             return Pilot(counts, self.end, 1.0, n / size - 1, self.rests_on)
         found = power_of_two_pilot(10 * size)
         if found is None or found[0] != size:
-            raise DataError(f"a pilot of {size:,} {self.unit} is none of the sizes 16, 32, 64, …")
+            raise DataError(
+                f"a pilot of {size:,} {self.unit} is none of the sizes 16, 32, 64, … that a pilot has if "
+                'the length of the log was not fixed beforehand; if it was, say sampling="trajectories"'
+            )
         return Pilot(counts, self.end, found[1], POWERS_RATIO, self.rests_on)
 
 
@@ -87,6 +91,22 @@ def pilot_of_log(
             "pilot will be a power of two"
         )
     return LogPilot("rows" if order == "time" else "runs", PilotEnd.POWER_OF_TWO, None, order)
+
+
+def pilot_of_counts(counts: CountArray, sizes: Iterable[tuple[Any, Any]], sampling: Sampling) -> Pilot | None:
+    """Return the pilot of ready-made counts; ``sizes`` are the numbers of runs, and of those in the pilot."""
+    try:
+        ((n, size),) = ((int(n), int(size)) for n, size in sizes)
+    except (ValueError, TypeError):
+        raise DataError(
+            "these counts are not those of one query: they do not agree on how many runs there are, or are in the "
+            "pilot; read the result of each query by itself, or say pilot=0"
+        ) from None
+    if not 0 <= size < max(n, 1):
+        raise DataError(f"a pilot of {size:,} runs cannot be part of {n:,} runs; count the log again, or say pilot=0")
+    planned = LogPilot("runs", PilotEnd.PLANNED, share=None, order=None)
+    power = LogPilot("runs", PilotEnd.POWER_OF_TWO, share=None, order="runs")
+    return (planned if sampling == "trajectories" else power).pilot(counts, n, size) if size else None
 
 
 def _check(form: LogForm, order: Order | None, share: float | None, has_runs: bool) -> None:

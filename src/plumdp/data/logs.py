@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
-from plumdp.data.columns import LogForm, find_columns, find_runs
+from plumdp.data.columns import PILOT_COUNT, LogForm, find_columns, find_runs
 from plumdp.data.counts import Pilot, Sampling, TransitionCounts
 from plumdp.data.duckdb_tables import MEMORY, Block, Progress, column_types, connect, find_files, scan
 from plumdp.data.file_logs import FileLog
 from plumdp.data.frame_logs import is_arrow, open_frame
 from plumdp.data.ingestion import Tally
-from plumdp.data.log_pilots import LogPilot, Order, pilot_of_log
+from plumdp.data.log_pilots import LogPilot, Order, pilot_of_counts, pilot_of_log
 from plumdp.data.report import BrokenEpisode, IngestionReport
 from plumdp.data.same_files import refuse_copies, refuse_same_files
 from plumdp.errors import DataError
@@ -109,7 +109,8 @@ def read_log(
     How long the pilot is follows from the length of the log. If this was fixed beforehand (runs of "trajectories", rows
     of "independent" transitions), it is a share, ``pilot``, by default that of ``pilot_share``. Otherwise the log may
     have ended because of what it showed, and the pilot is the largest power of two of runs or rows that is at most a
-    tenth of them, and carries a smaller weight; a share would not be valid. ``pilot=0`` is for none.
+    tenth of them, and carries a smaller weight; a share would not be valid. ``pilot=0`` is for none. Counts have the
+    pilot that the query of ``counts_query`` gave them, if any.
 
     Files take up to ``memory_limit`` bytes, whatever their size. Trajectories whose rows are not in order take longer:
     they are counted in ``partitions`` by episode, as many as need be. ``partitions="files"`` counts each file by
@@ -131,11 +132,15 @@ def read_log(
         tally = Tally(model.graph)
         for block in log.count(model.graph, form, found):
             tally.add(block)
+            if PILOT_COUNT in found and pilot != 0:
+                tally.add_pilot(block)
         is_broken = form == "trajectories" and tally.has_broken_episodes
         report = tally.report(form, log.broken_episodes(found, 10) if is_broken else [])
         if report.rejected and on_unmatched == "error":
             raise DataError(_refusal(report))
         first = None if planned is None else _pilot(log, model, tally, form, found, runs, planned, report)
+    if tally.pilot_sizes:
+        first = pilot_of_counts(tally.pilot, tally.pilot_sizes, sampling)
     return Log(TransitionCounts(model.graph, read_only(tally.counts), sampling, first, report))
 
 

@@ -6,7 +6,7 @@ from plumdp.data.counts import Pilot, PilotEnd
 from plumdp.errors import DataError
 from plumdp.model.text import number_of
 
-_FEW_RUNS = 5_000
+FEW_RUNS = 5_000
 _FEW, _SOME = 4, 20  # parameters
 SMALLEST = 16  # runs or rows: the size with which powers of two start, whatever the data
 POWERS_RATIO = 13.0  # of main to pilot data: a pilot between a tenth and a twentieth leaves 9 to 19 times as much
@@ -24,7 +24,7 @@ def pilot_share(n_runs: int, n_parameters: int) -> float:
     """
     if n_parameters > _SOME:
         return 0.2
-    return 0.1 if n_parameters > _FEW or n_runs < _FEW_RUNS else 0.05
+    return 0.1 if n_parameters > _FEW or n_runs < FEW_RUNS else 0.05
 
 
 def planned_size(n_runs: int, n_parameters: int, share: float | None = None) -> int:
