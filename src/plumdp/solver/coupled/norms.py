@@ -17,20 +17,21 @@ def lengths(vectors: FloatArray) -> FloatArray:
     return norms
 
 
-def largest_eigenvalues(matrices: FloatArray) -> FloatArray:
-    """Return upper bounds on the largest eigenvalues of symmetric matrices (n, d, d); zero where they are negative.
+def extreme_eigenvalues(matrices: FloatArray, *, exact: bool = True) -> tuple[FloatArray, FloatArray]:
+    """Return upper bounds on the largest eigenvalues of symmetric matrices Q (n, d, d) and of -Q, or zero if negative.
 
-    Small batches are left to LAPACK, whose error is a small multiple of the unit roundoff and of the norm. For large
-    ones: trace / d + sqrt((d - 1) (|Q|² - trace² / d) / d), with equality for d <= 2 (Wolkowicz and Styan 1980).
+    Small batches are left to LAPACK, whose error is a small multiple of the unit roundoff and of the norm. Otherwise,
+    no eigenvalue is further from trace / d than sqrt((d - 1) (|Q|² - trace² / d) / d), with equality for d <= 2
+    (Wolkowicz and Styan 1980).
     """
     n, d = matrices.shape[:2]
     norm = np.sqrt((matrices**2).sum(axis=(1, 2))) * UP
     middle, radius = _location(matrices, norm)
-    found = middle + radius
-    if d > 2 and n * d**3 <= _MAX_WORK:
-        found = np.minimum(found, np.linalg.eigvalsh(matrices)[:, -1] + 1e-13 * (1 + d / 8) * norm)
-    bounds: FloatArray = np.maximum(np.minimum(found, norm), 0.0)
-    return bounds
+    above, below = np.minimum(middle + radius, norm), np.minimum(radius - middle, norm)
+    if exact and d > 2 and n * d**3 <= _MAX_WORK:
+        found, slack = np.linalg.eigvalsh(matrices), 1e-13 * (1 + d / 8) * norm
+        above, below = np.minimum(above, found[:, -1] + slack), np.minimum(below, slack - found[:, 0])
+    return np.maximum(above, 0.0), np.maximum(below, 0.0)
 
 
 def spectral_norms(matrices: FloatArray) -> FloatArray:

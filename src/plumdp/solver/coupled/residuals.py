@@ -22,7 +22,7 @@ from plumdp.rounding import SQUARES_UNDERFLOW, UNIT, UP
 from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.solver.coupled.expansion import Expansion, by_expression, quadratic_part
 from plumdp.solver.coupled.forms import Forms, full, packed_norms
-from plumdp.solver.coupled.norms import largest_eigenvalues, lengths, spectral_norms
+from plumdp.solver.coupled.norms import extreme_eigenvalues, lengths, spectral_norms
 
 _CHUNK = 2**22  # numbers that are worked on at once
 
@@ -41,10 +41,18 @@ def residual_bounds(chain: PolicyChain, forms: Forms, guess: Expansion) -> Resid
     return residuals_of(chain, forms, guess, guess, chain.reward)
 
 
-def residuals_of(chain: PolicyChain, forms: Forms, after: Expansion, here: Expansion, reward: FloatArray) -> Residuals:
+def residuals_of(
+    chain: PolicyChain,
+    forms: Forms,
+    after: Expansion,
+    here: Expansion,
+    reward: FloatArray,
+    *,
+    exact_eigenvalues: bool = True,
+) -> Residuals:
     """Return bounds on r + Σ_t f_t W(s_t) - W(s), with one expansion of the successors and one of the nodes themselves.
 
-    They are the same, unless there is one for each step.
+    They are the same, unless there is one for each step. Without exact eigenvalues, bounds on them will do.
     """
     n, d = chain.n_open, forms.dimension
     to, f = chain.successor, chain.expression
@@ -57,11 +65,11 @@ def residuals_of(chain: PolicyChain, forms: Forms, after: Expansion, here: Expan
         quadratic += mean.curvatures - here.curvatures[:n]
         above = below = packed_norms(quadratic, d)
     else:
-        matrices = full(quadratic, d)
-        above, below = largest_eigenvalues(matrices), largest_eigenvalues(-matrices)
+        above, below = extreme_eigenvalues(full(quadratic, d), exact=exact_eigenvalues)
     rounding = _rounding(chain, forms, after, here, reward)
     base = constant + linear + _higher_terms(chain, forms, after, mean) + rounding
-    return Residuals((base + above) * UP, (base + below) * UP, rounding * UP)
+    upper = (base + above) * UP
+    return Residuals(upper, upper if below is above else (base + below) * UP, rounding * UP)
 
 
 def _rounding(chain: PolicyChain, forms: Forms, after: Expansion, here: Expansion, reward: FloatArray) -> FloatArray:
@@ -95,7 +103,7 @@ def _sizes(expansion: Expansion, d: int) -> FloatArray:
 def _higher_terms(chain: PolicyChain, forms: Forms, after: Expansion, mean: Expansion) -> FloatArray:
     """Return bounds on all terms of degree three or more, row by row.
 
-    They are Σ_t |β_t| |W²(s_t) - W̄| + |Γ_t| (|w¹(s_t) - w̄| + |W²(s_t) - W̄|), and for expressions of degree three or more
+    They are Σ_t |β_t| |W²(s_t) - W̄| + |Γ_t| (|w¹(s_t) - w̄| + |W²(s_t) - W̄|), and for expressions of a higher degree
     Σ_t tail_t (|w⁰(s_t) - w̄⁰| + |w¹(s_t) - w̄| + |W²(s_t) - W̄|).
     """
     n, d, f = chain.n_open, forms.dimension, chain.expression
