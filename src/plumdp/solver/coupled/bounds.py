@@ -22,24 +22,17 @@ from plumdp.model.text import one_line
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.rounding import ULP
-from plumdp.solver.coupled.brackets import Bracket, Setting, bracket, bracket_of, setting_of, union
+from plumdp.solver.coupled.brackets import Bracket, Setting, bracket_of, brackets_of, intersection, setting_of
+from plumdp.solver.coupled.by_slabs import bracket_by_slabs
 from plumdp.solver.coupled.by_steps import expand_by_steps, known_value
 from plumdp.solver.coupled.chain import PolicyChain, policy_chain
-from plumdp.solver.coupled.expansion import Expansion, first_order, second_order
 from plumdp.solver.coupled.forms import MAX_DEGREE
-from plumdp.solver.coupled.linear_part import linear_range
 from plumdp.solver.coupled.remainder import ErrorModel, StepErrors, error_model, step_errors
-from plumdp.solver.coupled.slabs import slabs_across
 
 _MAX_BYTES = 2e9  # of curvatures
-_SLABS = (2, 4, 8)
 _MAX_DIMENSION = 4  # for slabs
 _MAX_NODES = 50_000  # for slabs
-_MATTERS = 0.02  # share of the remainder from which on slabs are tried
-_WORTH = 0.99  # of the width before: slabs are cut in two again only if that gained something
-
-_SINGULAR = "the equations of the policy are singular at the centre of the region"
-_ENDLESS = "nature may keep a run from ending, so that nothing bounds the remainder"
+_MATTERS = 0.02  # share of the remainder from which on more is tried
 
 
 @dataclass(frozen=True)
@@ -126,55 +119,17 @@ def _usable_chain(
 
 def _by_orders(setting: Setting, errors: ErrorModel, precision: float) -> list[Bracket] | str:
     """Return brackets of first and second order, and in slabs if the remainder matters."""
-    equations = setting.equations()
-    if equations is None:
-        return _SINGULAR
-    guess = first_order(setting.chain, setting.forms, equations)
-    first = bracket(setting, equations, guess, errors, precision)
-    if first is None:
-        return _ENDLESS
-    found: list[Bracket | None] = [first]
     d = setting.forms.dimension
-    if _fits(setting, d * (d + 1) // 2):
-        guess = second_order(setting.chain, setting.forms, equations, guess)
-        found.append(bracket(setting, equations, guess, errors, precision))
-    brackets = [each for each in found if each is not None]
-    if 1 <= d <= _MAX_DIMENSION and setting.chain.n_open <= _MAX_NODES:
-        brackets += _in_slabs(setting, guess, errors, first, min(each.width for each in brackets), precision)
-    return brackets
-
-
-def _in_slabs(
-    setting: Setting, guess: Expansion, errors: ErrorModel, whole: Bracket, width: float, precision: float
-) -> list[Bracket]:
-    """Return brackets of first order in slabs across the slope: 2, 4 and 8 of them, as long as that helps."""
-    slope = guess.slopes[setting.chain.initial]
-    length, last = float(np.linalg.norm(slope)), whole
-    found: list[Bracket] = []
-    if not 0 < length < np.inf:
-        return []
-    axis = slope / length
-    reach = linear_range(setting.region, setting.ball, axis)
-    for n in _SLABS:
-        if not last.remainder > _MATTERS * min(width, last.width):
-            break
-        slabs = slabs_across(axis, reach.lower, reach.upper, n)
-        parts = [_in_slab(setting.within(slab), errors, precision) for slab in slabs]
-        if not parts or any(part is None for part in parts):
-            break
-        joined = union([part for part in parts if part is not None], whole.middle, f"first order in {n} slabs")
-        if not joined.width < _WORTH * last.width:
-            break
-        found.append(joined)
-        last = joined
-    return found
-
-
-def _in_slab(setting: Setting, errors: ErrorModel, precision: float) -> Bracket | None:
-    equations = setting.equations()
-    if equations is None:
-        return None
-    return bracket(setting, equations, first_order(setting.chain, setting.forms, equations), errors, precision)
+    orders = (1, 2) if _fits(setting, d * (d + 1) // 2) else (1,)
+    brackets = brackets_of(setting, errors, precision, orders=orders)
+    if isinstance(brackets, str):
+        return brackets
+    best = min(brackets.found, key=lambda each: each.width)
+    if best.remainder <= _MATTERS * best.width or not 1 <= d <= _MAX_DIMENSION or setting.chain.n_open > _MAX_NODES:
+        return brackets.found
+    order = 1 if best is brackets.found[0] else 2
+    sliced = bracket_by_slabs(setting, brackets.slope, intersection(brackets.found), errors, precision, order=order)
+    return brackets.found if sliced is None else [*brackets.found, sliced]
 
 
 def _by_steps(setting: Setting, objective: Objective, errors: StepErrors) -> list[Bracket] | str:
@@ -202,15 +157,16 @@ def _discount(objective: Objective) -> Fraction | None:
 
 
 def _best_of(found: Sequence[Bracket], objective: Objective) -> CoupledBounds:
-    """Return the best lower and the best upper end of brackets that all hold, cut to [0, 1] for a probability."""
-    low = max((each.low for each in found), key=lambda end: end.value)
-    high = min((each.high for each in found), key=lambda end: end.value)
+    """Return the best ends of brackets that all hold, cut to [0, 1] for a probability."""
+    best = intersection(found)
+    low, high = best.low, best.high
     kind = low.kind if low.kind == high.kind else f"{low.kind} below, {high.kind} above"
     lower, upper = low.value, high.value
     if isinstance(objective, Reach):
         lower, upper = min(max(lower, 0.0), 1.0), max(min(upper, 1.0), 0.0)
-    statistics, remainder = low.statistics + high.statistics, low.remainder + high.remainder
-    return CoupledBounds(lower, upper, statistics, remainder, low.rounding + high.rounding, kind)
+    return CoupledBounds(
+        lower, upper, low.statistics + high.statistics, best.remainder, low.rounding + high.rounding, kind
+    )
 
 
 def _one_minus(found: CoupledBounds) -> CoupledBounds:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,12 +14,12 @@ from plumdp.region.shapes import Region
 from plumdp.rounding import UNIT
 from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.solver.coupled.equations import Equations, equations_of
-from plumdp.solver.coupled.expansion import Expansion
+from plumdp.solver.coupled.expansion import Expansion, first_order, second_order
 from plumdp.solver.coupled.forms import Forms, forms_on, full
 from plumdp.solver.coupled.linear_part import Range, linear_range
 from plumdp.solver.coupled.norms import extreme_eigenvalues
 from plumdp.solver.coupled.remainder import ErrorModel
-from plumdp.solver.coupled.residuals import residual_bounds
+from plumdp.solver.coupled.residuals import Residuals, residual_bounds
 from plumdp.solver.coupled.slabs import Slab, forms_in, linear_range_in
 
 
@@ -85,11 +86,43 @@ def setting_of(model: ParametricMDP, chain: PolicyChain, region: Region) -> Sett
     return Setting(replace(chain, expression=own), forms, ball, region)
 
 
+def brackets_of(setting: Setting, errors: ErrorModel, precision: float, *, orders: Sequence[int]) -> Brackets | str:
+    """Return brackets of first order, second order or both; or why there is none."""
+    chain, forms, equations = setting.chain, setting.forms, setting.equations()
+    if equations is None:
+        return "the equations of the policy are singular at the centre of the region"
+    guess = first_order(chain, forms, equations)
+    residuals = residual_bounds(chain, forms, guess)
+    found = []
+    if 1 in orders:
+        found.append(bracket(setting, equations, guess, residuals, errors, precision))
+    if 2 in orders:
+        second = second_order(chain, equations, guess, residuals.quadratic)
+        residuals = residual_bounds(chain, forms, second)
+        found.append(bracket(setting, equations, second, residuals, errors, precision))
+    kept = [each for each in found if each is not None]
+    if not kept:
+        return "nature may keep a run from ending, so that nothing bounds the remainder"
+    return Brackets(kept, guess.slopes[chain.initial])
+
+
+@dataclass(frozen=True, eq=False)
+class Brackets:
+    """Brackets of one value that all hold, and its slope in the coordinates of the ball or slab."""
+
+    found: list[Bracket]
+    slope: FloatArray  # (d)
+
+
 def bracket(
-    setting: Setting, equations: Equations, guess: Expansion, errors: ErrorModel, precision: float
+    setting: Setting,
+    equations: Equations,
+    guess: Expansion,
+    residuals: Residuals,
+    errors: ErrorModel,
+    precision: float,
 ) -> Bracket | None:
     """Return a bracket from an expansion, whatever numbers it has; None if no number bounds the remainder."""
-    residuals = residual_bounds(setting.chain, setting.forms, guess)
     columns = np.column_stack([residuals.below, residuals.above, residuals.rounding])
     below, above, rounding = equations.solve(columns)[setting.chain.initial].tolist()
     low = _largest_sum(errors, residuals.below, below, precision)
@@ -127,9 +160,8 @@ def bracket_of(setting: Setting, guess: Expansion, below: float, above: float, r
     return Bracket(ends[0], ends[1], middle)
 
 
-def union(brackets: list[Bracket], middle: float, kind: str) -> Bracket:
-    """Return the bracket of a value that lies in one of several."""
-    lowest, highest = min(brackets, key=lambda each: each.low.value), max(brackets, key=lambda each: each.high.value)
-    low = replace(lowest.low, statistics=lowest.low.statistics + middle - lowest.middle, kind=kind)
-    high = replace(highest.high, statistics=highest.high.statistics + highest.middle - middle, kind=kind)
-    return Bracket(low, high, middle)
+def intersection(brackets: Sequence[Bracket]) -> Bracket:
+    """Return the best lower and the best upper end of brackets that all hold, about the middle of the first."""
+    low = max((each.low for each in brackets), key=lambda end: end.value)
+    high = min((each.high for each in brackets), key=lambda end: end.value)
+    return Bracket(low, high, brackets[0].middle)

@@ -60,7 +60,7 @@ def expand_by_steps(
     for step in range(n_steps - 1, -1, -1):
         here = _step_back(chain, forms, moves, local, after, step)
         if errors is not None:
-            found = residuals_of(chain, forms, after, here, chain.reward, exact_eigenvalues=False)
+            found = residuals_of(chain, forms, after, here, exact_eigenvalues=False)
             goes_on = ~_is_fixed(local, step, chain.n_nodes)[:n]
             below, above = (errors.step_back(m, e, goes_on) for m, e in ((below, found.below), (above, found.above)))
             rounding[:n] = np.where(goes_on, found.rounding + np.abs(_inner(chain, moves, rounding)), 0.0)

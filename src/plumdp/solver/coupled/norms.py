@@ -8,12 +8,20 @@ from plumdp.model.graph import FloatArray
 from plumdp.rounding import UNIT, UP
 
 _MAX_WORK = 3e7  # n d³ up to which eigenvalues are calculated
-_MAX_PRODUCTS = 5e9  # n d³ up to which matrices are multiplied
 
 
 def lengths(vectors: FloatArray) -> FloatArray:
     """Return Euclidean norms of the rows, rounded up unless squares underflow."""
     norms: FloatArray = np.sqrt((vectors**2).sum(axis=1)) * UP
+    return norms
+
+
+def packed_norms(packed: FloatArray, d: int) -> FloatArray:
+    """Return Frobenius norms of packed symmetric matrices (n, d (d + 1) / 2), rounded up unless squares underflow."""
+    if not packed.shape[1]:
+        return np.zeros(len(packed))
+    i, j = np.triu_indices(d)
+    norms: FloatArray = np.sqrt(packed**2 @ np.where(i == j, 1.0, 2.0)) * UP
     return norms
 
 
@@ -32,25 +40,6 @@ def extreme_eigenvalues(matrices: FloatArray, *, exact: bool = True) -> tuple[Fl
         found, slack = np.linalg.eigvalsh(matrices), 1e-13 * (1 + d / 8) * norm
         above, below = np.minimum(above, found[:, -1] + slack), np.minimum(below, slack - found[:, 0])
     return np.maximum(above, 0.0), np.maximum(below, 0.0)
-
-
-def spectral_norms(matrices: FloatArray) -> FloatArray:
-    """Return upper bounds on the spectral norms of symmetric matrices D (n, d, d).
-
-    The better of the bound of Wolkowicz and Styan on both ends of the spectrum, and of |D⁴|^¼ with Frobenius' norm.
-    For |D| = 1 the float D⁴ is off by at most 4 (d + 4) UNIT.
-    """
-    n, d = matrices.shape[:2]
-    norm = np.sqrt((matrices**2).sum(axis=(1, 2))) * UP
-    middle, radius = _location(matrices, norm)
-    bound: FloatArray = np.minimum(norm, np.abs(middle) + radius)
-    if d > 2 and n * d**3 <= _MAX_PRODUCTS:
-        unit = matrices / np.where(norm > 0, norm, 1.0)[:, None, None]
-        square = unit @ unit
-        fourth = square @ square
-        length = np.sqrt((fourth**2).sum(axis=(1, 2))) * UP + 8 * (d + 4) * UNIT
-        bound = np.minimum(bound, length**0.25 * norm * UP)
-    return bound
 
 
 def _location(matrices: FloatArray, norm: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -11,12 +10,13 @@ from plumdp.model.graph import FloatArray
 from plumdp.region.ball import Ball
 from plumdp.region.shapes import Region
 from plumdp.rounding import SQUARES_UNDERFLOW, UNIT, UP
-from plumdp.solver.coupled.forms import Forms, full, packed, packed_norms
+from plumdp.solver.coupled.forms import Forms, full, packed
 from plumdp.solver.coupled.linear_part import Range, linear_range
-from plumdp.solver.coupled.norms import lengths
+from plumdp.solver.coupled.norms import lengths, packed_norms
 
 _MARGIN = 1e-9  # relative, of what encloses a slab: more than rounding if the slab is not too thin
 _THIN = 1e-4
+_SHARE = 0.5  # θ: with less, the ellipsoid is too long across the slab, with more, too wide along it
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +24,7 @@ class Slab:
     """The points x of the unit ball with ``low <= axis @ x <= high``, and an ellipsoid ``centre + factor @ y`` of them.
 
     With m, a the middle and the half-width of the slab and ω the radius of its widest section, its points satisfy
-    θ (axis·x - m)² / a² + (1 - θ) |x - (axis·x) axis|² / ω² <= 1 for every θ between 0 and 1; here θ = 1 / d.
+    θ (axis·x - m)² / a² + (1 - θ) |x - (axis·x) axis|² / ω² <= 1 for every θ between 0 and 1.
     """
 
     axis: FloatArray  # (d), of length one
@@ -35,24 +35,26 @@ class Slab:
     factor: FloatArray  # (d, d), symmetric
 
 
-def slabs_across(axis: FloatArray, low: float, high: float, n: int) -> list[Slab]:
-    """Return n slabs that cover all points of the unit ball between two planes; none if they would be too thin."""
+def slab_across(axis: FloatArray, low: float, high: float) -> Slab | None:
+    """Return the slab of the unit ball between two planes; None if it is too thin for its ellipsoid to be proved."""
     low, high = max(low - 1e-12, -1.0), min(high + 1e-12, 1.0)
-    if not (high - low) / (2 * n) >= _THIN:
-        return []
-    edges = np.linspace(low, high, n + 1)
-    return [_slab(axis, start, end) for start, end in pairwise(edges.tolist())]
-
-
-def _slab(axis: FloatArray, low: float, high: float) -> Slab:
-    d = len(axis)
+    if not high - low >= _THIN:
+        return None
+    d, onto = len(axis), np.outer(axis, axis)
     nearest = 0.0 if low <= 0 <= high else min(low**2, high**2)
-    section, share = float(np.sqrt(max(1 - nearest, 0.0))), 1 / d
-    along = (high - low) / 2 / np.sqrt(share)
-    across = section / np.sqrt(1 - share) if d > 1 else 1.0
-    onto = np.outer(axis, axis)
+    section = float(np.sqrt(max(1 - nearest, 0.0)))
+    along, across = (high - low) / 2, section
+    if d > 1:
+        along, across = along / np.sqrt(_SHARE), across / np.sqrt(1 - _SHARE)
     factor = (along * onto + across * (np.eye(d) - onto)) * (1 + _MARGIN)
     return Slab(axis, low, high, section * (1 + _MARGIN), (low + high) / 2 * axis, (factor + factor.T) / 2)
+
+
+def halves(slab: Slab) -> list[Slab]:
+    """Return both halves of a slab; none if they are too thin."""
+    middle = (slab.low + slab.high) / 2
+    parts = slab_across(slab.axis, slab.low, middle), slab_across(slab.axis, middle, slab.high)
+    return [part for part in parts if part is not None] if None not in parts else []
 
 
 def forms_in(slab: Slab, forms: Forms) -> Forms:
