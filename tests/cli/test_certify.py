@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 import plumdp as pl
 from plumdp.cli import app
+from plumdp.cli.data import read_data
 
 RUNNER = CliRunner()
 STUDY = "aircraft:20,10"
@@ -183,6 +184,35 @@ def test_the_printed_query_names_every_column():
     assert result.exit_code == 0
     assert all(f"`next_{name}`" in result.output for name in ("x", "y", "ax", "ay"))
     assert "lake.flights" in result.output
+
+
+def test_pilots_of_commands_are_those_of_the_functions(tmp_path):
+    model, point = pl.case_study("betting:5").model, pl.case_study("betting:5").true_point
+    log, out = str(tmp_path / "log.parquet"), str(tmp_path / "counts.parquet")
+
+    def run(*arguments):
+        result = RUNNER.invoke(app, [*arguments])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    run("simulate", "betting:5", "-n", "400", "-o", log, "--form", "trajectories")
+    said = run("simulate", "betting:5", "-n", "400", "-o", out, "--counts", "--pilot", "0.25")
+    assert said.endswith("steps of 400 runs, counted, 600 of them as a pilot (planned)\n")
+    expected = pl.simulate(model, point, 400, rng=0, max_steps=6, pilot=0.25)
+    assert pl.read_counts(out, model).pilot.counts.tolist() == expected.pilot.counts.tolist()
+    assert read_data([out], model, None).pilot is not None
+    assert read_data([out], model, "adaptive").pilot is None  # a share of a length that nobody says was planned
+    assert run("count", "betting:5", log, "-o", out).endswith("2,400 steps, counted\n")
+    said = run("count", "betting:5", log, "-o", out, "--order", "runs")
+    assert said.endswith("2,400 steps, counted, 192 of them as a pilot (power of two)\n")
+    said = run("count", "betting:5", log, "-o", out, "--sampling", "trajectories", "--pilot", "0.5")
+    assert said.endswith("2,400 steps, counted, 1,200 of them as a pilot (planned)\n")
+    assert "n_pilot_runs" in run("counts-sql", "betting:5", "--order", "runs")
+
+
+def test_runs_have_no_pilot_before_they_are_counted(tmp_path):
+    result = RUNNER.invoke(app, ["simulate", "betting:5", "-o", str(tmp_path / "log.parquet"), "--pilot", "0.1"])
+    assert str(result.exception) == "--pilot: only counts have a pilot; say --counts, or --pilot to plumdp count"
 
 
 @pytest.mark.parametrize("command", ["certify", "compare"])

@@ -91,6 +91,25 @@ def test_every_engine_counts_the_rows_as_a_slow_recount_does(engine, form, reque
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_finds_the_first_runs(engine, form, request):
+    rows = runs(LAMP, {"p": 0.6}, 200)[0][form]
+    source = ENGINES[engine](rows, lambda: request.getfixturevalue("spark"))
+    for options, n in (({"order": "runs"}, 16), ({"sampling": "trajectories", "pilot": 0.2}, 40)):
+        counts = read_log(source, LAMP, **options).counts
+        assert np.array_equal(counts.counts, recount(rows, LAMP.graph, form)[0])
+        part = [row for row in rows if row["episode"] < n]
+        assert np.array_equal(counts.pilot.counts, recount(part, LAMP.graph, form)[0])
+
+
+@pytest.mark.parametrize("engine", ["DuckDB", "Spark"])
+def test_tables_without_an_order_have_no_first_rows(engine, request):
+    source = ENGINES[engine](ROWS["transitions"], lambda: request.getfixturevalue("spark"))
+    with pytest.raises(pl.DataError, match=r'order="time": the rows of a table of .* have no order of their own'):
+        read_log(source, LAMP, order="time")
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ["betting:25", "engagement:50", "rover:10,10"])
 def test_spark_and_duckdb_count_the_runs_of_a_case_study(name, form, spark, tmp_path):
     study = pl.case_study(name)
@@ -139,6 +158,25 @@ def test_the_query_of_every_dialect_means_the_same(dialect, form):
     back = read_log(result, LAMP, on_unmatched="report")
     assert back.report.rows == direct.report.rows
     assert np.array_equal(back.counts.counts, direct.counts.counts)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("options", [{"order": "runs"}, {"sampling": "trajectories"}])
+def test_the_query_of_every_dialect_counts_the_same_pilot(dialect, form, options):
+    rows = runs(LAMP, {"p": 0.6}, 400)[0][form]
+    log = arrow(rows)
+    if dialect == "snowflake":
+        log = log.rename_columns({name: name.upper() for name in rows[0]})
+    columns = {"episode": "EPISODE" if dialect == "snowflake" else "episode"}
+    text = counts_query(LAMP, table="log", dialect=dialect, form=form, columns=columns, **options)
+    result = duckdb.sql(sqlglot.transpile(text, read=dialect, write="duckdb")[0])
+    direct = read_log(log, LAMP, **options).counts
+    back = read_log(result, LAMP, sampling=options.get("sampling", "adaptive")).counts
+    assert np.array_equal(back.counts, direct.counts)
+    assert np.array_equal(back.pilot.counts, direct.pilot.counts)
+    for name in ("end", "weight", "ratio", "rests_on"):
+        assert getattr(back.pilot, name) == getattr(direct.pilot, name)
 
 
 @pytest.mark.parametrize(

@@ -233,6 +233,25 @@ def test_counts_are_those_of_the_steps_that_the_environment_made(study):
     assert counts.sampling == "adaptive"  # nobody has said that the number of episodes was fixed beforehand
 
 
+@pytest.mark.parametrize(("share", "n_pilot"), [(None, 4), (0.25, 10), (0, 0)])
+def test_the_first_episodes_are_the_pilot_and_change_no_counts(betting, share, n_pilot):
+    """Whoever runs fewer episodes from the same seed sees the same first ones."""
+
+    def counts(episodes, pilot):
+        env = as_env(betting.model, betting.true_point, max_steps=25)
+        return sample_env(env, "uniform", episodes, betting.model, rng=3, pilot=pilot)
+
+    sampled = counts(40, share)
+    assert sampled.counts.tolist() == counts(40, 0).counts.tolist()
+    if n_pilot:
+        assert sampled.pilot.counts.tolist() == counts(n_pilot, 0).counts.tolist()
+        assert (sampled.pilot.end, sampled.pilot.weight) == ("planned", 1)
+        assert sampled.pilot.ratio == pytest.approx(40 / n_pilot - 1)
+    else:
+        assert sampled.pilot is None
+    assert sampled.sampling == "adaptive"
+
+
 def test_a_policy_is_followed_and_max_steps_ends_episodes(betting):
     graph = betting.model.graph
     env = as_env(betting.model, betting.true_point)

@@ -309,6 +309,17 @@ def test_a_pilot_without_a_run_is_none(betting, trajectories, share):
     assert simulate(betting.model, betting.true_point, trajectories, rng=1, max_steps=25, pilot=share).pilot is None
 
 
+def test_recorded_runs_have_the_pilot_of_the_simulation(study):
+    arguments, options = (study.model, study.true_point, 500), {"rng": 9, "max_steps": study.max_steps + 1}
+    for share in (0.1, 0.33):
+        counted, recorded = simulate(*arguments, **options, pilot=share), record(*arguments, **options)
+        pilot = recorded.counts(pilot=share).pilot
+        assert pilot.counts.tolist() == counted.pilot.counts.tolist()
+        assert pilot.ratio == counted.pilot.ratio
+    assert recorded.counts(pilot=0).pilot is None
+    assert recorded.counts().pilot.ratio == 9
+
+
 def test_a_pilot_does_not_change_the_counts(study):
     arguments, options = (study.model, study.true_point, 700), {"rng": 8, "max_steps": study.max_steps + 1}
     plain = simulate(*arguments, **options, pilot=0)

@@ -14,9 +14,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from plumdp.case_studies import case_study, is_case_study
 from plumdp.cli.arguments import Constants, Model, load, pairs
-from plumdp.data.counts import Sampling, TransitionCounts, weaker
+from plumdp.data.counts import PilotEnd, Sampling, TransitionCounts, weaker
 from plumdp.data.duckdb_tables import write_parquet
 from plumdp.data.files import is_counts_file, read_counts, write_counts
+from plumdp.data.log_pilots import Order
 from plumdp.data.logs import Log, read_log
 from plumdp.data.simulate import simulate as run_model
 from plumdp.data.sql import Dialect, counts_query
@@ -41,6 +42,21 @@ SamplingOption = Annotated[
         "A file of counts keeps what was said when it was counted; less may be said of it, but not more.",
     ),
 ]
+OrderOption = Annotated[
+    Order | None,
+    typer.Option(
+        "--order",
+        help="What is known of the order of the log. time: its rows are in the order in which they happened; runs: its "
+        "episodes are numbered in the order in which they were made, each after the one before had ended. Then its "
+        "first part is kept apart as a pilot, which makes results narrower.",
+    ),
+]
+PilotOption = Annotated[
+    float | None,
+    typer.Option(
+        "--pilot", metavar="SHARE", help="The share of the runs that is the pilot; 0: none. Default: 5 to 20 %."
+    ),
+]
 
 
 def simulate(
@@ -58,6 +74,7 @@ def simulate(
         Form, typer.Option("--form", help="Rows with the next state, or one row per state.")
     ] = "transitions",
     counts: Annotated[bool, typer.Option("--counts", help="Write counts of transitions, not the runs.")] = False,
+    pilot: PilotOption = None,
 ) -> None:
     """Run a model at a point under uniform choices, and write the runs or their counts."""
     require_file(output)
@@ -67,11 +84,13 @@ def simulate(
     steps = max_steps or (study.max_steps + 1 if study else None)
     if steps is None:
         raise DataError("say with --max-steps where a run is cut off")
+    if pilot is not None and not counts:
+        raise DataError("--pilot: only counts have a pilot; say --counts, or --pilot to plumdp count")
     if counts:
         with _progress("runs") as show:
-            counted = run_model(read, point, trajectories, rng=seed, max_steps=steps, progress=show)
+            counted = run_model(read, point, trajectories, rng=seed, max_steps=steps, pilot=pilot, progress=show)
         write_counts(counted, output)
-        print(f"{output}: {counted.total:,} steps of {trajectories:,} runs, counted")
+        print(f"{output}: {counted.total:,} steps of {trajectories:,} runs, counted{_pilot_text(counted)}")
         return
     blocks = record_blocks(read, point, trajectories, rng=seed, max_steps=steps)
     n_rows = 0
@@ -93,6 +112,8 @@ def count(
     constant: Constants = None,
     column: ColumnNames = None,
     sampling: SamplingOption = None,
+    order: OrderOption = None,
+    pilot: PilotOption = None,
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="Count what fits the model even if some rows do not.")
     ] = False,
@@ -100,10 +121,10 @@ def count(
     """Count the transitions of logs of any size, and report what became of every row."""
     require_file(output)
     read, _ = load(model, constant or [])
-    log = _read(data, read, column, sampling, keep_going)
+    log = _read(data, read, column, sampling, keep_going, order, pilot)
     write_counts(log.counts, output)
     print(log)
-    print(f"{output}: {log.counts.total:,} steps, counted")
+    print(f"{output}: {log.counts.total:,} steps, counted{_pilot_text(log.counts)}")
 
 
 def counts_sql(
@@ -115,10 +136,24 @@ def counts_sql(
     ] = "transitions",
     constant: Constants = None,
     column: ColumnNames = None,
+    sampling: SamplingOption = None,
+    order: OrderOption = None,
+    pilot: PilotOption = None,
 ) -> None:
     """Print the query that counts a log in a warehouse; ``plumdp count`` reads its result."""
     read, _ = load(model, constant or [])
-    print(counts_query(read, table=table, dialect=dialect, form=form, columns=pairs("--column", column or [])))
+    columns = pairs("--column", column or [])
+    query = counts_query(
+        read,
+        table=table,
+        dialect=dialect,
+        form=form,
+        columns=columns,
+        sampling=sampling or "adaptive",
+        order=order,
+        pilot=pilot,
+    )
+    print(query)
 
 
 def read_data(paths: list[str], model: ParametricMDP, sampling: Sampling | None) -> TransitionCounts:
@@ -131,11 +166,22 @@ def read_data(paths: list[str], model: ParametricMDP, sampling: Sampling | None)
             f"--sampling {sampling}: {paths[0]} was counted as {counts.sampling}, which claims less; if the stronger "
             f"claim is true, count the log again with --sampling {sampling}"
         )
-    return counts if sampling is None else replace(counts, sampling=sampling)
+    if sampling is None or sampling == counts.sampling:
+        return counts
+    kept = counts.pilot if counts.pilot is not None and counts.pilot.end == PilotEnd.POWER_OF_TWO else None
+    return replace(
+        counts, sampling=sampling, pilot=kept
+    )  # who takes back that the length was planned has no share of it
 
 
 def _read(
-    paths: list[str], model: ParametricMDP, column: list[str] | None, sampling: Sampling | None, keep_going: bool
+    paths: list[str],
+    model: ParametricMDP,
+    column: list[str] | None,
+    sampling: Sampling | None,
+    keep_going: bool,
+    order: Order | None = None,
+    pilot: float | None = None,
 ) -> Log:
     with _progress("rows") as show:
         return read_log(
@@ -143,9 +189,15 @@ def _read(
             model,
             columns=pairs("--column", column or []),
             sampling=sampling or "adaptive",
+            order=order,
+            pilot=pilot,
             on_unmatched="report" if keep_going else "error",
             progress=show,
         )
+
+
+def _pilot_text(counts: TransitionCounts) -> str:
+    return "" if counts.pilot is None else f", {counts.pilot.total:,} of them as a pilot ({counts.pilot.end})"
 
 
 @contextmanager

@@ -14,6 +14,9 @@ LogForm: TypeAlias = Literal["transitions", "trajectories", "counts"]
 ACTION, EPISODE, STEP, COUNT, PLACE = "action", "episode", "step", "n", "place"
 STEP_BEFORE, NEXT_STEP, SECOND_STEP, NEXT_EPISODE = "step_before", "step_after", "second_step_after", "episode_after"
 
+RUN, RUN_NUMBER = "run_name", "run_number"
+PILOT_COUNT, N_RUNS, N_PILOT_RUNS = PILOT_COLUMNS = ("n_pilot", "n_runs", "n_pilot_runs")  # of counts with a pilot
+
 LARGEST_STEP = 2**53  # of steps as floats: from here on, one more is the same number
 
 
@@ -68,7 +71,20 @@ def find_columns(
     if chosen == "counts":
         place = _located([PLACE], available, columns)[PLACE]
         found |= {PLACE: place} if place is not None else {}
+        found |= _pilot_columns(graph, available, columns)
     return chosen, found
+
+
+def _pilot_columns(graph: Graph, available: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns of counts that tell of their pilot; none if some are missing, or are of the model."""
+    there = {name: column for name, column in _located(PILOT_COLUMNS, available, columns).items() if column is not None}
+    is_own = not {*PILOT_COLUMNS} & {*needed_columns(graph, "counts")}
+    return there if is_own and len(there) == len(PILOT_COLUMNS) else {}
+
+
+def find_runs(available: Sequence[str], columns: Mapping[str, str] | None) -> str | None:
+    """Return which column of a log names the run of a row, if there is one; logs of transitions may have it too."""
+    return _located([EPISODE], available, columns or {})[EPISODE]
 
 
 def _guess(forms: Mapping[LogForm, Mapping[str, str | None]]) -> LogForm:

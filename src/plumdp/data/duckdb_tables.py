@@ -36,6 +36,7 @@ _FORMATS = {"parquet": "parquet", "pq": "parquet", "csv": "csv", "tsv": "csv", "
 _PACKED = ("gz", "zst")
 _PARQUET = b"PAR1"  # the first bytes of a file
 _TEXT = "'VARCHAR'"
+_UNION = " UNION ALL BY NAME "
 
 
 @contextmanager
@@ -110,7 +111,12 @@ def _scan_csv(connection: Any, files: Sequence[str]) -> str:
             raise DataError(f"{alike[0]}: several columns have the same name in the first line {header}")
         options = f"delim = {literal(separator)}, quote = '\"', escape = '\"', header = true, auto_detect = false"
         parts.append(f"SELECT * FROM read_csv({_listed(alike)}, columns = {_as_text(names)}, {options})")
-    return f"({' UNION ALL BY NAME '.join(parts)})"
+    return f"({_UNION.join(parts)})"
+
+
+def keeps_order(table: str) -> bool:
+    """Return whether a scan reads the rows of files in the order of the files; not if their headers differ."""
+    return _UNION not in table
 
 
 def _first_line(connection: Any, file: str) -> str:

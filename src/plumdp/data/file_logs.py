@@ -8,14 +8,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from plumdp.data.columns import COUNT, EPISODE, LARGEST_STEP, PLACE, STEP, LogForm, not_steps
-from plumdp.data.duckdb_tables import Block, Progress, pages, watched
+from plumdp.data.duckdb_tables import Block, Progress, keeps_order, pages, watched
+from plumdp.data.log_pilots import not_numbered
 from plumdp.data.report import BrokenEpisode
 from plumdp.data.sql import count_ordered_sql, count_sql, order_sql, quoted
+from plumdp.errors import DataError
 from plumdp.model.graph import Graph
 
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 _FRACTIONAL = ("FLOAT", "DOUBLE", "DECIMAL", "VARCHAR")
+_IN_ORDER = (
+    *_WHOLE,
+    "FLOAT",
+    "DOUBLE",
+    "DECIMAL",
+    "DATE",
+    "TIME",
+    "TIMESTAMP",
+)  # types whose values tell what is first
 _COUNTED = "counted"  # the table with the counts of one part
+_RUNS = "runs"  # the tables with the runs of each table of the log, their number behind
 _ROW_BYTES, _COLUMN_BYTES = 48, 8  # what DuckDB needs to put rows in order, measured and rounded up
 _SHARE = 0.7  # of the memory that rows to be put in order may take
 
@@ -47,6 +59,56 @@ class FileLog:
             counted = count_sql(graph, form, here, table) if form == "transitions" else f"SELECT {given} FROM {table}"
             self._run(counted, share)
             yield from pages(self.connection, _COUNTED)
+
+    def find_runs(self, column: str, *, in_order: bool) -> tuple[int, bool]:
+        """Return how many runs there are, and whether each row names its run; ``in_order`` refuses unordered names."""
+        n_runs, all_named = 0, True
+        for number, (table, types) in enumerate(self.tables.items()):
+            name, kind = quoted(column), types[column].partition("(")[0].partition(" ")[0]
+            key = f"TRY_CAST({name} AS DOUBLE)" if kind == "VARCHAR" else "0"
+            self.connection.execute(
+                f"CREATE OR REPLACE TEMP TABLE {_RUNS}_{number} AS "
+                f"SELECT run, {key.replace(name, 'run')} AS place FROM (SELECT DISTINCT {name} AS run FROM {table})"
+            )
+            found = f"SELECT count(run), count(*), count(place) FILTER (run IS NOT NULL) FROM {_RUNS}_{number}"
+            ((named, all_runs, placed),) = self.connection.execute(found).fetchall()
+            if in_order and (placed < named or not kind.startswith((*_IN_ORDER, "VARCHAR"))):
+                raise not_numbered(column, types[column])
+            n_runs, all_named = n_runs + named, all_named and named == all_runs
+        return n_runs, all_named
+
+    def count_first_runs(
+        self, graph: Graph, form: LogForm, columns: Mapping[str, str], column: str, n: int
+    ) -> Iterator[Block]:
+        """Yield what ``count`` yields of the first n runs, once ``find_runs`` was called; files are in order."""
+        for number, (table, types) in enumerate(self.tables.items()):
+            first = f"SELECT run FROM {_RUNS}_{number} WHERE run IS NOT NULL ORDER BY place, run LIMIT {n}"
+            ((found,),) = self.connection.execute(f"SELECT count(*) FROM ({first})").fetchall()
+            rows = f"(SELECT * FROM {table} WHERE {quoted(column)} IN ({first}))"
+            yield from self._count_part(graph, form, columns, rows, types)
+            n -= found
+            if n == 0:
+                return
+
+    def count_first_rows(self, graph: Graph, form: LogForm, columns: Mapping[str, str], n: int) -> Iterator[Block]:
+        """Yield what ``count`` would yield if the log had ended after n rows."""
+        for table, types in self.tables.items():
+            if not keeps_order(table):
+                raise DataError('order="time": the files have their columns in different orders; read one at a time')
+            rows = f"(SELECT * FROM {table} LIMIT {n})"
+            ((found,),) = self.connection.execute(f"SELECT count(*) FROM {rows}").fetchall()
+            yield from self._count_part(graph, form, columns, rows, types)
+            n -= found
+            if n == 0:
+                return
+
+    def _count_part(
+        self, graph: Graph, form: LogForm, columns: Mapping[str, str], rows: str, types: Mapping[str, str]
+    ) -> Iterator[Block]:
+        """Yield what is counted in a small part of a table, whose runs are put in order by DuckDB."""
+        here = {name: _expression(name, column, types) for name, column in columns.items()}
+        self._run(count_sql(graph, "trajectories" if form == "trajectories" else "transitions", here, rows), (1.0, 1.0))
+        yield from pages(self.connection, _COUNTED)
 
     def broken_episodes(self, columns: Mapping[str, str], n: int) -> list[BrokenEpisode]:
         """Return a few episodes that lack steps or have a step twice, those with the most of them."""

@@ -26,6 +26,7 @@ from plumdp.data.columns import (
     state_columns,
 )
 from plumdp.data.duckdb_tables import Block, columns_of
+from plumdp.data.log_pilots import not_numbered
 from plumdp.data.report import BrokenEpisode
 from plumdp.data.sql import keys
 from plumdp.errors import DataError
@@ -45,13 +46,49 @@ class FrameLog:
 
     def count(self, graph: Graph, form: LogForm, columns: Mapping[str, str]) -> Iterator[Block]:
         """Yield the different rows and how often each occurs; of trajectories, with their place in the run."""
+        yield from self._count(self.frame, graph, form, columns)
+
+    def find_runs(self, column: str, *, in_order: bool) -> tuple[int, bool]:
+        """Return how many runs there are, and whether each row names its run; ``in_order`` refuses unordered names."""
+        import narwhals as nw
+
+        kind = self.frame.collect_schema()[column]
+        if in_order and not (kind.is_numeric() or kind.is_temporal()):
+            raise not_numbered(column, str(kind))
+        run = nw.col("run")
+        found = _collect(self._runs(column).select(named=run.count(), unnamed=run.is_null().sum()))
+        return int(found["named"][0]), int(found["unnamed"][0]) == 0
+
+    def count_first_runs(
+        self, graph: Graph, form: LogForm, columns: Mapping[str, str], column: str, n: int
+    ) -> Iterator[Block]:
+        """Yield what ``count`` yields of the first n runs."""
+        first = self._runs(column).drop_nulls().sort("run").head(n)
+        yield from self._count(self.frame.join(first, how="semi", left_on=column, right_on="run"), graph, form, columns)
+
+    def count_first_rows(self, graph: Graph, form: LogForm, columns: Mapping[str, str], n: int) -> Iterator[Block]:
+        """Yield what ``count`` would yield if the log had ended after n rows."""
+        engine = self.frame.implementation
+        if not (engine.is_pandas_like() or engine.is_polars()):
+            raise DataError(
+                f'order="time": the rows of a table of {engine.name.title()} have no order of their own; write them to '
+                'Parquet files in their order, or number the runs and say order="runs"'
+            )
+        yield from self._count(self.frame.head(n), graph, form, columns)
+
+    def _runs(self, column: str) -> Any:
+        import narwhals as nw
+
+        return self.frame.select(run=nw.col(column)).unique()
+
+    def _count(self, frame: Any, graph: Graph, form: LogForm, columns: Mapping[str, str]) -> Iterator[Block]:
         import narwhals as nw
 
         if form == "counts":
-            yield _collect(self.frame.select(**{name: nw.col(column) for name, column in columns.items()}))
+            yield _collect(frame.select(**{name: nw.col(column) for name, column in columns.items()}))
             return
         shared = dict(zip(needed_columns(graph, form), _names_in_counts(graph, form), strict=True))
-        rows = self.frame.select(**{shared[name]: nw.col(column) for name, column in columns.items()})
+        rows = frame.select(**{shared[name]: nw.col(column) for name, column in columns.items()})
         group = keys(graph)
         if form == "trajectories":
             rows, group = _with_place(graph, _with_numbers(rows, columns[STEP])), [*group, PLACE]

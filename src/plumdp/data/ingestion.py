@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.data.columns import ACTION, LogForm, next_columns, state_columns
+from plumdp.data.columns import (
+    ACTION,
+    COUNT,
+    N_PILOT_RUNS,
+    N_RUNS,
+    PILOT_COUNT,
+    LogForm,
+    next_columns,
+    state_columns,
+)
 from plumdp.data.counts import CountArray, exact_sum, require_countable
 from plumdp.data.duckdb_tables import Block
 from plumdp.data.matching import Matcher, row_counts
@@ -25,6 +34,8 @@ class Tally:
 
     def __init__(self, graph: Graph) -> None:
         self.counts: CountArray = np.zeros(graph.n_transitions, dtype=np.int64)
+        self.pilot: CountArray = np.zeros(graph.n_transitions, dtype=np.int64)  # if the counts were made with one
+        self.pilot_sizes: set[tuple[Any, Any]] = set()  # number of runs, and of those in the pilot
         self._rows = np.zeros(len(KINDS), dtype=np.int64)
         self._n_rows = 0
         self._matcher = Matcher(graph)
@@ -52,6 +63,21 @@ class Tally:
             self._follow(
                 kind, [block[name] for name in columns], np.flatnonzero((kinds == KINDS.index(kind)) & (n > 0)), n
             )
+
+    def matched(self, blocks: Iterable[Block]) -> CountArray:
+        """Return the counts of the transitions in some of the rows, which were or will be added as well."""
+        counts = np.zeros_like(self.counts)
+        for block in blocks:
+            _, transition = self._matcher.match(block)
+            is_matched = transition >= 0
+            np.add.at(counts, transition[is_matched], row_counts(block)[is_matched])
+        return counts
+
+    def add_pilot(self, block: Block) -> None:
+        """Add what ready-made counts say of their pilot."""
+        self.pilot += self.matched([block | {COUNT: block[PILOT_COUNT]}])
+        sizes = {*zip(block[N_RUNS].tolist(), block[N_PILOT_RUNS].tolist(), strict=True)}
+        self.pilot_sizes |= {(n, size) for n, size in sizes if n is not None and size is not None}
 
     def report(self, form: LogForm, broken: Sequence[BrokenEpisode]) -> IngestionReport:
         """Return the report; ``broken`` are examples of episodes with gaps or repeated steps."""

@@ -9,12 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
-from plumdp.data.columns import LogForm, find_columns
-from plumdp.data.counts import Sampling, TransitionCounts
+from plumdp.data.columns import PILOT_COUNT, LogForm, find_columns, find_runs
+from plumdp.data.counts import Pilot, Sampling, TransitionCounts
 from plumdp.data.duckdb_tables import MEMORY, Block, Progress, column_types, connect, find_files, scan
 from plumdp.data.file_logs import FileLog
 from plumdp.data.frame_logs import is_arrow, open_frame
 from plumdp.data.ingestion import Tally
+from plumdp.data.log_pilots import LogPilot, Order, pilot_of_counts, pilot_of_log
 from plumdp.data.report import BrokenEpisode, IngestionReport
 from plumdp.data.same_files import refuse_copies, refuse_same_files
 from plumdp.errors import DataError
@@ -54,6 +55,14 @@ class _OpenLog(Protocol):
 
     def broken_episodes(self, columns: Mapping[str, str], n: int) -> list[BrokenEpisode]: ...
 
+    def find_runs(self, column: str, *, in_order: bool) -> tuple[int, bool]: ...
+
+    def count_first_runs(
+        self, graph: Graph, form: LogForm, columns: Mapping[str, str], column: str, n: int
+    ) -> Iterator[Block]: ...
+
+    def count_first_rows(self, graph: Graph, form: LogForm, columns: Mapping[str, str], n: int) -> Iterator[Block]: ...
+
 
 def read_log(
     source: Any,
@@ -62,6 +71,8 @@ def read_log(
     columns: Mapping[str, str] | None = None,
     form: LogForm | None = None,
     sampling: Sampling = "adaptive",
+    order: Order | None = None,
+    pilot: float | None = None,
     on_unmatched: Literal["error", "report"] = "error",
     partitions: Partitions = None,
     memory_limit: float = MEMORY,
@@ -87,6 +98,20 @@ def read_log(
     the log is a number of runs that was fixed beforehand, under one policy; "independent" if the number of samples of
     each choice was fixed beforehand.
 
+    The part of the log that came first is kept apart as the pilot (see ``Pilot``), if it is known which part that is:
+    results that are chosen by looking at it are narrower. ``order`` says what no log shows either. "time": the rows lie
+    in the order in which their steps happened, file after file in the order given, or by name within a folder or
+    pattern. "runs": the column ``episode`` numbers the runs in the order in which they were made, and each had ended
+    before the next began; runs that were made side by side by something that learned meanwhile are in no such order.
+    Do not say either of a table that was sorted by anything else. Logs of "trajectories" need no order: the runs are
+    alike, and those with the first names are the pilot, if nobody named them by how they went.
+
+    How long the pilot is follows from the length of the log. If this was fixed beforehand (runs of "trajectories", rows
+    of "independent" transitions), it is a share, ``pilot``, by default that of ``pilot_share``. Otherwise the log may
+    have ended because of what it showed, and the pilot is the largest power of two of runs or rows that is at most a
+    tenth of them, and carries a smaller weight; a share would not be valid. ``pilot=0`` is for none. Counts have the
+    pilot that the query of ``counts_query`` gave them, if any.
+
     Files take up to ``memory_limit`` bytes, whatever their size. Trajectories whose rows are not in order take longer:
     they are counted in ``partitions`` by episode, as many as need be. ``partitions="files"`` counts each file by
     itself; say so if each file numbers its episodes anew. ``progress`` is told how much of the files is read.
@@ -102,14 +127,52 @@ def read_log(
         raise DataError(f"on_unmatched={on_unmatched!r}: choose 'error' or 'report'")
     with _open(source, partitions, memory_limit, progress) as log:
         form, found = find_columns(model.graph, log.columns, columns, form)
+        runs = find_runs(log.columns, columns)
+        planned = pilot_of_log(form, sampling, order, pilot, has_runs=runs is not None)
         tally = Tally(model.graph)
         for block in log.count(model.graph, form, found):
             tally.add(block)
+            if PILOT_COUNT in found and pilot != 0:
+                tally.add_pilot(block)
         is_broken = form == "trajectories" and tally.has_broken_episodes
         report = tally.report(form, log.broken_episodes(found, 10) if is_broken else [])
-    if report.rejected and on_unmatched == "error":
-        raise DataError(_refusal(report))
-    return Log(TransitionCounts(model.graph, read_only(tally.counts), sampling, report=report))
+        if report.rejected and on_unmatched == "error":
+            raise DataError(_refusal(report))
+        first = None if planned is None else _pilot(log, model, tally, form, found, runs, planned, report)
+    if tally.pilot_sizes:
+        first = pilot_of_counts(tally.pilot, tally.pilot_sizes, sampling)
+    return Log(TransitionCounts(model.graph, read_only(tally.counts), sampling, first, report))
+
+
+def _pilot(
+    log: _OpenLog,
+    model: ParametricMDP,
+    tally: Tally,
+    form: LogForm,
+    columns: Mapping[str, str],
+    runs: str | None,
+    planned: LogPilot,
+    report: IngestionReport,
+) -> Pilot | None:
+    """Return the pilot, counted by itself: a small part of the log is read once more."""
+    graph, n_parameters = model.graph, model.space.dimension
+    if planned.unit == "rows":
+        if form == "trajectories" and tally.has_broken_episodes:
+            return None  # whether a row can be placed in its run depends on rows that came later
+        n = report.total
+        size = planned.size(n, n_parameters)
+        blocks = log.count_first_rows(graph, form, columns, size)
+    else:
+        assert runs is not None  # as pilot_of_log says
+        is_said = planned.order == "runs"
+        n, all_named = log.find_runs(runs, in_order=is_said)
+        if form == "transitions" and not all_named:
+            if is_said:
+                raise DataError(f'order="runs": some rows have no {runs}, so that it is not known when they happened')
+            return None
+        size = planned.size(n, n_parameters)
+        blocks = log.count_first_runs(graph, form, columns, runs, size)
+    return planned.pilot(tally.matched(blocks), n, size) if size else None
 
 
 def _refusal(report: IngestionReport) -> str:

@@ -6,7 +6,7 @@ from plumdp.data.counts import Pilot, PilotEnd
 from plumdp.errors import DataError
 from plumdp.model.text import number_of
 
-_FEW_RUNS = 5_000
+FEW_RUNS = 5_000
 _FEW, _SOME = 4, 20  # parameters
 SMALLEST = 16  # runs or rows: the size with which powers of two start, whatever the data
 POWERS_RATIO = 13.0  # of main to pilot data: a pilot between a tenth and a twentieth leaves 9 to 19 times as much
@@ -24,7 +24,7 @@ def pilot_share(n_runs: int, n_parameters: int) -> float:
     """
     if n_parameters > _SOME:
         return 0.2
-    return 0.1 if n_parameters > _FEW or n_runs < _FEW_RUNS else 0.05
+    return 0.1 if n_parameters > _FEW or n_runs < FEW_RUNS else 0.05
 
 
 def planned_size(n_runs: int, n_parameters: int, share: float | None = None) -> int:
@@ -46,9 +46,9 @@ def power_of_two_pilot(n: int) -> tuple[int, float] | None:
     """Return size and weight of the pilot of data that may have ended, after n runs or rows, because of what they show.
 
     The size is the largest power of two 2^i that is at most n/10, and the weight is 1/((i − 3)(i − 2)): one half for
-    the smallest, 16, then 1/6, 1/12 and so on. For each size there is one pilot, whatever the end, and all weights sum to
-    one; so the union bound covers every end. (Rounded to the nearest float, the weights of all sizes below 2^63 sum to
-    at most 1 − 1/60: rounding does no harm.) There is no pilot of fewer than 160 runs or rows.
+    the smallest, 16, then 1/6, 1/12 and so on. For each size there is one pilot, whatever the end, and all weights sum
+    to one; so the union bound covers every end. (Rounded to the nearest float, the weights of all sizes below 2^63 sum
+    to at most 1 − 1/61: rounding does no harm.) There is no pilot of fewer than 160 runs or rows.
 
     >>> power_of_two_pilot(640), power_of_two_pilot(160), power_of_two_pilot(159)
     ((64, 0.08333333333333333), (16, 0.5), None)

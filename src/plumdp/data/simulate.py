@@ -47,8 +47,8 @@ def simulate(
 
     A run ends on reaching a state of the mask ``stop``, or after ``max_steps`` steps; an absorbing state that is not in
     ``stop`` is stepped through, and counted, up to ``max_steps``. Each transition of a choice with k successors is
-    drawn with its probability up to k · 2^-52, and one of probability 0 never. The result depends on ``rng``, a seed or a
-    generator, not on ``threads``.
+    drawn with its probability up to k · 2^-52, and one of probability 0 never. The result depends on ``rng``, a seed
+    or a generator, not on ``threads``.
 
     The counts of the first runs are kept apart as well, as the pilot: a share ``pilot`` of them, by default that of
     ``pilot_share``, none if it is 0. The number of runs is fixed beforehand, so that the end of the pilot is planned.

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.data.counts import CountArray, Sampling, TransitionCounts
+from plumdp.data.counts import CountArray, Pilot, Sampling, TransitionCounts
+from plumdp.data.pilots import planned_size
 from plumdp.data.runs import Policy, Rng, require_positive, running_policy, running_sums, stop_mask
 from plumdp.errors import DataError, MissingExtra, ModelError
 from plumdp.model.graph import FloatArray, Graph, Indices, IntArray
@@ -81,6 +82,7 @@ def sample_env(
     rng: Rng,
     max_steps: int | None = None,
     sampling: Sampling = "adaptive",
+    pilot: float | None = None,
     observe: Callable[[Any], Valuation] | None = None,
     act: Callable[[str], Any] | None = None,
 ) -> TransitionCounts:
@@ -95,6 +97,11 @@ def sample_env(
     ``sampling`` is "adaptive" unless you say more: "trajectories" claims that the number of episodes was fixed before
     any was looked at, and that nothing seen in one episode changes the next.
 
+    The first episodes are kept apart as the pilot: a share ``pilot`` of them, by default that of ``pilot_share``, none
+    if it is 0. They are run one after the other, and their number is fixed by this call, so that the end of the pilot
+    is planned however they are sampled. Of counts that are added up, only the first keep their pilot: give it a share
+    that is large enough for all, or sample all episodes at once.
+
     >>> from plumdp import case_study
     >>> study = case_study("betting:25")
     >>> env = as_env(study.model, study.true_point, max_steps=25)
@@ -106,12 +113,14 @@ def sample_env(
     require_positive("episodes", episodes)
     runner = gym_environment(env, model, rng=0, max_steps=max_steps, observe=observe, act=act)
     generator = np.random.default_rng(rng)  # the runner's own seeds are for episodes that may be run again
-    counts = np.zeros(model.graph.n_transitions, dtype=np.int64)
+    n_pilot = planned_size(episodes, model.space.dimension, pilot)
+    parts = np.zeros((2, model.graph.n_transitions), dtype=np.int64)  # pilot, and what came later
     seed: int | None = int(generator.integers(2**31))
     for episode in range(episodes):
-        np.add.at(counts, runner.episode(episode, weights, generator, seed), 1)
+        np.add.at(parts[int(episode >= n_pilot)], runner.episode(episode, weights, generator, seed), 1)
         seed = None  # the environment goes on with its own randomness
-    return TransitionCounts(model.graph, counts, sampling)
+    kept = Pilot(parts[0], ratio=episodes / n_pilot - 1) if n_pilot else None
+    return TransitionCounts(model.graph, parts.sum(axis=0), sampling, kept)
 
 
 @dataclass(frozen=True, eq=False)

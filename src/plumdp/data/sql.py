@@ -9,9 +9,15 @@ from plumdp.data.columns import (
     ACTION,
     COUNT,
     EPISODE,
+    N_PILOT_RUNS,
+    N_RUNS,
     NEXT_EPISODE,
     NEXT_STEP,
+    PILOT_COLUMNS,
+    PILOT_COUNT,
     PLACE,
+    RUN,
+    RUN_NUMBER,
     SECOND_STEP,
     STEP,
     STEP_BEFORE,
@@ -19,6 +25,9 @@ from plumdp.data.columns import (
     next_columns,
     state_columns,
 )
+from plumdp.data.counts import PilotEnd, Sampling
+from plumdp.data.log_pilots import LogPilot, Order, pilot_of_log
+from plumdp.data.pilots import FEW_RUNS, SMALLEST, pilot_share
 from plumdp.data.trajectories import Form
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph
@@ -49,13 +58,27 @@ _PLACE_IN_FILE = f"""CASE
 
 
 def counts_query(
-    model: ParametricMDP, *, table: str, dialect: Dialect, form: Form, columns: Mapping[str, str] | None = None
+    model: ParametricMDP,
+    *,
+    table: str,
+    dialect: Dialect,
+    form: Form,
+    columns: Mapping[str, str] | None = None,
+    sampling: Sampling = "adaptive",
+    order: Order | None = None,
+    pilot: float | None = None,
 ) -> str:
     """Return the query that counts the log in a table of a warehouse or cluster.
 
     ``read_log`` reads its result, one row for all rows that are alike, as ``form="counts"``. ``columns`` maps plumdp's
     names of the columns to those of the table. Names are quoted, so that their case matters where the engine says so;
     Snowflake, which keeps a name in capitals unless it was quoted, is asked for capitals unless ``columns`` has it.
+
+    ``sampling``, ``order`` and ``pilot`` say how the log came about, in what order its runs are and how large its pilot
+    is, as in ``read_log``. If there is a pilot, the query also counts how often each row is in it (``n_pilot``), all
+    runs (``n_runs``) and those in the pilot (``n_pilot_runs``), and ``read_log`` with the same ``sampling`` finds it.
+    The column ``episode``, which a log of transitions then needs too, must sort in the order of the runs: numbers do,
+    texts such as "run 10" do not. The rows of such a table are in no order, so that ``order="time"`` is refused.
 
     >>> from plumdp import case_study
     >>> model, columns = case_study("betting:25").model, {"money": "purse"}
@@ -90,19 +113,65 @@ def counts_query(
     for name, value, kinds in (("dialect", dialect, Dialect), ("form", form, Form)):
         if value not in get_args(kinds):
             raise DataError(f"{name}={value!r}: choose one of {', '.join(map(repr, get_args(kinds)))}")
-    names = needed_columns(model.graph, form)
+    names, first = needed_columns(model.graph, form), _pilot_of(model, form, sampling, order, pilot, columns or {})
+    names += [EPISODE] if first is not None and EPISODE not in names else []
     for name in columns or {}:
         if name not in names:
             raise DataError(f"columns={{{name!r}: …}}: a log of {form} has no such column, only {', '.join(names)}")
     default = {name: name.upper() if dialect == "snowflake" else name for name in names}
     there = {name: quoted(column) for name, column in (default | dict(columns or {})).items()}
-    query = sqlglot.parse_one(count_sql(model.graph, form, there, _TABLE), dialect="duckdb")
+    size = "" if first is None else _pilot_size(first, form, model.space.dimension)
+    query = sqlglot.parse_one(count_sql(model.graph, form, there, _TABLE, pilot_size=size), dialect="duckdb")
     for term in list(query.find_all(exp.Ordered)):
         term.replace(term.this)  # where missing steps are put makes no difference, so no engine need be told
     log = next(node for node in query.find_all(exp.Table) if node.name == _TABLE)
     log.replace(_table_name(table, dialect))
     text: str = query.sql(dialect=dialect, pretty=True)
     return text
+
+
+def _pilot_of(
+    model: ParametricMDP,
+    form: Form,
+    sampling: Sampling,
+    order: Order | None,
+    share: float | None,
+    columns: Mapping[str, str],
+) -> LogPilot | None:
+    """Return the pilot that the query is to count, if there is one."""
+    if order == "time":
+        raise DataError(
+            'order="time": the rows of a table in a warehouse have no order of their own; number the runs in their '
+            'order, and say order="runs"'
+        )
+    has_runs = form == "trajectories" or EPISODE in columns or order == "runs"
+    first = pilot_of_log(form, sampling, order, share, has_runs=has_runs)
+    own = {*keys(model.graph)} & {*PILOT_COLUMNS, RUN, RUN_NUMBER}
+    if first is not None and own:
+        raise DataError(
+            f"the query would have two columns {', '.join(sorted(own))}; rename a state variable, or say pilot=0"
+        )
+    return first
+
+
+def _pilot_size(first: LogPilot, form: Form, n_parameters: int) -> str:
+    """Return how many runs are the pilot, as SQL, by the rules of ``plumdp.data.pilots``.
+
+    If the logarithm is rounded to the wrong side of a whole number, another power of two comes out, which is as valid:
+    the weight is that of the size which was taken.
+    """
+    n = quoted(N_RUNS)
+    if first.end == PilotEnd.POWER_OF_TWO:
+        power = f"CAST(power(2, floor(ln({n} / 10.0) / ln(2))) AS BIGINT)"
+        size = f"CASE WHEN {n} < {10 * SMALLEST} THEN 0 ELSE {power} END"
+    else:
+        few, many = (first.share if first.share is not None else pilot_share(k, n_parameters) for k in (0, 10**9))
+        share = f"CASE WHEN {n} < {FEW_RUNS} THEN {few} ELSE {many} END" if few != many else f"{few}"
+        size = f"CAST(floor({n} * {share}) AS BIGINT)"
+    if form == "trajectories":
+        return size  # rows without a run are not counted
+    unnamed = f"(SELECT count(*) FROM run_names WHERE {quoted(RUN)} IS NULL)"
+    return f"CASE WHEN {unnamed} > 0 THEN 0 ELSE {size} END"
 
 
 def _table_name(table: str, dialect: Dialect) -> Any:
@@ -125,13 +194,19 @@ def _table_name(table: str, dialect: Dialect) -> Any:
     return named
 
 
-def count_sql(graph: Graph, form: Form, columns: Mapping[str, str], table: str) -> str:
-    """Return the query in DuckDB's words; ``columns`` has an expression for each column that the form needs."""
+def count_sql(graph: Graph, form: Form, columns: Mapping[str, str], table: str, *, pilot_size: str = "") -> str:
+    """Return the query in DuckDB's words; ``columns`` has an expression for each column that the form needs.
+
+    With a ``pilot_size``, an expression of the number of runs, it also counts the rows of so many runs, the first.
+    """
     if form == "transitions":
         names = [*state_columns(graph, form), ACTION, *next_columns(graph)]
         rows = {key: columns[name] for key, name in zip(keys(graph), names, strict=True)}
-        return f"WITH log_rows AS ({_select(rows, table)})\n{_count(keys(graph), 'log_rows')}"
-    return _count_trajectories(graph, columns, table, _IN_RUNS, _STEPS_AROUND, _PLACE_IN_RUN)
+        rows |= {EPISODE: columns[EPISODE]} if pilot_size else {}
+        runs = f",\n{_runs(pilot_size)}" if pilot_size else ""
+        counted = _count(keys(graph), "log_rows", with_pilot=bool(pilot_size))
+        return f"WITH log_rows AS ({_select(rows, table)}){runs}\n{counted}"
+    return _count_trajectories(graph, columns, table, _IN_RUNS, _STEPS_AROUND, _PLACE_IN_RUN, pilot_size)
 
 
 def count_ordered_sql(graph: Graph, columns: Mapping[str, str], table: str) -> str:
@@ -163,7 +238,13 @@ def quoted(name: str) -> str:
 
 
 def _count_trajectories(
-    graph: Graph, columns: Mapping[str, str], table: str, window: str, others: Mapping[str, str], place: str
+    graph: Graph,
+    columns: Mapping[str, str],
+    table: str,
+    window: str,
+    others: Mapping[str, str],
+    place: str,
+    pilot_size: str = "",
 ) -> str:
     state = state_columns(graph)
     names = [EPISODE, STEP, *state_columns(graph, "trajectories"), ACTION]
@@ -173,12 +254,28 @@ def _count_trajectories(
     placed = {name: quoted(name) for name in keys(graph)} | {PLACE: place}
     moves = {name: quoted(name) for name in placed}
     moves |= {name: f"CASE WHEN {quoted(PLACE)} = 'step' THEN {quoted(name)} END" for name in after}
+    run = {EPISODE: quoted(EPISODE)} if pilot_size else {}
     return (
         f"WITH log_rows AS ({_select(rows, table)}),\n"
+        f"{_runs(pilot_size) + ',' if pilot_size else ''}\n"
         f"rows_with_next AS ({_select({'*': '*'} | over, 'log_rows')}),\n"
-        f"rows_with_place AS ({_select(placed, 'rows_with_next')}),\n"
-        f"moves AS ({_select(moves, 'rows_with_place')})\n"
-        f"{_count([*moves], 'moves')}"
+        f"rows_with_place AS ({_select(placed | run, 'rows_with_next')}),\n"
+        f"moves AS ({_select(moves | run, 'rows_with_place')})\n"
+        f"{_count([*moves], 'moves', with_pilot=bool(pilot_size))}"
+    )
+
+
+def _runs(pilot_size: str) -> str:
+    """Return the table of all runs, with their numbers in order, how many there are, and how many are the pilot."""
+    numbers = {
+        RUN: quoted(RUN),
+        RUN_NUMBER: f"row_number() OVER (ORDER BY {quoted(RUN)})",
+        N_RUNS: "count(*) OVER ()",
+    }
+    return (
+        f"run_names AS (SELECT DISTINCT {quoted(EPISODE)} AS {quoted(RUN)} FROM log_rows),\n"
+        f"run_numbers AS ({_select(numbers, 'run_names')} WHERE {quoted(RUN)} IS NOT NULL),\n"
+        f"runs AS ({_select({'*': '*', N_PILOT_RUNS: pilot_size}, 'run_numbers')})"
     )
 
 
@@ -187,6 +284,13 @@ def _select(columns: Mapping[str, str], table: str) -> str:
     return f"SELECT {', '.join(parts)} FROM {table}"
 
 
-def _count(columns: Sequence[str], table: str) -> str:
+def _count(columns: Sequence[str], table: str, *, with_pilot: bool = False) -> str:
     names = ", ".join(map(quoted, columns))
-    return f"SELECT {names}, count(*) AS {quoted(COUNT)} FROM {table} GROUP BY {names}"
+    counted = {COUNT: "count(*)"}
+    if with_pilot:
+        in_pilot = f"CASE WHEN {quoted(RUN_NUMBER)} <= {quoted(N_PILOT_RUNS)} THEN 1 ELSE 0 END"
+        counted |= {PILOT_COUNT: f"CAST(sum({in_pilot}) AS BIGINT)"}
+        counted |= {name: f"max({quoted(name)})" for name in (N_RUNS, N_PILOT_RUNS)}
+        table = f"{table} LEFT JOIN runs ON {quoted(EPISODE)} = {quoted(RUN)}"
+    sums = ", ".join(f"{function} AS {quoted(name)}" for name, function in counted.items())
+    return f"SELECT {names}, {sums} FROM {table} GROUP BY {names}"

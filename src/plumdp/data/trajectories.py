@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.data.columns import needed_columns, next_columns, state_column
-from plumdp.data.counts import CountArray, TransitionCounts
+from plumdp.data.counts import CountArray, Pilot, TransitionCounts
+from plumdp.data.pilots import planned_size
 from plumdp.data.runs import Plan, Policy, Rng, make_plan, split
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, Indices, IntArray, owners_of, read_only
@@ -46,10 +47,20 @@ class Trajectories:
         """The choice of each step."""
         return owners_of(self.graph.first_transition, self.transition)
 
-    def counts(self) -> TransitionCounts:
-        """Return how often each transition was taken."""
+    def counts(self, *, pilot: float | None = None) -> TransitionCounts:
+        """Return how often each transition was taken, the first runs kept apart as the pilot.
+
+        They are a share ``pilot`` of the runs that have a step, by default that of ``pilot_share`` for a model with few
+        parameters; none if it is 0.
+        """
         counts = np.bincount(self.transition, minlength=self.graph.n_transitions)
-        return TransitionCounts(self.graph, counts, "trajectories")
+        runs = np.unique(self.episode)
+        n_pilot = planned_size(len(runs), 1, pilot)
+        if not n_pilot:
+            return TransitionCounts(self.graph, counts, "trajectories")
+        first = self.transition[self.episode <= runs[n_pilot - 1]]
+        kept = Pilot(np.bincount(first, minlength=self.graph.n_transitions), ratio=len(runs) / n_pilot - 1)
+        return TransitionCounts(self.graph, counts, "trajectories", kept)
 
     def columns(self, form: Form = "transitions") -> Columns:
         """Return the runs as the columns of a log: ``episode``, ``step``, one per state variable, and ``action``.

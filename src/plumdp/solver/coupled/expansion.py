@@ -36,11 +36,13 @@ def first_order(chain: PolicyChain, forms: Forms, equations: Equations) -> Expan
     return Expansion(values, slopes, np.zeros((chain.n_nodes, 0)))
 
 
-def second_order(chain: PolicyChain, forms: Forms, equations: Equations, first: Expansion) -> Expansion:
-    """Return the first order with curvatures added: (I - P) W² = sym Σ_t β_t w¹(s_t)ᵀ + Σ_t Γ_t w⁰(s_t)."""
-    right = quadratic_part(chain, forms, first)
-    curvatures = np.zeros((chain.n_nodes, right.shape[1]))
-    curvatures[: chain.n_open] = equations.solve(right)
+def second_order(chain: PolicyChain, equations: Equations, first: Expansion, quadratic: FloatArray) -> Expansion:
+    """Return the first order with curvatures added: (I - P) W² = Q, with Q the quadratic part of its residuals.
+
+    That is sym Σ_t β_t w¹(s_t)ᵀ + Σ_t Γ_t w⁰(s_t), packed.
+    """
+    curvatures = np.zeros((chain.n_nodes, quadratic.shape[1]))
+    curvatures[: chain.n_open] = equations.solve(quadratic)
     return Expansion(first.values, first.slopes, curvatures)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
 from plumdp.region.ball import Ball
-from plumdp.rounding import UNIT, UP
+from plumdp.rounding import UNDERFLOW, UNIT, UP
+from plumdp.solver.coupled.norms import lengths, packed_norms
 
 MAX_DEGREE = 16
 
@@ -43,7 +44,7 @@ class Forms:
         """Return the forms times a positive number that is itself rounded, such as a discount."""
         if factor == 1:
             return self
-        size = np.abs(self.means) + _norms(self.spreads) + packed_norms(self.curvatures, self.dimension)
+        size = np.abs(self.means) + lengths(self.spreads) + packed_norms(self.curvatures, self.dimension)
         return Forms(
             self.means * factor,
             self.spreads * factor,
@@ -71,7 +72,7 @@ def forms_on(expressions: ExpressionTable, used: Indices, ball: Ball, *, order: 
         read_only(picked @ means),
         read_only(picked @ spreads),
         read_only(picked @ curvatures),
-        read_only(absolute @ sizes.sum(axis=1) * (gamma * UP)),
+        read_only(absolute @ sizes.sum(axis=1) * (gamma * UP) + UNDERFLOW),
         read_only(absolute @ sizes[:, 3] * UP),
     )
 
@@ -82,12 +83,12 @@ def _monomials(exponents: IntArray, ball: Ball, order: int) -> tuple[FloatArray,
     i, j = np.triu_indices(d if order > 1 else 0)
     mean, spread, curvature, size = np.ones(n), np.zeros((n, d)), np.zeros((n, len(i))), np.zeros((n, 4))
     size[:, 0] = 1
-    lengths = _norms(ball.factor) * UP
+    reach = lengths(ball.factor)
     factors_so_far = np.cumsum(exponents, axis=1)
     for position in range(int(factors_so_far[:, -1].max(initial=0)) if d else 0):
         which = np.flatnonzero(factors_so_far[:, -1] > position)
         parameter = (factors_so_far[which] <= position).sum(axis=1)
-        c, r, length = ball.centre[parameter], ball.factor[parameter], lengths[parameter]
+        c, r, length = ball.centre[parameter], ball.factor[parameter], reach[parameter]
         a, b, s = mean[which], spread[which], size[which]
         curvature[which] = curvature[which] * c[:, None] + (b[:, i] * r[:, j] + b[:, j] * r[:, i]) / 2
         spread[which] = b * c[:, None] + a[:, None] * r
@@ -111,17 +112,3 @@ def packed(matrices: FloatArray) -> FloatArray:
     i, j = np.triu_indices(matrices.shape[-1])
     entries: FloatArray = matrices[:, i, j]
     return entries
-
-
-def packed_norms(packed: FloatArray, d: int) -> FloatArray:
-    """Return Frobenius norms of packed symmetric matrices, as they round."""
-    if not packed.shape[1]:
-        return np.zeros(len(packed))
-    i, j = np.triu_indices(d)
-    norms: FloatArray = np.sqrt(packed**2 @ np.where(i == j, 1.0, 2.0))
-    return norms
-
-
-def _norms(vectors: FloatArray) -> FloatArray:
-    norms: FloatArray = np.sqrt((vectors**2).sum(axis=1))
-    return norms

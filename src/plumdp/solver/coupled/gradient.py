@@ -12,6 +12,7 @@ from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
 from plumdp.region.ball import Ball
+from plumdp.solver.coupled.by_steps import expand_by_steps, known_value
 from plumdp.solver.coupled.chain import PolicyChain, policy_chain
 from plumdp.solver.coupled.equations import equations_of
 from plumdp.solver.coupled.expansion import by_expression
@@ -47,10 +48,14 @@ def policy_gradient(
     if isinstance(chain, str):
         return np.inf, np.zeros(d)
     if chain.n_open == 0:
-        return float(chain.known[chain.initial]), np.zeros(d)
+        return known_value(chain, objective), np.zeros(d)
     used, own = np.unique(chain.expression, return_inverse=True)
     forms = forms_on(model.expressions, used, Ball(at, np.eye(d)), order=1).scaled(chain.discount)
-    return _gradient(replace(chain, expression=own), forms)
+    chain = replace(chain, expression=own)
+    if objective.n_steps is not None:
+        found = expand_by_steps(chain, forms, objective, None, order=1).expansion
+        return float(found.values[chain.initial]), found.slopes[chain.initial]
+    return _gradient(chain, forms)
 
 
 def _gradient(chain: PolicyChain, forms: Forms) -> tuple[float, FloatArray]:

@@ -8,7 +8,6 @@ from plumdp.model.graph import FloatArray
 from plumdp.rounding import UNIT, UP
 
 _MAX_WORK = 3e7  # n d³ up to which eigenvalues are calculated
-_MAX_PRODUCTS = 5e9  # n d³ up to which matrices are multiplied
 
 
 def lengths(vectors: FloatArray) -> FloatArray:
@@ -17,39 +16,30 @@ def lengths(vectors: FloatArray) -> FloatArray:
     return norms
 
 
-def largest_eigenvalues(matrices: FloatArray) -> FloatArray:
-    """Return upper bounds on the largest eigenvalues of symmetric matrices (n, d, d); zero where they are negative.
+def packed_norms(packed: FloatArray, d: int) -> FloatArray:
+    """Return Frobenius norms of packed symmetric matrices (n, d (d + 1) / 2), rounded up unless squares underflow."""
+    if not packed.shape[1]:
+        return np.zeros(len(packed))
+    i, j = np.triu_indices(d)
+    norms: FloatArray = np.sqrt(packed**2 @ np.where(i == j, 1.0, 2.0)) * UP
+    return norms
 
-    Small batches are left to LAPACK, whose error is a small multiple of the unit roundoff and of the norm. For large
-    ones: trace / d + sqrt((d - 1) (|Q|² - trace² / d) / d), with equality for d <= 2 (Wolkowicz and Styan 1980).
+
+def extreme_eigenvalues(matrices: FloatArray, *, exact: bool = True) -> tuple[FloatArray, FloatArray]:
+    """Return upper bounds on the largest eigenvalues of symmetric matrices Q (n, d, d) and of -Q, or zero if negative.
+
+    Small batches are left to LAPACK, whose error is a small multiple of the unit roundoff and of the norm. Otherwise,
+    no eigenvalue is further from trace / d than sqrt((d - 1) (|Q|² - trace² / d) / d), with equality for d <= 2
+    (Wolkowicz and Styan 1980).
     """
     n, d = matrices.shape[:2]
     norm = np.sqrt((matrices**2).sum(axis=(1, 2))) * UP
     middle, radius = _location(matrices, norm)
-    found = middle + radius
-    if d > 2 and n * d**3 <= _MAX_WORK:
-        found = np.minimum(found, np.linalg.eigvalsh(matrices)[:, -1] + 1e-13 * (1 + d / 8) * norm)
-    bounds: FloatArray = np.maximum(np.minimum(found, norm), 0.0)
-    return bounds
-
-
-def spectral_norms(matrices: FloatArray) -> FloatArray:
-    """Return upper bounds on the spectral norms of symmetric matrices D (n, d, d).
-
-    The better of the bound of Wolkowicz and Styan on both ends of the spectrum, and of |D⁴|^¼ with Frobenius' norm.
-    For |D| = 1 the float D⁴ is off by at most 4 (d + 4) UNIT.
-    """
-    n, d = matrices.shape[:2]
-    norm = np.sqrt((matrices**2).sum(axis=(1, 2))) * UP
-    middle, radius = _location(matrices, norm)
-    bound: FloatArray = np.minimum(norm, np.abs(middle) + radius)
-    if d > 2 and n * d**3 <= _MAX_PRODUCTS:
-        unit = matrices / np.where(norm > 0, norm, 1.0)[:, None, None]
-        square = unit @ unit
-        fourth = square @ square
-        length = np.sqrt((fourth**2).sum(axis=(1, 2))) * UP + 8 * (d + 4) * UNIT
-        bound = np.minimum(bound, length**0.25 * norm * UP)
-    return bound
+    above, below = np.minimum(middle + radius, norm), np.minimum(radius - middle, norm)
+    if exact and d > 2 and n * d**3 <= _MAX_WORK:
+        found, slack = np.linalg.eigvalsh(matrices), 1e-13 * (1 + d / 8) * norm
+        above, below = np.minimum(above, found[:, -1] + slack), np.minimum(below, slack - found[:, 0])
+    return np.maximum(above, 0.0), np.maximum(below, 0.0)
 
 
 def _location(matrices: FloatArray, norm: FloatArray) -> tuple[FloatArray, FloatArray]:

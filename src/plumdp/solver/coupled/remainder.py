@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from plumdp.model.graph import FloatArray, Graph, read_only
+from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
 from plumdp.model.objective import Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
@@ -15,7 +15,7 @@ from plumdp.rounding import UP
 from plumdp.solver.by_components import solve_game
 from plumdp.solver.by_discount import solve_discounted
 from plumdp.solver.coupled.chain import PolicyChain
-from plumdp.solver.game import Game
+from plumdp.solver.game import Game, plain_game
 from plumdp.solver.layout import SweepLayout, lay_out
 from plumdp.solver.qualitative import make_game
 
@@ -58,6 +58,36 @@ class ErrorModel:
             layout = replace(self.layout, rows=self.layout.rows._replace(reward=rewards[self.layout.choice]))
             solution = solve_game(game, layout, self.objective, precision, _MAX_SWEEPS)
         return float(solution.upper[self.initial]) * size * UP
+
+
+@dataclass(frozen=True, eq=False)
+class StepErrors:
+    """The same part of a relaxation, for sums of residuals that differ from step to step."""
+
+    layout: SweepLayout  # of the open nodes and the end
+    best_row: IntArray
+
+    def step_back(self, sums: FloatArray, residuals: FloatArray, goes_on: BoolArray) -> FloatArray:
+        """Return bounds on the sums (n_open + 1) from one step earlier on: nature's worst, plus the residuals (n_open).
+
+        Where the run does not go on at that step, there is nothing to sum up.
+        """
+        layout = self.layout
+        moved = np.full(len(sums), np.inf)
+        layout.sweep(0, layout.n_undecided, sums[layout.state], moved, self.best_row, side=1.0)
+        result = np.zeros(len(sums))
+        result[:-1] = np.where(goes_on, (layout.by_state(moved)[:-1] + residuals) * UP, 0.0)
+        return result
+
+
+def step_errors(chain: PolicyChain, uncertain: IntervalMDP, discount: Fraction | None) -> StepErrors:
+    """Return the part of a relaxation that the policy of a chain reaches, for sums over a number of steps."""
+    imdp = _part(chain, uncertain)
+    n_states = imdp.graph.n_states
+    objective = Reward(RewardStructure(np.zeros(n_states), None), "max", steps=1, discount=discount)
+    game = replace(plain_game(imdp, objective, "optimistic"), is_undecided=np.ones(n_states, dtype=np.bool_))
+    layout = lay_out(game)
+    return StepErrors(layout, layout.first_row.copy())
 
 
 def error_model(chain: PolicyChain, uncertain: IntervalMDP, discount: Fraction | None = None) -> ErrorModel:

@@ -13,18 +13,19 @@ distance from any w̄ and W̄ of the row; these are the expected ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from plumdp.model.graph import FloatArray
-from plumdp.rounding import SQUARES_UNDERFLOW, UNIT, UP
+from plumdp.rounding import SQUARES_UNDERFLOW, UP
+from plumdp.solver.coupled import residual_kernels
 from plumdp.solver.coupled.chain import PolicyChain
-from plumdp.solver.coupled.expansion import Expansion, by_expression, quadratic_part
-from plumdp.solver.coupled.forms import Forms, full, packed_norms
-from plumdp.solver.coupled.norms import largest_eigenvalues, lengths, spectral_norms
+from plumdp.solver.coupled.expansion import Expansion
+from plumdp.solver.coupled.forms import Forms, full
+from plumdp.solver.coupled.norms import extreme_eigenvalues, lengths, packed_norms
 
-_CHUNK = 2**22  # numbers that are worked on at once
+_MAX_PRODUCTS = 5e9  # numbers to multiply, up to which norms are sharp
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,89 +35,50 @@ class Residuals:
     above: FloatArray  # (n_open)
     below: FloatArray  # (n_open)
     rounding: FloatArray  # (n_open): the part of both that is due to rounding
+    quadratic: FloatArray  # (n_open, d (d + 1) / 2): the matrices Q, packed, as they round
 
 
 def residual_bounds(chain: PolicyChain, forms: Forms, guess: Expansion) -> Residuals:
     """Return bounds on the residuals of an expansion, whatever numbers it has."""
-    return residuals_of(chain, forms, guess, guess, chain.reward)
+    return residuals_of(chain, forms, guess, guess)
 
 
-def residuals_of(chain: PolicyChain, forms: Forms, after: Expansion, here: Expansion, reward: FloatArray) -> Residuals:
+def residuals_of(
+    chain: PolicyChain, forms: Forms, after: Expansion, here: Expansion, *, exact_eigenvalues: bool = True
+) -> Residuals:
     """Return bounds on r + Σ_t f_t W(s_t) - W(s), with one expansion of the successors and one of the nodes themselves.
 
-    They are the same, unless there is one for each step.
+    They are the same, unless there is one for each step. Without exact eigenvalues, bounds on them will do.
+
+    Rounding: a sum of m products is off by at most (m + 8) UNIT times the sum of absolute values. Coefficients that are
+    off by ``errors`` change the residual by that times the size of the successor's value, and times that of the mean
+    which was subtracted, as the sums of β_t and Γ_t need not be zero in floats.
     """
     n, d = chain.n_open, forms.dimension
-    to, f = chain.successor, chain.expression
-    moves = chain.rows(forms.means[f], to, chain.n_nodes)
-    mean = replace(after, values=moves @ after.values, slopes=moves @ after.slopes, curvatures=moves @ after.curvatures)
-    constant = np.abs(reward + mean.values - here.values[:n])
-    linear = lengths(by_expression(chain, after.values[to], forms.spreads) + mean.slopes - here.slopes[:n])
-    quadratic = quadratic_part(chain, forms, after)
+    edges = chain.first, chain.successor, chain.expression
+    of_spreads, of_bends = lengths(forms.spreads), packed_norms(forms.curvatures, d)
+    parts = forms.means, forms.spreads, forms.curvatures, np.abs(forms.means) + of_spreads + of_bends, forms.errors
+    later, own = _parts(after, d), _parts(here, d)
+    constant, linear, higher, rounding = (np.zeros(n) for _ in range(4))
+    quadratic = np.zeros((n, d * (d + 1) // 2))
+    mean = np.zeros(n), np.zeros((n, d)), np.zeros((n, after.curvatures.shape[1]))
+    residual_kernels.write_low_degrees(
+        *edges, parts, later, own, chain.reward, mean, constant, linear, quadratic, rounding
+    )
+    if after.curvatures.shape[1] or not forms.is_affine:
+        is_sharp = len(chain.successor) * d**3 <= _MAX_PRODUCTS
+        norms = of_spreads, of_bends, forms.tails
+        residual_kernels.write_high_degrees(*edges, norms, later, mean, is_sharp, higher)
+    rounding = rounding * (1 + 1e-9) + 64 * SQUARES_UNDERFLOW
+    base = constant + linear + higher + rounding
     if after.curvatures.shape[1]:
-        quadratic += mean.curvatures - here.curvatures[:n]
-        above = below = packed_norms(quadratic, d)
-    else:
-        matrices = full(quadratic, d)
-        above, below = largest_eigenvalues(matrices), largest_eigenvalues(-matrices)
-    rounding = _rounding(chain, forms, after, here, reward)
-    base = constant + linear + _higher_terms(chain, forms, after, mean) + rounding
-    return Residuals((base + above) * UP, (base + below) * UP, rounding * UP)
+        upper = (base + packed_norms(quadratic, d)) * UP
+        return Residuals(upper, upper, rounding, quadratic)
+    above, below = extreme_eigenvalues(full(quadratic, d), exact=exact_eigenvalues)
+    return Residuals((base + above) * UP, (base + below) * UP, rounding, quadratic)
 
 
-def _rounding(chain: PolicyChain, forms: Forms, after: Expansion, here: Expansion, reward: FloatArray) -> FloatArray:
-    """Return what rounding can matter: in the sums, and in the coefficients that they are made of.
-
-    A sum of m products is off by at most (m + 8) UNIT times the sum of absolute values. Coefficients that are off by
-    ``errors`` change the residual by that times the size of the successor's value, and times that of the mean which was
-    subtracted, as the sums of β_t and Γ_t need not be zero in floats.
-    """
-    n, d = chain.n_open, forms.dimension
-    to, f = chain.successor, chain.expression
-    sizes = _sizes(after, d)
-    size_of_form = np.abs(forms.means) + lengths(forms.spreads) + packed_norms(forms.curvatures, d)
-    gamma = (np.diff(chain.first) + 8) * UNIT
-    at_successor = chain.sum_rows(size_of_form[f] * sizes[to])
-    of_sums = gamma * (np.abs(reward) + at_successor + _sizes(here, d)[:n])
-    mean = chain.sum_rows(np.abs(forms.means)[f] * sizes[to])
-    of_coefficients = chain.sum_rows(forms.errors[f] * sizes[to]) + chain.sum_rows(forms.errors[f]) * mean
-    total: FloatArray = (of_sums + of_coefficients) * (1 + 1e-9) + 64 * SQUARES_UNDERFLOW
-    return total
-
-
-def _sizes(expansion: Expansion, d: int) -> FloatArray:
-    """Return the largest absolute value that each node's expansion may have on the ball."""
-    sizes: FloatArray = (
-        np.abs(expansion.values) + lengths(expansion.slopes) + packed_norms(expansion.curvatures, d)
-    ) * UP
-    return sizes
-
-
-def _higher_terms(chain: PolicyChain, forms: Forms, after: Expansion, mean: Expansion) -> FloatArray:
-    """Return bounds on all terms of degree three or more, row by row.
-
-    They are Σ_t |β_t| |W²(s_t) - W̄| + |Γ_t| (|w¹(s_t) - w̄| + |W²(s_t) - W̄|), and for expressions of degree three or more
-    Σ_t tail_t (|w⁰(s_t) - w̄⁰| + |w¹(s_t) - w̄| + |W²(s_t) - W̄|).
-    """
-    n, d, f = chain.n_open, forms.dimension, chain.expression
-    total, has_curvatures = np.zeros(n), after.curvatures.shape[1] > 0
-    if forms.is_affine and not has_curvatures:
-        return total
-    first_degree, second_degree = lengths(forms.spreads)[f], packed_norms(forms.curvatures, d)[f]
-    tails = forms.tails[f]
-    width = max(1, after.curvatures.shape[1] * (d if has_curvatures else 1), d)
-    rows_at_once = max(1, int(_CHUNK // (width * max(1.0, len(f) / max(n, 1)))))
-    for start in range(0, n, rows_at_once):
-        end = min(n, start + rows_at_once)
-        part = slice(chain.first[start], chain.first[end])
-        to, source = chain.successor[part], np.repeat(np.arange(start, end), np.diff(chain.first[start : end + 1]))
-        slope = lengths(after.slopes[to] - mean.slopes[source])
-        curvature = np.zeros(len(to))
-        if has_curvatures:
-            curvature = spectral_norms(full(after.curvatures[to] - mean.curvatures[source], d))
-        value = np.abs(after.values[to] - mean.values[source])
-        terms = first_degree[part] * curvature + second_degree[part] * (slope + curvature)
-        terms += tails[part] * (value + slope + curvature)
-        total[start:end] = np.add.reduceat(terms, chain.first[start:end] - chain.first[start])
-    result: FloatArray = total * UP
-    return result
+def _parts(expansion: Expansion, d: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return an expansion as the kernels take it, with the largest absolute value of each node on the ball."""
+    values, slopes, curvatures = expansion.values, expansion.slopes, expansion.curvatures
+    return values, slopes, curvatures, (np.abs(values) + lengths(slopes) + packed_norms(curvatures, d)) * UP

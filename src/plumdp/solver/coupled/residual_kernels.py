@@ -1,0 +1,160 @@
+"""Compiled loops over the transitions of a chain: the parts of the residuals of an expansion.
+
+Symmetric matrices are packed: the entries on and above the diagonal, row by row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from plumdp.compiled import compiled
+from plumdp.rounding import UNIT, UP
+
+SMALL = 8  # matrices up to this size are multiplied in plain loops
+
+
+@compiled
+def write_low_degrees(
+    first: Any,
+    successor: Any,
+    expression: Any,
+    forms: Any,
+    after: Any,
+    here: Any,
+    reward: Any,
+    mean: Any,
+    constant: Any,
+    linear: Any,
+    quadratic: Any,
+    rounding: Any,
+) -> None:
+    """Write for each open node what its residual has of degree 0, 1 and 2, and what rounding can matter in all of it.
+
+    ``forms`` are means, spreads, curvatures, their sizes and errors; ``after`` and ``here`` are values, slopes,
+    curvatures and sizes of the expansion of the successors and of the nodes. ``mean`` gets the expected parts of
+    ``after``: values, slopes and curvatures of the rows.
+    """
+    means, spreads, bends, form_sizes, errors = forms
+    values, slopes, curvatures, sizes = after
+    mean_values, mean_slopes, mean_curvatures = mean
+    n, d, is_bent, has_curvatures = len(first) - 1, slopes.shape[1], bends.shape[1] > 0, curvatures.shape[1] > 0
+    vector = np.empty(d)
+    for s in range(n):
+        total, size, mean_size, error, error_size = 0.0, 0.0, 0.0, 0.0, 0.0
+        vector[:] = 0.0
+        for t in range(first[s], first[s + 1]):
+            to, f = successor[t], expression[t]
+            a, w = means[f], values[to]
+            total += a * w
+            size += form_sizes[f] * sizes[to]
+            mean_size += abs(a) * sizes[to]
+            error += errors[f]
+            error_size += errors[f] * sizes[to]
+            k = 0
+            for i in range(d):
+                mean_slopes[s, i] += a * slopes[to, i]
+                vector[i] += spreads[f, i] * w
+                for j in range(i, d):
+                    product = (spreads[f, i] * slopes[to, j] + spreads[f, j] * slopes[to, i]) / 2
+                    if is_bent:
+                        product += bends[f, k] * w
+                    quadratic[s, k] += product
+                    if has_curvatures:
+                        mean_curvatures[s, k] += a * curvatures[to, k]
+                    k += 1
+        mean_values[s] = total
+        constant[s] = abs(reward[s] + total - here[0][s])
+        square = 0.0
+        for i in range(d):
+            square += (vector[i] + mean_slopes[s, i] - here[1][s, i]) ** 2
+        linear[s] = np.sqrt(square)
+        if has_curvatures:
+            for k in range(quadratic.shape[1]):
+                quadratic[s, k] += mean_curvatures[s, k] - here[2][s, k]
+        gamma = (first[s + 1] - first[s] + 8) * UNIT
+        rounding[s] = gamma * (abs(reward[s]) + size + here[3][s]) + error_size + error * mean_size
+
+
+@compiled
+def write_high_degrees(
+    first: Any, successor: Any, expression: Any, lengths: Any, after: Any, mean: Any, is_sharp: bool, result: Any
+) -> None:
+    """Write bounds on what the residual of each open node has of degree three or more.
+
+    ``lengths`` are norms of the spreads and curvatures of the forms, and their tails. Roundings are few and relative.
+    """
+    of_spreads, of_bends, tails = lengths
+    values, slopes, curvatures, _ = after
+    mean_values, mean_slopes, mean_curvatures = mean
+    d, width = slopes.shape[1], curvatures.shape[1]
+    difference, work = np.empty(width), np.empty((3, d, d))
+    for s in range(len(first) - 1):
+        total = 0.0
+        for t in range(first[s], first[s + 1]):
+            to, f = successor[t], expression[t]
+            square = 0.0
+            for i in range(d):
+                square += (slopes[to, i] - mean_slopes[s, i]) ** 2
+            slope, curvature = np.sqrt(square), 0.0
+            if width:
+                for k in range(width):
+                    difference[k] = curvatures[to, k] - mean_curvatures[s, k]
+                curvature = spectral_norm(difference, d, is_sharp, work)
+            total += of_spreads[f] * curvature + of_bends[f] * (slope + curvature)
+            if tails[f] > 0.0:
+                total += tails[f] * (abs(values[to] - mean_values[s]) + slope + curvature)
+        result[s] = total * UP
+
+
+@compiled
+def spectral_norm(packed: Any, d: int, is_sharp: bool, work: Any) -> Any:
+    """Return an upper bound on the spectral norm of a symmetric matrix D.
+
+    No eigenvalue is further from m = trace / d than sqrt((d - 1) (|D|² / d - m²)), with |D| Frobenius' norm (Wolkowicz
+    and Styan 1980), which is exact for d <= 2. If it is to be sharp, also |D⁴|^¼: for |D| = 1 the float D⁴ is off by at
+    most 4 (d + 4) UNIT.
+    """
+    square, trace, k = 0.0, 0.0, 0
+    for i in range(d):
+        trace += packed[k]
+        square += packed[k] ** 2
+        for j in range(1, d - i):
+            square += 2 * packed[k + j] ** 2
+        k += d - i
+    norm, middle = np.sqrt(square) * UP, trace / d
+    if norm == 0.0:
+        return 0.0
+    spread = max(square / d - middle**2, 0.0) + 16 * (d + 4) * UNIT * square
+    bound = min(norm, (abs(middle) + np.sqrt((d - 1) * spread)) * UP + 4 * (d + 4) * UNIT * norm)
+    if d <= 2 or not is_sharp:
+        return bound
+    k = 0
+    for i in range(d):
+        for j in range(i, d):
+            work[0, i, j] = work[0, j, i] = packed[k] / norm
+            k += 1
+    square_of(work[0], work[1])
+    square_of(work[1], work[2])
+    fourth = 0.0
+    for i in range(d):
+        for j in range(d):
+            fourth += work[2, i, j] ** 2
+    length = np.sqrt(fourth) * UP + 8 * (d + 4) * UNIT
+    return min(bound, length**0.25 * norm * UP)
+
+
+@compiled
+def square_of(matrix: Any, result: Any) -> None:
+    """Write the square of a symmetric matrix."""
+    d = len(matrix)
+    if d > SMALL:
+        np.dot(matrix, matrix, result)
+        return
+    for i in range(d):
+        for j in range(i, d):
+            total = 0.0
+            for k in range(d):
+                total += matrix[i, k] * matrix[k, j]
+            result[i, j] = result[j, i] = total
