@@ -10,6 +10,7 @@ import numpy as np
 
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.region.ellipsoid import Ellipsoid
+from plumdp.region.enclosed import Enclosed
 from plumdp.region.shapes import Region
 from plumdp.rounding import UNDERFLOW, UNIT, UP
 
@@ -57,6 +58,12 @@ def _around_ellipsoid(region: Ellipsoid, n_parameters: int) -> Ball:
 
     found = inflated(region.centre[:n_parameters].copy(), factor, reach)
     return ball_around_box(region.lower[:n_parameters], region.upper[:n_parameters]) if found is None else found
+
+
+@ball_around.register
+def _around_enclosed(region: Enclosed, n_parameters: int) -> Ball:
+    """Return the ball of the ellipsoid."""
+    return _around_ellipsoid(region.ellipsoid, n_parameters)
 
 
 def inflated(centre: FloatArray, factor: FloatArray, reach: Callable[[FloatArray, float], float]) -> Ball | None:
