@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from numbers import Real
 from time import perf_counter
@@ -34,7 +34,7 @@ from plumdp.region.l1 import build_l1_region
 from plumdp.region.likelihood_region import build_likelihood_region
 from plumdp.region.shapes import Region
 from plumdp.region.tangents import build_ellipsoid_region
-from plumdp.solver.at_points import move_inside
+from plumdp.solver.at_points import Finder, move_inside, policy_finder
 
 Sets: TypeAlias = Literal["interval", "l1", "ellipsoid", "likelihood"]
 """What is drawn around the data: intervals of expressions, L1 balls of rows, an ellipsoid of parameters by least
@@ -75,6 +75,7 @@ class Learned:
     region: Region | Conflict
     seconds: dict[str, float]
     fallback: float = FALLBACK  # share of the error for bounds that rest on the graph alone
+    finders: Mapping[Objective, Finder] = field(default_factory=dict)  # of best policies at points
 
     @property
     def conflict(self) -> Conflict | None:
@@ -86,6 +87,10 @@ class Learned:
         """The policies that the pilot chose directions for: the region is narrow where their values depend on it."""
         found = self.bounds.directions if isinstance(self.bounds, LikelihoodSet) else ()
         return [direction.policy for direction in found if direction.policy is not None]
+
+    def finder(self, objective: Objective) -> Finder:
+        """Return what finds best policies at points: what depends on the graph alone is done once."""
+        return self.finders.get(objective) or policy_finder(self.model, objective)
 
     @cached_property
     def estimate(self) -> FloatArray:
@@ -155,14 +160,16 @@ def learn(
     options = {"interval_method": interval_method, "events": events}
     chosen = {name: value for name, value in options.items() if value is not None}
     measure = _chosen_measure(confidence_set, chosen, as_published)
+    finders: dict[Objective, Finder] = {}
     if SETS[confidence_set].has_directions and objectives:
-        measure = partial(measure, directions=value_directions(model, [as_objective(o, model) for o in objectives]))
+        finders = {asked: policy_finder(model, asked) for asked in (as_objective(o, model) for o in objectives)}
+        measure = partial(measure, directions=value_directions(model, finders))
     fixed = None if as_published else find_fixed_numbers(model)
     measured = measure(model, counts, error=error if as_published else (1 - FALLBACK) * error)  # stage 3 (Section 2.3)
     clock.lap("intervals")
     region = SETS[confidence_set].region(model, measured)  # stage 4 (Section 3, Theorem 1)
     clock.lap("region")
-    learned = Learned(model, counts, error, measured, region, clock.laps)
+    learned = Learned(model, counts, error, measured, region, clock.laps, finders=finders)
     return learned if fixed is None else check_fixed_numbers(learned, fixed)
 
 

@@ -7,7 +7,7 @@ Nothing here is trusted: regions hold for all policies at once, so that any may 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.ball import Ball, ball_around
 from plumdp.region.shapes import Region
-from plumdp.solver.at_points import move_inside, policy_finder
+from plumdp.solver.at_points import Finder, move_inside
 from plumdp.solver.coupled.gradient import policy_gradient
 
 _ROUNDS = 3
@@ -28,21 +28,22 @@ _ROUNDS = 3
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A policy and the estimate of its bound: nothing about it is proved."""
+    """A policy and estimates of its value and bound, such that large ones are better: nothing about it is proved."""
 
     policy: IntArray  # (n_states)
-    bound: float  # estimated; large is better
+    bound: float
+    value: float  # at the centre of the region
     gradient: FloatArray  # (n_parameters)
 
 
-def value_directions(model: ParametricMDP, objectives: Sequence[Objective]) -> Directions:
-    """Return a function from a point to the gradients, there, of the values of the best policies for the objectives."""
+def value_directions(model: ParametricMDP, finders: Mapping[Objective, Finder]) -> Directions:
+    """Return a function from a point to the gradients, there, of the values of the best policies for objectives."""
 
     def directions(point: FloatArray) -> list[Direction]:
-        found = []
         at = move_inside(model, point, moments(model.space)[0])
-        for objective in objectives:
-            policy = policy_finder(model, objective)(at)
+        found = []
+        for objective, find in finders.items():
+            policy = find(at)
             _, gradient = policy_gradient(model, policy, objective, at)
             found.append(Direction(gradient, policy, f"the value of {objective.text or 'the objective'}"))
         return found
@@ -51,37 +52,47 @@ def value_directions(model: ParametricMDP, objectives: Sequence[Objective]) -> D
 
 
 def search_policies(
-    model: ParametricMDP, objective: Objective, region: Region, known: Sequence[IntArray]
-) -> list[IntArray]:
+    model: ParametricMDP, objective: Objective, region: Region, known: Sequence[IntArray], find: Finder
+) -> list[Candidate]:
     """Return policies, the one with the best estimated bound first: the known ones, and those that a search found.
 
     The search asks for the best policy at points towards where the bound of the best one so far is attained, and goes
-    on as long as it finds a better one.
+    on as long as it finds a better one. Of policies with equal bounds that with the best value at the centre is first.
     """
     ball = ball_around(region, model.space.dimension)
     middle = moments(model.space)[0]
     centre = move_inside(model, ball.centre, middle)
-    find, worst_points = policy_finder(model, objective), []
-    judge = _judge(model, objective, region, centre)
-    candidates = [judge(policy) for policy in [*known, find(centre)]]
-    best = max(candidates, key=lambda one: one.bound)
+    judge, worst_points = _judge(model, objective, region, centre), []
+    candidates: dict[bytes, Candidate] = {}
+
+    def consider(policy: IntArray) -> None:
+        if policy.tobytes() not in candidates:
+            candidates[policy.tobytes()] = judge(policy)
+
+    for policy in [*known, find(centre)]:
+        consider(policy)
+    best = _best_first(candidates.values())[0]
     for _ in range(_ROUNDS):
         worst = _worst_point(best.gradient, objective, region, ball)
         worst_points.append(worst)
         points = [worst, (worst + ball.centre) / 2, np.mean(worst_points, axis=0)]
-        tried = [judge(find(move_inside(model, point, middle))) for point in points[: 2 + (len(worst_points) > 1)]]
-        candidates += tried
-        new = max(candidates, key=lambda one: one.bound)
-        if new.bound <= best.bound:
+        for point in points[: 2 + (len(worst_points) > 1)]:
+            consider(find(move_inside(model, point, middle)))
+        new = _best_first(candidates.values())[0]
+        if not new.bound > best.bound:
             break
         best = new
-    return _distinct([one.policy for one in sorted(candidates, key=lambda one: -one.bound)])
+    return _best_first(candidates.values())
+
+
+def _best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
+    return sorted(candidates, key=lambda one: (one.bound, one.value), reverse=True)
 
 
 def _judge(
     model: ParametricMDP, objective: Objective, region: Region, centre: FloatArray
 ) -> Callable[[IntArray], Candidate]:
-    """Return a function that estimates the bound of a policy to first order: V(c) + min of g·(v - c) over the region."""
+    """Return a function that estimates the bound of a policy to first order: V(c) + min g·(v - c)."""
     sign = 1.0 if objective.direction == "max" else -1.0
 
     def judge(policy: IntArray) -> Candidate:
@@ -89,7 +100,7 @@ def _judge(
         row = np.zeros((1, len(region.names)))
         row[0, : len(centre)] = sign * gradient
         bound = sign * value + float(region.minimise(row)[0]) - sign * float(gradient @ centre)
-        return Candidate(policy, bound if np.isfinite(bound) else -np.inf, gradient)
+        return Candidate(policy, bound if np.isfinite(bound) else -np.inf, sign * value, gradient)
 
     return judge
 
@@ -103,7 +114,3 @@ def _worst_point(gradient: FloatArray, objective: Objective, region: Region, bal
     least = sign * float(region.minimise(row)[0])
     slope = float(gradient @ step)
     return ball.centre + (least - float(gradient @ ball.centre)) / slope * step if slope > 0 else ball.centre
-
-
-def _distinct(policies: Sequence[IntArray]) -> list[IntArray]:
-    return list({policy.tobytes(): policy for policy in policies}.values())

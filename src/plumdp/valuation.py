@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from plumdp.learning import Learned
 from plumdp.model.graph import IntArray
@@ -15,11 +12,11 @@ from plumdp.policy_search import search_policies
 from plumdp.region.conflict import Conflict
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.bounds import CoupledBounds, find_coupled_bounds
-from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.solution import SolverStatus
 
 _MOST_CERTIFIED = 3  # policies whose bounds are proved, of all that a search proposes
+_WORTHWHILE = 0.02  # share of the distance of the bounds that an estimate must promise
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,26 +66,23 @@ def best_valuation(
 ) -> Valuation:
     """Return the policy with the best bound, with one point for all states: the given one, or one that a search found.
 
-    Of policies whose bounds are equal up to the precision it is the one with the best value at the estimate.
+    Bounds are proved for the candidate with the best estimate, for the given policy, and for others whose estimates
+    leave room for a better bound.
     """
     model, region = learned.model, learned.region
     assert not isinstance(region, Conflict)
-    found = search_policies(model, objective, region, [first, *learned.policies])
-    tried = _first_of(first, found)
-    valued = [
-        value_policy(learned, uncertain, policy, objective, is_coupled=True, precision=precision) for policy in tried
-    ]
-    best = max(one.bound(objective) for one in valued)
-    slack = precision * max(1.0, abs(best)) if np.isfinite(best) else 0.0
-    equal = [one for one in valued if one.bound(objective) >= best - slack]
-    sign = 1.0 if objective.direction == "max" else -1.0
-    return max(equal, key=lambda one: sign * policy_gradient(model, one.policy, objective, learned.estimate)[0])
-
-
-def _first_of(first: IntArray, found: Sequence[IntArray]) -> list[IntArray]:
-    """Return the most promising policies, and the given one in any case."""
-    chosen = list(found[:_MOST_CERTIFIED])
-    return chosen if any((policy == first).all() for policy in chosen) else [*chosen[:-1], first]
+    known = [first, *learned.policies]
+    found = search_policies(model, objective, region, known, learned.finder(objective))
+    best: Valuation | None = None
+    for candidate in found[:_MOST_CERTIFIED]:
+        if best is None or candidate.bound > best.bound(objective) + _WORTHWHILE * (best.upper - best.lower):
+            new = value_policy(learned, uncertain, candidate.policy, objective, is_coupled=True, precision=precision)
+            best = new if best is None or new.bound(objective) > best.bound(objective) else best
+    assert best is not None
+    against_nature = value_policy(learned, uncertain, first, objective, precision=precision)
+    if against_nature.bound(objective) > best.bound(objective):
+        return value_policy(learned, uncertain, first, objective, is_coupled=True, precision=precision)
+    return best
 
 
 def with_looser(uncertain: IntervalMDP) -> list[IntervalMDP]:

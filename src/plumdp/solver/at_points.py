@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeAlias
 
 from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.objective import Objective
@@ -35,8 +36,12 @@ def move_inside(model: ParametricMDP, point: FloatArray, middle: FloatArray) -> 
     return middle
 
 
-def policy_finder(model: ParametricMDP, objective: Objective) -> Callable[[FloatArray], IntArray]:
-    """Return a function from a point, at which all expressions are probabilities, to the best policy there."""
+Finder: TypeAlias = Callable[[FloatArray], IntArray]
+"""From a point, at which all expressions are probabilities, to the best policy there."""
+
+
+def policy_finder(model: ParametricMDP, objective: Objective) -> Finder:
+    """Return a function that finds best policies at points; what depends on the graph alone it does once."""
     solve_at: Callable[[IntervalMDP], Solution] | None = None
 
     def find(point: FloatArray) -> IntArray:
