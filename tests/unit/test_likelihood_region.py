@@ -90,13 +90,13 @@ def lost_points(rng, table, space, n_cases, *, shift):
 @pytest.mark.parametrize("rows", [COINS, PRODUCTS, COINS[:1]], ids=["coins", "products", "one of two seen"])
 def test_no_point_of_large_likelihood_is_outside_of_an_ellipsoid_or_beyond_a_tangent(rows):
     table = likelihood_table(row_model(rows, SQUARE))
-    assert lost_points(np.random.default_rng(1), table, SQUARE, 60, shift=0.1) == 0
+    assert lost_points(np.random.default_rng(1), table, SQUARE, 30, shift=0.1) == 0
 
 
 def test_a_bound_that_ignores_how_far_the_space_reaches_loses_points(monkeypatch):
     """With κ = 1, the ellipsoid is that of the second derivative alone: points of rare outcomes lie outside."""
     monkeypatch.setattr(ellipsoids, "_curvature", np.ones_like)
-    assert lost_points(np.random.default_rng(1), likelihood_table(row_model(COINS, SQUARE)), SQUARE, 60, shift=0.1) > 0
+    assert lost_points(np.random.default_rng(1), likelihood_table(row_model(COINS, SQUARE)), SQUARE, 30, shift=0.1) > 0
 
 
 def test_the_factor_of_the_quadratic_bound_is_never_too_large():
@@ -289,3 +289,29 @@ def test_conflicts_say_which_part_disagrees():
     assert "p in [0.00" in words(strips=strips)
     both = words(strips=strips, rows=[[0.0, 1.0]], offsets=[0.9], texts=("bets on q",))
     assert "bets on q" not in both
+
+
+@pytest.mark.parametrize("rows", [[[p, 1 - p]], [[(p + q) / 2, 1 - (p + q) / 2]], COINS[:2]], ids=str)
+def test_a_parameter_that_is_known_stays_known(rows):
+    space = pl.ParameterSpace.box({"p": (0, 1), "q": ("1/4", "1/4")})
+    model = row_model(rows, space)
+    table = likelihood_table(model)
+    seen = np.array([500.0, 500.0, 100.0, 300.0])[: len(table.outcomes)]
+    found = likelihood_set(table, seen, threshold_of(table, seen, space))
+    region = build_likelihood_region(space, model.expressions, found)
+    best = 0.75 if len(rows) == 1 and q.names[0] in rows[0][0].names else 0.5
+    assert region.lower[1] == region.upper[1] == 0.25
+    assert best - 0.2 < region.lower[0] < best < region.upper[0] < best + 0.2
+
+
+def test_rows_that_have_no_likelihood_leave_the_region_to_strips():
+    model = row_model([[p * q, 1 - p * q]], SQUARE)
+    table = likelihood_table(model)
+    counts = np.zeros(model.graph.n_transitions, dtype=np.int64)
+    counts[:2] = 500, 500
+    seen = table.pool(counts)
+    strips = expression_bounds(model, pl.TransitionCounts(model.graph, counts, "adaptive"), error=1e-3)
+    found = likelihood_set(table, seen, threshold_of(table, seen, SQUARE), strips=strips)
+    region = build_likelihood_region(SQUARE, model.expressions, found)
+    lower, upper = project(region, model.expressions)
+    assert 0.4 < lower[0] < 0.5 < upper[0] < 0.6

@@ -8,6 +8,7 @@ Any numbers would be valid as a prior that is chosen without looking at the data
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -36,29 +37,46 @@ def moments(space: ParameterSpace) -> tuple[FloatArray, FloatArray]:
     """
     low, width = space.lower, space.upper - space.lower
     width = np.maximum(width, _LEAST_WIDTH * max(width.max(initial=0), 1e-300))
-    sides = [side for side in _forms(space) if _least_in_box(side, space) < 0]
-    if not sides:
-        return _scaled(np.full(len(low), 0.5), np.eye(len(low)) / 12, low, width)
-    size = _simplex_size(sides, space)
+    d, sides, size = len(low), *_essential(space)
     if size is not None:
-        d, whole = len(low), np.full(len(low), float(size))
         p = np.full(d, 1 / (d + 1))
-        return _scaled(p, (np.diag(p) - np.outer(p, p)) / (d + 2), low, whole)
-    rows, offsets = _in_unit_box(sides, low, width)
-    inner = _inner_point(rows, offsets)
-    if inner is None:  # flat: a box around it will do
-        return _scaled(np.full(len(low), 0.5), np.eye(len(low)) / 12, low, width)
+        return _scaled(p, (np.diag(p) - np.outer(p, p)) / (d + 2), low, np.full(d, float(size)))
+    rows, offsets = _in_unit_box([form for _, form in sides], low, width)
+    inner = _inner_point(rows, offsets) if sides else None
+    if inner is None:  # a box, or flat: then a box around it will do
+        return _scaled(np.full(d, 0.5), np.eye(d) / 12, low, width)
     return _scaled(*_analytic_centre(rows, offsets, inner), low, width)
+
+
+def simplified(space: ParameterSpace) -> ParameterSpace:
+    """Return the same points with fewer constraints: without those that hold in the whole box, or on a whole simplex.
+
+    A model has a constraint for each of its expressions; where parameters are the weights of a mixture, none of them
+    says anything.
+
+    >>> from plumdp import parameters
+    >>> p, q = parameters("p", "q")
+    >>> simplified(ParameterSpace.simplex("p", "q").cut([1 - p / 2 - q / 3])).constraints
+    (Polynomial('-p - q + 1'),)
+    """
+    return replace(space, constraints=tuple(side for side, _ in _essential(space)[0]))
+
+
+def _essential(space: ParameterSpace) -> tuple[list[tuple[Polynomial, _Form]], Fraction | None]:
+    """Return the constraints that may say something, and the size of the space if it is a simplex."""
+    forms = [(side, affine_coefficients(side, space.names)) for side in space.constraints]
+    sides = [(side, form) for side, form in forms if _least_in_box(form, space) < 0]
+    for side, form in sides:
+        size = _simplex_size(form, [other for _, other in sides], space)
+        if size is not None:
+            return [(side, form)], size
+    return sides, None
 
 
 def _scaled(
     mean: FloatArray, covariance: FloatArray, low: FloatArray, width: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     return read_only(low + width * mean), read_only(covariance * np.outer(width, width))
-
-
-def _forms(space: ParameterSpace) -> list[_Form]:
-    return [affine_coefficients(side, space.names) for side in space.constraints]
 
 
 def _least_in_box(side: _Form, space: ParameterSpace) -> Fraction:
@@ -74,21 +92,24 @@ def _least_in_box(side: _Form, space: ParameterSpace) -> Fraction:
     )
 
 
-def _simplex_size(sides: Sequence[_Form], space: ParameterSpace) -> Fraction | None:
-    """Return s if the space is the points with parameters at least their lower bounds and a sum of s beyond these."""
+def _simplex_size(face: _Form, sides: Sequence[_Form], space: ParameterSpace) -> Fraction | None:
+    """Return s if the space is the points with parameters at least their lower bounds and a sum of s beyond these.
+
+    The face says that the sum is at most that, and all sides must hold at the corners: the lower bounds, and the same
+    with one parameter larger by s.
+    """
+    constant, slopes = face
+    if len(set(slopes)) != 1 or slopes[0] >= 0:
+        return None
     low = [bound for bound, _ in space.bounds]
-    for constant, slopes in sides:
-        if len(set(slopes)) == 1 and slopes[0] < 0:
-            size = -(constant / slopes[0]) - sum(low)
-            corners = [low, *([*low[:i], low[i] + size, *low[i + 1 :]] for i in range(len(low)))]
-            fits = all(a + size <= b for a, b in space.bounds)
-            if size > 0 and fits and all(_value(side, corner) >= 0 for side in sides for corner in corners):
-                return size
-    return None
+    size = -(constant / slopes[0]) - sum(low)
+    fits = size > 0 and all(a + size <= b for a, b in space.bounds)
+    zero = Fraction(0)
+    return size if fits and all(_value(side, low) + size * min(zero, *side[1]) >= 0 for side in sides) else None
 
 
 def _value(side: _Form, point: Sequence[Fraction]) -> Fraction:
-    return side[0] + sum((a * x for a, x in zip(side[1], point, strict=True) if a), Fraction(0))
+    return side[0] + sum((a * x for a, x in zip(side[1], point, strict=True) if a and x), Fraction(0))
 
 
 def is_nonnegative(polynomial: Polynomial, space: ParameterSpace) -> bool:
@@ -96,7 +117,8 @@ def is_nonnegative(polynomial: Polynomial, space: ParameterSpace) -> bool:
     form = affine_coefficients(polynomial, space.names)
     if _least_in_box(form, space) >= 0:
         return True
-    for constant, slopes in _forms(space):  # a multiple of a side of the space, moved out or not
+    for side in space.constraints:  # a multiple of one of them, moved out or not
+        constant, slopes = affine_coefficients(side, space.names)
         ratios = {a / b if b else None for a, b in zip(form[1], slopes, strict=True) if a or b}
         if len(ratios) == 1:
             (ratio,) = ratios

@@ -184,10 +184,12 @@ class ParameterSpace:
 
 def affine_coefficients(polynomial: Polynomial, names: tuple[str, ...]) -> tuple[Fraction, list[Fraction]]:
     """Return the constant term and the coefficient of each name of an affine polynomial."""
-    terms = polynomial.terms(names)
-    unit = [tuple(int(i == j) for j in range(len(names))) for i in range(len(names))]
+    constant, coefficients = polynomial.affine_terms()
+    missing = [name for name in coefficients if name not in names]
+    if missing:
+        raise ModelError(f"{polynomial}: no column for {', '.join(missing)}")
     zero = Fraction(0)
-    return terms.get((0,) * len(names), zero), [terms.get(exponents, zero) for exponents in unit]
+    return constant, [coefficients.get(name, zero) for name in names]
 
 
 def float_below(number: Fraction) -> float:

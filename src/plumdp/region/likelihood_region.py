@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from plumdp.confidence.evidence import PSEUDO_COUNTS, estimate
 from plumdp.confidence.likelihood import LikelihoodSet
+from plumdp.confidence.space_moments import simplified
 from plumdp.model.expressions.polynomial import Polynomial, parameters
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, read_only
@@ -23,7 +25,8 @@ from plumdp.region.ellipsoid import Ellipsoid, build_ellipsoid
 from plumdp.region.enclosed import Enclosed
 from plumdp.region.likelihood_ellipsoid import LikelihoodEllipsoid, likelihood_ellipsoids
 from plumdp.region.mccormick import Lift
-from plumdp.region.shapes import Polytope, Region
+from plumdp.region.redundancy import Contradiction
+from plumdp.region.shapes import Polytope, Region, intersection
 from plumdp.region.tangents import combination, normalised, slopes, spread_directions
 
 _MAX_RANK = 4  # of the likelihood: with more, tangents are too many for a polytope
@@ -48,25 +51,25 @@ def build_likelihood_region(
     An ``Ellipsoid`` of the parameters; if expressions have products, or if there are half-spaces and at most four
     directions are seen, an ``Enclosed`` of an ellipsoid and a polytope. Without a likelihood it is a ``Polytope``.
     """
+    space = simplified(space)
     strips, sides = _strips(found), _half_spaces(space, found)
     within = _within(space, [*strips, *sides])
     if isinstance(within, Conflict):
         return within
-    likely = _ellipsoids(found, within)
-    if not likely:
-        return _polytope(space, expressions, [*strips, *sides], [])
-    if min(one.reserve for one in likely) < 0:
-        return _conflict([_likelihood_text(space, likely), "the parameter space", *_words(strips, sides)])
-    ellipsoid = _cut_ellipsoid(space, [*strips, *sides], likely)
-    if isinstance(ellipsoid, Conflict):
-        return _explained(space, strips, sides, likely)
+    likely = _likely(found, within)
+    if likely is None:
+        return _polytope(space, expressions, [*strips, *sides])
+    if isinstance(likely, Conflict):
+        return _explained(space, found, strips, sides)
+    ellipsoid, tangents = likely
     rank, has_products = found.table.basis.shape[1], not expressions.is_affine.all()
     if not has_products and (not sides or rank > _MAX_RANK or space.dimension > _MAX_PARAMETERS):
         return ellipsoid
-    directions = _directions(ellipsoid, found.table.basis, expressions)
-    cuts = [*_tangents(space, ellipsoid, directions), *strips, *sides, *_likelihood_tangents(space, likely)]
-    polytope = _polytope(space, expressions, cuts, [_likelihood_text(space, likely), *_words(strips, sides)])
-    return polytope if isinstance(polytope, Conflict) else Enclosed(ellipsoid, polytope)
+    around = _tangents(space, ellipsoid, _directions(ellipsoid, found.table.basis, expressions))
+    polytope = _polytope(space, expressions, [*around, *strips, *sides, *tangents])
+    if isinstance(polytope, Conflict):
+        return _conflict([tangents[0].text, *_words(strips, sides)])
+    return Enclosed(ellipsoid, polytope)
 
 
 def _strips(found: LikelihoodSet) -> list[_Cut]:
@@ -87,16 +90,6 @@ def _half_spaces(space: ParameterSpace, found: LikelihoodSet) -> list[_Cut]:
     ]
 
 
-def _likelihood_tangents(space: ParameterSpace, likely: Sequence[LikelihoodEllipsoid]) -> list[_Cut]:
-    unknown, text = parameters(*space.names), _likelihood_text(space, likely)
-    return [_Cut(combination(one.tangent.tolist(), unknown), one.offset, np.inf, text) for one in likely]
-
-
-def _likelihood_text(space: ParameterSpace, likely: Sequence[LikelihoodEllipsoid]) -> str:
-    centre = ", ".join(f"{name} = {x:.6g}" for name, x in zip(space.names, likely[0].centre.tolist(), strict=True))
-    return f"the likelihood of the data, which is large about {centre}"
-
-
 def _within(space: ParameterSpace, cuts: Sequence[_Cut]) -> Polytope | Conflict:
     """Return the points of the space within affine cuts; those with products cut the polytope later."""
     affine = [cut for cut in cuts if cut.polynomial.is_affine and not cut.polynomial.is_constant]
@@ -114,30 +107,45 @@ def _region(space: ParameterSpace, cuts: Sequence[_Cut]) -> Polytope | Conflict:
     return _conflict([text for text in region.constraints if text not in own] + [cut.text for cut in used])
 
 
-def _ellipsoids(found: LikelihoodSet, within: Polytope) -> list[LikelihoodEllipsoid]:
+def _likely(found: LikelihoodSet, within: Polytope) -> tuple[Ellipsoid, list[_Cut]] | Conflict | None:
+    """Return an ellipsoid around the points of large likelihood in a polytope, and tangents; None if that fails."""
     if not (found.seen.any() and np.isfinite(found.threshold)):
-        return []
-    return likelihood_ellipsoids(found.table, found.seen, found.threshold, within)
+        return None
+    ellipsoids = likelihood_ellipsoids(found.table, found.seen, found.threshold, within)
+    if not ellipsoids:
+        return None
+    best, unknown = ellipsoids[0], parameters(*within.names)
+    text = _about(within.names, best.centre)
+    tangents = [_Cut(combination(one.tangent.tolist(), unknown), one.offset, np.inf, text) for one in ellipsoids]
+    smaller = _beyond(within, ellipsoids)
+    if smaller is None or min(one.reserve for one in ellipsoids) < 0:
+        return _conflict([text])
+    ellipsoid = build_ellipsoid(best.centre, best.matrix, best.radius, within=smaller)
+    return ellipsoid if isinstance(ellipsoid, Conflict) else (ellipsoid, tangents)
 
 
-def _cut_ellipsoid(
-    space: ParameterSpace, cuts: Sequence[_Cut], likely: Sequence[LikelihoodEllipsoid]
-) -> Ellipsoid | Conflict:
-    within = _within(space, [*cuts, *_likelihood_tangents(space, likely)])
-    if isinstance(within, Conflict):
-        return within
-    return build_ellipsoid(likely[0].centre, likely[0].matrix, likely[0].radius, within=within)
+def _beyond(within: Polytope, ellipsoids: Sequence[LikelihoodEllipsoid]) -> Polytope | None:
+    """Return the points of a polytope beyond all tangents; None if there is none."""
+    d = len(within.names)
+    tangents = np.array([-one.tangent for one in ellipsoids if one.tangent.any()]).reshape(-1, d)
+    offsets = [-one.offset for one in ellipsoids if one.tangent.any()]
+    rows = np.vstack([-np.eye(d), np.eye(d), within.rows[2 * d :], tangents])
+    region = intersection(
+        within.names, rows, np.concatenate([-within.lower, within.upper, within.offsets[2 * d :], offsets])
+    )
+    return None if isinstance(region, Contradiction) else region
 
 
-def _polytope(
-    space: ParameterSpace, expressions: ExpressionTable, cuts: Sequence[_Cut], texts: Sequence[str]
-) -> Polytope | Conflict:
+def _about(names: tuple[str, ...], point: FloatArray) -> str:
+    values = ", ".join(f"{name} = {x:.6g}" for name, x in zip(names, point.tolist(), strict=True))
+    return f"the likelihood of the data, which is large about {values}"
+
+
+def _polytope(space: ParameterSpace, expressions: ExpressionTable, cuts: Sequence[_Cut]) -> Polytope | Conflict:
     """Return a polytope of parameters and products around the points within cuts; expressions are probabilities."""
     unknown = [] if expressions.is_affine.all() else [f for f in expressions.polynomials if not f.is_constant]
     probabilities = [_Cut(f, 0.0, 1.0, f"{f} in [0, 1]") for f in unknown]
-    used = [cut for cut in cuts if not cut.polynomial.is_constant]
-    region = _region(space, [*used, *probabilities])
-    return _conflict(texts) if isinstance(region, Conflict) and texts else region
+    return _region(space, [*(cut for cut in cuts if not cut.polynomial.is_constant), *probabilities])
 
 
 def _directions(ellipsoid: Ellipsoid, basis: FloatArray, expressions: ExpressionTable) -> FloatArray:
@@ -170,22 +178,21 @@ def _words(strips: Sequence[_Cut], sides: Sequence[_Cut]) -> list[str]:
     return [*block, *(cut.text for cut in sides)]
 
 
-def _explained(
-    space: ParameterSpace, strips: Sequence[_Cut], sides: Sequence[_Cut], likely: Sequence[LikelihoodEllipsoid]
-) -> Conflict:
-    """Return which strips and half-spaces exclude all points of large likelihood: none of those named can be left out.
+def _explained(space: ParameterSpace, found: LikelihoodSet, strips: Sequence[_Cut], sides: Sequence[_Cut]) -> Conflict:
+    """Return which strips and half-spaces exclude all points of large likelihood: no half-space named can be left out.
 
     Strips are left out all at once, and then tried one by one.
     """
 
     def is_conflict(*cuts: _Cut) -> bool:
-        return isinstance(_cut_ellipsoid(space, cuts, likely), Conflict)
+        within = _within(space, cuts)
+        return isinstance(within, Conflict) or isinstance(_likely(found, within), Conflict)
 
     kept = [] if is_conflict(*sides) else list(strips)
     for side in sides:
         others = [cut for cut in sides if cut is not side]
         if is_conflict(*kept, *others):
             sides = others
-    single = [cut for cut in kept[:_MAX_STRIPS] if is_conflict(cut, *sides)]
-    words = _words(single[:1] or kept, sides)
-    return _conflict([_likelihood_text(space, likely), *(words or ["the parameter space"])])
+    single = next(([cut] for cut in kept[:_MAX_STRIPS] if is_conflict(cut, *sides)), kept)
+    centre = estimate(found.table, found.seen, found.table.middle, pseudo=PSEUDO_COUNTS[-1])
+    return _conflict([_about(space.names, centre), *(_words(single, sides) or ["the parameter space"])])

@@ -138,6 +138,23 @@ class Polynomial:
             for exponents, coefficient in self._value.to_dict().items()
         }
 
+    def affine_terms(self) -> tuple[Fraction, dict[str, Fraction]]:
+        """Return the constant and, for each parameter that occurs, the coefficient of an affine polynomial.
+
+        >>> p, q = parameters("p", "q")
+        >>> (p / 2 + 1).affine_terms()
+        (Fraction(1, 1), {'p': Fraction(1, 2)})
+        """
+        if not self.is_affine:
+            raise ModelError(f"{self} is not affine")
+        names, constant, coefficients = self._value.context().names(), Fraction(0), {}
+        for exponents, coefficient in zip(self._value.monoms(), self._value.coeffs(), strict=True):
+            if any(exponents):
+                coefficients[names[exponents.index(1)]] = _fraction(coefficient)
+            else:
+                constant = _fraction(coefficient)
+        return constant, coefficients
+
     def evaluate(self, point: Mapping[str, Fraction]) -> Fraction:
         """Return the exact value at a point."""
         used = set(self.names)
