@@ -92,7 +92,7 @@ def brackets_of(setting: Setting, errors: ErrorModel, precision: float, *, order
     if equations is None:
         return "the equations of the policy are singular at the centre of the region"
     guess = first_order(chain, forms, equations)
-    residuals = residual_bounds(chain, forms, guess)
+    residuals = residual_bounds(chain, forms, guess, exact_eigenvalues=1 in orders)
     found = []
     if 1 in orders:
         found.append(bracket(setting, equations, guess, residuals, errors, precision))

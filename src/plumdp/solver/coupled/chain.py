@@ -42,18 +42,15 @@ class PolicyChain:
         """The number of all nodes."""
         return len(self.state)
 
+    def has_loops(self) -> bool:
+        """Return whether some node has a transition to itself."""
+        return bool((self.successor == np.repeat(np.arange(self.n_open), np.diff(self.first))).any())
+
     def rows(self, of_transition: FloatArray, columns: Indices, width: int) -> Any:
         """Return a sparse matrix (n_open, width) with a number for each transition, in the given columns."""
         from scipy.sparse import csr_array
 
         return csr_array((of_transition, columns, self.first), shape=(self.n_open, width))
-
-    def sum_rows(self, of_transition: FloatArray) -> FloatArray:
-        """Return sums over the transitions of each open node."""
-        if not self.n_open:
-            return np.zeros((0, *of_transition.shape[1:]))
-        sums: FloatArray = np.add.reduceat(of_transition, self.first[:-1], axis=0)
-        return sums
 
 
 def policy_chain(model: ParametricMDP, policy: Indices, objective: Objective) -> PolicyChain | str:

@@ -38,9 +38,9 @@ class Residuals:
     quadratic: FloatArray  # (n_open, d (d + 1) / 2): the matrices Q, packed, as they round
 
 
-def residual_bounds(chain: PolicyChain, forms: Forms, guess: Expansion) -> Residuals:
+def residual_bounds(chain: PolicyChain, forms: Forms, guess: Expansion, *, exact_eigenvalues: bool = True) -> Residuals:
     """Return bounds on the residuals of an expansion, whatever numbers it has."""
-    return residuals_of(chain, forms, guess, guess)
+    return residuals_of(chain, forms, guess, guess, exact_eigenvalues=exact_eigenvalues)
 
 
 def residuals_of(
