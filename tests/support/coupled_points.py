@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import exact_values
 import numpy as np
+import random_products
 
 import plumdp as pl
 from plumdp.model.objective import Reach
@@ -88,3 +89,31 @@ def _by_steps(chain, objective, earned):
 def random_policy(rng, graph):
     """Return a random choice for each state."""
     return np.array([rng.integers(a, b) for a, b in zip(graph.first_choice[:-1], graph.first_choice[1:], strict=True)])
+
+
+def random_product_model(rng):
+    """Return a small model whose rows are those of ``random_products``, between some states, a goal and a trap."""
+    d, n = int(rng.integers(1, 4)), int(rng.integers(2, 5))
+    names = random_products.NAMES[:d]
+    variables = pl.parameters(*names)
+    table = []
+    for at in range(n):
+        row = random_products.KINDS[rng.choice([*random_products.KINDS])](rng, variables)
+        successors = rng.integers(0 if rng.random() < 0.3 else min(at + 1, n), n + 2, len(row))
+        table.append(dict(zip(range(len(row)), zip(row, successors.tolist(), strict=True), strict=True)))
+
+    def step(state):
+        if state.at >= n:
+            return {"stay": [(1, state)]}
+        merged = {}
+        for f, to in table[state.at].values():
+            merged[to] = merged.get(to, 0) + f
+        return {"go": [(f, state._replace(at=to)) for to, f in merged.items()]}
+
+    return pl.explore(
+        step,
+        {"at": 0},
+        space=pl.ParameterSpace.box({name: (Fraction(1, 10), Fraction(9, 10)) for name in names}),
+        labels={"goal": lambda s: s.at >= n},
+        rewards={"steps": lambda s: 1 if s.at < n else 0},
+    )

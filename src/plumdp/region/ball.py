@@ -11,10 +11,12 @@ import numpy as np
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.region.ellipsoid import Ellipsoid
 from plumdp.region.enclosed import Enclosed
-from plumdp.region.shapes import Region
+from plumdp.region.shapes import Polytope, Region
+from plumdp.region.smallest_ellipsoid import smallest_ellipsoid
 from plumdp.rounding import UNDERFLOW, UNIT, UP
 
 _ATTEMPTS = 4  # to enlarge a factor
+_GRID = {1: 1, 2: 64, 3: 24, 4: 10, 5: 6}  # steps along a side of the cube, by the number of parameters
 _MAX_DEFECT = 1e-3  # of an inverse that is trusted
 
 
@@ -64,6 +66,53 @@ def _around_ellipsoid(region: Ellipsoid, n_parameters: int) -> Ball:
 def _around_enclosed(region: Enclosed, n_parameters: int) -> Ball:
     """Return the ball of the ellipsoid."""
     return _around_ellipsoid(region.ellipsoid, n_parameters)
+
+
+@ball_around.register
+def _around_polytope(region: Polytope, n_parameters: int) -> Ball:
+    """Return about the smallest ellipsoid around the vertices, made larger until it is proved; else that of the box."""
+    box = ball_around_box(region.lower[:n_parameters], region.upper[:n_parameters])
+    if n_parameters not in _GRID:
+        return box
+    region.graph.enumerate_all()
+    points = region.graph.found.points[: region.graph.found.n[0], :n_parameters] * region.scale[:n_parameters]
+    guess = smallest_ellipsoid(points)
+    if guess is None:
+        return box
+    centre, factor = guess
+    directions, cosine = _cover(n_parameters, _GRID[n_parameters])
+
+    def reach(inverse: FloatArray, gamma: float) -> float:
+        objectives = np.zeros((len(directions), len(region.names)))
+        objectives[:, :n_parameters] = directions @ inverse
+        most = -region.minimise(-objectives) - objectives[:, :n_parameters] @ centre
+        largest = np.maximum(np.abs(region.lower), np.abs(region.upper))[:n_parameters] + np.abs(centre)
+        size = np.linalg.norm(np.abs(inverse) @ largest)
+        return float((most.max() + 2 * gamma * size) / cosine)
+
+    found = inflated(centre, factor, reach)
+    return box if found is None or _is_larger(found, box) else found
+
+
+def _cover(n: int, n_steps: int) -> tuple[FloatArray, float]:
+    """Return directions of length at least one, and a bound from below on the cosine of the angle to the nearest one.
+
+    They are a grid on the surface of the cube [-1, 1]ⁿ, divided by their lengths. A ray leaves the cube in a point that
+    is no further from the grid than δ, half a step times the root of n - 1; both are at least one away from the middle,
+    so that the sine of their angle is at most δ. So if u·y <= h for all directions u, |y| <= h / sqrt(1 - δ²).
+    """
+    ticks = np.linspace(-1, 1, n_steps + 1)
+    grid = np.stack(np.meshgrid(*[ticks] * n, indexing="ij"), axis=-1).reshape(-1, n)
+    surface = grid[np.abs(grid).max(axis=1) == 1]
+    lengths = np.sqrt((surface**2).sum(axis=1))
+    sine = np.sqrt(n - 1) / n_steps
+    return surface / lengths[:, None] * (1 + 1e-15), float(np.sqrt(1 - sine**2)) * (1 - 1e-14)
+
+
+def _is_larger(one: Ball, other: Ball) -> bool:
+    """Return whether a ball has the larger volume, as floats have it."""
+    first, second = (np.linalg.slogdet(ball.factor)[1] for ball in (one, other))
+    return bool(first > second)
 
 
 def inflated(centre: FloatArray, factor: FloatArray, reach: Callable[[FloatArray, float], float]) -> Ball | None:

@@ -22,6 +22,8 @@ from plumdp.solver.coupled.remainder import ErrorModel
 from plumdp.solver.coupled.residuals import Residuals, residual_bounds
 from plumdp.solver.coupled.slabs import Slab, forms_in, linear_range_in
 
+_NEGLIGIBLE = 0.005  # share of the remainder up to which second order is not worth its time
+
 
 @dataclass(frozen=True)
 class End:
@@ -81,9 +83,8 @@ class Setting:
 def setting_of(model: ParametricMDP, chain: PolicyChain, region: Region) -> Setting:
     """Return the setting of a policy's chain on a ball around a region."""
     ball = ball_around(region, model.space.dimension)
-    used, own = np.unique(chain.expression, return_inverse=True)
-    forms = forms_on(model.expressions, used, ball).scaled(chain.discount)
-    return Setting(replace(chain, expression=own), forms, ball, region)
+    own, used = chain.with_own_expressions()
+    return Setting(own, forms_on(model.expressions, used, ball).scaled(chain.discount), ball, region)
 
 
 def brackets_of(setting: Setting, errors: ErrorModel, precision: float, *, orders: Sequence[int]) -> Brackets | str:
@@ -92,11 +93,12 @@ def brackets_of(setting: Setting, errors: ErrorModel, precision: float, *, order
     if equations is None:
         return "the equations of the policy are singular at the centre of the region"
     guess = first_order(chain, forms, equations)
-    residuals = residual_bounds(chain, forms, guess)
+    residuals = residual_bounds(chain, forms, guess, exact_eigenvalues=1 in orders)
     found = []
     if 1 in orders:
         found.append(bracket(setting, equations, guess, residuals, errors, precision))
-    if 2 in orders:
+    is_enough = found and found[0] is not None and found[0].remainder <= _NEGLIGIBLE * found[0].width
+    if 2 in orders and not is_enough:
         second = second_order(chain, equations, guess, residuals.quadratic)
         residuals = residual_bounds(chain, forms, second)
         found.append(bracket(setting, equations, second, residuals, errors, precision))

@@ -42,18 +42,22 @@ class PolicyChain:
         """The number of all nodes."""
         return len(self.state)
 
+    def has_loops(self) -> bool:
+        """Return whether some node has a transition to itself."""
+        return bool((self.successor == np.repeat(np.arange(self.n_open), np.diff(self.first))).any())
+
+    def with_own_expressions(self) -> tuple[PolicyChain, Indices]:
+        """Return the chain with its expressions numbered from zero on, and which of the model they are."""
+        is_used = np.zeros(int(self.expression.max(initial=-1)) + 1, dtype=np.bool_)
+        is_used[self.expression] = True
+        number = np.cumsum(is_used, dtype=np.int32) - 1
+        return replace(self, expression=read_only(number[self.expression])), np.flatnonzero(is_used)
+
     def rows(self, of_transition: FloatArray, columns: Indices, width: int) -> Any:
         """Return a sparse matrix (n_open, width) with a number for each transition, in the given columns."""
         from scipy.sparse import csr_array
 
         return csr_array((of_transition, columns, self.first), shape=(self.n_open, width))
-
-    def sum_rows(self, of_transition: FloatArray) -> FloatArray:
-        """Return sums over the transitions of each open node."""
-        if not self.n_open:
-            return np.zeros((0, *of_transition.shape[1:]))
-        sums: FloatArray = np.add.reduceat(of_transition, self.first[:-1], axis=0)
-        return sums
 
 
 def policy_chain(model: ParametricMDP, policy: Indices, objective: Objective) -> PolicyChain | str:

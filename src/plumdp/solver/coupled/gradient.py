@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from plumdp.errors import ModelError
@@ -49,9 +47,8 @@ def policy_gradient(
         return np.inf, np.zeros(d)
     if chain.n_open == 0:
         return known_value(chain, objective), np.zeros(d)
-    used, own = np.unique(chain.expression, return_inverse=True)
+    chain, used = chain.with_own_expressions()
     forms = forms_on(model.expressions, used, Ball(at, np.eye(d)), order=1).scaled(chain.discount)
-    chain = replace(chain, expression=own)
     if objective.n_steps is not None:
         found = expand_by_steps(chain, forms, objective, None, order=1).expansion
         return float(found.values[chain.initial]), found.slopes[chain.initial]

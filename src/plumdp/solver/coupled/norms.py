@@ -7,7 +7,7 @@ import numpy as np
 from plumdp.model.graph import FloatArray
 from plumdp.rounding import UNIT, UP
 
-_MAX_WORK = 3e7  # n d³ up to which eigenvalues are calculated
+_MAX_WORK = 2e6  # n d³ up to which eigenvalues are calculated
 
 
 def lengths(vectors: FloatArray) -> FloatArray:

@@ -56,8 +56,17 @@ class ErrorModel:
             solution = solve_discounted(game, precision, _MAX_SWEEPS, None, None)
         else:
             layout = replace(self.layout, rows=self.layout.rows._replace(reward=rewards[self.layout.choice]))
+            if all(is_loose for _, _, is_loose in layout.parts):
+                return self._sum_in_one_pass(layout) * size * UP
             solution = solve_game(game, layout, self.objective, precision, _MAX_SWEEPS)
         return float(solution.upper[self.initial]) * size * UP
+
+    def _sum_in_one_pass(self, layout: SweepLayout) -> float:
+        """Return the upper bound if no state can come back to itself: successors first, each once."""
+        high = np.zeros(len(layout.state))
+        high[: layout.n_undecided] = np.inf
+        layout.sweep(0, layout.n_undecided, high, high, layout.first_row.copy(), side=1.0)
+        return float(layout.by_state(high)[self.initial])
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +109,10 @@ def error_model(chain: PolicyChain, uncertain: IntervalMDP, discount: Fraction |
     is_end = np.arange(n + 1) == n
     reward = RewardStructure(np.append(np.ones(n), 0.0), None)
     objective = Reward(reward, "max", target=None if discount is not None else is_end, discount=discount)
-    game = make_game(imdp, objective, "optimistic")
+    make = (
+        plain_game if chain.is_ordered and not chain.has_loops() else make_game
+    )  # such runs end, whatever nature does
+    game = make(imdp, objective, "optimistic")
     return ErrorModel(imdp, objective, game, lay_out(game), chain.initial)
 
 

@@ -142,7 +142,7 @@ def spectral_norm(packed: Any, d: int, is_sharp: bool, work: Any) -> Any:
         for j in range(d):
             fourth += work[2, i, j] ** 2
     length = np.sqrt(fourth) * UP + 8 * (d + 4) * UNIT
-    return min(bound, length**0.25 * norm * UP)
+    return min(bound, np.sqrt(np.sqrt(length)) * norm * UP)
 
 
 @compiled

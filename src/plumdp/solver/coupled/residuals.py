@@ -25,7 +25,8 @@ from plumdp.solver.coupled.expansion import Expansion
 from plumdp.solver.coupled.forms import Forms, full
 from plumdp.solver.coupled.norms import extreme_eigenvalues, lengths, packed_norms
 
-_MAX_PRODUCTS = 5e9  # numbers to multiply, up to which norms are sharp
+_MAX_PRODUCTS = {False: 2e7, True: 5e9}  # numbers to multiply, up to which norms are sharp; more where it gains more
+_MANY = 4  # parameters
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +39,9 @@ class Residuals:
     quadratic: FloatArray  # (n_open, d (d + 1) / 2): the matrices Q, packed, as they round
 
 
-def residual_bounds(chain: PolicyChain, forms: Forms, guess: Expansion) -> Residuals:
+def residual_bounds(chain: PolicyChain, forms: Forms, guess: Expansion, *, exact_eigenvalues: bool = True) -> Residuals:
     """Return bounds on the residuals of an expansion, whatever numbers it has."""
-    return residuals_of(chain, forms, guess, guess)
+    return residuals_of(chain, forms, guess, guess, exact_eigenvalues=exact_eigenvalues)
 
 
 def residuals_of(
@@ -66,7 +67,7 @@ def residuals_of(
         *edges, parts, later, own, chain.reward, mean, constant, linear, quadratic, rounding
     )
     if after.curvatures.shape[1] or not forms.is_affine:
-        is_sharp = len(chain.successor) * d**3 <= _MAX_PRODUCTS
+        is_sharp = len(chain.successor) * d**3 <= _MAX_PRODUCTS[d > _MANY]
         norms = of_spreads, of_bends, forms.tails
         residual_kernels.write_high_degrees(*edges, norms, later, mean, is_sharp, higher)
     rounding = rounding * (1 + 1e-9) + 64 * SQUARES_UNDERFLOW
