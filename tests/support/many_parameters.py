@@ -1,7 +1,7 @@
 """Layered models with as many parameters as wanted, in three kinds, with a hidden point and an objective.
 
-A run passes through all layers, one place in each; both actions of a place have a kind of row each, drawn at random, and
-the question is how likely the best policy ends in an even place.
+A run passes through all layers, one place in each; both actions of a place have a kind of row each, drawn at random.
+The question is how likely the best policy ends in an even place.
 
 * mixture: the parameters are the shares of unknown modes, and every row is a mixture of laws, one per mode;
 * sparse: a row has two of the parameters as chances, in known proportions;
