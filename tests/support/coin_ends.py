@@ -30,6 +30,29 @@ class Rule(NamedTuple):
     is_last: bool = False  # the pilot is taken from the end
 
 
+def largest_power(n: int, *, least: int = 16) -> int:
+    """Return the largest power of two that is at most a tenth of n; zero if that is less than the least."""
+    size = 1 << max(0, (n // 10).bit_length() - 1)
+    return size if size >= least else 0
+
+
+def weight_of_power(n: int, *, least: int = 16) -> float:
+    """Return 9/10 · 1/((i + 1)(i + 2)) if the largest power is the i-th, counted from zero; 1/10 is for no pilot."""
+    place = (largest_power(n, least=least) // least).bit_length()
+    return 0.9 / (place * (place + 1)) if place else 0.1
+
+
+RULES = {
+    "1,000 throws, planned": Rule(lambda n: 1000 if n > 1000 else 0),
+    "20 throws, planned": Rule(lambda n: 20),
+    "powers of two with weights": Rule(largest_power, weight_of_power, 13.0),
+    "powers of two without weights": Rule(largest_power, ratio=13.0),
+    "the first tenth": Rule(lambda n: n // 10),
+    "the first twentieth": Rule(lambda n: n // 20, ratio=19.0),
+    "the last tenth": Rule(lambda n: n // 10, is_last=True),
+}
+
+
 def ends(n_ends: int, first: int = 40, last: int = 200_000) -> np.ndarray:
     """Return different numbers of throws, about evenly spaced in their logarithms."""
     return np.unique(np.geomspace(first, last, n_ends).round().astype(np.int64))

@@ -1,10 +1,11 @@
-"""Layered models with as many parameters as wanted, in three kinds, with a hidden point and an objective.
+"""Layered models with as many parameters as wanted, in four kinds, with a hidden point and an objective.
 
 A run passes through all layers, one place in each; both actions of a place have a kind of row each, drawn at random.
 The question is how likely the best policy ends in an even place.
 
 * mixture: the parameters are the shares of unknown modes, and every row is a mixture of laws, one per mode;
 * sparse: a row has two of the parameters as chances, in known proportions;
+* rare: the same, with chances of one in a thousand at the true point, so that many outcomes are never seen;
 * bilinear: a row is a tree of two coins, the second thrown only if the first came up heads.
 """
 
@@ -41,7 +42,8 @@ def layered_model(kind: str, d: int, n_rows: int, n_layers: int, width: int, *, 
     else:
         space = pl.ParameterSpace.unit(*names)
         hundredths = rng.integers(20, 80, d).tolist()
-        true_point = {name: str(Fraction(x, 100)) for name, x in zip(names, hundredths, strict=True)}
+        whole = 100 if kind != "rare" else 50_000
+        true_point = {name: str(Fraction(x, whole)) for name, x in zip(names, hundredths, strict=True)}
     rows = [_ROWS[kind](parameters, rng) for _ in range(n_rows)]
     target = rng.integers(0, width, (n_layers, width, 2, _OUTCOMES))[..., 0]
     kind_of_row = rng.integers(0, n_rows, (n_layers, width, 2))
@@ -90,5 +92,6 @@ def _pair(parameters: tuple[pl.Polynomial, ...], rng: np.random.Generator) -> tu
 _ROWS: dict[str, Callable[[tuple[pl.Polynomial, ...], np.random.Generator], Row]] = {
     "mixture": _mixture,
     "sparse": _sparse,
+    "rare": _sparse,
     "bilinear": _bilinear,
 }
