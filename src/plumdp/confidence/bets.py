@@ -16,7 +16,7 @@ however many parameters there are (see the page "Certificates at the statistical
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import fsum, log, sqrt
+from math import fsum, inf, log, sqrt
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from plumdp.rounding import UNIT
 
 _LARGEST_BET = 0.5  # of the logarithm of a factor: beyond that the tangent and the plan lose more than bets gain
 _LEAST_PROBABILITY = 1e-9  # of an outcome that is bet on, at the estimate of the pilot
+_LEAST_SLOPE = 1e-9  # part of a gradient in the span of the coefficients, relative to all of it: the rest is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +55,14 @@ def place_bets(
     ``point`` is the pilot's estimate and ``information`` that of the data to come; ``side`` is +1 for bets that the
     value is larger than at the true point, which bound it from below, and -1 for the opposite.
     """
-    basis = table.basis
-    slope = basis.T @ gradient
-    if not slope.any():
+    basis, size = table.basis, float(np.abs(gradient).max(initial=0))
+    if not 0 < size < inf:
         return None
-    step = basis @ np.linalg.solve(basis.T @ information @ basis, slope)
-    step *= side * sqrt(-2 * log(error)) / sqrt(gradient @ step)
+    slope = basis.T @ (gradient / size)
+    if np.abs(slope).max(initial=0) < _LEAST_SLOPE:
+        return None
+    step = np.linalg.solve(basis.T @ information @ basis, slope)
+    step = basis @ step * (side * sqrt(-2 * log(error)) / sqrt(slope @ step))
     probability = table.constants + table.coefficients @ point
     is_bet_on = table.is_class[table.group] & (probability > _LEAST_PROBABILITY)
     bets = np.where(is_bet_on, table.coefficients @ step / np.where(is_bet_on, probability, 1.0), 0.0)
