@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.model.graph import read_only
-from plumdp.model.objective import Nature, Objective
+from plumdp.model.objective import Kind, Nature, Objective
 from plumdp.model.policy import Policy, check_policy
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_components import solve_game
@@ -77,7 +77,7 @@ def evaluate_all(
 
 def _have_one_layout(chains: Sequence[IntervalMDP], objective: Objective) -> bool:
     """Return whether what the graph alone decides is the same for all relaxations, whatever nature does."""
-    is_endless = objective.n_steps is None and not objective.is_discounted
+    is_endless = objective.n_steps is None and objective.kind is not Kind.DISCOUNTED
     absent = chains[0].upper == 0
     return is_endless and all(chain.has_fixed_support() and ((chain.upper == 0) == absent).all() for chain in chains)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray
-from plumdp.model.objective import Nature, Objective, Reach
+from plumdp.model.objective import Kind, Nature, Objective
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import graph_kernels
 from plumdp.solver.game import Game, plain_game
@@ -15,38 +16,36 @@ from plumdp.solver.game import Game, plain_game
 
 def make_game(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Game:
     """Return the game of an unbounded objective, with everything decided that the graph alone decides."""
-    game = plain_game(imdp, objective, nature)
-    if isinstance(objective, Reach):
-        return _decide_hopeless(game, objective.target)
-    if objective.discount is not None:
-        return game
-    return _decide_total_reward(game) if objective.target is None else _decide_infinite(game, objective.target)
+    return _DECIDE[objective.kind](plain_game(imdp, objective, nature))
 
 
-def _decide_hopeless(game: Game, target: BoolArray) -> Game:
-    """Decide the states without a chance of the target, at 0; under any nature, if it may not drop edges at will."""
+def _decide_zero(game: Game) -> Game:
+    """Decide the states without a chance of a value above 0; under any nature, if it may not drop edges at will."""
+    target = game.known > 0
     helps = game.agent > 0, game.nature > 0 or not game.may_drop
     everywhere = np.ones(len(target), dtype=np.bool_)
     reached, _ = _attract(game, target, everywhere, *helps, _predecessors(game))
     return _decide(game, game.is_undecided & ~reached, 0.0, everywhere, reached, *helps)
 
 
-def decide_certain(game: Game, target: BoolArray) -> Game:
-    """Decide the states from which those who want the target reach it almost surely, at 1; likewise."""
+def decide_certain(game: Game, largest: float) -> Game:
+    """Decide the states from which those who want large values almost surely get the largest there is; likewise."""
+    target = ~game.is_undecided & (game.known == largest)
     helps = game.agent > 0, game.nature > 0 and game.may_drop
     edges, policy = _predecessors(game), game.policy.copy()
     certain = game.is_undecided & _keep(game, target, game.is_undecided | target, *helps, edges, policy)
     return replace(
-        game, is_undecided=game.is_undecided & ~certain, known=np.where(certain, 1.0, game.known), policy=policy
+        game, is_undecided=game.is_undecided & ~certain, known=np.where(certain, largest, game.known), policy=policy
     )
 
 
-def _decide_infinite(game: Game, target: BoolArray) -> Game:
-    """Decide the states from which those who want small rewards cannot reach the target almost surely, at infinity.
+def _decide_infinite(game: Game) -> Game:
+    """Decide the states from which those who want small rewards cannot reach a target almost surely, at infinity.
 
     What remains is the greatest set within which the target keeps a chance from everywhere. States without a chance go
     first, then those that cannot keep out of them, and so on.
     """
+    target = ~game.is_undecided
     helps = game.agent < 0, game.nature < 0
     edges = _predecessors(game)
     inside = np.ones(len(target), dtype=np.bool_)
@@ -87,6 +86,14 @@ def _decide_total_reward(game: Game) -> Game:
     ahead, _ = _attract(game, won, everywhere, *hopes, edges, None, pays)
     game = _decide(replace(game, policy=policy), won, np.inf, everywhere, won, True, True)
     return _decide(game, ~ahead, 0.0, everywhere, ahead, *hopes, pays)
+
+
+_DECIDE: Mapping[Kind, Callable[[Game], Game]] = {
+    Kind.END: _decide_zero,
+    Kind.UNTIL_END: _decide_infinite,
+    Kind.FOREVER: _decide_total_reward,
+    Kind.DISCOUNTED: lambda game: game,  # all values are finite, and none is known from the graph
+}
 
 
 def _decide(
