@@ -76,7 +76,7 @@ class Simulator:
     def run(self, weights: FloatArray, first: int, last: int, limits: CountArray, seen: CountArray) -> int:
         """Run episodes one after the other; see ``Environment``."""
         graph = self.plan.graph
-        tables = (*self.plan.tables[:4], running_sums(graph.first_choice, weights), self.plan.tables[5])
+        tables = self.plan.tables._replace(weights=running_sums(graph.first_choice, weights))
         visits = np.zeros(graph.n_choices, dtype=np.int64)
         room = np.empty((self.plan.max_steps, 1), dtype=np.int32)
         following: int = kernels.count_until(

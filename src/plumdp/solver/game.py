@@ -10,7 +10,8 @@ import numpy as np
 from plumdp.model.graph import BoolArray, FloatArray, IntArray
 from plumdp.model.objective import Nature, Objective
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.zero_sets import Masks, zero_sets
+from plumdp.solver.graph_kernels import GameRows
+from plumdp.solver.zero_sets import zero_sets
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +44,11 @@ class Game:
         return self.imdp.region is None or self.imdp.has_fixed_support()
 
     @cached_property
-    def rows(self) -> tuple[IntArray, IntArray, IntArray, IntArray, FloatArray, FloatArray, IntArray, Masks]:
+    def rows(self) -> GameRows:
         """The rows of the model, as the kernels take them, with what can vanish at once."""
         imdp, graph = self.imdp, self.imdp.graph
         bounds = imdp.expression, imdp.lower, imdp.upper
-        return graph.first_choice, graph.first_transition, graph.successor, *bounds, *zero_sets(imdp)
+        return GameRows(graph.first_choice, graph.first_transition, graph.successor, *bounds, *zero_sets(imdp))
 
 
 def plain_game(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Game:
