@@ -325,7 +325,8 @@ def _safe(uncertain: IntervalMDP, objective: Objective, precision: float, start:
     best = solve(uncertain, objective, nature="robust", precision=precision, start=start)
     if best.status == SolverStatus.INTERRUPTED:
         return best
-    (worst,) = evaluate_all(with_looser(uncertain), best.policy, objective, ("robust",), precision=precision)
+    relaxations = with_looser(uncertain)
+    (worst,) = evaluate_all(relaxations, best.policy, objective, ("robust",), precision=precision, start=best)
     return worst
 
 
