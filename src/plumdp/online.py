@@ -77,7 +77,7 @@ class Simulator:
     def run(self, weights: FloatArray, first: int, last: int, limits: CountArray, seen: CountArray) -> int:
         """Run episodes one after the other; see ``Environment``."""
         graph = self.plan.graph
-        tables = (*self.plan.tables[:4], running_sums(graph.first_choice, weights), self.plan.tables[5])
+        tables = self.plan.tables._replace(weights=running_sums(graph.first_choice, weights))
         visits = np.zeros(graph.n_choices, dtype=np.int64)
         room = np.empty((self.plan.max_steps, 1), dtype=np.int32)
         following: int = kernels.count_until(
@@ -326,7 +326,8 @@ def _safe(uncertain: IntervalMDP, objective: Objective, precision: float, start:
     best = solve(uncertain, objective, nature="robust", precision=precision, start=start)
     if best.status == SolverStatus.INTERRUPTED:
         return best
-    (worst,) = evaluate_all(with_looser(uncertain), best.policy, objective, ("robust",), precision=precision)
+    relaxations = with_looser(uncertain)
+    (worst,) = evaluate_all(relaxations, best.policy, objective, ("robust",), precision=precision, start=best)
     return worst
 
 

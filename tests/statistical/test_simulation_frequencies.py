@@ -104,10 +104,12 @@ def test_a_wrong_point_is_detected():
 def simulate_with_tables(study, **tables):
     """Return the counts of 20,000 runs whose tables of running sums are replaced."""
     plan = make_plan(study.model, study.true_point, 20_000, 1, study.max_steps, "uniform", None)
-    successors = tables.get("successors", plan.tables[3])
-    choices = tables.get("choices", plan.tables[4])
+    successors = tables.get("successors", plan.tables.cumulative)
+    choices = tables.get("choices", plan.tables.weights)
     counts = np.zeros(study.model.graph.n_transitions, dtype=np.int64)
-    for _, steps in replace(plan, tables=(*plan.tables[:3], successors, choices, plan.tables[5])).walk(range(20_000)):
+    for _, steps in replace(plan, tables=plan.tables._replace(cumulative=successors, weights=choices)).walk(
+        range(20_000)
+    ):
         kernels.count(steps, counts)
     return counts
 

@@ -156,11 +156,11 @@ def test_taken_choices_are_those_given_with_all_their_transitions(nested, random
     graph = graph_of(nested)
     is_taken = [[random.random() < 0.5 for _ in state] for state in nested]
     choices = np.flatnonzero([mark for state in is_taken for mark in state])
-    taken = graph.take(choices)
+    taken, transitions = graph.take(choices)
     expected = [[row for row, m in zip(*pair, strict=True) if m] for pair in zip(nested, is_taken, strict=True)]
     assert lists_of(taken) == expected
     assert taken.action.tolist() == graph.action[choices].tolist()
-    assert taken.successor.tolist() == graph.successor[graph.transitions_of(choices)].tolist()
+    assert taken.successor.tolist() == graph.successor[transitions].tolist()
 
 
 def test_choices_out_of_the_order_of_states_are_refused():

@@ -5,6 +5,7 @@ The files are written into a temporary folder, as somebody would write them, and
 
 import importlib.util
 
+import numpy as np
 import pytest
 
 import plumdp as pl
@@ -102,6 +103,88 @@ def test_a_nature_is_one_file_and_its_registration(tmp_path, study):
     assert (by_new.lower == by_intervals.lower).all()
     with pytest.raises(TypeError, match="nature cannot pick from int: register loops for it in solver/nature"):
         loops_for(3, 1, 1)
+
+
+OBJECTIVE = '''
+from dataclasses import dataclass, replace
+import numpy as np
+from plumdp.errors import ModelError
+from plumdp.model.objective import Kind, Terms
+
+@dataclass(frozen=True, eq=False)
+class Prize:
+    """The expected prize of the state where a run ends; a run that never ends has no prize."""
+    prize: np.ndarray  # (n_states): 0 where runs do not end
+    direction: str
+    nature: str | None = None
+    text: str = ""
+    kind: Kind = Kind.END
+    n_steps: None = None
+
+    @property
+    def target(self):
+        return self.prize > 0
+    @property
+    def cap(self):
+        return float(self.prize.max())
+    def terms(self, graph):
+        return Terms(np.zeros(graph.n_choices), 1.0, self.target, self.prize)
+    def at_step(self, values, step):
+        return np.where(self.target, self.prize, values)
+    def is_vacuous(self, bound):
+        return bound >= self.cap if self.direction == "min" else bound <= 0
+    def flipped(self):
+        return None
+    def restricted_to(self, choices):
+        return self
+    def stretched(self, graph):
+        return replace(self, prize=np.concatenate([self.prize, np.zeros(graph.n_choices)]))
+    def with_sinks(self, is_end, is_trap, reward, *, until_end):
+        raise ModelError("prizes of several values cannot be solved with known support")
+    def check_size(self, graph):
+        if len(self.prize) != graph.n_states:
+            raise ModelError(f"prizes are given for {len(self.prize)} states, but the model has {graph.n_states}")
+'''
+
+
+@pytest.fixture
+def prize(tmp_path):
+    return load_file(tmp_path, "prize", OBJECTIVE).Prize
+
+
+@pytest.mark.parametrize(
+    ("direction", "nature", "value"),
+    [("max", "robust", 4.4), ("max", "optimistic", 5.6), ("min", "robust", 0.0), ("min", "optimistic", 0.0)],
+)
+def test_an_objective_is_one_file(prize, direction, nature, value):
+    """The first choice leads to prizes 2 and 8, each with 0.4 to 0.6: 4.4 to 5.6. The second one never ends."""
+    transitions = [1, 2, 3, 1, 2, 3]
+    lower, upper = [0.4, 0.4, 1, 1, 1, 1], [0.6, 0.6, 1, 1, 1, 1]
+    imdp = pl.IntervalMDP.from_arrays([0, 2, 3, 4, 5], [0, 2, 3, 4, 5, 6], transitions, lower, upper)
+    found = pl.solve(imdp, prize(np.array([0.0, 2.0, 8.0, 0.0]), direction), nature=nature)
+    assert found.lower[0] <= value <= found.upper[0]
+    assert found.upper[0] - found.lower[0] < 1e-12
+    assert found.policy[0] == (0 if direction == "max" else 1)
+    with pytest.raises(pl.ModelError, match="prizes are given for 3 states, but the model has 4"):
+        pl.solve(imdp, prize(np.ones(3), direction))
+
+
+@pytest.mark.parametrize("relaxation", ["parameter", "expression", "rectangular"])
+def test_a_new_objective_has_certificates(prize, study, relaxation):
+    """Equal prizes of 3 are worth three times the probability to come to one of them."""
+    counts = pl.simulate(study.model, study.true_point, 1000, rng=1, max_steps=21)
+    options = {"relaxation": relaxation, "policy": study.model.graph.first_choice[:-1]}
+    reach = pl.Reach(study.model.labels["goal"], np.zeros_like(study.model.labels["goal"]), "max")
+    by_chance = pl.certify(study.model, counts, reach, **options)
+    by_prize = pl.certify(study.model, counts, prize(3.0 * reach.target, "max"), **options)
+    assert by_prize.status == by_chance.status == "certified"
+    assert (by_prize.lower, by_prize.upper) == pytest.approx((3 * by_chance.lower, 3 * by_chance.upper), rel=1e-9)
+
+
+def test_a_new_objective_refuses_what_it_cannot_do(prize):
+    imdp = pl.IntervalMDP.from_arrays([0, 1, 2], [0, 2, 3], [0, 1, 1], [0, 0, 1], [1, 1, 1], known_support=True)
+    with pytest.raises(pl.ModelError, match="prizes of several values cannot be solved with known support"):
+        pl.solve(imdp, prize(np.array([0.0, 2.0]), "max"))
 
 
 READER = '''

@@ -13,6 +13,7 @@ from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.component import Component
 from plumdp.solver.component_bounds import prove
+from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.layout import lay_out
 from plumdp.solver.qualitative import make_game
 
@@ -361,3 +362,19 @@ def test_a_start_saves_sweeps_and_is_not_trusted(way):
 def test_a_discounted_problem_starts_from_the_values_of_a_similar_one():
     imdp, objective = WAYS["discount"]
     assert pl.solve(imdp, objective, start=pl.solve(imdp, objective)).sweeps < pl.solve(imdp, objective).sweeps / 2
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_values_of_a_policy_may_start_from_others_which_are_not_trusted(way):
+    """From the values that the policy was found with, and from nonsense, bounds overlap with those from nothing."""
+    imdp, objective = WAYS[way]
+    found = pl.solve(imdp, objective)
+    nonsense = replace(found, lower=np.full(5, 0.3), upper=np.full(5, 0.3))
+    cold = evaluate_all([imdp], found.policy, objective, ("robust", "optimistic"))
+    for start in (found, nonsense):
+        warm = evaluate_all([imdp], found.policy, objective, ("robust", "optimistic"), start=start)
+        for one, other in zip(warm, cold, strict=True):
+            assert (one.lower <= other.upper).all()
+            assert (other.lower <= one.upper).all()
+            assert one.status == other.status == "converged"
+            assert (one.policy == found.policy).all()

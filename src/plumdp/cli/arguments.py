@@ -1,4 +1,4 @@
-"""What the sub-commands share: the arguments that name a model, and how they are read."""
+"""The arguments and options of the sub-commands, each defined once, and how models and properties are read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from typing import Annotated
 import typer
 
 from plumdp.case_studies import case_study, is_case_study
+from plumdp.confidence.bounds import Intervals
+from plumdp.data.counts import Sampling
+from plumdp.data.log_pilots import Order
 from plumdp.errors import ModelError
+from plumdp.learning import Sets
 from plumdp.model.language.property import parse_property
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
@@ -22,7 +26,54 @@ Constants = Annotated[
         "--constant", "-c", metavar="NAME=VALUE", help="Value of an undefined constant; commas or repeats for more."
     ),
 ]
+PropertyText = Annotated[
+    str | None,
+    typer.Option(
+        "--property", "-p", metavar="TEXT", help="What is asked, as in PRISM; the model's own property if it has one."
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+Data = Annotated[
+    list[str], typer.Argument(metavar="DATA...", help="A file of counts, or logs: Parquet, CSV or JSON, patterns too.")
+]
+ColumnNames = Annotated[
+    list[str] | None,
+    typer.Option("--column", metavar="NAME=COLUMN", help="What the log calls a column; commas or repeats for more."),
+]
+SamplingOption = Annotated[
+    Sampling | None,
+    typer.Option(
+        "--sampling",
+        help="How the log came about. adaptive (default): anyhow; trajectories: a number of runs that was fixed "
+        "beforehand, under one policy; independent: a number of samples per choice that was fixed beforehand. "
+        "A file of counts keeps what was said when it was counted; less may be said of it, but not more.",
+    ),
+]
+OrderOption = Annotated[
+    Order | None,
+    typer.Option(
+        "--order",
+        help="What is known of the order of the log. time: its rows are in the order in which they happened; runs: its "
+        "episodes are numbered in the order in which they were made, each after the one before had ended. Then its "
+        "first part is kept apart as a pilot, which makes results narrower.",
+    ),
+]
+PilotOption = Annotated[
+    float | None,
+    typer.Option(
+        "--pilot", metavar="SHARE", help="The share of the runs that is the pilot; 0: none. Default: 5 to 20 %."
+    ),
+]
+Confidence = Annotated[float, typer.Option("--confidence", help="How sure the bounds must be, below 1.")]
+SetKind = Annotated[Sets, typer.Option("--confidence-set", help="What is drawn around the data.")]
+IntervalKind = Annotated[
+    Intervals | None,
+    typer.Option("--interval-method", help="Instead of the narrowest that are valid for the data; the result says so."),
+]
+AsPublished = Annotated[
+    bool,
+    typer.Option("--as-published", help="Draw what the paper publishes, for comparison: nothing is guaranteed then."),
+]
 
 
 def load(model: str, constants: list[str]) -> tuple[ParametricMDP, list[str]]:
@@ -64,14 +115,6 @@ def _properties(path: Path) -> list[str]:
             lines = (line.partition("//")[0].strip() for line in text.splitlines())
             return [line for line in lines if line]
     return []
-
-
-PropertyText = Annotated[
-    str | None,
-    typer.Option(
-        "--property", "-p", metavar="TEXT", help="What is asked, as in PRISM; the model's own property if it has one."
-    ),
-]
 
 
 def load_problem(model: str, constants: list[str], text: str | None) -> tuple[ParametricMDP, Objective]:

@@ -11,10 +11,23 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from plumdp.cli.arguments import AsJson, Constants, Model, PropertyText, load_problem
-from plumdp.cli.data import Data, SamplingOption, read_data
-from plumdp.confidence.bounds import Intervals
-from plumdp.learning import Sets
+from plumdp.cli.arguments import (
+    AsJson,
+    AsPublished,
+    Confidence,
+    Constants,
+    Data,
+    IntervalKind,
+    Model,
+    PropertyText,
+    SamplingOption,
+    SetKind,
+    load_problem,
+)
+from plumdp.cli.data import read_data
+from plumdp.data.counts import Sampling, TransitionCounts
+from plumdp.model.objective import Objective
+from plumdp.model.parametric import ParametricMDP
 from plumdp.pipeline import certify as make_certificate
 from plumdp.pipeline import compare as make_certificates
 from plumdp.relaxation.relax import Relaxation
@@ -22,17 +35,6 @@ from plumdp.result.certificate import Certificate, Status
 from plumdp.result.folder import require_folder, write_result
 
 EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.VACUOUS: 4, Status.NO_GUARANTEE: 4}
-
-Confidence = Annotated[float, typer.Option("--confidence", help="How sure the bounds must be, below 1.")]
-SetKind = Annotated[Sets, typer.Option("--confidence-set", help="What is drawn around the data.")]
-IntervalKind = Annotated[
-    Intervals | None,
-    typer.Option("--interval-method", help="Instead of the narrowest that are valid for the data; the result says so."),
-]
-AsPublished = Annotated[
-    bool,
-    typer.Option("--as-published", help="Draw what the paper publishes, for comparison: nothing is guaranteed then."),
-]
 
 
 def certify(
@@ -58,8 +60,7 @@ def certify(
     """
     if output is not None:
         require_folder(output, force=force)
-    read, objective = load_problem(model, constant or [], property)
-    counts = read_data(data, read, sampling)
+    read, counts, objective = _read(model, data, property, constant, sampling)
     certificate = make_certificate(
         read,
         counts,
@@ -92,8 +93,7 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Show what each relaxation certifies from the same data; ends with 3 if the data contradict the model."""
-    read, objective = load_problem(model, constant or [], property)
-    counts = read_data(data, read, sampling)
+    read, counts, objective = _read(model, data, property, constant, sampling)
     certificates = make_certificates(
         read,
         counts,
@@ -109,6 +109,14 @@ def compare(
         _print_comparison(certificates)
     if any(certificate.status == Status.CONTRADICTED for certificate in certificates):
         raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
+
+
+def _read(
+    model: str, data: list[str], property: str | None, constant: list[str] | None, sampling: Sampling | None
+) -> tuple[ParametricMDP, TransitionCounts, Objective]:
+    """Return the model, the counts of its transitions, and the objective that the arguments name."""
+    read, objective = load_problem(model, constant or [], property)
+    return read, read_data(data, read, sampling), objective
 
 
 def _print_comparison(certificates: list[Certificate]) -> None:

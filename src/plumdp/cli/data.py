@@ -13,7 +13,17 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from plumdp.case_studies import case_study, is_case_study
-from plumdp.cli.arguments import Constants, Model, load, pairs
+from plumdp.cli.arguments import (
+    ColumnNames,
+    Constants,
+    Data,
+    Model,
+    OrderOption,
+    PilotOption,
+    SamplingOption,
+    load,
+    pairs,
+)
 from plumdp.data.counts import PilotEnd, Sampling, TransitionCounts, weaker
 from plumdp.data.duckdb_tables import write_parquet
 from plumdp.data.files import is_counts_file, read_counts, write_counts
@@ -25,38 +35,6 @@ from plumdp.data.trajectories import Columns, Form, record_blocks
 from plumdp.errors import DataError
 from plumdp.model.parametric import ParametricMDP
 from plumdp.result.folder import require_file
-
-Data = Annotated[
-    list[str], typer.Argument(metavar="DATA...", help="A file of counts, or logs: Parquet, CSV or JSON, patterns too.")
-]
-ColumnNames = Annotated[
-    list[str] | None,
-    typer.Option("--column", metavar="NAME=COLUMN", help="What the log calls a column; commas or repeats for more."),
-]
-SamplingOption = Annotated[
-    Sampling | None,
-    typer.Option(
-        "--sampling",
-        help="How the log came about. adaptive (default): anyhow; trajectories: a number of runs that was fixed "
-        "beforehand, under one policy; independent: a number of samples per choice that was fixed beforehand. "
-        "A file of counts keeps what was said when it was counted; less may be said of it, but not more.",
-    ),
-]
-OrderOption = Annotated[
-    Order | None,
-    typer.Option(
-        "--order",
-        help="What is known of the order of the log. time: its rows are in the order in which they happened; runs: its "
-        "episodes are numbered in the order in which they were made, each after the one before had ended. Then its "
-        "first part is kept apart as a pilot, which makes results narrower.",
-    ),
-]
-PilotOption = Annotated[
-    float | None,
-    typer.Option(
-        "--pilot", metavar="SHARE", help="The share of the runs that is the pilot; 0: none. Default: 5 to 20 %."
-    ),
-]
 
 
 def simulate(

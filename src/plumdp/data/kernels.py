@@ -7,7 +7,7 @@ SC 2011), a function of a key and a counter that passes all known batteries of t
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,17 @@ _HALF = np.uint64(32)
 _MULTIPLIER_0, _MULTIPLIER_1 = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
 _WEYL_0, _WEYL_1 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)
 _ROUNDS = 10
+
+
+class WalkTables(NamedTuple):
+    """All that a step of a run is drawn from: the graph, running sums of probabilities, and where runs end."""
+
+    first_choice: Any  # (n_states + 1)
+    first_transition: Any  # (n_choices + 1)
+    successor: Any  # (n_transitions)
+    cumulative: Any  # (n_transitions): running sums of the probabilities of each choice
+    weights: Any  # (n_choices): running sums of the policy's probabilities in each state; empty if it is uniform
+    stop: Any  # (n_states): whether a run ends there
 
 
 @compiled
@@ -146,7 +157,7 @@ def count_until(
     runs, state = np.empty(1, dtype=np.uint64), np.empty(1, dtype=np.int32)
     for run in range(first_run, last_run):
         runs[0], state[0] = run, initial
-        if not tables[5][initial]:
+        if not tables.stop[initial]:
             walk(tables, key, 0, runs, state, steps)
         else:
             steps[0, 0] = _ENDED

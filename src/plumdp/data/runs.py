@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from plumdp.data import kernels
+from plumdp.data.kernels import WalkTables
 from plumdp.errors import DataError, ModelError
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP, require_model
@@ -32,7 +33,7 @@ class Plan:
     """All that decides the runs: tables of a model at a point, a policy, where runs end, and a key for randomness."""
 
     graph: Graph
-    tables: tuple[Any, ...]  # first_choice, first_transition, successor, cumulative, weights, stop
+    tables: WalkTables
     key: npt.NDArray[np.uint64]  # (2)
     trajectories: int
     max_steps: int
@@ -46,7 +47,7 @@ class Plan:
         """Yield some runs segment by segment: their numbers, and their transitions (steps, runs), -1 behind an end."""
         initial = self.graph.initial_state
         runs = np.arange(block.start, block.stop, dtype=np.uint64)
-        state = np.full(len(block), -1 if self.tables[-1][initial] else initial, dtype=np.int32)
+        state = np.full(len(block), -1 if self.tables.stop[initial] else initial, dtype=np.int32)
         step = 0
         while step < self.max_steps and (is_running := state >= 0).any():
             runs, state = runs[is_running], state[is_running]
@@ -71,13 +72,13 @@ def make_plan(
     require_positive("trajectories", trajectories)
     require_positive("max_steps", max_steps)
     graph = model.graph
-    tables = (
-        graph.first_choice,
-        graph.first_transition,
-        graph.successor,
-        running_sums(graph.first_transition, model.probabilities(point)[model.expression]),
-        running_policy(graph, policy),
-        stop_mask(graph, stop),
+    tables = WalkTables(
+        first_choice=graph.first_choice,
+        first_transition=graph.first_transition,
+        successor=graph.successor,
+        cumulative=running_sums(graph.first_transition, model.probabilities(point)[model.expression]),
+        weights=running_policy(graph, policy),
+        stop=stop_mask(graph, stop),
     )
     key = np.random.default_rng(rng).integers(0, 2**64, size=2, dtype=np.uint64)
     return Plan(graph, tables, key, int(trajectories), int(max_steps))

@@ -105,22 +105,23 @@ class Graph:
         first = kept_before[self.first_transition].astype(np.int32)
         return replace(self, first_transition=read_only(first), successor=read_only(self.successor[transitions]))
 
-    def take(self, choices: Indices) -> Graph:
-        """Return the graph with only the given choices, in the order of their states; states stay.
+    def take(self, choices: Indices) -> tuple[Graph, Indices]:
+        """Return the graph with only the given choices, in the order of their states, and which transitions it has.
 
-        What is written on choices is that at ``choices``, on transitions that at ``transitions_of(choices)``.
+        States stay. What is written on choices is that at ``choices``, on transitions that at the transitions returned.
         """
         source = owners_of(self.first_choice, choices)
         if (np.diff(source) < 0).any():
             raise ValueError("the choices of a graph must be in the order of their states")
-        lengths = np.diff(self.first_transition)[choices]
-        return replace(
+        lengths, transitions = np.diff(self.first_transition)[choices], self.transitions_of(choices)
+        taken = replace(
             self,
             first_choice=read_only(np.searchsorted(source, np.arange(self.n_states + 1)).astype(np.int32)),
             first_transition=read_only(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)),
-            successor=read_only(self.successor[self.transitions_of(choices)]),
+            successor=read_only(self.successor[transitions]),
             action=read_only(self.action[choices]),
         )
+        return taken, transitions
 
     def describe_state(self, state: int) -> str:
         """Return a state's valuation as text, for instance ``x=3, y=5``."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from plumdp.model.objective import Objective, Reach
+import numpy as np
+
+from plumdp.model.objective import Objective
 from plumdp.solver.component import Component, Hint, improve_rows
 from plumdp.solver.component_bounds import bound_part
 from plumdp.solver.game import Game
@@ -24,10 +26,8 @@ def solve_game(
     """Return the solution of a game without a bound on its steps and without a discount, laid out on a layout."""
     cap = objective.cap
     solution = _solve_components(game, layout, precision, max_sweeps, cap, start, progress)
-    if (
-        isinstance(objective, Reach) and solution.status == SolverStatus.OPEN
-    ):  # slow exits: some values may be one for certain
-        certain = decide_certain(game, objective.target)
+    if solution.status == SolverStatus.OPEN and cap < np.inf:  # slow exits: some values may be the largest for certain
+        certain = decide_certain(game, cap)
         if certain.is_undecided.sum() < game.is_undecided.sum():
             return _solve_components(certain, lay_out(certain), precision, max_sweeps, cap, start, progress)
     return solution

@@ -61,10 +61,16 @@ class Component:
             side=side, lift=lift, cap=self.cap, backwards=number % 2 == 0,
         )  # fmt: skip
 
+    def room(self, value: float) -> FloatArray:
+        """Return room for the values of a sweep over the component, by position: one value there, nothing elsewhere."""
+        values = np.empty(self.end)  # by far most of it may be left untouched
+        values[self.part] = value
+        return values
+
     def greedy(self, values: FloatArray) -> IntArray:
         """Return the agent's best row for each position, and leave rows in nature's order."""
         best_row = self.best_row.copy()
-        stepped = np.full(self.end, -np.inf if self.agent > 0 else np.inf)
+        stepped = self.room(-np.inf if self.agent > 0 else np.inf)
         self.layout.sweep(self.start, self.end, values, stepped, best_row, side=-self.agent)
         return best_row
 

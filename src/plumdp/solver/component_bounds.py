@@ -205,7 +205,7 @@ def prove(
     try:
         for attempt in range(attempts):
             bounds[part] = candidate
-            stepped = np.full(component.end, -np.inf)  # a downward sweep writes only what is larger
+            stepped = component.room(-np.inf)  # a downward sweep writes only what is larger
             component.layout.sweep(component.start, component.end, bounds, stepped, component.best_row, side=side)
             if chain_kernels.is_inductive(component.start, component.end, bounds, stepped, side, strict):
                 keep_tighter(best, rows, candidate, component.best_row[part], side)

@@ -7,11 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from plumdp.errors import ModelError
 from plumdp.model.graph import BoolArray, FloatArray, IntArray
-from plumdp.model.objective import Nature, Objective, Reach, Reward
+from plumdp.model.objective import Nature, Objective
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.zero_sets import Masks, zero_sets
+from plumdp.solver.graph_kernels import GameRows
+from plumdp.solver.zero_sets import zero_sets
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,38 +44,16 @@ class Game:
         return self.imdp.region is None or self.imdp.has_fixed_support()
 
     @cached_property
-    def rows(self) -> tuple[IntArray, IntArray, IntArray, IntArray, FloatArray, FloatArray, IntArray, Masks]:
+    def rows(self) -> GameRows:
         """The rows of the model, as the kernels take them, with what can vanish at once."""
         imdp, graph = self.imdp, self.imdp.graph
         bounds = imdp.expression, imdp.lower, imdp.upper
-        return graph.first_choice, graph.first_transition, graph.successor, *bounds, *zero_sets(imdp)
+        return GameRows(graph.first_choice, graph.first_transition, graph.successor, *bounds, *zero_sets(imdp))
 
 
 def plain_game(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Game:
     """Return the game with only those states decided that the objective names."""
     agent = 1.0 if objective.direction == "max" else -1.0
     opponent = -agent if nature == "robust" else agent
-    n_states = imdp.graph.n_states
-    if isinstance(objective, Reach):
-        reward, discount = np.zeros(imdp.graph.n_choices), 1.0
-        is_undecided, known = ~(objective.target | objective.avoid), objective.target.astype(np.float64)
-    else:
-        reward, discount = _row_rewards(imdp, objective), float(objective.discount or 1)
-        is_undecided = np.ones(n_states, dtype=np.bool_) if objective.target is None else ~objective.target
-        known = np.zeros(n_states)
-    return Game(imdp, reward, discount, agent, opponent, is_undecided, known, imdp.graph.first_choice[:-1].copy())
-
-
-def _row_rewards(imdp: IntervalMDP, objective: Reward) -> FloatArray:
-    total = np.zeros(imdp.graph.n_choices)
-    if objective.reward.state is not None:
-        total += np.repeat(objective.reward.state, np.diff(imdp.graph.first_choice))
-    if objective.reward.choice is not None:
-        total += objective.reward.choice
-    if not np.isfinite(total).all():
-        raise ModelError("rewards must be finite numbers")
-    if objective.steps is None and objective.discount is None and (total < 0).any():
-        choice = imdp.graph.describe_choice(int(np.argmax(total < 0)))
-        where = f"{choice}: the reward {total[total < 0][0]:g} is negative"
-        raise ModelError(f"{where}; without a bound on steps and without a discount rewards must be at least 0")
-    return total
+    reward, discount, is_end, value = objective.terms(imdp.graph)
+    return Game(imdp, reward, discount, agent, opponent, ~is_end, value, imdp.graph.first_choice[:-1].copy())

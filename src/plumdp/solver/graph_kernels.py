@@ -7,11 +7,50 @@ of bounds are compared with one exactly.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from plumdp.compiled import compiled, compiled_leaf
+
+
+class GameRows(NamedTuple):
+    """The rows of a game's model, with the sets of transitions that can vanish at once (see ``zero_sets``)."""
+
+    first_choice: Any  # (n_states + 1)
+    first: Any  # (n_choices + 1)
+    successor: Any  # (n_transitions)
+    expression: Any  # (n_transitions)
+    lower: Any  # (n_expressions)
+    upper: Any  # (n_expressions)
+    first_mask: Any  # (n_choices + 1): row c has the masks first_mask[c] up to first_mask[c + 1]; unused without masks
+    masks: Any
+
+
+class Predecessors(NamedTuple):
+    """State ``s`` is a successor of the states ``source[offset[s]:offset[s + 1]]``."""
+
+    offset: Any  # (n_states + 1)
+    source: Any  # (n_transitions)
+
+
+class Helpers(NamedTuple):
+    """Which players want to reach something, and choose their moves for it; the other one moves against them."""
+
+    agent: bool
+    nature: bool
+
+
+class Search(NamedTuple):
+    """The states from which the helpers have a chance to reach some states, as far as they are known."""
+
+    is_undecided: Any  # (n_states): only these are searched
+    inside: Any  # (n_states): states that must not be left
+    reached: Any  # (n_states): grows
+    winning_row: Any  # (n_choices): rows that are as good as reaching, as long as they stay inside
+    won: Any  # (n_states): a chance of one of these is as good as reaching, inside or not
+    everywhere: Any  # (n_states): all true
+    helper: Any  # (n_states): gets the row with which a helping agent keeps its chance
 
 
 @compiled
@@ -99,11 +138,12 @@ def add(total: float, residue: float, x: float) -> tuple[float, float]:
 
 
 @compiled_leaf
-def can_vanish(c: int, first: Any, successor: Any, first_mask: Any, masks: Any, states: Any, is_inside: bool) -> bool:
+def can_vanish(c: int, rows: Any, states: Any, is_inside: bool) -> bool:
     """Return whether all transitions of the row to the states (or to all others) may lose their probability at once.
 
     The masks are those of ``zero_sets``; without any, only intervals tell, and nothing is excluded here.
     """
+    _, first, successor, _, _, _, first_mask, masks = rows
     if len(masks) == 0 or first_mask[c] == first_mask[c + 1]:
         return True
     wanted = np.uint64(0)
@@ -117,11 +157,9 @@ def can_vanish(c: int, first: Any, successor: Any, first_mask: Any, masks: Any, 
 
 
 @compiled_leaf
-def row_may(
-    inside: Any, aim: Any, c: int, first: Any, successor: Any, expression: Any, lower: Any, upper: Any, first_mask: Any,
-    masks: Any,
-) -> bool:  # fmt: skip
+def row_may(inside: Any, aim: Any, c: int, rows: Any) -> bool:
     """Return whether some distribution of the row stays inside and gives the aim (a part of it) a positive chance."""
+    _, first, successor, expression, lower, upper, _, _ = rows
     start, end = first[c], first[c + 1]
     most, more, least, less = 0.0, 0.0, 0.0, 0.0
     leaves = False
@@ -136,7 +174,7 @@ def row_may(
             leaves = leaves or upper[f] > 0.0
     if leaves and (most - 1.0) + more < 0.0:
         return False
-    if leaves and not can_vanish(c, first, successor, first_mask, masks, inside, False):
+    if leaves and not can_vanish(c, rows, inside, False):
         return False
     for t in range(start, end):
         f = expression[t]
@@ -146,11 +184,9 @@ def row_may(
 
 
 @compiled_leaf
-def row_must(
-    inside: Any, aim: Any, c: int, first: Any, successor: Any, expression: Any, lower: Any, upper: Any, first_mask: Any,
-    masks: Any,
-) -> bool:  # fmt: skip
+def row_must(inside: Any, aim: Any, c: int, rows: Any) -> bool:
     """Return whether every distribution of the row stays inside and gives the aim a positive chance."""
+    _, first, successor, expression, lower, upper, _, _ = rows
     start, end = first[c], first[c + 1]
     elsewhere, more, least, less = 0.0, 0.0, 0.0, 0.0
     surely = can_hit = can_miss = False
@@ -170,95 +206,48 @@ def row_must(
     # what rounding leaves out of a row goes nowhere: without a way to the aim there is no chance of it
     if surely or (can_hit and (not can_miss or (elsewhere - 1.0) + more < 0.0)):
         return True
-    return can_hit and not can_vanish(c, first, successor, first_mask, masks, aim, True)
+    return can_hit and not can_vanish(c, rows, aim, True)
 
 
 @compiled_leaf
-def row_helps(
-    inside: Any, aim: Any, nature_helps: bool, c: int, first: Any, successor: Any, expression: Any, lower: Any,
-    upper: Any, first_mask: Any, masks: Any,
-) -> bool:  # fmt: skip
+def row_helps(inside: Any, aim: Any, nature_helps: bool, c: int, rows: Any) -> bool:
     """Return whether the row stays inside and gives the aim a chance: by one distribution, or by all against nature."""
-    row = (inside, aim, c, first, successor, expression, lower, upper, first_mask, masks)
-    return bool(row_may(*row)) if nature_helps else bool(row_must(*row))
+    return bool(row_may(inside, aim, c, rows)) if nature_helps else bool(row_must(inside, aim, c, rows))
 
 
 @compiled
-def is_attracted(
-    s: int,
-    first_choice: Any,
-    first: Any,
-    successor: Any,
-    expression: Any,
-    lower: Any,
-    upper: Any,
-    first_mask: Any,
-    masks: Any,
-    inside: Any,
-    agent_helps: bool,
-    nature_helps: bool,
-    reached: Any,
-    winning_row: Any,
-    won: Any,
-    any_won: bool,
-    everywhere: Any,
-    helper: Any,
-) -> bool:
+def is_attracted(s: int, rows: Any, helps: Any, search: Any, any_won: bool) -> bool:
     """Return whether the helpers can stay inside and have a chance to reach, or take a winning row: see ``attract``."""
-    for c in range(first_choice[s], first_choice[s + 1]):
-        row = (c, first, successor, expression, lower, upper, first_mask, masks)
-        aim = inside if winning_row[c] else reached
-        helps = row_helps(inside, aim, nature_helps, *row)
-        if not helps and any_won:
-            helps = row_helps(everywhere, won, nature_helps, *row)
-        if agent_helps and helps:
-            helper[s] = c
+    inside = search.inside
+    for c in range(rows.first_choice[s], rows.first_choice[s + 1]):
+        aim = inside if search.winning_row[c] else search.reached
+        is_helpful = row_helps(inside, aim, helps.nature, c, rows)
+        if not is_helpful and any_won:
+            is_helpful = row_helps(search.everywhere, search.won, helps.nature, c, rows)
+        if helps.agent and is_helpful:
+            search.helper[s] = c
             return True
-        if not agent_helps and not helps:
+        if not helps.agent and not is_helpful:
             return False
-    return not agent_helps
+    return not helps.agent
 
 
 @compiled
-def attract(
-    first_choice: Any,
-    first: Any,
-    successor: Any,
-    expression: Any,
-    lower: Any,
-    upper: Any,
-    first_mask: Any,
-    masks: Any,
-    offset: Any,
-    source: Any,
-    is_undecided: Any,
-    inside: Any,
-    agent_helps: bool,
-    nature_helps: bool,
-    reached: Any,
-    winning_row: Any,
-    won: Any,
-    everywhere: Any,
-    rank: Any,
-    helper: Any,
-    queue: Any,
-) -> None:
+def attract(rows: Any, before: Any, helps: Any, search: Any, rank: Any, queue: Any) -> None:
     """Extend ``reached`` to the undecided states from which the helpers can stay inside and have a chance to reach it.
 
     A player that helps needs one option that does, one that does not is stopped only if all its options do. A winning
     row is as good as reaching, as long as it stays inside; so is a row with a chance of a state that is won already.
-    ``rank`` numbers the states as they are reached, each after those that give it a chance; ``helper`` gets the row
-    with which a helping agent keeps it.
+    ``rank`` numbers the states as they are reached, each after those that give it a chance. ``before`` are the
+    predecessors of all states.
     """
     n_queue = 0
-    any_won = won.any()
-    may_win = any_won or winning_row.any()
+    reached, is_searched = search.reached, search.is_undecided & search.inside
+    any_won = search.won.any()
+    may_win = any_won or search.winning_row.any()
     for s in range(len(reached)):
-        if may_win and not reached[s] and is_undecided[s] and inside[s]:
-            reached[s] = is_attracted(
-                s, first_choice, first, successor, expression, lower, upper, first_mask, masks, inside, agent_helps,
-                nature_helps, reached, winning_row, won, any_won, everywhere, helper,
-            )  # fmt: skip
+        if may_win and not reached[s] and is_searched[s]:
+            reached[s] = is_attracted(s, rows, helps, search, any_won)
         if reached[s]:
             queue[n_queue] = s
             n_queue += 1
@@ -267,14 +256,11 @@ def attract(
     while head < n_queue:
         target = queue[head]
         head += 1
-        for k in range(offset[target], offset[target + 1]):
-            s = source[k]
-            if reached[s] or not is_undecided[s] or not inside[s]:
+        for k in range(before.offset[target], before.offset[target + 1]):
+            s = before.source[k]
+            if reached[s] or not is_searched[s]:
                 continue
-            reached[s] = is_attracted(
-                s, first_choice, first, successor, expression, lower, upper, first_mask, masks, inside, agent_helps,
-                nature_helps, reached, winning_row, won, any_won, everywhere, helper,
-            )  # fmt: skip
+            reached[s] = is_attracted(s, rows, helps, search, any_won)
             if reached[s]:
                 rank[s] = float(n_queue)
                 queue[n_queue] = s
@@ -282,29 +268,14 @@ def attract(
 
 
 @compiled
-def shed(
-    first_choice: Any,
-    first: Any,
-    successor: Any,
-    expression: Any,
-    lower: Any,
-    upper: Any,
-    first_mask: Any,
-    masks: Any,
-    offset: Any,
-    source: Any,
-    is_undecided: Any,
-    inside: Any,
-    agent_helps: bool,
-    nature_helps: bool,
-    lost: Any,
-    policy: Any,
-    queue: Any,
+def remove_leaving(
+    rows: Any, before: Any, helps: Any, is_undecided: Any, inside: Any, lost: Any, policy: Any, queue: Any
 ) -> None:
     """Take undecided states out of ``inside``, and into ``lost``, if the helpers cannot stay there any more.
 
     Given are the states lost before. ``policy`` gets the row with which an agent that does not help gets out.
     """
+    first_choice = rows.first_choice
     n_queue = 0
     for s in range(len(lost)):
         if lost[s]:
@@ -314,19 +285,18 @@ def shed(
     while head < n_queue:
         target = queue[head]
         head += 1
-        for k in range(offset[target], offset[target + 1]):
-            s = source[k]
+        for k in range(before.offset[target], before.offset[target + 1]):
+            s = before.source[k]
             if not inside[s] or not is_undecided[s]:
                 continue
-            stays, decisive = not agent_helps, first_choice[s]
+            stays, decisive = not helps.agent, first_choice[s]
             for c in range(first_choice[s], first_choice[s + 1]):
-                row = (c, first, successor, expression, lower, upper, first_mask, masks)
-                if row_helps(inside, inside, nature_helps, *row) == agent_helps:
-                    stays, decisive = agent_helps, c
+                if row_helps(inside, inside, helps.nature, c, rows) == helps.agent:
+                    stays, decisive = helps.agent, c
                     break
             if stays:
                 continue
-            if not agent_helps:
+            if not helps.agent:
                 policy[s] = decisive
             inside[s], lost[s] = False, True
             queue[n_queue] = s
@@ -334,28 +304,12 @@ def shed(
 
 
 @compiled
-def escape_rows(
-    first_choice: Any,
-    first: Any,
-    successor: Any,
-    expression: Any,
-    lower: Any,
-    upper: Any,
-    first_mask: Any,
-    masks: Any,
-    inside: Any,
-    reached: Any,
-    nature_helps: bool,
-    wins: Any,
-    lost: Any,
-    policy: Any,
-) -> None:
+def escape_rows(rows: Any, inside: Any, reached: Any, nature_helps: bool, wins: Any, lost: Any, policy: Any) -> None:
     """Write for the lost states a row with which an agent that does not help kept out of ``reached``, not winning."""
     for s in range(len(lost)):
         if not lost[s]:
             continue
-        for c in range(first_choice[s], first_choice[s + 1]):
-            row = (c, first, successor, expression, lower, upper, first_mask, masks)
-            if not wins[c] and not row_helps(inside, reached, nature_helps, *row):
+        for c in range(rows.first_choice[s], rows.first_choice[s + 1]):
+            if not wins[c] and not row_helps(inside, reached, nature_helps, c, rows):
                 policy[s] = c
                 break

@@ -8,7 +8,7 @@ from numbers import Real
 from typing import TypeAlias
 
 from plumdp.errors import ModelError
-from plumdp.model.objective import Nature, Objective, Reach, Reward
+from plumdp.model.objective import Nature, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.solution import Solution
@@ -61,7 +61,7 @@ def require_problem(function: str, imdp: IntervalMDP, objective: Objective) -> N
             f"an interval MDP has no labels that a text could name: give {function} the objective "
             "parse_property(text, model)"
         )
-    if not isinstance(objective, Reach | Reward):
+    if not isinstance(objective, Objective):
         raise ModelError(
             f"{function} takes an objective, such as parse_property(text, model), not {type(objective).__name__}"
         )

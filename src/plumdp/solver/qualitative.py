@@ -2,65 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray
-from plumdp.model.objective import Nature, Objective, Reach
+from plumdp.model.graph import BoolArray, FloatArray, IntArray
+from plumdp.model.objective import Kind, Nature, Objective
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import graph_kernels
 from plumdp.solver.game import Game, plain_game
+from plumdp.solver.graph_kernels import Helpers, Predecessors, Search
 
 
 def make_game(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Game:
     """Return the game of an unbounded objective, with everything decided that the graph alone decides."""
-    game = plain_game(imdp, objective, nature)
-    if isinstance(objective, Reach):
-        return _decide_hopeless(game, objective.target)
-    if objective.discount is not None:
-        return game
-    return _decide_total_reward(game) if objective.target is None else _decide_infinite(game, objective.target)
+    return _DECIDE[objective.kind](plain_game(imdp, objective, nature))
 
 
-def _decide_hopeless(game: Game, target: BoolArray) -> Game:
-    """Decide the states without a chance of the target, at 0; under any nature, if it may not drop edges at will."""
-    helps = game.agent > 0, game.nature > 0 or not game.may_drop
+def _decide_zero(game: Game) -> Game:
+    """Decide the states without a chance of a value above 0; under any nature, if it may not drop edges at will."""
+    target = game.known > 0
+    helps = Helpers(game.agent > 0, game.nature > 0 or not game.may_drop)
     everywhere = np.ones(len(target), dtype=np.bool_)
-    reached, _ = _attract(game, target, everywhere, *helps, _predecessors(game))
-    return _decide(game, game.is_undecided & ~reached, 0.0, everywhere, reached, *helps)
+    reached, _ = _attract(game, target, everywhere, helps, _predecessors(game))
+    return _decide(game, game.is_undecided & ~reached, 0.0, everywhere, reached, helps)
 
 
-def decide_certain(game: Game, target: BoolArray) -> Game:
-    """Decide the states from which those who want the target reach it almost surely, at 1; likewise."""
-    helps = game.agent > 0, game.nature > 0 and game.may_drop
-    edges, policy = _predecessors(game), game.policy.copy()
-    certain = game.is_undecided & _keep(game, target, game.is_undecided | target, *helps, edges, policy)
+def decide_certain(game: Game, largest: float) -> Game:
+    """Decide the states from which those who want large values almost surely get the largest there is; likewise."""
+    target = ~game.is_undecided & (game.known == largest)
+    helps = Helpers(game.agent > 0, game.nature > 0 and game.may_drop)
+    before, policy = _predecessors(game), game.policy.copy()
+    certain = game.is_undecided & _keep(game, target, game.is_undecided | target, helps, before, policy)
     return replace(
-        game, is_undecided=game.is_undecided & ~certain, known=np.where(certain, 1.0, game.known), policy=policy
+        game, is_undecided=game.is_undecided & ~certain, known=np.where(certain, largest, game.known), policy=policy
     )
 
 
-def _decide_infinite(game: Game, target: BoolArray) -> Game:
-    """Decide the states from which those who want small rewards cannot reach the target almost surely, at infinity.
+def _decide_infinite(game: Game) -> Game:
+    """Decide the states from which those who want small rewards cannot reach a target almost surely, at infinity.
 
     What remains is the greatest set within which the target keeps a chance from everywhere. States without a chance go
     first, then those that cannot keep out of them, and so on.
     """
-    helps = game.agent < 0, game.nature < 0
-    edges = _predecessors(game)
+    target = ~game.is_undecided
+    helps = Helpers(game.agent < 0, game.nature < 0)
+    before = _predecessors(game)
     inside = np.ones(len(target), dtype=np.bool_)
     while True:
-        reached, rank = _attract(game, target, inside, *helps, edges, policy := game.policy.copy())
+        reached, rank = _attract(game, target, inside, helps, before, policy := game.policy.copy())
         lost = game.is_undecided & ~reached
         if not lost.any():
             return replace(game, rank=rank, policy=policy)
-        game = _decide(game, lost, np.inf, inside, reached, *helps)
+        game = _decide(game, lost, np.inf, inside, reached, helps)
         inside = inside & reached
-        graph_kernels.shed(
-            *game.rows, *edges, game.is_undecided, inside, *helps, lost, policy := game.policy.copy(),
-            np.empty(len(target), dtype=np.int32),
-        )  # fmt: skip
+        policy, queue = game.policy.copy(), np.empty(len(target), dtype=np.int32)
+        graph_kernels.remove_leaving(game.rows, before, helps, game.is_undecided, inside, lost, policy, queue)
         is_undecided, known = game.is_undecided & ~lost, np.where(lost, np.inf, game.known)
         game = replace(game, is_undecided=is_undecided, known=known, policy=policy)
 
@@ -72,21 +70,29 @@ def _decide_total_reward(game: Game) -> Game:
     a chance from everywhere. A positive chance of getting there is enough for an infinite value, so moves that give
     one are as good as won, and the search is repeated until nothing new is won.
     """
-    helps = game.agent > 0, game.nature > 0
-    edges = _predecessors(game)
+    helps = Helpers(game.agent > 0, game.nature > 0)
+    before = _predecessors(game)
     pays = game.reward > 0
     nowhere, everywhere = np.zeros_like(game.is_undecided), np.ones_like(game.is_undecided)
     policy, won = game.policy.copy(), nowhere
     while True:
-        winning = _keep(game, won, everywhere, *helps, edges, policy, pays, won)
-        endless, _ = _attract(game, winning, everywhere, *helps, edges, policy)
+        winning = _keep(game, won, everywhere, helps, before, policy, pays, won)
+        endless, _ = _attract(game, winning, everywhere, helps, before, policy)
         if (endless == won).all():
             break
         won = endless
-    hopes = game.agent > 0, game.nature > 0 or not game.may_drop
-    ahead, _ = _attract(game, won, everywhere, *hopes, edges, None, pays)
-    game = _decide(replace(game, policy=policy), won, np.inf, everywhere, won, True, True)
-    return _decide(game, ~ahead, 0.0, everywhere, ahead, *hopes, pays)
+    may_help = Helpers(game.agent > 0, game.nature > 0 or not game.may_drop)
+    ahead, _ = _attract(game, won, everywhere, may_help, before, None, pays)
+    game = _decide(replace(game, policy=policy), won, np.inf, everywhere, won, Helpers(agent=True, nature=True))
+    return _decide(game, ~ahead, 0.0, everywhere, ahead, may_help, pays)
+
+
+_DECIDE: Mapping[Kind, Callable[[Game], Game]] = {
+    Kind.END: _decide_zero,
+    Kind.UNTIL_END: _decide_infinite,
+    Kind.FOREVER: _decide_total_reward,
+    Kind.DISCOUNTED: lambda game: game,  # all values are finite, and none is known from the graph
+}
 
 
 def _decide(
@@ -95,14 +101,13 @@ def _decide(
     value: float,
     inside: BoolArray,
     reached: BoolArray,
-    agent_helps: bool,
-    nature_helps: bool,
+    helps: Helpers,
     winning_row: BoolArray | None = None,
 ) -> Game:
     policy = game.policy.copy()
-    if not agent_helps:
+    if not helps.agent:
         wins = np.zeros(game.imdp.graph.n_choices, dtype=np.bool_) if winning_row is None else winning_row
-        graph_kernels.escape_rows(*game.rows, inside, reached, nature_helps, wins, states, policy)
+        graph_kernels.escape_rows(game.rows, inside, reached, helps.nature, wins, states, policy)
     known = np.where(states, value, game.known)
     return replace(game, is_undecided=game.is_undecided & ~states, known=known, policy=policy)
 
@@ -111,36 +116,34 @@ def _keep(
     game: Game,
     target: BoolArray,
     inside: BoolArray,
-    agent_helps: bool,
-    nature_helps: bool,
-    edges: tuple[Indices, IntArray],
+    helps: Helpers,
+    before: Predecessors,
     helper: IntArray,
     winning_row: BoolArray | None = None,
     won: BoolArray | None = None,
 ) -> BoolArray:
     """Return the greatest part of ``inside`` within which the target keeps a chance from everywhere."""
     while True:
-        reached, _ = _attract(game, target, inside, agent_helps, nature_helps, edges, helper, winning_row, won)
+        reached, _ = _attract(game, target, inside, helps, before, helper, winning_row, won)
         if (reached == inside).all():
             return inside
         inside = reached
 
 
-def _predecessors(game: Game) -> tuple[Indices, IntArray]:
+def _predecessors(game: Game) -> Predecessors:
     graph = game.imdp.graph
     offset = np.zeros(graph.n_states + 1, dtype=np.int64)
     source = np.empty(graph.n_transitions, dtype=np.int32)
     graph_kernels.predecessors(graph.first_choice, graph.first_transition, graph.successor, offset, source)
-    return offset, source
+    return Predecessors(offset, source)
 
 
 def _attract(
     game: Game,
     target: BoolArray,
     inside: BoolArray,
-    agent_helps: bool,
-    nature_helps: bool,
-    edges: tuple[Indices, IntArray],
+    helps: Helpers,
+    before: Predecessors,
     helper: IntArray | None = None,
     winning_row: BoolArray | None = None,
     won: BoolArray | None = None,
@@ -151,8 +154,6 @@ def _attract(
     rows = np.zeros(len(target), dtype=np.int32) if helper is None else helper
     wins = np.zeros(game.imdp.graph.n_choices, dtype=np.bool_) if winning_row is None else winning_row
     nowhere, everywhere = np.zeros_like(reached), np.ones_like(reached)
-    graph_kernels.attract(
-        *game.rows, *edges, game.is_undecided, inside, agent_helps, nature_helps, reached, wins,
-        nowhere if won is None else won, everywhere, rank, rows, np.empty(len(target), dtype=np.int32),
-    )  # fmt: skip
+    search = Search(game.is_undecided, inside, reached, wins, nowhere if won is None else won, everywhere, rows)
+    graph_kernels.attract(game.rows, before, helps, search, rank, np.empty(len(target), dtype=np.int32))
     return reached, rank

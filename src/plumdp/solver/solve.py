@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plumdp.errors import ModelError
-from plumdp.model.objective import Nature, Objective
+from plumdp.model.objective import Kind, Nature, Objective
 from plumdp.model.policy import check_policy
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_components import solve_game
@@ -59,6 +59,6 @@ def solve_reduced(problem: Problem, precision: float, max_sweeps: int, progress:
     if objective.n_steps is not None:
         return solve_steps(problem, progress)
     game = make_game(problem.imdp, objective, problem.nature)  # decides what the graph alone decides
-    if objective.is_discounted:
+    if objective.kind is Kind.DISCOUNTED:
         return solve_discounted(game, precision, max_sweeps, problem.start, progress)
     return solve_game(game, lay_out(game), objective, precision, max_sweeps, problem.start, progress)

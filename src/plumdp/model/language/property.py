@@ -65,7 +65,7 @@ def as_objective(objective: Objective | str, model: ParametricMDP) -> Objective:
     """Return an objective, or what a text asks of the model."""
     if isinstance(objective, str):
         return parse_property(objective, model)
-    if not isinstance(objective, Reach | Reward):
+    if not isinstance(objective, Objective):
         shown = type(objective).__name__
         raise ModelError(
             f"give a property such as 'Pmax=? [ F \"goal\" ]', a Reach or a Reward as objective, not {shown}"

@@ -17,7 +17,7 @@ from plumdp.rounding import SQUARES_UNDERFLOW as UNDERFLOW
 from plumdp.rounding import UNIT
 from plumdp.solver.chain_kernels import add_entry
 from plumdp.solver.nature.interval import infinite_row
-from plumdp.solver.nature.vertices import pair_row, settled
+from plumdp.solver.nature.shared import pair_row, settled, with_reward
 
 
 @compiled_leaf
@@ -95,12 +95,7 @@ def backup(
                         value = with_intervals(
                             a, b, successor, expression, lower, upper, source, nature, side, buffer, kind, value,
                         )  # fmt: skip
-            if discount != 1.0 and value != 0.0:
-                value *= discount
-                value += side * (3.0 * UNIT * abs(value) + UNDERFLOW)
-            if reward[c] != 0.0:
-                value += reward[c]
-                value += side * 3.0 * UNIT * abs(value)
+            value = with_reward(value, reward[c], discount, side, UNDERFLOW)
             if agent * value > agent * best:
                 best, chosen = value, c
         result[i], is_larger, change = settled(result[i], best, side, lift, cap, change)
@@ -117,7 +112,7 @@ def ellipsoid_sums(
 ) -> tuple[int, float, float, float]:  # fmt: skip
     """Write which way a row grows; return its kind, its worth at the centre less the first value, that way, and a size.
 
-    The same as in the backup.
+    The same sums as in the backup, which has them written out: as a call they made its sweeps up to 1.4 times slower.
     """
     kind, middle, size, squares = kinds[expression[a]], 0.0, 0.0, 0.0
     reference = source[successor[a]]

@@ -16,6 +16,7 @@ from plumdp.region.kernels import LEVEL
 from plumdp.rounding import UNDERFLOW, UNIT
 from plumdp.solver.chain_kernels import add_entry
 from plumdp.solver.nature.interval import infinite_row
+from plumdp.solver.nature.shared import pair_row, settled, with_reward
 
 MAX_STEPS = 10_000
 
@@ -123,52 +124,6 @@ def touches_zero(a: int, b: int, expression: Any, lower: Any) -> bool:
     return touches
 
 
-@compiled_leaf
-def pair_row(
-    a: int, successor: Any, expression: Any, lower: Any, upper: Any, source: Any, nature: float, side: float
-) -> Any:
-    """Return the value of a row of two successors, rounded to the given side."""
-    value, other = source[successor[a]], source[successor[a + 1]]
-    f, g = expression[a], expression[a + 1]
-    if abs(value) == np.inf or abs(other) == np.inf:
-        if abs(value) == np.inf and abs(other) == np.inf:
-            return np.inf
-        finite, of_infinite = (other, f) if abs(value) == np.inf else (value, g)
-        can_hit = upper[of_infinite] > 0.0 and (nature > 0.0 or lower[of_infinite] > 0.0)
-        return np.inf if can_hit else finite
-    if value == other:
-        return value
-    if nature * value < nature * other:  # the preferred successor first
-        value, other, f, g = other, value, g, f
-    p = max(1.0 - upper[f], lower[g])  # what the other one gets at least
-    uncertain = p if p <= upper[g] else p + 1.0
-    if uncertain == 0.0:  # without rounding: nature may stay forever
-        return value
-    difference = other - value
-    value += p * difference
-    return value + side * (UNIT * (10.0 * uncertain * abs(difference) + 2.0 * abs(value)) + UNDERFLOW)
-
-
-@compiled_leaf
-def settled(old: float, best: float, side: float, lift: float, cap: float, change: float) -> tuple[float, bool, float]:
-    """Return what a state's value becomes after a backup, whether it grew, and the largest relative change so far.
-
-    With side -1 a state only takes a larger value; with side +1 it takes the new value plus the lift, but at most the
-    cap. Numbers in and out, no arrays: the compiler puts it into the loop.
-    """
-    scale = abs(best) if abs(best) > 1.0 else 1.0
-    if side < 0.0:
-        if not best > old:
-            return old, False, change
-        new = best
-    else:
-        new = best + lift * scale
-        new = new if new < cap else cap
-    if new != old and not abs(new - old) <= change * scale:
-        change = abs(new - old) / scale
-    return new, new > old, change
-
-
 @compiled
 def backup(
     start: int,
@@ -203,12 +158,7 @@ def backup(
                     a, b, c, successor, expression, lower, upper, source, nature, side, position, objective, buffer,
                     tables,
                 )  # fmt: skip
-            if discount != 1.0 and value != 0.0:
-                value *= discount
-                value += side * (3.0 * UNIT * abs(value) + UNDERFLOW)
-            if reward[c] != 0.0:
-                value += reward[c]
-                value += side * 3.0 * UNIT * abs(value)
+            value = with_reward(value, reward[c], discount, side, UNDERFLOW)
             if agent * value > agent * best:
                 best, chosen = value, c
         result[i], is_larger, change = settled(result[i], best, side, lift, cap, change)

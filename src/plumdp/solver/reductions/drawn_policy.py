@@ -8,6 +8,7 @@ import numpy as np
 
 from plumdp.errors import ModelError
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
+from plumdp.model.objective import Kind
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.problem import Inverse, Problem
 from plumdp.solver.solution import Solution
@@ -16,7 +17,7 @@ from plumdp.solver.solution import Solution
 def drawn_policy(problem: Problem, weights: FloatArray) -> tuple[Problem, Inverse]:
     """Ask for the values of one policy, given by the probability of each choice."""
     imdp, objective = problem.imdp, problem.objective
-    if objective.is_discounted:
+    if objective.kind is Kind.DISCOUNTED:
         raise ModelError(
             "a policy that draws its choices cannot be evaluated with a discount; give one choice per state"
         )

@@ -21,7 +21,6 @@ def given_policy(problem: Problem, choices: Indices) -> tuple[Problem, Inverse]:
 
 def follow(imdp: IntervalMDP, chosen: Indices, objective: Objective) -> tuple[IntervalMDP, Objective]:
     """Return the model that has only the chosen rows, and the objective with their rewards."""
-    graph = imdp.graph
-    kept = graph.transitions_of(chosen)
-    followed = replace(imdp, graph=graph.take(chosen), expression=read_only(imdp.expression[kept]))
+    graph, kept = imdp.graph.take(chosen)
+    followed = replace(imdp, graph=graph, expression=read_only(imdp.expression[kept]))
     return followed, objective.restricted_to(chosen)

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, ranges, read_only
-from plumdp.model.objective import Nature, Objective, Reach, Reward
-from plumdp.model.parametric import RewardStructure
+from plumdp.model.objective import Kind, Nature, Objective, Reach
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import end_component_kernels
 from plumdp.solver.end_components import end_components
@@ -47,7 +46,7 @@ class Quotient:
         itself, nothing = np.arange(graph.n_states, dtype=np.int32), np.empty((0, 2), dtype=np.int32)
         within, rows = _rebuild(self.game.imdp, itself, graph.n_states, self.inner, nothing)
         exits = Reach(is_own, np.zeros_like(is_own), "max")
-        towards = decide_certain(plain_game(within, exits, "optimistic"), is_own).policy
+        towards = decide_certain(plain_game(within, exits, "optimistic"), 1.0).policy
         waits = ~is_own & (np.diff(within.graph.first_choice) > 0)
         policy[waits] = rows[towards[waits]]
         return policy.astype(np.int32)
@@ -88,10 +87,10 @@ def is_support_relevant(imdp: IntervalMDP, objective: Objective, nature: Nature)
     Not if they are continuous in the probabilities; nor if nature wants them large, and comes as close as it likes to
     what it could get by dropping transitions.
     """
-    if imdp.has_fixed_support() or objective.n_steps is not None or objective.is_discounted:
+    if imdp.has_fixed_support() or objective.n_steps is not None or objective.kind is Kind.DISCOUNTED:
         return False
     wants_large = (objective.direction == "max") == (nature == "optimistic")
-    return not wants_large or (isinstance(objective, Reward) and objective.target is not None)
+    return not wants_large or objective.kind is Kind.UNTIL_END
 
 
 def reduce_known_support(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Quotient:
@@ -107,20 +106,16 @@ def reduce_known_support(imdp: IntervalMDP, objective: Objective, nature: Nature
     game = make_game(certain, objective, nature)
     source = imdp.graph.state_of_choice()
     component, inner = end_components(imdp.graph, game.is_undecided[source] & (game.reward == 0))
-    state, end = _number(game, component, np.inf if isinstance(objective, Reward) else 0.0)
+    state, end = _number(game, component, 0.0 if objective.kind is Kind.END else np.inf)
     trap, n_components = end + 1, component.max(initial=-1) + 1
-    may_stay = np.arange(n_components if objective.target is None and game.agent > 0 else 0)
+    may_stay = np.arange(n_components if objective.kind is Kind.FOREVER and game.agent > 0 else 0)
     added = np.vstack([[(end, end), (trap, trap)], np.column_stack([may_stay, np.full_like(may_stay, end)])])
     kept = game.is_undecided[source] & ~inner & ~_may_lead_to(imdp.graph, np.isinf(game.known))
     quotient, choice = _rebuild(imdp, state, end + 2, kept, added.astype(np.int32))
     sinks = np.arange(end + 2)
-    if isinstance(objective, Reach):
-        objective = replace(objective, target=sinks == trap, avoid=sinks == end, complement=True)
-    else:
-        pays = np.concatenate([game.reward, added[:, 1] == trap])[choice]
-        until = None if game.nature > 0 else sinks == end
-        objective = replace(objective, reward=RewardStructure(None, pays), target=until)
-    return Quotient(quotient, objective, state, choice, game, inner)
+    reward = np.concatenate([game.reward, added[:, 1] == trap])[choice]
+    reduced = objective.with_sinks(sinks == end, sinks == trap, reward, until_end=game.nature <= 0)
+    return Quotient(quotient, reduced, state, choice, game, inner)
 
 
 def _number(game: Game, component: IntArray, lost: float) -> tuple[IntArray, int]:

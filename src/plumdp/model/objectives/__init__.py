@@ -1,0 +1,1 @@
+"""What a policy is made for: one file for each objective, and what they have in common."""

@@ -1,0 +1,111 @@
+"""Objective: what the solver and the certificate ask of an objective, whatever it is."""
+
+from __future__ import annotations
+
+from dataclasses import Field, fields
+from enum import StrEnum
+from hashlib import blake2b
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
+from plumdp.model.parametric import RewardStructure
+
+Direction: TypeAlias = Literal["max", "min"]
+Nature: TypeAlias = Literal["robust", "optimistic"]
+
+
+class Kind(StrEnum):
+    """What a run is worth if no number of steps bounds it; the solver decides qualitative states for each kind."""
+
+    END = "the value of the state where the run ends, and 0 if it never ends"
+    UNTIL_END = "the sum of rewards until the run ends, and infinity if it may never end"
+    FOREVER = "the sum of the rewards of all steps"
+    DISCOUNTED = "the discounted sum of the rewards of all steps"
+
+
+class Terms(NamedTuple):
+    """What the steps and the states of a graph are worth to an objective."""
+
+    reward: FloatArray  # (n_choices): the reward of a step
+    discount: float  # by which the rewards of later steps are multiplied, once for each step
+    is_end: BoolArray  # (n_states): whether a run ends there
+    value: FloatArray  # (n_states): what a run is worth that ends there, at least 0; 0 elsewhere
+
+
+@runtime_checkable
+class Objective(Protocol):
+    """A frozen dataclass that answers these questions; ``Reach`` and ``Reward`` are two."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def direction(self) -> Direction:
+        """Which values are better: "max" for large ones, "min" for small ones."""
+
+    @property
+    def nature(self) -> Nature | None:
+        """What nature does, if the objective says so."""
+
+    @property
+    def text(self) -> str:
+        """The property that the objective was read from, or nothing."""
+
+    @property
+    def target(self) -> BoolArray | None:
+        """The states (n_states) that runs are to reach, or None if there are none."""
+
+    @property
+    def kind(self) -> Kind:
+        """What a run is worth."""
+
+    @property
+    def n_steps(self) -> int | None:
+        """The number of steps that matter, or None if all do."""
+
+    @property
+    def cap(self) -> float:
+        """The largest value there can be."""
+
+    def terms(self, graph: Graph) -> Terms:
+        """Return what the steps and the states of the graph are worth."""
+
+    def at_step(self, values: FloatArray, step: int) -> FloatArray:
+        """Return the values at a step, given the values if the run goes on; only asked with a number of steps."""
+
+    def is_vacuous(self, bound: float) -> bool:
+        """Return whether a bound on the value says nothing."""
+
+    def flipped(self) -> Objective | None:
+        """Return the objective whose value is one minus this one's if it is to be solved instead, else None."""
+
+    def restricted_to(self, choices: Indices) -> Objective:
+        """Return the objective on the model that has only these choices, one for each state."""
+
+    def stretched(self, graph: Graph) -> Objective:
+        """Return the objective on the model whose choices are states of their own, so that each step takes two."""
+
+    def with_sinks(self, is_end: BoolArray, is_trap: BoolArray, reward: FloatArray, *, until_end: bool) -> Objective:
+        """Return the objective on a model in which two sinks take the place of all states whose value is known.
+
+        Only asked where nature must keep all transitions possible, and without a number of steps or a discount. The
+        trap has the value of a run that never ends (see ``Kind``). The end has the value 1 for the kind END, and 0
+        otherwise. ``reward`` is that of the model's choices, and 1 for the loop in the trap; rewards are summed until
+        the end, or forever.
+        """
+
+    def check_size(self, graph: Graph) -> None:
+        """Refuse the graph of another model."""
+
+
+def digest(objective: Objective) -> str:
+    """Return a hash of all that an objective asks for, whatever text it was written as."""
+    state = blake2b(digest_size=16)
+    for field in fields(objective):
+        value = getattr(objective, field.name)
+        parts = (value.state, value.choice) if isinstance(value, RewardStructure) else (value,)
+        for part in () if field.name == "text" else parts:
+            state.update(f"{field.name}:{part.shape if isinstance(part, np.ndarray) else part!r};".encode())
+            state.update(part.tobytes() if isinstance(part, np.ndarray) else b"")
+    return state.hexdigest()

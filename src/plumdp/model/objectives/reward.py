@@ -1,0 +1,144 @@
+"""Reward: the expected sum of rewards, until a target, over a number of steps, or discounted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from plumdp.errors import ModelError
+from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
+from plumdp.model.objectives.checks import (
+    check_states,
+    check_words,
+    discount_factor,
+    set_fields,
+    short,
+    state_mask,
+    whole_number,
+)
+from plumdp.model.objectives.protocol import Direction, Kind, Nature, Terms
+from plumdp.model.parametric import RewardStructure
+from plumdp.model.text import number_of, one_line
+
+
+@dataclass(frozen=True, eq=False)
+class Reward:
+    """The expected reward until a target, over ``steps`` steps, or forever; discounted by ``discount`` per step.
+
+    With a target, runs that may miss it have infinite value (PRISM's convention). A target and a discount do not go
+    together.
+
+    >>> Reward(RewardStructure([1.0, 0.0], None), "min", discount=0.9).discount
+    Fraction(9, 10)
+    """
+
+    reward: RewardStructure
+    direction: Direction
+    target: BoolArray | None = None  # (n_states)
+    steps: int | None = None
+    discount: Fraction | None = None
+    nature: Nature | None = None
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        check_words(self.direction, self.nature)
+        if not isinstance(self.reward, RewardStructure):
+            raise ModelError(f"reward={short(self.reward)}: give a RewardStructure, such as model.rewards['name']")
+        if self.target is not None and self.discount is not None:
+            raise ModelError("a discounted reward has no target: leave out target or discount")
+        target = None if self.target is None else state_mask("target", self.target)
+        steps = None if self.steps is None else whole_number("steps", self.steps, "a whole number, at least 0")
+        set_fields(self, target=target, steps=steps, discount=discount_factor(self.discount))
+
+    def __repr__(self) -> str:
+        until = "" if self.target is None else f"until {int(self.target.sum()):,} target states"
+        window = "" if self.steps is None else number_of(self.steps, "step")
+        discount = "" if self.discount is None else f"discount {self.discount}"
+        return one_line(self, self.direction, until, window, discount, self.text)
+
+    @property
+    def is_discounted(self) -> bool:
+        """Whether later steps count less."""
+        return self.discount is not None
+
+    @property
+    def kind(self) -> Kind:
+        """What a run is worth: its rewards, until the target if there is one."""
+        if self.discount is not None:
+            return Kind.DISCOUNTED
+        return Kind.FOREVER if self.target is None else Kind.UNTIL_END
+
+    @property
+    def n_steps(self) -> int | None:
+        """The number of steps that matter, or None if all do."""
+        return self.steps
+
+    @property
+    def cap(self) -> float:
+        """What no value exceeds: infinity."""
+        return np.inf
+
+    def terms(self, graph: Graph) -> Terms:
+        """Return the rewards of all choices, those of their states included; runs end in targets, at 0."""
+        total = np.zeros(graph.n_choices)
+        if self.reward.state is not None:
+            total += np.repeat(self.reward.state, np.diff(graph.first_choice))
+        if self.reward.choice is not None:
+            total += self.reward.choice
+        self._check_rewards(total, graph)
+        nowhere = np.zeros(graph.n_states, dtype=np.bool_)
+        is_end = nowhere if self.target is None else self.target
+        return Terms(total, float(self.discount or 1), is_end, np.zeros(graph.n_states))
+
+    def at_step(self, values: FloatArray, step: int) -> FloatArray:
+        """Return the values at a step: nothing more is collected in a target."""
+        return values if self.target is None else np.where(self.target, 0.0, values)
+
+    def is_vacuous(self, bound: float) -> bool:
+        """Return whether a bound on the value says nothing; only rewards over all steps are never negative."""
+        if self.direction == "min":
+            return bound >= np.inf
+        return bound <= 0 and self.steps is None and not self.is_discounted
+
+    def flipped(self) -> None:
+        """Return None: an expected reward is never a complement."""
+
+    def restricted_to(self, choices: Indices) -> Reward:
+        """Return the objective on the model that has only these choices, one for each state."""
+        if self.reward.choice is None:
+            return self
+        return replace(self, reward=replace(self.reward, choice=self.reward.choice[choices]))
+
+    def stretched(self, graph: Graph) -> Reward:
+        """Return the objective on the model whose choices are states of their own, so that each step takes two."""
+        of_state = np.zeros(graph.n_states) if self.reward.state is None else self.reward.state
+        of_choice = np.zeros(graph.n_choices) if self.reward.choice is None else self.reward.choice
+        off = np.zeros(graph.n_choices, dtype=np.bool_)
+        return replace(
+            self,
+            reward=RewardStructure(np.concatenate([of_state, of_choice]), None),
+            target=None if self.target is None else np.concatenate([self.target, off]),
+            steps=None if self.steps is None else 2 * self.steps,
+        )
+
+    def with_sinks(self, is_end: BoolArray, is_trap: BoolArray, reward: FloatArray, *, until_end: bool) -> Reward:
+        """Return the rewards until the end, or forever."""
+        return replace(self, reward=RewardStructure(None, reward), target=is_end if until_end else None)
+
+    def check_size(self, graph: Graph) -> None:
+        """Refuse the graph of another model."""
+        check_states("target", self.target, graph)
+        parts = (("states", self.reward.state, graph.n_states), ("choices", self.reward.choice, graph.n_choices))
+        for things, values, size in parts:
+            if values is not None and len(values) != size:
+                raise ModelError(f"rewards are given for {len(values):,} {things}, but the model has {size:,}")
+
+    def _check_rewards(self, total: FloatArray, graph: Graph) -> None:
+        if not np.isfinite(total).all():
+            raise ModelError("rewards must be finite numbers")
+        if self.steps is None and self.discount is None and (total < 0).any():
+            choice = graph.describe_choice(int(np.argmax(total < 0)))
+            where = f"{choice}: the reward {total[total < 0][0]:g} is negative"
+            raise ModelError(f"{where}; without a bound on steps and without a discount rewards must be at least 0")
