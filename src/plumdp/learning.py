@@ -95,8 +95,8 @@ class Learned:
     @cached_property
     def estimate(self) -> FloatArray:
         """The point at which the data are most likely, moved into the space: (n_parameters), an estimate."""
-        own = isinstance(self.bounds, LikelihoodSet)
-        found = self.bounds.estimate if own else best_point(self.model, self.counts)
+        own = self.bounds.estimate if isinstance(self.bounds, LikelihoodSet) else None
+        found = best_point(self.model, self.counts) if own is None else own
         return move_inside(self.model, found, moments(self.model.space)[0])
 
     def __repr__(self) -> str:

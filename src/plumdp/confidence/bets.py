@@ -66,7 +66,7 @@ def place_bets(
     probability = table.constants + table.coefficients @ point
     is_bet_on = table.is_class[table.group] & (probability > _LEAST_PROBABILITY)
     bets = np.where(is_bet_on, table.coefficients @ step / np.where(is_bet_on, probability, 1.0), 0.0)
-    return np.exp(bets.clip(-_LARGEST_BET, _LARGEST_BET))
+    return np.asarray(np.exp(bets.clip(-_LARGEST_BET, _LARGEST_BET)))
 
 
 def half_space(

@@ -157,7 +157,7 @@ def _threshold(table: LikelihoodTable, seen: FloatArray, law: _Law, error: float
 
 def _law_of_space(model: ParametricMDP) -> _Law:
     mean, covariance = moments(model.space)
-    return _Law(mean, np.linalg.inv(covariance))
+    return _Law(mean, np.asarray(np.linalg.inv(covariance), dtype=np.float64))
 
 
 def _law_of_pilot(table: LikelihoodTable, pilot: FloatArray, space: _Law) -> _Law:

@@ -19,9 +19,9 @@ from plumdp.experiments.markdown import distinct, grouped, markdown_table, middl
 from plumdp.experiments.plots import finite, line, new_figure
 from plumdp.experiments.published import INSTANCES, SMALL_INSTANCES
 from plumdp.experiments.study import Cell, Plan, Row, Study
-from plumdp.learning import Learned
+from plumdp.learning import Learned, learn
 from plumdp.model.graph import FloatArray
-from plumdp.pipeline import conclude, learn
+from plumdp.pipeline import conclude
 from plumdp.region.build import build_region
 from plumdp.region.ellipsoid import build_ellipsoid
 from plumdp.region.shapes import Polytope

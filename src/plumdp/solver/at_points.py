@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from plumdp.model.graph import FloatArray, IntArray, read_only
-from plumdp.model.objective import Objective
+from plumdp.model.objective import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_components import solve_game
@@ -65,7 +65,7 @@ def _solver_like(first: IntervalMDP, objective: Objective) -> Callable[[Interval
     def afresh(known: IntervalMDP) -> Solution:
         return solve(known, objective, nature="robust", precision=_PRECISION, max_sweeps=_MAX_SWEEPS)
 
-    if objective.n_steps is not None or objective.is_discounted:
+    if objective.n_steps is not None or objective.kind == Kind.DISCOUNTED:
         return afresh
     problem, invert = reduce_all(Problem(first, objective, "robust"), REDUCTIONS)
     game = make_game(problem.imdp, problem.objective, "robust")

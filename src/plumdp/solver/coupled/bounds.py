@@ -12,16 +12,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import nextafter
 
 import numpy as np
 
-from plumdp.model.objective import Objective, Reach, Reward
+from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
 from plumdp.model.text import one_line
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.rounding import ULP
+from plumdp.rounding import ULP, UNIT
 from plumdp.solver.coupled.brackets import Bracket, Setting, bracket_of, brackets_of, intersection, setting_of
 from plumdp.solver.coupled.by_slabs import bracket_by_slabs
 from plumdp.solver.coupled.by_steps import expand_by_steps, known_value
@@ -90,15 +91,16 @@ def find_coupled_bounds(
     if isinstance(chain, str):
         return chain
     if chain.n_open == 0:
-        value = known_value(chain, objective)
+        value = known_value(chain, objective, model.graph.n_states)
         return CoupledBounds(value, value, 0.0, 0.0, 0.0, "known")
     setting = setting_of(model, chain, region)
     if not _fits(setting, setting.forms.curvatures.shape[1]):
         return "the products of so many parameters take too much memory"
     if objective.n_steps is not None:
-        brackets = _by_steps(setting, objective, step_errors(chain, uncertain, _discount(objective)))
+        errors = step_errors(chain, uncertain, _discount(chain))
+        brackets = _by_steps(setting, objective, model.graph.n_states, errors)
     else:
-        brackets = _by_orders(setting, error_model(chain, uncertain, _discount(objective)), precision)
+        brackets = _by_orders(setting, error_model(chain, uncertain, _discount(chain)), precision)
     return brackets if isinstance(brackets, str) else _best_of(brackets, objective)
 
 
@@ -132,7 +134,7 @@ def _by_orders(setting: Setting, errors: ErrorModel, precision: float) -> list[B
     return brackets.found if sliced is None else [*brackets.found, sliced]
 
 
-def _by_steps(setting: Setting, objective: Objective, errors: StepErrors) -> list[Bracket] | str:
+def _by_steps(setting: Setting, objective: Objective, n_states: int, errors: StepErrors) -> list[Bracket] | str:
     """Return brackets of first and, if the remainder matters, second order for a number of steps."""
     d = setting.forms.dimension
     brackets: list[Bracket] = []
@@ -140,7 +142,7 @@ def _by_steps(setting: Setting, objective: Objective, errors: StepErrors) -> lis
         is_enough = order == 2 and brackets[0].remainder <= _MATTERS * brackets[0].width
         if is_enough or not _fits(setting, d * (d + 1) // 2 if order == 2 else 0):
             break
-        found = expand_by_steps(setting.chain, setting.forms, objective, errors, order=order)
+        found = expand_by_steps(setting.chain, setting.forms, objective, n_states, errors, order=order)
         if not np.isfinite([found.below, found.above]).all():
             return "the remainder is not finite"
         brackets.append(bracket_of(setting, found.expansion, found.below, found.above, found.rounding))
@@ -152,18 +154,19 @@ def _fits(setting: Setting, width: int) -> bool:
     return 8 * width * (setting.chain.n_nodes + len(setting.forms.means)) <= _MAX_BYTES
 
 
-def _discount(objective: Objective) -> Fraction | None:
-    return objective.discount if isinstance(objective, Reward) else None
+def _discount(chain: PolicyChain) -> Fraction | None:
+    """Return a discount that is not below the one of the chain, before it was rounded; None if there is none."""
+    return None if chain.discount == 1 else Fraction(min(nextafter(chain.discount, 1), 1 - UNIT))
 
 
 def _best_of(found: Sequence[Bracket], objective: Objective) -> CoupledBounds:
-    """Return the best ends of brackets that all hold, cut to [0, 1] for a probability."""
+    """Return the best ends of brackets that all hold, cut to [0, 1] for a probability or what else has a cap."""
     best = intersection(found)
     low, high = best.low, best.high
     kind = low.kind if low.kind == high.kind else f"{low.kind} below, {high.kind} above"
     lower, upper = low.value, high.value
-    if isinstance(objective, Reach):
-        lower, upper = min(max(lower, 0.0), 1.0), max(min(upper, 1.0), 0.0)
+    if objective.cap < np.inf:
+        lower, upper = min(max(lower, 0.0), objective.cap), max(min(upper, objective.cap), 0.0)
     return CoupledBounds(
         lower, upper, low.statistics + high.statistics, best.remainder, low.rounding + high.rounding, kind
     )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, ranges, read_only
-from plumdp.model.objective import Objective, Reach, Reward
+from plumdp.model.objective import Kind, Objective, Terms
 from plumdp.model.parametric import ParametricMDP
 from plumdp.solver.coupled import kernels
 
@@ -66,30 +66,30 @@ def policy_chain(model: ParametricMDP, policy: Indices, objective: Objective) ->
     For objectives with a number of steps, closed are only the states in which the run is over at every step; the
     values of closed nodes are then left at zero.
     """
-    chain = _reached(model, policy, objective)
-    if objective.n_steps is not None or objective.is_discounted:
+    terms = objective.terms(model.graph)
+    is_over = terms.is_end if objective.n_steps is None else _always_fixed(objective, model.graph.n_states)
+    chain = _reached(model, policy, terms, is_over)
+    if objective.n_steps is not None or objective.kind == Kind.DISCOUNTED:
         return chain
     n, closed = chain.n_open, chain.state[chain.n_open :]
     is_ahead = np.zeros(chain.n_nodes, dtype=np.bool_)
-    if isinstance(objective, Reach):
-        chain = replace(chain, known=objective.target[closed].astype(np.float64))
-        is_ahead[n:] = objective.target[closed]
-    elif objective.target is not None:
-        is_ahead[n:] = True
-    else:
+    if objective.kind == Kind.FOREVER:
         is_ahead[:n] = chain.reward != 0
+    else:
+        chain = replace(chain, known=read_only(terms.value[closed]))
+        is_ahead[n:] = (chain.known > 0) | (objective.kind == Kind.UNTIL_END)
     kernels.mark_ahead(chain.first, chain.successor, is_ahead)
-    if isinstance(objective, Reward) and objective.target is not None and not is_ahead.all():
+    if objective.kind == Kind.UNTIL_END and not is_ahead.all():
         return "the policy may come to states from which it cannot reach the target, so that its value is infinite"
     return _closing(chain, ~is_ahead[:n])
 
 
-def _reached(model: ParametricMDP, policy: Indices, objective: Objective) -> PolicyChain:
+def _reached(model: ParametricMDP, policy: Indices, terms: Terms, is_over: BoolArray) -> PolicyChain:
     """Return the chain with only those states closed in which a run is over."""
     graph, n = model.graph, model.graph.n_states
     order, ends, stack = (np.empty(n, dtype=np.int32) for _ in range(3))
     n_open, n_ends, is_ordered = kernels.visit(
-        graph.initial_state, policy, graph.first_transition, graph.successor, is_over(objective, n),
+        graph.initial_state, policy, graph.first_transition, graph.successor, is_over,
         np.zeros(n, dtype=np.int8), stack, np.empty(n, dtype=np.int64), order, ends,
     )  # fmt: skip
     state = np.concatenate([order[:n_open], ends[:n_ends]])
@@ -103,30 +103,26 @@ def _reached(model: ParametricMDP, policy: Indices, objective: Objective) -> Pol
         read_only(first),
         read_only(node[graph.successor[taken]]),
         read_only(model.expression[taken]),
-        read_only(_rewards(objective, state[:n_open], choices)),
+        read_only(terms.reward[choices]),
         read_only(np.zeros(n_ends)),
         int(node[graph.initial_state]),
         bool(is_ordered),
-        float(objective.discount or 1) if isinstance(objective, Reward) else 1.0,
+        terms.discount,
     )
 
 
-def is_over(objective: Objective, n_states: int) -> BoolArray:
-    """Return the states in which a run is over, whenever it comes there."""
-    if isinstance(objective, Reward):
-        return np.zeros(n_states, dtype=np.bool_) if objective.target is None else objective.target
-    counts_at_once = objective.steps is None or objective.steps[0] == 0
-    return objective.avoid | objective.target if counts_at_once else objective.avoid
+def fixed_states(objective: Objective, n_states: int, step: int) -> BoolArray:
+    """Return the states whose value at a step the objective itself says, whatever comes later."""
+    return np.asarray(objective.at_step(np.zeros(n_states), step) == objective.at_step(np.ones(n_states), step))
 
 
-def _rewards(objective: Objective, states: Indices, choices: Indices) -> FloatArray:
-    total = np.zeros(len(states))
-    if isinstance(objective, Reward):
-        if objective.reward.state is not None:
-            total += objective.reward.state[states]
-        if objective.reward.choice is not None:
-            total += objective.reward.choice[choices]
-    return total
+def _always_fixed(objective: Objective, n_states: int) -> BoolArray:
+    """Return the states whose value the objective says at every step: there a run is over."""
+    assert objective.n_steps is not None
+    result = np.ones(n_states, dtype=np.bool_)
+    for step in range(objective.n_steps + 1):
+        result &= fixed_states(objective, n_states, step)
+    return result
 
 
 def _closing(chain: PolicyChain, closing: BoolArray) -> PolicyChain:

@@ -46,11 +46,11 @@ def policy_gradient(
     if isinstance(chain, str):
         return np.inf, np.zeros(d)
     if chain.n_open == 0:
-        return known_value(chain, objective), np.zeros(d)
+        return known_value(chain, objective, model.graph.n_states), np.zeros(d)
     chain, used = chain.with_own_expressions()
     forms = forms_on(model.expressions, used, Ball(at, np.eye(d)), order=1).scaled(chain.discount)
     if objective.n_steps is not None:
-        found = expand_by_steps(chain, forms, objective, None, order=1).expansion
+        found = expand_by_steps(chain, forms, objective, model.graph.n_states, None, order=1).expansion
         return float(found.values[chain.initial]), found.slopes[chain.initial]
     return _gradient(chain, forms)
 
