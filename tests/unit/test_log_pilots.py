@@ -245,9 +245,12 @@ def test_without_an_order_nothing_is_a_pilot():
     assert read_log(plain.head(160), LAMP, order="time").counts.pilot.total == 16
 
 
-def test_rows_without_a_run_belong_to_no_pilot_of_runs():
-    frame = pd.DataFrame(ROWS["transitions"])
-    frame["episode"] = frame.episode.where(frame.index > 0)
+@pytest.mark.parametrize("where", [0, 100, -1])
+@pytest.mark.parametrize("source", ["Parquet", "CSV", "pandas", "Polars", "PyArrow"])
+def test_rows_without_a_run_belong_to_no_pilot_of_runs(source, where, tmp_path):
+    rows = [dict(row) for row in ROWS["transitions"]]
+    rows[where]["episode"] = None
+    frame = SOURCES[source](rows, tmp_path / "log.parquet")
     assert read_log(frame, LAMP, sampling="trajectories").counts.pilot is None
     with pytest.raises(pl.DataError) as caught:
         read_log(frame, LAMP, order="runs")

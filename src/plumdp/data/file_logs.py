@@ -64,11 +64,11 @@ class FileLog:
         """Return how many runs there are, and whether each row names its run; ``in_order`` refuses unordered names."""
         n_runs, all_named = 0, True
         for number, (table, types) in enumerate(self.tables.items()):
-            name, kind = quoted(column), types[column].partition("(")[0].partition(" ")[0]
-            key = f"TRY_CAST({name} AS DOUBLE)" if kind == "VARCHAR" else "0"
+            kind = types[column].partition("(")[0].partition(" ")[0]
+            place = "TRY_CAST(run AS DOUBLE)" if kind == "VARCHAR" else "0"
+            runs = f"SELECT DISTINCT run FROM {_run_changes(quoted(column), kind, table)}"
             self.connection.execute(
-                f"CREATE OR REPLACE TEMP TABLE {_RUNS}_{number} AS "
-                f"SELECT run, {key.replace(name, 'run')} AS place FROM (SELECT DISTINCT {name} AS run FROM {table})"
+                f"CREATE OR REPLACE TEMP TABLE {_RUNS}_{number} AS SELECT run, {place} AS place FROM ({runs})"
             )
             found = f"SELECT count(run), count(*), count(place) FILTER (run IS NOT NULL) FROM {_RUNS}_{number}"
             ((named, all_runs, placed),) = self.connection.execute(found).fetchall()
@@ -166,6 +166,14 @@ class FileLog:
         """Return how many parts need not be put on disk; each reads all rows again, so that few are better."""
         row_bytes = _ROW_BYTES + _COLUMN_BYTES * (len(graph.states) + 1)
         return max(1, math.ceil(n_rows * row_bytes / (_SHARE * self.memory_limit)))
+
+
+def _run_changes(run: str, kind: str, table: str) -> str:
+    """Return the rows at which another run begins, or all rows of a text file, which several threads take apart."""
+    if kind == "VARCHAR":
+        return f"(SELECT {run} AS run FROM {table})"
+    rows = f"SELECT {run} AS run, lag({run}) OVER () AS before, lag(true) OVER () AS has_before FROM {table}"
+    return f"({rows}) WHERE has_before IS NULL OR run IS DISTINCT FROM before"
 
 
 def _expression(name: str, column: str, types: Mapping[str, str]) -> str:
