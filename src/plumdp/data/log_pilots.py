@@ -41,18 +41,20 @@ class LogPilot:
     def size(self, n: int, n_parameters: int) -> int:
         """Return how many of n runs or rows are the pilot; 0 if they are too few for one."""
         if self.end == PilotEnd.POWER_OF_TWO:
-            found = power_of_two_pilot(n)
-            return 0 if found is None else found[0]
+            return power_of_two_pilot(n)[0]
         n_runs = n if self.unit == "runs" else n // _STEPS_PER_RUN
         share = self.share if self.share is not None else pilot_share(n_runs, n_parameters)
         return planned_size(n, n_parameters, share)
 
-    def pilot(self, counts: CountArray, n: int, size: int) -> Pilot:
-        """Return the pilot of so many of n runs or rows, which was counted."""
+    def pilot(self, counts: CountArray, n: int, size: int) -> Pilot | None:
+        """Return the pilot of so many of n runs or rows, which was counted.
+
+        None if it was planned and is empty; an empty one of data that may have ended at will has its own weight.
+        """
         if self.end == PilotEnd.PLANNED:
-            return Pilot(counts, self.end, 1.0, n / size - 1, self.rests_on)
+            return Pilot(counts, self.end, 1.0, n / size - 1, self.rests_on) if size else None
         found = power_of_two_pilot(10 * size)
-        if found is None or found[0] != size:
+        if found[0] != size:
             raise DataError(
                 f"a pilot of {size:,} {self.unit} is none of the sizes 16, 32, 64, … that a pilot has if "
                 'the length of the log was not fixed beforehand; if it was, say sampling="trajectories"'
@@ -106,7 +108,7 @@ def pilot_of_counts(counts: CountArray, sizes: Iterable[tuple[Any, Any]], sampli
         raise DataError(f"a pilot of {size:,} runs cannot be part of {n:,} runs; count the log again, or say pilot=0")
     planned = LogPilot("runs", PilotEnd.PLANNED, share=None, order=None)
     power = LogPilot("runs", PilotEnd.POWER_OF_TWO, share=None, order="runs")
-    return (planned if sampling == "trajectories" else power).pilot(counts, n, size) if size else None
+    return (planned if sampling == "trajectories" else power).pilot(counts, n, size)
 
 
 def _check(form: LogForm, order: Order | None, share: float | None, has_runs: bool) -> None:

@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
+import numpy as np
+
 from plumdp.data.columns import PILOT_COUNT, LogForm, find_columns, find_runs
 from plumdp.data.counts import Pilot, Sampling, TransitionCounts
 from plumdp.data.duckdb_tables import MEMORY, Block, Progress, column_types, connect, find_files, scan
@@ -158,7 +160,7 @@ def _pilot(
     graph, n_parameters = model.graph, model.space.dimension
     if planned.unit == "rows":
         if form == "trajectories" and tally.has_broken_episodes:
-            return None  # whether a row can be placed in its run depends on rows that came later
+            return planned.pilot(np.zeros_like(tally.counts), 0, 0)  # which run a row is of depends on later rows
         n = report.total
         size = planned.size(n, n_parameters)
         blocks = log.count_first_rows(graph, form, columns, size)
@@ -172,7 +174,7 @@ def _pilot(
             return None
         size = planned.size(n, n_parameters)
         blocks = log.count_first_runs(graph, form, columns, runs, size)
-    return planned.pilot(tally.matched(blocks), n, size) if size else None
+    return planned.pilot(tally.matched(blocks) if size else np.zeros_like(tally.counts), n, size)
 
 
 def _refusal(report: IngestionReport) -> str:

@@ -9,6 +9,7 @@ from plumdp.model.text import number_of
 FEW_RUNS = 5_000
 _FEW, _SOME = 4, 20  # parameters
 SMALLEST = 16  # runs or rows: the size with which powers of two start, whatever the data
+_EMPTY = 0.1  # share of the error for data that ended before there was a pilot
 POWERS_RATIO = 13.0  # of main to pilot data: a pilot between a tenth and a twentieth leaves 9 to 19 times as much
 
 
@@ -42,22 +43,23 @@ def planned_size(n_runs: int, n_parameters: int, share: float | None = None) -> 
     return min(round(share * n_runs), max(0, n_runs - 1))
 
 
-def power_of_two_pilot(n: int) -> tuple[int, float] | None:
+def power_of_two_pilot(n: int) -> tuple[int, float]:
     """Return size and weight of the pilot of data that may have ended, after n runs or rows, because of what they show.
 
-    The size is the largest power of two 2^i that is at most n/10, and the weight is 1/((i − 3)(i − 2)): one half for
-    the smallest, 16, then 1/6, 1/12 and so on. For each size there is one pilot, whatever the end, and all weights sum
-    to one; so the union bound covers every end. (Rounded to the nearest float, the weights of all sizes below 2^63 sum
-    to at most 1 − 1/61: rounding does no harm.) There is no pilot of fewer than 160 runs or rows.
+    The size is the largest power of two 2^i that is at most n/10, from 16 on, and the weight is 9/10 of
+    1/((i − 3)(i − 2)): 9/20 for 16, then 9/60, 9/120 and so on. Fewer than 160 runs or rows have an empty pilot, and
+    the last tenth of the error. For each size there is one pilot, whatever the end, and all weights, that of the empty
+    one included, sum to at most one; so the union bound covers every end. (Rounded to the nearest float, those of all
+    sizes below 2^63 sum to less than 0.99: rounding does no harm.)
 
     >>> power_of_two_pilot(640), power_of_two_pilot(160), power_of_two_pilot(159)
-    ((64, 0.08333333333333333), (16, 0.5), None)
+    ((64, 0.075), (16, 0.45), (0, 0.1))
     """
     size = 1 << max(0, (n // 10).bit_length() - 1)
     if size < SMALLEST:
-        return None
+        return 0, _EMPTY
     place = (size // SMALLEST).bit_length()  # 1, 2, … for 16, 32, …
-    return size, 1 / (place * (place + 1))
+    return size, (1 - _EMPTY) / (place * (place + 1))
 
 
 def pilot_assumption(pilot: Pilot) -> str:
@@ -68,12 +70,17 @@ def pilot_assumption(pilot: Pilot) -> str:
     the pilot (7 steps) was set aside without looking at the other data, and its size was fixed beforehand
     """
     steps = number_of(pilot.total, "step")
-    if pilot.end == PilotEnd.PLANNED:
+    if pilot.end == PilotEnd.POWER_OF_TWO and not pilot.total:
+        text = (
+            "there are too few data for a pilot; they may have ended because of what they showed, so only "
+            f"{pilot.weight:.2g} of the error is used"
+        )
+    elif pilot.end == PilotEnd.PLANNED:
         text = f"the pilot ({steps}) was set aside without looking at the other data, and its size was fixed beforehand"
     else:
         text = (
             f"the pilot ({steps}) is the first part of the data, and its size is one of {SMALLEST}, {2 * SMALLEST}, "
             f"{4 * SMALLEST}, … runs or rows; the data may have ended because of what they showed, so what was chosen "
-            f"by this pilot uses {pilot.weight:.2g} of the error that a planned pilot could use"
+            f"by this pilot uses only {pilot.weight:.2g} of the error"
         )
     return f"{text}; {pilot.rests_on}" if pilot.rests_on else text
