@@ -183,4 +183,5 @@ def _assumptions(learned: Learned) -> tuple[str, ...]:
         sampled = f"{planned}, and there are so many that asymptotics apply (no finite-sample proof)"
     else:
         sampled = _SAMPLED[learned.counts.sampling]
-    return (structure, tied, sampled) if learned.conflict is None else (structure, sampled)
+    known = (structure, tied, sampled) if learned.conflict is None else (structure, sampled)
+    return (*known, *learned.rests_on)

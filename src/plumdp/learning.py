@@ -19,6 +19,7 @@ from plumdp.confidence.sets import ConfidenceSet, Guarantee
 from plumdp.confidence.space_moments import moments
 from plumdp.data.counts import TransitionCounts, require_same_graph
 from plumdp.data.logs import Log
+from plumdp.data.pilots import pilot_assumption
 from plumdp.deprecated import renamed_keywords
 from plumdp.errors import DataError
 from plumdp.model.events import Events, find_events
@@ -76,6 +77,7 @@ class Learned:
     seconds: dict[str, float]
     fallback: float = FALLBACK  # share of the error for bounds that rest on the graph alone
     finders: Mapping[Objective, Finder] = field(default_factory=dict)  # of best policies at points
+    rests_on: tuple[str, ...] = ()  # what the confidence set assumes besides model and sampling, in words
 
     @property
     def conflict(self) -> Conflict | None:
@@ -169,7 +171,9 @@ def learn(
     clock.lap("intervals")
     region = SETS[confidence_set].region(model, measured)  # stage 4 (Section 3, Theorem 1)
     clock.lap("region")
-    learned = Learned(model, counts, error, measured, region, clock.laps, finders=finders)
+    pilot = counts.pilot if SETS[confidence_set].has_directions else None
+    rests_on = () if pilot is None else (pilot_assumption(pilot),)
+    learned = Learned(model, counts, error, measured, region, clock.laps, finders=finders, rests_on=rests_on)
     return learned if fixed is None else check_fixed_numbers(learned, fixed)
 
 

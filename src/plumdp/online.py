@@ -241,6 +241,8 @@ def learn_online(
     objective = as_objective(objective, model)
     if not (growth > 1 and spacing >= 1 and 0 <= exploration <= 1):
         raise DataError("growth must be above 1, spacing at least 1, and exploration a share from 0 to 1")
+    if relaxation == "coupled":
+        raise DataError("relaxation='coupled': learning while acting does not have it; choose 'rectangular'")
     error = error_of(confidence)
     events = published_events(model) if as_published else find_events(model, factors=True)
     fixed = None if as_published else find_fixed_numbers(model)
