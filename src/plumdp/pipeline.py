@@ -180,9 +180,11 @@ def conclude(
     if policy is not None:
         valued = value_policy(learned, uncertain, policy, objective, is_coupled=is_coupled, precision=precision)
     else:  # stage 6: the best policy against nature at its worst (Section 2.2); the claim is about what is returned
-        first = solve(uncertain, objective, nature="robust", precision=precision).policy
-        value = best_valuation if is_coupled else value_policy
-        valued = value(learned, uncertain, first, objective, precision=precision)
+        robust = solve(uncertain, objective, nature="robust", precision=precision)
+        if is_coupled:
+            valued = best_valuation(learned, uncertain, robust, objective, precision=precision)
+        else:
+            valued = value_policy(learned, uncertain, robust.policy, objective, precision=precision)
     clock.lap("solver")
     # stage 7: what may be claimed (Theorem 1)
     return make_certificate(learned, objective, relaxation, valued, clock.laps, is_given=policy is not None)

@@ -24,6 +24,7 @@ from plumdp.solver.at_points import Finder, move_inside
 from plumdp.solver.coupled.gradient import policy_gradient
 
 _ROUNDS = 3
+_WORTHWHILE = 0.01  # share of the distance of value and bound by which a better policy must improve the bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +79,9 @@ def search_policies(
         points = [worst, (worst + ball.centre) / 2, np.mean(worst_points, axis=0)]
         for point in points[: 2 + (len(worst_points) > 1)]:
             consider(find(move_inside(model, point, middle)))
-        new = _best_first(candidates.values())[0]
-        if not new.bound > best.bound:
+        last, best = best, _best_first(candidates.values())[0]
+        if not best.bound > last.bound + _WORTHWHILE * abs(last.value - last.bound):
             break
-        best = new
     return _best_first(candidates.values())
 
 

@@ -13,7 +13,7 @@ from plumdp.region.conflict import Conflict
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.bounds import CoupledBounds, find_coupled_bounds
 from plumdp.solver.evaluate import evaluate_all
-from plumdp.solver.solution import SolverStatus
+from plumdp.solver.solution import Solution, SolverStatus
 
 _MOST_CERTIFIED = 3  # policies whose bounds are proved, of all that a search proposes
 _WORTHWHILE = 0.02  # share of the distance of the bounds that an estimate must promise
@@ -62,16 +62,16 @@ def value_policy(
 
 
 def best_valuation(
-    learned: Learned, uncertain: IntervalMDP, first: IntArray, objective: Objective, *, precision: float
+    learned: Learned, uncertain: IntervalMDP, robust: Solution, objective: Objective, *, precision: float
 ) -> Valuation:
-    """Return the policy with the best bound, with one point for all states: the given one, or one that a search found.
+    """Return the policy with the best bound, with one point for all states: the robust one, or one that a search found.
 
-    Bounds are proved for the candidate with the best estimate, for the given policy, and for others whose estimates
-    leave room for a better bound.
+    Bounds are proved for the candidate with the best estimate, and for others whose estimates leave room for a better
+    bound; and for the robust policy, if its bound against nature is better than all of these.
     """
     model, region = learned.model, learned.region
     assert not isinstance(region, Conflict)
-    known = [first, *learned.policies]
+    known = [robust.policy, *learned.policies]
     found = search_policies(model, objective, region, known, learned.finder(objective))
     best: Valuation | None = None
     for candidate in found[:_MOST_CERTIFIED]:
@@ -79,10 +79,12 @@ def best_valuation(
             new = value_policy(learned, uncertain, candidate.policy, objective, is_coupled=True, precision=precision)
             best = new if best is None or new.bound(objective) > best.bound(objective) else best
     assert best is not None
-    against_nature = value_policy(learned, uncertain, first, objective, precision=precision)
-    if against_nature.bound(objective) > best.bound(objective):
-        return value_policy(learned, uncertain, first, objective, is_coupled=True, precision=precision)
-    return best
+    start = model.graph.initial_state
+    against_nature = float(robust.lower[start]) if objective.direction == "max" else -float(robust.upper[start])
+    if against_nature <= best.bound(objective):
+        return best
+    own = value_policy(learned, uncertain, robust.policy, objective, is_coupled=True, precision=precision)
+    return own if own.bound(objective) > best.bound(objective) else best
 
 
 def with_looser(uncertain: IntervalMDP) -> list[IntervalMDP]:

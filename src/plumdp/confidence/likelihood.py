@@ -13,7 +13,7 @@ kept for what rests on the graph alone; without pilot or direction the likelihoo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, log
 from typing import NamedTuple, TypeAlias
 
@@ -94,7 +94,8 @@ def likelihood_set(
         raise DataError(f"error={error}: give a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
     require_same_graph(model.graph, counts.graph)
     table, space = likelihood_table(model), _law_of_space(model)
-    strips = expression_bounds(model, counts, error=_STRIPS * error, interval_method="beta-binomial")
+    anyhow = replace(counts, sampling="adaptive")
+    strips = expression_bounds(model, anyhow, error=_STRIPS * error, interval_method="beta-binomial")
     best = estimate_inside(table, table.pool(counts.counts), table.middle, prior=space)[0]
     rest = (_LIKELIHOOD + _HALF_SPACES) * error * (1.0 if counts.pilot is None else counts.pilot.weight)
     seen, law, method = table.pool(counts.main), space, "likelihood against the space"
