@@ -470,7 +470,7 @@ NESTED = "operators inside formulas are not supported; use a label instead"
 NAMES = "variables: x, door, mode; constants: N, half, on"
 NUMBER = "a number without variables is expected (put a formula behind it that starts with - in parentheses)"
 EARNED = "a reward is asked until a target (F …), over k steps (C<=k) or forever (C)"
-OPERAND = "stands where a label, a variable or a number is expected"
+OPERAND = "where a label, a variable or a number is expected"
 
 
 def pointed(sentence, marked):
@@ -486,11 +486,11 @@ REFUSED = [
     (f"P>= {P_VALUE}", 'P^>=0.9 [ F "goal" ]'),
     (f"Pmax< {P_VALUE}", 'Pmax^<0.9 [ F "goal" ]'),
     (f"R<= {R_VALUE}", 'R{"time"}^<=5 [ F "goal" ]'),
-    ("0.9 stands where ? is expected", 'Pmax=^0.9 [ F "goal" ]'),
+    ("found 0.9 where ? is expected", 'Pmax=^0.9 [ F "goal" ]'),
     (f"Pmaxmaxmin: {WORDS}", '^Pmaxmaxmin=? [ F "goal" ]'),
     (f"Pmid: {WORDS}", '^P mid=? [ F "goal" ]'),
-    ("[ stands where = is expected", 'Pmax ^[ F "goal" ]'),
-    ("F stands where [ is expected", 'Pmax=? ^F "goal"'),
+    ("found [ where = is expected", 'Pmax ^[ F "goal" ]'),
+    ("found F where [ is expected", 'Pmax=? ^F "goal"'),
     # other operators
     (f"S: {LONG_RUN}", '^S=? [ "goal" ]'),
     (f"LRA: {LONG_RUN}", '^LRAmax=? [ "goal" ]'),
@@ -565,7 +565,7 @@ REFUSED = [
         'R{1}: name the reward structure in quotes, R{"name"}; the model has "time", "energy"',
         'R{^1}max=? [ F "goal" ]',
     ),
-    ('Rmax{: the name stands before the direction, R{"name"}max', '^Rmax{"time"}=? [ F "goal" ]'),
+    ('Rmax{: the name comes before the direction, R{"name"}max', '^Rmax{"time"}=? [ F "goal" ]'),
     (f"S: {LONG_RUN}", 'R{"time"}max=? [ ^S ]'),
     (f"LRA: {LONG_RUN}", 'R{"time"}max=? [ ^LRA ]'),
     (
@@ -578,12 +578,12 @@ REFUSED = [
     ("F<=: a reward until a target takes no bound; write F, or C<=k for k steps", 'R{"time"}max=? [ ^F<=3 "goal" ]'),
     ("-1 is not a number of steps; give 0, 1, 2, …", 'R{"time"}max=? [ C<=^-1 ]'),
     ("C<0: no step lies in this window", 'R{"time"}max=? [ ^C<0 ]'),
-    ("= stands where ] is expected", 'R{"time"}max=? [ C^=3 ]'),
+    ("found = where ] is expected", 'R{"time"}max=? [ C^=3 ]'),
     ("1 is not a discount factor; it lies strictly between 0 and 1", 'R{"time"}max=? [ C{^1} ]'),
     ("0 is not a discount factor; it lies strictly between 0 and 1", 'R{"time"}max=? [ C{^0}<=3 ]'),
     ("3/2 is not a discount factor; it lies strictly between 0 and 1", 'R{"time"}max=? [ Cdiscount=^3/2 ]'),
-    ("discount stands where ] is expected", 'R{"time"}max=? [ C{0.9} ^discount=0.5 ]'),
-    ("<= stands where ] is expected", 'R{"time"}max=? [ Cdiscount=0.9 ^<= 3 ]'),
+    ("found discount where ] is expected", 'R{"time"}max=? [ C{0.9} ^discount=0.5 ]'),
+    ("found <= where ] is expected", 'R{"time"}max=? [ Cdiscount=0.9 ^<= 3 ]'),
     # names
     (
         '"gaol" is not a label of the model (did you mean "goal"?); it has "init", "deadlock", "goal", "odd", "low"',
@@ -622,17 +622,17 @@ REFUSED = [
     ("1/x>0 has no value: (1) / 0: division by zero", "Pmax=? [ F ^1/x>0 ]"),
     ("mod(1,x)=0 has no value: mod by zero or by a negative number", "Pmax=? [ F ^mod(1,x)=0 ]"),
     # the rest of the text
-    ("] stands where : is expected", "Pmax=? [ F door ? on ^]"),
-    ("x stands after the end of the property; give one property at a time", 'Pmax=? [ F "goal" ] ^x'),
-    ("Pmin stands after the end of the property; give one property at a time", "Pmax=? [ F on ]; ^Pmin=? [ F on ]"),
+    ("found ] where : is expected", "Pmax=? [ F door ? on ^]"),
+    ("found x after the end of the property; give one property at a time", 'Pmax=? [ F "goal" ] ^x'),
+    ("found Pmin after the end of the property; give one property at a time", "Pmax=? [ F on ]; ^Pmin=? [ F on ]"),
     ("the text ends where ] is expected", 'Pmax=? [ F "goal"^'),
-    ("] stands where ) is expected", "Pmax=? [ F (x=1 ^]"),
-    (") stands where ] is expected", "Pmax=? [ F x=1^) ]"),
+    ("found ] where ) is expected", "Pmax=? [ F (x=1 ^]"),
+    ("found ) where ] is expected", "Pmax=? [ F x=1^) ]"),
     ('" opens a name that is never closed', 'Pmax=? [ F ^"goal ]'),
     ("# is not part of the property language", "Pmax=? [ F x^#2=1 ]"),
-    (f"= {OPERAND}", "Pmax=? [ F x=^=1 ]"),
-    (f"] {OPERAND}", "Pmax=? [ F ^]"),
-    (f"] {OPERAND}", 'Pmax=? [ "odd" U ^]'),
+    (f"found = {OPERAND}", "Pmax=? [ F x=^=1 ]"),
+    (f"found ] {OPERAND}", "Pmax=? [ F ^]"),
+    (f"found ] {OPERAND}", 'Pmax=? [ "odd" U ^]'),
     ("the text ends where a label, a variable or a number is expected", "Pmax=? [ F x=^"),
 ]
 
@@ -713,7 +713,7 @@ def test_an_empty_text_is_refused_with_an_example(text):
 @pytest.mark.parametrize(
     ("sentence", "marked"),
     [
-        ("; stands after the end of the predicate; give one predicate at a time", "door^;"),
+        ("found ; after the end of the predicate; give one predicate at a time", "door^;"),
         ("||: conditional probabilities are not supported; for a logical or write a single |", "door ^|| on"),
         (f"U: {LTL}", "door ^U on"),
         ("x is an integer; a formula that is true or false is expected", "^x"),

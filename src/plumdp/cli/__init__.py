@@ -1,4 +1,4 @@
-"""The command line: each sub-command is a few lines over the public interface."""
+"""The command line ``plumdp``: its sub-commands, and how misuse ends."""
 
 from __future__ import annotations
 

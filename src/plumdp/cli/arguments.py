@@ -44,7 +44,7 @@ SamplingOption = Annotated[
     Sampling | None,
     typer.Option(
         "--sampling",
-        help="How the log came about. adaptive (default): anyhow; trajectories: a number of runs that was fixed "
+        help="How the log was sampled. adaptive (default): in any way; trajectories: a number of runs that was fixed "
         "beforehand, under one policy; independent: a number of samples per choice that was fixed beforehand. "
         "A file of counts keeps what was said when it was counted; less may be said of it, but not more.",
     ),
@@ -65,14 +65,16 @@ PilotOption = Annotated[
     ),
 ]
 Confidence = Annotated[float, typer.Option("--confidence", help="How sure the bounds must be, below 1.")]
-SetKind = Annotated[Sets, typer.Option("--confidence-set", help="What is drawn around the data.")]
+SetKind = Annotated[Sets, typer.Option("--confidence-set", help="The kind of confidence set made from the data.")]
 IntervalKind = Annotated[
     Intervals | None,
     typer.Option("--interval-method", help="Instead of the narrowest that are valid for the data; the result says so."),
 ]
 AsPublished = Annotated[
     bool,
-    typer.Option("--as-published", help="Draw what the paper publishes, for comparison: nothing is guaranteed then."),
+    typer.Option(
+        "--as-published", help="Make the sets as the paper publishes them, for comparison: without a guarantee."
+    ),
 ]
 
 
@@ -93,7 +95,7 @@ def load(model: str, constants: list[str]) -> tuple[ParametricMDP, list[str]]:
 
 
 def pairs(option: str, texts: list[str]) -> dict[str, str]:
-    """Return what NAME=VALUE texts say."""
+    """Return the values by name that texts NAME=VALUE give."""
     values = {}
     for text in ",".join(texts).split(",") if texts else []:
         name, equals, value = text.partition("=")

@@ -1,4 +1,4 @@
-"""``plumdp bench``: the published experiments, run again."""
+"""``plumdp bench``: runs the published experiments, and writes their report."""
 
 from __future__ import annotations
 

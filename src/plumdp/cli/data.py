@@ -1,4 +1,4 @@
-"""``plumdp simulate``, ``plumdp count`` and ``plumdp counts-sql``: runs of a model, and logs to counts."""
+"""``plumdp simulate``, ``plumdp count`` and ``plumdp counts-sql``: write runs of a model, and count logs."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def _pilot_text(counts: TransitionCounts) -> str:
 
 @contextmanager
 def _progress(what: str) -> Iterator[Callable[[float, float], None]]:
-    """Show a bar on standard error while something long is done, if that is a terminal."""
+    """Yield a function that updates a progress bar on standard error, which is only shown on a terminal."""
     console = Console(stderr=True)
     with Progress(
         TextColumn(what),

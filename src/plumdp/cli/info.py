@@ -1,4 +1,4 @@
-"""``plumdp info``: what a model is."""
+"""``plumdp info``: prints the sizes, parameters, structure and issues of a model."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The published experiments with one command: ``plumdp bench``. Studies are made of cells that run alone."""
+"""The published experiments, run by ``plumdp bench``: studies of cells that run independently."""

@@ -1,4 +1,4 @@
-"""Intervals, L1 balls and ellipsoids from the same runs."""
+"""The study that compares intervals, L1 balls and ellipsoids from the same runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SETS: tuple[Sets, ...] = ("interval", "l1", "ellipsoid")
 
 
 def _run(cell: Cell) -> list[Row]:
-    """The three kinds of sets, and the published ellipsoid."""
+    """Return rows for the three kinds of sets, and for the published ellipsoid."""
     experiment = prepare(cell.instance)
     counts = experiment.draw(cell.runs, cell.seed)
     ours = [row for sets in _SETS for row in certified(experiment, counts, sets)]
@@ -35,7 +35,7 @@ def _run(cell: Cell) -> list[Row]:
 
 
 def _describe(rows: Sequence[Row]) -> list[str]:
-    """The kinds of sets beside each other."""
+    """Return a table that compares the kinds of sets."""
     groups = grouped(rows, "sets", "paper", "instance", "relaxation")
     kinds = [("interval", 0), ("l1", 0), ("ellipsoid", 0), ("ellipsoid", 1)]
     names = ["intervals", "L1", "ellipsoid", "ellipsoid as published"]

@@ -1,4 +1,4 @@
-"""The published protocol: a case study at its true point, and runs of it that end where nothing more can happen."""
+"""The published protocol: a case study at its true point, and runs that end where the value is decided."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RELAXATIONS = paper_relaxations("interval")  # all of the paper
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """A case study together with what only an experimenter knows."""
+    """A case study together with its solution at the true point, which a user would not know."""
 
     study: CaseStudy
     truth: Solution  # at the true point
@@ -109,13 +109,13 @@ def warm_up() -> None:
 
 
 def forget_peak_memory() -> None:
-    """Let the peak start from what is used now, where the system can do that."""
+    """Reset the peak memory of this process to its present use, where the system supports it."""
     if sys.platform == "linux" and os.access("/proc/self/clear_refs", os.W_OK):
         Path("/proc/self/clear_refs").write_text("5")
 
 
 def peak_memory() -> float:
-    """Return the largest memory of this process since then, in bytes."""
+    """Return the largest memory of this process since ``forget_peak_memory``, in bytes."""
     if sys.platform == "linux":
         lines = Path("/proc/self/status").read_text().splitlines()
         return 1024.0 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))

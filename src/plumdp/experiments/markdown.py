@@ -1,4 +1,4 @@
-"""What the reports of studies share: Markdown tables, groups of rows, and numbers as text."""
+"""Helpers of the reports: Markdown tables, groups of rows, and numbers as text."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def total_seconds(rows: Sequence[Row]) -> float:
 
 
 def brackets_held(rows: Sequence[Row], *names: str) -> str:
-    """Return in how many brackets the true value lies, and of what the others are."""
+    """Return in how many brackets the true value lies, and which rows the others come from."""
     missed = [" ".join(row[name] for name in names) for row in rows if not row["holds"]]
     others = f"; not in those of {', '.join(missed)}" if missed else ""
     return f"The true value lies in {len(rows) - len(missed)} of {len(rows)} brackets{others}."
@@ -69,7 +69,7 @@ def published_figure(table: Table, instance: str, relaxation: str, what: str) ->
 
 
 def short(number: float) -> str:
-    """Return three significant digits, in words that a table likes."""
+    """Return a number with three significant digits, as a cell of a table."""
     if not np.isfinite(number):
         return "∞" if number > 0 else "–"
     if abs(number) >= 1e5:

@@ -1,4 +1,4 @@
-"""Learning curves: certified bounds and true values of their policies, over episodes."""
+"""The study of learning curves: certified bounds and true values of their policies, over episodes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INSTANCES = ("aircraft:20,10", "betting:25", "engagement:50", "rover:10,10", "g
 
 
 def _run(cell: Cell) -> list[Row]:
-    """Learning curves: one row per update, for each relaxation with data of its own."""
+    """Return one row per update; each relaxation collects its own data."""
     experiment = prepare(cell.instance)
     study, rows = experiment.study, []
     for relaxation in RELAXATIONS:
@@ -45,7 +45,7 @@ def _run(cell: Cell) -> list[Row]:
 
 
 def _describe(rows: Sequence[Row]) -> list[str]:
-    """Where learning ends, and how many episodes the same bound takes."""
+    """Return a table of the last bounds, and of the episodes that reach the same bound."""
     runs = grouped(rows, "instance", "relaxation", "seed")
     header = ["instance", "best value", "relaxation", "certified bound", "true value of its policy", "no policy beats"]
     header += ["seconds", "updates", "episodes for the last bound of P_I"]
@@ -128,7 +128,7 @@ def _draw_curves(axes: Any, rows: list[Row]) -> None:
 
 
 def _limits(curves: npt.NDArray[np.float64], value: float) -> tuple[float, float]:
-    """Return what to show of curves that may start far off: what they reach in the second half of the picture."""
+    """Return the limits of an axis, from the second half of curves that may start far from their end."""
     late = curves[:, curves.shape[1] // 2 :]
     late = late[np.isfinite(late) & (np.abs(late) < 2.5 * abs(value))]
     low, high = min(late.min(initial=value), value), max(late.max(initial=value), value)

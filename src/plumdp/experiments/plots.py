@@ -1,4 +1,4 @@
-"""What the figures of studies share: style, legend, lines of dots. The only importer of matplotlib."""
+"""Helpers of the figures: style, legend, lines of dots. The only importer of matplotlib."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LABELS = {
 }
 COLOURS = {"interval": "#999999", "parameter": "#e69f00", "expression": "#0072b2", "rectangular": "#d55e00"}
 MARKERS = {"interval": "s", "parameter": "D", "expression": "o", "rectangular": "^"}
-_BEYOND = 2e4  # what is larger is drawn at the edge: nobody cares how much
+_BEYOND = 2e4  # larger values are drawn at the edge
 _STYLE = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -80,7 +80,7 @@ def legend(figure: Any, lines: list[Any], names: Sequence[str] = tuple(LABELS), 
 
 @contextmanager
 def new_figure(path: Path, size: tuple[float, float]) -> Iterator[Any]:
-    """Give a figure, and write it as PNG and SVG."""
+    """Yield a new figure, and write it as PNG and SVG at the end."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

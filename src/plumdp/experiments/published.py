@@ -1,4 +1,4 @@
-"""What Schnitzer, Abate and Parker report: bounds on the value of the optimal policy after 10^5 runs, and seconds.
+"""The figures of Schnitzer, Abate and Parker: bounds on the value of the optimal policy after 10^5 runs, and seconds.
 
 From the main table, and for Betting (135) and Glider (51, 47) and (71, 67) from the appendix, whose rows fit these
 instances. Seconds are those of construction and robust solution on the authors' machine; a time-out is two hours.

@@ -1,4 +1,4 @@
-"""From the rows of a study to a folder that speaks for itself: Parquet, Markdown and figures."""
+"""Writes the report of a study into a folder: its rows as Parquet, tables as Markdown, and figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs cells in parallel and keeps each as a file, so that a study goes on where it stopped; imports joblib."""
+"""Runs cells in parallel and keeps each as a file, so that a study continues where it stopped; imports joblib."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def read_cells(folder: Path) -> Block:
 
 @contextmanager
 def workers(backend: Backend, jobs: int) -> Iterator[None]:
-    """Have joblib use a backend: for Dask and Ray a cluster that the environment names, or a local one."""
+    """Make joblib use a backend: for Dask and Ray a cluster that the environment names, or a local one."""
     from joblib import parallel_config
 
     if backend == "loky":
@@ -103,7 +103,7 @@ def _ray(jobs: int) -> Iterator[None]:
 
 
 def _number(jobs: int) -> int:
-    """Return how many workers joblib's number means: -1 is one for each processor."""
+    """Return the number of workers that joblib takes a number for: -1 is one for each processor."""
     from joblib import effective_n_jobs
 
     return int(effective_n_jobs(jobs))
@@ -123,7 +123,7 @@ def _file(cell: Cell, folder: Path) -> Path:
 
 
 def _keep(cell: Cell, rows: list[Row], folder: Path) -> None:
-    """Write a cell so that a crash leaves no half of it."""
+    """Write the file of a cell at once, so that a crash leaves no incomplete file."""
     file = _file(cell, folder)
     temporary = file.with_suffix(".tmp")
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}

@@ -1,4 +1,4 @@
-"""Seconds of each stage and peak memory, as models grow."""
+"""The study of scaling: seconds of each stage and peak memory, as models grow."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SIX = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")  # one
 
 
 def _run(cell: Cell) -> list[Row]:
-    """What each stage costs, from the model to the certificate of the policy that it makes."""
+    """Return the seconds of each stage, from the model to the certificate, and the peak memory."""
     clock = Clock()
     study = case_study(cell.instance)
     clock.lap("model")
@@ -54,7 +54,7 @@ def _run(cell: Cell) -> list[Row]:
 
 
 def _describe(rows: Sequence[Row]) -> list[str]:
-    """What each stage costs as models grow."""
+    """Return a table of the seconds and the memory of each stage, by size of the model."""
     groups = grouped(rows, "instance", "relaxation")
     header = ["instance", "states", "transitions", "expressions", "model", "runs", "intervals", "region"]
     header += [f"{SYMBOLS[r]} and solver" for r in RELAXATIONS] + ["peak memory, GB"]

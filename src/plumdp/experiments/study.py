@@ -1,4 +1,4 @@
-"""What a study is: its plans, the function that runs one cell of it, and how its rows become words and figures."""
+"""Study: plans, the function that runs one cell, and the functions that make tables and figures of its rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Row: TypeAlias = dict[str, Any]  # of text and numbers
 
 @dataclass(frozen=True)
 class Plan:
-    """What a study runs unless told otherwise."""
+    """The instances, runs and seeds of a study, unless others are asked for."""
 
     instances: tuple[str, ...]
     seeds: tuple[int, ...]

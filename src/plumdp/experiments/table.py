@@ -1,4 +1,4 @@
-"""The published table: bounds from 10^5 runs with four relaxations, beside the published figures."""
+"""The study of the published table: bounds from 10^5 runs with four relaxations, and the published figures."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ LOOSER = 1.25  # times the published gap: from here on an entry is listed
 
 
 def _run(cell: Cell) -> list[Row]:
-    """The published table, with the published intervals and with those that plumdp vouches for."""
+    """Return rows of the published table, with the published intervals and with those that have a guarantee."""
     experiment = prepare(cell.instance)
     counts = experiment.draw(cell.runs, cell.seed)
     return [*certified(experiment, counts, "interval", paper=True), *certified(experiment, counts, "interval")]
 
 
 def _describe(rows: Sequence[Row]) -> list[str]:
-    """The published table beside ours."""
+    """Return tables of our figures and the published ones."""
     paper = grouped(rows, "paper", "instance", "relaxation")
     instances = distinct(rows, "instance")
     header = ["instance", "true value", *SYMBOLS.values()]

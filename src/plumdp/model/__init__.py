@@ -1,1 +1,1 @@
-"""Stage 1: what we know, a structure with unknown numbers."""
+"""Stage 1: parametric MDPs, whose structure is known and whose probabilities depend on unknown parameters."""

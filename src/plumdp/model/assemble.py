@@ -1,4 +1,4 @@
-"""From raw transitions to a parametric MDP: successors merged, zero transitions dropped, space cut, checks made."""
+"""Builds a parametric MDP from raw transitions: merges successors, drops zero transitions, cuts the space, checks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from plumdp.model.kernels import repeated_successors
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.space import ParameterSpace
 
-_SLACK = 1e-12  # an expression that leaves [0, 1] by less is not worth a cut
+_SLACK = 1e-12  # an expression that leaves [0, 1] by less does not cut the space
 
 
 def assemble(

@@ -1,4 +1,4 @@
-"""Every check of a model, as a list of issues that name the state's valuation and the action."""
+"""Checks a model: returns a list of issues that name the state's valuation and the action."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _deadlocks(model: ParametricMDP) -> Iterator[Issue]:
 
 
 def _row_sums(model: ParametricMDP, row_class: IntArray, representative: IntArray) -> Iterator[Issue]:
-    """Rows must sum to the polynomial 1, exactly; one issue per distinct row."""
+    """Yield an issue for each distinct row whose sum is not exactly the polynomial 1."""
     graph, polynomials = model.graph, model.expressions.polynomials
     wrong = [c for c in representative.tolist() if _row_sum(model, c) != 1]
     for choice in _first(wrong):
@@ -119,7 +119,7 @@ def _constants(model: ParametricMDP) -> Iterator[Issue]:
 
 
 def _ranges(model: ParametricMDP) -> Iterator[Issue]:
-    """Expressions that leave [0, 1] somewhere in the declared space, with the point."""
+    """Yield an issue for expressions that leave [0, 1] somewhere in the declared space, with the point."""
     table, space = model.expressions, model.declared_space
     affine = np.flatnonzero(table.is_unknown & table.is_affine)
     rest = np.flatnonzero(~table.is_affine)
@@ -175,7 +175,7 @@ def _outside(
 
 
 def _equal_in_row(model: ParametricMDP, row_class: IntArray, representative: IntArray) -> Iterator[Issue]:
-    """Rows that give one unknown expression to two successors: a visit then counts once for their sum."""
+    """Yield an issue for rows with one unknown expression at two successors: a visit counts once for their sum."""
     graph, found = model.graph, []
     for choice in representative.tolist():
         row = model.expression[graph.first_transition[choice] : graph.first_transition[choice + 1]].tolist()
@@ -189,7 +189,7 @@ def _equal_in_row(model: ParametricMDP, row_class: IntArray, representative: Int
 
 
 def _ambiguous_actions(model: ParametricMDP) -> Iterator[Issue]:
-    """Two choices of one state under one action name: a log cannot tell them apart."""
+    """Yield an issue for two choices of one state under one action name: a log cannot tell them apart."""
     graph = model.graph
     key = graph.state_of_choice().astype(np.int64) * len(graph.action_names) + graph.action
     ordered = np.sort(key)

@@ -1,4 +1,4 @@
-"""What a visit tells about: the events of a model, each with one polynomial as its probability.
+"""Events: what the visits of a choice are trials of, each with one polynomial as its probability.
 
 Taking a choice once is one trial of every event of its row, and at most one of each. Two things would break this if
 every expression were counted by itself: a row (f, 1 - f) has one event, not two, and a row that gives f to m successors
@@ -82,8 +82,8 @@ class Events:
 def find_events(model: ParametricMDP, *, merge_complements: bool = True, factors: bool = False) -> Events:
     """Return the events of a model.
 
-    Successors of one row with the same expression are one event. Where f never stands without 1 - f in its row, it is
-    the failure of the event 1 - f and no event of its own. Equal polynomials are one event wherever they stand, so that
+    Successors of one row with the same expression are one event. Where f never occurs without 1 - f in its row, it is
+    the failure of the event 1 - f and no event of its own. Equal polynomials are one event wherever they occur, so that
     the visits of all their rows count together. ``merge_complements=False`` keeps f and 1 - f apart, as in the paper.
     With ``factors``, several successors of a row are an event as well where the sum of their expressions has a lower
     degree than that of any part of them, such as g = g h + g (1 - h); models with affine expressions have none.
@@ -167,7 +167,7 @@ def _partners(groups: _Groups, number: Indices, n_polynomials: int, merge_comple
 def _number_events(groups: _Groups, number: Indices, partner: IntArray) -> IntArray:
     """Return for each polynomial its event, -1 if it has none of its own.
 
-    Of two partners one is left to be the failure of the other: it must never stand in a row without it. If both stand
+    Of two partners one is left to be the failure of the other: it must never occur in a row without it. If both occur
     alone somewhere, both are events.
     """
     occurs, alone = np.zeros((2, len(partner)), dtype=np.bool_)
@@ -210,7 +210,7 @@ def _links(model: ParametricMDP, groups: _Groups, number: Indices, event_of: Int
     expression, multiple, polynomial = np.concatenate([once, more], axis=1).astype(np.int32)
     is_complement = event_of[polynomial] < 0
     event = np.where(is_complement, event_of[partner[polynomial]], event_of[polynomial])
-    linked = ~is_complement | (partner[polynomial] >= 0)  # not linked: f itself, if it always stands there twice
+    linked = ~is_complement | (partner[polynomial] >= 0)  # not linked: f itself, if it always occurs there twice
     return Links(*(read_only(column[linked]) for column in (expression, event, multiple, is_complement)))
 
 

@@ -1,4 +1,4 @@
-"""Models written in Python: a step function, explored from the initial state; one state or a whole layer at a time."""
+"""Builds models from step functions in Python, explored from the initial state: by states, or by layers of states."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from plumdp.model.graph import BoolArray, Indices, IntArray
 from plumdp.model.parametric import ParametricMDP
 
 MAX_SUCCESSORS = 6  # rows with more have too many subsets
-_ZERO = 1e-12  # what is left of a sum that cancels, relative to its terms: only decides which sums are worth a look
+_ZERO = 1e-12  # what is left of a sum that cancels, relative to its terms: selects the sums to calculate exactly
 _MAX_ENTRIES = 2**22  # coefficients of sums that are held at once
 
 

@@ -1,4 +1,4 @@
-"""The graph of a model: states → choices → transitions, as offsets. Every later stage writes on its edges."""
+"""Graph: the states, choices and transitions of a model, as offsets. Later stages add arrays on its edges."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Graph:
     def keep(self, transitions: BoolArray) -> Graph:
         """Return the graph with only the marked transitions (n_transitions); states and choices stay.
 
-        What is written on transitions is that at the mark: ``expression[transitions]``.
+        An array on transitions is taken at the mark: ``expression[transitions]``.
         """
         kept_before = np.concatenate([[0], np.cumsum(transitions, dtype=np.int32)])
         first = kept_before[self.first_transition].astype(np.int32)
@@ -108,7 +108,7 @@ class Graph:
     def take(self, choices: Indices) -> tuple[Graph, Indices]:
         """Return the graph with only the given choices, in the order of their states, and which transitions it has.
 
-        States stay. What is written on choices is that at ``choices``, on transitions that at the transitions returned.
+        States stay. An array on choices is taken at ``choices``, one on transitions at the transitions returned.
         """
         source = owners_of(self.first_choice, choices)
         if (np.diff(source) < 0).any():

@@ -20,7 +20,7 @@ from plumdp.model.text import html_table, number_of, one_line
 
 @dataclass(frozen=True, eq=False)
 class RewardStructure:
-    """What is earned on entering a step in a state, plus what its choice earns; either part may be absent (zero)."""
+    """The reward of a step: that of the state where it starts, plus that of its choice; either may be absent (zero)."""
 
     state: FloatArray | None  # (n_states)
     choice: FloatArray | None  # (n_choices)

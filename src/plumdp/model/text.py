@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-_WIDEST = 160  # characters of what stands in the parentheses
+_WIDEST = 160  # characters in the parentheses
 
 
 def one_line(thing: object, *facts: str) -> str:

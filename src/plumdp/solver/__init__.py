@@ -1,1 +1,1 @@
-"""Stage 6: the best policy against that nature."""
+"""Stage 6: the best policy of an interval MDP against nature, and certified values."""

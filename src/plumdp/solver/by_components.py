@@ -23,10 +23,10 @@ def solve_game(
     start: Solution | None = None,
     progress: Progress | None = None,
 ) -> Solution:
-    """Return the solution of a game without a bound on its steps and without a discount, laid out on a layout."""
+    """Return the solution of a game without a bound on its steps and without a discount, given its layout."""
     cap = objective.cap
     solution = _solve_components(game, layout, precision, max_sweeps, cap, start, progress)
-    if solution.status == SolverStatus.OPEN and cap < np.inf:  # slow exits: some values may be the largest for certain
+    if solution.status == SolverStatus.OPEN and cap < np.inf:  # slow exits: some values may be exactly the cap
         certain = decide_certain(game, cap)
         if certain.is_undecided.sum() < game.is_undecided.sum():
             return _solve_components(certain, lay_out(certain), precision, max_sweeps, cap, start, progress)
@@ -42,7 +42,7 @@ def _solve_components(
     start: Solution | None,
     progress: Progress | None,
 ) -> Solution:
-    """Solve component by component, successors first; components without inner edges take one pass."""
+    """Return the solution, found component by component, successors first; parts without inner edges take one pass."""
     low, high = (bounds[layout.state] for bounds in game.known_bounds())
     low[: layout.n_undecided], high[: layout.n_undecided] = 0.0, cap
     best_row = layout.first_row.copy()

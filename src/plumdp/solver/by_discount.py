@@ -21,7 +21,7 @@ def solve_discounted(
     start: Solution | None,
     progress: Progress | None,
 ) -> Solution:
-    """Value iteration from below and from above at once: the operator is a contraction, and both sides stay bounds."""
+    """Return the solution by value iteration from below and above: a contraction, in which both sides stay bounds."""
     layout = lay_out(replace(game, is_undecided=np.ones(game.imdp.graph.n_states, dtype=np.bool_)))
     far = (1 + 1e-9) / (1.0 - game.discount)
     low = np.full(layout.n_undecided, min(0.0, float(game.reward.min(initial=0.0))) * far)
@@ -60,7 +60,7 @@ def _start_discounted(
 
 
 def _share_of_way(gap: float, first: float, precision: float) -> tuple[int, int]:
-    """Return how far a gap that falls geometrically has come on its way to the precision, in hundredths."""
+    """Return which share of the sweeps is done, in hundredths, for a gap that falls geometrically to the precision."""
     if not precision < gap <= first or first <= precision:
         return 100, 100
     return round(100 * np.log(first / gap) / np.log(first / precision)), 100

@@ -14,7 +14,7 @@ from plumdp.solver.solution import Solution, SolverStatus
 
 
 def solve_steps(problem: Problem, progress: Progress | None) -> Solution:
-    """Backward induction over the steps; each is one pass, rounded outward on both sides."""
+    """Return the solution by backward induction over the steps; each is one pass, rounded outward on both sides."""
     imdp, objective, nature = problem.imdp, problem.objective, problem.nature
     n_steps = objective.n_steps
     assert n_steps is not None

@@ -11,16 +11,16 @@ from plumdp.model.graph import FloatArray, IntArray
 from plumdp.solver import chain_kernels
 from plumdp.solver.component import Component
 
-_MAX_FILL = 500_000_000  # entries of a factorisation, at most: beyond, equations are solved by sweeps
-_SMALL = 1_000  # states: as if all entries were there
-_BLOCK = 100  # sweeps between two looks at the change
+_MAX_FILL = 500_000_000  # entries of a factorisation; with more, equations are solved by sweeps
+_SMALL = 1_000  # states: up to here the factorisation is taken to be dense
+_BLOCK = 100  # sweeps between two tests of the change
 _MAX_BLOCKS = 300
 _NO_CHANGE = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Rows of a sparse matrix P within the component, and what each state gets from outside.
+    """Rows of a sparse matrix P within the component, and the contribution of states outside it.
 
     The columns of ``constants`` are the rewards plus the lower values outside, the same with the upper values outside,
     and ones: the solutions of x = constants + P x are lower values, upper values and expected steps until the chain
@@ -42,7 +42,7 @@ class Chain:
 
 
 def chain_of(component: Component, judge: FloatArray, best_row: IntArray) -> Chain:
-    """Return the chain of the given rows and nature's best moves by ``judge``; rows must be in nature's order."""
+    """Return the chain of the given rows and nature's best moves for the values ``judge``; rows in nature's order."""
     n, rows = len(component), component.layout.rows
     offset, constants = np.zeros(n + 1, dtype=np.int32), np.ones((n, 3))
     chosen = best_row[component.part]
@@ -74,7 +74,7 @@ def _factorised(chain: Chain) -> FloatArray | None:
     from scipy.sparse.linalg import splu
 
     n, end = len(chain.constants), chain.offset[1:]
-    entry = np.insert(-chain.entry, end, 1.0)  # last: what stays forever then sums to 0 in spite of rounding
+    entry = np.insert(-chain.entry, end, 1.0)  # diagonal last: the row of a state never left sums to 0 despite rounding
     row = np.insert(chain.column, end, np.arange(n, dtype=np.int32))
     offset = chain.offset + np.arange(n + 1, dtype=np.int32)
     transposed = csc_array((entry, row, offset), shape=(n, n))  # I - P by rows is its transpose by columns

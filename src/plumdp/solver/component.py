@@ -12,7 +12,7 @@ from plumdp.solver.layout import SweepLayout
 
 @dataclass(frozen=True, eq=False)
 class Hint:
-    """Values and rows of a similar game: nothing is taken on trust, but policies start from there."""
+    """Values and rows of a similar game, from which policy iteration starts; they are not trusted."""
 
     values: FloatArray  # by position, of the whole layout
     best_row: IntArray  # by position, of the undecided states
@@ -41,7 +41,7 @@ class Component:
 
     @property
     def is_reward(self) -> bool:
-        """Whether rewards until a target are asked for, where staying forever costs infinitely much."""
+        """Whether the objective is a reward until a target, which is infinite for a run that stays forever."""
         return self.layout.rank is not None
 
     @property
@@ -51,7 +51,7 @@ class Component:
 
     @property
     def nature(self) -> float:
-        """What nature wants, likewise."""
+        """What nature wants: +1 large values, -1 small ones."""
         return float(self.layout.rows.nature)
 
     def sweep(self, number: int, values: FloatArray, *, side: float, lift: float = 0.0) -> tuple[int, float]:
@@ -62,8 +62,8 @@ class Component:
         )  # fmt: skip
 
     def room(self, value: float) -> FloatArray:
-        """Return room for the values of a sweep over the component, by position: one value there, nothing elsewhere."""
-        values = np.empty(self.end)  # by far most of it may be left untouched
+        """Return an array by position for the results of a sweep: ``value`` in the component, undefined before it."""
+        values = np.empty(self.end)  # not filled: the component may be a small part of it
         values[self.part] = value
         return values
 
@@ -82,7 +82,7 @@ def improve_rows(layout: SweepLayout, low: FloatArray, high: FloatArray, best_ro
     that rise strictly: the argument of ``keep_tighter`` holds for them.
     """
     agent, n = layout.rows.agent, layout.n_undecided
-    if len(layout.choice) == n:  # one row in each state: nothing to choose
+    if len(layout.choice) == n:  # one row in each state: the agent has no choice
         return
     bounds, new_row = low if agent > 0 else high, best_row.copy()
     stepped = np.full(n, -np.inf if agent > 0 else np.inf)

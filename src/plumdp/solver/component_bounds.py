@@ -1,4 +1,4 @@
-"""The values of one component: from below by sweeps, and a bound from above that is verified by induction.
+"""Certified bounds of one component: from below by sweeps, and from above by values that induction verifies.
 
 Three rules make a vector a bound (Φ is one step of both players at their best, rounded against us):
 
@@ -39,7 +39,7 @@ _PATIENCE = 40  # sweeps before equations are solved instead
 _PATIENCE_IF_LARGE = 12
 _LARGE = 5_000  # states
 _CHEAP_FILL = 5_000_000  # entries of a factorisation: below, solving equations again and again costs little
-_MAX_PROOF = 100  # steps in which a candidate may give way
+_MAX_PROOF = 100  # steps in which a candidate may be moved outward
 
 
 def bound_part(part: Component, precision: float, max_sweeps: int) -> int:
@@ -109,11 +109,11 @@ def _bound_from_above(component: Component, precision: float, budget: int) -> tu
             if is_close or (is_bound and change <= precision / 64) or shift > precision / 8:
                 break
             if not is_bound and change <= shift and np.isfinite(guess).all():
-                # only rounding still moves: give way, and make values equal that are so but for rounding
+                # only rounding changes values: move outward, and make values equal that differ by rounding
                 grain = shift * max(1.0, float(np.abs(guess).max()))
                 guess[:] = np.minimum(np.ceil(guess / grain + 1.0) * grain, component.cap)
                 shift *= 4
-    finally:  # also when interrupted: what is left behind is a bound, and the rows that attain it
+    finally:  # also when interrupted: leave a bound, and the rows that attain it
         guess[:] = best
         component.best_row[component.part] = rows
     return is_close, used
@@ -149,7 +149,7 @@ def _prove_candidates(
 ) -> bool:
     """Return whether both sides are proved, close to each other; the bounds keep the best that was proved.
 
-    The first side is the one that makes players get on, so that the chain of their moves ends.
+    The first side is the one on which staying in the component costs, so that the chain of the moves leaves it.
     """
     solution = evaluate_moves(component, moves)
     if solution is None:
@@ -160,7 +160,7 @@ def _prove_candidates(
             proved = _prove_any(component, candidates, 1)
             if _is_close(component, precision):
                 return True
-            if side in proved and not is_cheap:  # moves were good from the start: now the other side
+            if side in proved and not is_cheap:  # the first moves were good: next is the other side
                 break
         else:
             _prove_any(component, candidates, _MAX_PROOF)
@@ -212,10 +212,10 @@ def prove(
                 return True
             outward = side * _LIFT * np.maximum(1.0, np.abs(candidate)) if strict else 0.0
             candidate = worse(candidate, stepped[part] + outward)
-            if not strict and attempt >= 10:  # only rounding still moves: make values equal that are so but for it
+            if not strict and attempt >= 10:  # only rounding changes values: make those equal that differ by it
                 grain = _LIFT * 2.0 ** (attempt // 8) * max(1.0, float(np.abs(candidate).max()))
                 candidate = side * np.ceil(side * candidate / grain) * grain
             candidate = np.clip(candidate, 0.0, component.cap)
         return False
-    finally:  # also when interrupted: what is left behind is a bound, and the rows that attain it
+    finally:  # also when interrupted: leave a bound, and the rows that attain it
         bounds[part], component.best_row[part] = best, rows

@@ -24,14 +24,14 @@ class Rows(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """A partition of the states that is being refined, and what is still to be looked at."""
+    """A partition of the states that is being refined, and the states that are still to be examined."""
 
-    part: Any  # (n_states): number of the part, or -1 for states that are out
+    part: Any  # (n_states): number of the part, or -1 for states that were removed
     size: Any  # (n_parts): its number of states
-    is_open: Any  # (n_parts): whether it may fall apart further
+    is_open: Any  # (n_parts): whether it may have to be split further
     lost: Any  # stack of states that have no inner row any more
     events: Any  # stack of states s that may not reach their whole part any more; as -1 - s, not be reached from it
-    mark: Any  # (n_states): last search that came by
+    mark: Any  # (n_states): number of the last search that visited it
     queue: Any  # (n_states)
     counters: Any  # of lost, events, parts and searches
 
@@ -51,7 +51,7 @@ def mark_possible(first: Any, expression: Any, lower: Any, upper: Any, possible:
 
 @compiled
 def drop_row(c: int, rows: Any, parts: Any) -> None:
-    """Drop an inner row, and note where its part may fall apart for it."""
+    """Drop an inner row, and record the states from which its part may have to be split."""
     s = rows.source[c]
     rows.inner[c] = False
     rows.n_inner[s] -= 1
@@ -102,7 +102,7 @@ def closed_set(start: int, forward: bool, budget: int, rows: Any, parts: Any) ->
 
 @compiled
 def split_off(n: int, forward: bool, rows: Any, parts: Any) -> None:
-    """Make a part of its own of the first states of the queue, and drop the rows between it and what it was part of."""
+    """Make a new part of the first states of the queue, and drop the rows between it and the rest of the old part."""
     old, new = parts.part[parts.queue[0]], parts.counters[N_PARTS]
     parts.counters[N_PARTS] += 1
     parts.size[old] -= n
@@ -125,9 +125,9 @@ def split_off(n: int, forward: bool, rows: Any, parts: Any) -> None:
 
 @compiled
 def refine(dropped: Any, budget: int, rows: Any, parts: Any) -> None:
-    """Drop rows of parts that were connected strongly, and what falls off for it, as far as small searches show.
+    """Drop rows of strongly connected parts, and split off the states that small searches then find disconnected.
 
-    States without inner rows are out, and with them the rows that may lead there. If a part has fallen apart, some
+    States without inner rows are removed, and so are the rows that may lead there. If a part is disconnected, some
     state that has lost a row leads to a closed set of fewer states: that set is split off if the search for it ends
     within the budget. Otherwise the part stays open, like the sets split off, which need not be connected strongly.
     """

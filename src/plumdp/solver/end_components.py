@@ -8,7 +8,7 @@ from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, ranges
 from plumdp.solver import graph_kernels
 from plumdp.solver.end_component_kernels import N_LOST, N_PARTS, Parts, Rows, refine
 
-_BUDGET = 256  # steps of a search for what has fallen off a part
+_BUDGET = 256  # steps of a search for a disconnected set of states
 
 
 def end_components(graph: Graph, allowed: BoolArray) -> tuple[IntArray, BoolArray]:
@@ -16,7 +16,7 @@ def end_components(graph: Graph, allowed: BoolArray) -> tuple[IntArray, BoolArra
 
     An end component is a set of states and allowed rows of theirs that lead to all of its states and to no other. We
     split into strongly connected parts and drop the rows that leave their part, until there are none. Only parts that
-    may have fallen apart are split again; what falls off piece by piece, as along a border, is found by small searches
+    may be disconnected are split again; states that separate one by one, as along a border, are found by small searches
     from where rows were dropped (as in Chatterjee and Henzinger, 2011).
     """
     rows, parts = _start(graph, allowed)

@@ -1,4 +1,4 @@
-"""What a given policy is worth: against nature, with nature, or in a known MDP."""
+"""Certified values of a given policy: against nature, with nature, or in a known MDP."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def evaluate(
     >>> study = case_study("betting:25")
     >>> mdp = instantiate(study.model, study.true_point)
     >>> best = solve(mdp, study.objective)
-    >>> worth = evaluate(mdp, best.policy, study.objective)
-    >>> print(f"{worth.lower[0]:.6f}")
+    >>> values = evaluate(mdp, best.policy, study.objective)
+    >>> print(f"{values.lower[0]:.6f}")
     19.042863
     """
     require_problem("evaluate", imdp, objective)
@@ -105,7 +105,7 @@ def _solve_on_one_layout(
     max_sweeps: int,
     start: Solution | None,
 ) -> list[list[Solution]]:
-    """Solve all on one layout: with one row in each state and edges that stay, only nature's moves differ."""
+    """Return all solutions, found on one layout: with one row per state and fixed edges only nature's moves differ."""
     flipped = objective.flipped()
     if flipped is not None:
         similar = None if start is None else one_minus(start)

@@ -1,4 +1,4 @@
-"""An interval MDP and an objective as a game of agent and nature: what is decided, and who wants what."""
+"""Game: an interval MDP and an objective as a game of agent and nature, with the states that are decided."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plumdp.solver.zero_sets import zero_sets
 
 @dataclass(frozen=True, eq=False)
 class Game:
-    """Values of the decided states are known; those of the others follow from their rows."""
+    """A game in which the values of the decided states are known, and those of the others follow from their rows."""
 
     imdp: IntervalMDP
     reward: FloatArray  # (n_choices)
@@ -25,13 +25,13 @@ class Game:
     nature: float
     is_undecided: BoolArray  # (n_states)
     known: FloatArray  # (n_states): value of the decided states
-    policy: IntArray  # (n_states): attains the value of decided states; keeps the target in reach of a helping agent
+    policy: IntArray  # (n_states): attains the value of decided states; keeps the target reachable for a helping agent
     rank: FloatArray | None = None  # (n_states): for rewards, steps until a chance of the target
 
     def known_bounds(self) -> tuple[FloatArray, FloatArray]:
         """Return bounds on the values of the decided states.
 
-        If infinite values are what nature brings about, and only intervals say that it can, they bound one side only.
+        Infinite values that nature attains by the intervals, but perhaps not within the region, bound one side only.
         """
         low, high = self.known.copy(), self.known.copy()
         if self.nature > 0 and not self.may_drop:

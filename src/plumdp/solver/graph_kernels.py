@@ -1,4 +1,4 @@
-"""Compiled loops on the graph of a game: components, and what the players can bring about at all.
+"""Compiled loops on the graph of a game: its components, and the states that players can reach.
 
 Rows are choices: row ``c`` has the transitions ``first[c]`` up to ``first[c + 1]``, with bounds
 ``lower[expression[t]]`` and ``upper[expression[t]]``. Only the support of nature's distributions matters here, and sums
@@ -60,7 +60,7 @@ def strong_components(
     """Write the undecided states into ``order``, component by component, successors first; return their number.
 
     Tarjan's algorithm without recursion. ``component`` gets the number of each undecided state's component, and those
-    numbers grow along ``order``: everything a component can leave to has a smaller number.
+    numbers grow along ``order``: a component leads to components with smaller numbers only.
     """
     n = len(is_undecided)
     index = np.full(n, -1, dtype=np.int32)
@@ -203,7 +203,7 @@ def row_must(inside: Any, aim: Any, c: int, rows: Any) -> bool:
         f = expression[t]
         if not inside[successor[t]] and upper[f] > 0.0 and (lower[f] > 0.0 or (least - 1.0) + less < 0.0):
             return False
-    # what rounding leaves out of a row goes nowhere: without a way to the aim there is no chance of it
+    # bounds may sum to less than 1 by rounding; without a transition to the aim there is no chance of it all the same
     if surely or (can_hit and (not can_miss or (elsewhere - 1.0) + more < 0.0)):
         return True
     return can_hit and not can_vanish(c, rows, aim, True)
@@ -236,8 +236,8 @@ def is_attracted(s: int, rows: Any, helps: Any, search: Any, any_won: bool) -> b
 def attract(rows: Any, before: Any, helps: Any, search: Any, rank: Any, queue: Any) -> None:
     """Extend ``reached`` to the undecided states from which the helpers can stay inside and have a chance to reach it.
 
-    A player that helps needs one option that does, one that does not is stopped only if all its options do. A winning
-    row is as good as reaching, as long as it stays inside; so is a row with a chance of a state that is won already.
+    For a player that helps one suitable option is enough; for one that does not, all its options must be suitable. A
+    winning row counts as reaching, as long as it stays inside; so does a row with a chance of a state that is won.
     ``rank`` numbers the states as they are reached, each after those that give it a chance. ``before`` are the
     predecessors of all states.
     """
@@ -273,7 +273,7 @@ def remove_leaving(
 ) -> None:
     """Take undecided states out of ``inside``, and into ``lost``, if the helpers cannot stay there any more.
 
-    Given are the states lost before. ``policy`` gets the row with which an agent that does not help gets out.
+    Given are the states lost before. ``policy`` gets the row with which an agent that does not help leaves.
     """
     first_choice = rows.first_choice
     n_queue = 0
@@ -305,7 +305,7 @@ def remove_leaving(
 
 @compiled
 def escape_rows(rows: Any, inside: Any, reached: Any, nature_helps: bool, wins: Any, lost: Any, policy: Any) -> None:
-    """Write for the lost states a row with which an agent that does not help kept out of ``reached``, not winning."""
+    """Write for the lost states a row, not a winning one, with which an agent that does not help avoids ``reached``."""
     for s in range(len(lost)):
         if not lost[s]:
             continue

@@ -22,7 +22,7 @@ _JOINED = 256  # states that are solved together
 class SweepLayout:
     """The undecided states as positions 0, 1, …, component by component, successors first; then the decided ones.
 
-    A sweep sorts the transitions within rows as nature likes them, which is why the copy is private.
+    A sweep sorts the transitions of each row by nature's preference, which is why the copy is private.
     """
 
     rows: Rows
@@ -135,7 +135,7 @@ def _has_loop(first_choice: Unsigned, first: Unsigned, successor: Unsigned) -> B
 def _parts(ends: Any, has_loop: BoolArray) -> list[tuple[int, int, bool]]:
     """Return the components, with neighbours joined that have no inner edges, and small ones up to some size.
 
-    What proves bounds for one component proves them for several, and a sweep costs as much as many states.
+    A proof of bounds holds for several components as for one, and the call of a sweep costs as much as many states.
     """
     if not len(ends):
         return []

@@ -12,7 +12,7 @@ from plumdp.solver.chains import approach, chain_of, solve_chain
 from plumdp.solver.component import Component, Hint
 
 _MAX_POLICIES = 30
-_MAX_ROUNDS = 400  # of approaching the values of ever better moves
+_MAX_ROUNDS = 400  # rounds of sweeps that improve the moves
 _LITTLE = 1e-14  # of the largest value
 _ROUNDING = 2e-15  # of the largest value: more than one step of both players is rounded by
 _ROUND = 30  # sweeps over a chain for two over all rows
@@ -23,9 +23,9 @@ _SETTLED = 100.0  # of the precision: change at which unchanged rows are taken a
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """What both players do: the agent takes its rows, nature does what is best by the judge's values."""
+    """The moves of both players: the agent takes its rows, and nature optimises the values ``judge``."""
 
-    judge: FloatArray  # by position, of the whole layout
+    judge: FloatArray  # the values that nature optimises, by position of the whole layout
     best_row: IntArray  # by position, of the whole layout
 
 
@@ -56,7 +56,7 @@ def improve_policies(
             return
         moves = Moves(judge, greedy if at_once or is_answered else moves.best_row)
         next_solution = evaluate_moves(component, moves)
-        if next_solution is None and component.is_reward:  # nature would rather stay forever: it must get on
+        if next_solution is None and component.is_reward:  # nature would stay forever: make it leave
             moves = Moves(first_moves(component).judge, moves.best_row)
             next_solution = evaluate_moves(component, moves)
         if next_solution is None:
@@ -72,9 +72,9 @@ def evaluate_moves(component: Component, moves: Moves) -> FloatArray | None:
 def _candidates(component: Component, precision: float, solution: FloatArray) -> Candidates:
     """Return the values if each step costs a little (below) or pays a little more (above), the widest first.
 
-    What a step costs or pays is as much as the precision allows: that makes players get on if it counts against them.
-    On the other side it pays to linger; so there is a candidate with hardly more than rounding besides. And where runs
-    are so long that rounding takes more than the precision allows, there is one that leaves room for it.
+    What a step costs or pays is as much as the precision allows: players who lose by it then leave the component. On
+    the other side it would pay to stay, so there is also a candidate with little more than rounding. Where runs are so
+    long that rounding adds up to more than the precision, there is one that leaves room for it.
     """
     lower, upper, steps = solution.T
     largest = max(1.0, float(np.abs(lower).max()))
@@ -102,8 +102,8 @@ def hinted_moves(component: Component, hint: Hint) -> Moves | None:
 def first_moves(component: Component) -> Moves:
     """Return moves to start from.
 
-    For rewards nature judges by ranks, zero outside: if it helps, it gets on; and an agent who wants small rewards
-    starts with rows that make the target certain, whatever nature does.
+    For rewards nature optimises ranks, which are zero outside: if it helps, it leaves; and an agent who wants small
+    rewards starts with rows that make the target certain, whatever nature does.
     """
     if component.is_reward:
         assert component.layout.rank is not None
@@ -152,7 +152,7 @@ def better_moves(component: Component, moves: Moves) -> Moves:
 
 
 def good_moves(component: Component, precision: float, moves: Moves) -> Moves:
-    """Return moves that are about best: modified policy iteration (Puterman and Shin, 1978).
+    """Return moves that are close to the best: modified policy iteration (Puterman and Shin, 1978).
 
     In turn some sweeps over the chain of the moves, and two over all rows, which improve the moves.
     """

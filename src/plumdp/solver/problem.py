@@ -1,4 +1,4 @@
-"""Problems: what the solver is asked, checked where it enters; and reductions to simpler ones."""
+"""Problem: the input of the solver, its checks, and the order in which reductions are applied."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ Inverse: TypeAlias = Callable[[Solution], Solution]
 """From the solution of a reduced problem to that of the problem itself."""
 
 Reduction: TypeAlias = Callable[[Problem], tuple[Problem, Inverse] | None]
-"""Returns a simpler problem and the way back, or None where it does not apply."""
+"""Returns a simpler problem and the inverse, or None where it does not apply."""
 
 
 def reduce_all(problem: Problem, reductions: Sequence[Reduction]) -> tuple[Problem, Inverse]:
-    """Apply reductions until none applies; return what is left, and the way back through all of them."""
+    """Apply reductions until none applies; return the problem that is left, and the inverse of them all."""
     steps = (reduction(problem) for reduction in reductions)
     first = next((step for step in steps if step is not None), None)
     if first is None:
@@ -68,7 +68,7 @@ def require_problem(function: str, imdp: IntervalMDP, objective: Objective) -> N
 
 
 def check_request(imdp: IntervalMDP, objective: Objective, precision: float) -> None:
-    """Refuse objectives of another model, and a precision that is not one."""
+    """Refuse objectives of another model, and a precision that is not a number above 0."""
     if not isinstance(precision, Real) or not precision > 0:
         raise ModelError(f"precision={precision!r}: it must be above 0")
     objective.check_size(imdp.graph)

@@ -1,4 +1,4 @@
-"""Decides the states whose values follow from the graph and the bounds alone: zero, one, or infinite."""
+"""Decides the states whose values follow from the graph and the bounds alone: zero, the largest, or infinite."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def make_game(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Game:
 
 
 def _decide_zero(game: Game) -> Game:
-    """Decide the states without a chance of a value above 0; under any nature, if it may not drop edges at will."""
+    """Decide at 0 the states without a chance of more; for every nature, if it cannot drop all that intervals allow."""
     target = game.known > 0
     helps = Helpers(game.agent > 0, game.nature > 0 or not game.may_drop)
     everywhere = np.ones(len(target), dtype=np.bool_)
@@ -30,7 +30,10 @@ def _decide_zero(game: Game) -> Game:
 
 
 def decide_certain(game: Game, largest: float) -> Game:
-    """Decide the states from which those who want large values almost surely get the largest there is; likewise."""
+    """Decide the states from which the players who want large values almost surely get the largest value.
+
+    Nature only counts as one of them if it can drop all that intervals allow.
+    """
     target = ~game.is_undecided & (game.known == largest)
     helps = Helpers(game.agent > 0, game.nature > 0 and game.may_drop)
     before, policy = _predecessors(game), game.policy.copy()
@@ -43,8 +46,8 @@ def decide_certain(game: Game, largest: float) -> Game:
 def _decide_infinite(game: Game) -> Game:
     """Decide the states from which those who want small rewards cannot reach a target almost surely, at infinity.
 
-    What remains is the greatest set within which the target keeps a chance from everywhere. States without a chance go
-    first, then those that cannot keep out of them, and so on.
+    What remains is the greatest set within which the target keeps a chance from everywhere. States without a chance are
+    removed first, then those from which they cannot be avoided, and so on.
     """
     target = ~game.is_undecided
     helps = Helpers(game.agent < 0, game.nature < 0)
@@ -68,7 +71,7 @@ def _decide_total_reward(game: Game) -> Game:
 
     Those who want large rewards win forever, almost surely, on the greatest set within which a row with a reward keeps
     a chance from everywhere. A positive chance of getting there is enough for an infinite value, so moves that give
-    one are as good as won, and the search is repeated until nothing new is won.
+    one count as won, and the search is repeated until no more states are won.
     """
     helps = Helpers(game.agent > 0, game.nature > 0)
     before = _predecessors(game)

@@ -54,7 +54,7 @@ def solve(
 
 
 def solve_reduced(problem: Problem, precision: float, max_sweeps: int, progress: Progress | None) -> Solution:
-    """Solve a problem to which no reduction applies, by its kind: steps, discount, or component by component."""
+    """Return the solution of a problem to which no reduction applies: by steps, with a discount, or by components."""
     objective = problem.objective
     if objective.n_steps is not None:
         return solve_steps(problem, progress)

@@ -18,7 +18,7 @@ Masks = npt.NDArray[np.uint64]
 _LONGEST = 63  # transitions that a mask has room for
 _ZERO = 1e-8  # probabilities below count as zero at a vertex, which is safe: the set is then taken to vanish
 _MARGIN = 1e-11  # how far vertices, and probabilities below zero, may be off: 63 times twice that is less than _ZERO
-_MAX_WORK = 2 * 10**7  # rows times vertices that are looked at
+_MAX_WORK = 2 * 10**7  # rows times vertices that are examined
 
 
 def zero_sets(imdp: IntervalMDP) -> tuple[IntArray, Masks]:

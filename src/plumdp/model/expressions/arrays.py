@@ -24,7 +24,7 @@ Column: TypeAlias = "npt.NDArray[Any] | PolynomialArray"
 
 @dataclass(frozen=True, eq=False)
 class PolynomialArray:
-    """Polynomials by element: ``table[index[i]]``. No polynomial stands in the table twice."""
+    """Polynomials by element: ``table[index[i]]``. No polynomial is in the table twice."""
 
     table: tuple[Polynomial, ...]
     index: npt.NDArray[np.int32]  # (n,)

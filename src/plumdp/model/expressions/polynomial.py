@@ -26,7 +26,7 @@ _EXPONENT = re.compile(r"[eE][+-]?0*(\d+)")
 _MAX_POWER_BITS = 1 << 16  # of a power of a number
 _MAX_POWER_TERMS = 1 << 16  # of a power of an expression
 MAX_DEGREE = 1 << 14  # of a power of an expression
-_MAX_DIGITS = 15  # every decimal of up to 15 digits survives the way through a float and back
+_MAX_DIGITS = 15  # every decimal of up to 15 digits is the same after rounding to a float and back
 
 
 def parameters(*names: str) -> tuple[Polynomial, ...]:
@@ -46,7 +46,7 @@ def parameters(*names: str) -> tuple[Polynomial, ...]:
 
 
 def exact(number: Number) -> Fraction:
-    """Return the rational that a number was written as: the float 0.3 is 3/10, not its binary neighbour.
+    """Return the rational that a number was written as: the float 0.3 is 3/10, not the nearest binary fraction.
 
     >>> exact(0.3), exact("1/3")
     (Fraction(3, 10), Fraction(1, 3))
@@ -66,7 +66,7 @@ def exact(number: Number) -> Fraction:
             raise ModelError(f"{number!r} is not a number; write it like 3, 0.3 or 3/10") from None
     if isinstance(number, Rational):
         return Fraction(int(number.numerator), int(number.denominator))
-    if isinstance(number, Integral):  # NumPy's integers, which are no Rationals
+    if isinstance(number, Integral):  # NumPy's integers, which are not instances of Rational
         return Fraction(int(number))
     raise ModelError(f"{number!r} ({type(number).__name__}) is not a number; use an int, a Fraction or a short decimal")
 
@@ -79,7 +79,7 @@ class Polynomial:
     _text: str | None
     _hash: int | None
     _complement: Polynomial | None
-    __array_ufunc__ = None  # NumPy arrays must not swallow polynomials into object arrays
+    __array_ufunc__ = None  # NumPy must not make object arrays of polynomials
 
     def __init__(self, value: Any) -> None:
         if not isinstance(value, fmpq_mpoly):

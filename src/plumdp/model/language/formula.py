@@ -1,4 +1,4 @@
-"""Formulas over state variables, evaluated on whole columns: exactly, and in the words of the PRISM language.
+"""Formulas over state variables, evaluated on whole columns: exactly, and as in the PRISM language.
 
 A value is a Boolean or integer array, an array of polynomials (exact rationals included), or a single number.
 """

@@ -1,4 +1,4 @@
-"""State predicates in the words of the PRISM language: formulas over labels, variables and constants."""
+"""State predicates in the PRISM language: formulas over labels, variables and constants."""
 
 from __future__ import annotations
 

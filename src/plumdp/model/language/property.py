@@ -1,4 +1,4 @@
-"""Properties in the words of the PRISM language, as objectives on a model."""
+"""Reads properties in the PRISM language as objectives on a model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _QUANTIFIERS: dict[str, Quantifier] = {
     "maxmax": ("max", "optimistic"),
     "minmin": ("min", "optimistic"),
 }
-_BOUNDS = ("<=", "<", "=", "[", ">=", ">", "{")  # what may stand between a temporal operator and its formula
+_BOUNDS = ("<=", "<", "=", "[", ">=", ">", "{")  # what may be between a temporal operator and its formula
 
 
 def parse_property(text: str, model: ParametricMDP) -> Objective:
@@ -107,7 +107,7 @@ def _reward(reader: PredicateReader) -> RewardStructure:
         return next(iter(rewards.values()))
     if before.text != "R":
         raise tokens.error(
-            f'{before.text}{{: the name stands before the direction, R{{"name"}}{before.text[1:]}', before
+            f'{before.text}{{: the name comes before the direction, R{{"name"}}{before.text[1:]}', before
         )
     token = tokens.take()
     if token.kind != "quoted":
@@ -119,7 +119,7 @@ def _reward(reader: PredicateReader) -> RewardStructure:
 
 
 def _quantifier(reader: PredicateReader, first: Token, letter: str, words: str) -> Quantifier:
-    """Read the rest of ``max=?``, of which ``words`` stood together with the letter."""
+    """Read the rest of ``max=?``, of which ``words`` were written together with the letter."""
     tokens, graph = reader.tokens, reader.model.graph
     while tokens.next.kind == "word":
         words += tokens.take().text
@@ -141,7 +141,7 @@ def _quantifier(reader: PredicateReader, first: Token, letter: str, words: str) 
 def _content(
     reader: PredicateReader, quantifier: Quantifier, reward: RewardStructure | None, closing: str = "]"
 ) -> Objective:
-    """Read what stands in the brackets, where parentheses around all of it mean nothing."""
+    """Read the contents of the brackets, where parentheses around all of it mean nothing."""
     tokens = reader.tokens
     if _is_wrapped(tokens.all[tokens.index :], closing):
         tokens.expect("(")
@@ -152,7 +152,7 @@ def _content(
 
 
 def _is_wrapped(tokens: list[Token], closing: str) -> bool:
-    """Return whether the first token is a parenthesis whose partner stands just before ``closing``."""
+    """Return whether the first token is a parenthesis whose partner is just before ``closing``."""
     depth = 0
     for token, following in pairwise(tokens):
         depth += (token.text == "(") - (token.text == ")")

@@ -34,7 +34,7 @@ REFUSED = {
     "filter": "filters are not supported; the value is that of the initial state, so write the inner property alone",
     "{": "filters are not supported; the value is that of the initial state, so close the bracket here",
 }
-_JOINING = ("U", "W", "R", "||")  # what may stand between two formulas
+_JOINING = ("U", "W", "R", "||")  # what may be between two formulas
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Tokens:
         return found
 
     def expect(self, text: str) -> None:
-        """Step over the given token; raise if another one stands there."""
+        """Step over the given token; raise if the next one is another."""
         if text in (")", "]", "U") and self.next.text in _JOINING and self.next.text != text:
             raise self.refused(self.next)
         if not self.accept(text):
@@ -86,8 +86,8 @@ class Tokens:
             raise self.unexpected(f"after the end of the {what}; give one {what} at a time")
 
     def unexpected(self, where: str) -> ModelError:
-        """Return the error that the next token stands in the wrong place."""
-        found = "the text ends" if self.next.kind == "end" else f"{self.next.text} stands"
+        """Return the error that the next token is in the wrong place."""
+        found = "the text ends" if self.next.kind == "end" else f"found {self.next.text}"
         return self.error(f"{found} {where}")
 
     def refused(self, token: Token, name: str | None = None) -> ModelError:

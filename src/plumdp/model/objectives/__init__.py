@@ -1,1 +1,1 @@
-"""What a policy is made for: one file for each objective, and what they have in common."""
+"""Objectives, each in a file of its own, and the protocol that they have in common."""

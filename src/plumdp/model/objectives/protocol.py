@@ -1,4 +1,4 @@
-"""Objective: what the solver and the certificate ask of an objective, whatever it is."""
+"""Objective: the protocol of all objectives, which the solver and the certificate use."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Terms(NamedTuple):
 
 @runtime_checkable
 class Objective(Protocol):
-    """A frozen dataclass that answers these questions; ``Reach`` and ``Reward`` are two."""
+    """A frozen dataclass with these members, such as ``Reach`` and ``Reward``."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 

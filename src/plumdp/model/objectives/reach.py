@@ -65,11 +65,11 @@ class Reach:
 
     @property
     def cap(self) -> float:
-        """What no value exceeds: 1."""
+        """The largest value there can be: 1."""
         return 1.0
 
     def terms(self, graph: Graph) -> Terms:
-        """Return that no step has a reward, and that runs end in targets and in states to avoid."""
+        """Return no rewards, and the targets and the states to avoid, where runs end."""
         return Terms(np.zeros(graph.n_choices), 1.0, self.target | self.avoid, self.target.astype(np.float64))
 
     def at_step(self, values: FloatArray, step: int) -> FloatArray:
@@ -82,7 +82,7 @@ class Reach:
         return np.where(counts, 1.0, np.where(self.avoid, 0.0, values))
 
     def is_vacuous(self, bound: float) -> bool:
-        """Return whether a bound on the value says nothing: every probability keeps it."""
+        """Return whether a bound on the value says nothing: it holds for every probability."""
         return bound >= 1 if self.direction == "min" else bound <= 0
 
     def flipped(self) -> Reach | None:

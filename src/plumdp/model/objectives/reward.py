@@ -77,7 +77,7 @@ class Reward:
 
     @property
     def cap(self) -> float:
-        """What no value exceeds: infinity."""
+        """The largest value there can be: infinity."""
         return np.inf
 
     def terms(self, graph: Graph) -> Terms:

@@ -1,4 +1,4 @@
-"""One table of readers: which function reads a model file, by the end of the file's name."""
+"""The table of readers: which function reads a model file, by the end of the file's name."""
 
 from __future__ import annotations
 

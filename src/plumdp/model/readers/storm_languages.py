@@ -1,6 +1,6 @@
-"""What PRISM and JANI files say: parameters, constants, and the commands behind each choice, as Storm parsed them.
+"""The contents of PRISM and JANI files as Storm parsed them: parameters, constants, and the commands of each choice.
 
-Storm's module comes in as an argument: its one importer is ``storm.py``.
+Storm's module is passed as an argument: only ``storm.py`` imports it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Source:
 
 
 def open_prism(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Source:
-    """Return what a PRISM file says."""
+    """Return the contents of a PRISM file."""
     _refuse_model_type(_prism_model_type(_text_of(path)))
     program = stormpy.parse_prism_program(str(path))
     undefined = {c.name: str(c.type) for c in program.constants if not c.defined}
@@ -102,7 +102,7 @@ def _prism_command(module: str, number: int, command: Any) -> Command:
 
 
 def _refuse_parameters(program: Any, unknown: set[str]) -> None:
-    """Parameters may stand in probabilities only: everything else decides the structure, which must be known."""
+    """Refuse parameters outside probabilities: everything else decides the structure, which must be known."""
     for module in program.modules:
         for command in module.commands:
             where = f"module {module.name}, action {command.action_name!r}"
@@ -140,7 +140,7 @@ def _typed(value: bool | int | Fraction, kind: str) -> bool | int | Fraction:
 
 
 def open_jani(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Source:
-    """Return what a JANI file says."""
+    """Return the contents of a JANI file."""
     content = _json_of(path)
     model, _ = stormpy.parse_jani_model(str(path))
     _refuse_model_type(str(content.get("type", "mdp")))
@@ -185,7 +185,7 @@ def _jani_variables(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _refuse_jani_parameters(content: Mapping[str, Any], unknown: set[str]) -> None:
-    """Parameters may stand in probabilities only; see ``_refuse_parameters``."""
+    """Refuse parameters outside probabilities; see ``_refuse_parameters``."""
     for automaton in content.get("automata", []):
         inside = [{k: v for k, v in location.items() if k != "name"} for location in automaton.get("locations", [])]
         for edge in automaton.get("edges", []):

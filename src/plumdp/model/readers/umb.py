@@ -1,4 +1,4 @@
-"""Reading UMB archives (unified Markov binary): the arrays of an explicit model, in bulk."""
+"""Reads UMB archives (unified Markov binary): the arrays of an explicit model, as a whole."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from plumdp.model.graph import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class UmbModel:
-    """An explicit model as it stands in the archive."""
+    """An explicit model as it is in the archive."""
 
     first_choice: IntArray  # (n_states + 1)
     first_transition: IntArray  # (n_choices + 1)

@@ -1,4 +1,4 @@
-"""Natures: for each thing that nature may pick from, a module of compiled loops with the same interface.
+"""Natures: for each set that nature may pick from, a module of compiled loops with the same interface.
 
 ``backup`` writes one more step of both players at their best, ``chain_of_best`` the Markov chain of their moves.
 """
@@ -17,7 +17,7 @@ from plumdp.solver.nature import ellipsoid, interval, vertices
 
 
 class Loops(NamedTuple):
-    """The compiled loops for one thing that nature picks from, and what they take besides the rows."""
+    """The compiled loops for one kind of set that nature picks from, and their arguments besides the rows."""
 
     module: ModuleType
     extra: tuple[Any, ...]

@@ -1,8 +1,8 @@
 """Compiled loops of the solver where nature picks points of an ellipsoid: backups rounded outward, and chains.
 
 The interface is that of ``interval.backup`` and ``interval.chain_of_best``. Rows with at most two successors need no
-ellipsoid: over it their expression ranges over an interval, which is all that matters. The worth of longer rows is in
-closed form; where intervals are narrower, nature gets the worse for it of the two, since the truth is in both.
+ellipsoid: over it their expression ranges over an interval, which is all that matters. The value of longer rows has a
+closed form; where intervals are narrower, nature gets the worse of the two for it, since the truth is in both.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def with_intervals(
     a: int, b: int, successor: Any, expression: Any, lower: Any, upper: Any, source: Any, nature: float, side: float,
     buffer: Any, kind: int, by_ellipsoid: float,
 ) -> Any:  # fmt: skip
-    """Return the value of a row within its intervals, or the ellipsoid's, if nature may pick that and likes it less."""
+    """Return the value of a row within its intervals, or within the ellipsoid if that is worse for nature."""
     is_finite = True
     for t in range(a, b):
         is_finite = is_finite and abs(source[successor[t]]) < np.inf
         is_possible = abs(source[successor[t]]) == np.inf and upper[expression[t]] > 0.0
-        if is_possible and kind & OUTSIDE == 0 and side > 0.0:  # the ellipsoid may leave nature no way round it
+        if is_possible and kind & OUTSIDE == 0 and side > 0.0:  # within the ellipsoid nature may be unable to avoid it
             return np.inf
     value, error = infinite_row(a, b, successor, expression, lower, upper, source, nature, buffer)
     value = value + side * error if error != 0.0 else value
@@ -110,7 +110,7 @@ def ellipsoid_sums(
     a: int, b: int, successor: Any, expression: Any, source: Any, means: Any, spreads: Any, sizes: Any, kinds: Any,
     direction: Any,
 ) -> tuple[int, float, float, float]:  # fmt: skip
-    """Write which way a row grows; return its kind, its worth at the centre less the first value, that way, and a size.
+    """Write the direction in which a row grows; return its kind, value at the centre less the first, growth and size.
 
     The same sums as in the backup, which has them written out: as a call they made its sweeps up to 1.4 times slower.
     """
@@ -135,7 +135,7 @@ def ellipsoid_sums(
 def interval_move(
     a: int, b: int, successor: Any, expression: Any, lower: Any, upper: Any, judge: Any, nature: float, move: Any
 ) -> float:
-    """Write nature's best probabilities within intervals, preferred successors first; return what they are worth."""
+    """Write nature's best probabilities within intervals, preferred successors first; return their value."""
     free, worth = 1.0, 0.0
     for t in range(a, b):
         free -= lower[expression[t]]

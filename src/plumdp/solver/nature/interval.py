@@ -112,9 +112,9 @@ def backup(
     best_row: Any,
     room_for_a_row: Any,
 ) -> tuple[int, float]:
-    """Write one more step of both players at their best, for the states from ``start`` to ``end``; the core of it all.
+    """Write one more step of both players at their best, for the states from ``start`` to ``end``.
 
-    Agent and nature are +1 (want large values) or -1. Each expectation is the value that nature likes best plus
+    Agent and nature are +1 (want large values) or -1. Each expectation is the value that nature prefers plus
     differences to it, so that its rounding scales with the differences (a row whose mass stays on equal values is
     exact), and the rounding is added to the given side. With side -1 a state only takes a larger value; with side +1 it
     takes the new value plus the lift, but at most the cap. Values may be infinite: they count where they must get mass

@@ -1,1 +1,1 @@
-"""Reductions: problems turned into simpler ones, each with the way back from its solution."""
+"""Reductions: problems turned into simpler ones, each with the inverse for its solution."""

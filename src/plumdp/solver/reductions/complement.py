@@ -13,7 +13,7 @@ from plumdp.solver.solution import Solution
 
 
 def complement(problem: Problem) -> tuple[Problem, Inverse] | None:
-    """Ask for the probability of reaching the target, in the other direction."""
+    """Return the problem of reaching the target, optimised in the other direction, and the inverse."""
     flipped = problem.objective.flipped()
     if flipped is None:
         return None

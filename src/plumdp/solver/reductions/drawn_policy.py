@@ -1,4 +1,4 @@
-"""A policy that draws its choices: first the draw, as a step of its own, then the choice."""
+"""A policy that draws its choices: the model in which the draw is a step of its own, before the choice."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plumdp.solver.solution import Solution
 
 
 def drawn_policy(problem: Problem, weights: FloatArray) -> tuple[Problem, Inverse]:
-    """Ask for the values of one policy, given by the probability of each choice."""
+    """Return the problem of one policy, given by the probability of each choice, and the inverse."""
     imdp, objective = problem.imdp, problem.objective
     if objective.kind is Kind.DISCOUNTED:
         raise ModelError(

@@ -13,7 +13,7 @@ from plumdp.solver.problem import Inverse, Problem
 
 
 def given_policy(problem: Problem, choices: Indices) -> tuple[Problem, Inverse]:
-    """Ask for the values of one policy, given by the choice of each state."""
+    """Return the problem of one policy, given by the choice of each state, and the inverse."""
     imdp, objective = follow(problem.imdp, choices, problem.objective)
     policy = read_only(choices.astype(np.int32))
     return replace(problem, imdp=imdp, objective=objective), lambda solution: replace(solution, policy=policy)

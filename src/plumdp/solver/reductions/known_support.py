@@ -1,4 +1,4 @@
-"""Known support: nature must keep every transition possible. An equal problem in which it may drop them.
+"""Known support: a problem in which nature must keep every transition possible, as one in which it may drop them.
 
 Values are then limits over natures that come closer and closer to dropping a transition. What the graph alone decides
 (no chance of the target, infinite rewards, staying forever) is decided here, with all transitions present; what is
@@ -24,7 +24,7 @@ from plumdp.solver.solution import Solution
 
 @dataclass(frozen=True, eq=False)
 class Quotient:
-    """A model whose support is not known, with an objective that has the values asked for; and the way back."""
+    """A model whose support is not known, with an objective of the same values, and the arrays of the inverse."""
 
     imdp: IntervalMDP
     objective: Objective
@@ -52,7 +52,7 @@ class Quotient:
         return policy.astype(np.int32)
 
     def hint(self, values: FloatArray, policy: IntArray) -> tuple[FloatArray, IntArray]:
-        """Return values and a policy of the reduction that are like those given, for a solver to start from."""
+        """Return values and a policy of the reduction that correspond to those given, for a solver to start from."""
         graph, reduced_graph = self.game.imdp.graph, self.imdp.graph
         of_state = np.zeros(reduced_graph.n_states)
         of_state[self.state] = values
@@ -64,7 +64,7 @@ class Quotient:
 
 
 def known_support(problem: Problem) -> tuple[Problem, Inverse] | None:
-    """Ask for the same values in a model in which nature may drop transitions."""
+    """Return a problem of the same values in which nature may drop transitions; None if the support is irrelevant."""
     imdp, objective, nature, start = problem.imdp, problem.objective, problem.nature, problem.start
     if not (imdp.known_support and is_support_relevant(imdp, objective, nature)):
         return None
@@ -84,7 +84,7 @@ def known_support(problem: Problem) -> tuple[Problem, Inverse] | None:
 def is_support_relevant(imdp: IntervalMDP, objective: Objective, nature: Nature) -> bool:
     """Return whether it may change values that nature must keep every transition possible.
 
-    Not if they are continuous in the probabilities; nor if nature wants them large, and comes as close as it likes to
+    Not if they are continuous in the probabilities; nor if nature wants them large, and comes arbitrarily close to
     what it could get by dropping transitions.
     """
     if imdp.has_fixed_support() or objective.n_steps is not None or objective.kind is Kind.DISCOUNTED:
