@@ -1,5 +1,6 @@
 """Regions of large likelihood: no point of them is lost, on grids and for all case studies, and conflicts say why."""
 
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import pairwise
 
@@ -315,3 +316,37 @@ def test_rows_that_have_no_likelihood_leave_the_region_to_strips():
     region = build_likelihood_region(SQUARE, model.expressions, found)
     lower, upper = project(region, model.expressions)
     assert 0.4 < lower[0] < 0.5 < upper[0] < 0.6
+
+
+def ends_of_a_coin(heads, tails, threshold):
+    """Return the least and the largest p with heads ln p + tails ln(1 - p) >= threshold, by bisection to 40 digits."""
+    with localcontext() as context:
+        context.prec = 60
+        least = Decimal(threshold)
+
+        def is_likely(x):
+            return heads * x.ln() + tails * (1 - x).ln() >= least
+
+        best, ends = Decimal(heads) / Decimal(heads + tails), []
+        for outer in (Decimal("1e-30"), 1 - Decimal("1e-30")):
+            inner, far = best, outer
+            for _ in range(140):
+                middle = (inner + far) / 2
+                inner, far = (middle, far) if is_likely(middle) else (inner, middle)
+            ends.append(Fraction(inner))
+        return ends
+
+
+@pytest.mark.parametrize(
+    "counts", [(5, 3), (999, 1), (10**6, 10**6), (10**9, 10**3), (6 * 10**11, 4 * 10**11), (10**13, 10**4)], ids=str
+)
+def test_no_point_is_lost_where_floats_are_coarse(counts):
+    """The exact ends, by decimals with 60 digits, lie in the region, which is at most a fifth wider."""
+    model = row_model([[p, 1 - p]], LINE)
+    table, seen = likelihood_table(model), np.array(counts, dtype=float)
+    threshold = threshold_of(table, seen, LINE)
+    region = build_likelihood_region(LINE, model.expressions, likelihood_set(table, seen, threshold))
+    low, high = ends_of_a_coin(*counts, threshold)
+    assert Fraction(float(region.lower[0])) <= low <= high <= Fraction(float(region.upper[0]))
+    if min(counts) > 100:
+        assert region.upper[0] - region.lower[0] < 1.2 * float(high - low)
