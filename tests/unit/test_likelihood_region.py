@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from random_products import random_product_problem
 from row_models import row_model
 
 import plumdp as pl
@@ -350,3 +351,26 @@ def test_no_point_is_lost_where_floats_are_coarse(counts):
     assert Fraction(float(region.lower[0])) <= low <= high <= Fraction(float(region.upper[0]))
     if min(counts) > 100:
         assert region.upper[0] - region.lower[0] < 1.2 * float(high - low)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_regions_of_random_models_have_the_points_whose_likelihood_is_large_enough(seed):
+    """Among random points of the space, and the true one."""
+    rng = np.random.default_rng(seed)
+    problem = random_product_problem(rng, most=500)
+    model, counts = problem.model, problem.counts.counts
+    table, d = likelihood_table(model), model.space.dimension
+    seen = table.pool(counts)
+    threshold = threshold_of(table, seen, model.space)
+    region = build_likelihood_region(model.space, model.expressions, likelihood_set(table, seen, threshold))
+    true = np.array([float(problem.point[name]) for name in model.space.names])
+    points = np.vstack([true, rng.random((20_000, d)), np.clip(true + 0.03 * rng.normal(size=(20_000, d)), 0, 1)])
+    points = points[log_likelihoods(table, seen, points) >= threshold]
+    directions = np.zeros((40, len(region.names)))
+    directions[:, :d] = rng.normal(size=(40, d))
+    assert len(points)
+    assert (region.minimise(directions) <= (points @ directions[:, :d].T).min(axis=0) + 1e-12).all()
+    lower, upper = project(region, model.expressions)
+    values = model.expressions.evaluate(points)
+    assert (lower <= values.min(axis=1) + 1e-12).all()
+    assert (upper >= values.max(axis=1) - 1e-12).all()
