@@ -28,7 +28,7 @@ Prior = tuple[FloatArray, FloatArray]
 def estimate(
     table: LikelihoodTable, seen: FloatArray, start: FloatArray, *, prior: Prior | None = None, pseudo: float = 0.0
 ) -> FloatArray:
-    """Return a point (d) of large likelihood: the maximum, or the last one before Newton's method went astray.
+    """Return a point (d) of large likelihood: the maximum, or the last one before Newton's method diverged.
 
     Steps are in the span of the coefficients of what was seen; other directions stay as they are in ``start``, at which
     all outcomes that were seen must have positive probabilities. ``pseudo`` is how often outcomes never seen of groups
