@@ -1,10 +1,12 @@
 """Regions of large likelihood: no point of them is lost, on grids and for all case studies, and conflicts say why."""
 
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from random_products import random_product_problem
 from row_models import row_model
 
 import plumdp as pl
@@ -315,3 +317,60 @@ def test_rows_that_have_no_likelihood_leave_the_region_to_strips():
     region = build_likelihood_region(SQUARE, model.expressions, found)
     lower, upper = project(region, model.expressions)
     assert 0.4 < lower[0] < 0.5 < upper[0] < 0.6
+
+
+def ends_of_a_coin(heads, tails, threshold):
+    """Return the least and the largest p with heads ln p + tails ln(1 - p) >= threshold, by bisection to 40 digits."""
+    with localcontext() as context:
+        context.prec = 60
+        least = Decimal(threshold)
+
+        def is_likely(x):
+            return heads * x.ln() + tails * (1 - x).ln() >= least
+
+        best, ends = Decimal(heads) / Decimal(heads + tails), []
+        for outer in (Decimal("1e-30"), 1 - Decimal("1e-30")):
+            inner, far = best, outer
+            for _ in range(140):
+                middle = (inner + far) / 2
+                inner, far = (middle, far) if is_likely(middle) else (inner, middle)
+            ends.append(Fraction(inner))
+        return ends
+
+
+@pytest.mark.parametrize(
+    "counts", [(5, 3), (999, 1), (10**6, 10**6), (10**9, 10**3), (6 * 10**11, 4 * 10**11), (10**13, 10**4)], ids=str
+)
+def test_no_point_is_lost_where_floats_are_coarse(counts):
+    """The exact ends, by decimals with 60 digits, lie in the region, which is at most a fifth wider."""
+    model = row_model([[p, 1 - p]], LINE)
+    table, seen = likelihood_table(model), np.array(counts, dtype=float)
+    threshold = threshold_of(table, seen, LINE)
+    region = build_likelihood_region(LINE, model.expressions, likelihood_set(table, seen, threshold))
+    low, high = ends_of_a_coin(*counts, threshold)
+    assert Fraction(float(region.lower[0])) <= low <= high <= Fraction(float(region.upper[0]))
+    if min(counts) > 100:
+        assert region.upper[0] - region.lower[0] < 1.2 * float(high - low)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_regions_of_random_models_have_the_points_whose_likelihood_is_large_enough(seed):
+    """Among random points of the space, and the true one."""
+    rng = np.random.default_rng(seed)
+    problem = random_product_problem(rng, most=500)
+    model, counts = problem.model, problem.counts.counts
+    table, d = likelihood_table(model), model.space.dimension
+    seen = table.pool(counts)
+    threshold = threshold_of(table, seen, model.space)
+    region = build_likelihood_region(model.space, model.expressions, likelihood_set(table, seen, threshold))
+    true = np.array([float(problem.point[name]) for name in model.space.names])
+    points = np.vstack([true, rng.random((20_000, d)), np.clip(true + 0.03 * rng.normal(size=(20_000, d)), 0, 1)])
+    points = points[log_likelihoods(table, seen, points) >= threshold]
+    directions = np.zeros((40, len(region.names)))
+    directions[:, :d] = rng.normal(size=(40, d))
+    assert len(points)
+    assert (region.minimise(directions) <= (points @ directions[:, :d].T).min(axis=0) + 1e-12).all()
+    lower, upper = project(region, model.expressions)
+    values = model.expressions.evaluate(points)
+    assert (lower <= values.min(axis=1) + 1e-12).all()
+    assert (upper >= values.max(axis=1) - 1e-12).all()

@@ -13,9 +13,11 @@ import numpy as np
 
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.model.graph import BoolArray, FloatArray
+from plumdp.rounding import UNIT
 
-_MAX_STEPS = 60
+_MAX_STEPS = 100
 _MAX_WIDTHS = 10.0  # from the middle, in widths of the space: further out there is no maximum
+_SHORTEST = 2.0**-60  # part of a Newton step
 _ENOUGH = 1e-11  # twice what may be left to gain, in the second-order model
 _RANK = 1e-9  # relative; directions that are seen by less are left as they are
 
@@ -26,7 +28,7 @@ Prior = tuple[FloatArray, FloatArray]
 def estimate(
     table: LikelihoodTable, seen: FloatArray, start: FloatArray, *, prior: Prior | None = None, pseudo: float = 0.0
 ) -> FloatArray:
-    """Return a point (d) of large likelihood: the maximum, or the last one before Newton's method went astray.
+    """Return a point (d) of large likelihood: the maximum, or the last one before Newton's method diverged.
 
     Steps are in the span of the coefficients of what was seen; other directions stay as they are in ``start``, at which
     all outcomes that were seen must have positive probabilities. ``pseudo`` is how often outcomes never seen of groups
@@ -142,25 +144,29 @@ def _maximise(
 
 
 def _climb(function: _Function, most: float) -> tuple[FloatArray, bool]:
-    """Return where Newton steps with halving end, from zero and no further than a distance, and if it is a maximum."""
-    y = np.zeros(len(function.mean))
+    """Return where Newton steps with halving end, from zero and no further than a distance, and if it is a maximum.
+
+    Rounding may keep it from gaining what a step promises; less than a nat is good enough for an estimate.
+    """
+    y, promise = np.zeros(len(function.mean)), np.inf
     value = function.at(y)
     for _ in range(_MAX_STEPS):
         found = function.newton(y)
         if found is None:
             return y, False
         step, promise = found
-        if promise < _ENOUGH:
-            return y, True
+        noise = 8 * UNIT * abs(value)  # of the function's own rounding
+        if promise < max(_ENOUGH, noise):
+            break
         length = 1.0
-        while (after := function.at(y + length * step)) < value + 1e-4 * length * promise and length > 1e-9:
+        while (after := function.at(y + length * step)) < value + 1e-4 * length * promise - noise:
             length /= 2
-        if length <= 1e-9:  # as far as floats can tell
-            return y, promise < 1e-3
+            if length < _SHORTEST:
+                return y, promise < 1
         if np.abs(y + length * step).max(initial=0) > most:
             return y, False
         y, value = y + length * step, after
-    return y, False
+    return y, promise < 1
 
 
 def span_of(slopes: FloatArray) -> FloatArray:

@@ -40,6 +40,7 @@ _DEVIATIONS = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5)  # half widths of slabs
 _MOST = (0.3, 0.5, 0.7, 0.9)  # relative change of the probability of an outcome that was seen, in a slab
 _SMALL = 1e-2  # up to here, κ is calculated from its series
 _MARGIN = 1e-9  # relative; more than SciPy's erf, erfc and gammainc are off
+_RARE = 0.01  # outcomes that count by this share more or less are worth another point
 _PROOFS = 3  # candidates that are calculated again with all their roundings, for each point
 
 
@@ -84,9 +85,9 @@ def _points(table: LikelihoodTable, seen: FloatArray, prior: Prior) -> Iterator[
     found = [find_estimate(table, seen, table.middle, prior=prior, pseudo=pseudo) for pseudo in pseudo_counts]
     points = [point for point in found if point is not None]
     yield from points or [table.middle]
-    if points:
-        more = seen + _leverages(table, seen, prior, points[-1])
-        balanced = find_estimate(table, more, table.middle, prior=prior, pseudo=pseudo_counts[-1])
+    leverages = _leverages(table, seen, prior, points[-1]) if points else np.zeros(len(seen))
+    if (leverages > _RARE * seen).any():
+        balanced = find_estimate(table, seen + leverages, table.middle, prior=prior, pseudo=pseudo_counts[-1])
         yield from [] if balanced is None else [balanced]
 
 

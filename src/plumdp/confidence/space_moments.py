@@ -16,6 +16,7 @@ import numpy as np
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.space import ParameterSpace, affine_coefficients
+from plumdp.rounding import UNDERFLOW
 
 _LEAST_WIDTH = 1e-3  # of a parameter that is known, relative to the widest: the covariance must not be singular
 _STEPS = 100
@@ -36,7 +37,7 @@ def moments(space: ParameterSpace) -> tuple[FloatArray, FloatArray]:
            [0.    , 0.0833]]))
     """
     low, width = space.lower, space.upper - space.lower
-    width = np.maximum(width, _LEAST_WIDTH * max(width.max(initial=0), 1e-300))
+    width = np.maximum(width, _LEAST_WIDTH * max(width.max(initial=0), UNDERFLOW))
     d, sides, size = len(low), *_essential(space)
     if size is not None:
         p = np.full(d, 1 / (d + 1))

@@ -20,6 +20,7 @@ seen, as floats have them, and r² is calculated for the point v̂ at hand; noth
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from math import fsum, sqrt
 
 import numpy as np
@@ -36,6 +37,7 @@ _SHARE = 0.005  # of the square of the radius, for directions that were not seen
 _ROUNDS = 10
 _WORTH = 0.99  # a further round, if this one has made some S smaller by this factor
 _SMALL = 1e-2  # up to here, κ is calculated from its series
+_CANCELLED = 1e-12  # relative error of a probability from which on it is calculated exactly
 _MANY = 400  # objectives in many dimensions: their maxima over the polytope are then taken from its box
 
 
@@ -83,8 +85,7 @@ def likelihood_ellipsoid(
 
     ``heights`` are upper bounds on the maxima over the polytope of ``coefficients @ point``, for what was seen.
     """
-    values, errors = table.values(point)
-    low, high = values - errors, values + errors
+    low, high = _probabilities(table, seen, point)
     if not (low[seen > 0] > 0).all():
         return None
     terms = seen[seen > 0] * np.log(high[seen > 0])
@@ -103,6 +104,16 @@ def likelihood_ellipsoid(
         return None
     matrix, radius, log_volume = found
     return LikelihoodEllipsoid(point, matrix, radius, log_volume, here.gradient, offset, reserve)
+
+
+def _probabilities(table: LikelihoodTable, seen: FloatArray, point: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return bounds on the probability of each outcome at a point; where floats cancel, from exact fractions."""
+    values, errors = table.values(point)
+    exact = {name: Fraction(x) for name, x in zip(table.names, point.tolist(), strict=True)}
+    for j in np.flatnonzero((seen > 0) & (errors > _CANCELLED * np.abs(values))).tolist():
+        values[j] = float(table.outcomes[j].evaluate(exact))
+        errors[j] = 2 * UNIT * abs(values[j])
+    return values - errors, values + errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +192,7 @@ def _completion(
     """Return αP, a bound on its rounding, and αr²: what makes the matrix regular."""
     d, share = len(here.point), _SHARE * max(square, 1.0)
     if everywhere:
-        added = np.diag(share / d / np.maximum(here.reach, 1e-150) ** 2)
+        added = np.diag(share / d / np.maximum(here.reach, SQUARES_UNDERFLOW) ** 2)
         return added, 8 * UNIT * added, share * UP
     basis = span_of(here.slopes)
     rest = np.linalg.qr(np.hstack([basis, np.eye(d)]))[0][:, basis.shape[1] :]
