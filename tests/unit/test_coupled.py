@@ -12,7 +12,7 @@ from plumdp.errors import ModelError
 from plumdp.model.objective import Reach, Reward
 from plumdp.region.ball import ball_around, ball_around_box
 from plumdp.region.build import build_region
-from plumdp.region.ellipsoid import build_ellipsoid
+from plumdp.region.ellipsoid import Ellipsoid, build_ellipsoid
 from plumdp.relaxation.relax import expression_wise, rectangular
 from plumdp.solver.coupled.bounds import coupled_bounds, find_coupled_bounds
 from plumdp.solver.coupled.brackets import bracket, brackets_of, setting_of
@@ -71,7 +71,8 @@ def test_remainder_falls_by_four_and_by_eight_when_the_radius_is_halved():
     for radius in (0.02, 0.01):
         region = ellipsoid(model, [0.6, 0.7], radius)
         chain = policy_chain(model, model.graph.first_choice[:-1], top_of(model))
-        setting, errors = setting_of(model, chain, region), error_model(chain, rectangular(model, region))
+        uncertain = rectangular(model, region)
+        setting, errors = setting_of(model, chain, region, uncertain), error_model(chain, uncertain)
         equations = setting.equations()
         both = brackets_of(setting, errors, 1e-12, orders=(1, 2)).found
         assert [each.low.kind for each in both] == ["first order", "second order"]
@@ -96,7 +97,8 @@ def test_a_claim_without_residuals_is_refused_where_a_run_may_stay_forever():
     region = ellipsoid(model, [0.25], 0.25)
     objective = Reach(model.labels["end"], np.zeros_like(model.labels["end"]), "max")
     chain = policy_chain(model, model.graph.first_choice[:-1], objective)
-    setting, errors = setting_of(model, chain, region), error_model(chain, rectangular(model, region))
+    uncertain = rectangular(model, region)
+    setting, errors = setting_of(model, chain, region, uncertain), error_model(chain, uncertain)
     guess = Expansion(np.ones(chain.n_nodes), np.zeros((chain.n_nodes, 1)), np.zeros((chain.n_nodes, 0)))
     residuals = residual_bounds(setting.chain, setting.forms, guess)
     assert residuals.above.max() < 1e-13  # rounding alone
@@ -192,7 +194,7 @@ def test_what_is_not_covered_has_a_reason():
     to_the_top = Reward(reward, "min", target=model.labels["top"])
     assert "cannot reach the target" in find_coupled_bounds(model, policy, to_the_top, region, uncertain)
     forever = Reward(reward, "min")
-    assert "keep a run from ending" in find_coupled_bounds(model, policy, forever, region, uncertain)
+    assert "runs of the policy need not end" in find_coupled_bounds(model, policy, forever, region, uncertain)
     untied = pl.IntervalMDP(
         model.graph,
         np.arange(model.graph.n_transitions, dtype=np.int32),
@@ -295,3 +297,32 @@ def test_one_state_that_nature_can_hold_is_enough_to_refuse(at, reach):
     for uncertain in (rectangular(model, region), expression_wise(model, region)):
         found = find_coupled_bounds(model, policy, top_of(model), region, uncertain)
         assert isinstance(found, str) == (reach == 0.25)
+
+
+def test_a_centre_at_which_the_equations_are_singular_has_a_reason():
+    """About v = 0 the run stays for good: x = x has no single solution."""
+    model = patience()
+    region = ellipsoid(model, [0.0], 0.25)
+    objective = Reach(model.labels["end"], np.zeros_like(model.labels["end"]), "max")
+    found = find_coupled_bounds(model, model.graph.first_choice[:-1], objective, region, rectangular(model, region))
+    assert "equations are singular" in found
+
+
+def test_a_model_without_parameters_has_its_value():
+    model = ladder(pl.ParameterSpace.box({}), [Fraction(1, 2)])
+    region = build_region(model.space, (), (), ())
+    found = coupled_bounds(model, model.graph.first_choice[:-1], top_of(model), region, rectangular(model, region))
+    assert (found.lower, found.upper) == pytest.approx((1 / 16, 1 / 16), abs=1e-12)
+    assert found.lower <= 1 / 16 <= found.upper
+
+
+def test_the_ball_of_an_ellipsoid_of_parameters_and_products_is_its_shadow():
+    rng = np.random.default_rng(1)
+    root, names = rng.normal(size=(3, 3)), ("p", "q", "p*q")
+    box = np.full(3, 10.0)
+    region = Ellipsoid(names, -box, box, np.zeros(3), root, 0.5, np.zeros((0, 3)), np.zeros(0))
+    ball = ball_around(region, 2)
+    x = rng.normal(size=(3, 1000))
+    shadows = 0.5 * (root @ (x / np.linalg.norm(x, axis=0)))[:2]
+    lengths = np.linalg.norm(np.linalg.solve(ball.factor, shadows - ball.centre[:, None]), axis=0)
+    assert 0.99 < lengths.max() <= 1

@@ -11,7 +11,7 @@ from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
 from plumdp.model.objective import Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.rounding import UP
+from plumdp.rounding import UNIT, UP
 from plumdp.solver.by_components import solve_game
 from plumdp.solver.by_discount import solve_discounted
 from plumdp.solver.coupled.chain import PolicyChain
@@ -55,6 +55,7 @@ class ErrorModel:
         game = replace(self.game, reward=rewards)
         if self.objective.discount is not None:
             solution = solve_discounted(game, precision, _MAX_SWEEPS, None, None)
+            size *= 1 + 8 * UNIT / (1 - game.discount)  # the discount itself is rounded
         else:
             layout = replace(self.layout, rows=self.layout.rows._replace(reward=rewards[self.layout.choice]))
             if self.ends_surely:
