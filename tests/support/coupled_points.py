@@ -32,7 +32,12 @@ def points_of(rng, model, region, n):
         x = rng.normal(size=d)
         length = 0.999999 if rng.random() < 0.5 else rng.random() ** (1 / d)
         x *= length / np.linalg.norm(x)
-        point = dict(zip(names, map(Fraction, (region.centre + region.radius * region.root @ x).tolist()), strict=True))
+        at = region.centre + region.radius * region.root @ x
+        if rng.random() < 0.5:  # to the boundary of the space, where probabilities may vanish
+            at = np.clip(at, model.space.lower, model.space.upper)
+            if np.linalg.norm(np.linalg.solve(region.root, at - region.centre)) > 0.999999 * region.radius:
+                continue
+        point = dict(zip(names, map(Fraction, at.tolist()), strict=True))
         if is_point_of(model, point):
             found.append(point)
     return found

@@ -15,7 +15,10 @@ from plumdp.region.shapes import Polytope, Region
 from plumdp.region.smallest_ellipsoid import smallest_ellipsoid
 from plumdp.rounding import UNDERFLOW, UNIT, UP
 
-_ATTEMPTS = 4  # to enlarge a factor
+_ATTEMPTS = 4  # to scale a factor
+_LOOSE = 0.999  # a factor that could be smaller than this share of itself is scaled
+_CUT = 1.5  # how much wider than the region an ellipsoid is for another one to be tried
+_SHARES = (0.9, 0.75, 0.5, 0.25)
 _GRID = {1: 1, 2: 64, 3: 24, 4: 10, 5: 6}  # steps along a side of the cube, by the number of parameters
 _MAX_DEFECT = 1e-3  # of an inverse that is trusted
 
@@ -50,16 +53,27 @@ def ball_around_box(lower: FloatArray, upper: FloatArray) -> Ball:
 
 @ball_around.register
 def _around_ellipsoid(region: Ellipsoid, n_parameters: int) -> Ball:
-    """Return the ellipsoid itself, or its shadow on the parameters; the ball around its box if floats cannot tell."""
-    rows = region.radius * region.root[:n_parameters]
+    """Return the ellipsoid itself, or its shadow on the parameters; a smaller one where half-spaces cut much of it."""
+    centre, rows = region.centre[:n_parameters].copy(), region.radius * region.root[:n_parameters]
     factor = rows if rows.shape[0] == rows.shape[1] else _root(rows @ rows.T)
+    box = ball_around_box(region.lower[:n_parameters], region.upper[:n_parameters])
 
     def reach(inverse: FloatArray, gamma: float) -> float:
         size = np.linalg.norm(np.abs(inverse) @ np.abs(rows))
         return float(np.linalg.norm(inverse @ rows, 2) * (1 + 1e-12) + gamma * size)
 
-    found = inflated(region.centre[:n_parameters].copy(), factor, reach)
-    return ball_around_box(region.lower[:n_parameters], region.upper[:n_parameters]) if found is None else found
+    whole = fitted(centre, factor, reach)
+    if whole is None:
+        return box
+    widths = (region.upper - region.lower)[:n_parameters]
+    if n_parameters not in _GRID or not (2 * np.sqrt((rows**2).sum(axis=1)) > _CUT * widths).any():
+        return whole
+    try:
+        guess = _both(whole, box)
+    except np.linalg.LinAlgError:  # NumPy's own, of a matrix that floats cannot invert
+        return whole
+    part = None if guess is None else _fitted_by_cover(region, n_parameters, *guess)
+    return whole if part is None or _is_larger(part, whole) else part
 
 
 @ball_around.register
@@ -70,28 +84,49 @@ def _around_enclosed(region: Enclosed, n_parameters: int) -> Ball:
 
 @ball_around.register
 def _around_polytope(region: Polytope, n_parameters: int) -> Ball:
-    """Return about the smallest ellipsoid around the vertices, made larger until it is proved; else that of the box."""
+    """Return about the smallest ellipsoid around the vertices, as large as can be proved; else that of the box."""
     box = ball_around_box(region.lower[:n_parameters], region.upper[:n_parameters])
     if n_parameters not in _GRID:
         return box
     region.graph.enumerate_all()
     points = region.graph.found.points[: region.graph.found.n[0], :n_parameters] * region.scale[:n_parameters]
     guess = smallest_ellipsoid(points)
-    if guess is None:
-        return box
-    centre, factor = guess
-    directions, cosine = _cover(n_parameters, _GRID[n_parameters])
+    found = None if guess is None else _fitted_by_cover(region, n_parameters, *guess)
+    return box if found is None or _is_larger(found, box) else found
+
+
+def _both(one: Ball, other: Ball) -> tuple[FloatArray, FloatArray] | None:
+    """Return about the smallest ellipsoid, of some that hold the intersection of two balls.
+
+    A point of both has λ |F⁻¹(v - c)|² + (1 - λ) |G⁻¹(v - m)|² <= 1, for every λ between 0 and 1.
+    """
+    best, found = np.inf, None
+    (c, first), (m, second) = ((ball.centre, np.linalg.inv(ball.factor @ ball.factor.T)) for ball in (one, other))
+    for share in _SHARES:
+        matrix = share * first + (1 - share) * second
+        inverse = np.linalg.inv(matrix)
+        centre = inverse @ (share * first @ c + (1 - share) * second @ m)
+        apart = share * (c - centre) @ first @ (c - centre) + (1 - share) * (m - centre) @ second @ (m - centre)
+        square = 1 - float(apart)
+        volume = np.linalg.slogdet(inverse)[1] + len(c) * np.log(max(square, UNDERFLOW))
+        if square > 0 and volume < best:
+            best, found = volume, (centre, _root((inverse + inverse.T) / 2 * square))
+    return found
+
+
+def _fitted_by_cover(region: Region, n: int, centre: FloatArray, factor: FloatArray) -> Ball | None:
+    """Return the ball of a factor, made as large as supports of the region in many directions say."""
+    directions, cosine = _cover(n, _GRID[n])
 
     def reach(inverse: FloatArray, gamma: float) -> float:
         objectives = np.zeros((len(directions), len(region.names)))
-        objectives[:, :n_parameters] = directions @ inverse
-        most = -region.minimise(-objectives) - objectives[:, :n_parameters] @ centre
-        largest = np.maximum(np.abs(region.lower), np.abs(region.upper))[:n_parameters] + np.abs(centre)
+        objectives[:, :n] = directions @ inverse
+        most = -region.minimise(-objectives) - objectives[:, :n] @ centre
+        largest = np.maximum(np.abs(region.lower), np.abs(region.upper))[:n] + np.abs(centre)
         size = np.linalg.norm(np.abs(inverse) @ largest)
         return float((most.max() + 2 * gamma * size) / cosine)
 
-    found = inflated(centre, factor, reach)
-    return box if found is None or _is_larger(found, box) else found
+    return fitted(centre, factor, reach)
 
 
 def _cover(n: int, n_steps: int) -> tuple[FloatArray, float]:
@@ -115,8 +150,8 @@ def _is_larger(one: Ball, other: Ball) -> bool:
     return bool(first > second)
 
 
-def inflated(centre: FloatArray, factor: FloatArray, reach: Callable[[FloatArray, float], float]) -> Ball | None:
-    """Return the ball of a factor that is enlarged until it is proved to hold a set; None if floats cannot tell.
+def fitted(centre: FloatArray, factor: FloatArray, reach: Callable[[FloatArray, float], float]) -> Ball | None:
+    """Return the ball of a multiple of a factor that is proved to hold a set; None if floats cannot tell.
 
     ``reach(inverse, gamma)`` is at least the largest |inverse @ (v - centre)| over the points v of the set, where a sum
     of products may be off by gamma times the sum of their absolute values. With G about the inverse of the factor F and
@@ -133,7 +168,7 @@ def inflated(centre: FloatArray, factor: FloatArray, reach: Callable[[FloatArray
         if not defect < _MAX_DEFECT:
             return None
         needed = reach(inverse, gamma) / (1 - defect) * UP
-        if needed <= 1:
+        if _LOOSE < needed <= 1:
             return Ball(read_only(centre), read_only(factor))
         factor = factor * (needed * (1 + 1e-9))
     return None

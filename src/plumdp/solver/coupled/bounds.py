@@ -31,6 +31,7 @@ from plumdp.solver.coupled.forms import MAX_DEGREE
 from plumdp.solver.coupled.remainder import ErrorModel, StepErrors, error_model, step_errors
 
 _MAX_BYTES = 2e9  # of curvatures
+_MAX_WORK = 2e8  # steps times transitions
 _MAX_DIMENSION = 4  # for slabs
 _MAX_NODES = 50_000  # for slabs
 _MATTERS = 0.02  # share of the remainder from which on more is tried
@@ -93,9 +94,11 @@ def find_coupled_bounds(
     if chain.n_open == 0:
         value = known_value(chain, objective, model.graph.n_states)
         return CoupledBounds(value, value, 0.0, 0.0, 0.0, "known")
-    setting = setting_of(model, chain, region)
+    setting = setting_of(model, chain, region, uncertain)
     if not _fits(setting, setting.forms.curvatures.shape[1]):
         return "the products of so many parameters take too much memory"
+    if objective.n_steps is not None and objective.n_steps * len(chain.successor) > _MAX_WORK:
+        return "so many steps of so large a chain take too long"
     if objective.n_steps is not None:
         errors = step_errors(chain, uncertain, _discount(chain))
         brackets = _by_steps(setting, objective, model.graph.n_states, errors)

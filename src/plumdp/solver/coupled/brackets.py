@@ -11,6 +11,7 @@ from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.ball import Ball, ball_around
 from plumdp.region.shapes import Region
+from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.rounding import UNIT
 from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.solver.coupled.equations import Equations, equations_of
@@ -22,6 +23,7 @@ from plumdp.solver.coupled.remainder import ErrorModel
 from plumdp.solver.coupled.residuals import Residuals, residual_bounds
 from plumdp.solver.coupled.slabs import Slab, forms_in, linear_range_in
 
+_SINGULAR = "runs of the policy need not end at the centre of the region, so that its equations are singular there"
 _NEGLIGIBLE = 0.005  # share of the remainder up to which second order is not worth its time
 
 
@@ -80,19 +82,23 @@ class Setting:
         return replace(self, forms=forms_in(slab, self.forms), slab=slab)
 
 
-def setting_of(model: ParametricMDP, chain: PolicyChain, region: Region) -> Setting:
-    """Return the setting of a policy's chain on a ball around a region."""
+def setting_of(model: ParametricMDP, chain: PolicyChain, region: Region, uncertain: IntervalMDP) -> Setting:
+    """Return the setting of a policy's chain on a ball around a region, with the bounds of expressions over it."""
     ball = ball_around(region, model.space.dimension)
     own, used = chain.with_own_expressions()
-    return Setting(own, forms_on(model.expressions, used, ball).scaled(chain.discount), ball, region)
+    forms = forms_on(model.expressions, used, ball, bounds=(uncertain.lower, uncertain.upper))
+    return Setting(own, forms.scaled(chain.discount), ball, region)
 
 
 def brackets_of(setting: Setting, errors: ErrorModel, precision: float, *, orders: Sequence[int]) -> Brackets | str:
     """Return brackets of first order, second order or both; or why there is none."""
     chain, forms, equations = setting.chain, setting.forms, setting.equations()
     if equations is None:
-        return "the equations of the policy are singular at the centre of the region"
-    guess = first_order(chain, forms, equations)
+        return _SINGULAR
+    with np.errstate(over="ignore", invalid="ignore"):
+        guess = first_order(chain, forms, equations)
+    if not (np.isfinite(guess.values).all() and np.isfinite(guess.slopes).all()):
+        return _SINGULAR
     residuals = residual_bounds(chain, forms, guess, exact_eigenvalues=1 in orders)
     found = []
     if 1 in orders:

@@ -29,6 +29,8 @@ class Forms:
     curvatures: FloatArray  # (n, d (d + 1) / 2), or (n, 0) if all expressions are affine
     errors: FloatArray  # (n)
     tails: FloatArray  # (n)
+    lower: FloatArray  # (n): bounds on the expression over the region itself, which may be smaller than the ball
+    upper: FloatArray  # (n)
 
     @property
     def dimension(self) -> int:
@@ -51,11 +53,31 @@ class Forms:
             self.curvatures * factor,
             (self.errors * factor + 4 * UNIT * factor * size) * UP,
             self.tails * (factor * UP),
+            self.lower * factor,
+            self.upper * factor,
         )
 
+    def reaches(self) -> FloatArray:
+        """Return bounds on ``|spreads·x|`` over the region: by the ball, and for affine expressions by their bounds."""
+        by_ball = lengths(self.spreads)
+        is_affine = (packed_norms(self.curvatures, self.dimension) == 0) & (self.tails == 0)
+        by_bounds = np.maximum(self.upper - self.means, self.means - self.lower)
+        slack = self.errors + 8 * UNIT * (np.abs(self.means) + np.abs(self.lower) + np.abs(self.upper))
+        reaches: FloatArray = np.where(is_affine, np.minimum(by_ball, (by_bounds + slack) * UP), by_ball)
+        return reaches
 
-def forms_on(expressions: ExpressionTable, used: Indices, ball: Ball, *, order: int = 2) -> Forms:
+
+def forms_on(
+    expressions: ExpressionTable,
+    used: Indices,
+    ball: Ball,
+    *,
+    bounds: tuple[FloatArray, FloatArray] | None = None,
+    order: int = 2,
+) -> Forms:
     """Return some expressions of a table as functions on a ball; of order one without curvatures, for estimates.
+
+    ``bounds`` are lower and upper bounds of all expressions over the region that the ball is put around.
 
     A monomial is multiplied up factor by factor: (a + b·x + xᵀ C x)(c + r·x) = a c + (c b + a r)·x + xᵀ (c C + b rᵀ) x
     and terms of degree three. Its size, the same with absolute values, bounds each of them.
@@ -74,6 +96,8 @@ def forms_on(expressions: ExpressionTable, used: Indices, ball: Ball, *, order: 
         read_only(picked @ curvatures),
         read_only(absolute @ sizes.sum(axis=1) * (gamma * UP) + UNDERFLOW),
         read_only(absolute @ sizes[:, 3] * UP),
+        np.full(len(used), -np.inf) if bounds is None else read_only(bounds[0][used]),
+        np.full(len(used), np.inf) if bounds is None else read_only(bounds[1][used]),
     )
 
 

@@ -39,5 +39,6 @@ def linear_range(region: Region, ball: Ball, slope: FloatArray) -> Range:
     objectives = np.zeros((2, d))
     objectives[0, :n], objectives[1, :n] = direction, -direction
     least, most = region.minimise(objectives) * np.array([1.0, -1.0])
-    slack += 4 * UNIT * (abs(least) + abs(most) + abs(offset))
-    return Range(max(least - offset - slack, -length), min(most - offset + slack, length), slack)
+    slack += 4 * UNIT * float(abs(least) + abs(most) + abs(offset))
+    lower, upper = max(float(least) - offset - slack, -length), min(float(most) - offset + slack, length)
+    return Range(lower, upper, slack)

@@ -11,7 +11,7 @@ from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
 from plumdp.model.objective import Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.rounding import UP
+from plumdp.rounding import UNIT, UP
 from plumdp.solver.by_components import solve_game
 from plumdp.solver.by_discount import solve_discounted
 from plumdp.solver.coupled.chain import PolicyChain
@@ -36,6 +36,7 @@ class ErrorModel:
     game: Game
     layout: SweepLayout
     initial: int
+    ends_surely: bool  # whether runs end after finitely many steps, as no state can come back to itself
 
     def largest_sum(self, residuals: FloatArray, estimate: float, precision: float) -> float:
         """Return an upper bound on the expected sum of residuals (n_open) from the initial state; it may be infinite.
@@ -47,23 +48,24 @@ class ErrorModel:
         if not np.isfinite(largest):
             return np.inf
         positive = np.maximum(residuals, max(_FLOOR * largest, _LEAST))
-        size = _power_of_two(estimate if 0 < estimate < np.inf else largest)
+        size = _power_of_two(estimate if 0 < estimate < np.inf else max(largest, _LEAST))
         rewards = np.append(positive / size, 0.0)
         if not np.isfinite(rewards).all():
             return np.inf
         game = replace(self.game, reward=rewards)
         if self.objective.discount is not None:
             solution = solve_discounted(game, precision, _MAX_SWEEPS, None, None)
+            size *= 1 + 8 * UNIT / (1 - game.discount)  # the discount itself is rounded
         else:
             layout = replace(self.layout, rows=self.layout.rows._replace(reward=rewards[self.layout.choice]))
-            if all(is_loose for _, _, is_loose in layout.parts):
+            if self.ends_surely:
                 return self._sum_in_one_pass(layout) * size * UP
             solution = solve_game(game, layout, self.objective, precision, _MAX_SWEEPS)
         return float(solution.upper[self.initial]) * size * UP
 
     def _sum_in_one_pass(self, layout: SweepLayout) -> float:
         """Return the upper bound if no state can come back to itself: successors first, each once."""
-        high = np.zeros(len(layout.state))
+        high = layout.known.copy()
         high[: layout.n_undecided] = np.inf
         layout.sweep(0, layout.n_undecided, high, high, layout.first_row.copy(), side=1.0)
         return float(layout.by_state(high)[self.initial])
@@ -109,11 +111,9 @@ def error_model(chain: PolicyChain, uncertain: IntervalMDP, discount: Fraction |
     is_end = np.arange(n + 1) == n
     reward = RewardStructure(np.append(np.ones(n), 0.0), None)
     objective = Reward(reward, "max", target=None if discount is not None else is_end, discount=discount)
-    make = (
-        plain_game if chain.is_ordered and not chain.has_loops() else make_game
-    )  # such runs end, whatever nature does
-    game = make(imdp, objective, "optimistic")
-    return ErrorModel(imdp, objective, game, lay_out(game), chain.initial)
+    ends_surely = chain.is_ordered and not chain.has_loops()
+    game = (plain_game if ends_surely else make_game)(imdp, objective, "optimistic")
+    return ErrorModel(imdp, objective, game, lay_out(game), chain.initial, ends_surely)
 
 
 def _part(chain: PolicyChain, uncertain: IntervalMDP) -> IntervalMDP:

@@ -83,7 +83,8 @@ def write_high_degrees(
 ) -> None:
     """Write bounds on what the residual of each open node has of degree three or more.
 
-    ``lengths`` are norms of the spreads and curvatures of the forms, and their tails. Roundings are few and relative.
+    ``lengths`` are how far the linear parts of the forms reach, norms of their curvatures, and their tails. Roundings
+    are few and relative.
     """
     of_spreads, of_bends, tails = lengths
     values, slopes, curvatures, _ = after

@@ -68,7 +68,7 @@ def residuals_of(
     )
     if after.curvatures.shape[1] or not forms.is_affine:
         is_sharp = len(chain.successor) * d**3 <= _MAX_PRODUCTS[d > _MANY]
-        norms = of_spreads, of_bends, forms.tails
+        norms = forms.reaches(), of_bends, forms.tails
         residual_kernels.write_high_degrees(*edges, norms, later, mean, is_sharp, higher)
     rounding = rounding * (1 + 1e-9) + 64 * SQUARES_UNDERFLOW
     base = constant + linear + higher + rounding

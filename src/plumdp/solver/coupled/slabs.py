@@ -72,7 +72,7 @@ def forms_in(slab: Slab, forms: Forms) -> Forms:
     reach = (np.linalg.norm(m) + np.linalg.norm(e)) * UP
     size = np.abs(forms.means) + lengths(forms.spreads) * reach + packed_norms(forms.curvatures, d) * reach**2
     errors = forms.errors + (4 * d * d + 24) * UNIT * size * UP
-    return Forms(means, spreads, curvatures, errors * UP, forms.tails)
+    return Forms(means, spreads, curvatures, errors * UP, forms.tails, forms.lower, forms.upper)
 
 
 def linear_range_in(slab: Slab, region: Region, ball: Ball, slope: FloatArray) -> Range:

@@ -112,7 +112,8 @@ def test_bounds_hold_whatever_numbers_an_expansion_has(seed):
         chain = policy_chain(model, policy, objective)
         if isinstance(chain, str) or chain.n_open == 0:
             continue
-        setting, errors = setting_of(model, chain, region), error_model(chain, rectangular(model, region))
+        uncertain = rectangular(model, region)
+        setting, errors = setting_of(model, chain, region, uncertain), error_model(chain, uncertain)
         equations = setting.equations()
         first = first_order(setting.chain, setting.forms, equations)
         quadratic = residual_bounds(setting.chain, setting.forms, first).quadratic
@@ -152,7 +153,8 @@ def test_bounds_in_slabs_hold_at_points(seed):
     region = random_ellipsoid(rng, model.space, widest=1.0)
     policy = random_policy(rng, model.graph)
     chain = policy_chain(model, policy, objective)
-    setting, errors = setting_of(model, chain, region), error_model(chain, rectangular(model, region))
+    uncertain = rectangular(model, region)
+    setting, errors = setting_of(model, chain, region, uncertain), error_model(chain, uncertain)
     both = brackets_of(setting, errors, 1e-6, orders=(1, 2))
     if isinstance(both, str):
         pytest.skip(both)
