@@ -1,4 +1,4 @@
-"""Ways to be wrong about bets that a count of misses must find: each returns in which repetitions the truth is missed."""
+"""Ways to be wrong about bets that a count of misses must find; each returns which repetitions miss the truth."""
 
 from math import log
 
