@@ -29,10 +29,9 @@ from many_parameters import layered_model
 
 import plumdp as pl
 from plumdp.confidence import estimates, evidence, likelihood
-from plumdp.confidence.bets import half_space
+from plumdp.confidence.bets import Direction, half_space
 from plumdp.confidence.evidence import log_evidence
 from plumdp.data.pilots import power_of_two_pilot
-from plumdp.policy_search import value_directions
 
 pytestmark = pytest.mark.slow
 
@@ -94,8 +93,9 @@ def test_what_is_counted_is_what_likelihood_set_uses(name, monkeypatch):
     made = likelihood._half_spaces
     monkeypatch.setattr(likelihood, "_half_spaces", lambda *given: cuts.extend(made(*given)) or list(cuts))
     counts = pl.simulate(study.model, study.true_point, 660, rng=5, max_steps=study.max_steps, pilot=60 / 660)
-    directions = value_directions(study.model, [study.objective])
-    found = likelihood.likelihood_set(study.model, counts, error=0.95 * ERROR, directions=directions)
+    found = likelihood.likelihood_set(
+        study.model, counts, error=0.95 * ERROR, directions=lambda point: [Direction(game.gradient(point))]
+    )
     plan, seen = make_plan(game, game.table.pool(counts.pilot.counts)), game.table.pool(counts.main)
     assert found.seen.tolist() == seen.tolist()
     assert found.threshold == pytest.approx(log_evidence(game.table, seen, *plan.law) + log(0.1 * ERROR), abs=1e-6)
