@@ -24,7 +24,7 @@ from coverage_game import (
     prepare,
     upper_evidence,
 )
-from coverage_mutants import bets_from_main_data
+from coverage_mutants import bets_from_main_data, prior_from_main_data
 from many_parameters import layered_model
 
 import plumdp as pl
@@ -121,6 +121,10 @@ def test_ten_times_the_error_is_found(name):
 def test_bets_from_the_main_data_are_found(name):
     """Estimate, information and direction are taken from what judges the bets."""
     assert bets_from_main_data(*played(name)).sum() >= critical_value(N_PLAYED, ERROR)
+
+
+def test_a_prior_from_the_main_data_is_found():
+    assert prior_from_main_data(*played("sparse 20")).sum() >= critical_value(N_PLAYED, ERROR)
 
 
 def test_evidence_that_forgets_outcomes_never_seen_is_found(monkeypatch):
