@@ -1,4 +1,4 @@
-"""How often likelihood sets and half-spaces ever miss the true point, against an opponent: the full protocol, as tables.
+"""How often likelihood sets and half-spaces ever miss the true point, against an opponent: the full protocol.
 
     python benchmarks/set_coverage.py [repetitions] [name …]
 

@@ -1,9 +1,9 @@
-"""Ways to be wrong about bets that a count of misses must find: each returns in which repetitions the truth is missed."""
+"""Ways to be wrong about bets and priors that a count of misses must find; each returns where the truth is missed."""
 
 from math import log
 
 import numpy as np
-from coverage_game import ERROR, Game, Plan, Played, gains
+from coverage_game import ERROR, Game, Plan, Played, evidence_above_truth, gains
 
 from plumdp.confidence.estimates import estimate_inside, information
 from plumdp.confidence.likelihood import _SPACE_AS_DATA, _law_of_pilot
@@ -44,6 +44,13 @@ def pilots_from_the_end(game: Game, played: Played) -> np.ndarray:
             factors.append(Plan(pilot, law, ahead, plan.gradient).factors(game.table, ERROR))
         missed |= _is_missed(game, np.array(factors), main)
     return missed
+
+
+def prior_from_main_data(game: Game, played: Played) -> np.ndarray:
+    """Return the misses of the likelihood at the end, against a prior that was made from the same data."""
+    seen = played.until(game.sizes.looks)[:, -1]
+    laws = [_law_of_pilot(game.table, row, game.space) for row in seen]
+    return evidence_above_truth(game, seen, laws, least=-log(ERROR))[0] > -log(ERROR)
 
 
 def _is_missed(game: Game, factors: np.ndarray, seen: np.ndarray) -> np.ndarray:
