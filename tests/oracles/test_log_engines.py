@@ -145,6 +145,19 @@ def test_the_printed_query_gives_the_same_table_on_duckdb_and_on_spark(form, spa
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_the_printed_query_counts_the_same_pilot_on_duckdb_and_on_spark(form, spark):
+    rows = runs(LAMP, {"p": 0.6}, 320)[0][form]  # ten times a power of two, where a logarithm may be rounded down
+    log = arrow(rows)
+    queries = {d: counts_query(LAMP, table="log", dialect=d, form=form, order="runs") for d in ("duckdb", "spark")}
+    spark.createDataFrame(log).createOrReplaceTempView("log")
+    for result in (spark.sql(queries["spark"]), duckdb.sql(queries["duckdb"])):
+        counts = read_log(result, LAMP).counts
+        part = [row for row in rows if row["episode"] < 32]
+        assert np.array_equal(counts.pilot.counts, recount(part, LAMP.graph, form)[0])
+        assert counts.pilot.weight == 1 / 6
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_query_of_every_dialect_means_the_same(dialect, form):
     """Translated back to DuckDB's words and executed there: an independent parser has read it."""

@@ -55,9 +55,8 @@ class FrameLog:
         kind = self.frame.collect_schema()[column]
         if in_order and not (kind.is_numeric() or kind.is_temporal()):
             raise not_numbered(column, str(kind))
-        run = nw.col("run")
-        found = _collect(self._runs(column).select(named=run.count(), unnamed=run.is_null().sum()))
-        return int(found["named"][0]), int(found["unnamed"][0]) == 0
+        found = _collect(self._runs(column).select(named=nw.col("run").count(), n=nw.len()))
+        return int(found["named"][0]), int(found["named"][0]) == int(found["n"][0])
 
     def count_first_runs(
         self, graph: Graph, form: LogForm, columns: Mapping[str, str], column: str, n: int
