@@ -35,7 +35,7 @@ from plumdp.region.l1 import build_l1_region
 from plumdp.region.likelihood_region import build_likelihood_region
 from plumdp.region.shapes import Region
 from plumdp.region.tangents import build_ellipsoid_region
-from plumdp.solver.at_points import Finder, move_inside, policy_finder
+from plumdp.solver.at_points import PointSolver, move_inside
 
 Sets: TypeAlias = Literal["interval", "l1", "ellipsoid", "likelihood"]
 """What is drawn around the data: intervals of expressions, L1 balls of rows, an ellipsoid of parameters by least
@@ -76,7 +76,7 @@ class Learned:
     region: Region | Conflict
     seconds: dict[str, float]
     fallback: float = FALLBACK  # share of the error for bounds that rest on the graph alone
-    finders: Mapping[Objective, Finder] = field(default_factory=dict)  # of best policies at points
+    solvers: Mapping[Objective, PointSolver] = field(default_factory=dict)  # at points, for what was announced
     rests_on: tuple[str, ...] = ()  # what the confidence set assumes besides model and sampling, in words
 
     @property
@@ -90,9 +90,9 @@ class Learned:
         found = self.bounds.directions if isinstance(self.bounds, LikelihoodSet) else ()
         return [direction.policy for direction in found if direction.policy is not None]
 
-    def finder(self, objective: Objective) -> Finder:
-        """Return what finds best policies at points: what depends on the graph alone is done once."""
-        return self.finders.get(objective) or policy_finder(self.model, objective)
+    def at_points(self, objective: Objective) -> PointSolver:
+        """Return what finds best policies at points: for an objective that was announced, the one that was used."""
+        return self.solvers.get(objective) or PointSolver(self.model, objective)
 
     @cached_property
     def estimate(self) -> FloatArray:
@@ -162,10 +162,10 @@ def learn(
     options = {"interval_method": interval_method, "events": events}
     chosen = {name: value for name, value in options.items() if value is not None}
     measure = _chosen_measure(confidence_set, chosen, as_published)
-    finders: dict[Objective, Finder] = {}
+    solvers: dict[Objective, PointSolver] = {}
     if SETS[confidence_set].has_directions and objectives:
-        finders = {asked: policy_finder(model, asked) for asked in (as_objective(o, model) for o in objectives)}
-        measure = partial(measure, directions=value_directions(model, finders))
+        solvers = {asked: PointSolver(model, asked) for asked in (as_objective(o, model) for o in objectives)}
+        measure = partial(measure, directions=value_directions(model, solvers))
     fixed = None if as_published else find_fixed_numbers(model)
     measured = measure(model, counts, error=error if as_published else (1 - FALLBACK) * error)  # stage 3 (Section 2.3)
     clock.lap("intervals")
@@ -173,7 +173,7 @@ def learn(
     clock.lap("region")
     pilot = counts.pilot if SETS[confidence_set].has_directions else None
     rests_on = () if pilot is None else (pilot_assumption(pilot),)
-    learned = Learned(model, counts, error, measured, region, clock.laps, finders=finders, rests_on=rests_on)
+    learned = Learned(model, counts, error, measured, region, clock.laps, solvers=solvers, rests_on=rests_on)
     return learned if fixed is None else check_fixed_numbers(learned, fixed)
 
 

@@ -180,7 +180,8 @@ def conclude(
     if policy is not None:
         valued = value_policy(learned, uncertain, policy, objective, is_coupled=is_coupled, precision=precision)
     else:  # stage 6: the best policy against nature at its worst (Section 2.2); the claim is about what is returned
-        robust = solve(uncertain, objective, nature="robust", precision=precision)
+        hint = learned.at_points(objective).last
+        robust = solve(uncertain, objective, nature="robust", precision=precision, start=hint)
         if is_coupled:
             valued = best_valuation(learned, uncertain, robust, objective, precision=precision)
         else:

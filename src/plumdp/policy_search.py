@@ -20,7 +20,7 @@ from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.ball import Ball, ball_around
 from plumdp.region.shapes import Region
-from plumdp.solver.at_points import Finder, move_inside
+from plumdp.solver.at_points import PointSolver, move_inside
 from plumdp.solver.coupled.gradient import policy_gradient
 
 _ROUNDS = 3
@@ -37,14 +37,14 @@ class Candidate:
     gradient: FloatArray  # (n_parameters)
 
 
-def value_directions(model: ParametricMDP, finders: Mapping[Objective, Finder]) -> Directions:
+def value_directions(model: ParametricMDP, solvers: Mapping[Objective, PointSolver]) -> Directions:
     """Return a function from a point to the gradients, there, of the values of the best policies for objectives."""
 
     def directions(point: FloatArray) -> list[Direction]:
         at = move_inside(model, point, moments(model.space)[0])
         found = []
-        for objective, find in finders.items():
-            policy = find(at)
+        for objective, solver in solvers.items():
+            policy = solver.policy_at(at)
             _, gradient = policy_gradient(model, policy, objective, at)
             found.append(Direction(gradient, policy, f"the value of {objective.text or 'the objective'}"))
         return found
@@ -53,7 +53,7 @@ def value_directions(model: ParametricMDP, finders: Mapping[Objective, Finder]) 
 
 
 def search_policies(
-    model: ParametricMDP, objective: Objective, region: Region, known: Sequence[IntArray], find: Finder
+    model: ParametricMDP, objective: Objective, region: Region, known: Sequence[IntArray], solver: PointSolver
 ) -> list[Candidate]:
     """Return policies, the one with the best estimated bound first: the known ones, and those that a search found.
 
@@ -70,7 +70,7 @@ def search_policies(
         if policy.tobytes() not in candidates:
             candidates[policy.tobytes()] = judge(policy)
 
-    for policy in [*known, find(centre)]:
+    for policy in [*known, solver.policy_at(centre)]:
         consider(policy)
     best = _best_first(candidates.values())[0]
     for _ in range(_ROUNDS):
@@ -78,7 +78,7 @@ def search_policies(
         worst_points.append(worst)
         points = [worst, (worst + ball.centre) / 2, np.mean(worst_points, axis=0)]
         for point in points[: 2 + (len(worst_points) > 1)]:
-            consider(find(move_inside(model, point, middle)))
+            consider(solver.policy_at(move_inside(model, point, middle)))
         last, best = best, _best_first(candidates.values())[0]
         if not best.bound > last.bound + _WORTHWHILE * abs(last.value - last.bound):
             break

@@ -72,7 +72,7 @@ def best_valuation(
     model, region = learned.model, learned.region
     assert not isinstance(region, Conflict)
     known = [robust.policy, *learned.policies]
-    found = search_policies(model, objective, region, known, learned.finder(objective))
+    found = search_policies(model, objective, region, known, learned.at_points(objective))
     best: Valuation | None = None
     for candidate in found[:_MOST_CERTIFIED]:
         if best is None or candidate.bound > best.bound(objective) + _WORTHWHILE * (best.upper - best.lower):

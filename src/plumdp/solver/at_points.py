@@ -15,10 +15,9 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_components import solve_game
 from plumdp.solver.layout import lay_out
-from plumdp.solver.problem import Problem, reduce_all
 from plumdp.solver.qualitative import make_game
 from plumdp.solver.solution import Solution
-from plumdp.solver.solve import REDUCTIONS, solve
+from plumdp.solver.solve import solve
 
 _MAX_SWEEPS = 1000  # in a component: a proposal need not be optimal
 _PRECISION = 1e-6
@@ -36,45 +35,46 @@ def move_inside(model: ParametricMDP, point: FloatArray, middle: FloatArray) -> 
     return middle
 
 
-Finder: TypeAlias = Callable[[FloatArray], IntArray]
-"""From a point, at which all expressions are probabilities, to the best policy there."""
+class PointSolver:
+    """Finds best policies of a model at points: what depends on the graph alone is done once, at the first point.
+
+    ``last`` is the solution at the last point. Each solution starts from the one before, as policies are alike.
+    """
+
+    def __init__(self, model: ParametricMDP, objective: Objective) -> None:
+        self._model, self._objective = model, objective
+        self._solve: _Solver | None = None
+        self.last: Solution | None = None
+
+    def policy_at(self, point: FloatArray) -> IntArray:
+        """Return the best policy at a point at which all expressions are probabilities."""
+        model = self._model
+        probabilities = read_only(model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1))
+        known = IntervalMDP(model.graph, model.expression, probabilities, probabilities)
+        if self._solve is None:
+            self._solve = _solver_like(known, self._objective)
+        self.last = self._solve(known, self.last)
+        return self.last.policy
 
 
-def policy_finder(model: ParametricMDP, objective: Objective) -> Finder:
-    """Return a function that finds best policies at points; what depends on the graph alone it does once."""
-    solve_at: Callable[[IntervalMDP], Solution] | None = None
-
-    def find(point: FloatArray) -> IntArray:
-        nonlocal solve_at
-        known = _at(model, point)
-        if solve_at is None:
-            solve_at = _solver_like(known, objective)
-        return solve_at(known).policy
-
-    return find
+_Solver: TypeAlias = Callable[[IntervalMDP, Solution | None], Solution]
 
 
-def _at(model: ParametricMDP, point: FloatArray) -> IntervalMDP:
-    probabilities = read_only(model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1))
-    return IntervalMDP(model.graph, model.expression, probabilities, probabilities)
-
-
-def _solver_like(first: IntervalMDP, objective: Objective) -> Callable[[IntervalMDP], Solution]:
+def _solver_like(first: IntervalMDP, objective: Objective) -> _Solver:
     """Return a function that solves models with the graph of the first, on its layout if they have the same edges."""
 
-    def afresh(known: IntervalMDP) -> Solution:
-        return solve(known, objective, nature="robust", precision=_PRECISION, max_sweeps=_MAX_SWEEPS)
+    def afresh(known: IntervalMDP, start: Solution | None) -> Solution:
+        return solve(known, objective, nature="robust", precision=_PRECISION, max_sweeps=_MAX_SWEEPS, start=start)
 
-    if objective.n_steps is not None or objective.kind == Kind.DISCOUNTED:
+    if objective.n_steps is not None or objective.kind == Kind.DISCOUNTED or objective.flipped() is not None:
         return afresh
-    problem, invert = reduce_all(Problem(first, objective, "robust"), REDUCTIONS)
-    game = make_game(problem.imdp, problem.objective, "robust")
+    game = make_game(first, objective, "robust")
     layout = lay_out(game)
 
-    def again(known: IntervalMDP) -> Solution:
+    def again(known: IntervalMDP, start: Solution | None) -> Solution:
         if ((known.upper == 0) != (first.upper == 0)).any():
-            return afresh(known)
+            return afresh(known, start)
         own = layout.facing(known, game.nature)
-        return invert(solve_game(replace(game, imdp=known), own, problem.objective, _PRECISION, _MAX_SWEEPS))
+        return solve_game(replace(game, imdp=known), own, objective, _PRECISION, _MAX_SWEEPS, start)
 
     return again
