@@ -82,9 +82,11 @@ class Setting:
         return replace(self, forms=forms_in(slab, self.forms), slab=slab)
 
 
-def setting_of(model: ParametricMDP, chain: PolicyChain, region: Region, uncertain: IntervalMDP) -> Setting:
+def setting_of(
+    model: ParametricMDP, chain: PolicyChain, region: Region, uncertain: IntervalMDP, *, ball: Ball | None = None
+) -> Setting:
     """Return the setting of a policy's chain on a ball around a region, with the bounds of expressions over it."""
-    ball = ball_around(region, model.space.dimension)
+    ball = ball_around(region, model.space.dimension) if ball is None else ball
     own, used = chain.with_own_expressions()
     forms = forms_on(model.expressions, used, ball, bounds=(uncertain.lower, uncertain.upper))
     return Setting(own, forms.scaled(chain.discount), ball, region)
