@@ -216,6 +216,23 @@ def test_gradient_is_that_of_exact_values(seed):
         assert gradient == pytest.approx(differences, rel=1e-4, abs=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_gradient_of_products_is_that_of_exact_values(seed):
+    rng = np.random.default_rng(8000 + seed)
+    model = random_product_model(rng)
+    goal, point, step = model.labels["goal"], rng.uniform(0.3, 0.7, model.space.dimension), 1e-4
+    policy, objective = model.graph.first_choice[:-1], Reward(model.rewards["steps"], "min", discount="0.9")
+    assert goal.any()
+    value, gradient = policy_gradient(model, policy, objective, point)
+    for axis, slope in zip(np.eye(len(point)), gradient, strict=True):
+        low, middle, high = (
+            exact_value(model, policy, objective, dict(zip(model.space.names, map(Fraction, at.tolist()), strict=True)))
+            for at in (point - step * axis, point, point + step * axis)
+        )
+        assert value == pytest.approx(float(middle), abs=1e-12)
+        assert slope == pytest.approx(float((high - low) / Fraction(2 * step)), rel=1e-4, abs=1e-6)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_balls_hold_the_vertices_of_polytopes(seed):
     rng = np.random.default_rng(7000 + seed)

@@ -53,27 +53,16 @@ def ball_around_box(lower: FloatArray, upper: FloatArray) -> Ball:
 
 @ball_around.register
 def _around_ellipsoid(region: Ellipsoid, n_parameters: int) -> Ball:
-    """Return the ellipsoid itself, or its shadow on the parameters; a smaller one where half-spaces cut much of it."""
+    """Return the ellipsoid itself, or its shadow on the parameters; the ball around its box if floats cannot tell."""
     centre, rows = region.centre[:n_parameters].copy(), region.radius * region.root[:n_parameters]
     factor = rows if rows.shape[0] == rows.shape[1] else _root(rows @ rows.T)
-    box = ball_around_box(region.lower[:n_parameters], region.upper[:n_parameters])
 
     def reach(inverse: FloatArray, gamma: float) -> float:
         size = np.linalg.norm(np.abs(inverse) @ np.abs(rows))
         return float(np.linalg.norm(inverse @ rows, 2) * (1 + 1e-12) + gamma * size)
 
-    whole = fitted(centre, factor, reach)
-    if whole is None:
-        return box
-    widths = (region.upper - region.lower)[:n_parameters]
-    if n_parameters not in _GRID or not (2 * np.sqrt((rows**2).sum(axis=1)) > _CUT * widths).any():
-        return whole
-    try:
-        guess = _both(whole, box)
-    except np.linalg.LinAlgError:  # NumPy's own, of a matrix that floats cannot invert
-        return whole
-    part = None if guess is None else _fitted_by_cover(region, n_parameters, *guess)
-    return whole if part is None or _is_larger(part, whole) else part
+    found = fitted(centre, factor, reach)
+    return ball_around_box(region.lower[:n_parameters], region.upper[:n_parameters]) if found is None else found
 
 
 @ball_around.register
@@ -93,6 +82,23 @@ def _around_polytope(region: Polytope, n_parameters: int) -> Ball:
     guess = smallest_ellipsoid(points)
     found = None if guess is None else _fitted_by_cover(region, n_parameters, *guess)
     return box if found is None or _is_larger(found, box) else found
+
+
+def smaller_ball(region: Region, ball: Ball) -> Ball | None:
+    """Return another ball around a region, of a smaller volume, if half-spaces cut much of the first; None if not.
+
+    It is smaller where the box around the region is narrow, at the price of being wider elsewhere.
+    """
+    n = len(ball.centre)
+    widths = (region.upper - region.lower)[:n]
+    if n not in _GRID or not (2 * np.sqrt((ball.factor**2).sum(axis=1)) > _CUT * widths).any():
+        return None
+    try:
+        guess = _both(ball, ball_around_box(region.lower[:n], region.upper[:n]))
+    except np.linalg.LinAlgError:  # NumPy's own, of a matrix that floats cannot invert
+        return None
+    found = None if guess is None else _fitted_by_cover(region, n, *guess)
+    return None if found is None or _is_larger(found, ball) else found
 
 
 def _both(one: Ball, other: Ball) -> tuple[FloatArray, FloatArray] | None:

@@ -20,6 +20,7 @@ from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
 from plumdp.model.text import one_line
+from plumdp.region.ball import smaller_ball
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.rounding import ULP, UNIT
@@ -34,6 +35,7 @@ _MAX_BYTES = 2e9  # of curvatures
 _MAX_WORK = 2e8  # steps times transitions
 _MAX_DIMENSION = 4  # for slabs
 _MAX_NODES = 50_000  # for slabs
+_LARGE = 0.25  # share of the remainder from which on another ball is tried
 _MATTERS = 0.02  # share of the remainder from which on more is tried
 
 
@@ -100,10 +102,15 @@ def find_coupled_bounds(
     if objective.n_steps is not None and objective.n_steps * len(chain.successor) > _MAX_WORK:
         return "so many steps of so large a chain take too long"
     if objective.n_steps is not None:
-        errors = step_errors(chain, uncertain, _discount(chain))
-        brackets = _by_steps(setting, objective, model.graph.n_states, errors)
+        of_steps = step_errors(chain, uncertain, _discount(chain))
+        brackets = _by_steps(setting, objective, model.graph.n_states, of_steps)
     else:
-        brackets = _by_orders(setting, error_model(chain, uncertain, _discount(chain)), precision)
+        errors = error_model(chain, uncertain, _discount(chain))
+        brackets = _by_orders(setting, errors, precision)
+        ball = smaller_ball(region, setting.ball) if _is_poor(brackets) else None
+        if ball is not None:
+            other = _by_orders(setting_of(model, chain, region, uncertain, ball=ball), errors, precision)
+            brackets = _joined(brackets, other)
     return brackets if isinstance(brackets, str) else _best_of(brackets, objective)
 
 
@@ -120,6 +127,21 @@ def _usable_chain(
     if not isinstance(chain, str) and model.expressions.degree[chain.expression].max(initial=0) > MAX_DEGREE:
         return f"some expression is of a degree above {MAX_DEGREE}"
     return chain
+
+
+def _is_poor(brackets: list[Bracket] | str) -> bool:
+    """Return whether there are no brackets, or the best is mostly remainder, so that another ball is worth a try."""
+    if isinstance(brackets, str):
+        return True
+    best = intersection(brackets)
+    return best.remainder > _LARGE * best.width
+
+
+def _joined(one: list[Bracket] | str, other: list[Bracket] | str) -> list[Bracket] | str:
+    """Return the brackets of both, or why there are none."""
+    if isinstance(one, str):
+        return one if isinstance(other, str) else other
+    return one if isinstance(other, str) else [*one, *other]
 
 
 def _by_orders(setting: Setting, errors: ErrorModel, precision: float) -> list[Bracket] | str:

@@ -24,7 +24,8 @@ from plumdp.solver.coupled.residuals import Residuals, residual_bounds
 from plumdp.solver.coupled.slabs import Slab, forms_in, linear_range_in
 
 _SINGULAR = "runs of the policy need not end at the centre of the region, so that its equations are singular there"
-_NEGLIGIBLE = 0.005  # share of the remainder up to which second order is not worth its time
+_NEGLIGIBLE = {False: 0.005, True: 0.05}  # share of the remainder up to which second order is not worth its time
+_LARGE = 300_000  # transitions of a chain on which it takes about a second
 
 
 @dataclass(frozen=True)
@@ -82,9 +83,11 @@ class Setting:
         return replace(self, forms=forms_in(slab, self.forms), slab=slab)
 
 
-def setting_of(model: ParametricMDP, chain: PolicyChain, region: Region, uncertain: IntervalMDP) -> Setting:
+def setting_of(
+    model: ParametricMDP, chain: PolicyChain, region: Region, uncertain: IntervalMDP, *, ball: Ball | None = None
+) -> Setting:
     """Return the setting of a policy's chain on a ball around a region, with the bounds of expressions over it."""
-    ball = ball_around(region, model.space.dimension)
+    ball = ball_around(region, model.space.dimension) if ball is None else ball
     own, used = chain.with_own_expressions()
     forms = forms_on(model.expressions, used, ball, bounds=(uncertain.lower, uncertain.upper))
     return Setting(own, forms.scaled(chain.discount), ball, region)
@@ -103,7 +106,8 @@ def brackets_of(setting: Setting, errors: ErrorModel, precision: float, *, order
     found = []
     if 1 in orders:
         found.append(bracket(setting, equations, guess, residuals, errors, precision))
-    is_enough = found and found[0] is not None and found[0].remainder <= _NEGLIGIBLE * found[0].width
+    limit = _NEGLIGIBLE[len(chain.successor) > _LARGE]
+    is_enough = found and found[0] is not None and found[0].remainder <= limit * found[0].width
     if 2 in orders and not is_enough:
         second = second_order(chain, equations, guess, residuals.quadratic)
         residuals = residual_bounds(chain, forms, second)

@@ -9,17 +9,9 @@ from plumdp.compiled import compiled
 
 @compiled
 def visit(
-    initial: int,
-    policy: Any,
-    first_transition: Any,
-    successor: Any,
-    is_over: Any,
-    colour: Any,
-    stack: Any,
-    position: Any,
-    order: Any,
-    ends: Any,
-) -> tuple[int, int, bool]:
+    initial: int, policy: Any, first_transition: Any, successor: Any, is_over: Any, colour: Any, stack: Any,
+    position: Any, order: Any, ends: Any,
+) -> tuple[int, int, bool]:  # fmt: skip
     """Write the states that a policy reaches; return how many go on, how many are over, and whether none repeats.
 
     ``order`` gets the states that go on as a depth-first search leaves them: successors first, if no state can come

@@ -5,6 +5,7 @@ Symmetric matrices are packed: the entries on and above the diagonal, row by row
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,64 +16,62 @@ from plumdp.rounding import UNIT, UP
 SMALL = 8  # matrices up to this size are multiplied in plain loops
 
 
+@partial(compiled, inline="always")
+def add_products(
+    s: int, to: int, f: int, a: float, w: float, spreads: Any, bends: Any, slopes: Any, curvatures: Any,
+    mean_slopes: Any, mean_curvatures: Any, vector: Any, quadratic: Any,
+) -> None:  # fmt: skip
+    """Add one transition's products of mean a and value w: a w¹ and a W² to the means, β w⁰, sym β w¹ᵀ + Γ w⁰."""
+    d, k = len(vector), 0
+    for i in range(d):
+        mean_slopes[s, i] += a * slopes[to, i]
+        vector[i] += spreads[f, i] * w
+        for j in range(i, d):
+            product = (spreads[f, i] * slopes[to, j] + spreads[f, j] * slopes[to, i]) / 2
+            if bends.shape[1] > 0:
+                product += bends[f, k] * w
+            quadratic[s, k] += product
+            if curvatures.shape[1] > 0:
+                mean_curvatures[s, k] += a * curvatures[to, k]
+            k += 1
+
+
 @compiled
 def write_low_degrees(
-    first: Any,
-    successor: Any,
-    expression: Any,
-    forms: Any,
-    after: Any,
-    here: Any,
-    reward: Any,
-    mean: Any,
-    constant: Any,
-    linear: Any,
-    quadratic: Any,
+    edges: Any, forms: Any, after: Any, here: Any, reward: Any, mean: Any, constant: Any, linear: Any, quadratic: Any,
     rounding: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Write for each open node what its residual has of degree 0, 1 and 2, and what rounding can matter in all of it.
 
-    ``forms`` are means, spreads, curvatures, their sizes and errors; ``after`` and ``here`` are values, slopes,
-    curvatures and sizes of the expansion of the successors and of the nodes. ``mean`` gets the expected parts of
-    ``after``: values, slopes and curvatures of the rows.
+    ``edges`` are first, successor and expression; ``forms`` are means, spreads, curvatures, their sizes and errors;
+    ``after`` and ``here`` are values, slopes, curvatures and sizes of the expansion of the successors and of the nodes.
+    ``mean`` gets the expected parts of ``after``: values, slopes and curvatures of the rows.
     """
+    first, successor, expression = edges
     means, spreads, bends, form_sizes, errors = forms
     values, slopes, curvatures, sizes = after
-    mean_values, mean_slopes, mean_curvatures = mean
-    n, d, is_bent, has_curvatures = len(first) - 1, slopes.shape[1], bends.shape[1] > 0, curvatures.shape[1] > 0
-    vector = np.empty(d)
-    for s in range(n):
+    vector = np.empty(slopes.shape[1])
+    for s in range(len(first) - 1):
         total, size, mean_size, error, error_size = 0.0, 0.0, 0.0, 0.0, 0.0
         vector[:] = 0.0
         for t in range(first[s], first[s + 1]):
             to, f = successor[t], expression[t]
-            a, w = means[f], values[to]
-            total += a * w
+            total += means[f] * values[to]
             size += form_sizes[f] * sizes[to]
-            mean_size += abs(a) * sizes[to]
+            mean_size += abs(means[f]) * sizes[to]
             error += errors[f]
             error_size += errors[f] * sizes[to]
-            k = 0
-            for i in range(d):
-                mean_slopes[s, i] += a * slopes[to, i]
-                vector[i] += spreads[f, i] * w
-                for j in range(i, d):
-                    product = (spreads[f, i] * slopes[to, j] + spreads[f, j] * slopes[to, i]) / 2
-                    if is_bent:
-                        product += bends[f, k] * w
-                    quadratic[s, k] += product
-                    if has_curvatures:
-                        mean_curvatures[s, k] += a * curvatures[to, k]
-                    k += 1
-        mean_values[s] = total
+            add_products(
+                s, to, f, means[f], values[to], spreads, bends, slopes, curvatures, mean[1], mean[2], vector, quadratic
+            )
+        mean[0][s] = total
         constant[s] = abs(reward[s] + total - here[0][s])
         square = 0.0
-        for i in range(d):
-            square += (vector[i] + mean_slopes[s, i] - here[1][s, i]) ** 2
+        for i in range(len(vector)):
+            square += (vector[i] + mean[1][s, i] - here[1][s, i]) ** 2
         linear[s] = np.sqrt(square)
-        if has_curvatures:
-            for k in range(quadratic.shape[1]):
-                quadratic[s, k] += mean_curvatures[s, k] - here[2][s, k]
+        for k in range(curvatures.shape[1]):
+            quadratic[s, k] += mean[2][s, k] - here[2][s, k]
         gamma = (first[s + 1] - first[s] + 8) * UNIT
         rounding[s] = gamma * (abs(reward[s]) + size + here[3][s]) + error_size + error * mean_size
 

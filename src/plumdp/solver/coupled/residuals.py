@@ -64,7 +64,7 @@ def residuals_of(
     quadratic = np.zeros((n, d * (d + 1) // 2))
     mean = np.zeros(n), np.zeros((n, d)), np.zeros((n, after.curvatures.shape[1]))
     residual_kernels.write_low_degrees(
-        *edges, parts, later, own, chain.reward, mean, constant, linear, quadratic, rounding
+        edges, parts, later, own, chain.reward, mean, constant, linear, quadratic, rounding
     )
     if after.curvatures.shape[1] or not forms.is_affine:
         is_sharp = len(chain.successor) * d**3 <= _MAX_PRODUCTS[d > _MANY]
