@@ -24,8 +24,10 @@ from plumdp.confidence.estimates import information, marginal_precision
 from plumdp.confidence.evidence import log_evidence
 from plumdp.confidence.likelihood import _SPACE_AS_DATA, _law_of_pilot, _law_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
+from plumdp.model.graph import read_only
 from plumdp.model.objective import Objective
-from plumdp.solver.at_points import move_inside, policy_finder
+from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.solver.at_points import move_inside
 from plumdp.solver.coupled.gradient import policy_gradient
 
 ERROR = 0.1
@@ -88,11 +90,13 @@ def prepare(case: Case, sizes: Sizes = Sizes(), *, n_runs: int = 4000) -> Game: 
         for i, p in enumerate(policies)
     ]
     chances = np.array([float(f.evaluate(point)) for f in table.outcomes])
-    find = policy_finder(model, case.objective)
 
     def gradient(point):
         at = move_inside(model, point, table.middle)
-        return policy_gradient(model, find(at), case.objective, at)[1]
+        chances = read_only(model.expressions.evaluate(at[None, :])[:, 0].clip(0, 1))
+        known = IntervalMDP(model.graph, model.expression, chances, chances)
+        best = pl.solve(known, case.objective, precision=1e-6, max_sweeps=1000).policy
+        return policy_gradient(model, best, case.objective, at)[1]
 
     average = np.array(expected) / n_runs
     return Game(case, sizes, table, truth, chances, policies, average, _law_of_space(model), gradient)
