@@ -22,9 +22,9 @@ import coin_ends
 import coverage_game as play_ground
 import coverage_mutants as mutants
 import numpy as np
-from many_parameters import layered_model
 
 import plumdp as pl
+from plumdp.experiments.layered import layered_model
 
 STUDIES = ("engagement:20", "glider:11,9", "rover:10,10", "parallel:5", "betting:25", "aircraft:20,10")
 LAYERED = ("sparse 8", "mixture 20", "bilinear 8")
@@ -37,7 +37,7 @@ def prepared(name: str) -> Any:
     """Return the game of a case study, or of a layered model by its kind and number of parameters."""
     if name in (*LAYERED, RARE):
         kind, d = name.split()
-        return play_ground.prepare(layered_model(kind, int(d), 30, 8, 12), LONG)
+        return play_ground.prepare(layered_model(kind, int(d), n_rows=30, n_layers=8, width=12), LONG)
     return play_ground.prepare(pl.case_study(name))
 
 

@@ -66,9 +66,9 @@ def test_the_json_of_logs_is_that_of_their_counts(folder):
 def test_compare_shows_all_relaxations_in_order(folder):
     result = RUNNER.invoke(app, ["compare", STUDY, str(folder / "counts.parquet"), "--json"])
     certificates = json.loads(result.output)
-    assert [c["relaxation"] for c in certificates] == ["interval", "parameter", "expression", "rectangular"]
+    assert [c["relaxation"] for c in certificates] == ["interval", "parameter", "expression", "rectangular", "coupled"]
     lower = {c["relaxation"]: c["lower"] for c in certificates}
-    assert lower["interval"] <= lower["expression"] <= lower["rectangular"]
+    assert lower["interval"] <= lower["expression"] <= lower["rectangular"] <= lower["coupled"]
     assert lower["parameter"] <= lower["expression"]
     table = RUNNER.invoke(app, ["compare", STUDY, str(folder / "counts.parquet")]).output
     assert "rectangular" in table
@@ -168,7 +168,7 @@ def test_published_constructions_are_estimates_and_end_with_4(folder):
         assert result.exit_code == 4
         assert json.loads(result.output)["status"] == "no guarantee"
     table = RUNNER.invoke(app, ["compare", STUDY, str(folder / "counts.parquet"), "--as-published"]).output
-    assert table.count("no guarantee") == 4
+    assert table.count("no guarantee") == 5
     assert "certified" not in table
 
 

@@ -25,13 +25,13 @@ from coverage_game import (
     upper_evidence,
 )
 from coverage_mutants import bets_from_main_data, prior_from_main_data
-from many_parameters import layered_model
 
 import plumdp as pl
 from plumdp.confidence import estimates, evidence, likelihood
 from plumdp.confidence.bets import Direction, half_space
 from plumdp.confidence.evidence import log_evidence
 from plumdp.data.pilots import power_of_two_pilot
+from plumdp.experiments.layered import layered_model
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +47,9 @@ def played(name):
         game = prepare(pl.case_study(name), n_runs=1000)
     else:
         kind, d = name.split()
-        game = prepare(layered_model(kind, int(d), 30, 8, 12), Sizes(200, 20, 100, 5), n_runs=1000)
+        game = prepare(
+            layered_model(kind, int(d), n_rows=30, n_layers=8, width=12), Sizes(200, 20, 100, 5), n_runs=1000
+        )
     return game, play(game, N_PLAYED, np.random.default_rng(1))
 
 
@@ -129,7 +131,7 @@ def test_a_prior_from_the_main_data_is_found():
 
 def test_evidence_that_forgets_outcomes_never_seen_is_found(monkeypatch):
     """With chances of one in a thousand; without the check, probabilities of what was never seen become negative."""
-    game = prepare(layered_model("rare", 4, 30, 8, 12), Sizes(60, 5, 20, 5), n_runs=1000)
+    game = prepare(layered_model("rare", 4, n_rows=30, n_layers=8, width=12), Sizes(60, 5, 20, 5), n_runs=1000)
     data = play(game, 30, np.random.default_rng(2))
     seen = data.until(game.sizes.looks)[:, 0] + data.pilots()
     laws = [game.space] * len(seen)
@@ -194,9 +196,6 @@ def shares_of_package():
     return found
 
 
-@pytest.mark.xfail(
-    power_of_two_pilot(159) is None, strict=True, reason="data too short for a pilot still use the whole error"
-)
 def test_shares_of_the_package_sum_to_at_most_one_with_that_of_no_pilot():
     assert sum(shares_of_package().values()) <= 1
 

@@ -47,7 +47,7 @@ def test_every_kind_says_its_method_its_guarantee_and_whether_it_has_intervals(k
 def test_a_set_without_intervals_has_no_interval_wise_relaxation():
     model, counts = two_coins()
     learned = learn(model, counts, confidence_set="ellipsoid")
-    assert relaxations_for("ellipsoid") == ("parameter", "expression", "rectangular")
+    assert relaxations_for("ellipsoid") == ("parameter", "expression", "rectangular", "coupled")
     message = (
         r"^self-normalised least squares: such a set has no intervals of its own; choose another relaxation, such as "
         r"'expression'$"
@@ -75,7 +75,7 @@ def test_a_new_kind_of_set_is_one_entry_of_the_table(monkeypatch):
     monkeypatch.setitem(SETS, "box", box)
     model, counts = two_coins()
     found = compare(model, counts, 'Pmax=? [ F "won" ]', confidence_set="box")
-    assert [each.relaxation for each in found] == ["parameter", "expression", "rectangular"]
+    assert [each.relaxation for each in found] == ["parameter", "expression", "rectangular", "coupled"]
     for each in found:
         assert (each.status, each.intervals) == ("certified", "a box that is known")
         assert (each.lower, each.upper) == (pytest.approx(9 / 64), pytest.approx(25 / 64))

@@ -15,7 +15,7 @@ from plumdp.pipeline import certify, compare, conclude, relax
 from plumdp.region.conflict import Conflict
 
 p, q = pl.parameters("p", "q")
-RELAXATIONS = ["interval", "parameter", "expression", "rectangular"]
+RELAXATIONS = ["interval", "parameter", "expression", "rectangular", "coupled"]
 STRUCTURE = "the transitions of the model are all there are, and the next state depends on state and action alone"
 TIED = "the expressions of the model are right for some parameters of its space"
 ANYTIME = "nothing about when you stopped: you may have looked at the data while collecting it"
@@ -430,7 +430,7 @@ def test_a_confidence_out_of_range_is_refused(confidence):
 
 def test_an_unknown_relaxation_is_refused():
     model = two_coins()
-    names = "'interval', 'parameter', 'expression', 'rectangular'"
+    names = "'interval', 'parameter', 'expression', 'rectangular', 'coupled'"
     for ask in (
         lambda: certify(model, counts_of(model), goal(model), relaxation="tight"),
         lambda: compare(model, counts_of(model), goal(model), relaxations=["interval", "tight"]),

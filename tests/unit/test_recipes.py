@@ -241,4 +241,11 @@ def test_a_study_with_its_picture_is_one_file_and_one_line(tmp_path, monkeypatch
 def test_what_was_added_is_gone_after_its_test():
     assert set(SETS) == {"interval", "l1", "ellipsoid", "likelihood"}
     assert ".coin" not in read.READERS
-    assert [study.name for study in studies.STUDIES] == ["table", "online", "ellipsoid", "scaling", "limit", "parameters"]
+    assert [study.name for study in studies.STUDIES] == [
+        "table",
+        "online",
+        "ellipsoid",
+        "scaling",
+        "limit",
+        "parameters",
+    ]

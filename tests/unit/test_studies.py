@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plumdp.case_studies import case_study, check_name
+from plumdp.case_studies import case_study
 from plumdp.errors import DataError
 from plumdp.experiments import studies
 from plumdp.experiments.published import ELLIPSOIDS, PUBLISHED
@@ -120,10 +120,20 @@ def test_published_figures_agree_with_themselves():
 
 
 def test_plans_name_case_studies():
-    for plan in (plan for study in STUDIES for plan in study.plans.values()):
-        assert plan.seeds
-        for instance in plan.instances:
-            check_name(instance)
+    for study in STUDIES:
+        for plan in study.plans.values():
+            assert plan.seeds
+            for instance in plan.instances:
+                study.check(instance)
+
+
+@pytest.mark.parametrize("instance", ["mixture", "mixture:1", "mixture:x", "betting:5"])
+def test_a_layered_model_that_there_is_not_is_refused(instance):
+    wanted = (
+        f"^{instance!r}: give one of mixture, sparse, rare, bilinear and a number of parameters, such as mixture:20$"
+    )
+    with pytest.raises(DataError, match=wanted):
+        find_study("parameters").check(instance)
 
 
 def test_a_cell_is_the_same_after_it_was_sent_to_a_worker_and_so_is_what_runs_it():
@@ -152,6 +162,7 @@ def test_a_study_of_ones_own_is_one_line_in_the_table(tmp_path, monkeypatch):
 
 def test_an_unknown_study_is_refused():
     with pytest.raises(
-        DataError, match=r"^there is no study 'tabel'; choose one of table, online, ellipsoid, scaling$"
+        DataError,
+        match=r"^there is no study 'tabel'; choose one of table, online, ellipsoid, scaling, limit, parameters$",
     ):
         find_study("tabel")

@@ -11,7 +11,6 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from plumdp.case_studies import check_name
 from plumdp.errors import DataError
 from plumdp.experiments.runner import Backend, is_done, run, workers
 from plumdp.experiments.studies import STUDIES, find_study
@@ -50,7 +49,7 @@ def bench(
         for number in seed or plan.seeds
     ]
     for cell in cells:
-        check_name(cell.instance)
+        find_study(study).check(cell.instance)
     folder = output / f"{study}-{size}"
     _run(cells, folder / "cells", jobs, backend)
     from plumdp.experiments.report import write_report

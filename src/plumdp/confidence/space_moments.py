@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -26,6 +27,7 @@ _ROUNDS = 20
 _Form = tuple[Fraction, list[Fraction]]  # constant term and coefficients of an affine polynomial
 
 
+@lru_cache(maxsize=32)
 def moments(space: ParameterSpace) -> tuple[FloatArray, FloatArray]:
     """Return mean (d) and covariance (d, d) of the uniform law on a space, exact or by the logarithmic barrier.
 

@@ -4,6 +4,7 @@ Runs go from layer to layer, and each of the two actions of a state has one of s
 
 * mixture: every row is a mixture of d + 1 known rows, whose weights are the parameters;
 * sparse: every row depends on two parameters of its own choice, each of which it shows now and then;
+* rare: the same, with parameters of about one in a thousand, so that many outcomes are never seen;
 * bilinear: a first coin and, if it comes up, a second one: a b, a (1 - b), 1 - a.
 """
 
@@ -26,7 +27,7 @@ from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import ParameterSpace
 
-KINDS = ("mixture", "sparse", "bilinear")
+KINDS = ("mixture", "sparse", "rare", "bilinear")
 _PROPERTY = 'Pmax=? [ F "goal" ]'
 _LAYER_STEP = 7  # how far apart successors are
 
@@ -57,7 +58,8 @@ def layered_model(
     space = ParameterSpace.simplex(*names) if kind == "mixture" else ParameterSpace.unit(*names)
     truth = [Fraction(1, n_parameters + 2)] * n_parameters
     if kind != "mixture":
-        truth = [Fraction(share, 100) for share in rng.integers(20, 80, n_parameters).tolist()]
+        whole = 50_000 if kind == "rare" else 100
+        truth = [Fraction(share, whole) for share in rng.integers(20, 80, n_parameters).tolist()]
     rows = [_ROWS[kind](unknown, rng) for _ in range(n_rows)]
     first = rng.integers(0, width, (n_layers, width, 2, 4))[..., 0]
     row_of = rng.integers(0, n_rows, (n_layers, width, 2))
@@ -102,5 +104,6 @@ def _bilinear(unknown: Sequence[Polynomial], rng: np.random.Generator) -> list[P
 _ROWS: Mapping[str, Callable[[Sequence[Polynomial], np.random.Generator], list[Polynomial]]] = {
     "mixture": _mixture,
     "sparse": _sparse,
+    "rare": _sparse,
     "bilinear": _bilinear,
 }

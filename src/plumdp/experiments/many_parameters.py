@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.data.simulate import simulate
+from plumdp.errors import DataError
 from plumdp.experiments.layered import KINDS, LayeredModel, layered_model
 from plumdp.experiments.markdown import distinct, grouped, markdown_table, short, short_seconds
 from plumdp.experiments.plots import finite, line, new_figure
@@ -26,6 +27,13 @@ _METHODS: dict[str, tuple[bool, dict[str, Any]]] = {  # name → whether with pi
     "likelihood, coupled": (True, {"confidence_set": "likelihood", "relaxation": "coupled"}),
 }
 _COLOURS = {"mixture": "#0072b2", "sparse": "#d55e00", "bilinear": "#009e73"}
+
+
+def _check(instance: str) -> None:
+    """Refuse an instance that is not a kind and a number of parameters, such as ``mixture:20``."""
+    kind, _, number = instance.partition(":")
+    if kind not in KINDS or not number.isdecimal() or int(number) < 2:
+        raise DataError(f"{instance!r}: give one of {', '.join(KINDS)} and a number of parameters, such as mixture:20")
 
 
 def _run(cell: Cell) -> list[Row]:
@@ -112,10 +120,11 @@ PARAMETERS = Study(
     name="parameters",
     summary="certificates with 4 to 50 parameters",
     plans={
-        "quick": Plan(tuple(f"{kind}:{d}" for kind in KINDS for d in (4, 8)), (1,), 10_000),
-        "full": Plan(tuple(f"{kind}:{d}" for kind in KINDS for d in _NUMBERS), (1, 2, 3), 10_000),
+        "quick": Plan(tuple(f"{kind}:{d}" for kind in _COLOURS for d in (4, 8)), (1,), 10_000),
+        "full": Plan(tuple(f"{kind}:{d}" for kind in _COLOURS for d in _NUMBERS), (1, 2, 3), 10_000),
     },
     run=_run,
     describe=_describe,
     draw=_draw,
+    check=_check,
 )

@@ -11,7 +11,7 @@ from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
 from plumdp.model.objective import Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.rounding import UNIT, UP
+from plumdp.rounding import UNDERFLOW, UNIT, UP
 from plumdp.solver.by_components import solve_game
 from plumdp.solver.by_discount import solve_discounted
 from plumdp.solver.coupled.chain import PolicyChain
@@ -20,7 +20,7 @@ from plumdp.solver.layout import SweepLayout, lay_out
 from plumdp.solver.qualitative import make_game
 
 _FLOOR = 2.0**-40  # of the largest residual
-_LEAST = 1e-300
+_LEAST = UNDERFLOW
 _MAX_SWEEPS = 20_000
 
 
