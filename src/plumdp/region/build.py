@@ -15,7 +15,8 @@ from plumdp.model.graph import FloatArray, owners, read_only
 from plumdp.model.space import ParameterSpace, float_above, float_below
 from plumdp.region.conflict import Conflict as Conflict
 from plumdp.region.conflict import explain
-from plumdp.region.half_spaces import affine_forms, half_spaces, in_variables
+from plumdp.region.ellipsoid import Ellipsoid
+from plumdp.region.half_spaces import affine_parts, half_spaces, in_variables
 from plumdp.region.lift import lifted_region
 from plumdp.region.redundancy import Contradiction
 from plumdp.region.shapes import Box, Polytope, Region, bounding_box, in_order, intersection
@@ -52,7 +53,8 @@ def build_region(
 def project(region: Region, expressions: ExpressionTable) -> tuple[FloatArray, FloatArray]:
     """Return the least and the largest value of each expression over a region, rounded outward.
 
-    Products of parameters in the expressions must be variables of the region, unless it is a box of parameters.
+    Products of parameters in the expressions must be variables of the region, unless it is a box or an ellipsoid of
+    parameters: then their ranges are those over the box around it.
 
     >>> from plumdp import ParameterSpace, parameters
     >>> p, q = parameters("p", "q")
@@ -61,9 +63,22 @@ def project(region: Region, expressions: ExpressionTable) -> tuple[FloatArray, F
     >>> lower.round(9) + 0.0, upper.round(9)
     (array([ 0.  , -0.25]), array([0.5, 0.5]))
     """
-    if isinstance(region, Box) and not expressions.is_affine.all():
+    if expressions.is_affine.all() or not isinstance(region, Box | Ellipsoid):
+        return _by_support(region, in_variables(expressions, region.names), expressions)
+    if isinstance(region, Box):
         return _over_box(region, expressions)
-    constant, matrix = affine_forms(in_variables(expressions, region.names))
+    ends = zip(
+        _over_box(Box(region.names, region.lower, region.upper), expressions),
+        _by_support(region, expressions, expressions),
+        strict=True,
+    )
+    lower, upper = (np.where(expressions.is_affine, own, of_box) for of_box, own in ends)
+    return read_only(lower), read_only(upper)
+
+
+def _by_support(region: Region, affine: ExpressionTable, expressions: ExpressionTable) -> tuple[FloatArray, FloatArray]:
+    """Return bounds of the range of each expression that is affine in the variables of a region."""
+    constant, matrix = affine_parts(affine)
     box = np.maximum(*map(np.abs, bounding_box(region)))
     size = np.abs(constant) + np.abs(matrix) @ box
     lower = down(constant + region.minimise(matrix), size)

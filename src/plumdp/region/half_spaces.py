@@ -86,8 +86,14 @@ def affine_forms(table: ExpressionTable) -> tuple[FloatArray, FloatArray]:
     if not table.is_affine.all():
         worst = table.polynomials[int(np.argmax(table.degree))]
         raise ModelError(f"the expression {worst} is not affine; give its products names, with in_variables")
+    return affine_parts(table)
+
+
+def affine_parts(table: ExpressionTable) -> tuple[FloatArray, FloatArray]:
+    """Return the same for the expressions that are affine, and zeros for all others."""
     degree = table.monomials.sum(axis=1)
     column = np.where(degree > 0, table.monomials.argmax(axis=1) + 1, 0) if len(table.names) else degree
     dense = np.zeros((len(table), len(table.names) + 1))
     dense[owners(table.first_term), column[table.monomial]] = table.coefficient
+    dense[~table.is_affine] = 0
     return dense[:, 0], np.ascontiguousarray(dense[:, 1:])

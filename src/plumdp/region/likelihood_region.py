@@ -30,7 +30,8 @@ from plumdp.region.shapes import Polytope, Region, intersection
 from plumdp.region.tangents import combination, normalised, slopes, spread_directions
 
 _MAX_RANK = 4  # of the likelihood: with more, tangents are too many for a polytope
-_MAX_PARAMETERS = 8  # of a polytope that is not asked for by products
+_MAX_PARAMETERS = 8  # of a polytope
+_MAX_RANK_OF_STRIPS = 20  # of the likelihood: with more, strips are left out of the region
 _MAX_STRIPS = 200  # that are tried one by one, to say which contradicts the rest
 
 
@@ -48,8 +49,8 @@ def build_likelihood_region(
 ) -> Region | Conflict:
     """Return the points of the space within a likelihood set, or a region around them; or why there is none.
 
-    An ``Ellipsoid`` of the parameters; if expressions have products, or if there are half-spaces and at most four
-    directions are seen, an ``Enclosed`` of an ellipsoid and a polytope. Without a likelihood it is a ``Polytope``.
+    An ``Ellipsoid`` of the parameters; if at most four directions are seen, and there are half-spaces or expressions
+    with products, an ``Enclosed`` of an ellipsoid and a polytope. Without a likelihood it is a ``Polytope``.
     """
     space = simplified(space)
     strips, sides = _strips(found), _half_spaces(space, found)
@@ -63,7 +64,8 @@ def build_likelihood_region(
         return _explained(space, found, strips, sides)
     ellipsoid, tangents = likely
     rank, has_products = found.table.basis.shape[1], not expressions.is_affine.all()
-    if not has_products and (not sides or rank > _MAX_RANK or space.dimension > _MAX_PARAMETERS):
+    is_small = rank <= _MAX_RANK and space.dimension <= _MAX_PARAMETERS
+    if not is_small or not (has_products or sides):
         return ellipsoid
     around = _tangents(space, ellipsoid, _directions(ellipsoid, found.table.basis, expressions))
     polytope = _polytope(space, expressions, [*around, *strips, *sides, *tangents])
@@ -73,7 +75,9 @@ def build_likelihood_region(
 
 
 def _strips(found: LikelihoodSet) -> list[_Cut]:
-    if found.strips is None:
+    """Return the strips, unless there are many parameters: then they cost much, and the likelihood says more."""
+    many = found.table.basis.shape[1] > _MAX_RANK_OF_STRIPS and np.isfinite(found.threshold)
+    if found.strips is None or many:
         return []
     ends = zip(found.strips.event_lower.tolist(), found.strips.event_upper.tolist(), strict=True)
     return [

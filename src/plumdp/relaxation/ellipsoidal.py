@@ -11,7 +11,7 @@ import numpy.typing as npt
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.region.ellipsoid import Ellipsoid
-from plumdp.region.half_spaces import affine_forms
+from plumdp.region.half_spaces import affine_parts
 from plumdp.rounding import UNIT
 
 OUTSIDE, CUT = 1, 2
@@ -53,14 +53,17 @@ class RowEllipsoid:
 def row_ellipsoid(
     region: Ellipsoid, expressions: ExpressionTable, lower: FloatArray, upper: FloatArray
 ) -> RowEllipsoid:
-    """Return an ellipsoid seen from affine expressions of its variables, given bounds on the expressions."""
-    constants, matrix = affine_forms(expressions)
+    """Return an ellipsoid seen from expressions of its variables, given bounds on the expressions.
+
+    What is not affine counts as outside: rows with such an expression make do with intervals.
+    """
+    constants, matrix = affine_parts(expressions)
     factor = region.radius * region.root
     means, spreads = constants + matrix @ region.centre, matrix @ factor
     sizes = np.abs(constants) + np.abs(matrix) @ (np.abs(region.centre) + np.abs(factor).sum(axis=1))
     reach = np.sqrt((spreads**2).sum(axis=1))
     least = means - reach - (2 * len(region.names) + 16) * UNIT * sizes
     is_cut = (lower > means - reach + _NARROWER) | (upper < means + reach - _NARROWER)
-    kinds = np.where(least < 0, OUTSIDE, 0) + np.where(is_cut, CUT, 0)
+    kinds = np.where((least < 0) | ~expressions.is_affine, OUTSIDE, 0) + np.where(is_cut, CUT, 0)
     kinds[~expressions.is_unknown] = 0
     return RowEllipsoid(read_only(means), read_only(spreads), read_only(sizes), read_only(kinds.astype(np.int8)))
