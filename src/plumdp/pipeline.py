@@ -37,7 +37,6 @@ from plumdp.region.conflict import Conflict
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import RELAXATIONS, Relaxation
 from plumdp.result.certificate import Certificate
-from plumdp.solver.solve import solve
 from plumdp.valuation import best_valuation, value_policy
 
 
@@ -180,8 +179,7 @@ def conclude(
     if policy is not None:
         valued = value_policy(learned, uncertain, policy, objective, is_coupled=is_coupled, precision=precision)
     else:  # stage 6: the best policy against nature at its worst (Section 2.2); the claim is about what is returned
-        hint = learned.at_points(objective).last
-        robust = solve(uncertain, objective, nature="robust", precision=precision, start=hint)
+        robust = learned.at_points(objective).robust(uncertain, precision)
         if is_coupled:
             valued = best_valuation(learned, uncertain, robust, objective, precision=precision)
         else:

@@ -5,21 +5,21 @@ All points share the graph, so what depends on it alone is laid out once, at the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias
 
 from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.objective import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_components import solve_game
-from plumdp.solver.layout import lay_out
+from plumdp.solver.game import Game
+from plumdp.solver.layout import SweepLayout, lay_out
 from plumdp.solver.qualitative import make_game
 from plumdp.solver.solution import Solution
 from plumdp.solver.solve import solve
 
 _MAX_SWEEPS = 1000  # in a component: a proposal need not be optimal
+_MAX_ROBUST_SWEEPS = 100_000
 _PRECISION = 1e-6
 
 
@@ -43,7 +43,9 @@ class PointSolver:
 
     def __init__(self, model: ParametricMDP, objective: Objective) -> None:
         self._model, self._objective = model, objective
-        self._solve: _Solver | None = None
+        self._first: IntervalMDP | None = None  # whose edges the game has
+        self._game: Game | None = None
+        self._layout: SweepLayout | None = None
         self.last: Solution | None = None
 
     def policy_at(self, point: FloatArray) -> IntArray:
@@ -51,30 +53,34 @@ class PointSolver:
         model = self._model
         probabilities = read_only(model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1))
         known = IntervalMDP(model.graph, model.expression, probabilities, probabilities)
-        if self._solve is None:
-            self._solve = _solver_like(known, self._objective)
-        self.last = self._solve(known, self.last)
+        if self._first is None:
+            self._lay_out(known)
+        self.last = self._solve(known, _PRECISION, _MAX_SWEEPS)
         return self.last.policy
 
+    def robust(self, uncertain: IntervalMDP, precision: float) -> Solution:
+        """Return the solution of a relaxation of the model, with nature at its worst; it starts from the last one."""
+        return self._solve(uncertain, precision, _MAX_ROBUST_SWEEPS)
 
-_Solver: TypeAlias = Callable[[IntervalMDP, Solution | None], Solution]
+    def _lay_out(self, first: IntervalMDP) -> None:
+        objective, self._first = self._objective, first
+        if objective.n_steps is None and objective.kind != Kind.DISCOUNTED and objective.flipped() is None:
+            self._game = make_game(first, objective, "robust")
+            self._layout = lay_out(self._game)
 
+    def _solve(self, imdp: IntervalMDP, precision: float, max_sweeps: int) -> Solution:
+        """Solve on the layout of the first point, if the same edges are there and none can be dropped."""
+        game, layout = self._game, self._layout
+        if game is None or layout is None or not self._has_same_edges(imdp):
+            return solve(
+                imdp, self._objective, nature="robust", precision=precision, max_sweeps=max_sweeps, start=self.last
+            )
+        own = layout.facing(imdp, game.nature)
+        return solve_game(replace(game, imdp=imdp), own, self._objective, precision, max_sweeps, self.last)
 
-def _solver_like(first: IntervalMDP, objective: Objective) -> _Solver:
-    """Return a function that solves models with the graph of the first, on its layout if they have the same edges."""
-
-    def afresh(known: IntervalMDP, start: Solution | None) -> Solution:
-        return solve(known, objective, nature="robust", precision=_PRECISION, max_sweeps=_MAX_SWEEPS, start=start)
-
-    if objective.n_steps is not None or objective.kind == Kind.DISCOUNTED or objective.flipped() is not None:
-        return afresh
-    game = make_game(first, objective, "robust")
-    layout = lay_out(game)
-
-    def again(known: IntervalMDP, start: Solution | None) -> Solution:
-        if ((known.upper == 0) != (first.upper == 0)).any():
-            return afresh(known, start)
-        own = layout.facing(known, game.nature)
-        return solve_game(replace(game, imdp=known), own, objective, _PRECISION, _MAX_SWEEPS, start)
-
-    return again
+    def _has_same_edges(self, imdp: IntervalMDP) -> bool:
+        """Return whether nature has no say in what the graph alone decides: every edge of the first model stays."""
+        first = self._first
+        assert first is not None
+        is_alike = imdp.graph is first.graph and imdp.expression is first.expression and not imdp.known_support
+        return is_alike and imdp.has_fixed_support() and bool(((imdp.upper == 0) == (first.upper == 0)).all())
