@@ -21,7 +21,7 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.region.ball import Ball, ball_around
 from plumdp.region.shapes import Region
 from plumdp.solver.at_points import PointSolver, move_inside
-from plumdp.solver.coupled.gradient import policy_gradient
+from plumdp.solver.coupled.gradient import find_gradient, policy_gradient
 
 _ROUNDS = 3
 _WORTHWHILE = 0.01  # share of the distance of value and bound by which a better policy must improve the bound
@@ -35,6 +35,11 @@ class Candidate:
     bound: float
     value: float  # at the centre of the region
     gradient: FloatArray  # (n_parameters)
+    states: IntArray  # (n_reached): those that the policy reaches
+
+    def does(self, policy: IntArray) -> bool:
+        """Return whether another policy does the same wherever this one comes."""
+        return bool((policy[self.states] == self.policy[self.states]).all())
 
 
 def value_directions(model: ParametricMDP, solvers: Mapping[Objective, PointSolver]) -> Directions:
@@ -64,25 +69,25 @@ def search_policies(
     middle = moments(model.space)[0]
     centre = move_inside(model, ball.centre, middle)
     judge, worst_points = _judge(model, objective, region, centre), []
-    candidates: dict[bytes, Candidate] = {}
+    candidates: list[Candidate] = []
 
     def consider(policy: IntArray) -> None:
-        if policy.tobytes() not in candidates:
-            candidates[policy.tobytes()] = judge(policy)
+        if not any(candidate.does(policy) for candidate in candidates):
+            candidates.append(judge(policy))
 
     for policy in [*known, solver.policy_at(centre)]:
         consider(policy)
-    best = _best_first(candidates.values())[0]
+    best = _best_first(candidates)[0]
     for _ in range(_ROUNDS):
         worst = _worst_point(best.gradient, objective, region, ball)
         worst_points.append(worst)
         points = [worst, (worst + ball.centre) / 2, np.mean(worst_points, axis=0)]
         for point in points[: 2 + (len(worst_points) > 1)]:
             consider(solver.policy_at(move_inside(model, point, middle)))
-        last, best = best, _best_first(candidates.values())[0]
+        last, best = best, _best_first(candidates)[0]
         if not best.bound > last.bound + _WORTHWHILE * abs(last.value - last.bound):
             break
-    return _best_first(candidates.values())
+    return _best_first(candidates)
 
 
 def _best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -96,11 +101,11 @@ def _judge(
     sign = 1.0 if objective.direction == "max" else -1.0
 
     def judge(policy: IntArray) -> Candidate:
-        value, gradient = policy_gradient(model, policy, objective, centre)
+        value, gradient, states = find_gradient(model, policy, objective, centre)
         row = np.zeros((1, len(region.names)))
         row[0, : len(centre)] = sign * gradient
         bound = sign * value + float(region.minimise(row)[0]) - sign * float(gradient @ centre)
-        return Candidate(policy, bound if np.isfinite(bound) else -np.inf, sign * value, gradient)
+        return Candidate(policy, bound if np.isfinite(bound) else -np.inf, sign * value, gradient, states)
 
     return judge
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from plumdp.errors import ModelError
-from plumdp.model.graph import FloatArray
+from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
@@ -15,6 +17,14 @@ from plumdp.solver.coupled.chain import PolicyChain, policy_chain
 from plumdp.solver.coupled.equations import equations_of
 from plumdp.solver.coupled.expansion import by_expression
 from plumdp.solver.coupled.forms import Forms, forms_on
+
+
+class Gradient(NamedTuple):
+    """Estimates of a policy's value in the initial state and of its derivatives, and the states that it reaches."""
+
+    value: float
+    derivatives: FloatArray  # (n_parameters)
+    states: IntArray  # (n_reached): what a policy does elsewhere does not matter
 
 
 def policy_gradient(
@@ -32,10 +42,15 @@ def policy_gradient(
     >>> gradient.shape
     (1,)
     """
+    return find_gradient(model, policy, objective, point)[:2]
+
+
+def find_gradient(model: ParametricMDP, policy: Policy, objective: Objective, point: FloatArray) -> Gradient:
+    """Return the same, and the states that the policy reaches before a run is over."""
     flipped = objective.flipped()
     if flipped is not None:
-        value, gradient = policy_gradient(model, policy, flipped, point)
-        return 1 - value, -gradient
+        value, gradient, states = find_gradient(model, policy, flipped, point)
+        return Gradient(1 - value, -gradient, states)
     chosen = check_policy(model.graph, policy)
     if chosen.dtype.kind == "f":
         raise ModelError("policy_gradient takes a policy with one choice for each state, not one that draws")
@@ -44,15 +59,15 @@ def policy_gradient(
         raise ModelError(f"a point has {d} numbers, one for each parameter, not shape {at.shape}")
     chain = policy_chain(model, chosen, objective)
     if isinstance(chain, str):
-        return np.inf, np.zeros(d)
+        return Gradient(np.inf, np.zeros(d), np.arange(model.graph.n_states, dtype=np.int32))
     if chain.n_open == 0:
-        return known_value(chain, objective, model.graph.n_states), np.zeros(d)
+        return Gradient(known_value(chain, objective, model.graph.n_states), np.zeros(d), chain.state)
     chain, used = chain.with_own_expressions()
     forms = forms_on(model.expressions, used, Ball(at, np.eye(d)), order=1).scaled(chain.discount)
     if objective.n_steps is not None:
         found = expand_by_steps(chain, forms, objective, model.graph.n_states, None, order=1).expansion
-        return float(found.values[chain.initial]), found.slopes[chain.initial]
-    return _gradient(chain, forms)
+        return Gradient(float(found.values[chain.initial]), found.slopes[chain.initial], chain.state)
+    return Gradient(*_gradient(chain, forms), chain.state)
 
 
 def _gradient(chain: PolicyChain, forms: Forms) -> tuple[float, FloatArray]:
