@@ -8,6 +8,8 @@ share of the error: they matter where the likelihood has too little data, and ho
 With probability at least 1 - error the true point is in all of them at all times, whatever chose the actions, and
 whenever the data stopped. Of the whole error, half-spaces take 80 %, the likelihood 10 %, intervals 5 %, and 5 % are
 kept for what rests on the graph alone; without pilot or direction the likelihood takes what half-spaces would have.
+With more than 20 parameters that matter, half-spaces across the directions take 60 %, and 20 % are for half-spaces
+across all outcomes: these make the ranges of single probabilities narrow, which an ellipsoid in many dimensions is not.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ from plumdp.model.parametric import ParametricMDP
 Directions: TypeAlias = Callable[[FloatArray], Sequence[Direction]]
 """From the pilot's estimate of the parameters to the directions that matter there."""
 
-_HALF_SPACES, _LIKELIHOOD, _STRIPS = 80 / 95, 10 / 95, 5 / 95  # of the error that is given here
+_STRIPS = 5 / 95  # of the error that is given here
+_MANY = 20  # parameters that matter, beyond which there are half-spaces across all outcomes
 _SPACE_AS_DATA = 1e-3  # weight of the space's precision in the information, so that it is never singular
 
 
@@ -56,6 +59,8 @@ class LikelihoodSet:
     method: str
     guarantee: Guarantee
     directions: tuple[Direction, ...] = ()  # that the pilot chose
+    outcome_rows: FloatArray | None = None  # (l, n_parameters): half-spaces across outcomes, with many parameters
+    outcome_offsets: FloatArray | None = None  # (l)
     estimate: FloatArray | None = None  # (n_parameters): where all data are most likely; not trusted
 
     @property
@@ -97,56 +102,76 @@ def likelihood_set(
     anyhow = replace(counts, sampling="adaptive")
     strips = expression_bounds(model, anyhow, error=_STRIPS * error, interval_method="beta-binomial")
     best = estimate_inside(table, table.pool(counts.counts), table.middle, prior=space)[0]
-    rest = (_LIKELIHOOD + _HALF_SPACES) * error * (1.0 if counts.pilot is None else counts.pilot.weight)
     seen, law, method = table.pool(counts.main), space, "likelihood against the space"
     found: tuple[Direction, ...] = ()
     cuts: list[HalfSpace] = []
-    if counts.pilot is not None and counts.pilot.total:
+    narrow: list[HalfSpace] = []
+    has_pilot = counts.pilot is not None and counts.pilot.total > 0
+    shares = _shares(table, has_pilot=has_pilot and directions is not None)
+    weight = error * (1.0 if counts.pilot is None else counts.pilot.weight)
+    if counts.pilot is not None and has_pilot:
         pilot = table.pool(counts.pilot.counts)
         law, method = _law_of_pilot(table, pilot, space), "likelihood after a pilot"
-        if directions is not None:  # fixed before the data, as are the shares
+        ahead = counts.pilot.ratio * information(table, pilot, law.mean) + _SPACE_AS_DATA * space.precision
+        main = _Main(table, seen, law.mean, ahead, best)
+        if directions is not None:
             found = tuple(directions(law.mean))
-            ahead = counts.pilot.ratio * information(table, pilot, law.mean) + _SPACE_AS_DATA * space.precision
-            cuts = _half_spaces(
-                table, seen, law.mean, ahead, found, _HALF_SPACES / (_LIKELIHOOD + _HALF_SPACES) * rest, best
-            )
-            rest *= _LIKELIHOOD / (_LIKELIHOOD + _HALF_SPACES)
+            cuts = _half_spaces(main, found, shares.half_spaces * weight)
             method += " with half-spaces across the gradient"
-    threshold = _threshold(table, seen, law, rest)
-    rows = np.array([cut.row for cut in cuts]).reshape(len(cuts), len(table.names))
-    offsets, texts = np.array([cut.offset for cut in cuts]), tuple(cut.text for cut in cuts)
-    return LikelihoodSet(
-        table,
-        seen,
-        threshold,
-        read_only(rows),
-        read_only(offsets),
-        texts,
-        strips,
-        error,
-        method,
-        Guarantee.ANYTIME,
-        found,
-        read_only(best),
-    )
+        if shares.outcomes:
+            narrow = _half_spaces(main, _outcome_directions(table), shares.outcomes * weight)
+    threshold = _threshold(table, seen, law, shares.likelihood * weight)
+    rows, offsets = _stacked(cuts, len(table.names))
+    texts = tuple(cut.text for cut in cuts)
+    known = table, seen, threshold, rows, offsets, texts, strips, error, method, Guarantee.ANYTIME
+    return LikelihoodSet(*known, found, *_stacked(narrow, len(table.names)), estimate=read_only(best))
 
 
-def _half_spaces(
-    table: LikelihoodTable,
-    seen: FloatArray,
-    point: FloatArray,
-    ahead: FloatArray,
-    directions: Sequence[Direction],
-    error: float,
-    best: FloatArray,
-) -> list[HalfSpace]:
-    """Return what bets along each direction leave, on both sides; ``ahead`` is the information of the data to come."""
+class _Shares(NamedTuple):
+    """Shares of the error that is given here, fixed before the data."""
+
+    half_spaces: float
+    likelihood: float
+    outcomes: float
+
+
+def _shares(table: LikelihoodTable, *, has_pilot: bool) -> _Shares:
+    if not has_pilot:
+        return _Shares(0.0, 90 / 95, 0.0)
+    return _Shares(60 / 95, 10 / 95, 20 / 95) if table.basis.shape[1] > _MANY else _Shares(80 / 95, 10 / 95, 0.0)
+
+
+class _Main(NamedTuple):
+    """What bets need: the data after the pilot, and what the pilot says of them."""
+
+    table: LikelihoodTable
+    seen: FloatArray  # (n_outcomes), after the pilot
+    point: FloatArray  # (d): the pilot's estimate
+    ahead: FloatArray  # (d, d): information of the data to come
+    best: FloatArray  # (d): the estimate from all data, for tangents only
+
+
+def _outcome_directions(table: LikelihoodTable) -> list[Direction]:
+    """Return the coefficients of outcomes, one for each direction."""
+    _, first = np.unique(table.direction, return_index=True)
+    return [Direction(table.coefficients[j]) for j in first if table.direction[j] >= 0]
+
+
+def _stacked(cuts: Sequence[HalfSpace], d: int) -> tuple[FloatArray, FloatArray]:
+    rows = np.array([cut.row for cut in cuts], dtype=np.float64).reshape(len(cuts), d)
+    return read_only(rows), read_only(np.array([cut.offset for cut in cuts], dtype=np.float64))
+
+
+def _half_spaces(main: _Main, directions: Sequence[Direction], error: float) -> list[HalfSpace]:
+    """Return what bets along each direction leave, on both sides, jointly with probability at least 1 - error."""
     share, found = error / max(2 * len(directions), 1), []
     for direction in directions:
         for side in (1, -1):
-            factors = place_bets(table, point, ahead, direction.gradient, error=share, side=side)
+            factors = place_bets(main.table, main.point, main.ahead, direction.gradient, error=share, side=side)
             if factors is not None:
-                found.append(half_space(table, seen, factors, near=best, error=share, text=direction.text))
+                found.append(
+                    half_space(main.table, main.seen, factors, near=main.best, error=share, text=direction.text)
+                )
     return found
 
 

@@ -85,6 +85,18 @@ def build_ellipsoid(centre: FloatArray, matrix: FloatArray, radius: float, *, wi
     return replace(region, lower=read_only(lower), upper=read_only(upper))
 
 
+def cut_further(region: Ellipsoid, rows: FloatArray, offsets: FloatArray) -> Ellipsoid | Conflict:
+    """Return the points of an ellipsoid that also have ``rows @ point <= offsets``, or why there are none."""
+    matters = _in_the_ball(rows, offsets, region.centre, region.radius * region.root)[1] < 1
+    walls = np.vstack([region.rows, rows[matters]]), np.append(region.offsets, offsets[matters])
+    cut = replace(region, rows=read_only(walls[0]), offsets=read_only(walls[1]))
+    conflict = _conflict(cut)
+    if conflict is not None:
+        return conflict
+    low, high = bounding_box(cut)
+    return replace(cut, lower=read_only(np.maximum(low, cut.lower)), upper=read_only(np.minimum(high, cut.upper)))
+
+
 def _conflict(region: Ellipsoid) -> Conflict | None:
     """Return which half-spaces keep all points of the ellipsoid out, if multipliers prove that they do.
 

@@ -21,7 +21,7 @@ from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.space import ParameterSpace
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict
-from plumdp.region.ellipsoid import Ellipsoid, build_ellipsoid
+from plumdp.region.ellipsoid import Ellipsoid, build_ellipsoid, cut_further
 from plumdp.region.enclosed import Enclosed
 from plumdp.region.likelihood_ellipsoid import LikelihoodEllipsoid, likelihood_ellipsoids
 from plumdp.region.mccormick import Lift
@@ -66,12 +66,19 @@ def build_likelihood_region(
     rank, has_products = found.table.basis.shape[1], not expressions.is_affine.all()
     is_small = rank <= _MAX_RANK and space.dimension <= _MAX_PARAMETERS
     if not is_small or not (has_products or sides):
-        return ellipsoid
+        return _cut_by_outcomes(ellipsoid, found)
     around = _tangents(space, ellipsoid, _directions(ellipsoid, found.table.basis, expressions))
     polytope = _polytope(space, expressions, [*around, *strips, *sides, *tangents])
     if isinstance(polytope, Conflict):
         return _conflict([tangents[0].text, *_words(strips, sides)])
     return Enclosed(ellipsoid, polytope)
+
+
+def _cut_by_outcomes(ellipsoid: Ellipsoid, found: LikelihoodSet) -> Ellipsoid | Conflict:
+    """Return the ellipsoid cut by the half-spaces across outcomes, if there are any."""
+    if found.outcome_rows is None or found.outcome_offsets is None or not len(found.outcome_rows):
+        return ellipsoid
+    return cut_further(ellipsoid, found.outcome_rows, found.outcome_offsets)
 
 
 def _strips(found: LikelihoodSet) -> list[_Cut]:
