@@ -1,5 +1,7 @@
 """Shares of the error, and half-spaces across all outcomes when there are many parameters."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -61,14 +63,12 @@ def test_the_true_point_is_in_all_half_spaces_and_in_the_region(seed, made):
 def test_half_spaces_across_outcomes_make_their_ranges_narrower(made):
     found = learned(made)
     region = build_likelihood_region(made.model.space, made.model.expressions, found)
-    bare = Ellipsoid(
-        region.names, region.lower, region.upper, region.centre, region.root, region.radius, region.rows[:0],
-        region.offsets[:0],
-    )  # fmt: skip
+    box = made.model.space.lower, made.model.space.upper
+    bare = replace(region, lower=box[0], upper=box[1], rows=region.rows[:0], offsets=region.offsets[:0])
     slopes = np.ascontiguousarray(found.table.coefficients[found.table.direction >= 0])
     inside, outside = (-one.minimise(-slopes) - one.minimise(slopes) for one in (region, bare))
-    assert (inside <= outside).all()
-    assert np.median(inside / outside) < 0.9
+    assert (inside <= outside * (1 + 1e-9)).all()
+    assert np.median(inside / outside) < 0.75
 
 
 def test_without_a_pilot_there_are_no_bets(made):
