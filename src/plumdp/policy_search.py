@@ -7,7 +7,7 @@ Nothing here is trusted: regions hold for all policies at once, so that any may 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,7 @@ from plumdp.solver.at_points import PointSolver, move_inside
 from plumdp.solver.coupled.gradient import find_gradient, policy_gradient
 
 _ROUNDS = 3
+_EQUAL = 1e-6  # relative for bounds above one: policies whose bounds differ by less are judged by their values
 _WORTHWHILE = 0.01  # share of the distance of value and bound by which a better policy must improve the bound
 
 
@@ -90,8 +91,15 @@ def search_policies(
     return _best_first(candidates)
 
 
-def _best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
-    return sorted(candidates, key=lambda one: (one.bound, one.value), reverse=True)
+def _best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return candidates by their bounds; those that are as good as the best come first, by their values."""
+    best = max(candidate.bound for candidate in candidates)
+    tied = best - _EQUAL * max(1.0, abs(best)) if np.isfinite(best) else best
+
+    def rank(one: Candidate) -> tuple[bool, float]:
+        return (True, one.value) if one.bound >= tied else (False, one.bound)
+
+    return sorted(candidates, key=rank, reverse=True)
 
 
 def _judge(
