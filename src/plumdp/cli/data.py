@@ -29,6 +29,7 @@ from plumdp.data.duckdb_tables import write_parquet
 from plumdp.data.files import is_counts_file, read_counts, write_counts
 from plumdp.data.log_pilots import Order
 from plumdp.data.logs import Log, read_log
+from plumdp.data.pilots import WHY_EMPTY
 from plumdp.data.simulate import simulate as run_model
 from plumdp.data.sql import Dialect, counts_query
 from plumdp.data.trajectories import Columns, Form, record_blocks
@@ -175,7 +176,11 @@ def _read(
 
 
 def _pilot_text(counts: TransitionCounts) -> str:
-    return "" if counts.pilot is None else f", {counts.pilot.total:,} of them as a pilot ({counts.pilot.end})"
+    if counts.pilot is None:
+        return ""
+    if counts.pilot.total or counts.pilot.end == PilotEnd.PLANNED:
+        return f", {counts.pilot.total:,} of them as a pilot ({counts.pilot.end})"
+    return f", none of them as a pilot ({WHY_EMPTY})"
 
 
 @contextmanager

@@ -111,8 +111,9 @@ def read_log(
     How long the pilot is follows from the length of the log. If this was fixed beforehand (runs of "trajectories", rows
     of "independent" transitions), it is a share, ``pilot``, by default that of ``pilot_share``. Otherwise the log may
     have ended because of what it showed, and the pilot is the largest power of two of runs or rows that is at most a
-    tenth of them, and carries a smaller weight; a share would not be valid. ``pilot=0`` is for none. Counts have the
-    pilot that the query of ``counts_query`` gave them, if any.
+    tenth of them, and carries a smaller weight; a share would not be valid. Fewer than 160 have an empty pilot, with a
+    weight of its own. ``pilot=0`` is for none; decide on it, and on ``order``, before you look at results. Counts have
+    the pilot that the query of ``counts_query`` gave them, if any.
 
     Files take up to ``memory_limit`` bytes, whatever their size. Trajectories whose rows are not in order take longer:
     they are counted in ``partitions`` by episode, as many as need be. ``partitions="files"`` counts each file by
@@ -141,7 +142,7 @@ def read_log(
         if report.rejected and on_unmatched == "error":
             raise DataError(_refusal(report))
         first = None if planned is None else _pilot(log, model, tally, form, found, runs, planned, report)
-    if tally.pilot_sizes:
+    if PILOT_COUNT in found and pilot != 0:
         first = pilot_of_counts(tally.pilot, tally.pilot_sizes, sampling)
     return Log(TransitionCounts(model.graph, read_only(tally.counts), sampling, first, report))
 
