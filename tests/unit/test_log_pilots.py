@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from log_models import LAMP, recount, runs
 
 import plumdp as pl
+from plumdp.data import file_logs
 from plumdp.data.counts import PilotEnd
 from plumdp.data.duckdb_tables import write_parquet
 from plumdp.data.log_pilots import pilot_of_log
@@ -160,6 +161,28 @@ def test_the_first_rows_of_many_files_and_chunks_are_those_of_the_first(kind, tm
     size, _ = power_of_two_pilot(len(frame))
     assert np.array_equal(counts.pilot.counts, np.bincount(runs.transition[:size], minlength=len(counts.counts)))
     assert np.array_equal(counts.counts, runs.counts().counts)
+
+
+@pytest.mark.parametrize("options", [{"sampling": "trajectories"}, {"order": "runs"}])
+@pytest.mark.parametrize("partitions", [None, "files"])
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_text_that_is_kept_in_memory_has_the_pilot_of_text_that_is_read_again(
+    is_packed, partitions, options, tmp_path, monkeypatch
+):
+    """How often a file is read must not show: not in counts, pilot or report, some rows of which do not fit."""
+    frame = pd.DataFrame(ROWS["transitions"]).assign(remark="a, b")
+    frame.loc[7, "action"] = "fly"
+    for part in range(4):
+        name = f"{part}.csv.gz" if is_packed else f"{part}.csv"
+        frame[frame.episode // 100 == part].to_csv(tmp_path / name, index=False)
+    options = options | {"partitions": partitions, "on_unmatched": "report"}
+    found = read_log(tmp_path, LAMP, **options)
+    monkeypatch.setattr(file_logs, "_KEPT", 0)
+    again = read_log(tmp_path, LAMP, **options)
+    assert np.array_equal(found.counts.pilot.counts, again.counts.pilot.counts)
+    assert np.array_equal(found.counts.counts, again.counts.counts)
+    assert str(found) == str(again)
+    assert found.report.rejected == 1
 
 
 def test_runs_in_text_files_are_in_the_order_of_numbers(tmp_path):
