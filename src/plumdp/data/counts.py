@@ -36,12 +36,15 @@ class PilotEnd(StrEnum):
     the largest power of two, from 16 on, that is at most a tenth of data that may have stopped at will; if there is
     none, the pilot is empty.
 
-    >>> [str(end) for end in PilotEnd]
-    ['planned', 'power of two']
+    >>> list(PilotEnd)
+    [PilotEnd('planned'), PilotEnd('power of two')]
     """
 
     PLANNED = "planned"
     POWER_OF_TWO = "power of two"
+
+    def __repr__(self) -> str:
+        return f"PilotEnd({self.value!r})"
 
 
 @dataclass(frozen=True, eq=False)
