@@ -24,6 +24,8 @@ from .model.check import check as check
 from .model.events import Events as Events
 from .model.events import find_events as find_events
 from .data.counts import EventCounts as EventCounts
+from .data.counts import Pilot as Pilot
+from .data.counts import PilotEnd as PilotEnd
 from .data.counts import TransitionCounts as TransitionCounts
 from .data.simulate import first_visits as first_visits
 from .data.simulate import simulate as simulate

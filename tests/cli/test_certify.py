@@ -210,6 +210,45 @@ def test_pilots_of_commands_are_those_of_the_functions(tmp_path):
     assert "n_pilot_runs" in run("counts-sql", "betting:5", "--order", "runs")
 
 
+def test_short_logs_in_order_have_an_empty_pilot_which_less_sampling_keeps(tmp_path):
+    model = pl.case_study("betting:5").model
+    log, out = str(tmp_path / "log.parquet"), str(tmp_path / "counts.parquet")
+    RUNNER.invoke(app, ["simulate", "betting:5", "-n", "159", "-o", log, "--form", "trajectories"])
+    said = RUNNER.invoke(app, ["count", "betting:5", log, "-o", out, "--order", "runs", "--sampling", "independent"])
+    reason = "fewer than 160 runs or rows, or it is not clear which came first"
+    assert said.output.endswith(f"954 steps, counted, none of them as a pilot ({reason})\n")
+    for sampling in ("independent", "adaptive"):
+        pilot = read_data([out], model, sampling).pilot
+        assert (pilot.total, pilot.weight, pilot.end) == (0, 0.1, "power of two")
+
+
+@pytest.mark.parametrize("command", ["certify", "compare"])
+def test_a_log_given_directly_has_the_pilot_of_its_order(tmp_path, command):
+    """The same certificates as from counts of the log, and others than without a pilot."""
+    log, out = str(tmp_path / "log.parquet"), str(tmp_path / "counts.parquet")
+    RUNNER.invoke(app, ["simulate", "betting:5", "-n", "2000", "-o", log, "--form", "trajectories"])
+
+    def certified(*arguments):
+        result = RUNNER.invoke(app, [command, "betting:5", *arguments, "--confidence-set", "likelihood", "--json"])
+        assert result.exit_code == 0, result.output
+        found = json.loads(result.output)
+        return [(one["relaxation"], one["lower"], one["upper"]) for one in (found if command == "compare" else [found])]
+
+    for options in (["--order", "runs"], ["--sampling", "trajectories", "--pilot", "0.5"]):
+        assert RUNNER.invoke(app, ["count", "betting:5", log, "-o", out, *options]).exit_code == 0
+        assert certified(log, *options) == certified(out) != certified(log)
+
+
+@pytest.mark.parametrize("option", [("--order", "runs"), ("--pilot", "0")])
+def test_a_file_of_counts_cannot_be_asked_for_another_pilot(folder, option):
+    file = str(folder / "counts.parquet")
+    result = RUNNER.invoke(app, ["certify", STUDY, file, *option])
+    assert str(result.exception) == (
+        f"{option[0]}: {file} is a file of counts, which keeps the pilot that it was counted with; count the log again "
+        f"with {option[0]}, or give the log itself"
+    )
+
+
 def test_runs_have_no_pilot_before_they_are_counted(tmp_path):
     result = RUNNER.invoke(app, ["simulate", "betting:5", "-o", str(tmp_path / "log.parquet"), "--pilot", "0.1"])
     assert str(result.exception) == "--pilot: only counts have a pilot; say --counts, or --pilot to plumdp count"

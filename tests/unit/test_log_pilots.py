@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from log_models import LAMP, recount, runs
 
 import plumdp as pl
+from plumdp.data import file_logs
 from plumdp.data.counts import PilotEnd
 from plumdp.data.duckdb_tables import write_parquet
 from plumdp.data.log_pilots import pilot_of_log
@@ -68,7 +69,7 @@ def test_a_simulated_log_has_the_counts_and_the_pilot_of_the_simulation(name, fo
     by_runs = read_log(tmp_path / "log.parquet", study.model, order="runs")
     first = pl.simulate(study.model, study.true_point, 128, **options)
     assert np.array_equal(by_runs.counts.pilot.counts, first.counts)
-    assert (by_runs.counts.pilot.end, by_runs.counts.pilot.weight) == (PilotEnd.POWER_OF_TWO, 1 / 20)
+    assert (by_runs.counts.pilot.end, by_runs.counts.pilot.weight) == (PilotEnd.POWER_OF_TWO, 0.9 / 20)
     by_time = read_log(tmp_path / "log.parquet", study.model, order="time")
     for log in (plain, planned, by_runs, by_time):
         assert np.array_equal(log.counts.counts, expected.counts)
@@ -83,7 +84,7 @@ def test_every_source_has_the_same_pilots(source, form, tmp_path):
     assert np.array_equal(planned.pilot.counts, slow_runs(form, N_RUNS // 4))
     by_runs = read_log(log, LAMP, order="runs").counts
     assert np.array_equal(by_runs.pilot.counts, slow_runs(form, 32))
-    assert (by_runs.pilot.end, by_runs.pilot.weight, by_runs.pilot.ratio) == (PilotEnd.POWER_OF_TWO, 1 / 6, 13)
+    assert (by_runs.pilot.end, by_runs.pilot.weight, by_runs.pilot.ratio) == (PilotEnd.POWER_OF_TWO, 0.9 / 6, 13)
     by_time = read_log(log, LAMP, order="time").counts
     size, weight = power_of_two_pilot(len(ROWS[form]))
     assert np.array_equal(by_time.pilot.counts, recount(ROWS[form][:size], LAMP.graph, form)[0])
@@ -162,6 +163,28 @@ def test_the_first_rows_of_many_files_and_chunks_are_those_of_the_first(kind, tm
     assert np.array_equal(counts.counts, runs.counts().counts)
 
 
+@pytest.mark.parametrize("options", [{"sampling": "trajectories"}, {"order": "runs"}])
+@pytest.mark.parametrize("partitions", [None, "files"])
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_text_that_is_kept_in_memory_has_the_pilot_of_text_that_is_read_again(
+    is_packed, partitions, options, tmp_path, monkeypatch
+):
+    """How often a file is read must not show: not in counts, pilot or report, some rows of which do not fit."""
+    frame = pd.DataFrame(ROWS["transitions"]).assign(remark="a, b")
+    frame.loc[7, "action"] = "fly"
+    for part in range(4):
+        name = f"{part}.csv.gz" if is_packed else f"{part}.csv"
+        frame[frame.episode // 100 == part].to_csv(tmp_path / name, index=False)
+    options = options | {"partitions": partitions, "on_unmatched": "report"}
+    found = read_log(tmp_path, LAMP, **options)
+    monkeypatch.setattr(file_logs, "_KEPT", 0)
+    again = read_log(tmp_path, LAMP, **options)
+    assert np.array_equal(found.counts.pilot.counts, again.counts.pilot.counts)
+    assert np.array_equal(found.counts.counts, again.counts.counts)
+    assert str(found) == str(again)
+    assert found.report.rejected == 1
+
+
 def test_runs_in_text_files_are_in_the_order_of_numbers(tmp_path):
     """As text, 10 comes before 2."""
     log = csv(ROWS["trajectories"], tmp_path / "log")
@@ -183,10 +206,10 @@ def test_the_printed_query_counts_the_pilot_too(form, n_runs):
     direct, back = read_log(log, LAMP, order="runs"), read_log(counted_elsewhere(log, form, order="runs"), LAMP)
     assert back.report.form == "counts"
     assert np.array_equal(back.counts.counts, direct.counts.counts)
-    assert (back.counts.pilot is None) is (direct.counts.pilot is None) is (n_runs < 160)
-    if n_runs >= 160:
-        assert np.array_equal(back.counts.pilot.counts, direct.counts.pilot.counts)
-        assert (back.counts.pilot.weight, back.counts.pilot.end) == (direct.counts.pilot.weight, PilotEnd.POWER_OF_TWO)
+    assert np.array_equal(back.counts.pilot.counts, direct.counts.pilot.counts)
+    assert (back.counts.pilot.weight, back.counts.pilot.end) == (direct.counts.pilot.weight, PilotEnd.POWER_OF_TWO)
+    assert (back.counts.pilot.total == 0) is (back.counts.pilot.weight == 0.1) is (n_runs < 160)
+    assert back.counts.pilot.rests_on == direct.counts.pilot.rests_on
 
 
 def test_a_planned_pilot_of_a_query_is_not_one_of_adaptive_data():
@@ -217,8 +240,13 @@ def test_a_query_knows_no_order_of_rows_and_no_pilot_of_rows_without_a_run():
     with pytest.raises(pl.DataError, match=r'^order="time": the rows of a table in a warehouse have no order'):
         counts_query(LAMP, table="log", dialect="spark", form="transitions", order="time")
     log = pd.DataFrame(ROWS["transitions"])
-    log["episode"] = log.episode.where(log.index > 0)
-    assert read_log(counted_elsewhere(log, "transitions", order="runs"), LAMP).counts.pilot is None
+    for first_with_run in (1, 1000, len(log)):
+        log["episode"] = pd.DataFrame(ROWS["transitions"]).episode.where(log.index >= first_with_run)
+        pilot = read_log(counted_elsewhere(log, "transitions", order="runs"), LAMP).counts.pilot
+        assert (pilot.total, pilot.weight, pilot.end) == (0, 0.1, PilotEnd.POWER_OF_TWO)
+        options = {"sampling": "trajectories", "columns": {"episode": "episode"}}
+        result = counted_elsewhere(log, "transitions", **options)
+        assert read_log(result, LAMP, sampling="trajectories").counts.pilot is None
     assert "n_pilot" not in counts_query(LAMP, table="log", dialect="duckdb", form="trajectories")
 
 
@@ -241,8 +269,28 @@ def test_without_an_order_nothing_is_a_pilot():
         assert read_log(frame, LAMP, sampling="trajectories", pilot=0).counts.pilot is None
     plain = pd.DataFrame(ROWS["transitions"]).drop(columns=["episode", "step"])
     assert read_log(plain, LAMP, sampling="trajectories").counts.pilot is None
-    assert read_log(plain.head(159), LAMP, order="time").counts.pilot is None
-    assert read_log(plain.head(160), LAMP, order="time").counts.pilot.total == 16
+    assert read_log(plain.head(159), LAMP, order="time", pilot=0).counts.pilot is None
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_logs_in_order_that_are_too_short_for_a_pilot_have_an_empty_one_with_a_weight(source, tmp_path):
+    """They may have stopped before there was a pilot because of what they showed, which must not give the whole error.
+
+    None is for those of which nobody says an order, whatever their length, or whose length was planned.
+    """
+    plain = pd.DataFrame(ROWS["transitions"]).drop(columns=["episode", "step"])
+    log = SOURCES[source](plain.head(160).to_dict("records"), tmp_path / "long.parquet")
+    assert read_log(log, LAMP, order="time").counts.pilot.total == 16
+    short = SOURCES[source](plain.head(159).to_dict("records"), tmp_path / "short.parquet")
+    few = [row for row in ROWS["trajectories"] if row["episode"] < 159]
+    pilots = [
+        read_log(short, LAMP, order="time").counts.pilot,
+        read_log(SOURCES[source](few, tmp_path / "runs.parquet"), LAMP, order="runs").counts.pilot,
+    ]
+    for pilot in pilots:
+        assert (pilot.total, pilot.weight, pilot.end) == (0, 0.1, PilotEnd.POWER_OF_TWO)
+    assert pilot_assumption(pilots[0]).startswith("the pilot is empty (fewer than 160 runs or rows, or ")
+    assert read_log(short, LAMP).counts.pilot is None
 
 
 @pytest.mark.parametrize("where", [0, 100, -1])
@@ -257,11 +305,11 @@ def test_rows_without_a_run_belong_to_no_pilot_of_runs(source, where, tmp_path):
     assert str(caught.value) == 'order="runs": some rows have no episode, so that it is not known when they happened'
 
 
-def test_a_prefix_of_runs_with_gaps_or_repeated_steps_is_no_pilot():
+def test_no_prefix_of_runs_with_gaps_or_repeated_steps_is_a_pilot():
     """A row whose double comes later would be in the pilot, but not in the counts."""
     rows = [*ROWS["trajectories"], ROWS["trajectories"][0]]
     log = read_log(pd.DataFrame(rows), LAMP, order="time", on_unmatched="report")
-    assert log.counts.pilot is None
+    assert (log.counts.pilot.total, log.counts.pilot.weight) == (0, 0.1)
     by_runs = read_log(pd.DataFrame(rows), LAMP, order="runs", on_unmatched="report").counts
     part = [row for row in rows if row["episode"] < 32]
     assert np.array_equal(by_runs.pilot.counts, recount(part, LAMP.graph, "trajectories")[0])

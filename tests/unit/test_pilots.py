@@ -13,6 +13,7 @@ from pyarrow import parquet
 import plumdp as pl
 from plumdp.data.counts import Pilot, PilotEnd, TransitionCounts
 from plumdp.data.files import _checksum, read_counts, write_counts
+from plumdp.data.log_pilots import LogPilot
 from plumdp.data.pilots import SMALLEST, pilot_assumption, pilot_share, planned_size, power_of_two_pilot
 
 N = LAMP.graph.n_transitions
@@ -45,16 +46,36 @@ def test_a_planned_pilot_leaves_main_data(n_runs, n_parameters, share):
 
 @given(st.integers(0, 2**62))
 def test_a_power_of_two_is_the_largest_that_is_at_most_a_tenth(n):
-    found = power_of_two_pilot(n)
+    size, weight = power_of_two_pilot(n)
     sizes = [2**i for i in range(4, 63) if 10 * 2**i <= n]
-    assert (found[0] if found else None) == max(sizes, default=None)
-    assert found is None or found[1] == float(Fraction(1, len(sizes) * (len(sizes) + 1)))
+    assert size == max(sizes, default=0)
+    expected = Fraction(9, 10 * len(sizes) * (len(sizes) + 1)) if sizes else Fraction(1, 10)
+    assert weight == pytest.approx(float(expected), rel=1e-15)
 
 
-def test_all_powers_of_two_together_use_no_more_than_the_whole_error():
-    weights = {power_of_two_pilot(10 * 2**i) for i in range(4, 63)}
-    assert len(weights) == 59
-    assert sum(Fraction(weight) for _, weight in weights) <= 1 - Fraction(1, 61)
+def test_all_pilots_that_data_may_end_with_use_together_no_more_than_the_whole_error():
+    """Exactly as the floats are: one pilot for each size that some end has, the empty one of short data among them.
+
+    9/10 · Σ 1/(k(k + 1)) for k = 1, …, 59 is 9/10 · (1 − 1/60); with 1/10 it is less than 1 by 3/200.
+    """
+    weights = {}
+    for n in [*range(2000), *(10 * 2**i + more for i in range(4, 63) for more in (-1, 0, 1))]:
+        size, weight = power_of_two_pilot(n)
+        assert weights.setdefault(size, weight) == weight
+    assert [*weights] == [0, *(2**i for i in range(4, 63))]
+    assert sum(map(Fraction, weights.values())) == pytest.approx(1 - 3 / 200, rel=1e-12)
+    assert sum(map(Fraction, weights.values())) <= 1
+
+
+def test_no_pilot_of_a_log_that_may_have_stopped_at_will_may_use_more_than_the_weight_of_its_size():
+    """Whoever ends the log before there is a pilot must not have the whole error, as if that had been planned."""
+    by_rows = LogPilot("rows", PilotEnd.POWER_OF_TWO, None, "time")
+    for n in (0, 1, 159, 160, 5000):
+        size, weight = power_of_two_pilot(n)
+        pilot = by_rows.pilot(ONES if size else 0 * ONES, n, size)
+        assert (pilot.end, pilot.weight) == (PilotEnd.POWER_OF_TWO, weight)
+    planned = LogPilot("runs", PilotEnd.PLANNED, None, None)
+    assert planned.pilot(0 * ONES, 3, 0) is None
 
 
 # counts and pilots
@@ -71,7 +92,9 @@ def test_an_array_is_a_planned_pilot_and_main_is_the_rest():
 def test_representations_say_how_long_the_pilot_is():
     assert repr(counted(5, pilot=2 * ONES)).endswith(f"trajectories, with a pilot of {2 * N} steps)")
     assert f"{2 * N} steps (planned)" in counted(5, pilot=2 * ONES)._repr_html_()
-    assert repr(Pilot(ONES, "power of two", 0.5)) == f"Pilot({N} steps, power of two)"
+    assert repr(Pilot(ONES, "power of two", 0.45)) == f"Pilot({N} steps, power of two)"
+    assert repr(counted(5, "adaptive", EMPTY)).endswith("adaptive, with an empty pilot)")
+    assert "0 steps (power of two)" in counted(5, "adaptive", EMPTY)._repr_html_()
 
 
 BAD = {
@@ -88,7 +111,12 @@ BAD = {
     "end": (lambda: Pilot(ONES, "a share"), "end='a share': choose one of 'planned', 'power of two'"),
     "whole error for a power of two": (
         lambda: Pilot(ONES, PilotEnd.POWER_OF_TWO),
-        "weight=1.0: a pilot with the end 'power of two' may use a share of the error above 0 and at most 0.5; "
+        "weight=1.0: a pilot with the end 'power of two' may use a share of the error above 0 and at most 0.45; "
+        "power_of_two_pilot gives the share for each size",
+    ),
+    "more than the smallest power of two": (
+        lambda: Pilot(ONES, PilotEnd.POWER_OF_TWO, 0.5),
+        "weight=0.5: a pilot with the end 'power of two' may use a share of the error above 0 and at most 0.45; "
         "power_of_two_pilot gives the share for each size",
     ),
     "too much": (
@@ -117,17 +145,19 @@ def test_what_is_not_a_pilot_is_refused(case):
 
 # sums
 
-POWER = Pilot(ONES, PilotEnd.POWER_OF_TWO, 1 / 6, 13.0, "rows are in order of time")
+POWER = Pilot(ONES, PilotEnd.POWER_OF_TWO, 0.15, 13.0, "rows are in order of time")
+EMPTY = Pilot(0 * ONES, PilotEnd.POWER_OF_TWO, 0.1, 13.0, "rows are in order of time")
 PLANNED, OTHER = Pilot(ONES, ratio=9.0), Pilot(3 * ONES, ratio=1.0)
 
 
-@pytest.mark.parametrize("first", [None, PLANNED, POWER])
-@pytest.mark.parametrize("second", [None, OTHER, POWER])
+@pytest.mark.parametrize("first", [None, PLANNED, POWER, EMPTY])
+@pytest.mark.parametrize("second", [None, OTHER, POWER, EMPTY])
 @pytest.mark.parametrize("sampling", ["independent", "trajectories", "adaptive"])
 def test_a_sum_keeps_the_first_pilot_as_it_was_and_the_second_is_main_data(first, second, sampling):
+    """An empty pilot stays empty, with its weight: without it, short data would have the whole error again."""
     total = counted(5, sampling, first) + counted(7, sampling, second)
     assert state(total.pilot) == state(first)
-    assert total.main.tolist() == [12 if first is None else 11] * N
+    assert total.main.tolist() == [12 if first in (None, EMPTY) else 11] * N
 
 
 @pytest.mark.parametrize("one", ["independent", "trajectories", "adaptive"])
@@ -139,6 +169,8 @@ def test_only_planned_pilots_of_fixed_designs_add_up(one, other):
         assert state(total.pilot) == state(PLANNED)
     else:
         assert state(total.pilot) == ([4] * N, PilotEnd.PLANNED, 1.0, 3.0, "")
+    for first, second in ((PLANNED, EMPTY), (EMPTY, PLANNED), (EMPTY, EMPTY), (None, EMPTY), (EMPTY, None)):
+        assert state(counted(5, one, first).planned_sum(counted(7, other, second)).pilot) == state(first)
     for first, second in ((PLANNED, POWER), (POWER, PLANNED), (PLANNED, None), (None, PLANNED), (None, None)):
         assert state(counted(5, one, first).planned_sum(counted(7, other, second)).pilot) == state(first)
 
@@ -152,10 +184,15 @@ def test_the_ratio_of_a_sum_does_not_look_at_the_main_data():
 # files
 
 
-@pytest.mark.parametrize("pilot", [POWER, PLANNED, Pilot(0 * ONES, ratio=1 / 3, rests_on="it's “said”")])
+@pytest.mark.parametrize("pilot", [POWER, PLANNED, EMPTY, Pilot(0 * ONES, ratio=1 / 3, rests_on="it's “said”")])
 def test_a_pilot_survives_a_file(tmp_path, pilot):
     write_counts(counted(5, "adaptive", pilot), tmp_path / "counts.parquet")
     assert state(read_counts(tmp_path / "counts.parquet", LAMP).pilot) == state(pilot)
+
+
+def test_the_empty_pilot_of_nothing_survives_a_file(tmp_path):
+    write_counts(counted(0, "adaptive", EMPTY), tmp_path / "counts.parquet")
+    assert state(read_counts(tmp_path / "counts.parquet", LAMP).pilot) == state(EMPTY)
 
 
 def rewritten(path, change):
@@ -191,7 +228,7 @@ def test_a_weight_that_was_changed_is_refused(tmp_path):
     write_counts(counted(5, "adaptive", POWER), path)
     table = parquet.read_table(path)
     about = json.loads(table.schema.metadata[b"plumdp"])
-    about["pilot"]["weight"] = 0.5
+    about["pilot"]["weight"] = 0.45
     parquet.write_table(table.replace_schema_metadata({b"plumdp": json.dumps(about).encode()}), path)
     with pytest.raises(pl.DataError, match="the counts are not those that were written"):
         read_counts(path, LAMP)
@@ -206,9 +243,16 @@ def test_the_assumption_says_how_the_end_was_decided_and_what_the_order_rests_on
     )
     assert pilot_assumption(POWER) == (
         f"the pilot ({N} steps) is the first part of the data, and its size is one of 16, 32, 64, … runs or rows; the "
-        "data may have ended because of what they showed, so what was chosen by this pilot uses 0.17 of the error that "
-        "a planned pilot could use; rows are in order of time"
+        "data may have ended because of what they showed, so what was chosen by this pilot uses only 0.15 of the error"
+        "; rows are in order of time"
     )
+    assert pilot_assumption(EMPTY) == (
+        "the pilot is empty (fewer than 160 runs or rows, or it is not clear which came first); the data may have "
+        "ended because of what they showed, so only 0.1 of the error is used: the rest is for ends with a pilot; rows "
+        "are in order of time"
+    )
+    without_steps = Pilot(0 * ONES, PilotEnd.POWER_OF_TWO, 0.45)
+    assert pilot_assumption(without_steps).startswith("the pilot (0 steps) is the first part of the data, and its size")
 
 
 # why a share of a length that was chosen by looking is not a pilot

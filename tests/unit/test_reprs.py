@@ -68,6 +68,8 @@ THINGS = {
     "Events": (lambda: pl.find_events(MODEL), None),
     "EventCounts": (lambda: pl.first_visits(MODEL, STUDY.true_point, 100, rng=1, max_steps=50), None),
     "TransitionCounts": (lambda: COUNTS, None),
+    "Pilot": (lambda: COUNTS.pilot, None),
+    "PilotEnd": (lambda: COUNTS.pilot.end, "PilotEnd('planned')"),
     "Trajectories": (
         lambda: pl.record(MODEL, STUDY.true_point, 20, rng=1, max_steps=50),
         "Trajectories(20 runs, 1,000 steps)",

@@ -55,13 +55,16 @@ OrderOption = Annotated[
         "--order",
         help="What is known of the order of the log. time: its rows are in the order in which they happened; runs: its "
         "episodes are numbered in the order in which they were made, each after the one before had ended. Then its "
-        "first part is kept apart as a pilot, which makes results narrower.",
+        "first part is kept apart as a pilot, which makes results of --confidence-set likelihood narrower.",
     ),
 ]
 PilotOption = Annotated[
     float | None,
     typer.Option(
-        "--pilot", metavar="SHARE", help="The share of the runs that is the pilot; 0: none. Default: 5 to 20 %."
+        "--pilot",
+        metavar="SHARE",
+        help="The share of the runs that is the pilot, if their number was fixed beforehand; 0: none. Default: 5 to "
+        "20 %.",
     ),
 ]
 Confidence = Annotated[float, typer.Option("--confidence", help="How sure the bounds must be, below 1.")]

@@ -19,15 +19,14 @@ from plumdp.cli.arguments import (
     Data,
     IntervalKind,
     Model,
+    OrderOption,
+    PilotOption,
     PropertyText,
     SamplingOption,
     SetKind,
     load_problem,
 )
 from plumdp.cli.data import read_data
-from plumdp.data.counts import Sampling, TransitionCounts
-from plumdp.model.objective import Objective
-from plumdp.model.parametric import ParametricMDP
 from plumdp.pipeline import certify as make_certificate
 from plumdp.pipeline import compare as make_certificates
 from plumdp.relaxation.relax import Relaxation
@@ -43,6 +42,8 @@ def certify(
     property: PropertyText = None,
     constant: Constants = None,
     sampling: SamplingOption = None,
+    order: OrderOption = None,
+    pilot: PilotOption = None,
     confidence: Confidence = 0.999,
     relaxation: Annotated[Relaxation, typer.Option("--relaxation", "-r", help="What nature may do.")] = "rectangular",
     confidence_set: SetKind = "interval",
@@ -60,7 +61,8 @@ def certify(
     """
     if output is not None:
         require_folder(output, force=force)
-    read, counts, objective = _read(model, data, property, constant, sampling)
+    read, objective = load_problem(model, constant or [], property)
+    counts = read_data(data, read, sampling, order, pilot)
     certificate = make_certificate(
         read,
         counts,
@@ -86,6 +88,8 @@ def compare(
     property: PropertyText = None,
     constant: Constants = None,
     sampling: SamplingOption = None,
+    order: OrderOption = None,
+    pilot: PilotOption = None,
     confidence: Confidence = 0.999,
     confidence_set: SetKind = "interval",
     interval_method: IntervalKind = None,
@@ -93,7 +97,8 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Show what each relaxation certifies from the same data; ends with 3 if the data contradict the model."""
-    read, counts, objective = _read(model, data, property, constant, sampling)
+    read, objective = load_problem(model, constant or [], property)
+    counts = read_data(data, read, sampling, order, pilot)
     certificates = make_certificates(
         read,
         counts,
@@ -109,14 +114,6 @@ def compare(
         _print_comparison(certificates)
     if any(certificate.status == Status.CONTRADICTED for certificate in certificates):
         raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
-
-
-def _read(
-    model: str, data: list[str], property: str | None, constant: list[str] | None, sampling: Sampling | None
-) -> tuple[ParametricMDP, TransitionCounts, Objective]:
-    """Return the model, the counts of its transitions, and the objective that the arguments name."""
-    read, objective = load_problem(model, constant or [], property)
-    return read, read_data(data, read, sampling), objective
 
 
 def _print_comparison(certificates: list[Certificate]) -> None:

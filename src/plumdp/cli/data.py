@@ -29,6 +29,7 @@ from plumdp.data.duckdb_tables import write_parquet
 from plumdp.data.files import is_counts_file, read_counts, write_counts
 from plumdp.data.log_pilots import Order
 from plumdp.data.logs import Log, read_log
+from plumdp.data.pilots import WHY_EMPTY
 from plumdp.data.simulate import simulate as run_model
 from plumdp.data.sql import Dialect, counts_query
 from plumdp.data.trajectories import Columns, Form, record_blocks
@@ -134,10 +135,22 @@ def counts_sql(
     print(query)
 
 
-def read_data(paths: list[str], model: ParametricMDP, sampling: Sampling | None) -> TransitionCounts:
-    """Return the counts in a file of counts, or those of logs."""
+def read_data(
+    paths: list[str],
+    model: ParametricMDP,
+    sampling: Sampling | None,
+    order: Order | None = None,
+    pilot: float | None = None,
+) -> TransitionCounts:
+    """Return the counts in a file of counts, or those of logs; only logs can be asked for another pilot."""
     if not (len(paths) == 1 and is_counts_file(paths[0])):
-        return _read(paths, model, None, sampling, keep_going=False).counts
+        return _read(paths, model, None, sampling, keep_going=False, order=order, pilot=pilot).counts
+    if order is not None or pilot is not None:
+        option = "--pilot" if order is None else "--order"
+        raise DataError(
+            f"{option}: {paths[0]} is a file of counts, which keeps the pilot that it was counted with; count the log "
+            f"again with {option}, or give the log itself"
+        )
     counts = read_counts(paths[0], model)
     if sampling is not None and weaker(sampling, counts.sampling) != sampling:
         raise DataError(
@@ -147,9 +160,8 @@ def read_data(paths: list[str], model: ParametricMDP, sampling: Sampling | None)
     if sampling is None or sampling == counts.sampling:
         return counts
     kept = counts.pilot if counts.pilot is not None and counts.pilot.end == PilotEnd.POWER_OF_TWO else None
-    return replace(
-        counts, sampling=sampling, pilot=kept
-    )  # who takes back that the length was planned has no share of it
+    # who takes back that the length was planned has no share of it; an empty pilot keeps its weight
+    return replace(counts, sampling=sampling, pilot=kept)
 
 
 def _read(
@@ -175,7 +187,11 @@ def _read(
 
 
 def _pilot_text(counts: TransitionCounts) -> str:
-    return "" if counts.pilot is None else f", {counts.pilot.total:,} of them as a pilot ({counts.pilot.end})"
+    if counts.pilot is None:
+        return ""
+    if counts.pilot.total or counts.pilot.end == PilotEnd.PLANNED:
+        return f", {counts.pilot.total:,} of them as a pilot ({counts.pilot.end})"
+    return f", none of them as a pilot ({WHY_EMPTY})"
 
 
 @contextmanager

@@ -25,13 +25,26 @@ CountArray: TypeAlias = npt.NDArray[np.int64]
 
 LARGEST = 2**63 - 1  # steps
 USUAL_RATIO = 19.0  # of main to pilot data, where nobody said what was planned: 5 % are the pilot
+EMPTY_WEIGHT = 0.1  # share of the error for data that may have stopped at will before there was a pilot
+_MOST = {"planned": 1.0, "power of two": (1 - EMPTY_WEIGHT) / 2}  # share of the error for a pilot, by its end
 
 
 class PilotEnd(StrEnum):
-    """How the moment at which a pilot ends was decided; in each case without what came later."""
+    """How the moment at which a pilot ends was decided; in each case without what came later.
 
-    PLANNED = "planned"  # fixed before the data were looked at, or by a rule that looks at the pilot only
-    POWER_OF_TWO = "power of two"  # the largest power of two at most a tenth of data that may have stopped at will
+    "planned": fixed before the data were looked at, or by a rule that looks at the pilot only. "power of two": after
+    the largest power of two, from 16 on, that is at most a tenth of data that may have stopped at will; if there is
+    none, the pilot is empty.
+
+    >>> list(PilotEnd)
+    [PilotEnd('planned'), PilotEnd('power of two')]
+    """
+
+    PLANNED = "planned"
+    POWER_OF_TWO = "power of two"
+
+    def __repr__(self) -> str:
+        return f"PilotEnd({self.value!r})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +54,9 @@ class Pilot:
     What is chosen by looking at the pilot (bets, a prior, a direction) holds at its full error for the *main* data,
     those that came later, whatever policy they were collected under and however they ended. A share of the data is a
     pilot only if their amount was fixed without looking at them: otherwise each possible end comes with another pilot,
-    and the luckiest of many bets is taken. Then the pilot is one of the sizes 2^i, i ≥ i₀, and what is chosen by the
-    i-th may use only ``weight`` = 1/((i − i₀ + 1)(i − i₀ + 2)) of the error; all of them together use the whole of it.
+    and the luckiest of many bets is taken. Then the pilot is one of the sizes 2^i, i ≥ 4, and what is chosen by it may
+    use only ``weight`` = 9/10 · 1/((i − 3)(i − 2)) of the error. Data that ended before there was a pilot are one more
+    end: their pilot is empty, and its weight is 1/10. All of them together use the whole error.
 
     ``ratio`` says how many steps of main data were planned for each step of the pilot. It may be wrong, which costs
     width but no validity; it must not be computed from the main data. ``rests_on`` says in words why the pilot came
@@ -50,6 +64,8 @@ class Pilot:
 
     >>> Pilot(np.array([3, 0, 4]), ratio=9.0)
     Pilot(7 steps, planned)
+    >>> Pilot(np.zeros(3, dtype=np.int64), PilotEnd.POWER_OF_TWO, weight=0.1)
+    Pilot(0 steps, power of two)
     """
 
     counts: CountArray  # (n_transitions)
@@ -63,7 +79,7 @@ class Pilot:
         if self.end not in list(PilotEnd):
             raise DataError(f"end={self.end!r}: choose one of {', '.join(repr(str(end)) for end in PilotEnd)}")
         object.__setattr__(self, "end", PilotEnd(self.end))
-        most = 1.0 if self.end == PilotEnd.PLANNED else 0.5
+        most = _MOST[self.end]
         if not 0 < self.weight <= most:
             raise DataError(
                 f"weight={self.weight}: a pilot with the end {str(self.end)!r} may use a share of the error above 0 "
@@ -91,7 +107,8 @@ class TransitionCounts:
 
     The sum of two counts is "adaptive", as nobody says why the second were collected; ``planned_sum`` is for those who
     had planned to collect both. The data on the left are those that were collected first: the sum keeps their pilot
-    alone, with its weight and planned ratio, and all else is main data.
+    alone, with its weight and planned ratio, and all else is main data. An empty pilot stays empty, since its weight is
+    for data whose first part was too short.
 
     >>> from plumdp import case_study
     >>> graph = case_study("betting:25").model.graph
@@ -165,6 +182,7 @@ class TransitionCounts:
     def __repr__(self) -> str:
         seen = f"{np.count_nonzero(self.counts):,} of {number_of(len(self.counts), 'transition')} seen"
         pilot = "" if self.pilot is None else f"with a pilot of {number_of(self.pilot.total, 'step')}"
+        pilot = "with an empty pilot" if self.pilot is not None and not self.pilot.total else pilot
         return one_line(self, number_of(self.total, "step"), seen, self.sampling, pilot)
 
     def _repr_html_(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import glob
+import math
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -96,6 +97,14 @@ def scan(connection: Any, files: Sequence[str]) -> str:
     if formats == ["parquet"]:
         return f"read_parquet({_listed(files)}, union_by_name = true)"
     return (_scan_csv if formats == ["csv"] else _scan_json)(connection, files)
+
+
+def text_bytes(files: Sequence[str]) -> float:
+    """Return the size of text files, which take long to read; 0 for Parquet, infinity if it is not known."""
+    if not files or _format(files[0]) == "parquet":
+        return 0.0
+    is_known = all("://" not in file and not file.lower().endswith(_PACKED) for file in files)
+    return float(sum(Path(file).stat().st_size for file in files)) if is_known else math.inf
 
 
 def _scan_csv(connection: Any, files: Sequence[str]) -> str:

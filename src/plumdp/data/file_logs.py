@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from plumdp.data.columns import COUNT, EPISODE, LARGEST_STEP, PLACE, STEP, LogForm, not_steps
@@ -30,6 +30,8 @@ _COUNTED = "counted"  # the table with the counts of one part
 _RUNS = "runs"  # the tables with the runs of each table of the log, their number behind
 _ROW_BYTES, _COLUMN_BYTES = 48, 8  # what DuckDB needs to put rows in order, measured and rounded up
 _SHARE = 0.7  # of the memory that rows to be put in order may take
+_KEPT = 0.2  # of the memory that text may have whose rows are kept there, in which they take two to three times as much
+_ROWS = "rows"  # the tables with these rows, their number behind
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +43,24 @@ class FileLog:
     memory_limit: float  # bytes
     partitions: int | None  # of the runs in a table; None: none if the rows are in order, else as few as need be
     progress: Progress | None
+    text_bytes: float = 0.0  # of files that take long to read; 0: they do not
 
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""
         return [*next(iter(self.tables.values()))]
+
+    def read_once(self, columns: Collection[str]) -> FileLog:
+        """Return the log with these columns in memory, if its files take long to read and fit there well."""
+        if not 0 < self.text_bytes <= _KEPT * self.memory_limit:
+            return self
+        kept = {}
+        for number, (table, types) in enumerate(self.tables.items()):
+            names = ", ".join(quoted(name) for name in columns)
+            with watched(self.connection, self.progress, 0.0, 0.0):
+                self.connection.execute(f"CREATE TEMP TABLE {_ROWS}_{number} AS SELECT {names} FROM {table}")
+            kept[f"{_ROWS}_{number}"] = {name: types[name] for name in columns}
+        return replace(self, tables=kept)
 
     def count(self, graph: Graph, form: LogForm, columns: Mapping[str, str]) -> Iterator[Block]:
         """Yield blocks of different rows and how often each occurs; of trajectories, with their place in the run."""

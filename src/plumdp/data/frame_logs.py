@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,10 @@ class FrameLog:
     def columns(self) -> list[str]:
         """The names of the columns."""
         return [str(name) for name in self.frame.collect_schema().names()]
+
+    def read_once(self, columns: Collection[str]) -> FrameLog:
+        """Return the log as it is: data frames are read quickly."""
+        return self
 
     def count(self, graph: Graph, form: LogForm, columns: Mapping[str, str]) -> Iterator[Block]:
         """Yield the different rows and how often each occurs; of trajectories, with their place in the run."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -95,10 +95,13 @@ def pilot_of_log(
     return LogPilot("rows" if order == "time" else "runs", PilotEnd.POWER_OF_TWO, None, order)
 
 
-def pilot_of_counts(counts: CountArray, sizes: Iterable[tuple[Any, Any]], sampling: Sampling) -> Pilot | None:
-    """Return the pilot of ready-made counts; ``sizes`` are the numbers of runs, and of those in the pilot."""
+def pilot_of_counts(counts: CountArray, sizes: Collection[tuple[Any, Any]], sampling: Sampling) -> Pilot | None:
+    """Return the pilot of ready-made counts; ``sizes`` are the numbers of runs, and of those in the pilot.
+
+    There are none if no row has a run; then the pilot is empty, as that of too few runs.
+    """
     try:
-        ((n, size),) = ((int(n), int(size)) for n, size in sizes)
+        ((n, size),) = ((int(n), int(size)) for n, size in sizes or [(0, 0)])
     except (ValueError, TypeError):
         raise DataError(
             "these counts are not those of one query: they do not agree on how many runs there are, or are in the "

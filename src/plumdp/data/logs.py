@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +13,7 @@ import numpy as np
 
 from plumdp.data.columns import PILOT_COUNT, LogForm, find_columns, find_runs
 from plumdp.data.counts import Pilot, Sampling, TransitionCounts
-from plumdp.data.duckdb_tables import MEMORY, Block, Progress, column_types, connect, find_files, scan
+from plumdp.data.duckdb_tables import MEMORY, Block, Progress, column_types, connect, find_files, scan, text_bytes
 from plumdp.data.file_logs import FileLog
 from plumdp.data.frame_logs import is_arrow, open_frame
 from plumdp.data.ingestion import Tally
@@ -52,6 +52,8 @@ class Log:
 class _OpenLog(Protocol):
     @property
     def columns(self) -> list[str]: ...
+
+    def read_once(self, columns: Collection[str]) -> _OpenLog: ...
 
     def count(self, graph: Graph, form: LogForm, columns: Mapping[str, str]) -> Iterator[Block]: ...
 
@@ -111,8 +113,9 @@ def read_log(
     How long the pilot is follows from the length of the log. If this was fixed beforehand (runs of "trajectories", rows
     of "independent" transitions), it is a share, ``pilot``, by default that of ``pilot_share``. Otherwise the log may
     have ended because of what it showed, and the pilot is the largest power of two of runs or rows that is at most a
-    tenth of them, and carries a smaller weight; a share would not be valid. ``pilot=0`` is for none. Counts have the
-    pilot that the query of ``counts_query`` gave them, if any.
+    tenth of them, and carries a smaller weight; a share would not be valid. Fewer than 160 have an empty pilot, with a
+    weight of its own. ``pilot=0`` is for none; decide on it, and on ``order``, before you look at results. Counts have
+    the pilot that the query of ``counts_query`` gave them, if any.
 
     Files take up to ``memory_limit`` bytes, whatever their size. Trajectories whose rows are not in order take longer:
     they are counted in ``partitions`` by episode, as many as need be. ``partitions="files"`` counts each file by
@@ -131,6 +134,10 @@ def read_log(
         form, found = find_columns(model.graph, log.columns, columns, form)
         runs = find_runs(log.columns, columns)
         planned = pilot_of_log(form, sampling, order, pilot, has_runs=runs is not None)
+        if form == "transitions" and runs is not None and planned is not None and planned.unit == "runs":
+            log = log.read_once(
+                dict.fromkeys([runs, *found.values()])
+            )  # rather than three times: for counts, runs and pilot
         tally = Tally(model.graph)
         for block in log.count(model.graph, form, found):
             tally.add(block)
@@ -141,7 +148,7 @@ def read_log(
         if report.rejected and on_unmatched == "error":
             raise DataError(_refusal(report))
         first = None if planned is None else _pilot(log, model, tally, form, found, runs, planned, report)
-    if tally.pilot_sizes:
+    if PILOT_COUNT in found and pilot != 0:
         first = pilot_of_counts(tally.pilot, tally.pilot_sizes, sampling)
     return Log(TransitionCounts(model.graph, read_only(tally.counts), sampling, first, report))
 
@@ -203,7 +210,8 @@ def _open(source: Any, partitions: Partitions, memory_limit: float, progress: Pr
             refuse_copies(files, partial(_has_rows, connection))
         types = {table: column_types(connection, table) for table in tables}
         _require_same_columns(tables, types)
-        yield FileLog(connection, types, memory_limit, None if partitions == "files" else partitions, progress)
+        n_parts = None if partitions == "files" else partitions
+        yield FileLog(connection, types, memory_limit, n_parts, progress, text_bytes(files))
 
 
 def _has_rows(connection: Any, file: str) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from plumdp.data.counts import Pilot, PilotEnd
+from plumdp.data.counts import EMPTY_WEIGHT, Pilot, PilotEnd
 from plumdp.errors import DataError
 from plumdp.model.text import number_of
 
 FEW_RUNS = 5_000
 _FEW, _SOME = 4, 20  # parameters
 SMALLEST = 16  # runs or rows: the size with which powers of two start, whatever the data
-_EMPTY = 0.1  # share of the error for data that ended before there was a pilot
+WHY_EMPTY = f"fewer than {10 * SMALLEST} runs or rows, or it is not clear which came first"
 POWERS_RATIO = 13.0  # of main to pilot data: a pilot between a tenth and a twentieth leaves 9 to 19 times as much
 
 
@@ -57,9 +57,9 @@ def power_of_two_pilot(n: int) -> tuple[int, float]:
     """
     size = 1 << max(0, (n // 10).bit_length() - 1)
     if size < SMALLEST:
-        return 0, _EMPTY
+        return 0, EMPTY_WEIGHT
     place = (size // SMALLEST).bit_length()  # 1, 2, … for 16, 32, …
-    return size, (1 - _EMPTY) / (place * (place + 1))
+    return size, (1 - EMPTY_WEIGHT) / (place * (place + 1))
 
 
 def pilot_assumption(pilot: Pilot) -> str:
@@ -70,10 +70,10 @@ def pilot_assumption(pilot: Pilot) -> str:
     the pilot (7 steps) was set aside without looking at the other data, and its size was fixed beforehand
     """
     steps = number_of(pilot.total, "step")
-    if pilot.end == PilotEnd.POWER_OF_TWO and not pilot.total:
+    if pilot.end == PilotEnd.POWER_OF_TWO and pilot.weight == EMPTY_WEIGHT:  # which is that of no other size
         text = (
-            "there are too few data for a pilot; they may have ended because of what they showed, so only "
-            f"{pilot.weight:.2g} of the error is used"
+            f"the pilot is empty ({WHY_EMPTY}); the data may have ended because of what they showed, so only "
+            f"{pilot.weight:.2g} of the error is used: the rest is for ends with a pilot"
         )
     elif pilot.end == PilotEnd.PLANNED:
         text = f"the pilot ({steps}) was set aside without looking at the other data, and its size was fixed beforehand"

@@ -157,12 +157,12 @@ def _pilot_of(
 def _pilot_size(first: LogPilot, form: Form, n_parameters: int) -> str:
     """Return how many runs are the pilot, as SQL, by the rules of ``plumdp.data.pilots``.
 
-    If the logarithm is rounded to the wrong side of a whole number, another power of two comes out, which is as valid:
-    the weight is that of the size which was taken.
+    A logarithm just below a whole number is raised to it, so that none below 16 comes out. If another power of two
+    does, it is as valid: the weight is that of the size which was taken.
     """
     n = quoted(N_RUNS)
     if first.end == PilotEnd.POWER_OF_TWO:
-        power = f"CAST(power(2, floor(ln({n} / 10.0) / ln(2))) AS BIGINT)"
+        power = f"CAST(power(2, floor(ln({n} / 10.0) / ln(2) + 1e-9)) AS BIGINT)"
         size = f"CASE WHEN {n} < {10 * SMALLEST} THEN 0 ELSE {power} END"
     else:
         few, many = (first.share if first.share is not None else pilot_share(k, n_parameters) for k in (0, 10**9))
