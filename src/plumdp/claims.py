@@ -73,6 +73,7 @@ def make_certificate(
         },
         **_estimated(learned, objective, valued),
         gap=_parts_of_gap(valued),
+        not_coupled=valued.not_coupled,
     )
     return with_data(certificate, learned.counts)
 

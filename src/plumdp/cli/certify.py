@@ -125,7 +125,9 @@ def _print_comparison(certificates: list[Certificate]) -> None:
         table.add_row(certificate.relaxation, *certificate.printed_bounds, seconds, certificate.status)
     console = Console(highlight=False)
     console.print(table)
-    shared = [fact for fact in certificates[0].facts() if fact[0] not in ("objective", "relaxation")]
+    shared = [
+        fact for fact in certificates[0].facts() if fact[0] not in ("objective", "relaxation", "estimate", "width")
+    ]
     console.print(_grid(shared))
 
 

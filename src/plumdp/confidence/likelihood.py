@@ -86,7 +86,8 @@ def likelihood_set(
     """Return the points that explain the data, at all times with probability at least 1 - error.
 
     ``directions`` says in which directions to be narrow, given the pilot's estimate of the parameters; it must not look
-    at the data. Without a pilot, or without directions, there are no half-spaces.
+    at the data. Without a pilot, or without directions, there are no half-spaces. With more than 20 parameters that
+    matter there are half-spaces across all outcomes as well.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")

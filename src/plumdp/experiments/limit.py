@@ -131,8 +131,7 @@ def _describe(rows: Sequence[Row]) -> list[str]:
     parts = [
         "Gap: distance of the bounds over the true value of the certified policy; mean over "
         f"{len(distinct(rows, 'seed'))} seeds. Every method certifies the policy that it finds best. The last column "
-        "is the asymptotic ellipsoid with the policy before it: no method can be expected to be much narrower, and "
-        "nothing proves it."
+        "is the asymptotic ellipsoid, for the policy before it: a yardstick that nothing proves."
     ]
     for runs in sorted(distinct(rows, "runs"), reverse=True):
         lines = [

@@ -69,6 +69,7 @@ class Certificate:
     estimate: Mapping[str, float] = field(default_factory=dict)  # name → most likely value: not a bound
     estimated_value: float | None = None  # of the policy at the estimate: not a bound
     gap: Mapping[str, float] = field(default_factory=dict)  # what ``upper - lower`` is made of, if it is known
+    not_coupled: str = ""  # why there are no coupled bounds, if they were asked for: these are then rectangular
 
     @property
     def claims_bounds(self) -> bool:
@@ -132,9 +133,12 @@ class Certificate:
 
     def facts(self) -> list[tuple[str, str]]:
         """Return what the claim rests on: labels and texts."""
+        words = _WORDS[self.relaxation]
+        if self.not_coupled:
+            words = f"{_WORDS['rectangular']}; there are no coupled bounds: {self.not_coupled}"
         facts = [
             ("objective", self.objective),
-            ("relaxation", _WORDS[self.relaxation]),
+            ("relaxation", words),
             ("intervals", f"{self.intervals}; guarantee: {self.guarantee}"),
         ]
         if self.parameters:
@@ -177,6 +181,7 @@ class Certificate:
             "estimate": dict(self.estimate),
             "estimated_value": self.estimated_value,
             "gap": dict(self.gap),
+            "not_coupled": self.not_coupled,
             "data_quality": None if self.data_quality is None else self.data_quality.to_dict(),
         }
 
