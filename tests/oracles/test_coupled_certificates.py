@@ -1,0 +1,175 @@
+"""Certificates with one point for all states: within those of looser relaxations, and right at every point they cover.
+
+Random models are simulated with and without a pilot, in few and in many runs. Nothing is compared with a tolerance: the
+brackets of one policy are intersections of what was proved, and values at points are fractions.
+"""
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from coupled_points import exact_value, random_policy, random_product_model
+from likelihood_points import members, recorded_bets
+from random_pmdps import random_point, random_problem
+from random_products import random_product_problem
+
+import plumdp as pl
+from plumdp.confidence import bets as betting
+from plumdp.confidence import likelihood
+from plumdp.learning import learn
+from plumdp.model.objective import Reach, Reward
+from plumdp.pipeline import conclude
+from plumdp.solver.coupled import brackets
+from plumdp.solver.coupled.gradient import policy_gradient
+
+pytestmark = pytest.mark.slow
+
+N_NESTED, N_POINTS = 500, 160
+KINDS = ("reach", "until", "globally", "reward", "total", "discount", "steps", "steps and rewards")
+SETS = ("interval", "l1", "ellipsoid")
+
+
+def problem_of(seed):
+    """Return a generator, a model, counts and an objective: all kinds of rows, objectives, pilots and sizes of data."""
+    rng = np.random.default_rng(seed)
+    if seed % 5 == 3:
+        model = random_product_model(rng)
+        point = random_point(rng, model.space.vertices)
+    else:
+        problem = (
+            random_product_problem(rng)
+            if seed % 5 == 4
+            else random_problem(rng, least=Fraction(seed % 2, 100), sure=seed % 3 == 0)
+        )
+        model, point = problem.model, problem.point
+    runs, share = int(rng.choice([2, 30, 300, 5000])), [0, None, 0.5][rng.integers(3)]
+    counts = pl.simulate(model, point, runs, rng=seed, max_steps=12, pilot=share, threads=1)
+    return rng, model, counts, random_objective(rng, model, KINDS[seed // 5 % len(KINDS)])
+
+
+def random_objective(rng, model, kind):
+    """Return an objective of a kind, with a random goal, rewards and states to avoid."""
+    n, start = model.graph.n_states, model.graph.initial_state
+    goal = model.labels["goal"].copy() if "goal" in model.labels and rng.random() < 0.7 else rng.random(n) < 0.3
+    goal[start] &= rng.random() < 0.1
+    avoid, direction = (rng.random(n) < 0.2) & ~goal, str(rng.choice(["max", "min"]))
+    paid = rng.integers(0, 3, model.graph.n_choices) / 2
+    reward = pl.RewardStructure(rng.integers(0, 3, n) / 2, paid)
+    outside = pl.RewardStructure(None, np.where(goal[model.graph.state_of_choice()], 0.0, paid))
+    return {
+        "reach": lambda: Reach(goal, np.zeros_like(goal), direction),
+        "until": lambda: Reach(goal, avoid, direction),
+        "globally": lambda: Reach(goal, avoid, direction, complement=True),
+        "reward": lambda: Reward(reward, direction, target=goal),
+        "total": lambda: Reward(outside, direction),
+        "discount": lambda: Reward(reward, direction, discount="0.9"),
+        "steps": lambda: Reach(goal, avoid, direction, steps=(0, 4)),
+        "steps and rewards": lambda: Reward(reward, direction, steps=4),
+    }[kind]()
+
+
+# Nested relaxations
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_bounds_for_one_policy_are_nested_from_coupled_to_rectangular_to_expression(part):
+    """For each model the likelihood, and one of the other sets."""
+    wrong, narrower = {}, 0
+    for seed in range(part, N_NESTED, 5):
+        rng, model, counts, objective = problem_of(seed)
+        policy = random_policy(rng, model.graph)
+        for kind in ("likelihood", SETS[seed // 5 % 3]):
+            found = [
+                pl.certify(
+                    model, counts, objective, confidence=0.9, confidence_set=kind, relaxation=relaxation, policy=policy
+                )
+                for relaxation in ("expression", "rectangular", "coupled")
+            ]
+            bounds = [(one.lower, one.upper) for one in found]
+            if not all(a <= c <= d <= b for (a, b), (c, d) in pairwise(bounds)):
+                wrong[seed, kind] = bounds
+            narrower += bounds[2] != bounds[1]
+    assert wrong == {}
+    assert narrower >= 20
+
+
+def no_worse(objective, one, other):
+    return one.bound >= other.bound if objective.direction == "max" else one.bound <= other.bound
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_the_policy_that_is_found_has_a_bound_no_worse_than_the_rectangular_one(part):
+    wrong, better = {}, 0
+    for seed in range(N_NESTED + part, N_NESTED + 200, 5):
+        _, model, counts, objective = problem_of(seed)
+        for kind in ("likelihood", SETS[seed // 5 % 3]):
+            rectangular, coupled = (
+                pl.certify(model, counts, objective, confidence=0.9, confidence_set=kind, relaxation=relaxation)
+                for relaxation in ("rectangular", "coupled")
+            )
+            if not no_worse(objective, coupled, rectangular):
+                wrong[seed, kind] = rectangular.bound, coupled.bound
+            better += coupled.bound != rectangular.bound
+    assert wrong == {}
+    assert better >= 5
+
+
+# Exact values at points that the data allow
+
+
+def misses(seeds, *, policy_is_given=False):
+    """Return for each seed the brackets that miss the value of their policy at a point, and the number of points."""
+    wrong, tried = {}, 0
+    for seed in seeds:
+        rng, model, counts, objective = problem_of(seed)
+        with recorded_bets() as bets:
+            learned = learn(model, counts, confidence=0.9, confidence_set="likelihood", objectives=[objective])
+        if learned.conflict is not None:
+            continue
+        policy = random_policy(rng, model.graph) if policy_is_given else None
+        found = conclude(learned, objective, relaxation="coupled", policy=policy)
+        _, gradient = policy_gradient(model, found.policy.choice, objective, learned.estimate)
+        for at in members(rng, model, learned.bounds, bets, [gradient], 8):
+            point = dict(zip(model.space.names, map(Fraction, at.tolist()), strict=True))
+            value = exact_value(model, found.policy.choice, objective, point)
+            tried += 1
+            if not found.lower <= value <= found.upper:
+                wrong.setdefault(seed, []).append((found.lower, float(value), found.upper))
+    return wrong, tried
+
+
+@pytest.mark.parametrize("policy_is_given", [False, True])
+def test_exact_values_of_the_policy_at_points_that_the_data_allow_lie_within_its_bounds(policy_is_given):
+    wrong, tried = misses(range(1000, 1000 + N_POINTS // 2), policy_is_given=policy_is_given)
+    assert wrong == {}
+    assert tried >= 8 * (N_POINTS // 2)
+
+
+def test_bounds_without_a_remainder_are_caught(monkeypatch):
+    monkeypatch.setattr(brackets, "_largest_sum", lambda *_: 0.0)
+    assert misses(range(1000, 1040))[0] != {}
+
+
+def test_half_spaces_without_the_constant_of_their_tangents_are_caught(monkeypatch):
+    """ln Z <= Z / Y - 1 + ln Y: with Z / Y - 1 alone, half-spaces cut off points at which bets have won nothing."""
+
+    def without(table, seen, factors, *, near, error, text=""):
+        right = betting.half_space(table, seen, factors, near=near, error=error, text=text)
+        means = betting._tangent_points(table, factors, near)
+        left_out = float(table.visits(seen) @ np.log(means))
+        return betting.HalfSpace(right.row, right.offset - left_out, text)
+
+    monkeypatch.setattr(likelihood, "half_space", without)
+    assert misses(range(1000, 1040))[0] != {}
+
+
+@pytest.mark.parametrize("seed", range(2000, 2030))
+def test_the_bracket_is_that_of_the_policy_which_is_returned(seed):
+    """Given that policy, its bracket is the same, but for what solvers leave open."""
+    _, model, counts, objective = problem_of(seed)
+    options = {"confidence": 0.9, "confidence_set": "likelihood", "relaxation": "coupled"}
+    found = pl.certify(model, counts, objective, **options)
+    given = pl.certify(model, counts, objective, policy=found.policy.choice, **options)
+    assert (given.policy.choice == found.policy.choice).all()
+    assert (given.lower, given.upper) == pytest.approx((found.lower, found.upper), abs=2e-6)
