@@ -100,7 +100,7 @@ def _parts_of_gap(valued: Valuation) -> dict[str, float]:
         return {}
     rest, parts = valued.upper - valued.lower, {}
     for name in ("statistics", "remainder", "rounding"):
-        parts[name] = float(min(getattr(found, name), rest))
+        parts[name] = float(min(max(getattr(found, name), 0.0), rest))  # rounding may leave a part below zero
         rest -= parts[name]
     return parts | {"relaxation": float(rest)}
 
@@ -119,6 +119,9 @@ def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate
             reason=quality.contradiction,
             parameters={},
             data_quality=quality,
+            estimate={},
+            estimated_value=None,
+            gap={},
         )
     left_out = "1 row was" if quality.unreadable == 1 else f"{quality.unreadable:,} rows were"
     unread = f"whether a row of the log can be read does not depend on where its step led ({left_out} left out)"

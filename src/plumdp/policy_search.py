@@ -110,6 +110,8 @@ def _judge(
 
     def judge(policy: IntArray) -> Candidate:
         value, gradient, states = find_gradient(model, policy, objective, centre)
+        if not (np.isfinite(value) and np.isfinite(gradient).all()):
+            return Candidate(policy, -np.inf, -np.inf, np.zeros_like(gradient), states)
         row = np.zeros((1, len(region.names)))
         row[0, : len(centre)] = sign * gradient
         bound = sign * value + float(region.minimise(row)[0]) - sign * float(gradient @ centre)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from plumdp.learning import Learned
 from plumdp.model.graph import IntArray
 from plumdp.model.objective import Objective
 from plumdp.model.policy import Policy
-from plumdp.policy_search import search_policies
+from plumdp.policy_search import Candidate, search_policies
 from plumdp.region.conflict import Conflict
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.bounds import CoupledBounds, find_coupled_bounds
@@ -75,7 +77,7 @@ def best_valuation(
     found = search_policies(model, objective, region, known, learned.at_points(objective))
     best: Valuation | None = None
     for candidate in found[:_MOST_CERTIFIED]:
-        if best is None or candidate.bound > best.bound(objective) + _WORTHWHILE * (best.upper - best.lower):
+        if best is None or promises_more(candidate, best, objective):
             new = value_policy(learned, uncertain, candidate.policy, objective, is_coupled=True, precision=precision)
             best = new if best is None or new.bound(objective) > best.bound(objective) else best
     assert best is not None
@@ -85,6 +87,12 @@ def best_valuation(
         return best
     own = value_policy(learned, uncertain, robust.policy, objective, is_coupled=True, precision=precision)
     return own if own.bound(objective) > best.bound(objective) else best
+
+
+def promises_more(candidate: Candidate, best: Valuation, objective: Objective) -> bool:
+    """Return whether the estimate of a bound is better than a bound that was proved by what is worth a proof."""
+    width, bound = best.upper - best.lower, best.bound(objective)
+    return candidate.bound > bound + (_WORTHWHILE * width if np.isfinite(width) else 0.0)
 
 
 def with_looser(uncertain: IntervalMDP) -> list[IntervalMDP]:

@@ -170,9 +170,8 @@ def _half_spaces(main: _Main, directions: Sequence[Direction], error: float) -> 
         for side in (1, -1):
             factors = place_bets(main.table, main.point, main.ahead, direction.gradient, error=share, side=side)
             if factors is not None:
-                found.append(
-                    half_space(main.table, main.seen, factors, near=main.best, error=share, text=direction.text)
-                )
+                text = f"the half-space that bets on {direction.text or 'a direction'} left"
+                found.append(half_space(main.table, main.seen, factors, near=main.best, error=share, text=text))
     return found
 
 

@@ -1,0 +1,454 @@
+"""Certificates from the likelihood with one point for all states: what must not change them, what they survive and say.
+
+Models throw one or two coins, so that every number has a meaning that can be checked by hand.
+"""
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import plumdp as pl
+from plumdp.cli import app
+from plumdp.data.counts import Pilot, PilotEnd
+from plumdp.learning import learn
+from plumdp.model.objective import Reward
+from plumdp.pipeline import certify, compare, conclude
+from plumdp.policy_search import Candidate
+from plumdp.solver.solution import SolverStatus
+from plumdp.valuation import Valuation, promises_more
+
+p, q, u, v = pl.parameters("p", "q", "u", "v")
+LIMIT = {"confidence_set": "likelihood", "relaxation": "coupled"}
+LADDER = ["interval", "parameter", "expression", "rectangular", "coupled"]
+UNIT, SQUARE = pl.ParameterSpace.unit("p"), pl.ParameterSpace.unit("p", "q")
+
+
+def throws(first, second, space):
+    """Return a model that throws a coin in state 0 and another in state 1; the goal is state 2, a trap is state 3."""
+
+    def step(state):
+        if state.at > 1:
+            return {"stay": [(1, state)]}
+        f = (first, second)[state.at]
+        return {"throw": [(f, state._replace(at=state.at + 1)), (1 - f, state._replace(at=3))]}
+
+    return pl.explore(
+        step,
+        {"at": 0},
+        space=space,
+        labels={"goal": lambda s: s.at == 2, "trap": lambda s: s.at == 3},
+        rewards={"throws": lambda s: s.at < 2},
+    )
+
+
+def array_of(model, pairs):
+    """Return how often each transition was taken, given successes and failures of the throw in states 0 and 1."""
+    counts, graph = np.zeros(model.graph.n_transitions, dtype=np.int64), model.graph
+    for at, pair in enumerate(pairs):
+        state = int(np.flatnonzero(graph.states["at"] == at)[0])
+        first = graph.first_transition[graph.first_choice[state]]
+        counts[first : first + 2] = pair
+    return counts
+
+
+def counts_of(model, pairs, pilot=None):
+    early = None if pilot is None else array_of(model, pilot)
+    return pl.TransitionCounts(model.graph, array_of(model, pairs), "trajectories", early)
+
+
+def goal(model, direction="max"):
+    return pl.parse_property(f'P{direction}=? [ F "goal" ]', model)
+
+
+def bounds(certificate):
+    return certificate.lower, certificate.upper
+
+
+SEEN, EARLY = [(3000, 1000), (1200, 1800)], [(300, 100), (120, 180)]
+
+
+# What changes nothing
+
+
+def certified(first, second, space, *, early=EARLY, **options):
+    model = throws(first, second, space)
+    return certify(model, counts_of(model, SEEN, early), goal(model), **LIMIT, **options)
+
+
+@pytest.mark.parametrize("early", [EARLY, None])
+def test_renaming_and_reordering_parameters_changes_nothing_but_rounding(early):
+    one = certified(p, q, SQUARE, early=early)
+    other = certified(v, u, pl.ParameterSpace.unit("u", "v"), early=early)
+    assert bounds(one) == pytest.approx(bounds(other), abs=1e-9)
+    assert one.estimate["p"] == pytest.approx(other.estimate["v"], abs=1e-9)
+
+
+def test_splitting_a_parameter_into_two_that_occur_only_as_a_sum_changes_nothing_but_little():
+    """The same triangle of sums: p up to 1 in both; one more direction, of which the value is independent.
+
+    The law of u + v that a space as a prior has differs from that of p; after a pilot this hardly matters.
+    """
+    model, split = throws(p, p, UNIT), throws(u + v, u + v, pl.ParameterSpace.box({"u": (0, "1/2"), "v": (0, "1/2")}))
+    one, other = (certify(m, counts_of(m, SEEN, EARLY), goal(m), **LIMIT) for m in (model, split))
+    assert bounds(one) == pytest.approx(bounds(other), rel=1e-3)
+    assert one.estimated_value == pytest.approx(other.estimated_value, rel=1e-3)
+
+
+def test_a_parameter_that_nothing_depends_on_changes_nothing():
+    one, other = certified(p, p, UNIT), certified(p, p, SQUARE)
+    assert bounds(one) == pytest.approx(bounds(other), abs=1e-9)
+    assert other.parameters["q"] == (0, 1)
+
+
+@pytest.mark.parametrize("early", [EARLY, None])
+def test_halving_the_error_never_narrows(early):
+    """Sets never do; brackets by at most a hundredth, as second order is tried only where the remainder matters."""
+    model = throws(p, q, SQUARE)
+    last = None
+    for k in range(10):
+        asked = {"confidence": 1 - 0.2 / 2**k, "objectives": [goal(model)]}
+        learned = learn(model, counts_of(model, SEEN, early), confidence_set="likelihood", **asked)
+        found, (lower, upper) = learned.bounds, bounds(conclude(learned, goal(model), relaxation="coupled"))
+        if last is not None:
+            before, (lower_before, upper_before) = last
+            slack = 0.01 * (upper_before - lower_before)
+            assert lower <= lower_before + slack
+            assert upper >= upper_before - slack
+            assert found.threshold < before.threshold
+            assert (found.strips.event_lower < before.strips.event_lower).all()
+            assert (found.strips.event_upper > before.strips.event_upper).all()
+        last = found, (lower, upper)
+
+
+# What must not raise
+
+
+PILOTS = {
+    "empty": [(0, 0), (0, 0)],
+    "all": SEEN,
+    "never the second coin": [(300, 100), (0, 0)],
+    "all of the second coin": [(300, 100), SEEN[1]],
+    "one throw": [(1, 0), (0, 0)],
+}
+
+
+@pytest.mark.parametrize("early", PILOTS.values(), ids=PILOTS)
+@pytest.mark.parametrize("direction", ["max", "min"])
+def test_any_pilot_gives_a_certificate_with_the_frequencies_inside(early, direction):
+    model = throws(p, q, SQUARE)
+    found = certify(model, counts_of(model, SEEN, early), goal(model, direction), **LIMIT)
+    assert found.status == "certified"
+    assert found.lower < 0.75 * 0.4 < found.upper
+
+
+def test_pilots_of_powers_of_two_use_their_weight_alone():
+    """The certificate of a pilot with weight w is wider than that of a planned one, and no wider than error w says."""
+    model = throws(p, q, SQUARE)
+    planned = counts_of(model, SEEN, EARLY)
+    weighted = replace(planned, pilot=replace(planned.pilot, end=PilotEnd.POWER_OF_TWO, weight=0.1))
+    one, other = (bounds(certify(model, counts, goal(model), **LIMIT)) for counts in (planned, weighted))
+    least = bounds(certify(model, planned, goal(model), confidence=1 - 0.0001, **LIMIT))
+    assert least[0] <= other[0] < one[0] < one[1] < other[1] <= least[1]
+    empty = Pilot(np.zeros_like(planned.counts), PilotEnd.POWER_OF_TWO, 0.1)
+    none, few = (bounds(certify(model, replace(planned, pilot=pilot), goal(model), **LIMIT)) for pilot in (None, empty))
+    assert few[0] < none[0] < none[1] < few[1]
+
+
+@pytest.mark.parametrize("early", [None, [(300, 100), (0, 0)]])
+def test_a_parameter_that_was_never_seen_has_the_range_of_the_space(early):
+    model = throws(p, q, pl.ParameterSpace.box({"p": (0, 1), "q": ("1/8", "3/4")}))
+    found = certify(model, counts_of(model, [(3000, 1000), (0, 0)], early), goal(model), **LIMIT)
+    assert found.parameters["q"] == (0.125, 0.75)
+    assert found.lower == pytest.approx(found.parameters["p"][0] / 8, abs=1e-3)
+    assert found.upper == pytest.approx(found.parameters["p"][1] * 3 / 4, abs=1e-3)
+
+
+@pytest.mark.parametrize("n", [40, 400, 4000])
+@pytest.mark.parametrize("share", [0, 0.1])
+def test_a_coin_that_never_shows_one_side_has_a_certificate_that_contains_the_truth(n, share):
+    """Tails are so rare, once in 100,000 throws, that they were not seen; the bound falls about as 1/n."""
+    model, early = throws(p, p, UNIT), int(share * n)
+    counts = counts_of(model, [(n, 0), (n, 0)], [(early, 0), (early, 0)] if early else None)
+    found = certify(model, counts, goal(model), **LIMIT)
+    assert found.status == "certified"
+    assert 1 - 20 / n < found.lower <= (1 - 1e-5) ** 2 <= found.upper <= 1
+    assert all(np.isfinite(x) for x in (*found.estimate.values(), found.estimated_value, *found.gap.values()))
+
+
+def test_a_value_that_does_not_depend_on_the_parameters_is_known():
+    """Two wrong throws or two right ones lead on: 1/2 whatever p, hence a gradient of zero and no half-spaces."""
+
+    def step(state):
+        if state.at > 2:
+            return {"stay": [(1, state)]}
+        if state.at == 0:
+            return {"throw": [(p, state._replace(at=1)), (1 - p, state._replace(at=2))]}
+        return {"guess": [(Fraction(1, 2), state._replace(at=3)), (Fraction(1, 2), state._replace(at=4))]}
+
+    model = pl.explore(step, {"at": 0}, space=UNIT, labels={"goal": lambda s: s.at == 3})
+    counts = pl.simulate(model, {"p": 0.3}, 1000, rng=1, max_steps=2, pilot=0.1)
+    found = certify(model, counts, goal(model), **LIMIT)
+    assert found.lower == pytest.approx(0.5, abs=1e-6)
+    assert found.upper == pytest.approx(0.5, abs=1e-6)
+    assert not learn(model, counts, confidence_set="likelihood", objectives=[goal(model)]).bounds.texts
+
+
+@pytest.mark.parametrize("space", [pl.ParameterSpace.unit(), UNIT])
+def test_a_model_without_unknown_numbers_has_its_value(space):
+    model = throws(Fraction(1, 2), Fraction(1, 3), space)
+    for pairs, early in ([(500, 500), (300, 600)], [(50, 50), (30, 60)]), ([(0, 0), (0, 0)], None):
+        found = certify(model, counts_of(model, pairs, early), goal(model), **LIMIT)
+        assert found.status == "certified"
+        assert found.lower <= Fraction(1, 6) <= found.upper
+        assert found.upper - found.lower < 1e-9
+
+
+@pytest.mark.parametrize("space", [pl.ParameterSpace.unit(), UNIT])
+def test_a_model_of_one_state_has_its_value(space):
+    model = pl.explore(lambda s: {"stay": [(1, s)]}, {"at": 0}, space=space, labels={"goal": lambda s: s.at == 0})
+    counts = pl.TransitionCounts(model.graph, np.array([5]), "trajectories", np.array([2]))
+    assert bounds(certify(model, counts, goal(model), **LIMIT)) == (1, 1)
+    assert bounds(certify(model, counts, 'Pmax=? [ G !"goal" ]', **LIMIT)) == (0, 0)
+
+
+def waiting():
+    """Return a model that may wait forever in front of the goal, or throw a coin until it comes up."""
+
+    def step(state):
+        if state.at:
+            return {"stay": [(1, state)]}
+        return {"throw": [(p, state._replace(at=1)), (1 - p, state)], "wait": [(1, state)]}
+
+    return pl.explore(
+        step, {"at": 0}, space=UNIT, labels={"goal": lambda s: s.at == 1}, rewards={"steps": lambda s: s.at == 0}
+    )
+
+
+@pytest.mark.parametrize(("direction", "value"), [("min", 10), ("max", np.inf)])
+def test_objectives_with_policies_that_never_end_have_finite_or_infinite_bounds_as_they_should(direction, value):
+    model = waiting()
+    counts = np.zeros(model.graph.n_transitions, dtype=np.int64)
+    counts[:2] = 1000, 9000
+    data = pl.TransitionCounts(model.graph, counts, "trajectories", counts // 10)
+    cost = Reward(model.rewards["steps"], direction, model.labels["goal"])
+    found = certify(model, data, cost, **LIMIT)
+    assert found.lower <= value <= found.upper
+    assert (found.upper < 15) == (direction == "min")
+    forever = certify(model, data, cost, policy=model.graph.first_choice[:-1] + np.array([1, 0]), **LIMIT)
+    assert bounds(forever) == (np.inf, np.inf)
+    assert forever.gap == {}
+    assert "Infinity" not in forever.to_json()
+    assert "NaN" not in forever.to_json()
+
+
+def test_an_objective_of_infinite_value_is_nothing_certified():
+    model = throws(p, p, UNIT)
+    cost = Reward(model.rewards["throws"], "min", model.labels["goal"])
+    found = certify(model, counts_of(model, SEEN, EARLY), cost, **LIMIT)
+    assert (found.status, found.upper, found.gap) == ("nothing certified", np.inf, {})
+    assert "no policy reaches the target with certainty" in str(found)
+
+
+def test_a_gradient_that_is_not_a_number_is_not_followed(monkeypatch):
+    """Estimates may overflow where equations are nearly singular: then the robust policy and its bounds remain."""
+    model = throws(p, q, SQUARE)
+    counts = counts_of(model, SEEN, EARLY)
+    plain = bounds(certify(model, counts, goal(model), confidence_set="likelihood", relaxation="rectangular"))
+    for value, slope in ((np.nan, np.nan), (0.5, np.nan), (0.5, np.inf), (np.inf, 0.0)):
+        monkeypatch.setattr("plumdp.policy_search.policy_gradient", lambda *_, x=value, g=slope: (x, np.full(2, g)))
+        found = bounds(certify(model, counts, goal(model), **LIMIT))
+        assert found[0] <= 0.3 <= found[1]
+        assert found[1] - found[0] < 2 * (plain[1] - plain[0])
+
+
+# Data that contradict the model
+
+
+def test_a_model_that_ties_two_coins_wrongly_is_contradicted_in_words():
+    """p and 1 - p/2 cannot both be 0.9; half-spaces across the value and intervals say so."""
+    model = throws(p, 1 - p / 2, UNIT)
+    found = certify(model, counts_of(model, [(900, 100), (910, 90)], [(90, 10), (91, 9)]), goal(model), **LIMIT)
+    assert (found.status, found.relaxation, found.gap, found.estimate) == ("model contradicted", "untied", {}, {})
+    assert 'the half-space that bets on the value of Pmax=? [ F "goal" ] left' in found.reason
+    assert found.lower <= 0.9 * 0.91 <= found.upper
+
+
+def test_a_space_without_the_truth_is_contradicted_by_strips_or_likelihood():
+    model = throws(p, p, pl.ParameterSpace.box({"p": ("1/10", "3/10")}))
+    for pairs, early in ([(900, 100), (500, 100)], [(90, 10), (50, 10)]), ([(900, 100), (500, 100)], None):
+        found = certify(model, counts_of(model, pairs, early), goal(model), **LIMIT)
+        assert found.status == "model contradicted"
+        assert found.reason.startswith("no parameters fit p in [")
+
+
+def test_three_coins_on_a_line_contradict_each_other_where_intervals_do_not():
+    """p, q and (p + q)/2 off the middle by so little that intervals still meet, which the likelihood does not."""
+
+    def step(state):
+        if state.at > 2:
+            return {"stay": [(1, state)]}
+        f = (p, q, (p + q) / 2)[state.at]
+        return {"throw": [(f, state._replace(at=state.at + 1)), (1 - f, state._replace(at=4))]}
+
+    model = pl.explore(step, {"at": 0}, space=SQUARE, labels={"goal": lambda s: s.at == 3})
+    counts = np.zeros(model.graph.n_transitions, dtype=np.int64)
+    first = [
+        model.graph.first_transition[model.graph.first_choice[np.flatnonzero(model.graph.states["at"] == k)[0]]]
+        for k in range(3)
+    ]
+    for start, pair in zip(first, [(5000, 5000), (5000, 5000), (6000, 4000)], strict=True):
+        counts[start : start + 2] = pair
+    found = certify(model, pl.TransitionCounts(model.graph, counts, "trajectories"), goal(model), **LIMIT)
+    assert found.status == "model contradicted"
+    assert found.reason.startswith("no parameters fit ")
+
+
+def test_a_log_that_contradicts_the_graph_leaves_no_estimate():
+    model = throws(p, q, SQUARE)
+    rows = {"at": [0, 1, 0], "action": ["throw"] * 3, "next_at": [1, 2, 2]}
+    log = pl.read_log(pd.DataFrame(rows), model, on_unmatched="report")
+    assert log.report.contradicting == 1
+    found = certify(model, log, goal(model), **LIMIT)
+    assert found.status == "model contradicted"
+    assert (found.estimate, found.estimated_value, found.gap) == ({}, None, {})
+    assert "width" not in dict(found.facts())
+
+
+# Objectives, announced and not
+
+
+def test_each_objective_that_is_announced_has_two_half_spaces_and_others_hold_as_well():
+    model = throws(p, q, SQUARE)
+    counts = counts_of(model, SEEN, EARLY)
+    asked = [goal(model), Reward(model.rewards["throws"], "min", text="number of throws")]
+    learned = learn(model, counts, confidence_set="likelihood", objectives=asked)
+    assert len(learned.bounds.texts) == 4
+    assert sum("goal" in text for text in learned.bounds.texts) == 2
+    assert sum("number of throws" in text for text in learned.bounds.texts) == 2
+    third = pl.parse_property('Pmin=? [ F "trap" ]', model)
+    for objective, value in zip([*asked, third], [0.75 * 0.4, 1 + 0.75, 1 - 0.75 * 0.4], strict=True):
+        found = conclude(learned, objective, relaxation="coupled")
+        assert found.status == "certified"
+        assert found.lower < value < found.upper
+    alone = learn(model, counts, confidence_set="likelihood", objectives=asked[:1])
+    one, both = (conclude(each, asked[0], relaxation="coupled") for each in (alone, learned))
+    assert one.upper - one.lower < both.upper - both.lower
+
+
+def test_without_objectives_or_without_a_pilot_there_are_no_half_spaces():
+    model = throws(p, q, SQUARE)
+    for early, objectives in (EARLY, []), (None, [goal(model)]):
+        learned = learn(model, counts_of(model, SEEN, early), confidence_set="likelihood", objectives=objectives)
+        assert learned.bounds.texts == ()
+        found = conclude(learned, goal(model), relaxation="coupled")
+        assert found.status == "certified"
+        assert found.lower < 0.3 < found.upper
+
+
+# What certificates show
+
+
+def test_a_certificate_prints_estimate_width_shares_and_the_pilot():
+    found = certified(p, q, SQUARE)
+    facts = dict(found.facts())
+    assert facts["estimate"].startswith("about 0.3")
+    assert facts["estimate"].endswith("(not a bound)")
+    assert "statistics" in facts["width"]
+    shares = [float(part.split(" %")[0]) for part in facts["width"].split(": ")[1].split(", ")]
+    assert sum(shares) == pytest.approx(100, abs=0.5)
+    assert any(text.startswith("the pilot (700 steps) was set aside") for text in found.assumptions)
+    assert not any("pilot" in text for text in certified(p, q, SQUARE, early=None).assumptions)
+    saved = json.loads(found.to_json())
+    assert saved["estimate"] == pytest.approx({"p": 0.75, "q": 0.4}, abs=0.01)
+    assert saved["estimated_value"] == pytest.approx(0.3, abs=0.01)
+    assert sum(saved["gap"].values()) == pytest.approx(saved["upper"] - saved["lower"])
+
+
+@pytest.mark.parametrize("kind", ["interval", "likelihood"])
+def test_shares_of_the_width_are_never_negative_and_sum_to_one(kind):
+    """Also where the width is rounding alone: parameters whose space is one point, and known numbers."""
+    spaces = SQUARE, pl.ParameterSpace.box({"p": ("3/10", "3/10"), "q": ("2/5", "2/5")})
+    for space, pairs in zip(spaces, (SEEN, [(300, 700), (400, 600)]), strict=True):
+        model = throws(p, q, space)
+        found = certify(model, counts_of(model, pairs), goal(model), confidence_set=kind, relaxation="coupled")
+        assert min(found.gap.values()) >= 0
+        assert sum(found.gap.values()) == pytest.approx(found.upper - found.lower, rel=1e-9)
+
+
+def test_compare_shows_the_ladder_from_interval_to_coupled():
+    model = throws(p, q, SQUARE)
+    policy = model.graph.first_choice[:-1]
+    found = compare(model, counts_of(model, SEEN, EARLY), goal(model), confidence_set="likelihood", policy=policy)
+    assert [each.relaxation for each in found] == LADDER
+    expression, rectangular, coupled = (bounds(each) for each in found[2:])
+    assert expression[0] <= rectangular[0] <= coupled[0] <= coupled[1] <= rectangular[1] <= expression[1]
+    assert coupled[1] - coupled[0] < 0.95 * (rectangular[1] - rectangular[0])
+
+
+def test_the_commands_take_the_likelihood_and_one_point_for_all_states(tmp_path):
+    runner, data = CliRunner(), str(tmp_path / "counts.parquet")
+    made = runner.invoke(app, ["simulate", "aircraft:20,10", "-n", "2000", "--seed", "3", "--counts", "-o", data])
+    assert made.exit_code == 0, made.output
+    options = ["aircraft:20,10", data, "--confidence-set", "likelihood"]
+    shown = runner.invoke(app, ["certify", *options, "-r", "coupled"])
+    assert shown.exit_code == 0, shown.output
+    assert "one point for all states" in shown.output
+    assert "half-spaces across the gradient" in shown.output
+    saved = json.loads(runner.invoke(app, ["certify", *options, "-r", "coupled", "--json"]).output)
+    ladder = json.loads(runner.invoke(app, ["compare", *options, "--json"]).output)
+    assert [each["relaxation"] for each in ladder] == LADDER
+    assert (ladder[-1]["lower"], ladder[-1]["upper"]) == pytest.approx((saved["lower"], saved["upper"]), abs=2e-6)
+    assert set(saved["gap"]) == {"statistics", "remainder", "rounding", "relaxation"}
+    assert "coupled" in runner.invoke(app, ["compare", *options]).output
+
+
+def test_learning_while_acting_refuses_one_point_for_all_states():
+    model = throws(p, q, SQUARE)
+    environment = pl.simulator(model, {"p": 0.5, "q": 0.5}, rng=1, max_steps=3)
+    message = "^relaxation='coupled': learning while acting does not have it; choose 'rectangular'$"
+    with pytest.raises(pl.DataError, match=message):
+        next(iter(pl.learn_online(model, environment, goal(model), episodes=1, relaxation="coupled")))
+
+
+# Which policy
+
+
+def two_ways():
+    """Return a model with a choice at the start: a coin p that was thrown often, or a coin q that was thrown rarely."""
+
+    def step(state):
+        if state.at:
+            return {"stay": [(1, state)]}
+        ways = {"often": p, "rarely": q}
+        return {way: [(f, state._replace(at=1)), (1 - f, state._replace(at=2))] for way, f in ways.items()}
+
+    return pl.explore(step, {"at": 0}, space=SQUARE, labels={"goal": lambda s: s.at == 1})
+
+
+def test_a_search_that_proposes_bad_policies_alone_costs_nothing(monkeypatch):
+    """Whatever a search says of them: the bound is that of the robust policy, if that is better."""
+    model = two_ways()
+    counts = np.zeros(model.graph.n_transitions, dtype=np.int64)
+    counts[:4] = 500, 500, 6, 4
+    data = pl.TransitionCounts(model.graph, counts, "trajectories")
+    bad = Candidate(model.graph.first_choice[:-1] + np.array([1, 0, 0]), 0.9, 0.9, np.zeros(2))
+    robust = certify(model, data, goal(model), confidence_set="likelihood")
+    assert robust.policy.action(at=0) == "often"
+    monkeypatch.setattr("plumdp.valuation.search_policies", lambda *_: [bad])
+    found = certify(model, data, goal(model), **LIMIT)
+    assert found.policy.action(at=0) == "often"
+    assert found.lower >= robust.lower
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(1.0, np.inf), (np.inf, np.inf)])
+def test_a_candidate_is_worth_a_proof_if_nothing_bounds_the_cost_of_the_one_before(lower, upper):
+    cost = Reward(pl.RewardStructure(np.ones(2), None), "min", target=np.array([False, True]))
+    endless = Valuation(np.array([0, 2]), lower, upper, SolverStatus.CONVERGED)
+    promising, hopeless = (Candidate(np.array([1, 2]), bound, -1.0, np.zeros(1)) for bound in (-2.0, -np.inf))
+    assert promises_more(promising, endless, cost)
+    assert not promises_more(hopeless, endless, cost)
