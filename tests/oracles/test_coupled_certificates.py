@@ -4,6 +4,8 @@ Random models are simulated with and without a pilot, in few and in many runs. N
 brackets of one policy are intersections of what was proved, and values at points are fractions.
 """
 
+from copy import deepcopy
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -25,7 +27,7 @@ from plumdp.solver.coupled.gradient import policy_gradient
 
 pytestmark = pytest.mark.slow
 
-N_NESTED, N_POINTS = 500, 160
+N_NESTED, N_FOUND, N_POINTS = 500, 150, 50
 KINDS = ("reach", "until", "globally", "reward", "total", "discount", "steps", "steps and rewards")
 SETS = ("interval", "l1", "ellipsoid")
 
@@ -33,19 +35,19 @@ SETS = ("interval", "l1", "ellipsoid")
 def problem_of(seed):
     """Return a generator, a model, counts and an objective: all kinds of rows, objectives, pilots and sizes of data."""
     rng = np.random.default_rng(seed)
-    if seed % 5 == 3:
+    if seed % 10 == 3:
         model = random_product_model(rng)
         point = random_point(rng, model.space.vertices)
     else:
         problem = (
             random_product_problem(rng)
-            if seed % 5 == 4
+            if seed % 10 == 8
             else random_problem(rng, least=Fraction(seed % 2, 100), sure=seed % 3 == 0)
         )
         model, point = problem.model, problem.point
     runs, share = int(rng.choice([2, 30, 300, 5000])), [0, None, 0.5][rng.integers(3)]
     counts = pl.simulate(model, point, runs, rng=seed, max_steps=12, pilot=share, threads=1)
-    return rng, model, counts, random_objective(rng, model, KINDS[seed // 5 % len(KINDS)])
+    return rng, model, counts, random_objective(rng, model, KINDS[seed // 10 % len(KINDS)])
 
 
 def random_objective(rng, model, kind):
@@ -72,45 +74,43 @@ def random_objective(rng, model, kind):
 # Nested relaxations
 
 
+def set_of(seed):
+    """Return the likelihood for every other model, and the other sets in turn for the rest."""
+    return "likelihood" if seed // 5 % 2 else SETS[seed // 10 % 3]
+
+
+def concluded(learned, objective, relaxation, policy=None):
+    """Return the certificate of a region that nobody has looked at: vertices that were found before change rounding."""
+    return conclude(replace(learned, region=deepcopy(learned.region)), objective, relaxation=relaxation, policy=policy)
+
+
 @pytest.mark.parametrize("part", range(5))
 def test_bounds_for_one_policy_are_nested_from_coupled_to_rectangular_to_expression(part):
-    """For each model the likelihood, and one of the other sets."""
     wrong, narrower = {}, 0
     for seed in range(part, N_NESTED, 5):
         rng, model, counts, objective = problem_of(seed)
         policy = random_policy(rng, model.graph)
-        for kind in ("likelihood", SETS[seed // 5 % 3]):
-            found = [
-                pl.certify(
-                    model, counts, objective, confidence=0.9, confidence_set=kind, relaxation=relaxation, policy=policy
-                )
-                for relaxation in ("expression", "rectangular", "coupled")
-            ]
-            bounds = [(one.lower, one.upper) for one in found]
-            if not all(a <= c <= d <= b for (a, b), (c, d) in pairwise(bounds)):
-                wrong[seed, kind] = bounds
-            narrower += bounds[2] != bounds[1]
+        learned = learn(model, counts, confidence=0.9, confidence_set=set_of(seed), objectives=[objective])
+        found = [concluded(learned, objective, name, policy) for name in ("expression", "rectangular", "coupled")]
+        bounds = [(one.lower, one.upper) for one in found]
+        if not all(a <= c <= d <= b for (a, b), (c, d) in pairwise(bounds)):
+            wrong[seed, set_of(seed)] = bounds
+        narrower += bounds[2] != bounds[1]
     assert wrong == {}
     assert narrower >= 20
 
 
-def no_worse(objective, one, other):
-    return one.bound >= other.bound if objective.direction == "max" else one.bound <= other.bound
-
-
-@pytest.mark.parametrize("part", range(5))
+@pytest.mark.parametrize("part", range(3))
 def test_the_policy_that_is_found_has_a_bound_no_worse_than_the_rectangular_one(part):
     wrong, better = {}, 0
-    for seed in range(N_NESTED + part, N_NESTED + 200, 5):
+    for seed in range(N_NESTED + part, N_NESTED + N_FOUND, 3):
         _, model, counts, objective = problem_of(seed)
-        for kind in ("likelihood", SETS[seed // 5 % 3]):
-            rectangular, coupled = (
-                pl.certify(model, counts, objective, confidence=0.9, confidence_set=kind, relaxation=relaxation)
-                for relaxation in ("rectangular", "coupled")
-            )
-            if not no_worse(objective, coupled, rectangular):
-                wrong[seed, kind] = rectangular.bound, coupled.bound
-            better += coupled.bound != rectangular.bound
+        sign = 1 if objective.direction == "max" else -1
+        learned = learn(model, counts, confidence=0.9, confidence_set=set_of(seed), objectives=[objective])
+        rectangular, coupled = (concluded(learned, objective, name).bound for name in ("rectangular", "coupled"))
+        if not sign * coupled >= sign * rectangular:
+            wrong[seed, set_of(seed)] = rectangular, coupled
+        better += coupled != rectangular
     assert wrong == {}
     assert better >= 5
 
@@ -118,37 +118,45 @@ def test_the_policy_that_is_found_has_a_bound_no_worse_than_the_rectangular_one(
 # Exact values at points that the data allow
 
 
-def misses(seeds, *, policy_is_given=False):
-    """Return for each seed the brackets that miss the value of their policy at a point, and the number of points."""
-    wrong, tried = {}, 0
-    for seed in seeds:
-        rng, model, counts, objective = problem_of(seed)
-        with recorded_bets() as bets:
-            learned = learn(model, counts, confidence=0.9, confidence_set="likelihood", objectives=[objective])
-        if learned.conflict is not None:
-            continue
-        policy = random_policy(rng, model.graph) if policy_is_given else None
-        found = conclude(learned, objective, relaxation="coupled", policy=policy)
-        _, gradient = policy_gradient(model, found.policy.choice, objective, learned.estimate)
-        for at in members(rng, model, learned.bounds, bets, [gradient], 8):
-            point = dict(zip(model.space.names, map(Fraction, at.tolist()), strict=True))
-            value = exact_value(model, found.policy.choice, objective, point)
-            tried += 1
-            if not found.lower <= value <= found.upper:
-                wrong.setdefault(seed, []).append((found.lower, float(value), found.upper))
-    return wrong, tried
+def values_at_points(seed, *, policy_is_given=False):
+    """Return a certificate, and exact values of its policy at points that the data allow; none after a conflict."""
+    rng, model, counts, objective = problem_of(seed)
+    with recorded_bets() as bets:
+        learned = learn(model, counts, confidence=0.9, confidence_set="likelihood", objectives=[objective])
+    policy = random_policy(rng, model.graph) if policy_is_given else None
+    found = conclude(learned, objective, relaxation="coupled", policy=policy)
+    if learned.conflict is not None:
+        return found, []
+    _, gradient = policy_gradient(model, found.policy.choice, objective, learned.estimate)
+    points = (
+        dict(zip(model.space.names, map(Fraction, at.tolist()), strict=True))
+        for at in members(rng, model, learned.bounds, bets, [gradient], 6)
+    )
+    return found, [exact_value(model, found.policy.choice, objective, point) for point in points]
+
+
+def is_missed(seed):
+    """Return whether some value is outside of its bounds."""
+    found, values = values_at_points(seed)
+    return not all(found.lower <= value <= found.upper for value in values)
 
 
 @pytest.mark.parametrize("policy_is_given", [False, True])
 def test_exact_values_of_the_policy_at_points_that_the_data_allow_lie_within_its_bounds(policy_is_given):
-    wrong, tried = misses(range(1000, 1000 + N_POINTS // 2), policy_is_given=policy_is_given)
+    wrong, tried = {}, 0
+    for seed in range(1000, 1000 + N_POINTS):
+        found, values = values_at_points(seed, policy_is_given=policy_is_given)
+        outside = [float(value) for value in values if not found.lower <= value <= found.upper]
+        if outside:
+            wrong[seed] = found.lower, found.upper, outside
+        tried += len(values)
     assert wrong == {}
-    assert tried >= 8 * (N_POINTS // 2)
+    assert tried >= 8 * N_POINTS
 
 
 def test_bounds_without_a_remainder_are_caught(monkeypatch):
     monkeypatch.setattr(brackets, "_largest_sum", lambda *_: 0.0)
-    assert misses(range(1000, 1040))[0] != {}
+    assert any(is_missed(seed) for seed in range(1000, 1000 + N_POINTS))
 
 
 def test_half_spaces_without_the_constant_of_their_tangents_are_caught(monkeypatch):
@@ -161,10 +169,10 @@ def test_half_spaces_without_the_constant_of_their_tangents_are_caught(monkeypat
         return betting.HalfSpace(right.row, right.offset - left_out, text)
 
     monkeypatch.setattr(likelihood, "half_space", without)
-    assert misses(range(1000, 1040))[0] != {}
+    assert any(is_missed(seed) for seed in range(1000, 1000 + N_POINTS))
 
 
-@pytest.mark.parametrize("seed", range(2000, 2030))
+@pytest.mark.parametrize("seed", range(2000, 2015))
 def test_the_bracket_is_that_of_the_policy_which_is_returned(seed):
     """Given that policy, its bracket is the same, but for what solvers leave open."""
     _, model, counts, objective = problem_of(seed)

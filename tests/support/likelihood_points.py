@@ -99,7 +99,7 @@ def members(rng, model, found, bets, directions, n):
 def _last_member(model, found, bets, start, step):
     """Return about the last member on a line, by bisection."""
     inside, outside = 0.0, 1.0
-    for _ in range(18):
+    for _ in range(14):
         middle = (inside + outside) / 2 if inside else outside / 4
         if is_member(model, found, bets, start + middle * step):
             inside = middle
