@@ -46,6 +46,8 @@ _LOGGER.addHandler(logging.NullHandler())  # silent unless the user wants to hea
 
 FALLBACK = 0.05  # share of the error that is kept for the case that the model is contradicted, and for tests of it
 
+_ANNOUNCED = "what is asked was decided without looking at the data that came after the pilot"
+
 Measured = TypeVar("Measured", bound=ConfidenceSet)
 
 
@@ -172,7 +174,9 @@ def learn(
     region = SETS[confidence_set].region(model, measured)  # stage 4 (Section 3, Theorem 1)
     clock.lap("region")
     pilot = counts.pilot if SETS[confidence_set].has_directions else None
-    rests_on = () if pilot is None else (pilot_assumption(pilot),)
+    rests_on: tuple[str, ...] = () if pilot is None else (pilot_assumption(pilot),)
+    if isinstance(measured, LikelihoodSet) and measured.directions:
+        rests_on += (_ANNOUNCED,)
     learned = Learned(model, counts, error, measured, region, clock.laps, solvers=solvers, rests_on=rests_on)
     return learned if fixed is None else check_fixed_numbers(learned, fixed)
 

@@ -362,7 +362,12 @@ def test_a_certificate_prints_estimate_width_shares_and_the_pilot():
     shares = [float(part.split(" %")[0]) for part in facts["width"].split(": ")[1].split(", ")]
     assert sum(shares) == pytest.approx(100, abs=0.5)
     assert any(text.startswith("the pilot (700 steps) was set aside") for text in found.assumptions)
+    asked = "what is asked was decided without looking at the data that came after the pilot"
+    assert asked in found.assumptions
     assert not any("pilot" in text for text in certified(p, q, SQUARE, early=None).assumptions)
+    model = throws(p, q, SQUARE)
+    whatever = learn(model, counts_of(model, SEEN, EARLY), confidence_set="likelihood")
+    assert asked not in conclude(whatever, goal(model), relaxation="coupled").assumptions
     saved = json.loads(found.to_json())
     assert saved["estimate"] == pytest.approx({"p": 0.75, "q": 0.4}, abs=0.01)
     assert saved["estimated_value"] == pytest.approx(0.3, abs=0.01)
