@@ -260,7 +260,9 @@ def test_a_gradient_that_is_not_a_number_is_not_followed(monkeypatch):
     counts = counts_of(model, SEEN, EARLY)
     plain = bounds(certify(model, counts, goal(model), confidence_set="likelihood", relaxation="rectangular"))
     for value, slope in ((np.nan, np.nan), (0.5, np.nan), (0.5, np.inf), (np.inf, 0.0)):
-        monkeypatch.setattr("plumdp.policy_search.policy_gradient", lambda *_, x=value, g=slope: (x, np.full(2, g)))
+        monkeypatch.setattr(
+            "plumdp.policy_search.find_gradient", lambda *_, x=value, g=slope: (x, np.full(2, g), np.arange(4))
+        )
         found = bounds(certify(model, counts, goal(model), **LIMIT))
         assert found[0] <= 0.3 <= found[1]
         assert found[1] - found[0] < 2 * (plain[1] - plain[0])
@@ -441,7 +443,7 @@ def test_a_search_that_proposes_bad_policies_alone_costs_nothing(monkeypatch):
     counts = np.zeros(model.graph.n_transitions, dtype=np.int64)
     counts[:4] = 500, 500, 6, 4
     data = pl.TransitionCounts(model.graph, counts, "trajectories")
-    bad = Candidate(model.graph.first_choice[:-1] + np.array([1, 0, 0]), 0.9, 0.9, np.zeros(2))
+    bad = Candidate(model.graph.first_choice[:-1] + np.array([1, 0, 0]), 0.9, 0.9, np.zeros(2), np.arange(3))
     robust = certify(model, data, goal(model), confidence_set="likelihood")
     assert robust.policy.action(at=0) == "often"
     monkeypatch.setattr("plumdp.valuation.search_policies", lambda *_: [bad])
@@ -454,6 +456,8 @@ def test_a_search_that_proposes_bad_policies_alone_costs_nothing(monkeypatch):
 def test_a_candidate_is_worth_a_proof_if_nothing_bounds_the_cost_of_the_one_before(lower, upper):
     cost = Reward(pl.RewardStructure(np.ones(2), None), "min", target=np.array([False, True]))
     endless = Valuation(np.array([0, 2]), lower, upper, SolverStatus.CONVERGED)
-    promising, hopeless = (Candidate(np.array([1, 2]), bound, -1.0, np.zeros(1)) for bound in (-2.0, -np.inf))
+    promising, hopeless = (
+        Candidate(np.array([1, 2]), bound, -1.0, np.zeros(1), np.arange(2)) for bound in (-2.0, -np.inf)
+    )
     assert promises_more(promising, endless, cost)
     assert not promises_more(hopeless, endless, cost)
