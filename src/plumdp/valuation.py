@@ -60,7 +60,10 @@ def value_policy(
     found = find_coupled_bounds(learned.model, worst.policy, objective, learned.region, uncertain, precision=precision)
     if isinstance(found, str):
         return replace(valued, not_coupled=found)
-    return replace(valued, lower=max(valued.lower, found.lower), upper=min(valued.upper, found.upper), coupled=found)
+    lower, upper = max(valued.lower, found.lower), min(valued.upper, found.upper)
+    if lower > upper:  # both hold at every point of the region: it is empty, and floats could not tell before
+        return valued
+    return replace(valued, lower=lower, upper=upper, coupled=found)
 
 
 def best_valuation(

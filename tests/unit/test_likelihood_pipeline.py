@@ -13,12 +13,14 @@ import pytest
 from typer.testing import CliRunner
 
 import plumdp as pl
+from plumdp import valuation
 from plumdp.cli import app
 from plumdp.data.counts import Pilot, PilotEnd
 from plumdp.learning import learn
 from plumdp.model.objective import Reward
 from plumdp.pipeline import certify, compare, conclude
 from plumdp.policy_search import Candidate
+from plumdp.solver.coupled.bounds import CoupledBounds
 from plumdp.solver.solution import SolverStatus
 from plumdp.valuation import Valuation, promises_more
 
@@ -461,3 +463,15 @@ def test_a_candidate_is_worth_a_proof_if_nothing_bounds_the_cost_of_the_one_befo
     )
     assert promises_more(promising, endless, cost)
     assert not promises_more(hopeless, endless, cost)
+
+
+def test_brackets_that_do_not_meet_leave_those_against_nature(monkeypatch):
+    """Only an empty region has such brackets: every answer is right there, and none may end in an error."""
+    study = pl.case_study("betting:5")
+    counts = pl.simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
+    learned = pl.learn(study.model, counts, confidence_set="likelihood")
+    plain = pl.conclude(learned, study.objective, relaxation="rectangular")
+    far = CoupledBounds(plain.upper + 1, plain.upper + 2, 1.0, 0.0, 0.0, "first order")
+    monkeypatch.setattr(valuation, "find_coupled_bounds", lambda *args, **options: far)
+    found = pl.conclude(learned, study.objective, relaxation="coupled", policy=plain.policy)
+    assert (found.lower, found.upper) == (plain.lower, plain.upper)
