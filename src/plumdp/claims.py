@@ -79,8 +79,8 @@ def make_certificate(
 
 
 def _estimated(learned: Learned, objective: Objective, valued: Valuation) -> dict[str, Any]:
-    """Return where the data are most likely, and what the policy is worth there: nothing if no parameters fit."""
-    if learned.conflict is not None or not learned.model.space.names:
+    """Return where the data are most likely, and what the policy is worth there, if the set has an estimate."""
+    if learned.conflict is not None or not learned.has_estimate or not learned.model.space.names:
         return {}
     value, _ = policy_gradient(learned.model, valued.policy, objective, learned.estimate)
     if not np.isfinite(value):

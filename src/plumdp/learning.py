@@ -96,6 +96,11 @@ class Learned:
         """Return what finds best policies at points: for an objective that was announced, the one that was used."""
         return self.solvers.get(objective) or PointSolver(self.model, objective)
 
+    @property
+    def has_estimate(self) -> bool:
+        """Whether the confidence set came with an estimate; otherwise finding one takes a search of its own."""
+        return isinstance(self.bounds, LikelihoodSet) and self.bounds.estimate is not None
+
     @cached_property
     def estimate(self) -> FloatArray:
         """The point at which the data are most likely, moved into the space: (n_parameters), an estimate."""

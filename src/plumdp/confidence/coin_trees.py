@@ -62,8 +62,27 @@ def find_tree(row: Sequence[Polynomial], factored: Factorise = factorise) -> tup
     >>> find_tree([a**2, 2 * a * (1 - a), (1 - a) ** 2]) is None
     True
     """
+    coins = _two_coins(row)
+    if coins is not None:
+        return coins
     found = _Search(factored).find(dict(enumerate(row)), (), len(row))
     return found if found is not None and is_tree(row, found) else None
+
+
+def _two_coins(row: Sequence[Polynomial]) -> tuple[Node, ...] | None:
+    """Return the tree of two independent coins a and b, if a row has their four outcomes: found without a search.
+
+    The first outcome is a b, and with a second and a third one it makes up a and b. As the sum is one, no more is to be
+    checked: a - a b = a (1 - b), b - a b = (1 - a) b, and 1 - a - b + a b = (1 - a) (1 - b).
+    """
+    if len(row) != 4 or _sum(row) != 1:
+        return None
+    for second, third, last in ((1, 2, 3), (1, 3, 2), (2, 3, 1)):
+        a, b = row[0] + row[second], row[0] + row[third]
+        if a.is_affine and b.is_affine and a * b == row[0]:
+            coin = b, b.complement
+            return Node((0, second), coin), Node((third, last), coin), Node((4, 5), (a, a.complement))
+    return None
 
 
 def is_tree(row: Sequence[Polynomial], nodes: Sequence[Node]) -> bool:

@@ -137,12 +137,16 @@ class _Groups:
         self.group: list[int] = []
         self.is_class: list[bool] = []
         self._known: dict[tuple[bool, frozenset[tuple[Polynomial, int]]], dict[Polynomial, int]] = {}
+        self._as_given: dict[tuple[bool, tuple[Polynomial, ...]], dict[Polynomial, int]] = {}
 
     def numbers(self, polynomials: Sequence[Polynomial], *, is_class: bool) -> dict[Polynomial, int]:
         """Return the number of each outcome of a group, which is added if it is new.
 
         If two outcomes have the same probability, one of them is counted for both, and the other is never seen.
         """
+        as_given = is_class, tuple(polynomials)
+        if as_given in self._as_given:
+            return self._as_given[as_given]
         key = is_class, frozenset(Counter(polynomials).items())
         if key not in self._known:
             start = len(self.outcomes)
@@ -150,6 +154,7 @@ class _Groups:
             self.outcomes += polynomials
             self.group += [len(self.is_class)] * len(polynomials)
             self.is_class.append(is_class)
+        self._as_given[as_given] = self._known[key]
         return self._known[key]
 
 
@@ -186,6 +191,9 @@ def _class_of_node(node: Node, groups: _Groups) -> list[int | None]:
     """
     if all(f.is_constant for f in node.probabilities):
         return [None] * len(node.members)
+    if len(set(node.probabilities)) == len(node.probabilities) and not any(f.is_constant for f in node.probabilities):
+        own = groups.numbers(node.probabilities, is_class=True)
+        return [own[f] for f in node.probabilities]
     kind = [None if f.is_constant else f for f in node.probabilities]
     outcome = {
         key: reduce(add, (f for f, own in zip(node.probabilities, kind, strict=True) if own == key))

@@ -17,9 +17,9 @@ from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.confidence.space_moments import simplified
 from plumdp.model.expressions.polynomial import Polynomial, parameters
 from plumdp.model.expressions.table import ExpressionTable
-from plumdp.model.graph import FloatArray, read_only
+from plumdp.model.graph import FloatArray, owners, read_only
 from plumdp.model.space import ParameterSpace
-from plumdp.region.build import build_region
+from plumdp.region.build import build_region, project
 from plumdp.region.conflict import Conflict
 from plumdp.region.ellipsoid import Ellipsoid, build_ellipsoid, cut_further
 from plumdp.region.enclosed import Enclosed
@@ -68,7 +68,7 @@ def build_likelihood_region(
     if not is_small or not (has_products or sides):
         return _cut_by_outcomes(ellipsoid, found)
     around = _tangents(space, ellipsoid, _directions(ellipsoid, found.table.basis, expressions))
-    polytope = _polytope(space, expressions, [*around, *strips, *sides, *tangents])
+    polytope = _polytope(space, expressions, [*around, *strips, *sides, *tangents], within=ellipsoid)
     if isinstance(polytope, Conflict):
         return _conflict([tangents[0].text, *_words(strips, sides)])
     return Enclosed(ellipsoid, polytope)
@@ -152,11 +152,26 @@ def _about(names: tuple[str, ...], point: FloatArray) -> str:
     return f"the likelihood of the data, which is large about {values}"
 
 
-def _polytope(space: ParameterSpace, expressions: ExpressionTable, cuts: Sequence[_Cut]) -> Polytope | Conflict:
+def _polytope(
+    space: ParameterSpace, expressions: ExpressionTable, cuts: Sequence[_Cut], *, within: Ellipsoid | None = None
+) -> Polytope | Conflict:
     """Return a polytope of parameters and products around the points within cuts; expressions are probabilities."""
-    unknown = [] if expressions.is_affine.all() else [f for f in expressions.polynomials if not f.is_constant]
-    probabilities = [_Cut(f, 0.0, 1.0, f"{f} in [0, 1]") for f in unknown]
+    used = [] if expressions.is_affine.all() else _used(expressions, within)
+    probabilities = [_Cut(f, 0.0, 1.0, f"{f} in [0, 1]") for f in (expressions.polynomials[j] for j in used)]
     return _region(space, [*(cut for cut in cuts if not cut.polynomial.is_constant), *probabilities])
+
+
+def _used(expressions: ExpressionTable, within: Ellipsoid | None) -> list[int]:
+    """Return the expressions that could leave [0, 1] within an ellipsoid, and at least one with each product."""
+    is_used = expressions.is_unknown.copy()
+    if within is not None:
+        lower, upper = project(within, expressions)
+        is_used &= (lower < 0) | (upper > 1)
+    owner = owners(expressions.first_term)
+    _, first = np.unique(expressions.monomial, return_index=True)
+    products = expressions.monomials[expressions.monomial[first]].sum(axis=1) > 1
+    is_used[owner[first[products]]] = True
+    return np.flatnonzero(is_used).tolist()
 
 
 def _directions(ellipsoid: Ellipsoid, basis: FloatArray, expressions: ExpressionTable) -> FloatArray:
