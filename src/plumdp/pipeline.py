@@ -110,6 +110,7 @@ def compare(
     parameter    0.182 0.374
     expression   0.255 0.341
     rectangular  0.262 0.333
+    coupled      0.271 0.324
     """
     require_model("compare", model)
     objective = as_objective(objective, model)

@@ -48,7 +48,7 @@ def test_cells_of_a_job_array_come_together_in_one_report(tmp_path):
             "table betting:300, seed 1: no point of the parameter space makes every expression a probability: "
             "parameter p: no value in [0, 0] satisfies -1/2*p - 1/2500 >= 0",
         ),
-        (("tabel",), "there is no study 'tabel'; choose one of table, online, ellipsoid, scaling"),
+        (("tabel",), "there is no study 'tabel'; choose one of table, online, ellipsoid, scaling, limit, parameters"),
         (("table", "-n", "0"), "--runs must be at least 1, and --jobs not 0"),
     ],
 )

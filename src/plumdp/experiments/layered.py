@@ -48,7 +48,7 @@ def layered_model(
     """Return a layered model with its parameters drawn by the seed.
 
     >>> layered_model("sparse", 4, n_rows=10, n_layers=3, width=8).model.graph.n_states
-    29
+    23
     """
     if kind not in KINDS:
         raise ModelError(f"kind={kind!r}: choose one of {', '.join(map(repr, KINDS))}")

@@ -171,6 +171,9 @@ def _draw(rows: Sequence[Row], folder: Path) -> list[Path]:
         axes.axvline(1.0, color="black", linewidth=0.8)
         axes.set_xscale("log")
         axes.set_xlim(right=min(axes.get_xlim()[1], _NOT_LARGE))
+        shown = [tick for tick in (0.5, 1, 2, 5, 10, 20, 50) if axes.get_xlim()[0] <= tick <= axes.get_xlim()[1]]
+        axes.set_xticks(shown, [f"{tick:g}" for tick in shown])
+        axes.set_xticks([], minor=True)
         axes.set_yticks(range(len(instances)), instances)
         axes.set_ylim(len(instances) - 0.5, -0.5)
         axes.grid(axis="x", linewidth=0.3)
