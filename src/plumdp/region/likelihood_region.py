@@ -32,6 +32,7 @@ from plumdp.region.tangents import combination, normalised, slopes, spread_direc
 _MAX_RANK = 4  # of the likelihood: with more, tangents are too many for a polytope
 _MAX_PARAMETERS = 8  # of a polytope
 _MAX_RANK_OF_STRIPS = 20  # of the likelihood: with more, strips are left out of the region
+_MOST_STRIPS = 20_000  # likewise
 _MAX_STRIPS = 200  # that are tried one by one, to say which contradicts the rest
 
 
@@ -82,9 +83,11 @@ def _cut_by_outcomes(ellipsoid: Ellipsoid, found: LikelihoodSet) -> Ellipsoid | 
 
 
 def _strips(found: LikelihoodSet) -> list[_Cut]:
-    """Return the strips, unless there are many parameters: then they cost much, and the likelihood says more."""
-    many = found.table.basis.shape[1] > _MAX_RANK_OF_STRIPS and np.isfinite(found.threshold)
-    if found.strips is None or many:
+    """Return the strips, unless these or the parameters are many: then they cost much, and the likelihood says more."""
+    if found.strips is None:
+        return []
+    many = found.table.basis.shape[1] > _MAX_RANK_OF_STRIPS or len(found.strips.event_lower) > _MOST_STRIPS
+    if many and np.isfinite(found.threshold) and not found.table.left_out:
         return []
     ends = zip(found.strips.event_lower.tolist(), found.strips.event_upper.tolist(), strict=True)
     return [
