@@ -6,7 +6,7 @@ from math import comb, inf, nextafter
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from plumdp import ModelError, ParameterSpace, Polynomial, parameters
@@ -154,6 +154,7 @@ def test_a_cube_has_its_corners_until_they_are_too_many():
     assert ParameterSpace.unit(*(f"x{i}" for i in range(9))).vertices is None
 
 
+@settings(suppress_health_check=[HealthCheck.filter_too_much])  # many cuts are of a parameter that there is not
 @given(polytopes(), st.lists(st.tuples(coefficients, coefficients, st.integers(0, 2)), min_size=1, max_size=3))
 def test_cutting_by_one_parameter_tightens_its_bounds_exactly(polytope, cuts):
     space, bounds, _ = polytope
