@@ -22,6 +22,8 @@ from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.solver.coupled.remainder import error_model
 from plumdp.solver.coupled.residuals import residual_bounds
 
+pytestmark = pytest.mark.slow
+
 
 def objectives_of(problem):
     """Return one objective of each kind that has a value without a bound on its steps."""
