@@ -63,7 +63,7 @@ def place_bets(
         return None
     step = np.linalg.solve(basis.T @ information @ basis, slope)
     step = basis @ step * (side * sqrt(-2 * log(error)) / sqrt(slope @ step))
-    probability = table.constants + table.coefficients @ point
+    probability = table.values(point)[0]
     is_bet_on = table.is_class[table.group] & (probability > _LEAST_PROBABILITY)
     bets = np.where(is_bet_on, table.coefficients @ step / np.where(is_bet_on, probability, 1.0), 0.0)
     return np.asarray(np.exp(bets.clip(-_LARGEST_BET, _LARGEST_BET)))
@@ -99,5 +99,5 @@ def _tangent_points(table: LikelihoodTable, factors: FloatArray, near: FloatArra
     lowest, highest = np.full(n, np.inf), np.zeros(n)
     np.minimum.at(lowest, table.group, factors)
     np.maximum.at(highest, table.group, factors)
-    means = np.bincount(table.group, (table.constants + table.coefficients @ near) * factors, n)
+    means = np.bincount(table.group, table.values(near)[0] * factors, n)
     return np.clip(means, lowest, highest)

@@ -76,6 +76,17 @@ def is_in_seen_group(table: LikelihoodTable, seen: FloatArray) -> BoolArray:
     return found
 
 
+def is_never_seen(table: LikelihoodTable, seen: FloatArray) -> BoolArray:
+    """Return which outcomes (n) were never seen, of groups that were."""
+    found: BoolArray = is_in_seen_group(table, seen) & (seen == 0)
+    return found
+
+
+def with_pseudo_counts(table: LikelihoodTable, seen: FloatArray, pseudo: float) -> FloatArray:
+    """Return how often each outcome (n) counts, if those never seen of groups that were seen count so often."""
+    return np.where(is_never_seen(table, seen), pseudo, seen)
+
+
 def information(table: LikelihoodTable, weights: FloatArray, point: FloatArray) -> FloatArray:
     """Return Σ weight b bᵀ / f² (d, d) at a point: the negative second derivative of the log-likelihood."""
     used = weights > 0
@@ -126,8 +137,7 @@ def _maximise(
     table: LikelihoodTable, seen: FloatArray, start: FloatArray, prior: Prior | None, pseudo: float
 ) -> tuple[FloatArray, bool]:
     """Return the last point of Newton's method, and whether it is a maximum."""
-    unseen = is_in_seen_group(table, seen) & (seen == 0)
-    weights = np.where(unseen, pseudo, seen)
+    weights = with_pseudo_counts(table, seen, pseudo)
     used = (weights > 0) & (table.direction >= 0)
     values, slopes = table.values(start)[0][used], table.coefficients[used]
     if not (values > 0).all():

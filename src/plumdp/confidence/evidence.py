@@ -27,7 +27,14 @@ from math import fsum
 
 import numpy as np
 
-from plumdp.confidence.estimates import Prior, find_estimate, information, is_in_seen_group, marginal_precision
+from plumdp.confidence.estimates import (
+    Prior,
+    find_estimate,
+    information,
+    is_in_seen_group,
+    is_never_seen,
+    marginal_precision,
+)
 from plumdp.confidence.estimates import estimate as estimate
 from plumdp.confidence.least_squares import inverse_root
 from plumdp.confidence.likelihood_table import LikelihoodTable
@@ -80,7 +87,7 @@ def _points(table: LikelihoodTable, seen: FloatArray, prior: Prior) -> Iterator[
 
     If there is none of them, the middle of the space will do.
     """
-    has_unseen = bool((is_in_seen_group(table, seen) & (seen == 0)).any())
+    has_unseen = bool(is_never_seen(table, seen).any())
     pseudo_counts = PSEUDO_COUNTS if has_unseen else PSEUDO_COUNTS[:1]
     found = [find_estimate(table, seen, table.middle, prior=prior, pseudo=pseudo) for pseudo in pseudo_counts]
     points = [point for point in found if point is not None]

@@ -23,7 +23,7 @@ import numpy as np
 
 from plumdp.confidence.bets import Direction, HalfSpace, half_space, place_bets
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
-from plumdp.confidence.estimates import estimate_inside, information, is_in_seen_group
+from plumdp.confidence.estimates import estimate_inside, information, with_pseudo_counts
 from plumdp.confidence.evidence import log_evidence
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.confidence.sets import Guarantee
@@ -189,8 +189,8 @@ def _law_of_space(model: ParametricMDP) -> _Law:
 def _law_of_pilot(table: LikelihoodTable, pilot: FloatArray, space: _Law) -> _Law:
     """Return the normal law about the pilot's estimate with its precision, both with the space as a prior."""
     mean, pseudo = estimate_inside(table, pilot, table.middle, prior=space)
-    weights = np.where(is_in_seen_group(table, pilot) & (pilot == 0), pseudo, pilot)
-    return _Law(read_only(mean), information(table, weights, mean) + space.precision)
+    counted = with_pseudo_counts(table, pilot, pseudo)
+    return _Law(read_only(mean), information(table, counted, mean) + space.precision)
 
 
 def best_point(model: ParametricMDP, counts: TransitionCounts) -> FloatArray:

@@ -17,11 +17,15 @@ from plumdp.data.simulate import simulate
 from plumdp.experiments.study import Row
 from plumdp.learning import Sets
 from plumdp.model.graph import BoolArray
+from plumdp.model.objective import Objective
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.space import Point
 from plumdp.pipeline import compare, relaxations_for
 from plumdp.relaxation.intervals import instantiate
 from plumdp.relaxation.relax import RELAXATIONS as TABLE
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate
+from plumdp.solver.evaluate import evaluate
 from plumdp.solver.solution import Solution
 from plumdp.solver.solve import solve
 
@@ -96,6 +100,20 @@ def _bounds(certificate: Certificate, experiment: Experiment) -> Row:
         "solve_seconds": seconds["solver"],
         "status": str(certificate.status),
         "solver": str(certificate.solver),
+    }
+
+
+def held_against_truth(model: ParametricMDP, true_point: Point, objective: Objective, certificate: Certificate) -> Row:
+    """Return the bounds of a certificate, and whether the true value of the policy that it returns lies between."""
+    worth = evaluate(instantiate(model, true_point), certificate.policy, objective, precision=1e-9)
+    start = model.graph.initial_state
+    value = float(worth.lower[start] + worth.upper[start]) / 2
+    return {
+        "value": value,
+        "lower": certificate.lower,
+        "upper": certificate.upper,
+        "gap": (certificate.upper - certificate.lower) / value,
+        "holds": int(certificate.lower <= worth.upper[start] and worth.lower[start] <= certificate.upper),
     }
 
 

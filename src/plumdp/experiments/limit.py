@@ -14,8 +14,8 @@ import numpy as np
 from plumdp.confidence.estimates import information
 from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.data.simulate import simulate
-from plumdp.experiments.experiment import Experiment, prepare
-from plumdp.experiments.markdown import distinct, grouped, markdown_table, middle, short, short_seconds
+from plumdp.experiments.experiment import Experiment, held_against_truth, prepare
+from plumdp.experiments.markdown import distinct, grouped, markdown_table, mean, middle, short, short_seconds
 from plumdp.experiments.plots import finite, line, new_figure
 from plumdp.experiments.published import INSTANCES, SMALL_INSTANCES
 from plumdp.experiments.study import Cell, Plan, Row, Study
@@ -25,9 +25,7 @@ from plumdp.pipeline import conclude
 from plumdp.region.build import build_region
 from plumdp.region.ellipsoid import build_ellipsoid
 from plumdp.region.shapes import Polytope
-from plumdp.relaxation.intervals import instantiate
 from plumdp.result.certificate import Certificate
-from plumdp.solver.evaluate import evaluate
 
 LIMIT_METHOD = "chi-square, not valid"
 _FEWER_RUNS = (1_000, 10_000)  # for the small instances, besides those of the plan
@@ -104,25 +102,8 @@ def _asymptotic(learned: Learned, found: LikelihoodSet, matrix: FloatArray) -> A
 
 def _row(experiment: Experiment, method: str, runs: int, certificate: Certificate, seconds: float) -> Row:
     study = experiment.study
-    truth = instantiate(study.model, study.true_point)
-    worth = evaluate(truth, certificate.policy, study.objective, precision=1e-9)
-    start = study.model.graph.initial_state
-    value = float(worth.lower[start] + worth.upper[start]) / 2
-    return {
-        "method": method,
-        "runs": runs,
-        "value": value,
-        "lower": certificate.lower,
-        "upper": certificate.upper,
-        "gap": (certificate.upper - certificate.lower) / value,
-        "holds": int(certificate.lower <= worth.upper[start] and worth.lower[start] <= certificate.upper),
-        "cpu_seconds": seconds,
-        "status": str(certificate.status),
-    }
-
-
-def _mean(rows: Sequence[Row], name: str) -> float:
-    return float(np.mean([row[name] for row in rows]))
+    found = held_against_truth(study.model, study.true_point, study.objective, certificate)
+    return {"method": method, "runs": runs} | found | {"cpu_seconds": seconds, "status": str(certificate.status)}
 
 
 def _describe(rows: Sequence[Row]) -> list[str]:
@@ -135,7 +116,7 @@ def _describe(rows: Sequence[Row]) -> list[str]:
     ]
     for runs in sorted(distinct(rows, "runs"), reverse=True):
         lines = [
-            [instance, *(short(_mean(groups[runs, instance, method], "gap")) for method in methods)]
+            [instance, *(short(mean(groups[runs, instance, method], "gap")) for method in methods)]
             for instance in distinct([row for row in rows if row["runs"] == runs], "instance")
         ]
         parts += [f"## Relative gap, {runs:,} runs", markdown_table(["instance", *methods], lines)]
@@ -160,13 +141,13 @@ def _draw(rows: Sequence[Row], folder: Path) -> list[Path]:
     most = max(distinct(rows, "runs"))
     groups = grouped([row for row in rows if row["runs"] == most], "instance", "method")
     instances = distinct(rows, "instance")
-    mean = partial(_mean, name="gap")
+    gap = partial(mean, name="gap")
     with new_figure(folder / "limit", (7.0, 0.32 * len(instances) + 1.6)) as figure:
         axes = figure.add_subplot()
         for height, instance in enumerate(instances):
-            limit = mean(groups[instance, LIMIT_METHOD])
+            limit = gap(groups[instance, LIMIT_METHOD])
             for method, (colour, marker) in _LOOKS.items():
-                ratio = finite(mean(groups[instance, method]) / limit)
+                ratio = finite(gap(groups[instance, method]) / limit)
                 axes.plot(ratio, height, linestyle="none", marker=marker, color=colour, markersize=6)
         axes.axvline(1.0, color="black", linewidth=0.8)
         axes.set_xscale("log")

@@ -48,6 +48,11 @@ def middle(rows: Sequence[Row], name: str) -> float:
     return float(median(float(row[name]) for row in rows))
 
 
+def mean(rows: Sequence[Row], name: str) -> float:
+    """Return the mean of a column."""
+    return float(np.mean([row[name] for row in rows]))
+
+
 def total_seconds(rows: Sequence[Row]) -> float:
     """Return the median seconds for construction and solution."""
     return middle(rows, "build_seconds") + middle(rows, "solve_seconds")

@@ -25,7 +25,7 @@ from math import fsum, sqrt
 
 import numpy as np
 
-from plumdp.confidence.estimates import estimate, find_estimate, is_in_seen_group, span_of
+from plumdp.confidence.estimates import estimate, find_estimate, is_never_seen, span_of
 from plumdp.confidence.evidence import PSEUDO_COUNTS
 from plumdp.confidence.least_squares import inverse_root
 from plumdp.confidence.likelihood_table import LikelihoodTable
@@ -61,7 +61,7 @@ def likelihood_ellipsoids(
     table: LikelihoodTable, seen: FloatArray, threshold: float, within: Polytope
 ) -> list[LikelihoodEllipsoid]:
     """Return ellipsoids around the points of a polytope with ℓ >= threshold, smallest first; each has all of them."""
-    has_unseen = bool((is_in_seen_group(table, seen) & (seen == 0)).any())
+    has_unseen = bool(is_never_seen(table, seen).any())
     points = [find_estimate(table, seen, table.middle)]
     points += [estimate(table, seen, table.middle, pseudo=c) for c in PSEUDO_COUNTS[1:] if has_unseen]
     heights = _heights(table, seen, within)
