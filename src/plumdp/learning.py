@@ -44,7 +44,8 @@ squares, or the likelihood with half-spaces across what is asked."""
 _LOGGER = logging.getLogger("plumdp")
 _LOGGER.addHandler(logging.NullHandler())  # silent unless the user wants to hear
 
-FALLBACK = 0.05  # share of the error that is kept for the case that the model is contradicted, and for tests of it
+FALLBACK = 0.05  # share of the error for what rests on the graph alone, and for tests of numbers that the model fixes
+FIT = 0.025  # share of the error for tests whether one point explains all rows
 
 _ANNOUNCED = "what is asked was decided without looking at the data that came after the pilot"
 
@@ -174,7 +175,7 @@ def learn(
         solvers = {asked: PointSolver(model, asked) for asked in (as_objective(o, model) for o in objectives)}
         measure = partial(measure, directions=value_directions(model, solvers))
     fixed = None if as_published else find_fixed_numbers(model)
-    measured = measure(model, counts, error=error if as_published else (1 - FALLBACK) * error)  # stage 3 (Section 2.3)
+    measured = measure(model, counts, error=error if as_published else (1 - FALLBACK - FIT) * error)  # stage 3
     clock.lap("intervals")
     region = SETS[confidence_set].region(model, measured)  # stage 4 (Section 3, Theorem 1)
     clock.lap("region")
@@ -202,8 +203,8 @@ def check_fixed_numbers(learned: Learned, fixed: FixedNumbers) -> Learned:
     """Return the same after tests of the numbers that the model fixes: a conflict, if the data exclude one of them.
 
     The tests and the bounds on the graph alone get half of ``FALLBACK`` each; without fixed numbers the latter keep
-    all. What is said is then wrong with at most the error: either the region misses the parameters (1 - FALLBACK, as
-    it is empty only if it does), or a right number is excluded, or a bound on the graph alone does not hold.
+    all. What is said is then wrong with at most the error: either the region misses the parameters (1 - FALLBACK - FIT,
+    as it is empty only if it does), or a right number is excluded, or a bound on the graph alone does not hold.
     """
     if not len(fixed):
         return learned

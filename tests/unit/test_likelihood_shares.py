@@ -13,7 +13,7 @@ from plumdp.experiments.layered import layered_model
 from plumdp.region.ellipsoid import Ellipsoid
 from plumdp.region.likelihood_region import build_likelihood_region
 
-STRIPS, FALLBACK = 5 / 100, 5 / 100  # of the whole error
+MEASURED, STRIPS = 92.5 / 100, 2.5 / 100  # of the whole error; the rest is for tests and for the graph alone
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def learned(made, *, pilot=0.2, runs=2_000, seed=1):
 def test_all_shares_of_the_error_sum_to_one(name, has_pilot, made):
     model = made.model if name == "many" else pl.case_study(name).model
     shares = _shares(likelihood_table(model), has_pilot=has_pilot)
-    assert sum(shares) * 0.95 + STRIPS + FALLBACK == pytest.approx(1)
+    assert sum(shares) * MEASURED + STRIPS == pytest.approx(MEASURED)
     assert (shares.outcomes > 0) is (name == "many" and has_pilot)
 
 
