@@ -35,6 +35,7 @@ from plumdp.region.l1 import build_l1_region
 from plumdp.region.likelihood_region import build_likelihood_region
 from plumdp.region.shapes import Region
 from plumdp.region.tangents import build_ellipsoid_region
+from plumdp.shares import CONFIDENCE_SET, FALLBACK
 from plumdp.solver.at_points import PointSolver, move_inside
 
 Sets: TypeAlias = Literal["interval", "l1", "ellipsoid", "likelihood"]
@@ -43,9 +44,6 @@ squares, or the likelihood with half-spaces across what is asked."""
 
 _LOGGER = logging.getLogger("plumdp")
 _LOGGER.addHandler(logging.NullHandler())  # silent unless the user wants to hear
-
-FALLBACK = 0.05  # share of the error for what rests on the graph alone, and for tests of numbers that the model fixes
-FIT = 0.025  # share of the error for tests whether one point explains all rows
 
 _ANNOUNCED = "what is asked was decided without looking at the data that came after the pilot"
 
@@ -175,7 +173,7 @@ def learn(
         solvers = {asked: PointSolver(model, asked) for asked in (as_objective(o, model) for o in objectives)}
         measure = partial(measure, directions=value_directions(model, solvers))
     fixed = None if as_published else find_fixed_numbers(model)
-    measured = measure(model, counts, error=error if as_published else (1 - FALLBACK - FIT) * error)  # stage 3
+    measured = measure(model, counts, error=error if as_published else CONFIDENCE_SET * error)  # stage 3 (Section 2.3)
     clock.lap("intervals")
     region = SETS[confidence_set].region(model, measured)  # stage 4 (Section 3, Theorem 1)
     clock.lap("region")

@@ -49,6 +49,9 @@ class CellTests:
         return self.gained - lost
 
 
+NO_CELLS = CellTests(*(np.zeros(n, kind) for n, kind in ((0, int), (0, float), (1, int), (0, int), (0, float))))
+
+
 def cell_tests(table: LikelihoodTable, counts: CellCounts) -> CellTests:
     """Return a test for each cell with a class that was visited: against all rows of the cell having one law each.
 
