@@ -18,7 +18,7 @@ import numpy as np
 
 from plumdp.confidence.contrasts import Contrast
 from plumdp.confidence.explanations import Explanation
-from plumdp.confidence.fitted_rows import FittedRows
+from plumdp.confidence.fitted_rows import FittedRows, unit_axes
 from plumdp.confidence.residuals import Change
 from plumdp.model.check import row_classes
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_only
@@ -58,7 +58,7 @@ def drift_table(rows: FittedRows, changes: Sequence[Change]) -> DriftTable:
     """
     row = np.cumsum(np.diff(rows.choice, prepend=-1) != 0) - 1
     keys = row_classes(rows.model)[0][rows.choice] * np.int64(len(rows.model.expressions)) + rows.expression
-    columns = []
+    columns: list[FloatArray] = []
     places, actions = _places(rows)
     for is_done in [*(change.is_done for change in changes), *places]:
         done = np.bincount(row[is_done], rows.probability[is_done], int(row[-1]) + 1)[row]
@@ -94,11 +94,8 @@ def explain_by_contrasts(table: DriftTable, contrasts: Sequence[Contrast]) -> li
     for contrast in contrasts:
         cell, m = contrast.cell[rows.choice], len(contrast.cells)
         observed, expected = (table.counts(cell, m, values) for values in (rows.observed, rows.expected))
-        names = rows.model.graph.action_names
-        is_own = np.array(
-            [names[a] == contrast.name or contrast.kind != "action" for a in table.action], dtype=np.bool_
-        )
-        best = _best(table, observed, expected, contrast.levels, is_own)
+        action = contrast.name if contrast.kind == "action" else None
+        best = _best(table, observed, expected, contrast.levels, action=action)
         if best is not None:
             evidence = best.gain - best.chance - log(len(contrasts))
             found.append(Explanation(contrast.kind, best.gain, evidence, contrast, best.is_upper, best.subject))
@@ -117,7 +114,7 @@ def explain_by_early_data(table: DriftTable) -> list[Explanation]:
     parts = (early, rows.observed - early, visits * rows.probability, (rows.visits - visits) * rows.probability)
     first, rest, first_expected, rest_expected = (table.counts(everything, 1, part) for part in parts)
     observed, expected = np.concatenate([rest, first]), np.concatenate([rest_expected, first_expected])
-    best = _best(table, observed, expected, np.array([0.0, 1.0]), np.ones(len(table.action), dtype=np.bool_))
+    best = _best(table, observed, expected, np.array([0.0, 1.0]))
     if best is None:
         return []
     return [Explanation("early", best.gain, best.gain - best.chance, subject=best.subject)]
@@ -131,29 +128,25 @@ class _Best(NamedTuple):
 
 
 def _best(
-    table: DriftTable, observed: FloatArray, expected: FloatArray, levels: FloatArray, is_own: BoolArray
+    table: DriftTable, observed: FloatArray, expected: FloatArray, levels: FloatArray, *, action: str | None = None
 ) -> _Best | None:
-    """Return the pattern over cells, and what depends on it, that gain most; counts are (n_cells, n_kinds).
-
-    Of the outcomes of actions, those may depend on it that are its own.
-    """
-    features, rows = table.features, table.rows
-    scores = observed @ features
-    informations = np.stack([(features * weights[:, None]).T @ features for weights in expected])
-    seen = expected.sum(axis=1)
+    """Return the pattern over cells, and what depends on it, that gain most; counts are (n_cells, n_kinds)."""
+    features, seen = table.features, expected.sum(axis=1)
     if np.count_nonzero(seen) < 2:
         return None
+    scores = observed @ features
+    informations = np.stack([(features * weights[:, None]).T @ features for weights in expected])
     weights, is_upper = _patterns(levels, seen)
-    lines = [
-        (line.gain - line.chance, q, line)
-        for q, pattern in enumerate(weights)
-        for line in _lines(table, _Moments.of(pattern, scores, informations, rows), is_own)
-    ]
+    freedoms = list(_freedoms(table, scores.sum(axis=0), informations.sum(axis=0), action))
+    lines = []
+    for q, pattern in enumerate(weights):
+        own, cross = (np.tensordot(power, informations, 1) for power in (pattern**2, pattern))
+        lines += [(q, freedom.line(pattern @ scores, own, cross)) for freedom in freedoms]
     if not lines:
         return None
-    _, q, line = max(lines, key=lambda found: found[0])
-    along = weights[q][:, None] * (features @ line.direction) - features[:, : rows.rank] @ line.shift
-    gain = _gain(observed.ravel(), along.ravel()[expected.ravel() > 0], along.ravel())
+    q, line = max(lines, key=lambda found: found[1].gain - found[1].chance)
+    along = weights[q][:, None] * (features @ line.direction) - features @ line.shift
+    gain = _gain(observed.ravel(), along[expected > 0], along.ravel())
     return _Best(gain, line.chance + log(len(weights)), read_only(is_upper[q]), line.subject)
 
 
@@ -180,63 +173,76 @@ def _centred(weights: FloatArray, seen: FloatArray) -> FloatArray:
     return centred
 
 
-class _Moments(NamedTuple):
-    """Score and information of a pattern times each feature, and the information in common with the parameters."""
-
-    score: FloatArray  # (k + f), less what the parameters explain
-    own: FloatArray  # (k + f, k + f)
-    cross: FloatArray  # (k + f, k)
-
-    @staticmethod
-    def of(pattern: FloatArray, scores: FloatArray, informations: FloatArray, rows: FittedRows) -> _Moments:
-        cross = np.tensordot(pattern, informations, 1)[:, : rows.rank]
-        return _Moments(pattern @ scores - cross @ rows.score, np.tensordot(pattern**2, informations, 1), cross)
-
-
 class _Line(NamedTuple):
     """A line along which probabilities may change."""
 
     gain: float  # to second order
     chance: float  # what chance may gain on as many lines
-    direction: FloatArray  # (k + f), of features
-    shift: FloatArray  # (k): what the parameters do meanwhile
+    direction: FloatArray  # (k + f), of features, times the pattern
+    shift: FloatArray  # (k + f): what the parameters do meanwhile
     subject: str
 
 
-def _lines(table: DriftTable, moments: _Moments, is_own: BoolArray) -> Iterator[_Line]:
-    """Yield lines for all parameters together, for each of them, and for each change."""
-    rows, (score, own, cross) = table.rows, moments
-    k, n, names = rows.rank, len(score), rows.model.space.names
-    n_places = len(table.action)
-    for part in (np.arange(k), n - n_places + np.flatnonzero(is_own)):
-        if len(part):
-            along = np.zeros(n)
-            along[part], gain, n_free = _efficient(score[part], own[np.ix_(part, part)], cross[part])
-            subject = names[0] if len(names) == 1 and not part[0] else ""
-            yield _Line(gain, float(max(n_free - 1, 0)), along, along @ cross, subject)
-    axes, subjects = np.eye(n)[k : n - n_places], list(table.texts)
-    if 1 < k <= _MANY:
-        single = np.concatenate([np.linalg.pinv(rows.axes).T, np.zeros((len(names), n - k))], axis=1)
-        axes, subjects = np.concatenate([single, axes]), [*names, *subjects]
-    left, seen = own - cross @ cross.T, np.einsum("ij,jk,ik->i", axes, own, axes)
-    information = np.einsum("ij,jk,ik->i", axes, left, axes)
-    for axis, subject, whole, rest in zip(axes, subjects, seen, information, strict=True):
-        if rest > _LEAST_SHARE * whole:
-            step = float(axis @ score / rest)
-            along = step * axis
-            yield _Line(step**2 * rest / 2, log(len(axes)), along, along @ cross, subject)
+class _Freedom(NamedTuple):
+    """Something that may depend on a pattern, and what is estimated besides."""
+
+    directions: FloatArray  # (k + f, r), of features
+    besides: FloatArray  # (k + f, s), of features: with information one each, and none in common
+    score: FloatArray  # (s), of what is estimated besides
+    subject: str
+    n_alike: int  # things that may depend on it likewise
+
+    def line(self, score: FloatArray, own: FloatArray, cross: FloatArray) -> _Line:
+        """Return what is gained, given the score (k + f) and the information of pattern times features.
+
+        ``own`` is the information about these, and ``cross`` that in common with the features without the pattern.
+        """
+        shared = self.directions.T @ cross @ self.besides
+        left = self.directions.T @ score - shared @ self.score
+        best, gain, n_free = _efficient(left, self.directions.T @ own @ self.directions, shared)
+        chance = float(max(n_free - 1, 0)) + log(self.n_alike)
+        return _Line(gain, chance, self.directions @ best, self.besides @ (best @ shared), self.subject)
+
+
+def _freedoms(table: DriftTable, score: FloatArray, information: FloatArray, action: str | None) -> Iterator[_Freedom]:
+    """Yield what may depend on a contrast: all parameters, each of them, each change, and the outcomes of actions.
+
+    For an action, the probabilities of changes and of its own outcomes may be others than the model says. For all else,
+    they may be others anyway, so that a variable is not blamed for what is the same at all its values.
+    """
+    rows, n = table.rows, table.features.shape[1]
+    k, names, places = rows.rank, rows.model.space.names, n - len(table.action)
+    unit = np.eye(n)
+
+    def freedom(directions: FloatArray, subject: str, n_alike: int, *, has_main: bool) -> _Freedom:
+        both = np.concatenate([unit[:, :k], directions], axis=1) if has_main else unit[:, :k]
+        besides = both @ unit_axes(both.T @ information @ both)
+        return _Freedom(directions, besides, besides.T @ score, subject, n_alike)
+
+    single = np.linalg.pinv(rows.axes) if 1 < k <= _MANY else np.zeros((k, 0))
+    n_alike = single.shape[1] + len(table.texts)
+    if k:
+        yield freedom(unit[:, :k], names[0] if len(names) == 1 else "", 1, has_main=False)
+    for name, axis in zip(names, single.T, strict=False):
+        yield freedom(unit[:, :k] @ axis[:, None], name, n_alike, has_main=False)
+    for i, text in enumerate(table.texts):
+        yield freedom(unit[:, [k + i]], text, n_alike, has_main=action is None)
+    is_own = [action in (None, rows.model.graph.action_names[a]) for a in table.action]
+    if any(is_own):
+        yield freedom(unit[:, places:][:, is_own], "", 1, has_main=action is None)
 
 
 def _efficient(score: FloatArray, own: FloatArray, cross: FloatArray) -> tuple[FloatArray, float, int]:
     """Return the direction of some features that gains most, its gain to second order, and in how many it is free.
 
-    ``own`` is the information about a pattern of changed features, and ``cross`` that in common with the parameters
-    themselves, which have the unit matrix: what is left is own - cross cross, the variance of the efficient score.
+    ``own`` is the information about them, and ``cross`` that in common with what is estimated besides, whose own is the
+    unit matrix: what is left is own - cross crossᵀ, the variance of the efficient score.
     """
     size, axes = np.linalg.eigh(own)
     kept = size > 1e-12 * max(float(size.max(initial=0)), 1e-300)
     unit = axes[:, kept] / np.sqrt(size[kept])
-    share, turn = np.linalg.eigh(unit.T @ (own - cross @ cross.T) @ unit)
+    shared = unit.T @ cross
+    share, turn = np.linalg.eigh(np.eye(unit.shape[1]) - shared @ shared.T)
     seen = share > _LEAST_SHARE
     unit = unit @ turn[:, seen] / np.sqrt(share[seen])
     along = unit.T @ score

@@ -89,7 +89,7 @@ def fitted_rows(model: ParametricMDP, counts: TransitionCounts, point: FloatArra
     relative = np.where(value[:, None] > _LEAST, gradient / probability[:, None], 0.0)
     expression = model.expression[transition]
     weight = np.bincount(expression, visits * probability[expression], len(value))
-    axes = _unit_axes((relative * weight[:, None]).T @ relative)
+    axes = unit_axes((relative * weight[:, None]).T @ relative)
     return FittedRows(
         model,
         counts,
@@ -117,7 +117,7 @@ def expression_slopes(table: ExpressionTable, point: FloatArray) -> tuple[FloatA
     return values, np.asarray(gradient, dtype=np.float64)
 
 
-def _unit_axes(information: FloatArray) -> FloatArray:
+def unit_axes(information: FloatArray) -> FloatArray:
     """Return directions (d, k) with ``axes.T @ information @ axes`` the unit matrix, of those that were seen."""
     size = np.sqrt(np.diagonal(information))
     scale = np.where(size > 0, size, 1.0)
