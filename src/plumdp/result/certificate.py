@@ -231,7 +231,7 @@ def _verdict(p_value: float, error: float) -> str:
     >>> _verdict(1.0, 0.001)
     'the data show no sign that the model is wrong (p = 1)'
     """
-    text = f"p = {outward(p_value, 1, 2)}"
+    text = f"p = {outward(p_value, 1, 2).lower()}"
     if p_value <= error:
         return f"no parameters explain the data ({text})"
     if p_value <= _DOUBT:
