@@ -118,8 +118,9 @@ class _Blocks:
         self.affine = _affine_tests(found, self._drifts, number)
         share = FIT * error * (0.25 if has_pilot else 0.5)
         table, graph = found.table, model.graph
-        of_class = CellCounts(table.group, np.arange(len(table.group)), table.pool(counts.counts))
-        classes = cell_tests(table, CellCounts(*(column[of_class.seen > 0] for column in of_class)))
+        seen = table.pool(counts.counts)
+        is_seen = np.flatnonzero(seen > 0)
+        classes = cell_tests(table, CellCounts(table.group[is_seen], is_seen, seen[is_seen]))
         rows = cell_tests(table, table.pool_by(graph.choice_of_transition(), counts.counts))
         n_rows = len(np.unique(graph.choice_of_transition()[table.tied > 0]))
         self._blocks: list[tuple[TestKind, CellTests]] = [
