@@ -18,7 +18,7 @@ import numpy as np
 
 from plumdp.confidence.contrasts import Contrast
 from plumdp.confidence.explanations import Explanation
-from plumdp.confidence.fitted_rows import FittedRows, unit_axes
+from plumdp.confidence.fitted_rows import FittedRows, sums, unit_axes
 from plumdp.confidence.residuals import Change
 from plumdp.model.check import row_classes
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_only
@@ -48,7 +48,7 @@ class DriftTable:
         """Return the sums (n_cells, n_kinds) of values of transitions (n), given their cells or NONE."""
         n_kinds, used = len(self.features), cell >= 0
         keys = cell[used] * np.int64(n_kinds) + self.kind[used]
-        return np.bincount(keys, values[used], n_cells * n_kinds).reshape(n_cells, n_kinds)
+        return sums(keys, values[used], n_cells * n_kinds).reshape(n_cells, n_kinds)
 
 
 def drift_table(rows: FittedRows, changes: Sequence[Change]) -> DriftTable:

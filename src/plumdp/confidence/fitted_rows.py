@@ -13,7 +13,7 @@ import numpy as np
 
 from plumdp.data.counts import TransitionCounts
 from plumdp.model.expressions.table import ExpressionTable
-from plumdp.model.graph import FloatArray, IntArray, read_only
+from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
 
 _LEAST = 1e-12  # smallest probability that is divided by
@@ -43,7 +43,7 @@ class FittedRows:
     @property
     def rank(self) -> int:
         """The number of directions of the parameters that the data say something about."""
-        return self.slopes.shape[1]
+        return int(self.slopes.shape[1])
 
     @cached_property
     def expected(self) -> FloatArray:
@@ -88,7 +88,7 @@ def fitted_rows(model: ParametricMDP, counts: TransitionCounts, point: FloatArra
     probability = np.clip(value, _LEAST, 1.0)
     relative = np.where(value[:, None] > _LEAST, gradient / probability[:, None], 0.0)
     expression = model.expression[transition]
-    weight = np.bincount(expression, visits * probability[expression], len(value))
+    weight = sums(expression, visits * probability[expression], len(value))
     axes = unit_axes((relative * weight[:, None]).T @ relative)
     return FittedRows(
         model,
@@ -115,6 +115,12 @@ def expression_slopes(table: ExpressionTable, point: FloatArray) -> tuple[FloatA
         columns.append(table.coefficients @ (powers[:, i] * np.prod(point**lowered, axis=1)))
     gradient = np.stack(columns, axis=1) if columns else np.zeros((len(values), 0))
     return values, np.asarray(gradient, dtype=np.float64)
+
+
+def sums(index: Indices, values: FloatArray, n: int) -> FloatArray:
+    """Return the sums (n) of values by index."""
+    found: FloatArray = np.bincount(index, values, n).astype(np.float64, copy=False)
+    return found
 
 
 def unit_axes(information: FloatArray) -> FloatArray:

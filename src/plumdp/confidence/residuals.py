@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plumdp.confidence.contrasts import NONE, Contrast, find_contrasts
-from plumdp.confidence.fitted_rows import FittedRows
+from plumdp.confidence.fitted_rows import FittedRows, sums
 from plumdp.model.check import row_classes
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_only
 
@@ -59,6 +59,7 @@ class Change:
 
     text: str  # such as "money goes up"
     is_done: BoolArray  # (n), by transition of the rows
+    parameter: str = ""  # the one that it is about, if it is about one
 
 
 def row_residuals(rows: FittedRows) -> Residuals:
@@ -90,13 +91,19 @@ def class_residuals(rows: FittedRows) -> ClassOutcomes:
     is_first[order[1:]] = np.diff(keys[order]) != 0
     is_first[order[1:]] |= np.diff(rows.choice[order]) != 0
     n_rows = np.bincount(outcome[is_first], minlength=m).astype(np.int32)
-    observations = np.bincount(outcome[is_first], rows.visits[is_first], m)
-    observed, expected = np.bincount(outcome, rows.observed, m), np.bincount(outcome, rows.expected, m)
+    observations = sums(outcome[is_first], rows.visits[is_first], m)
+    observed, expected = sums(outcome, rows.observed, m), sums(outcome, rows.expected, m)
     share = _ratio(expected, observations)  # equal ones of a row are one outcome
     covariance = expected[:, None] * rows.row_slopes[first]
     found = _residuals(observed, expected, observations, expected * (1 - share), covariance)
-    own = (row_class[first], rows.expression[first], rows.choice[first])
-    return ClassOutcomes(*(read_only(a.astype(np.int32)) for a in (*own, n_rows, outcome)), found)
+    return ClassOutcomes(
+        read_only(row_class[first].astype(np.int32)),
+        read_only(rows.expression[first]),
+        read_only(rows.choice[first]),
+        read_only(n_rows),
+        read_only(outcome.astype(np.int32)),
+        found,
+    )
 
 
 def cell_residuals(rows: FittedRows, change: Change, cell: Indices, n_cells: int) -> Residuals:
@@ -108,11 +115,11 @@ def cell_residuals(rows: FittedRows, change: Change, cell: Indices, n_cells: int
     used = change.is_done & is_open[row] & (cell >= 0)
     of_row, own = starts[is_open & (cell[starts] >= 0)], cell[used]
     chance = done[is_open & (cell[starts] >= 0)]
-    observations = np.bincount(cell[of_row], rows.visits[of_row], n_cells)
-    variance = np.bincount(cell[of_row], rows.visits[of_row] * chance * (1 - chance), n_cells)
+    observations = sums(cell[of_row], rows.visits[of_row], n_cells)
+    variance = sums(cell[of_row], rows.visits[of_row] * chance * (1 - chance), n_cells)
     slopes = rows.row_slopes[used] * rows.expected[used, None]
     covariance = _sums(own, slopes, n_cells)
-    observed, expected = (np.bincount(own, x[used], n_cells) for x in (rows.observed, rows.expected))
+    observed, expected = (sums(own, x[used], n_cells) for x in (rows.observed, rows.expected))
     return _residuals(observed, expected, observations, variance, covariance)
 
 
@@ -140,7 +147,7 @@ def _all_changes(rows: FittedRows) -> Iterator[Change]:
             yield Change(f"{name} changes", after != before)
     slope = rows.row_slopes @ np.linalg.pinv(rows.axes) if rows.rank else np.zeros((len(rows.choice), 0))
     for i, name in enumerate(rows.model.space.names if rows.rank else ()):
-        yield Change(f"what a larger {name} makes more likely", slope[:, i] > 1e-9)
+        yield Change(f"an outcome happens that a larger {name} makes more likely", slope[:, i] > 1e-9, name)
 
 
 def _differs_in_a_row(rows: FittedRows, change: Change) -> bool:
@@ -207,7 +214,7 @@ def _residuals(
 
 def _sums(cell: Indices, values: FloatArray, n_cells: int) -> FloatArray:
     """Return the sums of rows (n, k) by cell."""
-    columns = [np.bincount(cell, column, n_cells) for column in values.T]
+    columns = [sums(cell, column, n_cells) for column in values.T]
     return np.stack(columns, axis=1) if columns else np.zeros((n_cells, 0))
 
 
