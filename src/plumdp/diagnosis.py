@@ -22,6 +22,7 @@ from plumdp.model_fit import ModelFit
 
 _AS_GOOD = 2.0  # nats: explanations this close to the best are named with it
 _LEAST = 3.0  # nats: less evidence is not worth a word
+_ROUNDING = 1e-9
 _NOTHING = (
     "no single variable, action or row stands out: the model differs from the data by a little in many places",
     "what to try: look at the residuals of plumdp check-model, from the largest on",
@@ -36,6 +37,19 @@ class Examination:
     changes: tuple[Change, ...]
     contrasts: tuple[Contrast, ...]
     fixed: FixedNumbers
+
+    @property
+    def visible(self) -> tuple[Change, ...]:
+        """The changes that words and pictures speak of: those of state variables, if there are any."""
+        return tuple(change for change in self.changes if not change.parameter) or self.changes
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the estimate is in the parameter space, up to rounding."""
+        space, point = self.rows.model.space, self.rows.point
+        rows, limits = space.inequalities
+        in_box = (point >= space.lower - _ROUNDING) & (point <= space.upper + _ROUNDING)
+        return bool(in_box.all() and (rows @ point <= limits + _ROUNDING).all())
 
     @cached_property
     def explanations(self) -> tuple[Explanation, ...]:
@@ -55,7 +69,7 @@ class Examination:
         """Return the change that differs most where ``is_inside`` (n) is one, and its residuals outside and inside."""
         subject = "" if explanation is None else explanation.subject
         named = [change for change in self.changes if subject and change.text == subject]
-        found = [(change, cell_residuals(self.rows, change, is_inside, 2)) for change in named or self.changes]
+        found = [(change, cell_residuals(self.rows, change, is_inside, 2)) for change in named or self.visible]
         return max(found, key=lambda pair: float(pair[1].evidence[1]), default=None)
 
 
@@ -83,12 +97,21 @@ def in_words(examination: Examination) -> tuple[str, ...]:
     """Return the most evident explanation and what to try, in sentences."""
     explanations = examination.explanations
     if not explanations or explanations[0].evidence < _LEAST:
-        return _NOTHING
+        return _NOTHING if examination.is_inside else _outside(examination)
     best = explanations[0]
     words: Words = words_for(
         examination.rows, examination.fixed, best, _side(examination, best), _as_good(explanations)
     )
     return words.finding, f"what to try: {words.advice}"
+
+
+def _outside(examination: Examination) -> tuple[str, ...]:
+    rows = examination.rows
+    point = ", ".join(f"{n} = {x:.4g}" for n, x in zip(rows.model.space.names, rows.point.tolist(), strict=True))
+    return (
+        f"the data fit best at {point}, which is outside of the parameter space",
+        "what to try: widen the parameter space, or check the expressions",
+    )
 
 
 def _as_good(explanations: tuple[Explanation, ...]) -> list[Contrast]:

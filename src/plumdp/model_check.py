@@ -6,6 +6,7 @@ import html
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import log
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from plumdp.data.logs import Log
 from plumdp.diagnosis import Examination, examine, in_words
 from plumdp.errors import DataError
 from plumdp.learning import error_of
-from plumdp.model.graph import read_only
+from plumdp.model.graph import Indices, read_only
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP, require_model
@@ -51,7 +52,8 @@ class ModelCheck:
 
     ``p_value`` is None if the log shows what the graph says cannot happen: that contradicts the model without a test.
     ``diagnosis`` is empty unless the model is contradicted; its first sentence is the finding, its last what to try.
-    ``residuals`` are at the most likely parameters, the most evident first. They say where to look; they are not tests.
+    ``residuals`` are at the most likely parameters, the most telling first: by evidence, less the logarithm of how many
+    there are of their kind. They say where to look; they are not tests.
     """
 
     p_value: float | None
@@ -60,6 +62,7 @@ class ModelCheck:
     residuals: tuple[Mapping[str, Any], ...]
     cells: tuple[CellResiduals, ...]  # the residuals of variables and actions, for pictures
     estimate: Mapping[str, float]  # name → most likely value, if the model were right
+    is_inside: bool  # whether the estimate is in the parameter space
     data_quality: DataQuality
 
     @property
@@ -71,8 +74,9 @@ class ModelCheck:
     def headline(self) -> str:
         """The result in one sentence."""
         if self.p_value is None:
-            rows = number_of(self.data_quality.contradicting, "row")
-            return f"MODEL CONTRADICTED: what {rows} of the data show cannot happen, says the model."
+            n_rows = self.data_quality.contradicting
+            rows = "1 row of the data shows" if n_rows == 1 else f"{n_rows:,} rows of the data show"
+            return f"MODEL CONTRADICTED: {rows} what the model says cannot happen."
         p_value = f"p = {outward(self.p_value, 1, 2).lower()}"
         share = percent(self.confidence)
         if self.is_contradicted:
@@ -87,9 +91,11 @@ class ModelCheck:
             facts.append(("try", advice.removeprefix("what to try: ")))
         if self.estimate:
             point = ", ".join(f"{name} = {value:.6g}" for name, value in self.estimate.items())
-            facts.append(("estimate", f"{point} (most likely, if the model is right)"))
+            outside = "" if self.is_inside else "; this is outside of its parameter space"
+            facts.append(("estimate", f"{point} (most likely, if the model is right{outside})"))
         facts.append(("data", str(self.data_quality)))
-        facts += [("residual", describe_residual(record)) for record in self.residuals[:_SHOWN]]
+        shown = self.residuals[:_SHOWN] if self.is_contradicted else ()
+        facts += [("residual", describe_residual(record)) for record in shown]
         return facts
 
     def __repr__(self) -> str:
@@ -182,40 +188,57 @@ def _checked(examination: Examination, p_value: float, confidence: float) -> Mod
         residuals=tuple(_records(examination, cells)),
         cells=cells,
         estimate=dict(zip(rows.model.space.names, rows.point.tolist(), strict=True)),
+        is_inside=examination.is_inside,
         data_quality=quality,
     )
 
 
 def _by_cell(examination: Examination) -> list[CellResiduals]:
-    """Return for each variable and action how often a change happened: the one that differs most."""
+    """Return for each variable, and for all actions, how often a change happened: the one that differs most."""
+    rows, contrasts = examination.rows, examination.contrasts
+    variables = [contrast for contrast in contrasts if contrast.kind == "variable"]
+    parts: list[tuple[str, str, tuple[str, ...], Indices]]
+    parts = [("variable", c.name, c.cells, c.cell[rows.choice]) for c in variables]
+    actions = [contrast for contrast in contrasts if contrast.kind == "action"]
+    if actions:
+        cell = np.max([np.where(c.cell[rows.choice] == 1, i, -1) for i, c in enumerate(actions)], axis=0)
+        parts.append(("action", "action", tuple(c.cells[1] for c in actions), cell))
     found = []
-    for contrast in examination.contrasts:
-        cell, n = contrast.cell[examination.rows.choice], len(contrast.cells)
-        each = [(change, cell_residuals(examination.rows, change, cell, n)) for change in examination.changes]
+    for kind, name, cells, cell in parts:
+        each = [(change, cell_residuals(rows, change, cell, len(cells))) for change in examination.visible]
         best = max(each, key=lambda pair: float(pair[1].evidence.sum()), default=None)
         if best is not None:
-            found.append(CellResiduals(contrast.kind, contrast.name, best[0].text, contrast.cells, best[1]))
+            found.append(CellResiduals(kind, name, best[0].text, cells, best[1]))
     return found
 
 
 def _records(examination: Examination, cells: Sequence[CellResiduals]) -> list[dict[str, Any]]:
-    """Return the residuals of all cells, and the most evident of classes and rows, as records; evident ones first."""
+    """Return the residuals of all cells, and the most evident of classes and rows, as records; telling ones first."""
     if not len(examination.rows.choice):
         return []
-    found = [
+    of_cells = [
         _record(of.kind, text, of.change, of.residuals, i)
         for of in cells
         for i, text in enumerate(of.cells)
         if of.residuals.observations[i]
     ]
-    found += [*_class_records(examination), *_row_records(examination)]
-    return sorted(found, key=lambda record: -float(record["evidence"]))
+    outcomes, rows = class_residuals(examination.rows), examination.rows
+    kinds = (
+        (of_cells, len(of_cells)),
+        (_class_records(examination, outcomes), len(outcomes.n_rows)),
+        (_row_records(examination), len(rows.choice)),
+    )
+    found = [(record["evidence"] - log(n), record) for records, n in kinds for record in records]
+    return [record for _, record in sorted(found, key=lambda pair: -pair[0])]
 
 
-def _class_records(examination: Examination) -> list[dict[str, Any]]:
-    model, outcomes = examination.rows.model, class_residuals(examination.rows)
-    found = []
+def _class_records(examination: Examination, outcomes: ClassOutcomes) -> list[dict[str, Any]]:
+    model, found = examination.rows.model, []
+    size = np.bincount(outcomes.row_class)[outcomes.row_class]
+    is_second = (size == 2) & (np.diff(outcomes.row_class, prepend=-1) == 0)  # it mirrors the first
     for i in _largest(_of_several(outcomes)):
+        if is_second[i]:
+            continue
         text = f"{outcomes.n_rows[i]:,} rows such as {model.graph.describe_choice(int(outcomes.example[i]))}"
         expression = str(model.expressions.polynomials[outcomes.expression[i]])
         found.append(_record("expression", text, f"an outcome of probability {expression}", outcomes.residuals, i))
@@ -231,7 +254,11 @@ def _of_several(outcomes: ClassOutcomes) -> Residuals:
 def _row_records(examination: Examination) -> list[dict[str, Any]]:
     rows, graph = examination.rows, examination.rows.model.graph
     found, residuals = [], row_residuals(rows)
+    size = np.bincount(rows.choice)[rows.choice]
+    is_second = (size == 2) & (np.diff(rows.choice, prepend=-1) == 0)  # it mirrors the first
     for i in _largest(residuals):
+        if is_second[i]:
+            continue
         successor = graph.describe_state(int(graph.successor[rows.transition[i]]))
         found.append(
             _record("row", graph.describe_choice(int(rows.choice[i])), f"successor ({successor})", residuals, i)
