@@ -45,8 +45,10 @@ class Examination:
 
     @property
     def is_inside(self) -> bool:
-        """Whether the estimate is in the parameter space, up to rounding."""
+        """Whether the estimate is in the parameter space, up to rounding, or may be moved there at no loss."""
         space, point = self.rows.model.space, self.rows.point
+        if self.rows.rank < space.dimension:
+            return True
         rows, limits = space.inequalities
         in_box = (point >= space.lower - _ROUNDING) & (point <= space.upper + _ROUNDING)
         return bool(in_box.all() and (rows @ point <= limits + _ROUNDING).all())

@@ -19,6 +19,7 @@ from plumdp.model.check import row_classes
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_only
 
 _MOST_CELLS = 16
+_RARE = 0.01  # share of the visits, below which a cell is put together with the next
 _LEAST_SHARE = 1e-3  # of a variance that the estimate leaves: below it, the estimate has followed the data
 
 
@@ -179,15 +180,16 @@ def observed_contrasts(rows: FittedRows) -> list[Contrast]:
 
 
 def _in_even_cells(contrast: Contrast, values: Indices, visits: Indices) -> Contrast:
-    """Return the contrast of a numeric variable (n_choices) with at most 16 cells that were visited about as often."""
+    """Return the contrast of a numeric variable (n_choices) with at most 16 cells, none of them rare, that were visited alike."""
     is_open = contrast.cell >= 0
     distinct, place = np.unique(values[is_open], return_inverse=True)
-    seen = np.bincount(place, visits[is_open], len(distinct))
-    if len(distinct) <= _MOST_CELLS or not seen.any():
+    seen = sums(place, visits[is_open].astype(np.float64), len(distinct))
+    if not seen.any():
         return contrast
-    before = (np.cumsum(seen) - seen / 2) / seen.sum()
-    bin_of = np.minimum((before * _MOST_CELLS).astype(np.int64), _MOST_CELLS - 1)
-    _, bin_of = np.unique(bin_of, return_inverse=True)
+    n_cells = min(len(distinct), _MOST_CELLS)
+    middle = (np.cumsum(seen) - seen / 2) / seen.sum()
+    bin_of = (middle * n_cells).astype(np.int64) if len(distinct) > n_cells else np.arange(n_cells)
+    bin_of = _without_rare(np.minimum(bin_of, n_cells - 1), seen / seen.sum())
     ends = [(distinct[bin_of == i].min(), distinct[bin_of == i].max()) for i in range(bin_of.max() + 1)]
     weight = np.where(seen > 0, seen, 1e-9)
     levels = np.bincount(bin_of, weight * distinct) / np.bincount(bin_of, weight)
@@ -198,6 +200,16 @@ def _in_even_cells(contrast: Contrast, values: Indices, visits: Indices) -> Cont
     cell = np.full(len(values), NONE, dtype=np.int32)
     cell[is_open] = bin_of[place]
     return replace(contrast, cell=read_only(cell), levels=read_only(levels), cells=texts)
+
+
+def _without_rare(bin_of: Indices, share: FloatArray) -> Indices:
+    """Return bins (n, ascending) numbered from zero, with rare ones put together with those before or after them."""
+    found, number, held = np.zeros(len(bin_of), dtype=np.int64), 0, 0.0
+    for i in range(len(bin_of)):
+        if held >= _RARE and bin_of[i] != bin_of[i - 1]:
+            number, held = number + 1, 0.0
+        found[i], held = number, held + share[i]
+    return np.minimum(found, max(number - 1, 0)) if held < _RARE else found
 
 
 def _residuals(
