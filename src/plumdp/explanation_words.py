@@ -12,7 +12,6 @@ from plumdp.confidence.contrasts import Contrast
 from plumdp.confidence.explanations import Explanation
 from plumdp.confidence.fitted_rows import FittedRows
 from plumdp.confidence.residuals import Change, Residuals
-from plumdp.model.check import row_classes
 from plumdp.model.graph import BoolArray, Indices
 from plumdp.model.text import cut, number_of
 
@@ -76,8 +75,7 @@ def _of_row(rows: FittedRows, explanation: Explanation) -> Words:
     is_class, member = explanation.kind == "class", np.flatnonzero(rows.choice == explanation.choice)
     observed, visits, n_rows = rows.observed[member], float(rows.visits[member[0]]), 1
     if is_class:
-        row_class = row_classes(rows.model)[0]
-        alike = np.flatnonzero(row_class[rows.choice] == row_class[explanation.choice])
+        alike = np.flatnonzero(rows.row_class == rows.row_class[member[0]])
         n_rows = len(np.unique(rows.choice[alike]))
         observed = rows.observed[alike].reshape(n_rows, -1).sum(axis=0)
         visits = float(observed.sum())

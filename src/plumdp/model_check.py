@@ -32,6 +32,7 @@ from plumdp.shares import CONFIDENCE_SET
 from plumdp.solver.at_points import PointSolver
 
 _MOST_ROWS = 20  # of classes and of single rows that a table shows
+_STANDS_OUT = 10.0  # nats of evidence for an explanation that is worth a look though the model is not contradicted
 _SHOWN = 5  # residuals of the table in the text
 
 
@@ -52,6 +53,7 @@ class ModelCheck:
 
     ``p_value`` is None if the log shows what the graph says cannot happen: that contradicts the model without a test.
     ``diagnosis`` is empty unless the model is contradicted; its first sentence is the finding, its last what to try.
+    ``suspicion`` is what stands out if the model is not contradicted, which may be worth a look; mostly it is empty.
     ``residuals`` are at the most likely parameters, the most telling first: by evidence, less the logarithm of how many
     there are of their kind. They say where to look; they are not tests.
     """
@@ -59,6 +61,7 @@ class ModelCheck:
     p_value: float | None
     confidence: float
     diagnosis: tuple[str, ...]
+    suspicion: str
     residuals: tuple[Mapping[str, Any], ...]
     cells: tuple[CellResiduals, ...]  # the residuals of variables and actions, for pictures
     estimate: Mapping[str, float]  # name → most likely value, if the model were right
@@ -89,6 +92,8 @@ class ModelCheck:
         facts = [("because", text) for text in finding]
         if advice:
             facts.append(("try", advice.removeprefix("what to try: ")))
+        if self.suspicion:
+            facts.append(("look at", f"{self.suspicion} (not enough to contradict the model)"))
         if self.estimate:
             point = ", ".join(f"{name} = {value:.6g}" for name, value in self.estimate.items())
             outside = "" if self.is_inside else "; this is outside of its parameter space"
@@ -118,6 +123,7 @@ class ModelCheck:
             "p_value": self.p_value,
             "confidence": self.confidence,
             "diagnosis": list(self.diagnosis),
+            "suspicion": self.suspicion,
             "estimate": dict(self.estimate),
             "residuals": [dict(record) for record in self.residuals],
             "data_quality": self.data_quality.to_dict(),
@@ -185,12 +191,19 @@ def _checked(examination: Examination, p_value: float, confidence: float) -> Mod
         p_value=None if quality.contradicting else p_value,
         confidence=confidence,
         diagnosis=told,
+        suspicion="" if told else _suspicion(examination),
         residuals=tuple(_records(examination, cells)),
         cells=cells,
         estimate=dict(zip(rows.model.space.names, rows.point.tolist(), strict=True)),
         is_inside=examination.is_inside,
         data_quality=quality,
     )
+
+
+def _suspicion(examination: Examination) -> str:
+    """Return the best explanation in words if it has so much evidence that it is hardly chance, or nothing."""
+    explanations = examination.explanations
+    return in_words(examination)[0] if explanations and explanations[0].evidence > _STANDS_OUT else ""
 
 
 def _by_cell(examination: Examination) -> list[CellResiduals]:

@@ -44,7 +44,7 @@ def plot_residuals(axes: Any, residuals: CellResiduals) -> Any:
         look = {"color": colour, "marker": marker, "linestyle": "none", "markersize": 4, "elinewidth": 1}
         axes.errorbar(own, difference[own], margin[own], **look)
     labels = [_label(residuals.cells[i], residuals.name) for i in seen.tolist()]
-    is_long = max(map(len, labels), default=0) > 3 and len(labels) > 4
+    is_long = sum(len(label) + 2 for label in labels) > _TITLE
     axes.set_xticks(range(len(seen)), labels, rotation=90 if is_long else 0)
     axes.set_xlim(-0.6, len(seen) - 0.4)
     axes.set_xlabel(residuals.name)

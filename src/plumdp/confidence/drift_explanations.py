@@ -20,7 +20,6 @@ from plumdp.confidence.contrasts import Contrast
 from plumdp.confidence.explanations import Explanation
 from plumdp.confidence.fitted_rows import FittedRows, sums, unit_axes
 from plumdp.confidence.residuals import Change
-from plumdp.model.check import row_classes
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_only
 
 _LEAST_SHARE = 1e-3  # of the information of a pattern that is not that of the parameters themselves
@@ -56,12 +55,12 @@ def drift_table(rows: FittedRows, changes: Sequence[Change]) -> DriftTable:
 
     The outcomes of an action are told apart by their places in its rows, for actions with rows of a few lengths.
     """
-    row = np.cumsum(np.diff(rows.choice, prepend=-1) != 0) - 1
-    keys = row_classes(rows.model)[0][rows.choice] * np.int64(len(rows.model.expressions)) + rows.expression
+    row, n_rows = rows.row, len(rows.start) - 1
+    keys = rows.row_class * np.int64(len(rows.model.expressions)) + rows.expression
     columns: list[FloatArray] = []
     places, actions = _places(rows)
     for is_done in [*(change.is_done for change in changes), *places]:
-        done = np.bincount(row[is_done], rows.probability[is_done], int(row[-1]) + 1)[row]
+        done = np.bincount(row[is_done], rows.probability[is_done], n_rows)[row]
         odds = np.where((done > _LEAST) & (done < 1 - _LEAST), is_done - done, 0.0)
         place = np.unique(np.round(odds, 12), return_inverse=True)[1]
         keys = np.unique(keys, return_inverse=True)[1] * (place.max(initial=0) + 1) + place
@@ -74,11 +73,8 @@ def drift_table(rows: FittedRows, changes: Sequence[Change]) -> DriftTable:
 
 def _places(rows: FittedRows) -> tuple[list[BoolArray], IntArray]:
     """Return the transitions (n) at each place, but the last, in the rows of each action and length; and the action."""
-    is_first = np.diff(rows.choice, prepend=-1) != 0
-    starts = np.flatnonzero(is_first)
-    length = np.diff(np.append(starts, len(rows.choice)))
-    place = np.arange(len(rows.choice)) - np.repeat(starts, length)
-    length = np.repeat(length, length)
+    length = np.diff(rows.start)[rows.row]
+    place = np.arange(len(rows.choice)) - rows.start[rows.row]
     action = rows.model.graph.action[rows.choice]
     keys = (action * np.int64(length.max(initial=0) + 1) + length) * (length.max(initial=0) + 1) + place
     found, first = np.unique(np.where(place < length - 1, keys, -1), return_index=True)
@@ -108,8 +104,7 @@ def explain_by_early_data(table: DriftTable) -> list[Explanation]:
     if pilot is None or not pilot.total:
         return []
     early = pilot.counts[rows.transition].astype(np.float64)
-    starts = np.flatnonzero(np.diff(rows.choice, prepend=-1) != 0)
-    visits = np.repeat(np.add.reduceat(early, starts), np.diff(np.append(starts, len(early))))
+    visits = np.add.reduceat(early, rows.start[:-1])[rows.row]
     everything = np.zeros(len(early), dtype=np.int64)
     parts = (early, rows.observed - early, visits * rows.probability, (rows.visits - visits) * rows.probability)
     first, rest, first_expected, rest_expected = (table.counts(everything, 1, part) for part in parts)
@@ -135,7 +130,7 @@ def _best(
     if np.count_nonzero(seen) < 2:
         return None
     scores = observed @ features
-    informations = np.stack([(features * weights[:, None]).T @ features for weights in expected])
+    informations = np.stack([_information(features, weights) for weights in expected])
     weights, is_upper = _patterns(levels, seen)
     freedoms = list(_freedoms(table, scores.sum(axis=0), informations.sum(axis=0), action))
     lines = []
@@ -148,6 +143,12 @@ def _best(
     along = weights[q][:, None] * (features @ line.direction) - features @ line.shift
     gain = _gain(observed.ravel(), along[expected > 0], along.ravel())
     return _Best(gain, line.chance + log(len(weights)), read_only(is_upper[q]), line.subject)
+
+
+def _information(features: FloatArray, weights: FloatArray) -> FloatArray:
+    used = np.flatnonzero(weights)
+    found: FloatArray = (features[used] * weights[used, None]).T @ features[used]
+    return found
 
 
 def _patterns(levels: FloatArray, seen: FloatArray) -> tuple[FloatArray, BoolArray]:

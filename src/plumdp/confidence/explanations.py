@@ -21,7 +21,6 @@ import numpy as np
 from plumdp.confidence.constants import FixedNumbers, number_surprises
 from plumdp.confidence.contrasts import Contrast
 from plumdp.confidence.fitted_rows import FittedRows
-from plumdp.model.check import row_classes
 from plumdp.model.graph import BoolArray, Indices
 
 ExplanationKind: TypeAlias = Literal["variable", "action", "row", "class", "number", "early"]
@@ -47,9 +46,8 @@ class Explanation:
 
 def explain_by_rows(rows: FittedRows) -> list[Explanation]:
     """Return what probabilities of their own explain, for single rows and for rows with the same expressions."""
-    row_class = row_classes(rows.model)[0]
-    n_rows = np.bincount(row_class[np.unique(rows.choice)], minlength=int(row_class.max()) + 1)
-    classes = row_class[rows.choice]
+    classes = rows.row_class
+    n_rows = np.bincount(classes[rows.start[:-1]])
     shared = np.where(n_rows[classes] > 1, classes, -1)
     first = np.zeros(len(n_rows), dtype=np.int64)
     first[classes[::-1]] = rows.choice[::-1]
@@ -66,8 +64,8 @@ def explain_by_numbers(rows: FittedRows, fixed: FixedNumbers) -> list[Explanatio
             best = int(np.argmax(gains))
             member = int(np.argmax(fixed.pooled == best)) if is_pooled else best
             gain, chance = float(gains[best]), log(len(gains))
-            kept = {"choice": int(fixed.choice[member]), "test": best, "is_pooled": bool(is_pooled)}
-            found.append(Explanation("number", gain, gain - chance, **kept))  # type: ignore[arg-type]
+            choice, is_several = int(fixed.choice[member]), bool(is_pooled)
+            found.append(Explanation("number", gain, gain - chance, choice=choice, test=best, is_pooled=is_several))
     return found
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from plumdp.data.counts import TransitionCounts
+from plumdp.model.check import row_classes
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
@@ -54,6 +55,24 @@ class FittedRows:
     def expression(self) -> IntArray:
         """The expression of each transition (n)."""
         return self.model.expression[self.transition]
+
+    @cached_property
+    def row(self) -> Indices:
+        """The row of each transition (n), numbered from zero."""
+        found: Indices = np.cumsum(np.diff(self.choice, prepend=-1) != 0) - 1
+        return found
+
+    @cached_property
+    def start(self) -> Indices:
+        """The first transition of each row, and the end of the last."""
+        found: Indices = np.append(np.flatnonzero(np.diff(self.choice, prepend=-1) != 0), len(self.choice))
+        return found
+
+    @cached_property
+    def row_class(self) -> IntArray:
+        """The class of the row of each transition (n): rows with the same expressions are one class."""
+        found: IntArray = row_classes(self.model)[0][self.choice]
+        return found
 
     @cached_property
     def row_slopes(self) -> FloatArray:

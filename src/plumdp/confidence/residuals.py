@@ -15,7 +15,6 @@ import numpy as np
 
 from plumdp.confidence.contrasts import NONE, Contrast, find_contrasts
 from plumdp.confidence.fitted_rows import FittedRows, sums
-from plumdp.model.check import row_classes
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_only
 
 _MOST_CELLS = 16
@@ -83,8 +82,7 @@ class ClassOutcomes:
 
 def class_residuals(rows: FittedRows) -> ClassOutcomes:
     """Return the residual of each expression of each class of rows with the same expressions."""
-    row_class = row_classes(rows.model)[0][rows.choice].astype(np.int64)
-    keys = row_class * len(rows.model.expressions) + rows.expression
+    keys = rows.row_class * np.int64(len(rows.model.expressions)) + rows.expression
     _, first, outcome = np.unique(keys, return_index=True, return_inverse=True)
     m = len(first)
     is_first = np.ones(len(keys), dtype=np.bool_)  # of its expression in its row
@@ -98,7 +96,7 @@ def class_residuals(rows: FittedRows) -> ClassOutcomes:
     covariance = expected[:, None] * rows.row_slopes[first]
     found = _residuals(observed, expected, observations, expected * (1 - share), covariance)
     return ClassOutcomes(
-        read_only(row_class[first].astype(np.int32)),
+        read_only(rows.row_class[first]),
         read_only(rows.expression[first]),
         read_only(rows.choice[first]),
         read_only(n_rows),
@@ -109,8 +107,7 @@ def class_residuals(rows: FittedRows) -> ClassOutcomes:
 
 def cell_residuals(rows: FittedRows, change: Change, cell: Indices, n_cells: int) -> Residuals:
     """Return how often a change happened in each cell (n_cells), given the cell of each transition (n) or NONE."""
-    row = np.cumsum(np.diff(rows.choice, prepend=-1) != 0) - 1
-    starts = np.flatnonzero(np.diff(rows.choice, prepend=-1) != 0)
+    row, starts = rows.row, rows.start[:-1]
     done = np.bincount(row[change.is_done], rows.probability[change.is_done], len(starts))
     is_open = (done > 0) & (done < 1 - 1e-12)  # where the change may happen and may not
     used = change.is_done & is_open[row] & (cell >= 0)
@@ -153,14 +150,14 @@ def _all_changes(rows: FittedRows) -> Iterator[Change]:
 
 def _differs_in_a_row(rows: FittedRows, change: Change) -> bool:
     """Return whether some row may come out with the change and without it."""
-    done = np.bincount(rows.choice, change.is_done)
-    return bool(((done > 0) & (done < np.bincount(rows.choice))).any())
+    done = np.add.reduceat(change.is_done.astype(np.int32), rows.start[:-1])
+    return bool(((done > 0) & (done < np.diff(rows.start))).any())
 
 
 def _tells_the_same(rows: FittedRows, change: Change, other: Change) -> bool:
     """Return whether in each row two changes happen together, or one whenever the other does not."""
-    differ = np.bincount(rows.choice, change.is_done != other.is_done)
-    return bool(((differ == 0) | (differ == np.bincount(rows.choice))).all())
+    differ = np.add.reduceat((change.is_done != other.is_done).astype(np.int32), rows.start[:-1])
+    return bool(((differ == 0) | (differ == np.diff(rows.start))).all())
 
 
 def observed_contrasts(rows: FittedRows) -> list[Contrast]:
@@ -180,7 +177,7 @@ def observed_contrasts(rows: FittedRows) -> list[Contrast]:
 
 
 def _in_even_cells(contrast: Contrast, values: Indices, visits: Indices) -> Contrast:
-    """Return the contrast of a numeric variable (n_choices) with at most 16 cells, none of them rare, that were visited alike."""
+    """Return the contrast of a numeric variable (n_choices) in at most 16 cells, about alike and none of them rare."""
     is_open = contrast.cell >= 0
     distinct, place = np.unique(values[is_open], return_inverse=True)
     seen = sums(place, visits[is_open].astype(np.float64), len(distinct))
