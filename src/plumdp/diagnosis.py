@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -23,10 +25,13 @@ from plumdp.model_fit import ModelFit
 _AS_GOOD = 2.0  # nats: explanations this close to the best are named with it
 _LEAST = 3.0  # nats: less evidence is not worth a word
 _ROUNDING = 1e-9
+_ALMOST = 0.8  # of the evidence of the change that differs most
 _NOTHING = (
     "no single variable, action or row stands out: the model differs from the data by a little in many places",
     "what to try: look at the residuals of plumdp check-model, from the largest on",
 )
+
+Shown = TypeVar("Shown")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +77,13 @@ class Examination:
         subject = "" if explanation is None else explanation.subject
         named = [change for change in self.changes if subject and change.text == subject]
         found = [(change, cell_residuals(self.rows, change, is_inside, 2)) for change in named or self.visible]
-        return max(found, key=lambda pair: float(pair[1].evidence[1]), default=None)
+        return first_of_best(found, [float(residuals.evidence[1]) for _, residuals in found])
+
+
+def first_of_best(changes: Sequence[Shown], evidence: Sequence[float]) -> Shown | None:
+    """Return the first of some changes whose evidence is not much less than that of any: that variables go up."""
+    most = max(evidence, default=0.0)
+    return next((change for change, own in zip(changes, evidence, strict=True) if own >= _ALMOST * most), None)
 
 
 def examine(model: ParametricMDP, counts: TransitionCounts, point: FloatArray) -> Examination:

@@ -16,7 +16,7 @@ from plumdp.confidence.likelihood import likelihood_set
 from plumdp.confidence.residuals import ClassOutcomes, Residuals, cell_residuals, class_residuals, row_residuals
 from plumdp.data.counts import TransitionCounts, require_same_graph
 from plumdp.data.logs import Log
-from plumdp.diagnosis import Examination, examine, in_words
+from plumdp.diagnosis import Examination, examine, first_of_best, in_words
 from plumdp.errors import DataError
 from plumdp.learning import error_of
 from plumdp.model.graph import Indices, read_only
@@ -219,7 +219,7 @@ def _by_cell(examination: Examination) -> list[CellResiduals]:
     found = []
     for kind, name, cells, cell in parts:
         each = [(change, cell_residuals(rows, change, cell, len(cells))) for change in examination.visible]
-        best = max(each, key=lambda pair: float(pair[1].evidence.sum()), default=None)
+        best = first_of_best(each, [float(residuals.evidence.sum()) for _, residuals in each])
         if best is not None:
             found.append(CellResiduals(kind, name, best[0].text, cells, best[1]))
     return found
