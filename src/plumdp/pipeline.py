@@ -10,7 +10,7 @@ The seven stages, the folder of each, and what it implements of the paper:
 6. solver: the best policy against nature at its worst, and bounds on its value (Section 2.2)
 7. result: what may be claimed of the policy, and what the claim rests on (Theorem 1)
 
-``learn`` takes stages 3 and 4, ``conclude`` 5 to 7, ``certify`` all of them, and ``certify_all`` for several objectives.
+``learn`` takes stages 3 and 4, ``conclude`` 5 to 7, and ``certify`` all of them (several objectives: ``certify_all``).
 
 What is taken if nothing is named: likelihood sets (``learning.default_set`` says when intervals), and coupled bounds
 (``default_relaxation`` says when rectangular ones).

@@ -141,15 +141,13 @@ def load_problem(
 ) -> tuple[ParametricMDP, tuple[Objective, ...]]:
     """Return the model and what is asked: the texts, the only property that comes with the model, or all of them."""
     read, properties = load(model, constants)
-    known = "; ".join(properties) or "none"
     if ask_all and texts:
         raise ModelError("--all-properties and --property: choose one of them")
-    if ask_all and not properties:
-        raise ModelError(
-            f"{model}: --all-properties: no property comes with the model; say with --property what is asked"
-        )
-    if not ask_all and not texts and len(properties) != 1:
-        raise ModelError(f"{model}: say with --property what is asked; the model comes with {known}")
+    if not texts and not properties:
+        raise ModelError(f"{model}: no property comes with the model; say with --property what is asked")
+    if not texts and not ask_all and len(properties) > 1:
+        known = "; ".join(properties)
+        raise ModelError(f"{model}: say with --property which of these is asked, or --all-properties: {known}")
     if not texts and is_case_study(model):
         return read, (case_study(model).objective,)
     return read, as_objectives(texts or properties, read)
