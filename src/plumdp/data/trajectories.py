@@ -122,8 +122,8 @@ def record(
     plan = make_plan(model, point, trajectories, rng, max_steps, policy, stop)
     blocks = list(_record(plan, model.space.dimension))
     fields = ("episode", "step", "transition")
-    arrays = (read_only(np.concatenate([getattr(block, name) for block in blocks])) for name in fields)
-    return Trajectories(plan.graph, *arrays, n_parameters=model.space.dimension)
+    episode, step, transition = (read_only(np.concatenate([getattr(b, f) for b in blocks])) for f in fields)
+    return Trajectories(plan.graph, episode, step, transition, model.space.dimension)
 
 
 def record_blocks(
