@@ -25,7 +25,7 @@ from plumdp.diagnosis import diagnose
 from plumdp.errors import DataError
 from plumdp.model.events import Events, find_events
 from plumdp.model.graph import FloatArray, IntArray
-from plumdp.model.language.property import as_objective
+from plumdp.model.language.property import as_objectives
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
@@ -81,6 +81,8 @@ class Learned:
     fallback: float = FALLBACK  # share of the error for bounds that rest on the graph alone
     solvers: Mapping[Objective, PointSolver] = field(default_factory=dict)  # at points, for what was announced
     rests_on: tuple[str, ...] = ()  # what the confidence set assumes besides model and sampling, in words
+    objectives: tuple[Objective, ...] = ()  # what was announced: certificates of all of them hold jointly
+    as_published: bool = False
     fit: ModelFit | None = None  # whether the model explains the data, if that was tested
 
     @property
@@ -121,7 +123,7 @@ def learn(
     counts: TransitionCounts | Log,
     *,
     confidence: float = 0.999,
-    confidence_set: Sets = "interval",
+    confidence_set: Sets | None = None,
     interval_method: Intervals | None = None,
     events: Events | None = None,
     as_published: bool = False,
@@ -138,7 +140,8 @@ def learn(
     confidence
         How sure everything that follows is to be, jointly.
     confidence_set
-        What is drawn around the data: "interval", "l1", "ellipsoid" or "likelihood".
+        What is drawn around the data: "interval", "l1", "ellipsoid" or "likelihood". By default the likelihood, or
+        intervals if one of the next three options is given, which are about intervals (``default_set``).
     interval_method, events
         For other intervals than the narrowest valid ones, see ``expression_bounds``.
     as_published
@@ -149,15 +152,16 @@ def learn(
 
     Examples
     --------
-    >>> from plumdp import case_study, conclude, parse_property, simulate
+    >>> from plumdp import case_study, conclude, simulate
     >>> study = case_study("aircraft:20,10")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=21)
-    >>> learned = learn(study.model, counts, confidence=0.99)
-    >>> for text in ('Pmin=? [ F<=10 "collision" ]', 'Pmin=? [ F "collision" ]'):
-    ...     certificate = conclude(learned, parse_property(text, study.model))
+    >>> texts = ['Pmin=? [ F<=10 "collision" ]', 'Pmin=? [ F "collision" ]']
+    >>> learned = learn(study.model, counts, confidence=0.99, objectives=texts)
+    >>> for text in texts:
+    ...     certificate = conclude(learned, text)
     ...     print(f"{text:28} {certificate.lower:.3f} {certificate.upper:.3f}")
-    Pmin=? [ F<=10 "collision" ] 0.660 0.721
-    Pmin=? [ F "collision" ]     0.674 0.734
+    Pmin=? [ F<=10 "collision" ] 0.690 0.705
+    Pmin=? [ F "collision" ]     0.703 0.719
     """
     error, clock = error_of(confidence), Clock()
     if isinstance(counts, Log):
@@ -170,10 +174,13 @@ def learn(
     require_same_graph(model.graph, counts.graph)
     options = {"interval_method": interval_method, "events": events}
     chosen = {name: value for name, value in options.items() if value is not None}
+    if confidence_set is None:
+        confidence_set = default_set(chosen, as_published=as_published)
     measure = _chosen_measure(confidence_set, chosen, as_published)
+    asked = as_objectives(objectives, model)
     solvers: dict[Objective, PointSolver] = {}
-    if SETS[confidence_set].has_directions and objectives:
-        solvers = {asked: PointSolver(model, asked) for asked in (as_objective(o, model) for o in objectives)}
+    if SETS[confidence_set].has_directions and asked:
+        solvers = {objective: PointSolver(model, objective) for objective in asked}
         measure = partial(measure, directions=value_directions(model, solvers))
     fixed = None if as_published else find_fixed_numbers(model)
     measured = measure(model, counts, error=error if as_published else CONFIDENCE_SET * error)  # stage 3 (Section 2.3)
@@ -185,6 +192,7 @@ def learn(
     if isinstance(measured, LikelihoodSet) and measured.directions:
         rests_on += (_ANNOUNCED,)
     learned = Learned(model, counts, error, measured, region, clock.laps, solvers=solvers, rests_on=rests_on)
+    learned = replace(learned, objectives=asked, as_published=as_published)
     return learned if fixed is None else check_fit(check_fixed_numbers(learned, fixed), fixed)
 
 
@@ -214,6 +222,18 @@ def check_fixed_numbers(learned: Learned, fixed: FixedNumbers) -> Learned:
     region = with_numbers(learned.region, numbers) if numbers else learned.region
     clock.lap("tests")
     return replace(learned, region=region, seconds=clock.laps, fallback=FALLBACK / 2)
+
+
+def default_set(options: Mapping[str, Any], *, as_published: bool) -> Sets:
+    """Return the confidence set that is taken if none is named: the likelihood.
+
+    Options that are about intervals (``interval_method``, ``events``) ask for intervals, and so does ``as_published``,
+    since those are what the paper is about.
+
+    >>> default_set({}, as_published=False), default_set({"interval_method": "hoeffding"}, as_published=False)
+    ('likelihood', 'interval')
+    """
+    return "interval" if options or as_published else "likelihood"
 
 
 def check_fit(learned: Learned, fixed: FixedNumbers) -> Learned:
