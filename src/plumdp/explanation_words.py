@@ -128,8 +128,9 @@ def _of_early_data(rows: FittedRows) -> Words:
 def _freed(rows: FittedRows, explanation: Explanation) -> tuple[str, str]:
     """Return what the data fit instead, and what should be free."""
     names = rows.model.space.names
-    if explanation.subject in names:
-        return f"another {explanation.subject}", explanation.subject
+    name = names[0] if len(names) == 1 else explanation.subject
+    if name in names:
+        return f"another {name}", name
     return ("other parameters", "the parameters") if rows.rank else ("other probabilities", "the probabilities")
 
 

@@ -55,9 +55,9 @@ def test_a_drift_with_a_variable_is_named_with_side_amount_and_observations(drif
     assert drift.is_contradicted
     finding, advice = drift.diagnosis
     assert finding.startswith("the data fit other parameters where x is large: from x = ")
-    assert "the probability that x goes up is 0.0" in finding
-    assert " above what the model says (" in finding
-    assert " below it (" in finding
+    assert ", the probability that x goes down is 0.0" in finding  # at the right end it cannot go up
+    assert " below what the model says (90,000 observations)" in finding
+    assert " above it (90,000 observations)" in finding
     assert advice.startswith("what to try: let the parameters depend on x, such as with one value from x = ")
 
 
@@ -73,12 +73,25 @@ def test_one_wrong_row_is_named(seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_one_wrong_action_is_named(seed):
-    found = check(np.where(actions("odd"), 0.06 * np.sign(value_of_choice(MODEL, "x") - 2.5), 0.0), seed=seed)
+    model = pl.case_study("betting:6").model
+    is_guilty = model.graph.action == model.graph.action_names.index("bet5")
+    is_guilty &= np.diff(model.graph.first_transition) > 1
+    counts = draw(model, moved(model, chances(model, {"p": "0.5"}), np.where(is_guilty, 0.06, 0.0)), 400, seed)
+    found = pl.check_model(model, counts)
     assert found.is_contradicted
-    assert "x" in found.diagnosis[0]  # it drifts with x under one action
-    found = check(np.where(actions("odd"), 0.08, 0.0), seed=seed, visits=20_000)
-    if found.is_contradicted:  # two parameters explain three probabilities but for one sum of them
-        assert "'odd'" in found.diagnosis[0] or "'fast'" in found.diagnosis[0] or "'slow'" in found.diagnosis[0]
+    assert found.diagnosis[0].startswith(
+        "the data fit another p under action 'bet5' than under other actions: under 'bet5', the probability that money "
+        "goes up is 0.0"
+    )
+    assert found.diagnosis[1].startswith("what to try: give action 'bet5' a p of its own")
+
+
+def test_actions_that_the_data_do_not_tell_apart_are_named_together():
+    """Two parameters fit any probabilities of two actions: each of the three may be the one that is wrong."""
+    found = check(np.where(actions("odd"), 0.08, 0.0))
+    assert found.is_contradicted
+    assert all(repr(name) in found.diagnosis[0] for name in ("fast", "slow", "odd"))
+    assert ": the data do not tell these apart)" in found.diagnosis[0]
 
 
 @pytest.mark.parametrize("seed", range(5))
