@@ -17,7 +17,7 @@ from plumdp.confidence.fitted_rows import FittedRows, fitted_rows
 from plumdp.confidence.likelihood import best_point
 from plumdp.confidence.residuals import Change, Residuals, cell_residuals, find_changes, observed_contrasts
 from plumdp.data.counts import TransitionCounts
-from plumdp.explanation_words import Side, Words, words_for
+from plumdp.explanation_words import Side, words_for
 from plumdp.model.graph import FloatArray, Indices
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model_fit import ModelFit
@@ -111,11 +111,18 @@ def in_words(examination: Examination) -> tuple[str, ...]:
     explanations = examination.explanations
     if not explanations or explanations[0].evidence < _LEAST:
         return _NOTHING if examination.is_inside else _outside(examination)
-    best = explanations[0]
-    words: Words = words_for(
-        examination.rows, examination.fixed, best, _side(examination, best), _as_good(explanations)
-    )
+    best = _most_telling(explanations)
+    side, as_good = _side(examination, best), _as_good(explanations, best)
+    words = words_for(examination.rows, examination.fixed, best, side, as_good)
     return words.finding, f"what to try: {words.advice}"
+
+
+def _most_telling(explanations: tuple[Explanation, ...]) -> Explanation:
+    """Return the best explanation; an action if it explains as much as rows with the same expressions, which it has."""
+    best = explanations[0]
+    if best.kind != "class":
+        return best
+    return next((e for e in explanations if e.kind == "action" and e.evidence > best.evidence - _AS_GOOD), best)
 
 
 def _outside(examination: Examination) -> tuple[str, ...]:
@@ -127,11 +134,10 @@ def _outside(examination: Examination) -> tuple[str, ...]:
     )
 
 
-def _as_good(explanations: tuple[Explanation, ...]) -> list[Contrast]:
+def _as_good(explanations: tuple[Explanation, ...], best: Explanation) -> list[Contrast]:
     """Return the contrasts of other variables or actions that explain as much as the best explanation does."""
-    best = explanations[0]
-    others = [e for e in explanations[1:] if e.kind == best.kind and e.evidence > best.evidence - _AS_GOOD]
-    return [e.contrast for e in others if e.contrast is not None]
+    alike = [e for e in explanations if e.kind == best.kind and e is not best]
+    return [e.contrast for e in alike if e.contrast is not None and e.evidence > best.evidence - _AS_GOOD]
 
 
 def _side(examination: Examination, explanation: Explanation) -> Side | None:

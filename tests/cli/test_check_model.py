@@ -52,8 +52,8 @@ def test_a_wrong_model_ends_with_3_and_says_where_and_what_to_try(folder):
     assert result.exit_code == 3, result.output
     printed = " ".join(result.output.split())
     assert printed.startswith("MODEL CONTRADICTED with confidence 99.9 % (p = ")
-    assert "because the data fit another p where money is large: from money = 1" in printed
-    assert "try let p depend on money, such as with one value from money = 1" in printed
+    assert "because the data fit another p where money is large: from money = " in printed
+    assert "try let p depend on money, such as with one value from money = " in printed
     assert "seen less what the model says, as probabilities" in printed
 
 
