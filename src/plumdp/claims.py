@@ -74,6 +74,7 @@ def make_certificate(
         **_estimated(learned, objective, valued),
         gap=_parts_of_gap(valued),
         not_coupled=valued.not_coupled,
+        misfit=learned.misfit,
     )
     return with_data(certificate, learned.counts)
 
@@ -179,6 +180,11 @@ def _assumptions(learned: Learned) -> tuple[str, ...]:
     """Return what the confidence rests on, in words."""
     structure = "the transitions of the model are all there are, and the next state depends on state and action alone"
     tied = "the expressions of the model are right for some parameters of its space"
+    if learned.misfit:
+        tied = (
+            "the rows of the model are right for some parameters of its space up to "
+            f"{learned.misfit:g} in total variation"
+        )
     bounds = learned.bounds
     if learned.conflict is not None or bounds.guarantee == Guarantee.ANYTIME:
         sampled = _ANYTIME

@@ -17,6 +17,7 @@ from plumdp.confidence.likelihood import LikelihoodSet, best_point, likelihood_s
 from plumdp.confidence.multinomial import row_bounds
 from plumdp.confidence.sets import ConfidenceSet, Guarantee
 from plumdp.confidence.space_moments import moments
+from plumdp.confidence.tolerant import require_misfit, tolerant_bounds, tolerant_set
 from plumdp.data.counts import TransitionCounts, require_same_graph
 from plumdp.data.logs import Log
 from plumdp.data.pilots import pilot_assumption
@@ -59,6 +60,7 @@ class ConfidenceMethod(Generic[Measured]):
     measure: Callable[..., Measured]  # (model, counts, *, error)
     region: Callable[[ParametricMDP, Measured], Region | Conflict]
     published: Callable[..., Measured] | None = None  # likewise, with what the paper publishes
+    tolerant: Callable[..., Measured] | None = None  # (model, counts, *, error, misfit): if rows may be off
     options: tuple[str, ...] = ()  # keywords that ``measure`` takes besides
     has_intervals: bool = True  # of each expression, so that there is an interval-wise relaxation
     has_directions: bool = False  # ``measure`` takes ``directions`` in which to be narrow, chosen by the pilot
@@ -81,6 +83,7 @@ class Learned:
     fallback: float = FALLBACK  # share of the error for bounds that rest on the graph alone
     solvers: Mapping[Objective, PointSolver] = field(default_factory=dict)  # at points, for what was announced
     rests_on: tuple[str, ...] = ()  # what the confidence set assumes besides model and sampling, in words
+    misfit: float = 0.0  # how far rows may be off from those at one point of the space, in total variation
 
     @property
     def conflict(self) -> Conflict | None:
@@ -125,6 +128,7 @@ def learn(
     events: Events | None = None,
     as_published: bool = False,
     objectives: Sequence[Objective | str] = (),
+    misfit: float = 0.0,
 ) -> Learned:
     """Return what the data say, whatever is asked: the region of the parameters that explain them.
 
@@ -145,6 +149,9 @@ def learn(
     objectives
         What will be asked. The likelihood is then narrow where the values of these depend on the parameters, as far as
         a pilot can tell; other objectives may be asked as well, and all that follows still holds jointly.
+    misfit
+        How far every row of the model may be off, in total variation: what follows stays valid then. Sets are
+        "interval" or "likelihood", which here means half-spaces and intervals, without a likelihood.
 
     Examples
     --------
@@ -169,7 +176,8 @@ def learn(
     require_same_graph(model.graph, counts.graph)
     options = {"interval_method": interval_method, "events": events}
     chosen = {name: value for name, value in options.items() if value is not None}
-    measure = _chosen_measure(confidence_set, chosen, as_published)
+    misfit = require_misfit(misfit)
+    measure = _chosen_measure(confidence_set, chosen, as_published, misfit)
     solvers: dict[Objective, PointSolver] = {}
     if SETS[confidence_set].has_directions and objectives:
         solvers = {asked: PointSolver(model, asked) for asked in (as_objective(o, model) for o in objectives)}
@@ -183,7 +191,9 @@ def learn(
     rests_on: tuple[str, ...] = () if pilot is None else (pilot_assumption(pilot),)
     if isinstance(measured, LikelihoodSet) and measured.directions:
         rests_on += (_ANNOUNCED,)
-    learned = Learned(model, counts, error, measured, region, clock.laps, solvers=solvers, rests_on=rests_on)
+    learned = Learned(
+        model, counts, error, measured, region, clock.laps, solvers=solvers, rests_on=rests_on, misfit=misfit
+    )
     return learned if fixed is None else check_fixed_numbers(learned, fixed)
 
 
@@ -209,13 +219,16 @@ def check_fixed_numbers(learned: Learned, fixed: FixedNumbers) -> Learned:
     if not len(fixed):
         return learned
     error, clock = learned.error, Clock(dict(learned.seconds))
-    numbers = excluded_numbers(learned.model, fixed, learned.counts, error=FALLBACK / 2 * error, confidence=1 - error)
+    share, misfit = FALLBACK / 2 * error, learned.misfit
+    numbers = excluded_numbers(learned.model, fixed, learned.counts, error=share, confidence=1 - error, misfit=misfit)
     region = with_numbers(learned.region, numbers) if numbers else learned.region
     clock.lap("tests")
     return replace(learned, region=region, seconds=clock.laps, fallback=FALLBACK / 2)
 
 
-def _chosen_measure(kind: Sets, options: Mapping[str, Any], as_published: bool) -> Callable[..., ConfidenceSet]:
+def _chosen_measure(
+    kind: Sets, options: Mapping[str, Any], as_published: bool, misfit: float
+) -> Callable[..., ConfidenceSet]:
     """Return how the data are measured; refuse options that do not go together."""
     if kind not in tuple(SETS):
         raise DataError(f"confidence_set={kind!r}: choose one of {', '.join(map(repr, SETS))}")
@@ -224,6 +237,8 @@ def _chosen_measure(kind: Sets, options: Mapping[str, Any], as_published: bool) 
         raise DataError(f"confidence_set={kind!r}: interval_method and events are for confidence_set='interval'")
     if options and as_published:
         raise DataError("as_published=True chooses intervals and events itself: leave out as_published, or the others")
+    if misfit:
+        return _tolerant_measure(kind, bool(options), as_published, misfit)
     if not as_published:
         return partial(method.measure, **options)
     if method.published is None:
@@ -232,6 +247,21 @@ def _chosen_measure(kind: Sets, options: Mapping[str, Any], as_published: bool) 
             "choose another confidence_set"
         )
     return method.published
+
+
+def _tolerant_measure(kind: Sets, has_options: bool, as_published: bool, misfit: float) -> Callable[..., ConfidenceSet]:
+    """Return how the data are measured if rows may be off; refuse what has no proof then."""
+    if as_published:
+        raise DataError(
+            f"misfit={misfit:g}: what the paper publishes has no tolerance; leave out as_published or misfit"
+        )
+    if has_options:
+        raise DataError(f"misfit={misfit:g} chooses intervals and events itself: leave out interval_method and events")
+    tolerant = SETS[kind].tolerant
+    if tolerant is None:
+        known = " or ".join(repr(name) for name, each in SETS.items() if each.tolerant is not None)
+        raise DataError(f"misfit={misfit:g}: there is no tolerant set of the kind {kind!r}; choose {known}")
+    return partial(tolerant, misfit=misfit)
 
 
 def error_of(confidence: float) -> float:
@@ -260,7 +290,11 @@ def _published_intervals(model: ParametricMDP, counts: TransitionCounts, *, erro
 
 SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
     "interval": ConfidenceMethod(
-        expression_bounds, _within_intervals, published=_published_intervals, options=("interval_method", "events")
+        expression_bounds,
+        _within_intervals,
+        published=_published_intervals,
+        tolerant=tolerant_bounds,
+        options=("interval_method", "events"),
     ),
     "l1": ConfidenceMethod(row_bounds, lambda model, balls: build_l1_region(model.space, balls)),
     "ellipsoid": ConfidenceMethod(
@@ -272,6 +306,7 @@ SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
     "likelihood": ConfidenceMethod(
         likelihood_set,
         lambda model, found: build_likelihood_region(model.space, model.expressions, found),
+        tolerant=tolerant_set,
         has_directions=True,
     ),
 }

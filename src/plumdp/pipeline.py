@@ -35,7 +35,7 @@ from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import Policy, check_policy
 from plumdp.region.conflict import Conflict
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.relaxation.relax import RELAXATIONS, Relaxation
+from plumdp.relaxation.relax import RELAXATIONS, Relaxation, tolerating
 from plumdp.result.certificate import Certificate
 from plumdp.valuation import best_valuation, value_policy
 
@@ -54,13 +54,15 @@ def certify(
     as_published: bool = False,
     policy: Policy | None = None,
     precision: float = 1e-6,
+    misfit: float = 0.0,
 ) -> Certificate:
     """Return a policy and bounds on its value that hold with the given confidence (Theorem 1 of the paper).
 
     The policy is the best against the worst that the relaxation allows, or the one that is given. The objective may be
     given as text, see ``parse_property``. ``confidence_set`` says what is drawn around the data. ``interval_method``
     and ``events`` are for those who want other intervals than the narrowest valid ones (see ``expression_bounds``).
-    ``as_published=True`` draws what the paper publishes, for comparison: without guarantee.
+    ``as_published=True`` draws what the paper publishes, for comparison: without guarantee. With ``misfit=0.01`` the
+    bounds stay valid if every row of the model is off by at most 0.01 in total variation.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
@@ -80,6 +82,7 @@ def certify(
         events=events,
         as_published=as_published,
         objectives=[objective],
+        misfit=misfit,
     )
     return conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
 
@@ -98,6 +101,7 @@ def compare(
     as_published: bool = False,
     policy: Policy | None = None,
     precision: float = 1e-6,
+    misfit: float = 0.0,
 ) -> list[Certificate]:
     """Return a certificate for each relaxation from the same data, each with its own policy unless one is given.
 
@@ -123,6 +127,7 @@ def compare(
         events=events,
         as_published=as_published,
         objectives=[objective],
+        misfit=misfit,
     )
     found: list[Certificate] = []
     for relaxation in relaxations_for(confidence_set) if relaxations is None else relaxations:
@@ -198,4 +203,4 @@ def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:
     if isinstance(region, Conflict):
         lower, upper = untied_bounds(learned.counts, error=learned.fallback * learned.error)
         return IntervalMDP(model.graph, np.arange(model.graph.n_transitions, dtype=np.int32), lower, upper)
-    return RELAXATIONS[relaxation].build(model, bounds, region)
+    return tolerating(RELAXATIONS[relaxation].build(model, bounds, region), learned.misfit)

@@ -18,6 +18,7 @@ from plumdp.cli.arguments import (
     Constants,
     Data,
     IntervalKind,
+    Misfit,
     Model,
     OrderOption,
     PilotOption,
@@ -49,6 +50,7 @@ def certify(
     confidence_set: SetKind = "interval",
     interval_method: IntervalKind = None,
     as_published: AsPublished = False,
+    misfit: Misfit = 0.0,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A folder for the certificate and the policy.")
     ] = None,
@@ -72,6 +74,7 @@ def certify(
         confidence_set=confidence_set,
         interval_method=interval_method,
         as_published=as_published,
+        misfit=misfit,
     )
     if as_json:
         print(certificate.to_json())
@@ -94,6 +97,7 @@ def compare(
     confidence_set: SetKind = "interval",
     interval_method: IntervalKind = None,
     as_published: AsPublished = False,
+    misfit: Misfit = 0.0,
     as_json: AsJson = False,
 ) -> None:
     """Show what each relaxation certifies from the same data; ends with 3 if the data contradict the model."""
@@ -107,6 +111,7 @@ def compare(
         confidence_set=confidence_set,
         interval_method=interval_method,
         as_published=as_published,
+        misfit=misfit,
     )
     if as_json:
         print(json.dumps([certificate.to_dict() for certificate in certificates], indent=2, ensure_ascii=False))

@@ -70,6 +70,7 @@ class Certificate:
     estimated_value: float | None = None  # of the policy at the estimate: not a bound
     gap: Mapping[str, float] = field(default_factory=dict)  # what ``upper - lower`` is made of, if it is known
     not_coupled: str = ""  # why there are no coupled bounds, if they were asked for: these are then rectangular
+    misfit: float = 0.0  # how far every row may be off from the model, in total variation
 
     @property
     def claims_bounds(self) -> bool:
@@ -141,6 +142,8 @@ class Certificate:
             ("relaxation", words),
             ("intervals", f"{self.intervals}; guarantee: {self.guarantee}"),
         ]
+        if self.misfit:
+            facts.append(("misfit", f"the bounds allow for rows that are off by {self.misfit:g} in total variation"))
         if self.parameters:
             boxes = self.parameters.items()
             box = ", ".join(f"{name} in [{outward(low, -1)}, {outward(high, 1)}]" for name, (low, high) in boxes)
@@ -182,6 +185,7 @@ class Certificate:
             "estimated_value": self.estimated_value,
             "gap": dict(self.gap),
             "not_coupled": self.not_coupled,
+            "misfit": self.misfit,
             "data_quality": None if self.data_quality is None else self.data_quality.to_dict(),
         }
 
