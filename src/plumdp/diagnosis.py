@@ -46,7 +46,7 @@ class Examination:
     @property
     def visible(self) -> tuple[Change, ...]:
         """The changes that words and pictures speak of: those of state variables, if there are any."""
-        return tuple(change for change in self.changes if not change.parameter) or self.changes
+        return _visible(self.changes)
 
     @property
     def is_inside(self) -> bool:
@@ -78,6 +78,10 @@ class Examination:
         named = [change for change in self.changes if subject and change.text == subject]
         found = [(change, cell_residuals(self.rows, change, is_inside, 2)) for change in named or self.visible]
         return first_of_best(found, [float(residuals.evidence[1]) for _, residuals in found])
+
+
+def _visible(changes: Sequence[Change]) -> tuple[Change, ...]:
+    return tuple(change for change in changes if not change.parameter) or tuple(changes)
 
 
 def first_of_best(changes: Sequence[Shown], evidence: Sequence[float]) -> Shown | None:
@@ -148,4 +152,16 @@ def _side(examination: Examination, explanation: Explanation) -> Side | None:
         is_inside = np.where(cell >= 0, explanation.cells[cell], -1)
         found = examination.split(is_inside, explanation)
         return None if found is None else Side(*found)
-    return None
+    return _early_side(examination) if explanation.kind == "early" else None
+
+
+def _early_side(examination: Examination) -> Side | None:
+    """Return the change that differs most in the pilot from what the model says at the estimate from all data."""
+    whole, pilot = examination.rows, examination.rows.counts.pilot
+    assert pilot is not None
+    rows = fitted_rows(whole.model, TransitionCounts(whole.model.graph, pilot.counts, "adaptive"), whole.point)
+    inside = np.ones(len(rows.choice), dtype=np.int64)
+    found = [(change, cell_residuals(rows, change, inside, 2)) for change in _visible(find_changes(rows))]
+    sizes = [float(residuals.difference[1] ** 2 * residuals.observations[1]) for _, residuals in found]
+    best = first_of_best(found, sizes)
+    return None if best is None else Side(*best)

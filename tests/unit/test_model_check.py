@@ -4,9 +4,14 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.coupled_points import random_product_model
 from support.drawn_counts import chances, draw, moved, value_of_choice, walk
+from support.random_pmdps import random_problem
 
 import plumdp as pl
+from plumdp.confidence.likelihood import best_point
 from plumdp.diagnosis import diagnose, examine, in_words
 from plumdp.model_check import describe_residual
 from plumdp.plots import plot_residuals, residual_figure, write_residuals
@@ -109,7 +114,10 @@ def test_early_data_that_differ_are_named():
     counts = draw(MODEL, RIGHT, 20_000, 1, early=chances(MODEL, {"p": "0.5", "q": "0.3"}))
     finding, advice = in_words(examine(MODEL, counts, np.array([0.4, 0.3])))
     pilot = counts.pilot.total
-    assert finding == f"the data of the pilot ({pilot:,} steps) fit other parameters than the {19 * pilot:,} after it"
+    assert finding.startswith(
+        f"the data of the pilot ({pilot:,} steps) fit other parameters than the {19 * pilot:,} after it: in the pilot, "
+        "the probability that mood changes is 0.05"
+    )
     assert advice == "what to try: find out what changed meanwhile, and leave out the data from before"
 
 
@@ -125,6 +133,25 @@ def test_a_coin_that_depends_on_a_variable_is_named_by_its_parameter():
     found = pl.check_model(model, counts)
     assert found.diagnosis[0].startswith("the data fit another p where money is large: from money = 5 on, the prob")
     assert found.diagnosis[1].startswith("what to try: let p depend on money, such as with one value from money = 5 on")
+
+
+def test_a_variable_that_is_a_text_has_one_panel_and_is_named_by_its_words():
+    (p,) = pl.parameters("p")
+    ways = {"home": ("work", "shop"), "work": ("home", "shop"), "shop": ("home", "work")}
+
+    def go(s):
+        first, second = ways[s.place]
+        return {name: [(p, s._replace(place=first)), (1 - p, s._replace(place=second))] for name in ("walk", "ride")}
+
+    model = pl.explore(go, {"place": "home"}, space=pl.ParameterSpace.unit("p"))
+    is_guilty = model.graph.states["place"][model.graph.state_of_choice()] == "shop"
+    counts = draw(model, moved(model, chances(model, {"p": "0.5"}), np.where(is_guilty, 0.1, 0.0)), 5000, 1)
+    found = pl.check_model(model, counts)
+    assert found.diagnosis[0].startswith("the data fit another p where place = shop: where place = shop, the prob")
+    assert [(part.name, part.cells) for part in found.cells] == [
+        ("place", ("place = home", "place = shop", "place = work")),
+        ("action", ("action 'walk'", "action 'ride'")),
+    ]
 
 
 def test_the_space_is_named_if_the_data_fit_only_outside_of_it():
@@ -239,3 +266,24 @@ def test_pictures_have_a_panel_for_each_variable_and_one_for_actions(drift, tmp_
     again = tmp_path / "again.svg"
     write_residuals(drift, again)
     assert again.read_bytes() == (tmp_path / "residuals.svg").read_bytes()
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=60)
+def test_whatever_the_data_there_is_a_diagnosis_in_plain_finite_words(seed):
+    """Random models, with products and without, and counts that no model explains: all zeros, few, or many."""
+    rng = np.random.default_rng(seed)
+    model = random_problem(rng).model if seed % 3 else random_product_model(rng)
+    graph = model.graph
+    counts = rng.integers(0, rng.choice([2, 5, 50, 2000]), graph.n_transitions)
+    counts *= rng.random(graph.n_transitions) < rng.choice([0.1, 0.5, 1])
+    pilot = rng.binomial(counts, 0.1) if rng.random() < 0.6 else None
+    given_counts = pl.TransitionCounts(graph, counts, "adaptive", pilot)
+    examination = examine(model, given_counts, best_point(model, given_counts))
+    finding, advice = in_words(examination)
+    assert advice.startswith("what to try: ")
+    assert "nan" not in finding
+    for explanation in examination.explanations:
+        assert np.isfinite(explanation.gain)
+        assert explanation.evidence <= explanation.gain + 1e-9
+        assert explanation.gain >= -1e-9
