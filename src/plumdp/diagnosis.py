@@ -22,13 +22,14 @@ from plumdp.model.graph import FloatArray, Indices
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model_fit import ModelFit
 
+ADVICE = "what to try: "
 _AS_GOOD = 2.0  # nats: explanations this close to the best are named with it
 _LEAST = 3.0  # nats: less evidence is not worth a word
 _ROUNDING = 1e-9
 _ALMOST = 0.8  # of the evidence of the change that differs most
 _NOTHING = (
     "no single variable, action or row stands out: the model differs from the data by a little in many places",
-    "what to try: look at the residuals of plumdp check-model, from the largest on",
+    f"{ADVICE}look at the residuals of plumdp check-model, from the largest on",
 )
 
 Shown = TypeVar("Shown")
@@ -118,7 +119,7 @@ def in_words(examination: Examination) -> tuple[str, ...]:
     best = _most_telling(explanations)
     side, as_good = _side(examination, best), _as_good(explanations, best)
     words = words_for(examination.rows, examination.fixed, best, side, as_good)
-    return words.finding, f"what to try: {words.advice}"
+    return words.finding, f"{ADVICE}{words.advice}"
 
 
 def _most_telling(explanations: tuple[Explanation, ...]) -> Explanation:
@@ -134,7 +135,7 @@ def _outside(examination: Examination) -> tuple[str, ...]:
     point = ", ".join(f"{n} = {x:.4g}" for n, x in zip(rows.model.space.names, rows.point.tolist(), strict=True))
     return (
         f"the data fit best at {point}, which is outside of the parameter space",
-        "what to try: widen the parameter space, or check the expressions",
+        f"{ADVICE}widen the parameter space, or check the expressions",
     )
 
 

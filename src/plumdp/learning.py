@@ -284,7 +284,7 @@ def _within_drifts(learned: Learned, fit: ModelFit) -> Region | Conflict:
 def _findings(learned: Learned, fit: ModelFit) -> tuple[str, ...]:
     """Return where model and data differ, what to try, and how far rows would have to be off, in words."""
     model, counts, found = learned.model, learned.counts, learned.bounds
-    said = diagnose(model, counts, fit)
+    said = diagnose(model, counts, fit, point=found.estimate if isinstance(found, LikelihoodSet) else None)
     known = found.directions if isinstance(found, LikelihoodSet) else ()
     directions = (lambda _: known) if known else None
     off = smallest_misfit(model, counts, error=learned.error, directions=directions, drifts=fit.drifts)

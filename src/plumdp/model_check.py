@@ -11,26 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.confidence.constants import find_fixed_numbers
 from plumdp.confidence.contrasts import Contrast
-from plumdp.confidence.likelihood import likelihood_set
+from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.confidence.residuals import ClassOutcomes, Residuals, cell_residuals, class_residuals, row_residuals
-from plumdp.data.counts import TransitionCounts, require_same_graph
+from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
-from plumdp.diagnosis import Examination, examine, first_of_best, in_words
+from plumdp.diagnosis import ADVICE, Examination, examine, first_of_best, in_words
 from plumdp.errors import DataError
-from plumdp.learning import error_of
+from plumdp.learning import learn
 from plumdp.model.graph import Indices, read_only
-from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.text import html_table, number_of, one_line
-from plumdp.model_fit import fit_model
-from plumdp.policy_search import value_directions
 from plumdp.result.certificate import outward, percent
 from plumdp.result.data_quality import DataQuality
-from plumdp.shares import CONFIDENCE_SET
-from plumdp.solver.at_points import PointSolver
 
 _MOST_ROWS = 20  # of classes and of single rows that a table shows
 _STANDS_OUT = 10.0  # nats of evidence for an explanation that is worth a look though the model is not contradicted
@@ -54,7 +48,7 @@ class ModelCheck:
     """Whether data contradict a model: a p-value that is valid at any time, what is wrong, and residuals.
 
     ``p_value`` is None if the log shows what the graph says cannot happen: that contradicts the model without a test.
-    ``diagnosis`` is empty unless the model is contradicted; its first sentence is the finding, its last what to try.
+    ``diagnosis`` is empty unless the model is contradicted; its first sentence is the finding, the others what to try.
     ``suspicion`` is what stands out if the model is not contradicted, which may be worth a look; mostly it is empty.
     ``residuals`` are at the most likely parameters, the most telling first: by evidence, less the logarithm of how many
     there are of their kind. They say where to look; they are not tests.
@@ -90,10 +84,11 @@ class ModelCheck:
 
     def facts(self) -> list[tuple[str, str]]:
         """Return what was found: labels and texts."""
-        finding, advice = (self.diagnosis[:-1], self.diagnosis[-1]) if self.diagnosis else ((), "")
-        facts = [("because", text) for text in finding]
-        if advice:
-            facts.append(("try", advice.removeprefix("what to try: ")))
+        facts, label = [], "because"
+        for text in self.diagnosis:
+            is_advice = text.startswith(ADVICE)
+            facts.append(("try" if is_advice else label, text.removeprefix(ADVICE)))
+            label = "or" if is_advice else label
         if self.suspicion:
             facts.append(("look at", f"{self.suspicion} (not enough to contradict the model)"))
         if self.estimate:
@@ -164,36 +159,32 @@ def check_model(
     The data do not contradict the model at confidence 99.9 % (p = 1).
     """
     require_model("check_model", model)
-    error = error_of(confidence)
     counts = data.counts if isinstance(data, Log) else data
     if not isinstance(counts, TransitionCounts):
         raise DataError(
             f"data of type {type(data).__name__}: give TransitionCounts(model.graph, counts, sampling), or the log "
             "that read_log returns"
         )
-    require_same_graph(model.graph, counts.graph)
-    solvers = {asked: PointSolver(model, asked) for asked in (as_objective(o, model) for o in objectives)}
-    directions = value_directions(model, solvers) if solvers else None
-    found = likelihood_set(model, counts, error=CONFIDENCE_SET * error, directions=directions)
-    fit = fit_model(model, counts, error=error, found=found, fixed=find_fixed_numbers(model))
-    point = fit.point if found.estimate is None else found.estimate
-    return _checked(examine(model, counts, point), fit.p_value, confidence)
+    learned = learn(model, counts, confidence=confidence, confidence_set="likelihood", objectives=objectives)
+    assert learned.fit is not None
+    own = learned.bounds.estimate if isinstance(learned.bounds, LikelihoodSet) else None
+    examination = examine(model, counts, learned.estimate if own is None else own)
+    findings = () if learned.conflict is None else learned.conflict.findings
+    return _checked(examination, learned.fit.p_value, confidence, findings)
 
 
-def _checked(examination: Examination, p_value: float, confidence: float) -> ModelCheck:
+def _checked(examination: Examination, p_value: float, confidence: float, findings: tuple[str, ...]) -> ModelCheck:
+    """Return the result, given the p-value and what was found if it contradicts the model."""
     rows = examination.rows
     quality = DataQuality(rows.counts.total, rows.counts.report)
-    told: tuple[str, ...] = ()
     if quality.contradicting:
-        told = (quality.contradiction, "what to try: add these transitions to the model, or correct these rows")
-    elif p_value <= 1 - confidence:
-        told = in_words(examination)
+        findings = (quality.contradiction, f"{ADVICE}add these transitions to the model, or correct these rows")
     cells = tuple(_by_cell(examination)) if len(rows.choice) else ()
     return ModelCheck(
         p_value=None if quality.contradicting else p_value,
         confidence=confidence,
-        diagnosis=told,
-        suspicion="" if told else _suspicion(examination),
+        diagnosis=findings,
+        suspicion="" if findings else _suspicion(examination),
         residuals=tuple(_records(examination, cells)),
         cells=cells,
         estimate=dict(zip(rows.model.space.names, rows.point.tolist(), strict=True)),

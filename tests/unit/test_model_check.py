@@ -58,12 +58,14 @@ def test_nothing_is_said_of_a_right_model(seed):
 
 def test_a_drift_with_a_variable_is_named_with_side_amount_and_observations(drift):
     assert drift.is_contradicted
-    finding, advice = drift.diagnosis
+    finding, advice, misfit = drift.diagnosis
     assert finding.startswith("the data fit other parameters where x is large: from x = ")
     assert ", the probability that x goes down is 0.0" in finding  # at the right end it cannot go up
     assert " below what the model says (90,000 observations)" in finding
     assert " above it (90,000 observations)" in finding
     assert advice.startswith("what to try: let the parameters depend on x, such as with one value from x = ")
+    assert misfit.startswith("the data would not contradict a model whose rows may be off by 0.0")
+    assert [label for label, _ in drift.facts()][:3] == ["because", "try", "or"]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -165,7 +167,7 @@ def test_the_space_is_named_if_the_data_fit_only_outside_of_it():
     counts = pl.TransitionCounts(model.graph, np.array([6000, 4000, 6000, 4000]), "independent")
     found = pl.check_model(model, counts)
     assert found.is_contradicted
-    assert found.diagnosis == (
+    assert found.diagnosis[:2] == (
         "the data fit best at p = 0.5986, which is outside of the parameter space",
         "what to try: widen the parameter space, or check the expressions",
     )
