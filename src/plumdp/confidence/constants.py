@@ -369,3 +369,20 @@ def _decimal(number: Fraction) -> str:
     """Return a number as a decimal if it is a short one, otherwise as a fraction."""
     short = f"{float(number):.6g}"
     return short if Fraction(short) == number else str(number)
+
+
+def number_surprises(fixed: FixedNumbers, counts: TransitionCounts) -> tuple[FloatArray, FloatArray]:
+    """Return by how many nats other values than the fixed numbers make the data more likely: (n) and (n_pooled).
+
+    The first are for single rows, the second for all rows of a class together.
+    """
+    if not len(fixed):
+        return np.zeros(0), np.zeros(0)
+    own = _alone(fixed, counts)
+    both = []
+    for tests in (own, _together(fixed, own)):
+        seen = np.flatnonzero(tests.trials)
+        surprise = np.zeros(len(tests.trials))
+        surprise[seen] = _surprise(fixed, tests, seen)
+        both.append(surprise)
+    return both[0], both[1]
