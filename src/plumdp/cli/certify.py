@@ -57,7 +57,10 @@ def certify(
     interval_method: IntervalKind = None,
     as_published: AsPublished = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A folder for the certificate and the policy.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="A folder for certificate and policy; of several properties, folders 1, 2, … in it."
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the result of an earlier run.")] = False,
     as_json: AsJson = False,
