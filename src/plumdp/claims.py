@@ -76,6 +76,7 @@ def make_certificate(
         jointly=_others(learned, objective),
         p_value=None if learned.fit is None else learned.fit.p_value,
         not_coupled=valued.not_coupled,
+        misfit=learned.misfit,
     )
     return with_data(certificate, learned.counts)
 
@@ -191,6 +192,11 @@ def _assumptions(learned: Learned) -> tuple[str, ...]:
     """Return what the confidence rests on, in words."""
     structure = "the transitions of the model are all there are, and the next state depends on state and action alone"
     tied = "the expressions of the model are right for some parameters of its space"
+    if learned.misfit:
+        tied = (
+            "the rows of the model are right for some parameters of its space up to "
+            f"{learned.misfit:g} in total variation"
+        )
     bounds = learned.bounds
     if learned.conflict is not None or bounds.guarantee == Guarantee.ANYTIME:
         sampled = _ANYTIME

@@ -38,7 +38,7 @@ from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import Policy, check_policy
 from plumdp.region.conflict import Conflict
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.relaxation.relax import RELAXATIONS, Relaxation
+from plumdp.relaxation.relax import RELAXATIONS, Relaxation, tolerating
 from plumdp.result.certificate import Certificate
 from plumdp.valuation import best_valuation, value_policy
 
@@ -57,6 +57,7 @@ def certify(
     as_published: bool = False,
     policy: Policy | None = None,
     precision: float = 1e-6,
+    misfit: float = 0.0,
 ) -> Certificate:
     """Return a policy and bounds on its value that hold with the given confidence (Theorem 1 of the paper).
 
@@ -74,6 +75,8 @@ def certify(
         For other intervals than the narrowest valid ones, see ``expression_bounds``.
     as_published
         Draw what the paper publishes, for comparison: without guarantee, and rectangular unless you name a relaxation.
+    misfit
+        The bounds stay valid if every row of the model is off by at most this much in total variation.
     policy
         Value this policy in place of the best one.
     precision
@@ -99,6 +102,7 @@ def certify(
         events=events,
         as_published=as_published,
         objectives=[objective],
+        misfit=misfit,
     )
     return conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
 
@@ -114,6 +118,7 @@ def certify_all(
     interval_method: Intervals | None = None,
     events: Events | None = None,
     as_published: bool = False,
+    misfit: float = 0.0,
     precision: float = 1e-6,
 ) -> list[Certificate]:
     """Return a certificate for each objective, each with a policy of its own, that hold jointly with the confidence.
@@ -142,6 +147,7 @@ def certify_all(
         events=events,
         as_published=as_published,
         objectives=asked,
+        misfit=misfit,
     )
     return [conclude(learned, objective, relaxation=relaxation, precision=precision) for objective in asked]
 
@@ -160,6 +166,7 @@ def compare(
     as_published: bool = False,
     policy: Policy | None = None,
     precision: float = 1e-6,
+    misfit: float = 0.0,
 ) -> list[Certificate]:
     """Return a certificate for each relaxation from the same data, each with its own policy unless one is given.
 
@@ -185,6 +192,7 @@ def compare(
         events=events,
         as_published=as_published,
         objectives=[objective],
+        misfit=misfit,
     )
     return compare_learned(learned, objective, relaxations=relaxations, policy=policy, precision=precision)
 
@@ -283,4 +291,4 @@ def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:
     if isinstance(region, Conflict):
         lower, upper = untied_bounds(learned.counts, error=learned.fallback * learned.error)
         return IntervalMDP(model.graph, np.arange(model.graph.n_transitions, dtype=np.int32), lower, upper)
-    return RELAXATIONS[relaxation].build(model, bounds, region)
+    return tolerating(RELAXATIONS[relaxation].build(model, bounds, region), learned.misfit)

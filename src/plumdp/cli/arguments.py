@@ -93,6 +93,12 @@ AsPublished = Annotated[
         "--as-published", help="Make the sets as the paper publishes them, for comparison: without a guarantee."
     ),
 ]
+Misfit = Annotated[
+    float,
+    typer.Option(
+        "--misfit", help="How far every row of the model may be off, in total variation, such as 0.01; default: 0."
+    ),
+]
 
 
 def load(model: str, constants: list[str]) -> tuple[ParametricMDP, list[str]]:

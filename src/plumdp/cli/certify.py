@@ -19,6 +19,7 @@ from plumdp.cli.arguments import (
     Constants,
     Data,
     IntervalKind,
+    Misfit,
     Model,
     OrderOption,
     PilotOption,
@@ -56,6 +57,7 @@ def certify(
     confidence_set: SetKind = None,
     interval_method: IntervalKind = None,
     as_published: AsPublished = False,
+    misfit: Misfit = 0.0,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -82,6 +84,7 @@ def certify(
         confidence_set=confidence_set,
         interval_method=interval_method,
         as_published=as_published,
+        misfit=misfit,
     )
     if as_json:
         _print_json(certificates if len(certificates) > 1 else certificates[0])
@@ -105,6 +108,7 @@ def compare(
     confidence_set: SetKind = None,
     interval_method: IntervalKind = None,
     as_published: AsPublished = False,
+    misfit: Misfit = 0.0,
     as_json: AsJson = False,
 ) -> None:
     """Show what each relaxation certifies from the same data; ends with 3 if the data contradict the model."""
@@ -118,6 +122,7 @@ def compare(
         interval_method=interval_method,
         as_published=as_published,
         objectives=objectives,
+        misfit=misfit,
     )
     comparisons = [compare_learned(learned, objective) for objective in objectives]
     certificates = [certificate for each in comparisons for certificate in each]

@@ -75,6 +75,7 @@ class Certificate:
     jointly: tuple[str, ...] = ()  # other properties: certificates of all of them hold at once with the confidence
     p_value: float | None = None  # of the model as a whole, valid at any time; None if it was not tested
     not_coupled: str = ""  # why there are no coupled bounds, if they were asked for: these are then rectangular
+    misfit: float = 0.0  # how far every row may be off from the model, in total variation
 
     @property
     def claims_bounds(self) -> bool:
@@ -154,6 +155,8 @@ class Certificate:
         ]
         if self.jointly:
             facts.append(("jointly", self._company()))
+        if self.misfit:
+            facts.append(("misfit", f"the bounds allow for rows that are off by {self.misfit:g} in total variation"))
         if self.parameters:
             boxes = self.parameters.items()
             box = ", ".join(f"{name} in [{outward(low, -1)}, {outward(high, 1)}]" for name, (low, high) in boxes)
@@ -167,9 +170,8 @@ class Certificate:
         if self.data_quality is not None:
             facts.append(("data", str(self.data_quality)))
         if self.p_value is not None:
-            facts.append(("model test", _verdict(self.p_value, 1 - self.confidence)))
-        if self.reason:
-            facts.append(("because", self.reason))
+            facts.append(("model test", _verdict(self.p_value, 1 - self.confidence, self.misfit)))
+        facts += [("because" if not i else "", text) for i, text in enumerate(self.reason.split("; ")) if text]
         facts += [("assuming", assumption) for assumption in self.assumptions]
         if self.solver != "converged":
             facts.append(("solver", self.solver))
@@ -205,6 +207,7 @@ class Certificate:
             "jointly": list(self.jointly),
             "p_value": self.p_value,
             "not_coupled": self.not_coupled,
+            "misfit": self.misfit,
             "data_quality": None if self.data_quality is None else self.data_quality.to_dict(),
         }
 
@@ -242,15 +245,16 @@ def _shares(parts: Mapping[str, float]) -> list[tuple[str, str]]:
     return [(name, f"{100 * part / total:.3g} %") for name, part in parts.items() if total and part / total >= 1e-3]
 
 
-def _verdict(p_value: float, error: float) -> str:
+def _verdict(p_value: float, error: float, misfit: float) -> str:
     """Return what a p-value says of the model, in words.
 
-    >>> _verdict(1.0, 0.001)
+    >>> _verdict(1.0, 0.001, 0.0)
     'the data show no sign that the model is wrong (p = 1)'
     """
     text = f"p = {outward(p_value, 1, 2).lower()}"
     if p_value <= error:
-        return f"no parameters explain the data ({text})"
+        allowed = "; the bounds allow for rows that are off" if misfit else ""
+        return f"no parameters explain the data ({text}){allowed}"
     if p_value <= _DOUBT:
         return f"some doubt whether the model is right ({text}), but not enough to reject it"
     return f"the data show no sign that the model is wrong ({text})"
