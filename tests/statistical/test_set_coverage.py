@@ -96,7 +96,7 @@ def test_what_is_counted_is_what_likelihood_set_uses(name, monkeypatch):
     monkeypatch.setattr(likelihood, "_half_spaces", lambda *given: cuts.extend(made(*given)) or list(cuts))
     counts = pl.simulate(study.model, study.true_point, 660, rng=5, max_steps=study.max_steps, pilot=60 / 660)
     found = likelihood.likelihood_set(
-        study.model, counts, error=0.95 * ERROR, directions=lambda point: [Direction(game.gradient(point))]
+        study.model, counts, error=0.925 * ERROR, directions=lambda point: [Direction(game.gradient(point))]
     )
     plan, seen = make_plan(game, game.table.pool(counts.pilot.counts)), game.table.pool(counts.main)
     assert found.seen.tolist() == seen.tolist()

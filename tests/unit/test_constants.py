@@ -72,7 +72,7 @@ def test_a_coin_written_one_half_and_seen_heads_99_times_of_100_contradicts_the_
         model, counts_of(model, (890_000, 10_000), sampling=sampling), goal(model), confidence_set=sets, precision=1e-9
     )
     assert certificate.status == "model contradicted"
-    assert certificate.reason == (
+    assert certificate.reason.split("; ")[0] == (  # what tests of all rows say comes behind it
         "state (x=0), action '0', successor (x=10): the model says 0.5, seen 890,000 of 900,000 times "
         "(between 0.988 and 0.99 with confidence 99.9 %)"
     )
@@ -127,8 +127,8 @@ def test_parameters_that_do_not_fit_are_named_beside_fixed_numbers():
     region = learn(model, counts, confidence_set="interval").region
     texts = str(region).split("; ")
     assert texts[0].startswith("state (x=0), action '0', successor (x=10): the model says 0.5, seen 900 of 1,000 times")
-    assert texts[1].startswith("no parameters fit ")
-    assert texts[2].startswith("all intervals would have to be ")
+    assert texts[-2].startswith("no parameters fit ")
+    assert texts[-1].startswith("all intervals would have to be ")
     assert [region.constraints[1][:10], len(region.multipliers)] == ["1/2*p in [", 1]
 
 
@@ -191,10 +191,10 @@ def test_an_error_common_to_many_rows_is_found_though_no_row_shows_it():
     model = rows_model(*[(0.5, 0.5)] * 100)
     low, high = clopper_pearson(2000, 3000, 0.025 * (1 - 0.999) / 2)
     assert not is_contradicted(model, counts_of(model, (20, 10)))
-    assert str(learn(model, counts_of(model, *[(20, 10)] * 100)).region) == (
+    assert learn(model, counts_of(model, *[(20, 10)] * 100)).region.numbers == (
         "100 rows with the same fixed numbers together, such as state (x=0), action '0', successor (x=10): the model "
         "says 0.5, seen 2,000 of 3,000 times "
-        f"(between {outward(float(low), -1, digits=3)} and {outward(float(high), 1, digits=3)} with confidence 99.9 %)"
+        f"(between {outward(float(low), -1, digits=3)} and {outward(float(high), 1, digits=3)} with confidence 99.9 %)",
     )
 
 
@@ -380,7 +380,7 @@ def test_an_expression_that_the_space_leaves_one_value_is_tested_as_well(name, s
         seen = tuple(round(900_000 * share) for share in (heads, *[rest] * (n_transitions - 1)))
         certificate = pl.certify(model, counts_of(model, seen, sampling=sampling), goal(model), confidence_set=sets)
         assert certificate.status == "model contradicted"
-        assert certificate.reason.startswith("no parameters fit ")
+        assert any(text.startswith("no parameters fit ") for text in certificate.reason.split("; "))
 
 
 @pytest.mark.parametrize("sets", SETS)

@@ -70,9 +70,11 @@ def test_the_barrier_of_a_simplex_and_a_box_is_what_theory_says():
 def test_flat_spaces_and_known_parameters_have_a_covariance_that_can_be_inverted():
     line = pl.ParameterSpace.unit("p", "q").cut([p - q, q - p])
     known = pl.ParameterSpace.box({"p": (0, 1), "q": ("1/4", "1/4")})
-    for space in (line, known):
+    point = pl.ParameterSpace.box({"p": ("1/2", "1/2"), "q": ("1/4", "1/4")})
+    short = pl.ParameterSpace.unit("p", "q").cut([p + q - 0.5, 0.5 - p - q])
+    for space, middle in ((line, (0.5, 0.5)), (known, (0.5, 0.25)), (point, (0.5, 0.25)), (short, (0.25, 0.25))):
         mean, covariance = moments(space)
-        assert np.isfinite(mean).all()
+        assert mean.tolist() == list(middle)
         assert np.linalg.eigvalsh(covariance).min() > 0
 
 

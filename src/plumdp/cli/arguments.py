@@ -62,7 +62,7 @@ OrderOption = Annotated[
         "--order",
         help="What is known of the order of the log. time: its rows are in the order in which they happened; runs: its "
         "episodes are numbered in the order in which they were made, each after the one before had ended. Then its "
-        "first part is kept apart as a pilot, which makes results of --confidence-set likelihood narrower.",
+        "first part is kept apart as a pilot, which makes most results narrower.",
     ),
 ]
 PilotOption = Annotated[

@@ -59,7 +59,10 @@ def certify(
     as_published: AsPublished = False,
     misfit: Misfit = 0.0,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A folder for the certificate and the policy.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="A folder for certificate and policy; of several properties, folders 1, 2, … in it."
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the result of an earlier run.")] = False,
     as_json: AsJson = False,

@@ -31,7 +31,8 @@ _Form = tuple[Fraction, list[Fraction]]  # constant term and coefficients of an 
 def moments(space: ParameterSpace) -> tuple[FloatArray, FloatArray]:
     """Return mean (d) and covariance (d, d) of the uniform law on a space, exact or by the logarithmic barrier.
 
-    The mean lies inside the space, as long as that has inner points.
+    The mean lies inside the space, as long as that has inner points; of flat spaces it is a point of the space, up to
+    rounding, as long as their corners can be listed.
 
     >>> mean, covariance = moments(ParameterSpace.unit("p", "q"))
     >>> mean, covariance.round(4)
@@ -49,9 +50,19 @@ def moments(space: ParameterSpace) -> tuple[FloatArray, FloatArray]:
         return _scaled(p, (np.diag(p) - np.outer(p, p)) / (d + 2), low, np.full(d, float(size)))
     rows, offsets = _in_unit_box([form for _, form in sides], low, width)
     inner = _inner_point(rows, offsets) if sides else None
-    if inner is None:  # a box, or flat: then a box around it will do
-        return _scaled(np.full(d, 0.5), np.eye(d) / 12, low, width)
+    if inner is None:  # a box, or flat: then a box around it will do, about a point of the space
+        _, covariance = _scaled(np.full(d, 0.5), np.eye(d) / 12, low, width)
+        return read_only(_middle_of_flat(space) if sides else (space.lower + space.upper) / 2), covariance
     return _scaled(*_analytic_centre(rows, offsets, inner), low, width)
+
+
+def _middle_of_flat(space: ParameterSpace) -> FloatArray:
+    """Return the mean of the corners of a space; the middle of its box where there are too many corners to list."""
+    corners = space.vertices
+    if not corners:
+        return np.asarray((space.lower + space.upper) / 2, dtype=np.float64)
+    sums = (sum((corner[name] for corner in corners), Fraction(0)) for name in space.names)
+    return np.array([float(total / len(corners)) for total in sums])
 
 
 def simplified(space: ParameterSpace) -> ParameterSpace:

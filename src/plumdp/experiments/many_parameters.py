@@ -1,4 +1,4 @@
-"""Certificates with 4 to 50 parameters: layered models, with the likelihood beside today's sets."""
+"""Certificates with 4 to 50 parameters: layered models, with the likelihood beside ellipsoids."""
 
 from __future__ import annotations
 

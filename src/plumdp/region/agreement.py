@@ -187,10 +187,10 @@ def _minimise(space: _Space, tests: _Tests, point: FloatArray, s: float) -> tupl
 
 
 def _smooth(space: _Space, tests: _Tests, point: FloatArray, s: float) -> tuple[float, FloatArray]:
-    """Return the smooth maximum with its barrier, infinite outside, and the weights of the tests."""
+    """Return the smooth maximum with its barrier, infinite outside or without tests, and the weights of the tests."""
     slack = space.offsets - space.rows @ point
     values = tests.values(point)
-    if not ((slack > 0).all() and np.isfinite(values).all()):
+    if not (len(values) and (slack > 0).all() and np.isfinite(values).all()):
         return np.inf, np.zeros(len(values))
     top = values.max()
     weights = np.exp((values - top) / s)
