@@ -13,8 +13,8 @@ from support.random_pmdps import random_problem
 import plumdp as pl
 from plumdp.confidence.likelihood import best_point
 from plumdp.diagnosis import diagnose, examine, in_words
-from plumdp.model_check import describe_residual
 from plumdp.plots import plot_residuals, residual_figure, write_residuals
+from plumdp.residual_table import describe_residual
 
 POINT = {"p": "0.4", "q": "0.3"}
 MODEL = walk()

@@ -87,6 +87,7 @@ THINGS = {
     "Solution": (lambda: pl.solve(MDP, STUDY.objective), None),
     "PolicyTable": (lambda: CERTIFICATE.policy, None),
     "Certificate": (lambda: CERTIFICATE, None),
+    "ModelCheck": (lambda: pl.check_model(MODEL, COUNTS), "ModelCheck(not contradicted, p = 1, confidence 0.999)"),
     "OnlineRecord": (_online, None),
     "CaseStudy": (lambda: STUDY, None),
     "DataError": (lambda: pl.DataError("counts"), None),
