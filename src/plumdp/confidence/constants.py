@@ -67,11 +67,14 @@ class FixedNumbers:
             return self
         used, pooled = np.unique(self.pooled[kept], return_inverse=True)
         is_first_none = bool(len(used)) and used[0] == NONE
-        parts = (self.transition[kept], self.choice[kept], self.group[kept], self.number[kept], pooled - is_first_none)
         nothing = read_only(_NOTHING)
         return replace(
             self,
-            **dict(zip(("transition", "choice", "group", "number", "pooled"), map(_joined, parts), strict=True)),
+            transition=self.transition[kept],
+            choice=self.choice[kept],
+            group=self.group[kept],
+            number=self.number[kept],
+            pooled=_joined(pooled - is_first_none),
             n_pooled=len(used) - is_first_none,
             members=nothing,
             group_of_member=nothing,
