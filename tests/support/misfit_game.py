@@ -1,15 +1,18 @@
 """Certificates against an opponent who moves all rows by the misfit, in the data and in the value."""
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
-from misfit_rows import known_mdp, model_of_rows, moved_against, moved_at_random, rows_at
 
 import plumdp as pl
+from plumdp.data.counts import Pilot, TransitionCounts
+from plumdp.data.pilots import planned_size
+from plumdp.relaxation.intervals import IntervalMDP
 
 KINDS = ("at random", "upward", "downward", "changing")
 CONFIDENCE = 0.9
+ROUNDS = 12
+WITHIN = 1 - 1e-9  # share of the misfit that rows are moved by: more than rounding leaves no doubt that they may be
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,8 +20,8 @@ class Game:
     """A case study, its rows at the true point, and the policy that is best there."""
 
     study: pl.CaseStudy
-    rows: list[Fraction]
-    policy: np.ndarray
+    rows: np.ndarray  # (n_transitions)
+    policy: np.ndarray  # (n_states)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,22 +40,67 @@ def prepare(name):
     """Return the game of a case study."""
     study = pl.case_study(name)
     best = pl.solve(pl.instantiate(study.model, study.true_point), study.objective)
-    return Game(study, rows_at(study.model, study.true_point), best.policy)
+    return Game(study, study.model.probabilities(study.true_point)[study.model.expression], best.policy)
+
+
+def moved(graph, rows, rank, misfit):
+    """Return rows with mass moved to the successor of the largest rank from others, those of the least rank first."""
+    choice = graph.choice_of_transition()
+    order = np.lexsort((rank, choice))  # by choice, then by rank
+    sorted_rows, first = rows[order], graph.first_transition[:-1]
+    is_last = np.zeros(len(rows), dtype=bool)
+    is_last[graph.first_transition[1:] - 1] = True
+    taken = np.where(is_last, 0.0, sorted_rows)
+    before = np.cumsum(taken) - taken
+    before -= np.repeat(before[first], np.diff(graph.first_transition))
+    taken = np.clip(misfit * WITHIN - before, 0, taken)
+    found = np.empty(len(rows))
+    given = np.repeat(np.add.reduceat(taken, first), np.diff(graph.first_transition))
+    found[order] = sorted_rows - taken + np.where(is_last, given, 0.0)
+    return found
+
+
+def moved_against(game, policy, misfit, side):
+    """Return rows that make the value of a policy as large (side 1) or small (-1) as an opponent can, about."""
+    graph, found = game.study.model.graph, game.rows
+    for _ in range(ROUNDS):
+        worth = pl.evaluate(known(graph, found), policy, game.study.objective).upper
+        worth = np.where(np.isfinite(worth), worth, 1e9)
+        new = moved(graph, game.rows, side * worth[graph.successor], misfit)
+        if (new == found).all():
+            break
+        found = new
+    return found
+
+
+def known(graph, rows):
+    """Return the Markov decision process of rows."""
+    return IntervalMDP(graph, np.arange(graph.n_transitions, dtype=np.int32), rows, rows)
 
 
 def rows_of_data(game, kind, misfit, rng):
     """Return the rows that data come from: moved at random, or to make the best policy worth more, or less."""
-    model, objective = game.study.model, game.study.objective
+    graph = game.study.model.graph
     if kind == "at random":
-        return moved_at_random(rng, model.graph, game.rows, misfit)
+        return moved(graph, game.rows, rng.random(graph.n_transitions), misfit)
     side = {"upward": 1, "downward": -1, "changing": 1 if rng.random() < 0.5 else -1}[kind]
-    return moved_against(model, game.rows, game.policy, objective, misfit, side)
+    return moved_against(game, game.policy, misfit, side)
 
 
-def data_of(game, rows, n_runs, seed):
-    """Return counts of runs with the given rows, as data of the model."""
-    moved = model_of_rows(game.study.model, rows)
-    return pl.simulate(moved, {}, n_runs, rng=seed, max_steps=game.study.max_steps, threads=1)
+def data_of(game, rows, n_runs, rng):
+    """Return counts of runs with random actions and the given rows, the first of them as the pilot."""
+    graph, cumulated = game.study.model.graph, np.cumsum(rows)
+    before = np.concatenate([[0], cumulated])[graph.first_transition]
+    n_pilot = planned_size(n_runs, game.study.model.space.dimension)
+    state, counts = np.full(n_runs, graph.initial_state), np.zeros((2, graph.n_transitions), dtype=np.int64)
+    for _ in range(game.study.max_steps):
+        choice = rng.integers(graph.first_choice[state], graph.first_choice[state + 1])
+        drawn = np.searchsorted(cumulated, before[choice] + rng.random(n_runs), side="right")
+        transition = np.clip(drawn, graph.first_transition[choice], graph.first_transition[choice + 1] - 1)
+        np.add.at(counts, ((np.arange(n_runs) < n_pilot).astype(int), transition), 1)
+        state = graph.successor[transition]
+    pilot = Pilot(counts[1], ratio=n_runs / n_pilot - 1)
+    return TransitionCounts(graph, counts.sum(axis=0), "trajectories", pilot)
 
 
 def play(game, kind, misfit, *, n_runs, seed, relaxation="coupled", tolerated=None):
@@ -66,7 +114,7 @@ def play(game, kind, misfit, *, n_runs, seed, relaxation="coupled", tolerated=No
     rows = rows_of_data(game, kind, misfit, rng)
     found = pl.certify(
         model,
-        data_of(game, rows, n_runs, seed),
+        data_of(game, rows, n_runs, rng),
         objective,
         confidence=CONFIDENCE,
         confidence_set="likelihood",
@@ -76,12 +124,12 @@ def play(game, kind, misfit, *, n_runs, seed, relaxation="coupled", tolerated=No
     policy = found.policy.choice
     truths = [rows]
     if kind == "changing":
-        truths += [moved_against(model, game.rows, policy, objective, misfit, side) for side in (1, -1)]
+        truths += [moved_against(game, policy, misfit, side) for side in (1, -1)]
     return Played(found, [value(game, truth, policy) for truth in truths])
 
 
 def value(game, rows, policy):
     """Return bounds on the value of a policy, given the rows."""
     graph, objective = game.study.model.graph, game.study.objective
-    found = pl.evaluate(known_mdp(graph, rows), policy, objective)
+    found = pl.evaluate(known(graph, rows), policy, objective)
     return float(found.lower[graph.initial_state]), float(found.upper[graph.initial_state])
