@@ -20,12 +20,12 @@ from math import fsum, inf, log, sqrt
 
 import numpy as np
 
-from plumdp.confidence.likelihood_table import LikelihoodTable
+from plumdp.confidence.likelihood_table import LikelihoodTable, Outcomes
 from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.rounding import UNIT
 
-_LARGEST_BET = 0.5  # of the logarithm of a factor: beyond that the tangent and the plan lose more than bets gain
-_LEAST_PROBABILITY = 1e-9  # of an outcome that is bet on, at the estimate of the pilot
+LARGEST_BET = 0.5  # of the logarithm of a factor: beyond that the tangent and the plan lose more than bets gain
+LEAST_PROBABILITY = 1e-9  # of an outcome that is bet on, at the estimate of the pilot
 _LEAST_SLOPE = 1e-9  # part of a gradient in the span of the coefficients, relative to all of it: the rest is rounding
 
 
@@ -64,13 +64,13 @@ def place_bets(
     step = np.linalg.solve(basis.T @ information @ basis, slope)
     step = basis @ step * (side * sqrt(-2 * log(error)) / sqrt(slope @ step))
     probability = table.values(point)[0]
-    is_bet_on = table.is_class[table.group] & (probability > _LEAST_PROBABILITY)
+    is_bet_on = table.is_class[table.group] & (probability > LEAST_PROBABILITY)
     bets = np.where(is_bet_on, table.coefficients @ step / np.where(is_bet_on, probability, 1.0), 0.0)
-    return np.asarray(np.exp(bets.clip(-_LARGEST_BET, _LARGEST_BET)))
+    return np.asarray(np.exp(bets.clip(-LARGEST_BET, LARGEST_BET)))
 
 
 def half_space(
-    table: LikelihoodTable, seen: FloatArray, factors: FloatArray, *, near: FloatArray, error: float, text: str = ""
+    table: Outcomes, seen: FloatArray, factors: FloatArray, *, near: FloatArray, error: float, text: str = ""
 ) -> HalfSpace:
     """Return the half-space that bets have left, given how often each outcome was seen after the pilot.
 
@@ -93,7 +93,7 @@ def half_space(
     return HalfSpace(read_only(row), -fsum(needed) + 8 * UNIT * fsum(size), text)
 
 
-def _tangent_points(table: LikelihoodTable, factors: FloatArray, near: FloatArray) -> FloatArray:
+def _tangent_points(table: Outcomes, factors: FloatArray, near: FloatArray) -> FloatArray:
     """Return Σ f e of each class at a point, kept between the least and the largest factor as at points of a space."""
     n = len(table.is_class)
     lowest, highest = np.full(n, np.inf), np.zeros(n)

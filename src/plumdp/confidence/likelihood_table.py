@@ -22,7 +22,7 @@ from fractions import Fraction
 from functools import reduce
 from math import gcd, lcm
 from operator import add
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from flint import fmpz_mat
@@ -32,7 +32,7 @@ from plumdp.confidence.space_moments import is_nonnegative, moments
 from plumdp.confidence.tied_rows import TiedRows, find_tied_rows
 from plumdp.data.counts import CountArray
 from plumdp.model.expressions.polynomial import Polynomial, whole_terms
-from plumdp.model.graph import BoolArray, FloatArray, IntArray, read_only
+from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, ranges, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import ParameterSpace
 from plumdp.model.text import number_of, one_line
@@ -44,22 +44,48 @@ _Direction: TypeAlias = tuple[tuple[int, int], ...]  # places that are not zero,
 
 
 @dataclass(frozen=True, eq=False)
-class LikelihoodTable:
-    """Outcomes with affine probabilities ``constants + coefficients @ point``, in groups, and how counts are pooled.
+class Outcomes:
+    """Outcomes with affine probabilities ``constants + coefficients @ point``, in groups.
 
     The outcomes of a group that is a class exclude each other and sum to one. In every group, an outcome is seen
     whenever the group is visited.
     """
 
-    names: tuple[str, ...]
-    outcomes: tuple[Polynomial, ...]  # (n), exact
     constants: FloatArray  # (n), to the nearest float
     coefficients: FloatArray  # (n, d), to the nearest float
     group: IntArray  # (n): the group of each outcome
     is_class: BoolArray  # (n_groups): whether its outcomes exclude each other and sum to one
+    sizes: FloatArray  # (n): largest sum of the absolute values of the terms in the box of the space, for rounding
+
+    def visits(self, seen: FloatArray) -> FloatArray:
+        """Return how often each class (n_groups) was visited; for groups of factors, how many factors were seen."""
+        return np.bincount(self.group, seen, len(self.is_class)).astype(np.float64)
+
+    def values(self, point: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the probability of each outcome at a point, as it comes in floats, and a bound on its error.
+
+        Coefficients are nearest floats, and sums have d + 1 terms: d + 3 roundings of each term at most.
+        """
+        size = np.abs(self.constants) + np.abs(self.coefficients) @ np.abs(point)
+        return self.constants + self.coefficients @ point, (len(point) + 8) * UNIT * size
+
+    def split(self, outcome: Indices, group: Indices) -> Outcomes:
+        """Return some of the outcomes, as often as they are given, in groups of their own."""
+        n_groups = int(group.max(initial=-1)) + 1
+        is_class = np.zeros(n_groups, dtype=np.bool_)
+        is_class[group] = self.is_class[self.group[outcome]]
+        own = self.constants[outcome], self.coefficients[outcome], group.astype(np.int32)
+        return Outcomes(*map(read_only, (*own, is_class, self.sizes[outcome])))
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodTable(Outcomes):
+    """The outcomes of a model, and how counts of its transitions are pooled."""
+
+    names: tuple[str, ...]
+    outcomes: tuple[Polynomial, ...]  # (n), exact
     direction: IntArray  # (n): equal exactly for coefficients that are multiples of each other; -1 for constants
     basis: FloatArray  # (d, k): orthonormal, of the span of all coefficients; its rank k is exact
-    sizes: FloatArray  # (n): largest sum of the absolute values of the terms in the box of the space, for rounding
     lower: FloatArray  # (d): the box of the space
     upper: FloatArray  # (d)
     middle: FloatArray  # (d): a point inside the space, at which all outcomes have positive probabilities
@@ -79,17 +105,27 @@ class LikelihoodTable:
         weights = np.repeat(tied, np.diff(self.first)) * self.multiple
         return np.bincount(self.counts_for, weights, len(self.outcomes)).astype(np.float64)
 
-    def visits(self, seen: FloatArray) -> FloatArray:
-        """Return how often each class (n_groups) was visited; for groups of factors, how many factors were seen."""
-        return np.bincount(self.group, seen, len(self.is_class)).astype(np.float64)
+    def pool_by(self, cell: Indices, counts: CountArray) -> CellCounts:
+        """Return how often each outcome was seen in each cell, given the cell and the count of each transition.
 
-    def values(self, point: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the probability of each outcome at a point, as it comes in floats, and a bound on its error.
-
-        Coefficients are nearest floats, and sums have d + 1 terms: d + 3 roundings of each term at most.
+        Transitions in a cell below zero are left out. Counts are exact up to 2^53 steps.
         """
-        size = np.abs(self.constants) + np.abs(self.coefficients) @ np.abs(point)
-        return self.constants + self.coefficients @ point, (len(point) + 8) * UNIT * size
+        seen = np.flatnonzero((counts > 0) & (self.tied > 0) & (cell >= 0))
+        first, last = self.first[self.tied[seen]], self.first[self.tied[seen] + 1]
+        way = ranges(first, last)
+        owner = np.repeat(cell[seen], last - first).astype(np.int64)
+        amount = np.repeat(counts[seen], last - first) * self.multiple[way]
+        key, place = np.unique(owner * len(self.outcomes) + self.counts_for[way], return_inverse=True)
+        total = np.bincount(place, amount, len(key)).astype(np.float64)
+        return CellCounts(key // len(self.outcomes), key % len(self.outcomes), total)
+
+
+class CellCounts(NamedTuple):
+    """How often outcomes were seen in cells, such as choices: those that were, ordered by cell and outcome."""
+
+    cell: Indices  # (n)
+    outcome: Indices  # (n)
+    seen: FloatArray  # (n)
 
 
 def likelihood_table(model: ParametricMDP) -> LikelihoodTable:
@@ -109,15 +145,15 @@ def likelihood_table(model: ParametricMDP) -> LikelihoodTable:
     reach = np.maximum(np.abs(space.lower), np.abs(space.upper))
     flat = [part for way in ways for part in way]
     return LikelihoodTable(
-        space.names,
-        tuple(groups.outcomes),
         read_only(constants),
         read_only(coefficients),
         _integers(groups.group),
         read_only(np.array(groups.is_class, dtype=np.bool_)),
+        read_only(np.abs(constants) + np.abs(coefficients) @ reach),
+        space.names,
+        tuple(groups.outcomes),
         _integers([number.get(key, -1) for key in directions]),
         read_only(_orthonormal_basis(list(number), space.dimension)),
-        read_only(np.abs(constants) + np.abs(coefficients) @ reach),
         read_only(space.lower),
         read_only(space.upper),
         moments(space)[0],

@@ -1,0 +1,173 @@
+"""Tests whether parameters are the same wherever the model says so: bets that depend on a state variable or the action.
+
+If the parameters are what the model says, bets that differ from state to state are as fair as all others, and the
+half-spaces that they leave hold the true point (see ``bets``). If a parameter drifts with a variable h, bets that it is
+larger where h is large, and smaller where h is small, win whatever the parameters are: their half-space contradicts
+the others.
+
+The bet on outcome j of a visit in a cell with the number h is u = λ (h b[j]·z - b[j]·γ) / f[j](v), with the
+direction z in which parameters may drift, and the pilot's estimate v. All of it is fixed by the pilot: γ = I⁻¹ J z
+makes the bets indifferent to a change of the parameters themselves, where I = Σ K b bᵀ/f² and J = Σ K h b bᵀ/f² over
+the pilot's counts; and λ is so large that the main data, as much as was planned, win most if the drift is just large
+enough to be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from plumdp.confidence.bets import LARGEST_BET, LEAST_PROBABILITY, HalfSpace, half_space
+from plumdp.confidence.contrasts import Contrast
+from plumdp.confidence.likelihood_table import CellCounts, LikelihoodTable, Outcomes
+from plumdp.data.counts import CountArray, TransitionCounts
+from plumdp.model.graph import FloatArray, Graph, Indices, ranges
+
+_MOST_AXES = 50  # parameters that are looked at one by one
+_LEAST_SHARE = 1e-3  # of the variation of a bet that is not explained by a change of the parameters themselves
+
+
+@dataclass(frozen=True, eq=False)
+class Drift:
+    """What bets on one side of a drift have left."""
+
+    contrast: Contrast
+    parameter: str  # which drifts, in words
+    side: int  # +1: the bets are that the parameter is larger where the number of the contrast is
+    left: HalfSpace
+
+
+class PilotView(NamedTuple):
+    """What the pilot has fixed."""
+
+    table: LikelihoodTable
+    counts: CountArray  # (n_transitions)
+    point: FloatArray  # (d): its estimate
+    ratio: float  # planned amount of main data per pilot
+    precision: FloatArray  # (d, d): a little of the space, so that no information is singular
+
+
+class _Plan(NamedTuple):
+    """A drift that can be seen: the bet on outcome j in a cell is ± scale (level slope[j] - rest[j])."""
+
+    contrast: Contrast
+    parameter: str
+    slope: FloatArray  # (n_outcomes)
+    rest: FloatArray  # (n_outcomes)
+    spread: float  # root of Σ K u² over the pilot's counts, times the planned ratio, for scale 1
+
+
+def drift_tests(
+    pilot: PilotView,
+    counts: TransitionCounts,
+    contrasts: Sequence[Contrast],
+    *,
+    near: FloatArray,
+    error: float,
+    directions: Sequence[tuple[str, FloatArray]] = (),
+) -> list[Drift]:
+    """Return half-spaces for both sides of each drift that the pilot can tell, jointly valid but for the error.
+
+    Drifting is each parameter that matters, and what is given as ``directions`` (in words, and (d)). ``near`` is where
+    the tangents are taken, such as the estimate from all data.
+    """
+    plans = [plan for contrast in contrasts for plan in _plans(pilot, counts.graph, contrast, directions)]
+    share, found = error / max(2 * len(plans), 1), []
+    last: tuple[Contrast, _Split] | None = None
+    for plan in plans:
+        if last is None or last[0] is not plan.contrast:
+            last = plan.contrast, _split(pilot.table, counts.graph, counts.main, plan.contrast)
+        for side in (1, -1):
+            scale = side * sqrt(-2 * log(share)) / plan.spread
+            factors = _factors(last[1], plan, scale)
+            left = half_space(last[1].outcomes, last[1].seen, factors, near=near, error=share)
+            found.append(Drift(plan.contrast, plan.parameter, side, left))
+    return found
+
+
+def parameter_axes(table: LikelihoodTable) -> list[tuple[str, FloatArray]]:
+    """Return the directions in which parameters may drift, with names: single parameters, if all of them matter."""
+    d, k = table.basis.shape
+    if k > _MOST_AXES or not k:
+        return []
+    if k == d:
+        return list(zip(table.names, np.eye(d), strict=True))
+    used = np.abs(table.basis).max(axis=1) > 0
+    names = [name for name, is_used in zip(table.names, used, strict=True) if is_used]
+    return [(_joined(names), axis) for axis in table.basis.T]
+
+
+def _joined(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _plans(
+    pilot: PilotView, graph: Graph, contrast: Contrast, directions: Sequence[tuple[str, FloatArray]]
+) -> list[_Plan]:
+    """Return the drifts with a contrast that are neither constant in the pilot nor a change of the parameters."""
+    table = pilot.table
+    inverse, is_bet_on = _inverse(table, pilot.point)
+    seen = _cells(table, graph, pilot.counts, contrast)
+    used = is_bet_on[seen.outcome]
+    outcome, level, weight = seen.outcome[used], contrast.levels[seen.cell[used]], seen.seen[used]
+    if not len(level) or np.ptp(level) == 0:
+        return []
+    scores = table.coefficients[outcome] * inverse[outcome, None]
+    own = scores.T @ (scores * weight[:, None]) + pilot.precision
+    with_level = scores.T @ (scores * (weight * level)[:, None])
+    found = []
+    for name, direction in [*parameter_axes(table), *directions]:
+        z = table.basis @ (table.basis.T @ direction)
+        rest = table.basis @ np.linalg.lstsq(table.basis.T @ own @ table.basis, table.basis.T @ with_level @ z)[0]
+        bets = level * (scores @ z) - scores @ rest
+        middle = np.average(level, weights=weight)
+        plain, left = weight @ ((level - middle) * (scores @ z)) ** 2, weight @ bets**2
+        if left > _LEAST_SHARE * plain and left > 0:
+            slope, offset = table.coefficients @ z * inverse, table.coefficients @ rest * inverse
+            found.append(_Plan(contrast, name, slope, offset, sqrt(pilot.ratio * left)))
+    return found
+
+
+def _inverse(table: LikelihoodTable, point: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return 1 / f of each outcome (n) that can be bet on, zero for others, and which can be."""
+    probability = table.values(point)[0]
+    is_bet_on = table.is_class[table.group] & (probability > LEAST_PROBABILITY)
+    return np.where(is_bet_on, 1 / np.where(is_bet_on, probability, 1.0), 0.0), is_bet_on
+
+
+def _cells(table: LikelihoodTable, graph: Graph, counts: CountArray, contrast: Contrast) -> CellCounts:
+    return table.pool_by(contrast.cell[graph.choice_of_transition()], counts)
+
+
+class _Split(NamedTuple):
+    """Outcomes of all classes that were visited, apart for each cell."""
+
+    outcomes: Outcomes
+    seen: FloatArray  # (n)
+    outcome: Indices  # (n): of the table
+    level: FloatArray  # (n)
+
+
+def _split(table: LikelihoodTable, graph: Graph, counts: CountArray, contrast: Contrast) -> _Split:
+    found = _cells(table, graph, counts, contrast)
+    n_groups = len(table.is_class)
+    is_class = table.is_class[table.group[found.outcome]]
+    cell, outcome, amount = found.cell[is_class], found.outcome[is_class], found.seen[is_class]
+    pairs, pair = np.unique(cell * n_groups + table.group[outcome], return_inverse=True)
+    first = np.searchsorted(table.group, np.arange(n_groups + 1))  # outcomes of a group are neighbours
+    start, end = first[pairs % n_groups], first[pairs % n_groups + 1]
+    all_outcomes, own_pair = ranges(start, end), np.repeat(np.arange(len(pairs)), end - start)
+    offset = np.cumsum(end - start) - (end - start)
+    seen = np.zeros(len(all_outcomes))
+    seen[offset[pair] + outcome - start[pair]] = amount
+    level = np.repeat(contrast.levels[pairs // n_groups], end - start)
+    return _Split(table.split(all_outcomes, own_pair), seen, all_outcomes, level)
+
+
+def _factors(split: _Split, plan: _Plan, scale: float) -> FloatArray:
+    bets = scale * (split.level * plan.slope[split.outcome] - plan.rest[split.outcome])
+    return np.asarray(np.exp(bets.clip(-LARGEST_BET, LARGEST_BET)))

@@ -1,0 +1,240 @@
+"""Whether any parameters agree with all tests of a model: the smallest, over a space, of the largest test.
+
+A test is a convex function of the parameters that is below zero at the true point but for its share of an error: see
+``bets`` and ``cell_tests``. Wanted is a lower bound on min over v of max over i of T[i](v). For any point w, any
+multipliers λ >= 0 of tests that sum to one, and any η >= 0 of the inequalities A v <= b of the space, all points of it
+have
+
+    max T[i](v) >= Σ λ[i] T[i](v) >= Σ λ[i] T[i](w) + η·(A w - b) + (Σ λ[i] ∇T[i](w) + Aᵀη)·(v - w),
+
+as convex functions lie above their tangents, and η·(A v - b) <= 0. The last term is least at a corner of the box. So
+whatever proposes w, λ and η, the bound holds. They are proposed by Newton's method for s ln Σ exp(T[i] / s) with a
+barrier s Σ ln(b - A v), as s falls: λ and η are the weights in its gradient, which is zero at the minimum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from plumdp.confidence.cell_tests import CellTests
+from plumdp.confidence.likelihood_table import Outcomes
+from plumdp.model.graph import FloatArray, Indices, read_only
+from plumdp.model.space import ParameterSpace
+from plumdp.rounding import UNIT
+
+_MOST_CELLS = 200  # tests of cells that are looked at: those that speak most against the point
+_ROUNDS = 3  # of looking for further ones
+_SMOOTHNESS = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
+_MAX_STEPS = 30
+_SHORTEST = 2.0**-40
+
+
+@dataclass(frozen=True, eq=False)
+class AffineTests:
+    """Tests ``slopes @ v + constants`` that are affine in the parameters; rounded down."""
+
+    slopes: FloatArray  # (m, d)
+    constants: FloatArray  # (m)
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """Where tests agree best, a lower bound on the largest of them at any point, and the multipliers that prove it."""
+
+    least: float
+    point: FloatArray  # (d)
+    affine: FloatArray  # (m): the multipliers of affine tests
+    cells: FloatArray  # (n_cells): those of tests of cells
+    affine_values: FloatArray  # (m): at the point
+    cell_values: FloatArray  # (n_cells): at the point
+
+
+class _Space(NamedTuple):
+    """The inequalities ``rows @ v <= offsets`` of a space, box included, and its box."""
+
+    rows: FloatArray
+    offsets: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+
+def find_agreement(
+    space: ParameterSpace, outcomes: Outcomes, affine: AffineTests, cells: CellTests, start: FloatArray
+) -> Agreement:
+    """Return a lower bound on what the largest test is at the best point; ``start`` must be inside the space.
+
+    If it is above zero, no point agrees with all tests.
+    """
+    limits = _inequalities(space)
+    chosen = np.zeros(0, dtype=np.int64)
+    at, best = start, None
+    for _ in range(_ROUNDS):
+        values = cells.values(_logarithms(outcomes, at))
+        worst = np.argsort(-values, kind="stable")[:_MOST_CELLS]
+        more = np.union1d(chosen, worst)
+        if best is not None and (len(more) == len(chosen) or values.max(initial=-np.inf) <= best.least + 0.01):
+            break
+        chosen = more
+        best = _saddle(limits, _Tests(outcomes, affine, cells.take(chosen)), at)
+        at = best.point
+    assert best is not None
+    multipliers = np.zeros(len(cells))
+    multipliers[chosen] = best.cells
+    own = affine.slopes @ at + affine.constants
+    logarithms = _logarithms(outcomes, at)
+    return Agreement(best.least, read_only(at), best.affine, multipliers, own, cells.values(logarithms))
+
+
+def _inequalities(space: ParameterSpace) -> _Space:
+    matrix, limits = space.inequalities
+    unit = np.eye(space.dimension)
+    rows, offsets = np.vstack([-unit, unit, matrix]), np.concatenate([-space.lower, space.upper, limits])
+    return _Space(rows, offsets, space.lower, space.upper)
+
+
+def _logarithms(outcomes: Outcomes, point: FloatArray) -> FloatArray:
+    """Return ln f of each outcome at a point; minus infinity where it is not positive."""
+    values = outcomes.values(point)[0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: FloatArray = np.where(values > 0, np.log(np.where(values > 0, values, 1.0)), -np.inf)
+    return found
+
+
+class _Tests:
+    """Some tests as one function: values, gradients and second derivatives."""
+
+    def __init__(self, outcomes: Outcomes, affine: AffineTests, cells: CellTests) -> None:
+        self.affine, self.cells = affine, cells
+        self.used, place = np.unique(cells.outcome, return_inverse=True)
+        self.own = CellTests(cells.cell, cells.gained, cells.first, place, cells.seen)
+        self.constants, self.slopes = outcomes.constants[self.used], outcomes.coefficients[self.used]
+        self.owner = np.repeat(np.arange(len(cells)), np.diff(cells.first))
+
+    def probabilities(self, point: FloatArray) -> FloatArray:
+        return self.constants + self.slopes @ point
+
+    def values(self, point: FloatArray) -> FloatArray:
+        """Return all tests at a point; infinity where an outcome that was seen has no probability."""
+        f = self.probabilities(point)
+        if not (f > 0).all():
+            return np.full(len(self.affine.constants) + len(self.own), np.inf)
+        return np.concatenate([self.affine.slopes @ point + self.affine.constants, self.own.values(np.log(f))])
+
+    def gradients(self, point: FloatArray) -> FloatArray:
+        """Return the gradient of each test (m, d)."""
+        own = self.slopes / self.probabilities(point)[:, None]
+        terms = own[self.own.outcome] * self.own.seen[:, None]
+        cells = -np.add.reduceat(terms, self.own.first[:-1]) if len(self.own) else np.zeros((0, len(point)))
+        return np.vstack([self.affine.slopes, cells])
+
+    def curvature(self, point: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """Return the second derivative (d, d) of the sum of multipliers times tests."""
+        of_cells = multipliers[len(self.affine.constants) :]
+        weights = np.bincount(self.own.outcome, self.own.seen * of_cells[self.owner], len(self.used))
+        own = self.slopes / self.probabilities(point)[:, None]
+        found: FloatArray = own.T @ (own * weights[:, None])
+        return found
+
+
+class _Saddle(NamedTuple):
+    least: float
+    point: FloatArray
+    affine: FloatArray
+    cells: FloatArray
+
+
+def _saddle(space: _Space, tests: _Tests, start: FloatArray) -> _Saddle:
+    """Return the best of the bounds that Newton's method proposes as the smoothing falls."""
+    point, best = start, None
+    for smoothness in _SMOOTHNESS:
+        point, multipliers = _minimise(space, tests, point, smoothness)
+        least = _bound(space, tests, point, multipliers, smoothness)
+        if best is None or least > best.least:
+            m = len(tests.affine.constants)
+            best = _Saddle(least, point, multipliers[:m], multipliers[m:])
+    assert best is not None
+    return best
+
+
+def _minimise(space: _Space, tests: _Tests, point: FloatArray, s: float) -> tuple[FloatArray, FloatArray]:
+    """Return about where s ln Σ exp(T / s) - s Σ ln(b - A v) is least, and the multipliers of tests there."""
+    value, weights = _smooth(space, tests, point, s)
+    for _ in range(_MAX_STEPS):
+        gradients, slack = tests.gradients(point), space.offsets - space.rows @ point
+        mean = weights @ gradients
+        off = gradients - mean
+        slope = mean + s * (space.rows.T @ (1 / slack))
+        second = tests.curvature(point, weights) + off.T @ (off * (weights / s)[:, None])
+        second += s * (space.rows.T @ (space.rows / slack[:, None] ** 2))
+        size = np.sqrt(np.diagonal(second))
+        step = -np.linalg.lstsq(second / np.outer(size, size), slope / size)[0] / size
+        promise = -float(slope @ step)
+        if not promise > 1e-9 * s:
+            break
+        length = 1.0
+        while length > _SHORTEST:
+            after, new = _smooth(space, tests, point + length * step, s)
+            if after <= value - 1e-4 * length * promise:
+                break
+            length /= 2
+        else:
+            break
+        point, value, weights = point + length * step, after, new
+    return point, weights
+
+
+def _smooth(space: _Space, tests: _Tests, point: FloatArray, s: float) -> tuple[float, FloatArray]:
+    """Return the smooth maximum with its barrier, infinite outside, and the weights of the tests."""
+    slack = space.offsets - space.rows @ point
+    values = tests.values(point)
+    if not ((slack > 0).all() and np.isfinite(values).all()):
+        return np.inf, np.zeros(len(values))
+    top = values.max()
+    weights = np.exp((values - top) / s)
+    total = weights.sum()
+    return float(top + s * np.log(total) - s * np.log(slack).sum()), weights / total
+
+
+def _bound(space: _Space, tests: _Tests, point: FloatArray, multipliers: FloatArray, s: float) -> float:
+    """Return what multipliers prove, rounded down: the formula above, less what rounding may have added."""
+    multipliers = multipliers / multipliers.sum() * (1 - 4 * UNIT * len(multipliers))
+    slack = space.offsets - space.rows @ point
+    eta = s / slack
+    values, sizes = _terms(tests, point)
+    own, pull = float(multipliers @ values), -float(eta @ slack)
+    slope = multipliers @ tests.gradients(point) + space.rows.T @ eta
+    left = np.minimum(slope * (space.lower - point), slope * (space.upper - point))
+    reach = np.abs(point) + np.maximum(np.abs(space.lower), np.abs(space.upper))
+    gradients = np.abs(multipliers) @ _gradient_sizes(tests, point) + np.abs(space.rows).T @ eta
+    n = len(values) + len(tests.owner) + len(eta) + len(point) + 32
+    rounding = (
+        n * UNIT * (float(multipliers @ sizes) + float(eta @ np.abs(space.offsets)) * 2 + float(gradients @ reach) * 2)
+    )
+    found = own + pull + float(left.sum())
+    return found - rounding - 4 * UNIT * abs(found)
+
+
+def _terms(tests: _Tests, point: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the tests at a point and the sums of the absolute values of what they are sums of.
+
+    A probability f is rounded by some units of the size of its terms, so that ln f is off by as much relative to f.
+    """
+    f = tests.probabilities(point)
+    size = np.abs(tests.constants) + np.abs(tests.slopes) @ np.abs(point)
+    terms = (tests.own.seen * (np.abs(np.log(f)) + 1 + size / f)[tests.own.outcome]) if len(f) else np.zeros(0)
+    cells = np.bincount(tests.owner, terms, len(tests.own)) + np.abs(tests.own.gained)
+    affine = np.abs(tests.affine.slopes) @ np.abs(point) + np.abs(tests.affine.constants)
+    return tests.values(point), np.concatenate([affine, cells])
+
+
+def _gradient_sizes(tests: _Tests, point: FloatArray) -> FloatArray:
+    """Return the sums of the absolute values of the terms of each gradient (m, d)."""
+    f = tests.probabilities(point)
+    size = np.abs(tests.constants) + np.abs(tests.slopes) @ np.abs(point)
+    own = np.abs(tests.slopes) / f[:, None] * (1 + size / f)[:, None]
+    terms = own[tests.own.outcome] * tests.own.seen[:, None]
+    cells = np.add.reduceat(terms, tests.own.first[:-1]) if len(tests.own) else np.zeros((0, len(point)))
+    return np.vstack([np.abs(tests.affine.slopes), cells])
