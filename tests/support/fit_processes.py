@@ -1,0 +1,126 @@
+"""The processes of the tests of a model at the true point, calculated from their definitions for all repetitions.
+
+Drift: bets that the package's plans place on each transition, by the cell of its choice. Cells: for each row, or class
+of tied rows, ln Π over classes of Γ(n/2) / Γ(n/2 + N) · Π Γ(½ + K) / Γ(½) - Σ K ln f(θ), by gamma functions on arrays.
+"""
+
+from dataclasses import dataclass
+from math import log, sqrt
+
+import numpy as np
+from fit_game import SIDES, Game, Linear, Played, gains_of_outcomes, of_transitions
+from scipy.sparse import csr_array
+from scipy.special import gammaln
+
+from plumdp.confidence.contrasts import find_contrasts
+from plumdp.confidence.drift import PilotView, _plans
+from plumdp.confidence.likelihood import _SPACE_AS_DATA, _law_of_pilot
+
+
+def pilot_view(game: Game, pilot: np.ndarray) -> PilotView:
+    """Return what a pilot has fixed."""
+    space = game.law_of_space
+    law = _law_of_pilot(game.table, game.table.pool(pilot), space)
+    return PilotView(game.table, pilot, law.mean, game.sizes.ratio, _SPACE_AS_DATA * space.precision)
+
+
+def drift_bets(game: Game, pilot: np.ndarray, *, error: float, divided: bool = True, view=None) -> Linear:
+    """Return the processes of all drift tests that the pilot can tell, at an error for all of them together.
+
+    If the error is not divided, every test has all of it, which is a mutant.
+    """
+    view = pilot_view(game, pilot) if view is None else view
+    plans = [p for contrast in find_contrasts(game.case.model) for p in _plans(view, game.graph, contrast, ())]
+    weight = 1 / max(2 * len(plans), 1) if divided else 1.0
+    found, names = [], []
+    for plan in plans:
+        for side in SIDES:
+            scale = side * sqrt(-2 * log(weight * error)) / plan.spread
+            found.append(gains_of_plan(game, plan, scale))
+            names.append(f"{plan.contrast.name}: {plan.parameter} {side:+d}")
+    return Linear(
+        np.array(found).reshape(-1, game.graph.n_transitions), np.full(len(found), log(weight)), tuple(names)
+    )
+
+
+def gains_of_plan(game: Game, plan, scale: float) -> np.ndarray:
+    """Return what the bets of a plan gain at the true point (T): in each cell they are other bets on the outcomes."""
+    cell = plan.contrast.cell[game.graph.choice_of_transition()]
+    found = np.zeros(len(cell))
+    for i, level in enumerate(plan.contrast.levels.tolist()):
+        factors = np.exp((scale * (level * plan.slope - plan.rest)).clip(-0.5, 0.5))
+        found = np.where(cell == i, of_transitions(game, gains_of_outcomes(game, factors)), found)
+    return found
+
+
+def together(*parts: Linear, weights: tuple[float, ...]) -> Linear:
+    """Return several linear processes as one, each kind with a share of the error."""
+    shares = [part.log_weights + log(weight) for part, weight in zip(parts, weights, strict=True)]
+    names = tuple(name for part in parts for name in part.names)
+    return Linear(np.vstack([part.gains for part in parts]), np.concatenate(shares), names)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """How counts of transitions make those of outcomes in cells, such as the rows of choices."""
+
+    items: csr_array  # (T, n): how often a transition counts for an outcome in a cell
+    pairs: csr_array  # (n, m): to which class in a cell it belongs
+    cells: csr_array  # (m, n_cells)
+    n_outcomes: np.ndarray  # (m)
+    log_chance: np.ndarray  # (n): at the true point
+
+
+def cells_of(game: Game, kind: str) -> Cells:
+    """Return the cells of tests of single rows ("row"), or of classes of tied rows ("class")."""
+    table, graph = game.table, game.graph
+    n_outcomes, n_groups = len(table.outcomes), len(table.is_class)
+    length = np.diff(table.first)[table.tied]
+    transition = np.repeat(np.arange(graph.n_transitions), length)
+    way = np.concatenate([np.arange(table.first[t], table.first[t + 1]) for t in table.tied]).astype(int)
+    outcome = table.counts_for[way]
+    used = table.is_class[table.group[outcome]]
+    transition, outcome, multiple = transition[used], outcome[used], table.multiple[way][used]
+    cell = graph.choice_of_transition()[transition] if kind == "row" else table.group[outcome]
+    item, of_item = np.unique(cell.astype(np.int64) * n_outcomes + outcome, return_inverse=True)
+    item_cell, item_outcome = item // n_outcomes, item % n_outcomes
+    pair, of_pair = np.unique(item_cell * n_groups + table.group[item_outcome], return_inverse=True)
+    cells, of_cell = np.unique(pair // n_groups, return_inverse=True)
+    chance = table.constants + table.coefficients @ game.truth
+    return Cells(
+        csr_array((multiple, (transition, of_item)), shape=(graph.n_transitions, len(item))),
+        csr_array((np.ones(len(item)), (np.arange(len(item)), of_pair)), shape=(len(item), len(pair))),
+        csr_array((np.ones(len(pair)), (np.arange(len(pair)), of_cell)), shape=(len(pair), len(cells))),
+        np.bincount(table.group)[pair % n_groups],
+        np.log(chance[item_outcome]),
+    )
+
+
+def cell_processes(cells: Cells, seen: np.ndarray, *, is_mixed: bool = True) -> np.ndarray:
+    """Return the logarithm of the fortune of each cell (rows, n_cells), given counts of transitions (rows, T).
+
+    If it is not mixed, the largest likelihood stands in place of the Dirichlet law's mean, which is a mutant.
+    """
+    counts = seen @ cells.items
+    visits, weight = counts @ cells.pairs, cells.n_outcomes / 2
+    if is_mixed:
+        gained = gammaln(0.5 + counts) - gammaln(0.5)
+        rest = (gammaln(weight) - gammaln(weight + visits)) @ cells.cells
+    else:
+        gained = counts * np.log(np.maximum(counts, 1))
+        rest = -(visits * np.log(np.maximum(visits, 1))) @ cells.cells
+    return (gained - counts * cells.log_chance) @ cells.pairs @ cells.cells + rest
+
+
+def largest_cell(cells: Cells, played: Played, *, is_mixed: bool = True, weight: float | None = None) -> np.ndarray:
+    """Return the largest process of any cell plus the logarithm of its weight (repetitions, batches), pilot included.
+
+    Each cell has the same weight unless one is given.
+    """
+    n = cells.cells.shape[1]
+    weight = 1 / n if weight is None else weight
+    found = []
+    for pilot, batches in zip(played.pilots, played.batches, strict=True):
+        until = pilot + np.cumsum(batches, axis=0, dtype=np.float64)
+        found.append(cell_processes(cells, until, is_mixed=is_mixed).max(axis=1) + log(weight))
+    return np.array(found)
