@@ -11,6 +11,7 @@ ln(1 / error) at some time with probability at most the error (Ville 1939).
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -183,28 +184,110 @@ class Played:
         return np.cumsum(self.batches[repetition] @ linear.gains.T, axis=0) + linear.log_weights
 
 
-def play(game: Game, n_repetitions: int, rng: np.random.Generator, place: Callable[[Game, np.ndarray], Linear]):
-    """Return the data that an opponent has chosen who wants the largest of the processes that ``place`` makes to rise.
+def play(
+    game: Game,
+    n_repetitions: int,
+    rng: np.random.Generator,
+    place: Callable[[Game, np.ndarray], Linear],
+    *,
+    collect: str = "opponent",
+) -> Played:
+    """Return the data of repetitions: an "opponent" chooses policies, or they are "trajectories", or "adaptive".
 
-    In each batch it moves the leading process more if it is ahead, and less if it is behind; in a fifth of the batches
-    it chooses at random.
+    The opponent wants the largest of the processes that ``place`` makes to rise: in each batch it moves the leading
+    process more if it is ahead, and less if it is behind; in a fifth of the batches it chooses at random. Adaptive data
+    come from one who does not know the truth: it follows the policy whose last batch had the largest share of first
+    outcomes, and tries another in a fifth of the batches. Trajectories are all uniform.
     """
     sizes, n_policies = game.sizes, len(game.policies)
     pilots = draw_pool(game, 0, n_repetitions, sizes.pilot, rng).astype(np.float64)
     linear = [place(game, pilot) for pilot in pilots]
     shape = (n_repetitions, sizes.batches, game.graph.n_transitions)
-    pools = [draw_pool(game, p, n_repetitions * sizes.batches, sizes.batch, rng).reshape(shape) for p in range(n_policies)]
+    n_batches, used = n_repetitions * sizes.batches, 1 if collect == "trajectories" else n_policies
+    pools = [draw_pool(game, p, n_batches, sizes.batch, rng).reshape(shape) for p in range(used)]
     chosen = np.empty(shape, dtype=np.float32)
+    choosers = {"opponent": _opponent, "adaptive": _follower, "trajectories": lambda *_: _Always(0)}
     for r, own in enumerate(linear):
-        spread, process = own.gains**2 @ game.expected.T, own.log_weights.copy()
+        chooser = choosers[collect](game, own)
         for i in range(sizes.batches):
-            leader = int(process.argmax())
-            is_ahead = process[leader] > own.log_weights[leader]
-            policy = int(spread[leader].argmax() if is_ahead else spread[leader].argmin())
-            policy = int(rng.integers(n_policies)) if rng.random() < 0.2 else policy
+            is_random = n_policies > 1 and collect != "trajectories" and rng.random() < 0.2
+            policy = int(rng.integers(n_policies)) if is_random else chooser.choose()
             chosen[r, i] = pools[policy][r, i]
-            process += own.gains @ chosen[r, i]
+            chooser.see(policy, chosen[r, i])
     return Played(pilots, chosen, linear)
+
+
+@dataclass
+class _Always:
+    policy: int
+
+    def choose(self) -> int:
+        return self.policy
+
+    def see(self, policy: int, batch: np.ndarray) -> None:
+        pass
+
+
+@dataclass
+class _Opponent:
+    """Knows the processes at the true point, and how much each policy moves them."""
+
+    linear: Linear
+    spread: np.ndarray  # (m, n_policies)
+    process: np.ndarray  # (m)
+
+    def choose(self) -> int:
+        leader = int(self.process.argmax())
+        is_ahead = self.process[leader] > self.linear.log_weights[leader]
+        return int(self.spread[leader].argmax() if is_ahead else self.spread[leader].argmin())
+
+    def see(self, policy: int, batch: np.ndarray) -> None:
+        self.process += self.linear.gains @ batch
+
+
+def _opponent(game: Game, linear: Linear) -> _Opponent:
+    return _Opponent(linear, linear.gains**2 @ game.expected.T, linear.log_weights.copy())
+
+
+@dataclass
+class _Follower:
+    """Sees outcomes only: which policy had the largest share of first outcomes when it was last tried."""
+
+    is_first: np.ndarray  # (T)
+    is_open: np.ndarray  # (T): in rows with several outcomes
+    share: np.ndarray  # (n_policies)
+
+    def choose(self) -> int:
+        return int(self.share.argmax())
+
+    def see(self, policy: int, batch: np.ndarray) -> None:
+        self.share[policy] = batch[self.is_first].sum() / max(batch[self.is_open].sum(), 1)
+
+
+def _follower(game: Game, _: Linear) -> _Follower:
+    first = game.graph.first_transition
+    is_open = np.repeat(np.diff(first) > 1, np.diff(first))
+    is_first = np.zeros(len(is_open), dtype=bool)
+    is_first[first[:-1]] = True
+    return _Follower(is_first & is_open, is_open, np.ones(len(game.policies)))
+
+
+def independent(
+    game: Game, n_repetitions: int, rng: np.random.Generator, place: Callable, *, visits: int = 4
+) -> Played:
+    """Return repetitions of a fixed number of samples of each choice: the pilot five times as many as a batch."""
+    shape = (n_repetitions, game.sizes.batches, game.graph.n_transitions)
+    pilots, batches = np.empty((n_repetitions, shape[2])), np.empty(shape, dtype=np.float32)
+    for first, last in pairwise(game.graph.first_transition.tolist()):
+        row = game.chances[first:last] / game.chances[first:last].sum()
+        pilots[:, first:last] = rng.multinomial(5 * visits, row, size=n_repetitions)
+        batches[:, :, first:last] = rng.multinomial(visits, row, size=shape[:2])
+    return Played(pilots, batches, [place(game, pilot) for pilot in pilots])
+
+
+def worst_moments(largest: np.ndarray) -> np.ndarray:
+    """Return the batch after which an opponent stops (repetitions), given the largest process after each batch."""
+    return largest.argmax(axis=1)
 
 
 # A case with three objectives that have nothing in common
