@@ -73,6 +73,7 @@ def make_certificate(
         },
         **_estimated(learned, objective, valued),
         gap=_parts_of_gap(valued),
+        p_value=None if learned.fit is None else learned.fit.p_value,
         not_coupled=valued.not_coupled,
     )
     return with_data(certificate, learned.counts)
@@ -122,6 +123,7 @@ def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate
             estimate={},
             estimated_value=None,
             gap={},
+            p_value=None,
         )
     left_out = "1 row was" if quality.unreadable == 1 else f"{quality.unreadable:,} rows were"
     unread = f"whether a row of the log can be read does not depend on where its step led ({left_out} left out)"

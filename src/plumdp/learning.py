@@ -21,6 +21,7 @@ from plumdp.data.counts import TransitionCounts, require_same_graph
 from plumdp.data.logs import Log
 from plumdp.data.pilots import pilot_assumption
 from plumdp.deprecated import renamed_keywords
+from plumdp.diagnosis import diagnose
 from plumdp.errors import DataError
 from plumdp.model.events import Events, find_events
 from plumdp.model.graph import FloatArray, IntArray
@@ -28,13 +29,15 @@ from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
+from plumdp.model_fit import ModelFit, fit_model
 from plumdp.policy_search import value_directions
 from plumdp.region.build import build_region
-from plumdp.region.conflict import Conflict, with_numbers
+from plumdp.region.conflict import Conflict, with_findings, with_numbers
 from plumdp.region.l1 import build_l1_region
 from plumdp.region.likelihood_region import build_likelihood_region
 from plumdp.region.shapes import Region
 from plumdp.region.tangents import build_ellipsoid_region
+from plumdp.shares import CONFIDENCE_SET, FALLBACK, FIT
 from plumdp.solver.at_points import PointSolver, move_inside
 
 Sets: TypeAlias = Literal["interval", "l1", "ellipsoid", "likelihood"]
@@ -43,9 +46,6 @@ squares, or the likelihood with half-spaces across what is asked."""
 
 _LOGGER = logging.getLogger("plumdp")
 _LOGGER.addHandler(logging.NullHandler())  # silent unless the user wants to hear
-
-FALLBACK = 0.05  # share of the error for what rests on the graph alone, and for tests of numbers that the model fixes
-FIT = 0.025  # share of the error for tests whether one point explains all rows
 
 _ANNOUNCED = "what is asked was decided without looking at the data that came after the pilot"
 
@@ -81,6 +81,7 @@ class Learned:
     fallback: float = FALLBACK  # share of the error for bounds that rest on the graph alone
     solvers: Mapping[Objective, PointSolver] = field(default_factory=dict)  # at points, for what was announced
     rests_on: tuple[str, ...] = ()  # what the confidence set assumes besides model and sampling, in words
+    fit: ModelFit | None = None  # whether the model explains the data, if that was tested
 
     @property
     def conflict(self) -> Conflict | None:
@@ -175,7 +176,7 @@ def learn(
         solvers = {asked: PointSolver(model, asked) for asked in (as_objective(o, model) for o in objectives)}
         measure = partial(measure, directions=value_directions(model, solvers))
     fixed = None if as_published else find_fixed_numbers(model)
-    measured = measure(model, counts, error=error if as_published else (1 - FALLBACK - FIT) * error)  # stage 3
+    measured = measure(model, counts, error=error if as_published else CONFIDENCE_SET * error)  # stage 3 (Section 2.3)
     clock.lap("intervals")
     region = SETS[confidence_set].region(model, measured)  # stage 4 (Section 3, Theorem 1)
     clock.lap("region")
@@ -184,7 +185,7 @@ def learn(
     if isinstance(measured, LikelihoodSet) and measured.directions:
         rests_on += (_ANNOUNCED,)
     learned = Learned(model, counts, error, measured, region, clock.laps, solvers=solvers, rests_on=rests_on)
-    return learned if fixed is None else check_fixed_numbers(learned, fixed)
+    return learned if fixed is None else check_fit(check_fixed_numbers(learned, fixed), fixed)
 
 
 def _within_intervals(model: ParametricMDP, bounds: ExpressionBounds) -> Region | Conflict:
@@ -213,6 +214,25 @@ def check_fixed_numbers(learned: Learned, fixed: FixedNumbers) -> Learned:
     region = with_numbers(learned.region, numbers) if numbers else learned.region
     clock.lap("tests")
     return replace(learned, region=region, seconds=clock.laps, fallback=FALLBACK / 2)
+
+
+def check_fit(learned: Learned, fixed: FixedNumbers) -> Learned:
+    """Return the same after a test of the model as a whole: a conflict, if no point explains all rows.
+
+    A likelihood set is made of some of the tests, with the same shares of the error, so that together with the others
+    they contradict the model at the whole error. Other sets have spent theirs: all tests together get ``FIT``.
+    """
+    clock, error = Clock(dict(learned.seconds)), learned.error
+    own = learned.bounds if isinstance(learned.bounds, LikelihoodSet) else None
+    fit = fit_model(learned.model, learned.counts, error=error, found=own, fixed=fixed)
+    is_contradicted = fit.p_value <= (FIT * error if own is None else error)
+    if own is not None and learned.conflict is not None:
+        fit = replace(fit, p_value=min(fit.p_value, error))
+    region = learned.region
+    if is_contradicted or learned.conflict is not None:
+        region = with_findings(region, diagnose(learned.model, learned.counts, fit))
+    clock.lap("tests")
+    return replace(learned, region=region, fit=fit, seconds=clock.laps)
 
 
 def _chosen_measure(kind: Sets, options: Mapping[str, Any], as_published: bool) -> Callable[..., ConfidenceSet]:

@@ -21,7 +21,6 @@ from plumdp.data.runs import Plan, Rng, make_plan, running_sums
 from plumdp.deprecated import renamed_keywords, warn_renamed
 from plumdp.errors import DataError, ModelError
 from plumdp.learning import (
-    FALLBACK,
     Learned,
     check_fixed_numbers,
     error_of,
@@ -41,6 +40,7 @@ from plumdp.pipeline import relax
 from plumdp.relaxation.intervals import IntervalMDP, instantiate
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Status
+from plumdp.shares import FALLBACK
 from plumdp.solver.evaluate import evaluate, evaluate_all
 from plumdp.solver.solution import Solution, SolverStatus
 from plumdp.solver.solve import solve

@@ -22,7 +22,7 @@ import plumdp as pl
 from plumdp.confidence.bets import place_bets
 from plumdp.confidence.estimates import information, marginal_precision
 from plumdp.confidence.evidence import log_evidence
-from plumdp.confidence.likelihood import _SPACE_AS_DATA, _law_of_pilot, _law_of_space
+from plumdp.confidence.likelihood import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.model.graph import read_only
 from plumdp.model.objective import Objective
@@ -99,7 +99,7 @@ def prepare(case: Case, sizes: Sizes = Sizes(), *, n_runs: int = 4000) -> Game: 
         return policy_gradient(model, best, case.objective, at)[1]
 
     average = np.array(expected) / n_runs
-    return Game(case, sizes, table, truth, chances, policies, average, _law_of_space(model), gradient)
+    return Game(case, sizes, table, truth, chances, policies, average, law_of_space(model), gradient)
 
 
 def _nearly_greedy(case: Case, greed: float = 0.9):
@@ -153,8 +153,8 @@ class Plan:
 
 def make_plan(game: Game, pilot: np.ndarray) -> Plan:
     """Return what ``likelihood_set`` would make of a pilot."""
-    law = _law_of_pilot(game.table, pilot, game.space)
-    ahead = game.sizes.ratio * information(game.table, pilot, law.mean) + _SPACE_AS_DATA * game.space.precision
+    law = law_of_pilot(game.table, pilot, game.space)
+    ahead = game.sizes.ratio * information(game.table, pilot, law.mean) + SPACE_AS_DATA * game.space.precision
     return Plan(pilot, law, ahead, game.gradient(law.mean))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from coverage_game import ERROR, Game, Plan, Played, evidence_above_truth, gains
 
 from plumdp.confidence.estimates import estimate_inside, information
-from plumdp.confidence.likelihood import _SPACE_AS_DATA, _law_of_pilot
+from plumdp.confidence.likelihood import SPACE_AS_DATA, law_of_pilot
 
 
 def bets_from_main_data(game: Game, played: Played, *, in_hindsight: bool = True) -> np.ndarray:
@@ -20,7 +20,7 @@ def bets_from_main_data(game: Game, played: Played, *, in_hindsight: bool = True
         factors = []
         for row in seen:
             point, _ = estimate_inside(table, row, table.middle, prior=game.space)
-            matrix = information(table, row, point) + _SPACE_AS_DATA * game.space.precision
+            matrix = information(table, row, point) + SPACE_AS_DATA * game.space.precision
             gradient = matrix @ (point - game.truth) if in_hindsight else game.gradient(point)
             factors.append(Plan(row, (point, matrix), matrix, gradient).factors(table, ERROR))
         missed |= _is_missed(game, np.array(factors), seen)
@@ -39,8 +39,8 @@ def pilots_from_the_end(game: Game, played: Played) -> np.ndarray:
         main, factors = so_far[:, look - n], []
         ratio = (sizes.pilot + (look - n + 1) * sizes.batch) / sizes.pilot
         for pilot, plan in zip(so_far[:, look] - main, played.plans, strict=True):
-            law = _law_of_pilot(game.table, pilot, game.space)
-            ahead = ratio * information(game.table, pilot, law.mean) + _SPACE_AS_DATA * game.space.precision
+            law = law_of_pilot(game.table, pilot, game.space)
+            ahead = ratio * information(game.table, pilot, law.mean) + SPACE_AS_DATA * game.space.precision
             factors.append(Plan(pilot, law, ahead, plan.gradient).factors(game.table, ERROR))
         missed |= _is_missed(game, np.array(factors), main)
     return missed
@@ -49,7 +49,7 @@ def pilots_from_the_end(game: Game, played: Played) -> np.ndarray:
 def prior_from_main_data(game: Game, played: Played) -> np.ndarray:
     """Return the misses of the likelihood at the end, against a prior that was made from the same data."""
     seen = played.until(game.sizes.looks)[:, -1]
-    laws = [_law_of_pilot(game.table, row, game.space) for row in seen]
+    laws = [law_of_pilot(game.table, row, game.space) for row in seen]
     return evidence_above_truth(game, seen, laws, least=-log(ERROR))[0] > -log(ERROR)
 
 

@@ -10,7 +10,7 @@ import plumdp as pl
 from plumdp.confidence.bets import half_space, place_bets
 from plumdp.confidence.estimates import information
 from plumdp.confidence.evidence import log_evidence
-from plumdp.confidence.likelihood import _SPACE_AS_DATA, _law_of_pilot, _law_of_space
+from plumdp.confidence.likelihood import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import likelihood_table
 
 p, q = pl.parameters("p", "q")
@@ -28,9 +28,9 @@ def seen_as(heads_of_p, tails_of_p, heads_of_q, tails_of_q):
 
 def both_half_spaces(pilot, seen, gradient):
     """Return the half-spaces on both sides of a direction, as a likelihood set makes them."""
-    space = _law_of_space(MODEL)
-    law = _law_of_pilot(TABLE, pilot, space)
-    ahead = 9 * information(TABLE, pilot, law.mean) + _SPACE_AS_DATA * space.precision
+    space = law_of_space(MODEL)
+    law = law_of_pilot(TABLE, pilot, space)
+    ahead = 9 * information(TABLE, pilot, law.mean) + SPACE_AS_DATA * space.precision
     for side in (1, -1):
         factors = place_bets(TABLE, law.mean, ahead, np.array(gradient), error=ERROR / 2, side=side)
         yield half_space(TABLE, seen, factors, near=law.mean, error=ERROR / 2)
@@ -42,7 +42,7 @@ def test_a_coin_that_never_shows_one_side_has_half_spaces_and_evidence(n, gradie
     """The chance of tails is 10^-5; p was thrown in pilot and main data and never came up tails."""
     truth = np.array([1 - 1e-5, 0.5])
     pilot, seen = seen_as(n // 10, 0, n // 20, n // 20), seen_as(n, 0, n // 2, n // 2)
-    law = _law_of_pilot(TABLE, pilot, _law_of_space(MODEL))
+    law = law_of_pilot(TABLE, pilot, law_of_space(MODEL))
     evidence = log_evidence(TABLE, seen, *law)
     assert -inf < evidence
     assert n * log(truth[0]) + n * log(0.5) >= evidence + log(ERROR)
@@ -64,7 +64,7 @@ UNSEEN = {
 def test_a_parameter_that_was_never_seen_is_no_reason_to_fail(where, gradient):
     pilot, seen = UNSEEN[where]
     truth = np.array([0.75, 0.5])
-    law = _law_of_pilot(TABLE, pilot, _law_of_space(MODEL))
+    law = law_of_pilot(TABLE, pilot, law_of_space(MODEL))
     likelihood = seen @ np.log(TABLE.values(truth)[0])
     assert likelihood >= log_evidence(TABLE, seen, *law) + log(ERROR) > -inf
     for found in both_half_spaces(pilot, seen, gradient):

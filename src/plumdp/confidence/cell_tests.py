@@ -49,6 +49,9 @@ class CellTests:
         return self.gained - lost
 
 
+NO_CELLS = CellTests(*(np.zeros(n, kind) for n, kind in ((0, int), (0, float), (1, int), (0, int), (0, float))))
+
+
 def cell_tests(table: LikelihoodTable, counts: CellCounts) -> CellTests:
     """Return a test for each cell with a class that was visited: against all rows of the cell having one law each.
 
@@ -69,7 +72,8 @@ def cell_tests(table: LikelihoodTable, counts: CellCounts) -> CellTests:
     cells, owner = np.unique(cell, return_inverse=True)
     gained, size = _of_outcomes(seen, multiple[outcome])
     pairs, pair = np.unique(cell * len(table.is_class) + table.group[outcome], return_inverse=True)
-    total, n_outcomes = np.bincount(pair, seen, len(pairs)), np.bincount(table.group)[pairs % len(table.is_class)]
+    total = np.bincount(pair, seen, len(pairs)).astype(np.float64)
+    n_outcomes = np.bincount(table.group)[pairs % len(table.is_class)]
     lost, size_of_lost = _of_visits(total, n_outcomes)
     of_pair = np.searchsorted(cells, pairs // len(table.is_class))
     sums = np.bincount(owner, gained, len(cells)) + np.bincount(of_pair, lost, len(cells))

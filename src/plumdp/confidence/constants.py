@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from math import inf, log, pi
 from typing import NamedTuple
 
 import numpy as np
@@ -230,6 +231,33 @@ def excluded_numbers(
         texts.append(f"{len(members):,} rows with the same fixed numbers together, such as {text}")
     more = len(alone.test) + int(is_unsaid.sum()) - len(texts)
     return (*texts, f"{more:,} more fixed numbers") if more else tuple(texts)
+
+
+def strongest_evidence(fixed: FixedNumbers, counts: TransitionCounts, *, error: float) -> float:
+    """Return by how much the data speak against the most suspicious number, in nats; above zero, it is excluded.
+
+    A test is the Krichevsky–Trofimov mixture of trials against the number: its fortune reaches the inverse of its share
+    of the error at any time with probability at most that share, however the data were sampled. Rounded down.
+    """
+    if not len(fixed):
+        return -inf
+    share = error / 2 if fixed.n_pooled else error
+    alone = _alone(fixed, counts)
+    parts = [(alone, share / len(fixed)), (_together(fixed, alone), share / max(fixed.n_pooled, 1))]
+    return max(_largest_fortune(fixed, tests) + log(part) for tests, part in parts)
+
+
+def _largest_fortune(fixed: FixedNumbers, tests: _Tests) -> float:
+    """Return the largest of ln B(k + 1/2, m + 1/2) - ln π - k ln x - m ln(1 - x), rounded down."""
+    from scipy.special import betaln, xlogy
+
+    seen = np.flatnonzero(tests.trials)
+    k, m = tests.successes[seen].astype(np.float64), (tests.trials - tests.successes)[seen].astype(np.float64)
+    number = tests.number[seen]
+    mixture, lost = betaln(k + 0.5, m + 0.5), xlogy(k, fixed.above[number]) + xlogy(m, 1 - fixed.below[number])
+    with np.errstate(invalid="ignore"):
+        fortune = mixture - log(pi) - lost - 1e-13 * (np.abs(mixture) + np.abs(lost) + k + m)
+    return float(np.nan_to_num(fortune, nan=-inf).max(initial=-inf))
 
 
 class _Tests(NamedTuple):

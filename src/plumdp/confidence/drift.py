@@ -25,7 +25,7 @@ from plumdp.confidence.bets import LARGEST_BET, LEAST_PROBABILITY, HalfSpace, ha
 from plumdp.confidence.contrasts import Contrast
 from plumdp.confidence.likelihood_table import CellCounts, LikelihoodTable, Outcomes
 from plumdp.data.counts import CountArray, TransitionCounts
-from plumdp.model.graph import FloatArray, Graph, Indices, ranges
+from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, ranges
 
 _MOST_AXES = 50  # parameters that are looked at one by one
 _LEAST_SHARE = 1e-3  # of the variation of a bet that is not explained by a change of the parameters themselves
@@ -132,7 +132,7 @@ def _plans(
     return found
 
 
-def _inverse(table: LikelihoodTable, point: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _inverse(table: LikelihoodTable, point: FloatArray) -> tuple[FloatArray, BoolArray]:
     """Return 1 / f of each outcome (n) that can be bet on, zero for others, and which can be."""
     probability = table.values(point)[0]
     is_bet_on = table.is_class[table.group] & (probability > LEAST_PROBABILITY)

@@ -40,7 +40,7 @@ Directions: TypeAlias = Callable[[FloatArray], Sequence[Direction]]
 _WHOLE = 92.5  # percent of a certificate's error that are given here; the rest is for tests and the graph alone
 _STRIPS = 2.5 / _WHOLE
 _MANY = 20  # parameters that matter, beyond which there are half-spaces across all outcomes
-_SPACE_AS_DATA = 1e-3  # weight of the space's precision in the information, so that it is never singular
+SPACE_AS_DATA = 1e-3  # weight of the space's precision in the information, so that it is never singular
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class LikelihoodSet:
         return None if self.strips is None else self.strips.intervals
 
 
-class _Law(NamedTuple):
+class Law(NamedTuple):
     """A normal law of the parameters, fixed before the data that it is used for."""
 
     mean: FloatArray  # (d)
@@ -101,7 +101,7 @@ def likelihood_set(
     if not 0 < error < 1:
         raise DataError(f"error={error}: give a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
     require_same_graph(model.graph, counts.graph)
-    table, space = likelihood_table(model), _law_of_space(model)
+    table, space = likelihood_table(model), law_of_space(model)
     anyhow = replace(counts, sampling="adaptive")
     strips = expression_bounds(model, anyhow, error=_STRIPS * error, interval_method="beta-binomial")
     best = estimate_inside(table, table.pool(counts.counts), table.middle, prior=space)[0]
@@ -114,8 +114,8 @@ def likelihood_set(
     weight = error * (1.0 if counts.pilot is None else counts.pilot.weight)
     if counts.pilot is not None and has_pilot:
         pilot = table.pool(counts.pilot.counts)
-        law, method = _law_of_pilot(table, pilot, space), "likelihood after a pilot"
-        ahead = counts.pilot.ratio * information(table, pilot, law.mean) + _SPACE_AS_DATA * space.precision
+        law, method = law_of_pilot(table, pilot, space), "likelihood after a pilot"
+        ahead = counts.pilot.ratio * information(table, pilot, law.mean) + SPACE_AS_DATA * space.precision
         main = _Main(table, seen, law.mean, ahead, best)
         if directions is not None:
             found = tuple(directions(law.mean))
@@ -178,25 +178,26 @@ def _half_spaces(main: _Main, directions: Sequence[Direction], error: float) -> 
     return found
 
 
-def _threshold(table: LikelihoodTable, seen: FloatArray, law: _Law, error: float) -> float:
+def _threshold(table: LikelihoodTable, seen: FloatArray, law: Law, error: float) -> float:
     """Return what the log-likelihood of the true point does not fall below with probability at least 1 - error."""
     evidence = log_evidence(table, seen, law.mean, law.precision)
     return evidence + log(error) * (1 + 1e-12) - 1e-12 * abs(evidence) if evidence > -inf else -inf
 
 
-def _law_of_space(model: ParametricMDP) -> _Law:
+def law_of_space(model: ParametricMDP) -> Law:
+    """Return the normal law with the mean and the covariance of the uniform law on the space."""
     mean, covariance = moments(model.space)
-    return _Law(mean, np.asarray(np.linalg.inv(covariance), dtype=np.float64))
+    return Law(mean, np.asarray(np.linalg.inv(covariance), dtype=np.float64))
 
 
-def _law_of_pilot(table: LikelihoodTable, pilot: FloatArray, space: _Law) -> _Law:
+def law_of_pilot(table: LikelihoodTable, pilot: FloatArray, space: Law) -> Law:
     """Return the normal law about the pilot's estimate with its precision, both with the space as a prior."""
     mean, pseudo = estimate_inside(table, pilot, table.middle, prior=space)
     counted = with_pseudo_counts(table, pilot, pseudo)
-    return _Law(read_only(mean), information(table, counted, mean) + space.precision)
+    return Law(read_only(mean), information(table, counted, mean) + space.precision)
 
 
 def best_point(model: ParametricMDP, counts: TransitionCounts) -> FloatArray:
     """Return the parameters at which the data are most likely, with the space as a weak prior: an estimate."""
     table = likelihood_table(model)
-    return estimate_inside(table, table.pool(counts.counts), table.middle, prior=_law_of_space(model))[0]
+    return estimate_inside(table, table.pool(counts.counts), table.middle, prior=law_of_space(model))[0]

@@ -74,8 +74,8 @@ class Outcomes:
         n_groups = int(group.max(initial=-1)) + 1
         is_class = np.zeros(n_groups, dtype=np.bool_)
         is_class[group] = self.is_class[self.group[outcome]]
-        own = self.constants[outcome], self.coefficients[outcome], group.astype(np.int32)
-        return Outcomes(*map(read_only, (*own, is_class, self.sizes[outcome])))
+        constants, coefficients = read_only(self.constants[outcome]), read_only(self.coefficients[outcome])
+        return Outcomes(constants, coefficients, _integers(group), read_only(is_class), read_only(self.sizes[outcome]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,5 +318,5 @@ def _orthonormal_basis(directions: Sequence[_Direction], d: int) -> FloatArray:
     return np.ascontiguousarray(np.linalg.qr(np.array(kept).T)[0])
 
 
-def _integers(values: Sequence[int] | IntArray) -> IntArray:
+def _integers(values: Sequence[int] | Indices) -> IntArray:
     return read_only(np.asarray(values, dtype=np.int32))

@@ -21,7 +21,7 @@ import numpy as np
 
 from plumdp.confidence.cell_tests import CellTests
 from plumdp.confidence.likelihood_table import Outcomes
-from plumdp.model.graph import FloatArray, Indices, read_only
+from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.space import ParameterSpace
 from plumdp.rounding import UNIT
 
@@ -64,28 +64,26 @@ class _Space(NamedTuple):
 def find_agreement(
     space: ParameterSpace, outcomes: Outcomes, affine: AffineTests, cells: CellTests, start: FloatArray
 ) -> Agreement:
-    """Return a lower bound on what the largest test is at the best point; ``start`` must be inside the space.
+    """Return a lower bound on the largest test at the best point; if it is above zero, no point agrees with all tests.
 
-    If it is above zero, no point agrees with all tests.
+    ``start`` must be inside of the space, where all that was seen can happen; otherwise the bound is minus infinity.
     """
     limits = _inequalities(space)
     chosen = np.zeros(0, dtype=np.int64)
-    at, best = start, None
+    at, best = start, _Saddle(-np.inf, start, np.zeros(len(affine.constants)), np.zeros(0))
     for _ in range(_ROUNDS):
         values = cells.values(_logarithms(outcomes, at))
         worst = np.argsort(-values, kind="stable")[:_MOST_CELLS]
         more = np.union1d(chosen, worst)
-        if best is not None and (len(more) == len(chosen) or values.max(initial=-np.inf) <= best.least + 0.01):
+        tests = _Tests(outcomes, affine, cells.take(more))
+        if len(more) == len(chosen) > 0 or not np.isfinite(_smooth(limits, tests, at, 1.0)[0]):
             break
-        chosen = more
-        best = _saddle(limits, _Tests(outcomes, affine, cells.take(chosen)), at)
+        chosen, best = more, _saddle(limits, tests, at)
         at = best.point
-    assert best is not None
     multipliers = np.zeros(len(cells))
     multipliers[chosen] = best.cells
     own = affine.slopes @ at + affine.constants
-    logarithms = _logarithms(outcomes, at)
-    return Agreement(best.least, read_only(at), best.affine, multipliers, own, cells.values(logarithms))
+    return Agreement(best.least, read_only(at), best.affine, multipliers, own, cells.values(_logarithms(outcomes, at)))
 
 
 def _inequalities(space: ParameterSpace) -> _Space:
@@ -200,7 +198,7 @@ def _smooth(space: _Space, tests: _Tests, point: FloatArray, s: float) -> tuple[
 
 def _bound(space: _Space, tests: _Tests, point: FloatArray, multipliers: FloatArray, s: float) -> float:
     """Return what multipliers prove, rounded down: the formula above, less what rounding may have added."""
-    multipliers = multipliers / multipliers.sum() * (1 - 4 * UNIT * len(multipliers))
+    multipliers = multipliers / multipliers.sum()
     slack = space.offsets - space.rows @ point
     eta = s / slack
     values, sizes = _terms(tests, point)
@@ -209,7 +207,7 @@ def _bound(space: _Space, tests: _Tests, point: FloatArray, multipliers: FloatAr
     left = np.minimum(slope * (space.lower - point), slope * (space.upper - point))
     reach = np.abs(point) + np.maximum(np.abs(space.lower), np.abs(space.upper))
     gradients = np.abs(multipliers) @ _gradient_sizes(tests, point) + np.abs(space.rows).T @ eta
-    n = len(values) + len(tests.owner) + len(eta) + len(point) + 32
+    n = 2 * (len(values) + len(tests.owner) + len(eta) + len(point) + 32)  # multipliers sum to one but for as many
     rounding = (
         n * UNIT * (float(multipliers @ sizes) + float(eta @ np.abs(space.offsets)) * 2 + float(gradients @ reach) * 2)
     )

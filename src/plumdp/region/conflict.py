@@ -34,12 +34,13 @@ class Conflict:
     constraints: tuple[str, ...]  # the same for people, with the parts of the space that matter
     stretch: float  # to have a point in common, all intervals must become this many times as wide, or more
     numbers: tuple[str, ...] = ()  # probabilities that the model fixes and the data exclude, in words
+    findings: tuple[str, ...] = ()  # where model and data differ and what to try, in words, by tests of all rows
 
     def __repr__(self) -> str:
         return one_line(self, str(self))
 
     def __str__(self) -> str:
-        return "; ".join([*self.numbers, *self._unfit()])
+        return "; ".join([*self.numbers, *self.findings, *self._unfit()])
 
     def _unfit(self) -> list[str]:
         """Return in words which intervals exclude each other, if any do."""
@@ -57,6 +58,18 @@ def with_numbers(region: Region | Conflict, numbers: tuple[str, ...]) -> Conflic
     """
     nothing = Conflict((), read_only(np.zeros(0)), (), np.nan)
     return replace(region if isinstance(region, Conflict) else nothing, numbers=numbers)
+
+
+def with_findings(region: Region | Conflict, findings: tuple[str, ...]) -> Conflict:
+    """Return the conflict of a model that tests of all rows contradict, beside what else contradicts it.
+
+    >>> from plumdp import ParameterSpace, build_region
+    >>> region = build_region(ParameterSpace.unit("p"), [], [], [])
+    >>> print(with_findings(region, ("p is larger where money is large",)))
+    p is larger where money is large
+    """
+    nothing = Conflict((), read_only(np.zeros(0)), (), np.nan)
+    return replace(region if isinstance(region, Conflict) else nothing, findings=findings)
 
 
 def explain(

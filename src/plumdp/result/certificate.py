@@ -33,6 +33,8 @@ class Status(StrEnum):
     __repr__ = str.__repr__  # at the prompt as in JSON: the text
 
 
+_DOUBT = 0.05  # p-values from here on are worth a word
+
 _WORDS = {name: each.words for name, each in RELAXATIONS.items()} | {"untied": "without the expressions"}
 
 
@@ -69,6 +71,7 @@ class Certificate:
     estimate: Mapping[str, float] = field(default_factory=dict)  # name → most likely value: not a bound
     estimated_value: float | None = None  # of the policy at the estimate: not a bound
     gap: Mapping[str, float] = field(default_factory=dict)  # what ``upper - lower`` is made of, if it is known
+    p_value: float | None = None  # of the model as a whole, valid at any time; None if it was not tested
     not_coupled: str = ""  # why there are no coupled bounds, if they were asked for: these are then rectangular
 
     @property
@@ -153,6 +156,8 @@ class Certificate:
             facts.append(("width", f"{outward(self.upper - self.lower, 1, 3)}: {shares}"))
         if self.data_quality is not None:
             facts.append(("data", str(self.data_quality)))
+        if self.p_value is not None:
+            facts.append(("model test", _verdict(self.p_value, 1 - self.confidence)))
         if self.reason:
             facts.append(("because", self.reason))
         facts += [("assuming", assumption) for assumption in self.assumptions]
@@ -181,6 +186,7 @@ class Certificate:
             "estimate": dict(self.estimate),
             "estimated_value": self.estimated_value,
             "gap": dict(self.gap),
+            "p_value": self.p_value,
             "not_coupled": self.not_coupled,
             "data_quality": None if self.data_quality is None else self.data_quality.to_dict(),
         }
@@ -217,6 +223,20 @@ def _shares(parts: Mapping[str, float]) -> list[tuple[str, str]]:
     """Return the share of each part of a sum in per cent, in words; parts below a thousandth are left out."""
     total = sum(parts.values())
     return [(name, f"{100 * part / total:.3g} %") for name, part in parts.items() if total and part / total >= 1e-3]
+
+
+def _verdict(p_value: float, error: float) -> str:
+    """Return what a p-value says of the model, in words.
+
+    >>> _verdict(1.0, 0.001)
+    'the data show no sign that the model is wrong (p = 1)'
+    """
+    text = f"p = {outward(p_value, 1, 2).lower()}"
+    if p_value <= error:
+        return f"no parameters explain the data ({text})"
+    if p_value <= _DOUBT:
+        return f"some doubt whether the model is right ({text}), but not enough to reject it"
+    return f"the data show no sign that the model is wrong ({text})"
 
 
 def _plain(value: float) -> float | str:
