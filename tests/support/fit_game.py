@@ -3,10 +3,10 @@
 As ``coverage_game``, but counts are kept per transition, since tests of a model look at single rows, and there may be
 more than two policies to choose from. A repetition is a pilot under the uniform policy and then batches of runs.
 
-A *linear* process gains a fixed number whenever a transition is seen: ln e[t] - ln Z[c](θ) with factors e that the pilot
-has fixed and Z[c](θ) = Σ p[t] e[t] over the transitions of the choice c. Its exponential is a martingale, whatever picks
-the actions. Each process has a weight, and weights sum to at most one: the largest of (process + ln weight) exceeds
-ln(1 / error) at some time with probability at most the error (Ville 1939).
+A *linear* process gains a fixed number whenever a transition is seen: ln e[t] - ln Z[c](θ) with factors e that the
+pilot has fixed and Z[c](θ) = Σ p[t] e[t] over the transitions of the choice c. Its exponential is a martingale,
+whatever picks the actions. Each process has a weight, and weights sum to at most one: the largest of (process + ln
+weight) exceeds ln(1 / error) at some time with probability at most the error (Ville 1939).
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from wrong_models import true_probabilities
 import plumdp as pl
 from plumdp.confidence.bets import place_bets
 from plumdp.confidence.estimates import information
-from plumdp.confidence.likelihood import _SPACE_AS_DATA, _law_of_pilot, _law_of_space
+from plumdp.confidence.likelihood import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.policy_search import value_directions
@@ -63,7 +63,7 @@ class Game:
 
     @property
     def law_of_space(self):
-        return _law_of_space(self.case.model)
+        return law_of_space(self.case.model)
 
     def counts(self, pilot: np.ndarray, main: np.ndarray, sampling="adaptive") -> TransitionCounts:
         """Return the data of one repetition up to some moment, as the package takes them."""
@@ -139,8 +139,8 @@ def value_bets(game: Game, pilot: np.ndarray, *, error: float, share: float | No
     """
     table, space = game.table, game.law_of_space
     seen = table.pool(pilot)
-    law = _law_of_pilot(table, seen, space)
-    ahead = game.sizes.ratio * information(table, seen, law.mean) + _SPACE_AS_DATA * space.precision
+    law = law_of_pilot(table, seen, space)
+    ahead = game.sizes.ratio * information(table, seen, law.mean) + SPACE_AS_DATA * space.precision
     directions = game.directions(law.mean)
     found, names = [], []
     for direction in directions:
@@ -151,7 +151,8 @@ def value_bets(game: Game, pilot: np.ndarray, *, error: float, share: float | No
                 found.append(of_transitions(game, gains_of_outcomes(game, factors)))
                 names.append(f"{direction.text} {side:+d}")
     weight = 1 / (2 * len(directions)) if share is None else share
-    return Linear(np.array(found), np.full(len(found), np.log(weight)), tuple(names))
+    shape = (-1, game.graph.n_transitions)
+    return Linear(np.array(found).reshape(shape), np.full(len(found), np.log(weight)), tuple(names))
 
 
 def gains_of_outcomes(game: Game, factors: np.ndarray) -> np.ndarray:

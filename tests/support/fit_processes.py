@@ -8,20 +8,22 @@ from dataclasses import dataclass
 from math import log, sqrt
 
 import numpy as np
-from fit_game import SIDES, Game, Linear, Played, gains_of_outcomes, of_transitions
+from fit_game import SIDES, Game, Linear, Played, gains_of_outcomes, of_transitions, value_bets
 from scipy.sparse import csr_array
 from scipy.special import gammaln
 
+from plumdp.confidence.constants import find_fixed_numbers, strongest_evidence
 from plumdp.confidence.contrasts import find_contrasts
 from plumdp.confidence.drift import PilotView, _plans
-from plumdp.confidence.likelihood import _SPACE_AS_DATA, _law_of_pilot
+from plumdp.confidence.evidence import log_evidence
+from plumdp.confidence.likelihood import SPACE_AS_DATA, law_of_pilot
 
 
 def pilot_view(game: Game, pilot: np.ndarray) -> PilotView:
     """Return what a pilot has fixed."""
     space = game.law_of_space
-    law = _law_of_pilot(game.table, game.table.pool(pilot), space)
-    return PilotView(game.table, pilot, law.mean, game.sizes.ratio, _SPACE_AS_DATA * space.precision)
+    law = law_of_pilot(game.table, game.table.pool(pilot), space)
+    return PilotView(game.table, pilot, law.mean, game.sizes.ratio, SPACE_AS_DATA * space.precision)
 
 
 def drift_bets(game: Game, pilot: np.ndarray, *, error: float, divided: bool = True, view=None) -> Linear:
@@ -38,9 +40,7 @@ def drift_bets(game: Game, pilot: np.ndarray, *, error: float, divided: bool = T
             scale = side * sqrt(-2 * log(weight * error)) / plan.spread
             found.append(gains_of_plan(game, plan, scale))
             names.append(f"{plan.contrast.name}: {plan.parameter} {side:+d}")
-    return Linear(
-        np.array(found).reshape(-1, game.graph.n_transitions), np.full(len(found), log(weight)), tuple(names)
-    )
+    return Linear(np.array(found).reshape(-1, game.graph.n_transitions), np.full(len(found), log(weight)), tuple(names))
 
 
 def gains_of_plan(game: Game, plan, scale: float) -> np.ndarray:
@@ -124,3 +124,33 @@ def largest_cell(cells: Cells, played: Played, *, is_mixed: bool = True, weight:
         until = pilot + np.cumsum(batches, axis=0, dtype=np.float64)
         found.append(cell_processes(cells, until, is_mixed=is_mixed).max(axis=1) + log(weight))
     return np.array(found)
+
+
+# All tests, with the shares that the package gives them
+
+HALF_SPACES, LIKELIHOOD, DRIFT, ROWS, CLASSES, NUMBERS = 0.8, 0.1, 0.0125, 0.00625, 0.00625, 0.025
+
+
+def package_bets(game: Game, pilot: np.ndarray, *, error: float) -> Linear:
+    """Return all linear processes of ``fit_model`` at an error, with their shares as weights."""
+    parts = value_bets(game, pilot, error=HALF_SPACES * error), drift_bets(game, pilot, error=DRIFT * error)
+    return together(*parts, weights=(HALF_SPACES, DRIFT))
+
+
+def largest_of_most(game: Game, played: Played) -> np.ndarray:
+    """Return the largest process plus ln weight (repetitions, batches) of bets, rows and classes."""
+    found = [np.array([played.processes(r).max(axis=1) for r in range(len(played.linear))])]
+    for kind, share in (("row", ROWS), ("class", CLASSES)):
+        found.append(largest_cell(cells_of(game, kind), played) + log(share))
+    return np.max(found, axis=0)
+
+
+def largest_of_rest(game: Game, pilot: np.ndarray, main: np.ndarray, *, error: float) -> float:
+    """Return the larger of likelihood and fixed numbers plus ln weight at one moment."""
+    table, counts = game.table, game.counts(pilot, main)
+    law, seen = law_of_pilot(table, table.pool(pilot), game.law_of_space), table.pool(counts.main)
+    chances = table.constants + table.coefficients @ game.truth
+    above = log_evidence(table, seen, *law) - seen @ np.log(np.where(seen > 0, chances, 1.0))
+    fixed = find_fixed_numbers(game.case.model)
+    numbers = strongest_evidence(fixed, counts, error=NUMBERS * error) - log(error)
+    return max(above + log(LIKELIHOOD), numbers)
