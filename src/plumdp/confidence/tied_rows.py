@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -50,8 +51,10 @@ def find_tied_rows(model: ParametricMDP) -> TiedRows:
     length = np.diff(first_transition)
     rows = [model.expression[first_transition[c] : first_transition[c + 1]].tolist() for c in representative]
     keys = [tuple(sorted(f for f in row if is_unknown[f])) for row in rows]
-    number = {key: c for c, key in enumerate(dict.fromkeys(key for key in keys if key))}
-    classes = [_outcomes(key, model.expressions.polynomials) for key in number]
+    polynomials = model.expressions.polynomials
+    known = dict(zip(keys, ([f for f in row if not is_unknown[f]] for row in rows), strict=True))
+    number = {key: c for c, key in enumerate(key for key in known if key)}
+    classes = [_outcomes(key, [polynomials[f].constant for f in known[key]], polynomials) for key in number]
     first = np.cumsum([0, *map(len, classes)])
     place = [{f: first[c] + i for i, (_, f, _) in enumerate(kinds)} for c, kinds in enumerate(classes)]
     of_row = [
@@ -72,11 +75,19 @@ def find_tied_rows(model: ParametricMDP) -> TiedRows:
     )
 
 
-def _outcomes(row: tuple[int, ...], polynomials: Sequence[Polynomial]) -> list[tuple[Polynomial, int, int]]:
-    """Return probability, expression and multiple of each outcome, given the unknown expressions of a row."""
-    kinds = [(multiple * polynomials[f], f, multiple) for f, multiple in Counter(row).items()]
-    known = 1 - sum((polynomial for polynomial, _, _ in kinds), Polynomial(0))
-    return [*kinds, (known, KNOWN, 1)] if known else kinds
+def _outcomes(
+    row: tuple[int, ...], known: Sequence[Fraction], polynomials: Sequence[Polynomial]
+) -> list[tuple[Polynomial, int, int]]:
+    """Return probability, expression and multiple of each outcome, given the unknown expressions and the known numbers.
+
+    Rows sum to one as polynomials, so that rows with the same unknown expressions have the same known sum.
+    """
+    kinds = [
+        (polynomials[f] if multiple == 1 else multiple * polynomials[f], f, multiple)
+        for f, multiple in Counter(row).items()
+    ]
+    total = sum(known, Fraction(0))
+    return [*kinds, (Polynomial(total), KNOWN, 1)] if total else kinds
 
 
 def _integers(values: npt.ArrayLike) -> IntArray:

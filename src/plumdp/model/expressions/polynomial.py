@@ -223,6 +223,8 @@ class Polynomial:
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Polynomial):
+            if self._value.context() is other._value.context():
+                return bool(self._value == other._value)
             return str(self) == str(other)
         if isinstance(other, Integral):
             other = int(other)
