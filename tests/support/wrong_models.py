@@ -9,14 +9,16 @@ model under test; the value of a policy is that of the same known numbers.
 """
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
 
 import plumdp as pl
+from plumdp.confidence.bounds import expression_bounds
+from plumdp.confidence.constants import find_fixed_numbers
+from plumdp.learning import FALLBACK, SETS, Learned, check_fixed_numbers, learned_from
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import read_only
@@ -157,7 +159,7 @@ def machine(levels: int = 6, shifts: int = 12):
     return SimpleNamespace(model=model, objective=objective, true_point={"p": "0.3"}, max_steps=shifts)
 
 
-# What became of it
+# What certificates say of it
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,7 @@ class Outcome:
 
     has_missed: bool  # its bracket does not hold the true value of its policy
     has_conflict: bool
+    first_sentence: str  # of the diagnosis
     is_named: bool  # it names what the model is wrong about
 
     @property
@@ -173,12 +176,41 @@ class Outcome:
         return self.has_missed and not self.has_conflict
 
 
-def judge(wrong: Wrong, certificate, conflict, sentences: Callable[[], tuple[str, ...]] | None = None) -> Outcome:
-    """Return what a certificate said, given the conflict it came from, if any, and its diagnosis."""
+OLD, UNTESTED, TESTED = "intervals, rectangular", "likelihood, coupled, not tested", "likelihood, coupled, tested"
+RELAXATION = {OLD: "rectangular", UNTESTED: "coupled", TESTED: "coupled"}
+
+
+def learned_by(wrong: Wrong, counts, *, error: float = 0.001) -> dict[str, Learned]:
+    """Return what is learned from data by the first default, by the new one without the test of the model, and with."""
+    model, fixed = wrong.case.model, find_fixed_numbers(wrong.case.model)
+    intervals = learned_from(model, counts, expression_bounds(model, counts, error=(1 - FALLBACK) * error), error)
+    objectives = [wrong.case.objective]
+    tested = pl.learn(model, counts, confidence=1 - error, confidence_set="likelihood", objectives=objectives)
+    untested = replace(tested, region=SETS["likelihood"].region(model, tested.bounds), fit=None)
+    return {
+        OLD: check_fixed_numbers(intervals, fixed),
+        UNTESTED: check_fixed_numbers(untested, fixed),
+        TESTED: tested,
+    }
+
+
+def judge(wrong: Wrong, learned: Learned, relaxation: str) -> Outcome:
+    """Return what the certificate said that follows from what was learned."""
+    certificate = pl.conclude(learned, wrong.case.objective, relaxation=relaxation)
     low, high = wrong.value(certificate.policy)
-    has_missed = high < certificate.lower - 1e-9 or low > certificate.upper + 1e-9
-    told = (sentences() if sentences is not None else (str(conflict),)) if conflict is not None else ()
-    return Outcome(has_missed, conflict is not None, bool(told) and names_guilty(wrong.guilty, told[0]))
+    has_missed = high < certificate.lower or low > certificate.upper
+    conflict = learned.conflict
+    told = "" if conflict is None else next(iter([*conflict.numbers, *conflict.findings]), str(conflict))
+    return Outcome(has_missed, conflict is not None, told, names_guilty(wrong.guilty, told))
+
+
+def repeat(wrong: Wrong, n_runs: int, n_repetitions: int, *, seed: int = 1) -> dict[str, list[Outcome]]:
+    """Return what certificates said in each repetition, by each of the three ways to learn."""
+    found: dict[str, list[Outcome]] = {name: [] for name in RELAXATION}
+    for rng in np.random.default_rng(seed).spawn(n_repetitions):
+        for name, learned in learned_by(wrong, wrong.simulate(n_runs, rng)).items():
+            found[name].append(judge(wrong, learned, RELAXATION[name]))
+    return found
 
 
 def names_guilty(guilty: tuple[str, ...], sentence: str) -> bool:
@@ -190,3 +222,32 @@ def names_guilty(guilty: tuple[str, ...], sentence: str) -> bool:
     (False, False)
     """
     return any(re.search(rf"(?<!\w){re.escape(one)}(?!\w)", sentence) for one in guilty)
+
+
+# Which errors are tried
+
+SMOOTH = {  # the variable, where its effect changes sign, and how fast
+    "betting:25": ("money", 15, 5),
+    "rover:10,10": ("x", 5, 3),
+    "aircraft:20,10": ("y", 3, 2),
+    "engagement:20": ("cooldown", 1, 1),
+    "glider:11,9": ("x", 5, 3),
+    "parallel:5": ("m", 10, 5),
+}
+
+
+def smooth_error(name: str, size: float) -> Wrong:
+    """Return a case study with a smooth error of the variable of ``SMOOTH``."""
+    variable, centre, scale = SMOOTH[name]
+    return smooth(pl.case_study(name), variable, size, centre=centre, scale=scale)
+
+
+def wrong_row(name: str, size: float) -> Wrong:
+    """Return a case study with one wrong row."""
+    return one_row(pl.case_study(name), size)
+
+
+def wrong_channel(factor: float) -> Wrong:
+    """Return the rover with a wrong channel L; that channel H differs from it says the same."""
+    found = one_action(pl.case_study("rover:10,10"), "sendL", factor)
+    return replace(found, guilty=("sendL", "sendH"))
