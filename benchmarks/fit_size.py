@@ -34,7 +34,8 @@ import plumdp as pl
 
 ERROR = 0.1
 CHUNK = 200
-STUDIES = ("betting:5", "engagement:5", "rover:3,3,2", "parallel:2,1", "machine")
+STUDIES = ("machine", "engagement:5", "rover:3,3,2", "betting:4", "parallel:2,1")
+SIZES = game_of.Sizes(100, 30, 40)
 WAYS = ("independent", "trajectories", "adaptive", "opponent")
 PARTS = ("size", "mutants", "p-values", "objectives")
 
@@ -65,36 +66,28 @@ def largest_linear(played: Any) -> Any:
 
 def sizes_of(name: str, way: str, repetitions: int) -> list[int]:
     """Return how often each kind of test exceeded its bound, alone and all together, and how often p <= 0.1."""
-    game, rng = game_of.prepare(case_of(name)), np.random.default_rng(1)
-    total = np.zeros(5, dtype=int)
+    game, rng = game_of.prepare(case_of(name), sizes=SIZES), np.random.default_rng(1)
+    total = np.zeros(6, dtype=int)
     for first in range(0, repetitions, CHUNK):
         n = min(CHUNK, repetitions - first)
-        played = play(game, n, rng, partial(tests.drift_bets, error=ERROR), way)
-        alone = [
-            largest_linear(played),
-            *(tests.largest_cell(tests.cells_of(game, kind), played) for kind in ("row", "class")),
-        ]
         played = play(game, n, rng, partial(tests.package_bets, error=ERROR), way)
-        at_truth, p = p_values_of(game, played, way)
-        total += [
-            *(int(exceeds(kind, way).sum()) for kind in alone),
-            int((at_truth <= ERROR).sum()),
-            int((p <= ERROR).sum()),
-        ]
+        found = tests.largest_by_kind(game, played)
+        at_truth, p = p_values_of(game, played, found.together, way)
+        alone = [exceeds(kind, way) for kind in (found.values, found.drifts, found.rows, found.classes)]
+        total += [int(each.sum()) for each in (*alone, at_truth <= ERROR, p <= ERROR)]
     return [int(n) for n in total]
 
 
-def p_values_of(game: Any, played: Any, way: str) -> tuple[Any, Any]:
+def p_values_of(game: Any, played: Any, largest: Any, way: str) -> tuple[Any, Any]:
     """Return exp(-largest process) at the true point and the p-value, at the end or at the worst moment.
 
     A p-value cannot be below the former, so that it is only calculated where that is at most 0.1.
     """
-    largest = tests.largest_of_most(game, played)
     moments = game_of.worst_moments(largest) if way == "opponent" else np.full(len(largest), largest.shape[1] - 1)
     at_truth, p = np.empty(len(largest)), np.ones(len(largest))
     for r, b in enumerate(moments.tolist()):
         pilot, main = played.pilots[r], played.batches[r, : b + 1].sum(axis=0)
-        rest = tests.largest_of_rest(game, pilot, main, error=ERROR)
+        rest = tests.largest_of_rest(game, pilot, main, error=ERROR, least=-np.log(ERROR))
         at_truth[r] = np.exp(-max(largest[r, b], rest))
         if at_truth[r] <= ERROR:
             p[r] = p_value_at(game, pilot, main, error=ERROR, sampling="adaptive" if way == "opponent" else way)
@@ -104,11 +97,10 @@ def p_values_of(game: Any, played: Any, way: str) -> tuple[Any, Any]:
 def size_table(repetitions: int) -> None:
     """Print how often right models were rejected."""
     print(f"Size, {repetitions} repetitions, critical value {critical_value(repetitions, ERROR)}:\n")
-    print(
-        "| model | data | drift | rows | classes | all, at the truth | p <= 0.1 | seconds |\n|" + "---|" * 8, flush=True
-    )
-    for name in STUDIES:
-        for way in WAYS:
+    columns = "values", "drift", "rows", "classes", "all, at the truth", "p <= 0.1", "seconds"
+    print("| model | data | " + " | ".join(columns) + " |\n|" + "---|" * 9, flush=True)
+    for way in reversed(WAYS):
+        for name in STUDIES:
             start = time.perf_counter()
             cells = " | ".join(map(str, sizes_of(name, way, repetitions)))
             print(f"| {name} | {way} | {cells} | {time.perf_counter() - start:.0f} |", flush=True)
@@ -124,7 +116,7 @@ def mutants_table(repetitions: int) -> None:
         flush=True,
     )
     for name in STUDIES:
-        game, rng = game_of.prepare(case_of(name)), np.random.default_rng(2)
+        game, rng = game_of.prepare(case_of(name), sizes=SIZES), np.random.default_rng(2)
         undivided = play(game, n, rng, partial(tests.drift_bets, error=ERROR, divided=False), "opponent")
         bold = play(game, n, rng, partial(tests.drift_bets, error=10 * ERROR), "opponent")
         played = play(game, n, rng, partial(tests.drift_bets, error=ERROR), "opponent")
@@ -150,7 +142,7 @@ def p_values_table(repetitions: int) -> None:
     )
     print("| model | end | " + " | ".join(map(str, levels)) + " | KS |\n|" + "---|" * (len(levels) + 3), flush=True)
     for name in STUDIES:
-        game = game_of.prepare(case_of(name))
+        game = game_of.prepare(case_of(name), sizes=SIZES)
         for end in ("planned", "worst moment"):
             p = p_values(game, n, seed=3, is_worst=end == "worst moment", error=ERROR)
             shares = " | ".join(f"{(p <= level).mean():.3f}" for level in levels)

@@ -11,6 +11,7 @@ weight) exceeds ln(1 / error) at some time with probability at most the error (V
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -19,6 +20,7 @@ from wrong_models import true_probabilities
 
 import plumdp as pl
 from plumdp.confidence.bets import place_bets
+from plumdp.confidence.contrasts import find_contrasts
 from plumdp.confidence.estimates import information
 from plumdp.confidence.likelihood import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
@@ -61,9 +63,13 @@ class Game:
     def graph(self):
         return self.case.model.graph
 
-    @property
+    @cached_property
     def law_of_space(self):
         return law_of_space(self.case.model)
+
+    @cached_property
+    def contrasts(self):
+        return find_contrasts(self.case.model)
 
     def counts(self, pilot: np.ndarray, main: np.ndarray, sampling="adaptive") -> TransitionCounts:
         """Return the data of one repetition up to some moment, as the package takes them."""
@@ -129,6 +135,7 @@ class Linear:
     gains: np.ndarray  # (m, T), at the true point
     log_weights: np.ndarray  # (m)
     names: tuple[str, ...]  # (m)
+    kind: np.ndarray | None = None  # (m): which kind each is of, if several were put together
 
 
 def value_bets(game: Game, pilot: np.ndarray, *, error: float, share: float | None = None) -> Linear:

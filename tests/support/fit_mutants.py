@@ -5,9 +5,8 @@ from math import log
 
 import numpy as np
 from fit_game import Game, Linear, Played
-from fit_processes import drift_bets, pilot_view
+from fit_processes import drift_bets, gains_of_plan, pilot_view
 
-from plumdp.confidence.contrasts import find_contrasts
 from plumdp.confidence.drift import _plans
 
 
@@ -41,12 +40,8 @@ def _main_bets(game: Game, seen: np.ndarray, error: float) -> Linear:
 def _hindsight(game: Game, seen: np.ndarray, error: float) -> Linear:
     """Return drift tests of contrasts whose numbers are the mean scores of the cells at the true point."""
     view = pilot_view(game, seen)._replace(ratio=1.0)
-    contrasts = [
-        replace(contrast, levels=_scores(game, seen, contrast.cell)) for contrast in find_contrasts(game.case.model)
-    ]
+    contrasts = [replace(contrast, levels=_scores(game, seen, contrast.cell)) for contrast in game.contrasts]
     plans = [plan for contrast in contrasts for plan in _plans(view, game.graph, contrast, ())]
-    from fit_processes import gains_of_plan
-
     weight = 1 / max(2 * len(plans), 1)
     scale = np.sqrt(-2 * log(weight * error))
     found = [gains_of_plan(game, plan, side * scale / plan.spread) for plan in plans for side in (1, -1)]

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 from fit_game import Game, play, worst_moments
-from fit_processes import largest_of_most, package_bets
+from fit_processes import largest_by_kind, package_bets
 from scipy.stats import kstest
 
 from plumdp import model_fit
@@ -26,7 +26,7 @@ def p_values(game: Game, n: int, *, seed: int, is_worst: bool, error: float) -> 
     place, collect = partial(package_bets, error=error), "opponent" if is_worst else "trajectories"
     for first in range(0, n, 250):
         played = play(game, min(250, n - first), rng, place, collect=collect)
-        largest = largest_of_most(game, played)
+        largest = largest_by_kind(game, played).together
         moments = worst_moments(largest) if is_worst else np.full(len(largest), largest.shape[1] - 1)
         sampling = "adaptive" if is_worst else "trajectories"
         for r, b in enumerate(moments.tolist()):

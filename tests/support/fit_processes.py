@@ -13,8 +13,8 @@ from scipy.sparse import csr_array
 from scipy.special import gammaln
 
 from plumdp.confidence.constants import find_fixed_numbers, strongest_evidence
-from plumdp.confidence.contrasts import find_contrasts
 from plumdp.confidence.drift import PilotView, _plans
+from plumdp.confidence.estimates import estimate
 from plumdp.confidence.evidence import log_evidence
 from plumdp.confidence.likelihood import SPACE_AS_DATA, law_of_pilot
 
@@ -32,7 +32,7 @@ def drift_bets(game: Game, pilot: np.ndarray, *, error: float, divided: bool = T
     If the error is not divided, every test has all of it, which is a mutant.
     """
     view = pilot_view(game, pilot) if view is None else view
-    plans = [p for contrast in find_contrasts(game.case.model) for p in _plans(view, game.graph, contrast, ())]
+    plans = [p for contrast in game.contrasts for p in _plans(view, game.graph, contrast, ())]
     weight = 1 / max(2 * len(plans), 1) if divided else 1.0
     found, names = [], []
     for plan in plans:
@@ -57,7 +57,8 @@ def together(*parts: Linear, weights: tuple[float, ...]) -> Linear:
     """Return several linear processes as one, each kind with a share of the error."""
     shares = [part.log_weights + log(weight) for part, weight in zip(parts, weights, strict=True)]
     names = tuple(name for part in parts for name in part.names)
-    return Linear(np.vstack([part.gains for part in parts]), np.concatenate(shares), names)
+    kind = np.repeat(np.arange(len(parts)), [len(part.gains) for part in parts])
+    return Linear(np.vstack([part.gains for part in parts]), np.concatenate(shares), names, kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,25 +133,56 @@ HALF_SPACES, LIKELIHOOD, DRIFT, ROWS, CLASSES, NUMBERS = 0.8, 0.1, 0.0125, 0.006
 
 
 def package_bets(game: Game, pilot: np.ndarray, *, error: float) -> Linear:
-    """Return all linear processes of ``fit_model`` at an error, with their shares as weights."""
+    """Return all linear processes of ``fit_model`` at an error, across values and for drifts.
+
+    Their weights are those of an opponent who takes both kinds for equally important: half of the error for each.
+    """
     parts = value_bets(game, pilot, error=HALF_SPACES * error), drift_bets(game, pilot, error=DRIFT * error)
-    return together(*parts, weights=(HALF_SPACES, DRIFT))
+    return together(*parts, weights=(0.5, 0.5))
 
 
-def largest_of_most(game: Game, played: Played) -> np.ndarray:
-    """Return the largest process plus ln weight (repetitions, batches) of bets, rows and classes."""
-    found = [np.array([played.processes(r).max(axis=1) for r in range(len(played.linear))])]
-    for kind, share in (("row", ROWS), ("class", CLASSES)):
-        found.append(largest_cell(cells_of(game, kind), played) + log(share))
-    return np.max(found, axis=0)
+@dataclass(frozen=True, eq=False)
+class Largest:
+    """The largest processes plus ln weight (repetitions, batches) of each kind, if it has the whole error."""
+
+    values: np.ndarray
+    drifts: np.ndarray
+    rows: np.ndarray
+    classes: np.ndarray
+
+    @property
+    def together(self) -> np.ndarray:
+        """All of them with the shares of the package."""
+        shares = (self.values, HALF_SPACES), (self.drifts, DRIFT), (self.rows, ROWS), (self.classes, CLASSES)
+        return np.max([found + log(share) for found, share in shares], axis=0)
 
 
-def largest_of_rest(game: Game, pilot: np.ndarray, main: np.ndarray, *, error: float) -> float:
-    """Return the larger of likelihood and fixed numbers plus ln weight at one moment."""
+def largest_by_kind(game: Game, played: Played) -> Largest:
+    """Return the largest processes of each kind, given bets of ``package_bets``."""
+    bets = np.full((2, *played.batches.shape[:2]), -np.inf)
+    for r, own in enumerate(played.linear):
+        processes = played.processes(r) + log(2)
+        for kind in (0, 1):
+            bets[kind, r] = processes[:, own.kind == kind].max(axis=1, initial=-np.inf)
+    cells = (largest_cell(cells_of(game, kind), played) for kind in ("row", "class"))
+    return Largest(*bets, *cells)
+
+
+def largest_of_rest(game: Game, pilot: np.ndarray, main: np.ndarray, *, error: float, least: float = -np.inf) -> float:
+    """Return the larger of likelihood and fixed numbers plus ln weight at one moment.
+
+    The mean of a likelihood is at most its maximum. Where that says that the first is less than ``least``, it is left
+    out.
+    """
     table, counts = game.table, game.counts(pilot, main)
-    law, seen = law_of_pilot(table, table.pool(pilot), game.law_of_space), table.pool(counts.main)
+    seen = table.pool(counts.main)
     chances = table.constants + table.coefficients @ game.truth
-    above = log_evidence(table, seen, *law) - seen @ np.log(np.where(seen > 0, chances, 1.0))
+    at_truth = seen @ np.log(np.where(seen > 0, chances, 1.0))
     fixed = find_fixed_numbers(game.case.model)
     numbers = strongest_evidence(fixed, counts, error=NUMBERS * error) - log(error)
-    return max(above + log(LIKELIHOOD), numbers)
+    best = table.values(estimate(table, seen, game.truth))[0]
+    most = seen @ np.log(np.where((seen > 0) & (best > 0), best, 1.0)) - at_truth + log(LIKELIHOOD)
+    if most < least - 0.1:  # the estimate is as good as that
+        return numbers
+    law = law_of_pilot(table, table.pool(pilot), game.law_of_space)
+    return max(log_evidence(table, seen, *law) - at_truth + log(LIKELIHOOD), numbers)
