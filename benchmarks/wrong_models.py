@@ -31,14 +31,24 @@ Row = tuple[str, str, Callable[[float], Any], Sequence[float]]
 ROWS: list[Row] = [
     ("betting:25", "smooth, money", lambda e: wrong_models.smooth_error("betting:25", e), (0, 0.005, 0.01, 0.02, 0.04)),
     ("rover:10,10", "smooth, x", lambda e: wrong_models.smooth_error("rover:10,10", e), (0, 0.01, 0.02, 0.05)),
-    ("aircraft:20,10", "smooth, y", lambda e: wrong_models.smooth_error("aircraft:20,10", e), (0, 0.01, 0.02, 0.04)),
+    (
+        "aircraft:20,10",
+        "smooth, y, up and down",
+        lambda e: wrong_models.smooth_error("aircraft:20,10", e),
+        (0, 0.01, 0.02, 0.04),
+    ),
     (
         "engagement:20",
         "smooth, cooldown",
         lambda e: wrong_models.smooth_error("engagement:20", e),
         (0, 0.01, 0.02, 0.04),
     ),
-    ("glider:11,9", "smooth, x", lambda e: wrong_models.smooth_error("glider:11,9", e), (0, 0.002, 0.005, 0.01)),
+    (
+        "glider:11,9",
+        "smooth, x, relative",
+        lambda e: wrong_models.smooth_error("glider:11,9", e),
+        (0, 0.01, 0.02, 0.05),
+    ),
     ("parallel:5", "smooth, m", lambda e: wrong_models.smooth_error("parallel:5", e), (0, 0.02, 0.04, 0.08)),
     ("betting:25", "one row", lambda e: wrong_models.wrong_row("betting:25", e), (0.05, 0.1, 0.2)),
     ("rover:10,10", "one row", lambda e: wrong_models.wrong_row("rover:10,10", e), (0.05, 0.1, 0.2)),

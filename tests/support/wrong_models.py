@@ -11,6 +11,7 @@ model under test; the value of a policy is that of the same known numbers.
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -91,15 +92,33 @@ def is_unknown(model) -> np.ndarray:
     return model.graph.sum_by_choice(unknown.astype(float)) > 0
 
 
-def smooth(case, variable: str, size: float, *, centre: float, scale: float, also: tuple[str, ...] = ()) -> Wrong:
+def smooth(
+    case,
+    variable: str,
+    size: float,
+    *,
+    centre: float,
+    scale: float,
+    actions: tuple[str, ...] = (),
+    is_relative: bool = False,
+) -> Wrong:
     """Return a case whose chances are off by size · tanh((h - centre) / scale) of a state variable h.
 
-    ``also`` names variables that say almost the same where the model is seen, so that they are right diagnoses as well.
+    All rows with parameters are, or those of some actions. A relative error is that times the smaller of the two
+    chances between which probability moves.
     """
     graph = case.model.graph
     h = graph.states[variable].astype(float)[graph.state_of_choice()]
-    shift = np.where(is_unknown(case.model), size * np.tanh((h - centre) / scale), 0.0)
-    return Wrong(case, shifted(case, shift), (variable, *also))
+    names = np.array(graph.action_names)[graph.action]
+    is_wrong = is_unknown(case.model) & (np.isin(names, actions) if actions else True)
+    shift = np.where(is_wrong, size * np.tanh((h - centre) / scale), 0.0)
+    return Wrong(case, shifted(case, shift * (second_largest(case) if is_relative else 1.0)), (variable,))
+
+
+def second_largest(case) -> np.ndarray:
+    """Return the second largest chance of each row (n_choices), zero where there is none."""
+    first, chances = case.model.graph.first_transition.tolist(), true_probabilities(case)
+    return np.array([np.sort(chances[a:b])[-2] if b - a > 1 else 0.0 for a, b in pairwise(first)])
 
 
 def one_row(case, size: float, *, rank: int = 0) -> Wrong:
@@ -226,20 +245,19 @@ def names_guilty(guilty: tuple[str, ...], sentence: str) -> bool:
 
 # Which errors are tried
 
-SMOOTH = {  # the variable, where its effect changes sign, and how fast
-    "betting:25": ("money", 15, 5),
-    "rover:10,10": ("x", 5, 3),
-    "aircraft:20,10": ("y", 3, 2),
-    "engagement:20": ("cooldown", 1, 1),
-    "glider:11,9": ("x", 5, 3),
-    "parallel:5": ("m", 10, 5),
+SMOOTH: dict[str, dict] = {  # the variable, where its effect changes sign, how fast, and what it is an effect on
+    "betting:25": {"variable": "money", "centre": 15, "scale": 5},
+    "rover:10,10": {"variable": "x", "centre": 5, "scale": 3},
+    "aircraft:20,10": {"variable": "y", "centre": 1, "scale": 1, "actions": ("up", "down")},
+    "engagement:20": {"variable": "cooldown", "centre": 1, "scale": 1},
+    "glider:11,9": {"variable": "x", "centre": 5, "scale": 3, "is_relative": True},
+    "parallel:5": {"variable": "m", "centre": 10, "scale": 5},
 }
 
 
 def smooth_error(name: str, size: float) -> Wrong:
     """Return a case study with a smooth error of the variable of ``SMOOTH``."""
-    variable, centre, scale = SMOOTH[name]
-    return smooth(pl.case_study(name), variable, size, centre=centre, scale=scale)
+    return smooth(pl.case_study(name), size=size, **SMOOTH[name])
 
 
 def wrong_row(name: str, size: float) -> Wrong:
