@@ -36,6 +36,7 @@ TestKind: TypeAlias = Literal["direction", "likelihood", "class", "row", "drift"
 
 _MOST_NAMED = 30
 _LARGEST_EXPONENT = 700.0
+_MOST_DRIFTS, _LEAST_MULTIPLIER = 6, 0.01
 _TOWARDS_ESTIMATE = (1.0, 0.999, 0.99, 0.9, 0.5, 0.1, 0.0)
 
 
@@ -58,6 +59,7 @@ class ModelFit:
     p_value: float
     point: FloatArray  # (n_parameters): where the tests agree best
     tests: tuple[FitTest, ...]  # those with the most evidence, these first
+    drifts: tuple[Drift, ...] = ()  # those that the proof of a contradiction needs
 
     def __repr__(self) -> str:
         return one_line(self, f"p = {self.p_value:.3g}", number_of(len(self.tests), "test"))
@@ -86,7 +88,7 @@ def fit_model(
     tests = _Blocks(model, counts, found, error, -inf if fixed is None else _against_numbers(fixed, counts, error))
     agreement = find_agreement(model.space, found.table, tests.affine, tests.cells, _start(model, found))
     p_value = min(1.0, error * exp(min(-agreement.least, _LARGEST_EXPONENT)) * UP)
-    return ModelFit(p_value, agreement.point, tests.named(agreement))
+    return ModelFit(p_value, agreement.point, tests.named(agreement), tests.needed(agreement))
 
 
 def _against_numbers(fixed: FixedNumbers, counts: TransitionCounts, error: float) -> float:
@@ -116,7 +118,7 @@ class _Blocks:
         has_pilot = counts.pilot is not None and counts.pilot.total > 0
         self._drifts = _drifts(model, counts, found, error) if has_pilot else []
         self.affine = _affine_tests(found, self._drifts, number)
-        share = FIT * error * (0.25 if has_pilot else 0.5)
+        share = FIT * error * (0.5 if counts.pilot is None else 0.25)  # an empty pilot might have been another
         table, graph = found.table, model.graph
         seen = table.pool(counts.counts)
         is_seen = np.flatnonzero(seen > 0)
@@ -135,13 +137,20 @@ class _Blocks:
         found = [*self._named_affine(agreement), *self._named_cells(agreement)]
         return tuple(sorted(found, key=lambda test: -test.evidence)[:_MOST_NAMED])
 
+    def needed(self, agreement: Agreement) -> tuple[Drift, ...]:
+        """Return the drifts with the largest multipliers in the proof, if there is one."""
+        own = agreement.affine[: len(self._drifts)]
+        worst = np.argsort(-own, kind="stable")[:_MOST_DRIFTS].tolist()
+        return tuple(self._drifts[i] for i in worst if own[i] > _LEAST_MULTIPLIER) if agreement.least >= 0 else ()
+
     def _named_affine(self, agreement: Agreement) -> list[FitTest]:
         evidence = (agreement.affine_values - log(self._error)).tolist()
         multiplier = agreement.affine.tolist()
-        words: list[tuple[TestKind, str, str, int]] = [("direction", text, "", 0) for text in self._found.texts]
+        words: list[tuple[TestKind, str, str, int]]
+        words = [("drift", drift.contrast.name, drift.parameter, drift.side) for drift in self._drifts]
+        words += [("direction", text, "", 0) for text in self._found.texts]
         outcomes = self._found.outcome_offsets
         words += [("direction", "an outcome", "", 0)] * (0 if outcomes is None else len(outcomes))
-        words += [("drift", drift.contrast.name, drift.parameter, drift.side) for drift in self._drifts]
         words += [("number", "a number that the model fixes", "", 0)] * (len(evidence) - len(words))
         return [FitTest(*about, *rest) for about, *rest in zip(words, evidence, multiplier, strict=True)]
 
@@ -179,11 +188,11 @@ def _drifts(model: ParametricMDP, counts: TransitionCounts, found: LikelihoodSet
 def _affine_tests(found: LikelihoodSet, drifts: Sequence[Drift], number: float) -> AffineTests:
     """Return the half-spaces ``row @ v <= offset`` as tests ``row @ v - offset``, and the evidence against numbers."""
     d = len(found.table.names)
-    rows = [found.rows, *(drift.left.row[None, :] for drift in drifts)]
-    offsets = [found.offsets, np.array([drift.left.offset for drift in drifts])]
+    rows = [*(drift.left.row[None, :] for drift in drifts), found.rows]
+    offsets = [np.array([drift.left.offset for drift in drifts]), found.offsets]
     if found.outcome_rows is not None and found.outcome_offsets is not None:
-        rows.insert(1, found.outcome_rows)
-        offsets.insert(1, found.outcome_offsets)
+        rows.append(found.outcome_rows)
+        offsets.append(found.outcome_offsets)
     if number > -inf:
         rows.append(np.zeros((1, d)))
         offsets.append(np.array([-number]))

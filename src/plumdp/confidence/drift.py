@@ -39,6 +39,12 @@ class Drift:
     parameter: str  # which drifts, in words; none if it is the probability of first outcomes
     side: int  # +1: the bets are that it is larger where the number of the contrast is
     left: HalfSpace
+    slope: FloatArray  # (n_outcomes): logarithms of the factors are ``level * slope - rest``, but for the largest bet
+    rest: FloatArray  # (n_outcomes)
+
+    def factors(self, cell: int) -> FloatArray:
+        """Return the factors (n_outcomes) of the bets on visits in a cell of the contrast."""
+        return _factors(self.contrast.levels[cell] * self.slope - self.rest)
 
 
 class PilotView(NamedTuple):
@@ -82,10 +88,11 @@ def drift_tests(
         if last is None or last[0] is not plan.contrast:
             last = plan.contrast, _split(pilot.table, counts.graph, counts.main, plan.contrast)
         for side in (1, -1):
-            scale = side * sqrt(-2 * log(share)) / plan.spread
-            factors = _factors(last[1], plan, scale)
-            left = half_space(last[1].outcomes, last[1].seen, factors, near=near, error=share)
-            found.append(Drift(plan.contrast, plan.parameter, side, left))
+            scale, split = side * sqrt(-2 * log(share)) / plan.spread, last[1]
+            slope, rest = scale * plan.slope, scale * plan.rest
+            factors = _factors(split.level * slope[split.outcome] - rest[split.outcome])
+            left = half_space(split.outcomes, split.seen, factors, near=near, error=share)
+            found.append(Drift(plan.contrast, plan.parameter, side, left, slope, rest))
     return found
 
 
@@ -180,6 +187,5 @@ def _split(table: LikelihoodTable, graph: Graph, counts: CountArray, contrast: C
     return _Split(table.split(all_outcomes, own_pair), seen, all_outcomes, level)
 
 
-def _factors(split: _Split, plan: _Plan, scale: float) -> FloatArray:
-    bets = scale * (split.level * plan.slope[split.outcome] - plan.rest[split.outcome])
+def _factors(bets: FloatArray) -> FloatArray:
     return np.asarray(np.exp(bets.clip(-LARGEST_BET, LARGEST_BET)))

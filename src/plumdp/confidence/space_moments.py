@@ -17,9 +17,9 @@ import numpy as np
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.space import ParameterSpace, affine_coefficients
-from plumdp.rounding import UNDERFLOW
 
 _LEAST_WIDTH = 1e-3  # of a parameter that is known, relative to the widest: the covariance must not be singular
+_NOTHING = 1e-100  # squares of smaller widths underflow
 _STEPS = 100
 _WEIGHT = 10.0  # of the largest excess over a half-space, against the barrier, at first; doubled in each round
 _ROUNDS = 20
@@ -39,7 +39,10 @@ def moments(space: ParameterSpace) -> tuple[FloatArray, FloatArray]:
            [0.    , 0.0833]]))
     """
     low, width = space.lower, space.upper - space.lower
-    width = np.maximum(width, _LEAST_WIDTH * max(width.max(initial=0), UNDERFLOW))
+    widest = float(width.max(initial=0))
+    width = np.maximum(
+        width, _LEAST_WIDTH * (widest if widest > _NOTHING else 1.0)
+    )  # of a single point: any law will do
     d, sides, size = len(low), *_essential(space)
     if size is not None:
         p = np.full(d, 1 / (d + 1))
