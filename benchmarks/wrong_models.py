@@ -17,6 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,33 +29,28 @@ N_RUNS = 20_000
 
 Row = tuple[str, str, Callable[[float], Any], Sequence[float]]
 
+SMOOTH_SIZES = {
+    "betting:25": (0, 0.005, 0.01, 0.02, 0.04),
+    "rover:10,10": (0, 0.01, 0.02, 0.05),
+    "aircraft:20,10": (0, 0.01, 0.02, 0.04),
+    "engagement:20": (0, 0.01, 0.02, 0.04),
+    "glider:11,9": (0, 0.02, 0.05, 0.1),
+    "parallel:5": (0, 0.02, 0.04, 0.08),
+}
+ROW_SIZES = {
+    "betting:25": (0.1, 0.2),
+    "rover:10,10": (0.05, 0.1, 0.2),
+    "engagement:20": (0.05,),
+    "glider:11,9": (0.02,),
+}
+
 ROWS: list[Row] = [
-    ("betting:25", "smooth, money", lambda e: wrong_models.smooth_error("betting:25", e), (0, 0.005, 0.01, 0.02, 0.04)),
-    ("rover:10,10", "smooth, x", lambda e: wrong_models.smooth_error("rover:10,10", e), (0, 0.01, 0.02, 0.05)),
-    (
-        "aircraft:20,10",
-        "smooth, y, up and down",
-        lambda e: wrong_models.smooth_error("aircraft:20,10", e),
-        (0, 0.01, 0.02, 0.04),
+    *(
+        (name, f"smooth, {wrong_models.SMOOTH[name]['variable']}", partial(wrong_models.smooth_error, name), sizes)
+        for name, sizes in SMOOTH_SIZES.items()
     ),
-    (
-        "engagement:20",
-        "smooth, cooldown",
-        lambda e: wrong_models.smooth_error("engagement:20", e),
-        (0, 0.01, 0.02, 0.04),
-    ),
-    (
-        "glider:11,9",
-        "smooth, x, relative",
-        lambda e: wrong_models.smooth_error("glider:11,9", e),
-        (0, 0.01, 0.02, 0.05),
-    ),
-    ("parallel:5", "smooth, m", lambda e: wrong_models.smooth_error("parallel:5", e), (0, 0.02, 0.04, 0.08)),
-    ("betting:25", "one row", lambda e: wrong_models.wrong_row("betting:25", e), (0.05, 0.1, 0.2)),
-    ("rover:10,10", "one row", lambda e: wrong_models.wrong_row("rover:10,10", e), (0.05, 0.1, 0.2)),
-    ("engagement:20", "one row", lambda e: wrong_models.wrong_row("engagement:20", e), (0.02, 0.05)),
-    ("glider:11,9", "one row", lambda e: wrong_models.wrong_row("glider:11,9", e), (0.02, 0.05)),
-    ("rover:10,10", "channel L, factor", wrong_models.wrong_channel, (1.02, 1.05, 1.1, 1.2)),
+    *((name, "one row", partial(wrong_models.wrong_row, name), sizes) for name, sizes in ROW_SIZES.items()),
+    ("rover:10,10", "channel L, factor", wrong_models.wrong_channel, (1.05, 1.1, 1.2)),
     ("machine", "one constant", wrong_models.one_constant, (0, 0.01, 0.02, 0.05)),
 ]
 
