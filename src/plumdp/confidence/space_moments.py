@@ -17,7 +17,6 @@ import numpy as np
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.space import ParameterSpace, affine_coefficients
-from plumdp.rounding import UNDERFLOW
 
 _LEAST_WIDTH = 1e-3  # of a parameter that is known, relative to the widest: the covariance must not be singular
 _STEPS = 100
@@ -38,8 +37,8 @@ def moments(space: ParameterSpace) -> tuple[FloatArray, FloatArray]:
     (array([0.5, 0.5]), array([[0.0833, 0.    ],
            [0.    , 0.0833]]))
     """
-    low, width = space.lower, space.upper - space.lower
-    width = np.maximum(width, _LEAST_WIDTH * max(width.max(initial=0), UNDERFLOW))
+    low, own = space.lower, space.upper - space.lower
+    width = np.maximum(own, _LEAST_WIDTH * (own.max(initial=0) or 1.0))
     d, sides, size = len(low), *_essential(space)
     if size is not None:
         p = np.full(d, 1 / (d + 1))
@@ -47,8 +46,9 @@ def moments(space: ParameterSpace) -> tuple[FloatArray, FloatArray]:
     rows, offsets = _in_unit_box([form for _, form in sides], low, width)
     inner = _inner_point(rows, offsets) if sides else None
     if inner is None:  # a box, or flat: then a box around it will do
-        return _scaled(np.full(d, 0.5), np.eye(d) / 12, low, width)
-    return _scaled(*_analytic_centre(rows, offsets, inner), low, width)
+        return _scaled(np.full(d, 0.5) * own / width, np.eye(d) / 12, low, width)
+    centre, covariance = _analytic_centre(rows, offsets, inner)
+    return _scaled(centre * own / width, covariance, low, width)
 
 
 def simplified(space: ParameterSpace) -> ParameterSpace:
