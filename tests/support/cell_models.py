@@ -14,9 +14,7 @@ def cell_model(rows_of_cells, space):
         if state.out:
             return {"stay": [(1, state)]}
         rows = rows_of_cells[state.h]
-        return {
-            f"row {i}": [(f, state._replace(out=1 + k)) for k, f in enumerate(row)] for i, row in enumerate(rows)
-        }
+        return {f"row {i}": [(f, state._replace(out=1 + k)) for k, f in enumerate(row)] for i, row in enumerate(rows)}
 
     return pl.explore(step, {"h": -1, "out": 0}, space=space)
 

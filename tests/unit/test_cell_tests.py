@@ -94,7 +94,9 @@ def test_what_is_calculated_has_an_expectation_of_at_most_one(name):
     table = TABLES[name]
     chances, total = probabilities(table, POINT), 0.0
     for sequence in product(range(len(chances)), repeat=4):
-        total += float(prod((chances[j] for j in sequence), start=Fraction(1))) * np.exp(fortune_of(table, sequence, POINT))
+        total += float(prod((chances[j] for j in sequence), start=Fraction(1))) * np.exp(
+            fortune_of(table, sequence, POINT)
+        )
     assert 1 - 1e-10 < total < 1 + 1e-13
 
 

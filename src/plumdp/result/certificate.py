@@ -157,7 +157,7 @@ class Certificate:
         if self.data_quality is not None:
             facts.append(("data", str(self.data_quality)))
         if self.p_value is not None:
-            facts.append(("model test", _verdict(self.p_value, 1 - self.confidence)))
+            facts.append(("model test", _verdict(self.p_value, is_contradicted=self.status == Status.CONTRADICTED)))
         if self.reason:
             facts.append(("because", self.reason))
         facts += [("assuming", assumption) for assumption in self.assumptions]
@@ -225,14 +225,19 @@ def _shares(parts: Mapping[str, float]) -> list[tuple[str, str]]:
     return [(name, f"{100 * part / total:.3g} %") for name, part in parts.items() if total and part / total >= 1e-3]
 
 
-def _verdict(p_value: float, error: float) -> str:
-    """Return what a p-value says of the model, in words.
+def _verdict(p_value: float, *, is_contradicted: bool) -> str:
+    """Return what a p-value says of the model, in words; whether that is contradicted has been decided.
 
-    >>> _verdict(1.0, 0.001)
+    Where intervals contradict the model at their own share of the error, the p-value need not be small, and where it is
+    below the error, the share that tests have beside intervals may be smaller still.
+
+    >>> _verdict(1.0, is_contradicted=False)
     'the data show no sign that the model is wrong (p = 1)'
     """
     text = f"p = {outward(p_value, 1, 2).lower()}"
-    if p_value <= error:
+    if is_contradicted and p_value > _DOUBT:
+        return f"no parameters explain the data, though tests of rows and drifts show no sign of it ({text})"
+    if is_contradicted:
         return f"no parameters explain the data ({text})"
     if p_value <= _DOUBT:
         return f"some doubt whether the model is right ({text}), but not enough to reject it"
