@@ -136,7 +136,7 @@ class _Blocks:
         is_seen = np.flatnonzero(seen > 0)
         classes = cell_tests(table, CellCounts(table.group[is_seen], is_seen, seen[is_seen]))
         rows = cell_tests(table, table.pool_by(graph.choice_of_transition(), counts.counts))
-        n_rows = len(np.unique(graph.choice_of_transition()[table.tied > 0]))
+        n_rows = int(np.logical_or.reduceat(table.tied > 0, graph.first_transition[:-1]).sum())
         self._blocks: list[tuple[TestKind, CellTests]] = [
             ("likelihood", _likelihood_test(found)),
             ("class", _at_share(classes, share / max(len(table.is_class), 1))),

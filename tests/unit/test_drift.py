@@ -32,6 +32,10 @@ def view_of(model, counts):
     return PilotView(table, counts.pilot.counts, law.mean, counts.pilot.ratio, SPACE_AS_DATA * space.precision)
 
 
+def by_choice(model, view, counts):
+    return view.table.pool_by(model.graph.choice_of_transition(), counts)
+
+
 def drifts_of(model, counts, near, *, error=0.2):
     return drift_tests(view_of(model, counts), counts, find_contrasts(model), near=np.array(near), error=error)
 
@@ -57,8 +61,8 @@ def test_one_visit_of_any_class_in_any_cell_has_the_expectation_one(model):
     view, point = view_of(model, counts), {"p": Fraction(1, 3), "q": Fraction(1, 7)}
     n_bets = 0
     for contrast in find_contrasts(model):
-        split = _split(view.table, model.graph, counts.main, contrast)
-        for plan in _plans(view, model.graph, contrast, ()):
+        split = _split(view.table, by_choice(model, view, counts.main), contrast)
+        for plan in _plans(view, by_choice(model, view, view.counts), contrast, ()):
             for scale in (0.3, -0.3):
                 factors = _factors(split, plan, scale)
                 n_bets += int((factors != 1).sum())
@@ -102,7 +106,8 @@ def test_bets_do_not_look_at_main_data():
     for main in rest:
         counts = counts_in_cells(TWO_CELLS, main, pilot=pilot)
         (contrast,) = find_contrasts(TWO_CELLS)
-        plans += _plans(view_of(TWO_CELLS, counts), TWO_CELLS.graph, contrast, ())
+        view = view_of(TWO_CELLS, counts)
+        plans += _plans(view, by_choice(TWO_CELLS, view, view.counts), contrast, ())
     one, other = plans
     assert np.array_equal(one.slope, other.slope)
     assert np.array_equal(one.rest, other.rest)
@@ -192,11 +197,11 @@ def test_the_half_space_is_implied_by_the_process(data):
     view = view_of(MIXED, counts)
     found = drifts_of(MIXED, counts, near, error=error)
     assert found
-    plans = [plan for c in find_contrasts(MIXED) for plan in _plans(view, MIXED.graph, c, ())]
+    plans = [plan for c in find_contrasts(MIXED) for plan in _plans(view, by_choice(MIXED, view, view.counts), c, ())]
     share = error / (2 * len(plans))
     for i, drift in enumerate(found):
         plan = plans[i // 2]
-        split = _split(view.table, MIXED.graph, counts.main, plan.contrast)
+        split = _split(view.table, by_choice(MIXED, view, counts.main), plan.contrast)
         factors = _factors(split, plan, drift.side * np.sqrt(-2 * np.log(share)) / plan.spread)
         exact = process(view.table, split, factors, point, share)
         assert decimal(value_at(drift, [point["p"], point["q"]])) <= exact
@@ -276,7 +281,7 @@ def test_each_cell_has_all_outcomes_of_its_classes_and_what_was_seen():
     )
     table = likelihood_table(MIXED)
     contrast = next(c for c in find_contrasts(MIXED) if c.name == "h")
-    split = _split(table, MIXED.graph, counts.main, contrast)
+    split = _split(table, table.pool_by(MIXED.graph.choice_of_transition(), counts.main), contrast)
     seen = {}
     for outcome, level, amount in zip(split.outcome.tolist(), split.level.tolist(), split.seen.tolist(), strict=True):
         seen[level, str(table.outcomes[outcome])] = amount
