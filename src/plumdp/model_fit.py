@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from plumdp.confidence.cell_tests import NO_CELLS, CellTests, cell_tests
+from plumdp.confidence.cell_tests import NO_CELLS, CellTests, cell_tests, largest
 from plumdp.confidence.constants import FixedNumbers, strongest_evidence
 from plumdp.confidence.contrasts import find_contrasts
 from plumdp.confidence.drift import Drift, PilotView, drift_tests
@@ -163,7 +163,7 @@ class _Blocks:
         found, start = [], 0
         for kind, tests in self._blocks:
             values = agreement.cell_values[start : start + len(tests)] - log(self._error)
-            for i in np.argsort(-values, kind="stable")[:_MOST_NAMED].tolist():
+            for i in largest(values, _MOST_NAMED).tolist():
                 text = self._words(kind, int(tests.cell[i]))
                 found.append(FitTest(kind, text, "", 0, float(values[i]), float(agreement.cells[start + i])))
             start += len(tests)

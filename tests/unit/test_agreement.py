@@ -1,4 +1,4 @@
-"""Whether any parameters agree with all tests: lower bounds against a search of all points, and where floats are coarse."""
+"""Whether any parameters agree with all tests: lower bounds against a search, and where floats are coarse."""
 
 from decimal import Decimal, localcontext
 from fractions import Fraction

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from row_models import row_model
 
 import plumdp as pl
-from plumdp.confidence.cell_tests import NO_CELLS, cell_tests
+from plumdp.confidence.cell_tests import NO_CELLS, cell_tests, largest
 from plumdp.confidence.likelihood_table import CellCounts, likelihood_table
 
 p, q = pl.parameters("p", "q")
@@ -144,7 +144,7 @@ def test_the_fortune_of_many_visits_is_rounded_down(n):
     found = float(cell_tests(COIN, seen).gained[0])
     exact = _log_gamma_half(heads) + _log_gamma_half(n - heads) - _log_gamma_whole(n)
     assert found <= exact
-    assert found >= exact - Decimal(1e-11) * n
+    assert found >= exact - Decimal("1e-11") * n
 
 
 def _log_gamma_half(k):
@@ -176,3 +176,10 @@ def test_some_of_the_tests_are_those_tests():
     counts = CellCounts(np.array([0, 0, 1, 2, 2]), np.array([0, 1, 1, 0, 1]), np.array([5.0, 2, 4, 1, 9]))
     tests, logarithms = cell_tests(COIN, counts), np.log([0.4, 0.6])
     assert tests.values(logarithms)[[2, 0]] == pytest.approx(tests.take(np.array([2, 0])).values(logarithms))
+
+
+def test_the_largest_come_first():
+    values = np.array([3.0, np.inf, -1.0, 7.0, 7.0, -np.inf])
+    assert largest(values, 3).tolist() == [1, 3, 4]
+    assert largest(values, 9).tolist() == [1, 3, 4, 0, 2, 5]
+    assert largest(np.zeros(0), 3).tolist() == []

@@ -51,7 +51,7 @@ def value_at(drift, point):
 
 @pytest.mark.parametrize("model", [TWO_CELLS, MIXED], ids=["coin", "mixed"])
 def test_one_visit_of_any_class_in_any_cell_has_the_expectation_one(model):
-    """Σ f e / Z = 1 in fractions, where factors e are taken as the floats they are; both sides, and no factor is one."""
+    """Σ f e / Z = 1 in fractions, where factors e are taken as the floats they are; both sides."""
     seen = [[[30] * len(row) for row in rows] for rows in rows_in(model)]
     counts = counts_in_cells(
         model,

@@ -126,7 +126,7 @@ class CellCounts(NamedTuple):
     seen: FloatArray  # (n)
 
     def pool_by(self, cell: Indices) -> CellCounts:
-        """Return the same in larger cells, given the number of the larger one for each cell; below zero, it is left out."""
+        """Return the same in larger cells, given which one each cell is part of; below zero, it is left out."""
         own = cell[self.cell]
         kept = own >= 0
         n_outcomes = int(self.outcome.max(initial=-1)) + 1

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plumdp.confidence.cell_tests import CellTests
+from plumdp.confidence.cell_tests import CellTests, largest
 from plumdp.confidence.likelihood_table import Outcomes
 from plumdp.confidence.space_moments import simplified
 from plumdp.model.graph import FloatArray, read_only
@@ -78,8 +78,7 @@ def find_agreement(
     at, best = start, _Saddle(-np.inf, start, np.zeros(len(affine.constants)), np.zeros(0))
     for _ in range(_ROUNDS):
         values = cells.values(_logarithms(outcomes, at))
-        worst = np.argsort(-values, kind="stable")[:_MOST_CELLS]
-        more = np.union1d(chosen, worst)
+        more = np.union1d(chosen, largest(values, _MOST_CELLS))
         tests = _Tests(outcomes, affine, cells.take(more))
         if not len(tests) or len(more) == len(chosen) > 0 or not np.isfinite(_smooth(limits, tests, at, 1.0)[0]):
             break
@@ -160,7 +159,8 @@ def _saddle(space: _Space, tests: _Tests, start: FloatArray) -> _Saddle:
     point, m = start, len(tests.affine.constants)
     best = _Saddle(-np.inf, start, np.zeros(m), np.zeros(len(tests.cells)))
     for smoothness in _SMOOTHNESS:
-        for point, multipliers in _minimise(space, tests, point, smoothness):
+        proposals = _minimise(space, tests, point, smoothness)
+        for point, multipliers in proposals:
             least = _bound(space, tests, point, multipliers, smoothness)
             if least > best.least:  # not so for what is not a number
                 best = _Saddle(least, point, multipliers[:m], multipliers[m:])
