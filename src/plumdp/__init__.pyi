@@ -61,8 +61,11 @@ from .result.certificate import Certificate as Certificate
 from .learning import Learned as Learned
 from .learning import learn as learn
 from .pipeline import certify as certify
+from .pipeline import certify_all as certify_all
 from .pipeline import compare as compare
 from .pipeline import conclude as conclude
+from .model_check import ModelCheck as ModelCheck
+from .model_check import check_model as check_model
 from .online import OnlineRecord as OnlineRecord
 from .online import learn_online as learn_online
 from .online import simulator as simulator

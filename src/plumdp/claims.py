@@ -13,7 +13,7 @@ from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import Sampling, TransitionCounts
 from plumdp.learning import Learned
 from plumdp.model.graph import IntArray, read_only
-from plumdp.model.objective import Objective
+from plumdp.model.objective import Objective, digest
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Region
@@ -27,7 +27,7 @@ from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.solver.qualitative import make_game
 from plumdp.valuation import Valuation
 
-_FALLBACK_INTERVALS = "beta-binomial, one for each transition"
+_FALLBACK_SET = "beta-binomial, one for each transition"
 
 
 def make_certificate(
@@ -54,7 +54,7 @@ def make_certificate(
         direction=objective.direction,
         confidence=1 - learned.error,
         relaxation="untied" if is_contradicted else relaxation,
-        intervals=_FALLBACK_INTERVALS if is_contradicted else learned.bounds.method,
+        confidence_set=_FALLBACK_SET if is_contradicted else learned.bounds.method,
         guarantee=Guarantee.ANYTIME if is_contradicted and is_proved else learned.bounds.guarantee,
         assumptions=_assumptions(learned),
         status=status_of(learned, objective, bound),
@@ -73,10 +73,20 @@ def make_certificate(
         },
         **_estimated(learned, objective, valued),
         gap=_parts_of_gap(valued),
+        jointly=_others(learned, objective),
         p_value=None if learned.fit is None else learned.fit.p_value,
         not_coupled=valued.not_coupled,
+        misfit=learned.misfit,
     )
     return with_data(certificate, learned.counts)
+
+
+def _others(learned: Learned, objective: Objective) -> tuple[str, ...]:
+    """Return the properties that were announced besides this one, if anything is proved: one region holds for all."""
+    if learned.bounds.guarantee == Guarantee.NONE:
+        return ()
+    this = digest(objective)
+    return tuple(other.text or "an objective without a text" for other in learned.objectives if digest(other) != this)
 
 
 def _estimated(learned: Learned, objective: Objective, valued: Valuation) -> dict[str, Any]:
@@ -123,6 +133,7 @@ def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate
             estimate={},
             estimated_value=None,
             gap={},
+            jointly=(),
             p_value=None,
         )
     left_out = "1 row was" if quality.unreadable == 1 else f"{quality.unreadable:,} rows were"
@@ -181,6 +192,11 @@ def _assumptions(learned: Learned) -> tuple[str, ...]:
     """Return what the confidence rests on, in words."""
     structure = "the transitions of the model are all there are, and the next state depends on state and action alone"
     tied = "the expressions of the model are right for some parameters of its space"
+    if learned.misfit:
+        tied = (
+            "the rows of the model are right for some parameters of its space up to "
+            f"{learned.misfit:g} in total variation"
+        )
     bounds = learned.bounds
     if learned.conflict is not None or bounds.guarantee == Guarantee.ANYTIME:
         sampled = _ANYTIME

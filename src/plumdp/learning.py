@@ -17,6 +17,7 @@ from plumdp.confidence.likelihood import LikelihoodSet, best_point, likelihood_s
 from plumdp.confidence.multinomial import row_bounds
 from plumdp.confidence.sets import ConfidenceSet, Guarantee
 from plumdp.confidence.space_moments import moments
+from plumdp.confidence.tolerant import drift_cuts, require_misfit, tolerant_bounds, tolerant_set, with_cuts
 from plumdp.data.counts import TransitionCounts, require_same_graph
 from plumdp.data.logs import Log
 from plumdp.data.pilots import pilot_assumption
@@ -25,19 +26,20 @@ from plumdp.diagnosis import diagnose
 from plumdp.errors import DataError
 from plumdp.model.events import Events, find_events
 from plumdp.model.graph import FloatArray, IntArray
-from plumdp.model.language.property import as_objective
+from plumdp.model.language.property import as_objectives
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
 from plumdp.model_fit import ModelFit, fit_model
 from plumdp.policy_search import value_directions
 from plumdp.region.build import build_region
-from plumdp.region.conflict import Conflict, with_findings, with_numbers
+from plumdp.region.conflict import NOTHING_FITS, Conflict, with_numbers
 from plumdp.region.l1 import build_l1_region
 from plumdp.region.likelihood_region import build_likelihood_region
 from plumdp.region.shapes import Region
 from plumdp.region.tangents import build_ellipsoid_region
 from plumdp.shares import CONFIDENCE_SET, FALLBACK, FIT
+from plumdp.smallest_misfit import smallest_misfit
 from plumdp.solver.at_points import PointSolver, move_inside
 
 Sets: TypeAlias = Literal["interval", "l1", "ellipsoid", "likelihood"]
@@ -59,6 +61,7 @@ class ConfidenceMethod(Generic[Measured]):
     measure: Callable[..., Measured]  # (model, counts, *, error)
     region: Callable[[ParametricMDP, Measured], Region | Conflict]
     published: Callable[..., Measured] | None = None  # likewise, with what the paper publishes
+    tolerant: Callable[..., Measured] | None = None  # (model, counts, *, error, misfit): if rows may be off
     options: tuple[str, ...] = ()  # keywords that ``measure`` takes besides
     has_intervals: bool = True  # of each expression, so that there is an interval-wise relaxation
     has_directions: bool = False  # ``measure`` takes ``directions`` in which to be narrow, chosen by the pilot
@@ -81,7 +84,10 @@ class Learned:
     fallback: float = FALLBACK  # share of the error for bounds that rest on the graph alone
     solvers: Mapping[Objective, PointSolver] = field(default_factory=dict)  # at points, for what was announced
     rests_on: tuple[str, ...] = ()  # what the confidence set assumes besides model and sampling, in words
+    objectives: tuple[Objective, ...] = ()  # what was announced: certificates of all of them hold jointly
+    as_published: bool = False
     fit: ModelFit | None = None  # whether the model explains the data, if that was tested
+    misfit: float = 0.0  # how far rows may be off from those at one point of the space, in total variation
 
     @property
     def conflict(self) -> Conflict | None:
@@ -121,11 +127,12 @@ def learn(
     counts: TransitionCounts | Log,
     *,
     confidence: float = 0.999,
-    confidence_set: Sets = "interval",
+    confidence_set: Sets | None = None,
     interval_method: Intervals | None = None,
     events: Events | None = None,
     as_published: bool = False,
     objectives: Sequence[Objective | str] = (),
+    misfit: float = 0.0,
 ) -> Learned:
     """Return what the data say, whatever is asked: the region of the parameters that explain them.
 
@@ -138,7 +145,8 @@ def learn(
     confidence
         How sure everything that follows is to be, jointly.
     confidence_set
-        What is drawn around the data: "interval", "l1", "ellipsoid" or "likelihood".
+        What is drawn around the data: "interval", "l1", "ellipsoid" or "likelihood". By default the likelihood, or
+        intervals if one of the next three options is given, which are about intervals (``default_set``).
     interval_method, events
         For other intervals than the narrowest valid ones, see ``expression_bounds``.
     as_published
@@ -146,18 +154,22 @@ def learn(
     objectives
         What will be asked. The likelihood is then narrow where the values of these depend on the parameters, as far as
         a pilot can tell; other objectives may be asked as well, and all that follows still holds jointly.
+    misfit
+        How far every row of the model may be off, in total variation: what follows stays valid then. Sets are
+        "interval" or "likelihood", which here means half-spaces and intervals, without a likelihood.
 
     Examples
     --------
-    >>> from plumdp import case_study, conclude, parse_property, simulate
+    >>> from plumdp import case_study, conclude, simulate
     >>> study = case_study("aircraft:20,10")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=21)
-    >>> learned = learn(study.model, counts, confidence=0.99)
-    >>> for text in ('Pmin=? [ F<=10 "collision" ]', 'Pmin=? [ F "collision" ]'):
-    ...     certificate = conclude(learned, parse_property(text, study.model))
+    >>> texts = ['Pmin=? [ F<=10 "collision" ]', 'Pmin=? [ F "collision" ]']
+    >>> learned = learn(study.model, counts, confidence=0.99, objectives=texts)
+    >>> for text in texts:
+    ...     certificate = conclude(learned, text)
     ...     print(f"{text:28} {certificate.lower:.3f} {certificate.upper:.3f}")
-    Pmin=? [ F<=10 "collision" ] 0.660 0.721
-    Pmin=? [ F "collision" ]     0.674 0.734
+    Pmin=? [ F<=10 "collision" ] 0.690 0.705
+    Pmin=? [ F "collision" ]     0.703 0.719
     """
     error, clock = error_of(confidence), Clock()
     if isinstance(counts, Log):
@@ -170,10 +182,14 @@ def learn(
     require_same_graph(model.graph, counts.graph)
     options = {"interval_method": interval_method, "events": events}
     chosen = {name: value for name, value in options.items() if value is not None}
-    measure = _chosen_measure(confidence_set, chosen, as_published)
+    if confidence_set is None:
+        confidence_set = default_set(chosen, as_published=as_published)
+    misfit = require_misfit(misfit)
+    measure = _chosen_measure(confidence_set, chosen, as_published, misfit)
+    asked = as_objectives(objectives, model)
     solvers: dict[Objective, PointSolver] = {}
-    if SETS[confidence_set].has_directions and objectives:
-        solvers = {asked: PointSolver(model, asked) for asked in (as_objective(o, model) for o in objectives)}
+    if SETS[confidence_set].has_directions and asked:
+        solvers = {objective: PointSolver(model, objective) for objective in asked}
         measure = partial(measure, directions=value_directions(model, solvers))
     fixed = None if as_published else find_fixed_numbers(model)
     measured = measure(model, counts, error=error if as_published else CONFIDENCE_SET * error)  # stage 3 (Section 2.3)
@@ -184,7 +200,10 @@ def learn(
     rests_on: tuple[str, ...] = () if pilot is None else (pilot_assumption(pilot),)
     if isinstance(measured, LikelihoodSet) and measured.directions:
         rests_on += (_ANNOUNCED,)
-    learned = Learned(model, counts, error, measured, region, clock.laps, solvers=solvers, rests_on=rests_on)
+    learned = Learned(
+        model, counts, error, measured, region, clock.laps, solvers=solvers, rests_on=rests_on, misfit=misfit
+    )
+    learned = replace(learned, objectives=asked, as_published=as_published)
     return learned if fixed is None else check_fit(check_fixed_numbers(learned, fixed), fixed)
 
 
@@ -210,32 +229,73 @@ def check_fixed_numbers(learned: Learned, fixed: FixedNumbers) -> Learned:
     if not len(fixed):
         return learned
     error, clock = learned.error, Clock(dict(learned.seconds))
-    numbers = excluded_numbers(learned.model, fixed, learned.counts, error=FALLBACK / 2 * error, confidence=1 - error)
+    share, misfit = FALLBACK / 2 * error, learned.misfit
+    numbers = excluded_numbers(learned.model, fixed, learned.counts, error=share, confidence=1 - error, misfit=misfit)
     region = with_numbers(learned.region, numbers) if numbers else learned.region
     clock.lap("tests")
     return replace(learned, region=region, seconds=clock.laps, fallback=FALLBACK / 2)
+
+
+def default_set(options: Mapping[str, Any], *, as_published: bool) -> Sets:
+    """Return the confidence set that is taken if none is named: the likelihood.
+
+    Options that are about intervals (``interval_method``, ``events``) ask for intervals, and so does ``as_published``,
+    since those are what the paper is about.
+
+    >>> default_set({}, as_published=False), default_set({"interval_method": "hoeffding"}, as_published=False)
+    ('likelihood', 'interval')
+    """
+    return "interval" if options or as_published else "likelihood"
 
 
 def check_fit(learned: Learned, fixed: FixedNumbers) -> Learned:
     """Return the same after a test of the model as a whole: a conflict, if no point explains all rows.
 
     A likelihood set is made of some of the tests, with the same shares of the error, so that together with the others
-    they contradict the model at the whole error. Other sets have spent theirs: all tests together get ``FIT``.
+    they contradict the model at the whole error. Other sets have spent theirs: all tests together get ``FIT``. If rows
+    may be off by a misfit, the p-value is still that of the model as it stands; but the drifts that speak against it,
+    with as much as the misfit may have won, cut the region.
     """
-    clock, error = Clock(dict(learned.seconds)), learned.error
-    own = learned.bounds if isinstance(learned.bounds, LikelihoodSet) else None
+    clock, error, found = Clock(dict(learned.seconds)), learned.error, learned.bounds
+    own = found if isinstance(found, LikelihoodSet) and not learned.misfit else None
     fit = fit_model(learned.model, learned.counts, error=error, found=own, fixed=fixed)
-    is_contradicted = fit.p_value <= (FIT * error if own is None else error)
-    if own is not None and learned.conflict is not None:
+    if learned.misfit:
+        learned = replace(learned, region=_within_drifts(learned, fit))
+    elif own is not None and learned.conflict is not None:
         fit = replace(fit, p_value=min(fit.p_value, error))
-    region = learned.region
-    if is_contradicted or learned.conflict is not None:
-        region = with_findings(region, diagnose(learned.model, learned.counts, fit))
+    elif learned.conflict is None and fit.p_value <= (FIT * error if own is None else error):
+        learned = replace(learned, region=NOTHING_FITS)
+    if learned.conflict is not None:
+        learned = replace(learned, region=replace(learned.conflict, findings=_findings(learned, fit)))
     clock.lap("tests")
-    return replace(learned, region=region, fit=fit, seconds=clock.laps)
+    return replace(learned, fit=fit, seconds=clock.laps)
 
 
-def _chosen_measure(kind: Sets, options: Mapping[str, Any], as_published: bool) -> Callable[..., ConfidenceSet]:
+def _within_drifts(learned: Learned, fit: ModelFit) -> Region | Conflict:
+    """Return the region of a tolerant set, cut by drift tests that contradict the model without tolerance."""
+    found = learned.bounds
+    if not isinstance(found, LikelihoodSet) or learned.conflict is not None or not fit.drifts:
+        return learned.region
+    cuts = drift_cuts(learned.model, found.table, fit.drifts)
+    found = with_cuts(found, learned.counts, cuts, learned.misfit)
+    return build_likelihood_region(learned.model.space, learned.model.expressions, found)
+
+
+def _findings(learned: Learned, fit: ModelFit) -> tuple[str, ...]:
+    """Return where model and data differ, what to try, and how far rows would have to be off, in words."""
+    model, counts, found = learned.model, learned.counts, learned.bounds
+    said = diagnose(model, counts, fit)
+    known = found.directions if isinstance(found, LikelihoodSet) else ()
+    directions = (lambda _: known) if known else None
+    off = smallest_misfit(model, counts, error=learned.error, directions=directions, drifts=fit.drifts)
+    if not learned.misfit < off < 1:
+        return said
+    return (*said, f"the data would not contradict a model whose rows may be off by {off:g}: misfit={off:g} or more")
+
+
+def _chosen_measure(
+    kind: Sets, options: Mapping[str, Any], as_published: bool, misfit: float
+) -> Callable[..., ConfidenceSet]:
     """Return how the data are measured; refuse options that do not go together."""
     if kind not in tuple(SETS):
         raise DataError(f"confidence_set={kind!r}: choose one of {', '.join(map(repr, SETS))}")
@@ -244,6 +304,8 @@ def _chosen_measure(kind: Sets, options: Mapping[str, Any], as_published: bool) 
         raise DataError(f"confidence_set={kind!r}: interval_method and events are for confidence_set='interval'")
     if options and as_published:
         raise DataError("as_published=True chooses intervals and events itself: leave out as_published, or the others")
+    if misfit:
+        return _tolerant_measure(kind, bool(options), as_published, misfit)
     if not as_published:
         return partial(method.measure, **options)
     if method.published is None:
@@ -252,6 +314,21 @@ def _chosen_measure(kind: Sets, options: Mapping[str, Any], as_published: bool) 
             "choose another confidence_set"
         )
     return method.published
+
+
+def _tolerant_measure(kind: Sets, has_options: bool, as_published: bool, misfit: float) -> Callable[..., ConfidenceSet]:
+    """Return how the data are measured if rows may be off; refuse what has no proof then."""
+    if as_published:
+        raise DataError(
+            f"misfit={misfit:g}: what the paper publishes has no tolerance; leave out as_published or misfit"
+        )
+    if has_options:
+        raise DataError(f"misfit={misfit:g} chooses intervals and events itself: leave out interval_method and events")
+    tolerant = SETS[kind].tolerant
+    if tolerant is None:
+        known = " or ".join(repr(name) for name, each in SETS.items() if each.tolerant is not None)
+        raise DataError(f"misfit={misfit:g}: there is no tolerant set of the kind {kind!r}; choose {known}")
+    return partial(tolerant, misfit=misfit)
 
 
 def error_of(confidence: float) -> float:
@@ -280,7 +357,11 @@ def _published_intervals(model: ParametricMDP, counts: TransitionCounts, *, erro
 
 SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
     "interval": ConfidenceMethod(
-        expression_bounds, _within_intervals, published=_published_intervals, options=("interval_method", "events")
+        expression_bounds,
+        _within_intervals,
+        published=_published_intervals,
+        tolerant=tolerant_bounds,
+        options=("interval_method", "events"),
     ),
     "l1": ConfidenceMethod(row_bounds, lambda model, balls: build_l1_region(model.space, balls)),
     "ellipsoid": ConfidenceMethod(
@@ -292,6 +373,7 @@ SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
     "likelihood": ConfidenceMethod(
         likelihood_set,
         lambda model, found: build_likelihood_region(model.space, model.expressions, found),
+        tolerant=tolerant_set,
         has_directions=True,
     ),
 }

@@ -37,6 +37,7 @@ TestKind: TypeAlias = Literal["direction", "likelihood", "class", "row", "drift"
 
 _MOST_NAMED = 30
 _LEAST_P_VALUE = 1e-300  # smaller ones are not told apart: they would round to zero, which no data prove
+_MOST_DRIFTS, _LEAST_MULTIPLIER = 6, 0.01
 _TOWARDS_ESTIMATE = (1.0, 0.999, 0.99, 0.9, 0.5, 0.1, 0.0)
 
 
@@ -59,6 +60,7 @@ class ModelFit:
     p_value: float
     point: FloatArray  # (n_parameters): where the tests agree best
     tests: tuple[FitTest, ...]  # those with the most evidence, these first
+    drifts: tuple[Drift, ...] = ()  # those that the proof of a contradiction needs
 
     def __repr__(self) -> str:
         return one_line(self, f"p = {self.p_value:.3g}", number_of(len(self.tests), "test"))
@@ -92,7 +94,8 @@ def fit_model(
         )
     tests = _Blocks(model, counts, found, error, -inf if fixed is None else _against_numbers(fixed, counts, error))
     agreement = find_agreement(model.space, found.table, tests.affine, tests.cells, _start(model, found))
-    return ModelFit(_p_value(agreement.least, error), agreement.point, tests.named(agreement))
+    p_value = _p_value(agreement.least, error)
+    return ModelFit(p_value, agreement.point, tests.named(agreement), tests.needed(agreement))
 
 
 def _p_value(least: float, error: float) -> float:
@@ -149,13 +152,20 @@ class _Blocks:
         found = [*self._named_affine(agreement), *self._named_cells(agreement)]
         return tuple(sorted(found, key=lambda test: -test.evidence)[:_MOST_NAMED])
 
+    def needed(self, agreement: Agreement) -> tuple[Drift, ...]:
+        """Return the drifts with the largest multipliers in the proof, if there is one."""
+        own = agreement.affine[: len(self._drifts)]
+        worst = np.argsort(-own, kind="stable")[:_MOST_DRIFTS].tolist()
+        return tuple(self._drifts[i] for i in worst if own[i] > _LEAST_MULTIPLIER) if agreement.least >= 0 else ()
+
     def _named_affine(self, agreement: Agreement) -> list[FitTest]:
         evidence = (agreement.affine_values - log(self._error)).tolist()
         multiplier = agreement.affine.tolist()
-        words: list[tuple[TestKind, str, str, int]] = [("direction", text, "", 0) for text in self._found.texts]
+        words: list[tuple[TestKind, str, str, int]]
+        words = [("drift", drift.contrast.name, drift.parameter, drift.side) for drift in self._drifts]
+        words += [("direction", text, "", 0) for text in self._found.texts]
         outcomes = self._found.outcome_offsets
         words += [("direction", "an outcome", "", 0)] * (0 if outcomes is None else len(outcomes))
-        words += [("drift", drift.contrast.name, drift.parameter, drift.side) for drift in self._drifts]
         words += [("number", "a number that the model fixes", "", 0)] * (len(evidence) - len(words))
         return [FitTest(*about, *rest) for about, *rest in zip(words, evidence, multiplier, strict=True)]
 
@@ -193,11 +203,11 @@ def _drifts(model: ParametricMDP, counts: TransitionCounts, found: LikelihoodSet
 def _affine_tests(found: LikelihoodSet, drifts: Sequence[Drift], number: float) -> AffineTests:
     """Return the half-spaces ``row @ v <= offset`` as tests ``row @ v - offset``, and the evidence against numbers."""
     d = len(found.table.names)
-    rows = [found.rows, *(drift.left.row[None, :] for drift in drifts)]
-    offsets = [found.offsets, np.array([drift.left.offset for drift in drifts])]
+    rows = [*(drift.left.row[None, :] for drift in drifts), found.rows]
+    offsets = [np.array([drift.left.offset for drift in drifts]), found.offsets]
     if found.outcome_rows is not None and found.outcome_offsets is not None:
-        rows.insert(1, found.outcome_rows)
-        offsets.insert(1, found.outcome_offsets)
+        rows.append(found.outcome_rows)
+        offsets.append(found.outcome_offsets)
     if number > -inf:
         rows.append(np.zeros((1, d)))
         offsets.append(np.array([-number]))

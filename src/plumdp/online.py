@@ -224,6 +224,9 @@ def learn_online(
     so the intervals are beta-binomial, and hold at all updates at once: each update keeps what was known before. With
     ``as_published`` they are Clopper–Pearson for each expression as published, without guarantee.
 
+    Unlike ``certify``, learning while acting keeps intervals and the relaxations of the paper, by default rectangular:
+    there is no pilot, as every update looks at all data, and ``relaxation="coupled"`` is refused.
+
     With a ``checkpoint`` file, learning goes on where it stopped, by a crash or by hand, and ends with the same result
     if the environment can run an episode once more. A checkpoint of another model (graph, expressions or space),
     objective or option is refused; only ``episodes`` may change. The objective may be given as text, see

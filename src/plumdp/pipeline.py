@@ -10,7 +10,10 @@ The seven stages, the folder of each, and what it implements of the paper:
 6. solver: the best policy against nature at its worst, and bounds on its value (Section 2.2)
 7. result: what may be claimed of the policy, and what the claim rests on (Theorem 1)
 
-``learn`` takes stages 3 and 4, ``conclude`` 5 to 7, and ``certify`` all of them.
+``learn`` takes stages 3 and 4, ``conclude`` 5 to 7, and ``certify`` all of them (several objectives: ``certify_all``).
+
+What is taken if nothing is named: likelihood sets (``learning.default_set`` says when intervals), and coupled bounds
+(``default_relaxation`` says when rectangular ones).
 """
 
 from __future__ import annotations
@@ -29,13 +32,13 @@ from plumdp.deprecated import renamed_keywords
 from plumdp.errors import DataError
 from plumdp.learning import SETS, Clock, Learned, Sets, learn
 from plumdp.model.events import Events
-from plumdp.model.language.property import as_objective
+from plumdp.model.language.property import as_objective, as_objectives
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import Policy, check_policy
 from plumdp.region.conflict import Conflict
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.relaxation.relax import RELAXATIONS, Relaxation
+from plumdp.relaxation.relax import RELAXATIONS, Relaxation, tolerating
 from plumdp.result.certificate import Certificate
 from plumdp.valuation import best_valuation, value_policy
 
@@ -47,21 +50,40 @@ def certify(
     objective: Objective | str,
     *,
     confidence: float = 0.999,
-    relaxation: Relaxation = "rectangular",
-    confidence_set: Sets = "interval",
+    relaxation: Relaxation | None = None,
+    confidence_set: Sets | None = None,
     interval_method: Intervals | None = None,
     events: Events | None = None,
     as_published: bool = False,
     policy: Policy | None = None,
     precision: float = 1e-6,
+    misfit: float = 0.0,
 ) -> Certificate:
     """Return a policy and bounds on its value that hold with the given confidence (Theorem 1 of the paper).
 
-    The policy is the best against the worst that the relaxation allows, or the one that is given. The objective may be
-    given as text, see ``parse_property``. ``confidence_set`` says what is drawn around the data. ``interval_method``
-    and ``events`` are for those who want other intervals than the narrowest valid ones (see ``expression_bounds``).
-    ``as_published=True`` draws what the paper publishes, for comparison: without guarantee.
+    Parameters
+    ----------
+    objective
+        What is asked, or its text (see ``parse_property``). For several questions there is ``certify_all``.
+    confidence
+        How sure the bounds must be.
+    relaxation
+        What nature may do. By default the policy is sought, and valued, with one point for all states ("coupled").
+    confidence_set
+        What is drawn around the data. By default the likelihood; intervals if one of the next three options is given.
+    interval_method, events
+        For other intervals than the narrowest valid ones, see ``expression_bounds``.
+    as_published
+        Draw what the paper publishes, for comparison: without guarantee, and rectangular unless you name a relaxation.
+    misfit
+        The bounds stay valid if every row of the model is off by at most this much in total variation.
+    policy
+        Value this policy in place of the best one.
+    precision
+        How far the solver's bounds may be apart.
 
+    Examples
+    --------
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
@@ -80,8 +102,54 @@ def certify(
         events=events,
         as_published=as_published,
         objectives=[objective],
+        misfit=misfit,
     )
     return conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
+
+
+def certify_all(
+    model: ParametricMDP,
+    counts: TransitionCounts | Log,
+    objectives: Sequence[Objective | str],
+    *,
+    confidence: float = 0.999,
+    relaxation: Relaxation | None = None,
+    confidence_set: Sets | None = None,
+    interval_method: Intervals | None = None,
+    events: Events | None = None,
+    as_published: bool = False,
+    misfit: float = 0.0,
+    precision: float = 1e-6,
+) -> list[Certificate]:
+    """Return a certificate for each objective, each with a policy of its own, that hold jointly with the confidence.
+
+    All follow from one ``learn``, to which all objectives are announced; options are those of ``certify``. So you may
+    look at all of them and report the one that you like best.
+
+    >>> from plumdp import case_study, simulate
+    >>> study = case_study("aircraft:20,10")
+    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=21)
+    >>> for one in certify_all(study.model, counts, ['Pmin=? [ F "collision" ]', study.objective]):
+    ...     print(f"{one.objective:32} {one.lower:.3f} {one.upper:.3f}, with {len(one.jointly)} other")
+    Pmin=? [ F "collision" ]         0.702 0.720, with 1 other
+    Pmax=? [ !"collision" U "goal" ] 0.280 0.298, with 1 other
+    """
+    require_model("certify_all", model)
+    asked = as_objectives(objectives, model)
+    if not asked:
+        raise DataError("objectives: there are none; give at least one property, such as 'Pmax=? [ F \"goal\" ]'")
+    learned = learn(
+        model,
+        counts,
+        confidence=confidence,
+        confidence_set=confidence_set,
+        interval_method=interval_method,
+        events=events,
+        as_published=as_published,
+        objectives=asked,
+        misfit=misfit,
+    )
+    return [conclude(learned, objective, relaxation=relaxation, precision=precision) for objective in asked]
 
 
 @renamed_keywords(sets="confidence_set", intervals="interval_method", paper="as_published")
@@ -92,12 +160,13 @@ def compare(
     *,
     confidence: float = 0.999,
     relaxations: Sequence[Relaxation] | None = None,
-    confidence_set: Sets = "interval",
+    confidence_set: Sets | None = None,
     interval_method: Intervals | None = None,
     events: Events | None = None,
     as_published: bool = False,
     policy: Policy | None = None,
     precision: float = 1e-6,
+    misfit: float = 0.0,
 ) -> list[Certificate]:
     """Return a certificate for each relaxation from the same data, each with its own policy unless one is given.
 
@@ -106,11 +175,11 @@ def compare(
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=21)
     >>> for certificate in compare(study.model, counts, study.objective):
     ...     print(f"{certificate.relaxation:12} {certificate.lower:.3f} {certificate.upper:.3f}")
-    interval     0.173 0.433
-    parameter    0.182 0.374
-    expression   0.255 0.341
-    rectangular  0.262 0.333
-    coupled      0.271 0.324
+    interval     0.138 0.490
+    parameter    0.211 0.360
+    expression   0.272 0.307
+    rectangular  0.276 0.302
+    coupled      0.281 0.298
     """
     require_model("compare", model)
     objective = as_objective(objective, model)
@@ -123,9 +192,24 @@ def compare(
         events=events,
         as_published=as_published,
         objectives=[objective],
+        misfit=misfit,
     )
+    return compare_learned(learned, objective, relaxations=relaxations, policy=policy, precision=precision)
+
+
+def compare_learned(
+    learned: Learned,
+    objective: Objective | str,
+    *,
+    relaxations: Sequence[Relaxation] | None = None,
+    policy: Policy | None = None,
+    precision: float = 1e-6,
+) -> list[Certificate]:
+    """Return a certificate for each relaxation from what was learned, as ``compare`` does."""
+    if relaxations is None:
+        relaxations = _relaxations(has_intervals=learned.bounds.intervals is not None)
     found: list[Certificate] = []
-    for relaxation in relaxations_for(confidence_set) if relaxations is None else relaxations:
+    for relaxation in relaxations:
         new = conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
         found.append(new if policy is None else _cut_to_looser(new, found))
     return found
@@ -145,22 +229,31 @@ def _cut_to_looser(certificate: Certificate, others: Sequence[Certificate]) -> C
 
 def relaxations_for(confidence_set: Sets) -> tuple[Relaxation, ...]:
     """Return the relaxations that there are; a set without intervals of its own has no interval-wise one."""
-    has_intervals = SETS[confidence_set].has_intervals
+    return _relaxations(has_intervals=SETS[confidence_set].has_intervals)
+
+
+def _relaxations(*, has_intervals: bool) -> tuple[Relaxation, ...]:
     return tuple(name for name, each in RELAXATIONS.items() if has_intervals or not each.needs_intervals)
+
+
+def default_relaxation(learned: Learned) -> Relaxation:
+    """Return the relaxation that is taken if none is named: coupled, or for published sets the paper's tightest."""
+    return "rectangular" if learned.as_published else "coupled"
 
 
 def conclude(
     learned: Learned,
     objective: Objective | str,
     *,
-    relaxation: Relaxation = "rectangular",
+    relaxation: Relaxation | None = None,
     policy: Policy | None = None,
     precision: float = 1e-6,
 ) -> Certificate:
     """Return a policy for an objective, and bounds on its value, that follow from what was learned from the data.
 
     Nature at its worst makes the policy, and bounds its value on one side; nature at its best bounds it on the other.
-    All certificates from one ``learn`` hold jointly with its confidence, whichever of them you choose in the end.
+    If no relaxation is named, bounds are coupled, and those of published sets rectangular. All certificates from one
+    ``learn`` hold jointly with its confidence, whichever of them you choose in the end.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
@@ -173,7 +266,7 @@ def conclude(
     objective = as_objective(objective, learned.model)
     if policy is not None and check_policy(learned.model.graph, policy).dtype.kind == "f":
         raise DataError("a certificate has one action per state: give choice numbers; evaluate values drawn policies")
-    clock = Clock(dict(learned.seconds))
+    relaxation, clock = relaxation or default_relaxation(learned), Clock(dict(learned.seconds))
     uncertain = relax(learned, relaxation)  # stage 5: what nature may do (Section 3.1)
     clock.lap("relaxation")
     is_coupled = RELAXATIONS[relaxation].is_coupled and learned.conflict is None
@@ -198,4 +291,4 @@ def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:
     if isinstance(region, Conflict):
         lower, upper = untied_bounds(learned.counts, error=learned.fallback * learned.error)
         return IntervalMDP(model.graph, np.arange(model.graph.n_transitions, dtype=np.int32), lower, upper)
-    return RELAXATIONS[relaxation].build(model, bounds, region)
+    return tolerating(RELAXATIONS[relaxation].build(model, bounds, region), learned.misfit)

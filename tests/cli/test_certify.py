@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -88,7 +89,8 @@ def test_a_log_is_adaptive_unless_more_is_claimed_and_counts_keep_what_was_said(
             (counts, [], False),
             (counts, ["--sampling", "adaptive"], True),
         ):
-            printed = json.loads(RUNNER.invoke(app, [command, STUDY, data, "--json", *claim]).output)
+            options = ["--confidence-set", "interval", "--json", *claim]  # the likelihood assumes nothing of the end
+            printed = json.loads(RUNNER.invoke(app, [command, STUDY, data, *options]).output)
             certificate = printed if command == "certify" else printed[0]
             assert (anytime in certificate["assumptions"]) is is_anytime
 
@@ -266,3 +268,111 @@ def test_options_of_version_0_1_still_work_and_are_not_in_the_help(folder, comma
     shown = RUNNER.invoke(app, [command, "--help"]).output
     assert "--confidence-set" in shown
     assert not any(option in shown for option in ("--sets", "--intervals", "--paper"))
+
+
+# Several properties
+
+SEVERAL = ['Pmin=? [ F "collision" ]', 'Pmax=? [ !"collision" U "goal" ]']
+ASKED = [part for text in SEVERAL for part in ("-p", text)]
+
+
+def test_several_properties_are_certified_from_one_set_in_their_order(folder):
+    data = str(folder / "counts.parquet")
+    result = RUNNER.invoke(app, ["certify", STUDY, data, *ASKED, "--json"])
+    assert result.exit_code == 0, result.output
+    study = pl.case_study(STUDY)
+    expected = pl.certify_all(study.model, pl.read_counts(data, study.model), SEVERAL)
+    found = json.loads(result.output)
+    assert [(one["objective"], one["lower"], one["upper"], one["jointly"]) for one in found] == [
+        (one.objective, one.lower, one.upper, list(one.jointly)) for one in expected
+    ]
+    printed = RUNNER.invoke(app, ["certify", STUDY, data, *ASKED]).output
+    heads = [line for line in printed.splitlines() if line.startswith("The policy's value")]
+    assert heads == [one.headline for one in expected]
+    assert " ".join(printed.split()).count("holds together with the certificates of 1 other property") == 2
+
+
+def test_comparisons_of_several_properties_come_one_after_the_other(folder):
+    data = str(folder / "counts.parquet")
+    found = json.loads(RUNNER.invoke(app, ["compare", STUDY, data, *ASKED, "--json"]).output)
+    relaxations = ["interval", "parameter", "expression", "rectangular", "coupled"]
+    assert [(one["objective"], one["relaxation"]) for one in found] == [(t, r) for t in SEVERAL for r in relaxations]
+    assert all(len(one["jointly"]) == 1 for one in found)
+    printed = RUNNER.invoke(app, ["compare", STUDY, data, *ASKED]).output
+    assert printed.index(SEVERAL[0]) < printed.index(SEVERAL[1])
+    assert printed.count("rectangular") == 2
+
+
+def test_several_results_get_a_folder_each_and_replace_each_other_only_by_force(folder, tmp_path):
+    arguments = ["certify", STUDY, str(folder / "counts.parquet"), "-o", str(tmp_path / "result")]
+    assert RUNNER.invoke(app, [*arguments, *ASKED]).exit_code == 0
+    files = sorted(str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.*"))
+    assert files == [f"result/{k}/{name}" for k in (1, 2) for name in ("certificate.json", "policy.csv")]
+    saved = [json.loads((tmp_path / "result" / f"{k}" / "certificate.json").read_text()) for k in (1, 2)]
+    assert [one["objective"] for one in saved] == SEVERAL
+    refused = RUNNER.invoke(app, arguments)
+    assert str(refused.exception).endswith(
+        "result is there already; name another folder, or replace it with --force (force=True)"
+    )
+    (tmp_path / "result" / "2" / "notes.txt").write_text("mine")
+    refused = RUNNER.invoke(app, [*arguments, "--force"])
+    assert str(refused.exception).endswith("holds other files than a result (2/notes.txt); name another folder")
+    (tmp_path / "result" / "2" / "notes.txt").unlink()
+    assert RUNNER.invoke(app, [*arguments, "--force"]).exit_code == 0
+    assert sorted(file.name for file in (tmp_path / "result").iterdir()) == ["certificate.json", "policy.csv"]
+
+
+def test_the_weakest_of_several_results_decides_the_exit_code(tmp_path):
+    """Nothing was seen, so a bound on a probability is 0; that something is reached in no step is known anyway."""
+    model = pl.case_study(STUDY).model
+    nothing = np.zeros(model.graph.n_transitions, dtype=np.int64)
+    pl.write_counts(pl.TransitionCounts(model.graph, nothing, "trajectories"), tmp_path / "nothing.parquet")
+    arguments = ["certify", STUDY, str(tmp_path / "nothing.parquet"), "-r", "interval"]
+    known, unknown = 'Pmax=? [ F "init" ]', SEVERAL[0]
+    codes = [
+        RUNNER.invoke(app, [*arguments, *(part for text in texts for part in ("-p", text))]).exit_code
+        for texts in ([known], [known, unknown], [unknown, known])
+    ]
+    assert codes == [0, 4, 4]
+
+
+@pytest.mark.parametrize("command", ["certify", "compare"])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([*ASKED, *ASKED[:2]], f"{SEVERAL[0]}: this is asked twice; ask it once"),
+        (
+            [*ASKED, "-p", 'Pmin=? [ F "crash" ]'],
+            '"crash" is not a label of the model; it has "init", "deadlock", "collision", "goal"\n'
+            '  Pmin=? [ F "crash" ]\n             ^',
+        ),
+        ([*ASKED, "--all-properties"], "--all-properties and --property: choose one of them"),
+    ],
+)
+def test_properties_that_cannot_be_asked_together_are_misuse(command, options, message, folder):
+    result = RUNNER.invoke(app, [command, STUDY, str(folder / "counts.parquet"), *options])
+    assert isinstance(result.exception, pl.ModelError)
+    assert str(result.exception) == message
+
+
+def test_all_properties_of_a_model_file_are_those_beside_it(tmp_path):
+    pytest.importorskip("stormpy")
+    model_file, data = tmp_path / "die.prism", tmp_path / "counts.parquet"
+    model_file.write_text((Path(__file__).parents[1] / "models" / "die.prism").read_text())
+    model = pl.read_model(model_file)
+    pl.write_counts(pl.simulate(model, {"p": 0.5}, 1000, rng=1, max_steps=10), data)
+    arguments = [str(model_file), str(data), "--all-properties", "--json"]
+    for options in (arguments, arguments[:2]):
+        refused = RUNNER.invoke(app, ["certify", *options])
+        assert str(refused.exception) == (
+            f"{model_file}: no property comes with the model; say with --property what is asked"
+        )
+    texts = ['Pmax=? [ F "six" ]', 'R{"flips"}min=? [ F s=7 ]']
+    (tmp_path / "die.props").write_text("// two questions\n" + "\n".join(texts))
+    for command, n_each in (("certify", 1), ("compare", 5)):
+        found = json.loads(RUNNER.invoke(app, [command, *arguments]).output)
+        assert [one["objective"] for one in found] == [text for text in texts for _ in range(n_each)]
+        refused = RUNNER.invoke(app, [command, *arguments[:2]])
+        assert str(refused.exception) == (
+            f"{model_file}: say with --property which of these is asked, or --all-properties: {'; '.join(texts)}"
+        )

@@ -35,7 +35,7 @@ def exact_start(imdp, objective, choice):
     return start_value(policy_value(imdp, objective, "robust", policy), objective)
 
 
-@pytest.mark.parametrize("relaxation", ["rectangular", "expression"])
+@pytest.mark.parametrize("relaxation", ["coupled", "rectangular", "expression"])
 def test_the_exact_value_of_the_certified_policy_lies_between_the_bounds(relaxation):
     wrong = {}
     for seed in range(N_CERTIFIED // 2):
@@ -91,13 +91,14 @@ def test_bounds_for_one_policy_are_nested_as_the_relaxations_are(is_complete, mo
     wrong, touching, incomplete = {}, 0, 0
     for seed in range(N_NESTED) if is_complete else range(N_NESTED, N_NESTED + 200):
         model, counts, objective, policy = nested_problem(seed)
-        found = {c.relaxation: c for c in pl.compare(model, counts, objective, policy=policy, confidence=0.9)}
+        options = {"policy": policy, "confidence": 0.9, "confidence_set": "interval"}
+        found = {c.relaxation: c for c in pl.compare(model, counts, objective, **options)}
         if "untied" in found:
             continue
-        incomplete += not pl.learn(model, counts, confidence=0.9).region.table.is_complete
+        incomplete += not pl.learn(model, counts, confidence=0.9, confidence_set="interval").region.table.is_complete
         touching += any(low <= 0 for low, _ in found["expression"].parameters.values())
-        alone = pl.certify(model, counts, objective, policy=policy, confidence=0.9)
-        expression = pl.certify(model, counts, objective, policy=policy, confidence=0.9, relaxation="expression")
+        alone = pl.certify(model, counts, objective, relaxation="rectangular", **options)
+        expression = pl.certify(model, counts, objective, relaxation="expression", **options)
         pairs = [
             (found["interval"], found["expression"]),
             (found["parameter"], found["expression"]),

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from coupled_points import exact_value, random_policy, random_product_model
 from likelihood_points import members, recorded_bets
+from random_objectives import KINDS, random_objective
 from random_pmdps import random_point, random_problem
 from random_products import random_product_problem
 
@@ -20,7 +21,6 @@ import plumdp as pl
 from plumdp.confidence import bets as betting
 from plumdp.confidence import likelihood
 from plumdp.learning import learn
-from plumdp.model.objective import Reach, Reward
 from plumdp.pipeline import conclude
 from plumdp.solver.coupled import brackets
 from plumdp.solver.coupled.gradient import policy_gradient
@@ -28,7 +28,6 @@ from plumdp.solver.coupled.gradient import policy_gradient
 pytestmark = pytest.mark.slow
 
 N_NESTED, N_FOUND, N_POINTS = 500, 150, 50
-KINDS = ("reach", "until", "globally", "reward", "total", "discount", "steps", "steps and rewards")
 SETS = ("interval", "l1", "ellipsoid")
 
 
@@ -48,27 +47,6 @@ def problem_of(seed):
     runs, share = int(rng.choice([2, 30, 300, 5000])), [0, None, 0.5][rng.integers(3)]
     counts = pl.simulate(model, point, runs, rng=seed, max_steps=12, pilot=share, threads=1)
     return rng, model, counts, random_objective(rng, model, KINDS[seed // 10 % len(KINDS)])
-
-
-def random_objective(rng, model, kind):
-    """Return an objective of a kind, with a random goal, rewards and states to avoid."""
-    n, start = model.graph.n_states, model.graph.initial_state
-    goal = model.labels["goal"].copy() if "goal" in model.labels and rng.random() < 0.7 else rng.random(n) < 0.3
-    goal[start] &= rng.random() < 0.1
-    avoid, direction = (rng.random(n) < 0.2) & ~goal, str(rng.choice(["max", "min"]))
-    paid = rng.integers(0, 3, model.graph.n_choices) / 2
-    reward = pl.RewardStructure(rng.integers(0, 3, n) / 2, paid)
-    outside = pl.RewardStructure(None, np.where(goal[model.graph.state_of_choice()], 0.0, paid))
-    return {
-        "reach": lambda: Reach(goal, np.zeros_like(goal), direction),
-        "until": lambda: Reach(goal, avoid, direction),
-        "globally": lambda: Reach(goal, avoid, direction, complement=True),
-        "reward": lambda: Reward(reward, direction, target=goal),
-        "total": lambda: Reward(outside, direction),
-        "discount": lambda: Reward(reward, direction, discount="0.9"),
-        "steps": lambda: Reach(goal, avoid, direction, steps=(0, 4)),
-        "steps and rewards": lambda: Reward(reward, direction, steps=4),
-    }[kind]()
 
 
 # Nested relaxations

@@ -344,6 +344,7 @@ def test_relaxations_of_case_studies_hold_the_truth_and_are_nested(name):
         study.model,
         counts,
         study.objective,
+        confidence_set="interval",
         relaxations=("parameter", "expression", "rectangular"),
         policy=truth.policy,
     ):

@@ -71,7 +71,7 @@ def cases():
 def random_case(number):
     rng = np.random.default_rng([5, number])
     problem = random_problem(rng)
-    learned = learn(problem.model, random_counts(rng, problem))
+    learned = learn(problem.model, random_counts(rng, problem), confidence_set="interval")
     bounds, graph = learned.bounds, problem.model.graph
     vertices = exact_vertices(problem.model.space, bounds.events.polynomials, bounds.event_lower, bounds.event_upper)
     if isinstance(learned.region, Conflict):

@@ -32,7 +32,7 @@ def certificate(**changes):
         direction="max",
         confidence=0.999,
         relaxation="expression",
-        intervals="Clopper–Pearson",
+        confidence_set="Clopper–Pearson",
         guarantee="finite-sample, fixed N",
         assumptions=("one thing", "another"),
         status="certified",
@@ -93,13 +93,24 @@ def test_bounds_are_printed_with_six_digits(lower, upper, printed):
 def test_it_reads_as_a_short_paragraph():
     assert str(certificate()).splitlines() == [
         "The policy's value lies between 0.25 and 0.5 with confidence 99.9 %.",
-        '  objective    Pmax=? [ F "goal" ]',
-        "  relaxation   expression-wise",
-        "  intervals    Clopper–Pearson; guarantee: finite-sample, fixed N",
-        "  parameters   p in [0.1, 0.3]",
-        "  assuming     one thing",
-        "  assuming     another",
+        '  objective       Pmax=? [ F "goal" ]',
+        "  relaxation      expression-wise",
+        "  confidence set  Clopper–Pearson; guarantee: finite-sample, fixed N",
+        "  parameters      p in [0.1, 0.3]",
+        "  assuming        one thing",
+        "  assuming        another",
     ]
+
+
+@pytest.mark.parametrize(
+    ("others", "words"), [(("Pmin",), "1 other property"), (("Pmin", "Rmin"), "2 other properties")]
+)
+def test_it_says_with_how_many_others_it_holds(others, words):
+    line = (
+        f"  jointly         holds together with the certificates of {words}: all of them at once with this confidence"
+    )
+    assert line in str(certificate(jointly=others)).splitlines()
+    assert json.loads(certificate(jointly=others).to_json())["jointly"] == list(others)
 
 
 @pytest.mark.parametrize(
@@ -127,8 +138,8 @@ def test_the_headline_says_what_kind_of_claim_it_is(changes, beginning):
 
 def test_reasons_and_an_open_end_of_the_solver_are_said():
     text = str(certificate(reason="p and q disagree", solver="interrupted: the bounds so far hold"))
-    assert "  because      p and q disagree" in text.splitlines()
-    assert "  solver       interrupted: the bounds so far hold" in text.splitlines()
+    assert "  because         p and q disagree" in text.splitlines()
+    assert "  solver          interrupted: the bounds so far hold" in text.splitlines()
 
 
 @pytest.mark.parametrize(("direction", "bound"), [("max", 0.25), ("min", 0.5)])
@@ -171,12 +182,13 @@ def test_json_holds_everything_but_the_policy(one, other, text):
     lower, upper = sorted([one, other])
     made = certificate(lower=lower, upper=upper, objective=text, parameters={"p": (lower, upper)})
     read = json.loads(made.to_json(), parse_constant=refuse)
+    assert read.pop("intervals") == made.confidence_set  # its name in version 0.1
     assert set(read) == {field.name for field in fields(Certificate)} - {"policy"}
-    for name in set(read) - {"lower", "upper", "parameters", "assumptions"}:
+    for name in set(read) - {"lower", "upper", "parameters", "assumptions", "jointly"}:
         assert read[name] == getattr(made, name)
     assert (float(read["lower"]), float(read["upper"])) == (lower, upper)  # infinite numbers are text
     assert [float(end) for end in read["parameters"]["p"]] == [lower, upper]
-    assert tuple(read["assumptions"]) == made.assumptions
+    assert (tuple(read["assumptions"]), tuple(read["jointly"])) == (made.assumptions, made.jointly)
 
 
 def refuse(constant):

@@ -77,5 +77,5 @@ def test_a_new_kind_of_set_is_one_entry_of_the_table(monkeypatch):
     found = compare(model, counts, 'Pmax=? [ F "won" ]', confidence_set="box")
     assert [each.relaxation for each in found] == ["parameter", "expression", "rectangular", "coupled"]
     for each in found:
-        assert (each.status, each.intervals) == ("certified", "a box that is known")
+        assert (each.status, each.confidence_set) == ("certified", "a box that is known")
         assert (each.lower, each.upper) == (pytest.approx(9 / 64), pytest.approx(25 / 64))

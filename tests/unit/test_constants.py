@@ -14,7 +14,7 @@ from plumdp.region.conflict import Conflict
 from plumdp.result.certificate import outward
 
 p, q = pl.parameters("p", "q")
-SETS = ["interval", "l1", "ellipsoid"]
+SETS = ["interval", "l1", "ellipsoid", "likelihood"]
 SAMPLINGS = ["independent", "trajectories", "adaptive"]
 UNIT = pl.ParameterSpace.unit("p", "q")
 
@@ -123,7 +123,8 @@ def test_three_excluded_numbers_are_described_and_the_others_counted():
 
 def test_parameters_that_do_not_fit_are_named_beside_fixed_numbers():
     model = rows_model((0.5, 0.5), (p, 1 - p), (p / 2, 1 - p / 2))
-    region = learn(model, counts_of(model, (900, 100), (900, 100), (900, 100))).region
+    counts = counts_of(model, (900, 100), (900, 100), (900, 100))
+    region = learn(model, counts, confidence_set="interval").region
     texts = str(region).split("; ")
     assert texts[0].startswith("state (x=0), action '0', successor (x=10): the model says 0.5, seen 900 of 1,000 times")
     assert texts[1].startswith("no parameters fit ")
@@ -261,7 +262,7 @@ def test_the_error_of_a_test_is_its_share_of_a_fortieth(rows, share):
 def test_the_intervals_keep_their_share_of_the_error_and_what_is_left_is_divided(rows, sets):
     model = rows_model(*rows)
     learned = learn(model, counts_of(model, *[(5,) * len(row) for row in rows]), confidence_set=sets, confidence=0.9)
-    assert learned.bounds.error == (1 - 0.05) * (1 - 0.9)
+    assert learned.bounds.error == (1 - 0.05 - 0.025) * (1 - 0.9)
     assert learned.fallback == (0.025 if len(find_fixed_numbers(model)) else 0.05)
 
 

@@ -24,7 +24,9 @@ def ask(function, **options):
         return [(record.bound, record.status) for record in records]
     if function in (pl.certify, pl.compare):
         found = function(STUDY.model, COUNTS, STUDY.objective, **options)
-        return [(each.lower, each.upper, each.intervals) for each in (found if function is pl.compare else [found])]
+        return [
+            (each.lower, each.upper, each.confidence_set) for each in (found if function is pl.compare else [found])
+        ]
     found = function(STUDY.model, COUNTS, **options)
     return repr(found), getattr(found, "method", None)
 
@@ -73,6 +75,16 @@ def test_the_optimistic_bound_of_a_record_has_its_old_name_still():
     )
     with pytest.warns(DeprecationWarning, match=message) as caught:
         assert record.hope == record.optimistic_bound
+    assert [each.filename for each in caught] == [__file__]
+
+
+def test_the_confidence_set_of_a_certificate_has_its_old_name_still():
+    certificate = pl.certify(STUDY.model, COUNTS, STUDY.objective, confidence_set="interval")
+    message = (
+        r"^Certificate\.intervals is deprecated and will be removed in plumdp 0\.2: write Certificate\.confidence_set$"
+    )
+    with pytest.warns(DeprecationWarning, match=message) as caught:
+        assert certificate.intervals == certificate.confidence_set
     assert [each.filename for each in caught] == [__file__]
 
 

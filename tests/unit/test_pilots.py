@@ -4,6 +4,7 @@ import json
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from plumdp.data.counts import Pilot, PilotEnd, TransitionCounts
 from plumdp.data.files import _checksum, read_counts, write_counts
 from plumdp.data.log_pilots import LogPilot
 from plumdp.data.pilots import SMALLEST, pilot_assumption, pilot_share, planned_size, power_of_two_pilot
+from plumdp.experiments.layered import layered_model
 
 N = LAMP.graph.n_transitions
 ONES = np.ones(N, dtype=np.int64)
@@ -79,6 +81,28 @@ def test_no_pilot_of_a_log_that_may_have_stopped_at_will_may_use_more_than_the_w
 
 
 # counts and pilots
+
+
+@pytest.mark.parametrize(
+    ("n_parameters", "n_runs", "share"), [(4, 400, 0.1), (4, 5000, 0.05), (8, 5000, 0.1), (21, 5000, 0.2)]
+)
+def test_every_source_of_runs_takes_the_same_share_by_default(n_parameters, n_runs, share):
+    """Counts, recorded runs, the episodes of an environment, and logs of all of them: every run is three steps."""
+    made = layered_model("sparse", n_parameters, n_rows=30, n_layers=3, width=8)
+    model, point = made.model, made.true_point
+    options = {"rng": 1, "max_steps": 3}
+    runs = pl.record(model, point, n_runs, **options)
+    frame = pd.DataFrame(runs.columns("trajectories"))
+    found = [
+        pl.simulate(model, point, n_runs, **options),
+        runs.counts(),
+        pl.read_log(frame, model, sampling="trajectories").counts,
+        pl.read_log(pd.DataFrame(runs.columns()), model, sampling="trajectories").counts,
+    ]
+    if n_runs < 1000:  # one step at a time takes long
+        found.append(pl.sample_env(pl.as_env(model, point, max_steps=3), "uniform", n_runs, model, rng=1))
+    assert [counts.pilot.total for counts in found] == [round(3 * share * n_runs)] * len(found)
+    assert {counts.pilot.end for counts in found} == {PilotEnd.PLANNED}
 
 
 def test_an_array_is_a_planned_pilot_and_main_is_the_rest():

@@ -65,11 +65,12 @@ def same(one, other):
 
 @pytest.mark.parametrize("relaxation", RELAXATIONS)
 def test_the_bounds_of_two_throws_are_the_squares_of_those_of_one(relaxation):
-    """Both states throw one coin: 600 successes of 1000, at an error of 0.95 · 0.01; both throws at their worst."""
+    """Both states throw one coin: 600 successes of 1000, at an error of 0.925 · 0.01; both throws at their worst."""
     model = two_coins()
     counts = counts_of(model, s0=(290, 210), s1=(310, 190))
-    certificate = certify(model, counts, goal(model), confidence=0.99, relaxation=relaxation, precision=1e-9)
-    lower, upper = clopper_pearson(np.array([600]), np.array([1000]), 0.95 * (1 - 0.99))
+    options = {"confidence": 0.99, "confidence_set": "interval", "relaxation": relaxation, "precision": 1e-9}
+    certificate = certify(model, counts, goal(model), **options)
+    lower, upper = clopper_pearson(np.array([600]), np.array([1000]), 0.925 * (1 - 0.99))
     assert certificate.status == "certified"
     assert certificate.lower == pytest.approx(lower[0] ** 2, abs=1e-9)
     assert certificate.upper == pytest.approx(upper[0] ** 2, abs=1e-9)
@@ -98,8 +99,9 @@ def test_a_cost_without_an_upper_bound_is_nothing_certified():
     assert certificate.upper == float("inf")
 
 
+@pytest.mark.parametrize("sets", ["interval", "likelihood"])
 @pytest.mark.parametrize("relaxation", RELAXATIONS)
-def test_one_coin_with_two_frequencies_contradicts_the_model(relaxation):
+def test_one_coin_with_two_frequencies_contradicts_the_model(relaxation, sets):
     """p and 1 - p/2 cannot both be near 0.9; without expressions, each row has a beta-binomial interval of its own.
 
     Of the error 1 % a share of 5 % was kept for this case, divided by two rows.
@@ -113,7 +115,8 @@ def test_one_coin_with_two_frequencies_contradicts_the_model(relaxation):
 
     model = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p"), labels={"goal": lambda s: s.at == 2})
     counts = counts_of(model, s0=(900, 100), s1=(910, 90))
-    certificate = certify(model, counts, goal(model), confidence=0.99, relaxation=relaxation, precision=1e-9)
+    options = {"confidence": 0.99, "confidence_set": sets, "relaxation": relaxation, "precision": 1e-9}
+    certificate = certify(model, counts, goal(model), **options)
     assert certificate.status == "model contradicted"
     assert certificate.relaxation == "untied"
     assert certificate.reason.startswith("no parameters fit ")
@@ -131,7 +134,7 @@ def test_one_coin_with_two_frequencies_contradicts_the_model(relaxation):
 def test_two_rows_with_one_expression_and_clashing_frequencies_are_pooled():
     """One expression is one event, so that all its trials count together: nothing contradicts the model as yet."""
     model = two_coins()
-    learned = learn(model, counts_of(model, s0=(900, 100), s1=(100, 900)))
+    learned = learn(model, counts_of(model, s0=(900, 100), s1=(100, 900)), confidence_set="interval")
     assert learned.bounds.successes.tolist() == [1000]
     assert not isinstance(learned.region, Conflict)
 
@@ -169,7 +172,7 @@ def test_two_rows_with_one_expression_and_clashing_frequencies_are_pooled():
 def test_assumptions_fit_data_and_intervals(sampling, intervals, guarantee, sampled):
     model = two_coins()
     counts = counts_of(model, sampling, s0=(60, 40))
-    certificate = certify(model, counts, goal(model), interval_method=intervals)
+    certificate = certify(model, counts, goal(model), confidence_set="interval", interval_method=intervals)
     assert certificate.guarantee == guarantee
     assert certificate.assumptions == (STRUCTURE, TIED, sampled)
 
@@ -231,8 +234,8 @@ def test_a_given_policy_is_valued_as_it_is():
     model = gamble()
     counts = gamble_counts(model)
     once, again = (np.array([first, 2, 3]) for first in (0, 1))
-    certificate = certify(model, counts, goal(model), policy=once, precision=1e-9)
-    lower, upper = clopper_pearson(np.array([700]), np.array([1000]), 0.95 * (1 - 0.999) / 2)
+    certificate = certify(model, counts, goal(model), confidence_set="interval", policy=once, precision=1e-9)
+    lower, upper = clopper_pearson(np.array([700]), np.array([1000]), 0.925 * (1 - 0.999) / 2)
     assert (certificate.lower, certificate.upper) == (pytest.approx(lower[0]), pytest.approx(upper[0]))
     assert certificate.policy.action(at=0) == "once"
     assert certify(model, counts, goal(model), policy=again).lower == pytest.approx(1)
@@ -255,6 +258,45 @@ def test_a_bound_over_steps_is_one_for_the_policy_that_is_returned():
     assert certificate.upper == pytest.approx(float(1 - (1 - high) ** 2), abs=1e-6)
 
 
+# What is taken if nothing is named
+
+
+def test_the_likelihood_and_coupled_bounds_are_the_default():
+    model = gamble()
+    counts, named = gamble_counts(model), {"confidence_set": "likelihood", "relaxation": "coupled"}
+    default = certify(model, counts, goal(model))
+    assert same(default, certify(model, counts, goal(model), **named))
+    assert (default.confidence_set, default.relaxation) == ("likelihood against the space", "coupled")
+    assert same(default, conclude(learn(model, counts, objectives=[goal(model)]), goal(model)))
+    assert same(default, compare(model, counts, goal(model))[-1])
+
+
+@pytest.mark.parametrize(
+    ("options", "relaxation"),
+    [
+        ({"interval_method": "beta-binomial"}, "coupled"),
+        ({"events": None}, "coupled"),  # those of the model, which is made in the test
+        ({"as_published": True}, "rectangular"),
+    ],
+)
+def test_options_about_intervals_ask_for_intervals(options, relaxation):
+    """What the paper publishes is rectangular at best, so that is what it is compared with."""
+    model = gamble()
+    given = {name: pl.find_events(model) if name == "events" else value for name, value in options.items()}
+    counts, named = gamble_counts(model), {"confidence_set": "interval", "relaxation": relaxation}
+    default = certify(model, counts, goal(model), **given)
+    assert same(default, certify(model, counts, goal(model), **given, **named))
+    assert (default.confidence_set.startswith("likelihood"), default.relaxation) == (False, relaxation)
+    assert same(default, conclude(learn(model, counts, objectives=[goal(model)], **given), goal(model)))
+
+
+def test_published_ellipsoids_are_rectangular_by_default_and_coupled_if_named():
+    model = gamble()
+    options = {"confidence_set": "ellipsoid", "as_published": True}
+    for named, expected in (({}, "rectangular"), ({"relaxation": "coupled"}, "coupled")):
+        assert certify(model, gamble_counts(model), goal(model), **options, **named).relaxation == expected
+
+
 # Compare
 
 
@@ -275,9 +317,10 @@ def test_compare_takes_some_relaxations_and_one_policy():
     assert [(one.relaxation, one.policy.action(at=0)) for one in found] == [("rectangular", "once")]
 
 
-def test_one_set_of_intervals_serves_many_objectives():
+@pytest.mark.parametrize("sets", ["interval", "likelihood"])
+def test_one_set_serves_many_objectives(sets):
     model = two_coins()
-    learned = learn(model, counts_of(model, s0=(60, 40)))
+    learned = learn(model, counts_of(model, s0=(60, 40)), confidence_set=sets)
     best, worst = conclude(learned, goal(model)), conclude(learned, goal(model, "min"))
     assert (best.lower, best.upper) == (pytest.approx(worst.lower, abs=1e-6), pytest.approx(worst.upper, abs=1e-6))
 
@@ -302,7 +345,7 @@ def test_published_intervals_are_one_for_each_expression_at_the_whole_error_and_
 def test_published_intervals_know_no_factors():
     model = products()
     counts = products_counts(model)
-    published, ours = learn(model, counts, as_published=True), learn(model, counts)
+    published, ours = learn(model, counts, as_published=True), learn(model, counts, confidence_set="interval")
     assert len(published.bounds.events) == int(model.expressions.is_unknown.sum())
     assert len(published.bounds.events.factors.event) == 0 < len(ours.bounds.events.factors.event)
 
@@ -408,10 +451,10 @@ def test_a_model_without_unknowns_needs_no_data(relaxation):
 
 def test_a_region_of_one_point_is_known():
     model = two_coins()
-    learned = learn(model, counts_of(model, s0=(1, 1)))
+    learned = learn(model, counts_of(model, s0=(1, 1)), confidence_set="interval")
     point = replace(learned.bounds, event_lower=np.array([0.5]), event_upper=np.array([0.5]))
     known = learned_from(model, learned.counts, point, learned.error)
-    for relaxation in ("expression", "rectangular", "parameter"):
+    for relaxation in ("expression", "rectangular", "parameter", "coupled"):
         certificate = conclude(known, goal(model), relaxation=relaxation)
         assert certificate.lower <= 0.25 <= certificate.upper
         assert certificate.upper - certificate.lower < 3e-6

@@ -81,7 +81,7 @@ THINGS = {
     ),
     "ExpressionBounds": (lambda: pl.expression_bounds(MODEL, COUNTS), None),
     "Learned": (lambda: learn(MODEL, COUNTS), None),
-    "Polytope": (lambda: learn(MODEL, COUNTS).region, None),
+    "Polytope": (lambda: learn(MODEL, COUNTS, confidence_set="interval").region, None),
     "Conflict": (_conflict, None),
     "IntervalMDP": (lambda: MDP, "IntervalMDP(5,139 states, 24,515 transitions, 145 intervals)"),
     "Solution": (lambda: pl.solve(MDP, STUDY.objective), None),

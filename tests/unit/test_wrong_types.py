@@ -134,5 +134,7 @@ def test_a_text_is_taken_wherever_there_is_a_model_to_read_it_with():
     assert pl.certify(MODEL, COUNTS, GOAL.text).objective == GOAL.text
     both = [pl.compare(MODEL, COUNTS, asked, relaxations=["interval"])[0].lower for asked in (GOAL, GOAL.text)]
     assert both[0] == both[1]
-    assert conclude(learn(MODEL, COUNTS), GOAL.text).bound == CERTIFICATE.bound
+    assert conclude(learn(MODEL, COUNTS, objectives=[GOAL]), GOAL.text).bound == CERTIFICATE.bound
+    assert conclude(learn(MODEL, COUNTS, objectives=[GOAL.text]), GOAL).bound == CERTIFICATE.bound
+    assert [each.bound for each in pl.certify_all(MODEL, COUNTS, [GOAL.text])] == [CERTIFICATE.bound]
     assert _online(SIMULATOR, objective=GOAL.text)[-1].bound == _online(SIMULATOR)[-1].bound

@@ -13,7 +13,7 @@ from plumdp.data.counts import Sampling
 from plumdp.data.log_pilots import Order
 from plumdp.errors import ModelError
 from plumdp.learning import Sets
-from plumdp.model.language.property import parse_property
+from plumdp.model.language.property import as_objectives
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 
@@ -26,11 +26,18 @@ Constants = Annotated[
         "--constant", "-c", metavar="NAME=VALUE", help="Value of an undefined constant; commas or repeats for more."
     ),
 ]
-PropertyText = Annotated[
-    str | None,
+Properties = Annotated[
+    list[str] | None,
     typer.Option(
-        "--property", "-p", metavar="TEXT", help="What is asked, as in PRISM; the model's own property if it has one."
+        "--property",
+        "-p",
+        metavar="TEXT",
+        help="What is asked, as in PRISM; the model's own property if it has one. Repeat for more: the results of all "
+        "hold jointly.",
     ),
+]
+AllProperties = Annotated[
+    bool, typer.Option("--all-properties", help="Ask all properties that come with the model; they hold jointly.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Data = Annotated[
@@ -68,7 +75,14 @@ PilotOption = Annotated[
     ),
 ]
 Confidence = Annotated[float, typer.Option("--confidence", help="How sure the bounds must be, below 1.")]
-SetKind = Annotated[Sets, typer.Option("--confidence-set", help="The kind of confidence set made from the data.")]
+SetKind = Annotated[
+    Sets | None,
+    typer.Option(
+        "--confidence-set",
+        help="The kind of confidence set made from the data. Default: likelihood; interval, if --interval-method or "
+        "--as-published is given.",
+    ),
+]
 IntervalKind = Annotated[
     Intervals | None,
     typer.Option("--interval-method", help="Instead of the narrowest that are valid for the data; the result says so."),
@@ -77,6 +91,12 @@ AsPublished = Annotated[
     bool,
     typer.Option(
         "--as-published", help="Make the sets as the paper publishes them, for comparison: without a guarantee."
+    ),
+]
+Misfit = Annotated[
+    float,
+    typer.Option(
+        "--misfit", help="How far every row of the model may be off, in total variation, such as 0.01; default: 0."
     ),
 ]
 
@@ -122,12 +142,18 @@ def _properties(path: Path) -> list[str]:
     return []
 
 
-def load_problem(model: str, constants: list[str], text: str | None) -> tuple[ParametricMDP, Objective]:
-    """Return the model and the objective: that of the text, or the only one that comes with the model."""
+def load_problem(
+    model: str, constants: list[str], texts: list[str], *, ask_all: bool = False
+) -> tuple[ParametricMDP, tuple[Objective, ...]]:
+    """Return the model and what is asked: the texts, the only property that comes with the model, or all of them."""
     read, properties = load(model, constants)
-    if text is None and len(properties) != 1:
-        known = "; ".join(properties) or "none"
-        raise ModelError(f"{model}: say with --property what is asked; the model comes with {known}")
-    if text is None and is_case_study(model):
-        return read, case_study(model).objective
-    return read, parse_property(text or properties[0], read)
+    if ask_all and texts:
+        raise ModelError("--all-properties and --property: choose one of them")
+    if not texts and not properties:
+        raise ModelError(f"{model}: no property comes with the model; say with --property what is asked")
+    if not texts and not ask_all and len(properties) > 1:
+        known = "; ".join(properties)
+        raise ModelError(f"{model}: say with --property which of these is asked, or --all-properties: {known}")
+    if not texts and is_case_study(model):
+        return read, (case_study(model).objective,)
+    return read, as_objectives(texts or properties, read)

@@ -12,26 +12,28 @@ from rich.table import Table
 from rich.text import Text
 
 from plumdp.cli.arguments import (
+    AllProperties,
     AsJson,
     AsPublished,
     Confidence,
     Constants,
     Data,
     IntervalKind,
+    Misfit,
     Model,
     OrderOption,
     PilotOption,
-    PropertyText,
+    Properties,
     SamplingOption,
     SetKind,
     load_problem,
 )
 from plumdp.cli.data import read_data
-from plumdp.pipeline import certify as make_certificate
-from plumdp.pipeline import compare as make_certificates
+from plumdp.learning import learn
+from plumdp.pipeline import certify_all, compare_learned
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate, Status
-from plumdp.result.folder import require_folder, write_result
+from plumdp.result.folder import require_folder, write_results
 
 EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.VACUOUS: 4, Status.NO_GUARANTEE: 4}
 
@@ -39,16 +41,23 @@ EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.VACUOUS: 4, St
 def certify(
     model: Model,
     data: Data,
-    property: PropertyText = None,
+    property: Properties = None,
+    all_properties: AllProperties = False,
     constant: Constants = None,
     sampling: SamplingOption = None,
     order: OrderOption = None,
     pilot: PilotOption = None,
     confidence: Confidence = 0.999,
-    relaxation: Annotated[Relaxation, typer.Option("--relaxation", "-r", help="What nature may do.")] = "rectangular",
-    confidence_set: SetKind = "interval",
+    relaxation: Annotated[
+        Relaxation | None,
+        typer.Option(
+            "--relaxation", "-r", help="What nature may do. Default: coupled; rectangular, if --as-published is given."
+        ),
+    ] = None,
+    confidence_set: SetKind = None,
     interval_method: IntervalKind = None,
     as_published: AsPublished = False,
+    misfit: Misfit = 0.0,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A folder for the certificate and the policy.")
     ] = None,
@@ -61,59 +70,78 @@ def certify(
     """
     if output is not None:
         require_folder(output, force=force)
-    read, objective = load_problem(model, constant or [], property)
+    read, objectives = load_problem(model, constant or [], property or [], ask_all=all_properties)
     counts = read_data(data, read, sampling, order, pilot)
-    certificate = make_certificate(
+    certificates = certify_all(
         read,
         counts,
-        objective,
+        objectives,
         confidence=confidence,
         relaxation=relaxation,
         confidence_set=confidence_set,
         interval_method=interval_method,
         as_published=as_published,
+        misfit=misfit,
     )
     if as_json:
-        print(certificate.to_json())
+        _print_json(certificates if len(certificates) > 1 else certificates[0])
     else:
-        _print(certificate)
+        _print_all(certificates)
     if output is not None:
-        write_result(certificate, output, force=force)
-    raise typer.Exit(EXIT_CODES[certificate.status])
+        write_results(certificates, output, force=force)
+    raise typer.Exit(_exit_code(certificates))
 
 
 def compare(
     model: Model,
     data: Data,
-    property: PropertyText = None,
+    property: Properties = None,
+    all_properties: AllProperties = False,
     constant: Constants = None,
     sampling: SamplingOption = None,
     order: OrderOption = None,
     pilot: PilotOption = None,
     confidence: Confidence = 0.999,
-    confidence_set: SetKind = "interval",
+    confidence_set: SetKind = None,
     interval_method: IntervalKind = None,
     as_published: AsPublished = False,
+    misfit: Misfit = 0.0,
     as_json: AsJson = False,
 ) -> None:
     """Show what each relaxation certifies from the same data; ends with 3 if the data contradict the model."""
-    read, objective = load_problem(model, constant or [], property)
+    read, objectives = load_problem(model, constant or [], property or [], ask_all=all_properties)
     counts = read_data(data, read, sampling, order, pilot)
-    certificates = make_certificates(
+    learned = learn(
         read,
         counts,
-        objective,
         confidence=confidence,
         confidence_set=confidence_set,
         interval_method=interval_method,
         as_published=as_published,
+        objectives=objectives,
+        misfit=misfit,
     )
+    comparisons = [compare_learned(learned, objective) for objective in objectives]
+    certificates = [certificate for each in comparisons for certificate in each]
     if as_json:
-        print(json.dumps([certificate.to_dict() for certificate in certificates], indent=2, ensure_ascii=False))
+        _print_json(certificates)
     else:
-        _print_comparison(certificates)
+        for each in comparisons:
+            _print_comparison(each)
     if any(certificate.status == Status.CONTRADICTED for certificate in certificates):
         raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
+
+
+def _exit_code(certificates: list[Certificate]) -> int:
+    """Return the exit code of several results: 3 if the data contradict the model, else that of the weakest claim."""
+    codes = {EXIT_CODES[certificate.status] for certificate in certificates}
+    contradicted = EXIT_CODES[Status.CONTRADICTED]
+    return contradicted if contradicted in codes else max(codes)
+
+
+def _print_json(found: Certificate | list[Certificate]) -> None:
+    content = found.to_dict() if isinstance(found, Certificate) else [each.to_dict() for each in found]
+    print(json.dumps(content, indent=2, ensure_ascii=False))
 
 
 def _print_comparison(certificates: list[Certificate]) -> None:
@@ -131,11 +159,14 @@ def _print_comparison(certificates: list[Certificate]) -> None:
     console.print(_grid(shared))
 
 
-def _print(certificate: Certificate) -> None:
-    style = {Status.CERTIFIED: "bold", Status.CONTRADICTED: "bold red"}.get(certificate.status, "yellow")
+def _print_all(certificates: list[Certificate]) -> None:
     console = Console(highlight=False)
-    console.print(Text(certificate.headline, style=style))
-    console.print(_grid(certificate.facts()))
+    for number, certificate in enumerate(certificates):
+        if number:
+            console.print()
+        style = {Status.CERTIFIED: "bold", Status.CONTRADICTED: "bold red"}.get(certificate.status, "yellow")
+        console.print(Text(certificate.headline, style=style))
+        console.print(_grid(certificate.facts()))
 
 
 def _grid(facts: list[tuple[str, str]]) -> Table:

@@ -20,6 +20,8 @@ _MAX_RADIUS = 600.0  # beyond, odds would overflow: the interval is then [0, 1]
 _MARGIN = 1e-3  # relative; of a tail's probability, which SciPy has to 1e-8 at least within the next limits
 _EXACT_TRIALS, _EXACT_ERROR = 1e12, 1e-30
 _BISECTIONS = 48  # of the logarithm of a probability: more change nothing in 1e-12
+_KEPT = 0.9  # λ: share of the error that tolerant intervals are made at; as much of the posterior lies within each end
+_SEEN = 0.95  # how much SciPy must see within an end; the difference is more than it is ever off
 _LARGE = 16.0  # from here on, three terms of Stirling's series are good to 2e-12
 
 Interval = tuple[FloatArray, FloatArray]
@@ -108,6 +110,35 @@ def beta_binomial(successes: npt.ArrayLike, trials: npt.ArrayLike, error: npt.Ar
     """
     k, n, m, error = _arrays(successes, trials, _failures(successes, trials), error)
     return likelihood_interval(successes, trials, -np.log(error) + _log_regret(k, m, n))
+
+
+def tolerant_interval(successes: npt.ArrayLike, trials: npt.ArrayLike, error: npt.ArrayLike) -> Interval:
+    """Return intervals that hold at all times, once widened by a misfit, if probabilities vary from trial to trial.
+
+    With Beta(½, ½) cut to [a, 1], the mixture of likelihoods over that of a is a supermartingale as long as no trial
+    has a probability above a. It is the mixture of all likelihoods, as in ``beta_binomial``, times the posterior of
+    [a, 1]. So if probabilities are at most q + misfit, and q + misfit is below the lower end at λ times the error,
+    beyond which lies a share λ of the posterior, the mixture has reached 1 / error. Likewise for the upper end; both
+    mixtures together start at one or less. An end with less of the posterior is replaced by 0 or 1.
+
+    >>> lower, upper = tolerant_interval([0, 50], [10, 100], 0.05)
+    >>> lower.round(3), upper.round(3)
+    (array([0.   , 0.337]), array([0.384, 0.663]))
+    """
+    from scipy.special import betainc, betaincc
+
+    lower, upper = beta_binomial(successes, trials, _KEPT * np.asarray(error, dtype=np.float64))
+    k, m = np.asarray(successes) + 0.5, np.subtract(trials, successes) + 0.5
+    lower = np.where(betaincc(k, m, lower) >= _SEEN, lower, 0.0)
+    return lower, np.where(betainc(k, m, upper) >= _SEEN, upper, 1.0)
+
+
+def widened(lower: FloatArray, upper: FloatArray, misfit: float) -> Interval:
+    """Return intervals of probabilities with both ends moved outward by a misfit, within [0, 1]; none moves inward."""
+    if misfit == 0:
+        return lower, upper
+    low, high = np.nextafter(lower - misfit, -np.inf), np.nextafter(upper + misfit, np.inf)
+    return np.maximum(low, 0.0), np.minimum(high, 1.0)
 
 
 def likelihood_interval(successes: npt.ArrayLike, trials: npt.ArrayLike, radius: npt.ArrayLike) -> Interval:

@@ -113,13 +113,20 @@ def intersect(
 ) -> ExpressionBounds:
     """Return the bounds cut to others on the same events: for intervals that hold at all times, both hold."""
     low, high = np.maximum(bounds.event_lower, event_lower), np.minimum(bounds.event_upper, event_upper)
-    lower, upper = _by_expression(table, bounds.events, low, high)
+    return with_intervals(bounds, low, high, table)
+
+
+def with_intervals(
+    bounds: ExpressionBounds, event_lower: FloatArray, event_upper: FloatArray, table: ExpressionTable
+) -> ExpressionBounds:
+    """Return the bounds with other intervals of the same events, and what follows from these for expressions."""
+    lower, upper = _by_expression(table, bounds.events, event_lower, event_upper)
     return replace(
         bounds,
         lower=read_only(lower),
         upper=read_only(upper),
-        event_lower=read_only(low),
-        event_upper=read_only(high),
+        event_lower=read_only(event_lower),
+        event_upper=read_only(event_upper),
     )
 
 

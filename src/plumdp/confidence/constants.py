@@ -6,13 +6,16 @@ model is right, every such visit is a trial with exactly this probability, whate
 each interval that is valid for how the data were sampled, but for the error of the interval. Rows that fix the same
 numbers are tested together as well: an error that is too small to be seen in any of them may be seen in all of them.
 
+If rows may be off by a misfit in total variation, constants are tested with intervals that allow for it, and shares are
+not tested: their trials are visits that end in one of some transitions, among which rows may be off by more.
+
 What is tested is decided by the model alone, and the error is divided by the number of tests: if the model is right,
 the probability that any of its numbers is excluded, at any time, is at most the error.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import inf, log, pi
@@ -20,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plumdp.confidence.binomial import beta_binomial, clopper_pearson
+from plumdp.confidence.binomial import beta_binomial, clopper_pearson, tolerant_interval, widened
 from plumdp.confidence.event_counts import sum_by, tried_once
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.model.check import distinct_rows, row_classes
@@ -57,6 +60,26 @@ class FixedNumbers:
 
     def __len__(self) -> int:
         return len(self.transition)
+
+    def constants_only(self) -> FixedNumbers:
+        """Return the constants alone, without the shares of equal expressions."""
+        kept = self.group == ROW
+        if kept.all():
+            return self
+        used, pooled = np.unique(self.pooled[kept], return_inverse=True)
+        is_first_none = bool(len(used)) and used[0] == NONE
+        nothing = read_only(_NOTHING)
+        return replace(
+            self,
+            transition=_joined(self.transition[kept]),
+            choice=_joined(self.choice[kept]),
+            group=_joined(self.group[kept]),
+            number=_joined(self.number[kept]),
+            pooled=_joined(pooled - is_first_none),
+            n_pooled=len(used) - is_first_none,
+            members=nothing,
+            group_of_member=nothing,
+        )
 
     def trials(self, counts: TransitionCounts) -> CountArray:
         """Return the number of trials of each number (n)."""
@@ -200,12 +223,19 @@ def _joined(*parts: Indices) -> IntArray:
 
 
 def excluded_numbers(
-    model: ParametricMDP, fixed: FixedNumbers, counts: TransitionCounts, *, error: float, confidence: float
+    model: ParametricMDP,
+    fixed: FixedNumbers,
+    counts: TransitionCounts,
+    *,
+    error: float,
+    confidence: float,
+    misfit: float = 0.0,
 ) -> tuple[str, ...]:
     """Return in words which fixed numbers the data exclude; if all are right, nothing, but for at most the error.
 
     Intervals are Clopper–Pearson where the number of trials says nothing about outcomes, and beta-binomial otherwise,
-    as in ``expression_bounds``. ``confidence`` is what the texts speak of, at most 1 - error.
+    as in ``expression_bounds``. ``confidence`` is what the texts speak of, at most 1 - error. With a ``misfit``,
+    constants are excluded if rows that are off by no more could not explain what was seen.
 
     >>> from plumdp import ParameterSpace, explore
     >>> def toss(state):
@@ -217,17 +247,19 @@ def excluded_numbers(
     state (heads=false), action 'toss', successor (heads=true): the model says 0.5, seen 90 of 100 times
     (between 0.708 and 0.985 with confidence 99.9 %)
     """
+    fixed = fixed.constants_only() if misfit else fixed
     if not len(fixed):
         return ()
     share = error / 2 if fixed.n_pooled else error
     tests = _alone(fixed, counts)
-    alone = _failures(fixed, counts, tests, share / len(fixed))
-    together = _failures(fixed, counts, _together(fixed, tests), share / max(fixed.n_pooled, 1))
+    alone = _failures(fixed, counts, tests, share / len(fixed), misfit)
+    together = _failures(fixed, counts, _together(fixed, tests), share / max(fixed.n_pooled, 1), misfit)
     is_unsaid = ~np.isin(together.test, fixed.pooled[alone.test])  # a class needs no words if one of its rows has some
-    texts = [_describe(model, fixed, int(alone.test[i]), alone, i, confidence) for i in _worst(alone.surprise)]
+    sure = f"{100 * confidence:.10g} %" + (f", if rows are off by at most {misfit:g}" if misfit else "")
+    texts = [_describe(model, fixed, int(alone.test[i]), alone, i, sure) for i in _worst(alone.surprise)]
     for i in np.flatnonzero(is_unsaid)[_worst(together.surprise[is_unsaid])].tolist():
         members = np.flatnonzero(fixed.pooled == together.test[i])
-        text = _describe(model, fixed, int(members[0]), together, i, confidence)
+        text = _describe(model, fixed, int(members[0]), together, i, sure)
         texts.append(f"{len(members):,} rows with the same fixed numbers together, such as {text}")
     more = len(alone.test) + int(is_unsaid.sum()) - len(texts)
     return (*texts, f"{more:,} more fixed numbers") if more else tuple(texts)
@@ -297,8 +329,8 @@ def _together(fixed: FixedNumbers, own: _Tests) -> _Tests:
     return _Tests(number, trials, successes, fixed.choice[in_class], test)
 
 
-def _failures(fixed: FixedNumbers, counts: TransitionCounts, tests: _Tests, error: float) -> _Failures:
-    """Return the tests whose interval, at the given error, does not hold their number.
+def _failures(fixed: FixedNumbers, counts: TransitionCounts, tests: _Tests, error: float, misfit: float) -> _Failures:
+    """Return the tests whose interval, at the given error, does not hold their number; with a misfit, a wider one.
 
     Most numbers are close to what was seen, and no interval is calculated for them. If an interval at this error leaves
     out the number, what was seen has a probability below the error under it (Clopper–Pearson), or it is more than that
@@ -310,10 +342,13 @@ def _failures(fixed: FixedNumbers, counts: TransitionCounts, tests: _Tests, erro
     is_suspect = surprise + doubt > -np.log(error)
     suspect, surprise = seen[is_suspect], surprise[is_suspect]
     number, trials, successes = tests.number[suspect], tests.trials[suspect], tests.successes[suspect]
-    is_fixed = _is_fixed_sample(counts, tests, suspect)
     lower, upper = np.empty(len(suspect)), np.empty(len(suspect))
-    for method, part in ((clopper_pearson, is_fixed), (beta_binomial, ~is_fixed)):
-        lower[part], upper[part] = method(successes[part], trials[part], error)
+    if misfit:
+        lower, upper = widened(*tolerant_interval(successes, trials, error), misfit)
+    else:
+        is_fixed = _is_fixed_sample(counts, tests, suspect)
+        for method, part in ((clopper_pearson, is_fixed), (beta_binomial, ~is_fixed)):
+            lower[part], upper[part] = method(successes[part], trials[part], error)
     is_out = (fixed.above[number] < lower) | (fixed.below[number] > upper)
     return _Failures(*(column[is_out] for column in (suspect, trials, successes, lower, upper, surprise)))
 
@@ -339,9 +374,7 @@ def _worst(surprise: FloatArray) -> list[int]:
     return worst
 
 
-def _describe(
-    model: ParametricMDP, fixed: FixedNumbers, i: int, failed: _Failures, which: int, confidence: float
-) -> str:
+def _describe(model: ParametricMDP, fixed: FixedNumbers, i: int, failed: _Failures, which: int, sure: str) -> str:
     """Return a fixed number in words, and what was seen instead."""
     graph, transition, number = model.graph, fixed.transition[i], fixed.numbers[fixed.number[i]]
     successor = graph.describe_state(int(graph.successor[transition]))
@@ -352,7 +385,7 @@ def _describe(
         says += f" of the visits of {number.denominator} successors with the probability {expression} each"
     seen = f"seen {failed.successes[which]:,} of {failed.trials[which]:,} times"
     between = "between {} and {}".format(*_printed(failed.lower[which], failed.upper[which], number))
-    return f"{where}: {says}, {seen} ({between} with confidence {100 * confidence:.10g} %)"
+    return f"{where}: {says}, {seen} ({between} with confidence {sure})"
 
 
 def _printed(lower: float, upper: float, number: Fraction) -> tuple[str, str]:
@@ -369,3 +402,20 @@ def _decimal(number: Fraction) -> str:
     """Return a number as a decimal if it is a short one, otherwise as a fraction."""
     short = f"{float(number):.6g}"
     return short if Fraction(short) == number else str(number)
+
+
+def number_surprises(fixed: FixedNumbers, counts: TransitionCounts) -> tuple[FloatArray, FloatArray]:
+    """Return by how many nats other values than the fixed numbers make the data more likely: (n) and (n_pooled).
+
+    The first are for single rows, the second for all rows of a class together.
+    """
+    if not len(fixed):
+        return np.zeros(0), np.zeros(0)
+    own = _alone(fixed, counts)
+    both = []
+    for tests in (own, _together(fixed, own)):
+        seen = np.flatnonzero(tests.trials)
+        surprise = np.zeros(len(tests.trials))
+        surprise[seen] = _surprise(fixed, tests, seen)
+        both.append(surprise)
+    return both[0], both[1]

@@ -5,11 +5,11 @@ half-spaces that they leave hold the true point (see ``bets``). If a parameter d
 larger where h is large, and smaller where h is small, win whatever the parameters are: their half-space contradicts
 the others.
 
-The bet on outcome j of a visit in a cell with the number h is u = λ (h b[j]·z - b[j]·γ) / f[j](v), with the
-direction z in which parameters may drift, and the pilot's estimate v. All of it is fixed by the pilot: γ = I⁻¹ J z
-makes the bets indifferent to a change of the parameters themselves, where I = Σ K b bᵀ/f² and J = Σ K h b bᵀ/f² over
-the pilot's counts; and λ is so large that the main data, as much as was planned, win most if the drift is just large
-enough to be seen.
+The bet on outcome j of a visit in a cell with the number h is u = λ ((h - h̄) a[j] - b[j]·γ / f[j](v)), with the score
+a[j] = b[j]·z / f[j](v) of a direction z in which parameters may drift, or that of first outcomes becoming more likely,
+and the pilot's estimate v. All of it is fixed by the pilot: h̄ is the mean, γ makes the bets indifferent to a change of
+the parameters themselves (it solves Σ K b bᵀ/f² γ = Σ K (h - h̄) a b/f over the pilot's counts), and λ is so large that
+the main data, as much as was planned, win most if the drift is just large enough to be seen.
 """
 
 from __future__ import annotations
@@ -36,9 +36,15 @@ class Drift:
     """What bets on one side of a drift have left."""
 
     contrast: Contrast
-    parameter: str  # which drifts, in words
-    side: int  # +1: the bets are that the parameter is larger where the number of the contrast is
+    parameter: str  # which drifts, in words; none if it is the probability of first outcomes
+    side: int  # +1: the bets are that it is larger where the number of the contrast is
     left: HalfSpace
+    slope: FloatArray  # (n_outcomes): logarithms of the factors are ``level * slope - rest``, but for the largest bet
+    rest: FloatArray  # (n_outcomes)
+
+    def factors(self, cell: int) -> FloatArray:
+        """Return the factors (n_outcomes) of the bets on visits in a cell of the contrast."""
+        return _factors(self.contrast.levels[cell] * self.slope - self.rest)
 
 
 class PilotView(NamedTuple):
@@ -72,8 +78,8 @@ def drift_tests(
 ) -> list[Drift]:
     """Return half-spaces for both sides of each drift that the pilot can tell, jointly valid but for the error.
 
-    Drifting is each parameter that matters, and what is given as ``directions`` (in words, and (d)). ``near`` is where
-    the tangents are taken, such as the estimate from all data.
+    Drifting is each parameter that matters, what is given as ``directions`` (in words, and (d)), and the probability of
+    the first outcome of all classes. ``near`` is where the tangents are taken, such as the estimate from all data.
     """
     choice = counts.graph.choice_of_transition()
     first, main = (pilot.table.pool_by(choice, seen) for seen in (pilot.counts, counts.main))
@@ -84,10 +90,11 @@ def drift_tests(
         if last is None or last[0] is not plan.contrast:
             last = plan.contrast, _split(pilot.table, main, plan.contrast)
         for side in (1, -1):
-            scale = side * sqrt(-2 * log(share)) / plan.spread
-            factors = _factors(last[1], plan, scale)
-            left = half_space(last[1].outcomes, last[1].seen, factors, near=near, error=share)
-            found.append(Drift(plan.contrast, plan.parameter, side, left))
+            scale, split = side * sqrt(-2 * log(share)) / plan.spread, last[1]
+            slope, rest = scale * plan.slope, scale * plan.rest
+            factors = _factors(split.level * slope[split.outcome] - rest[split.outcome])
+            left = half_space(split.outcomes, split.seen, factors, near=near, error=share)
+            found.append(Drift(plan.contrast, plan.parameter, side, left, slope, rest))
     return found
 
 
@@ -118,23 +125,35 @@ def _plans(
     inverse, is_bet_on = _inverse(table, pilot.point)
     seen = seen.pool_by(contrast.cell)
     used = is_bet_on[seen.outcome]
-    outcome, level, weight = seen.outcome[used], contrast.levels[seen.cell[used]], seen.seen[used]
+    outcome, weight = seen.outcome[used], seen.seen[used]
+    level = contrast.levels[seen.cell[used]]
     if not len(level) or np.ptp(level) == 0:
         return []
-    scores = table.coefficients[outcome] * inverse[outcome, None]
-    own = scores.T @ (scores * weight[:, None]) + pilot.precision
-    with_level = scores.T @ (scores * (weight * level)[:, None])
+    level -= (middle := np.average(level, weights=weight))
+    scores = table.coefficients * inverse[:, None] @ table.basis
+    own = scores[outcome].T @ (scores[outcome] * weight[:, None]) + table.basis.T @ pilot.precision @ table.basis
+    drifting = [(name, scores @ (table.basis.T @ z)) for name, z in [*parameter_axes(table), *directions]]
     found = []
-    for name, direction in [*parameter_axes(table), *directions]:
-        z = table.basis @ (table.basis.T @ direction)
-        rest = table.basis @ np.linalg.lstsq(table.basis.T @ own @ table.basis, table.basis.T @ with_level @ z)[0]
-        bets = level * (scores @ z) - scores @ rest
-        middle = np.average(level, weights=weight)
-        plain, left = weight @ ((level - middle) * (scores @ z)) ** 2, weight @ bets**2
-        if left > _LEAST_SHARE * plain and left > 0:
-            slope, offset = table.coefficients @ z * inverse, table.coefficients @ rest * inverse
-            found.append(_Plan(contrast, name, slope, offset, sqrt(pilot.ratio * left)))
+    for name, slope in [*drifting, ("", _first_outcomes(table, inverse))]:
+        bets = level * slope[outcome]
+        rest = scores @ np.linalg.lstsq(own, scores[outcome].T @ (weight * bets))[0]
+        plain, left = weight @ bets**2, weight @ (bets - rest[outcome]) ** 2
+        if left > _LEAST_SHARE * plain:
+            found.append(_Plan(contrast, name, slope, rest + middle * slope, sqrt(pilot.ratio * left)))
     return found
+
+
+def _first_outcomes(table: LikelihoodTable, inverse: FloatArray) -> FloatArray:
+    """Return the scores (n) of the first outcome of every class becoming more likely, and all others less.
+
+    Its probability f grows by one, as it were, and those of the others shrink by their share of the rest.
+    """
+    is_first = np.concatenate([[True], np.diff(table.group) != 0])
+    rest = 1 - 1 / np.where(inverse > 0, inverse, 1.0)[is_first]
+    lost = np.where(rest > LEAST_PROBABILITY, 1 / np.where(rest > LEAST_PROBABILITY, rest, 1.0), 0.0)
+    has_first = inverse[is_first] > 0
+    found: FloatArray = np.where(is_first, inverse, np.where(has_first, -lost, 0.0)[table.group])
+    return np.where(inverse > 0, found, 0.0)
 
 
 def _inverse(table: LikelihoodTable, point: FloatArray) -> tuple[FloatArray, BoolArray]:
@@ -170,6 +189,5 @@ def _split(table: LikelihoodTable, seen: CellCounts, contrast: Contrast) -> _Spl
     return _Split(table.split(all_outcomes, own_pair), counted, all_outcomes, level)
 
 
-def _factors(split: _Split, plan: _Plan, scale: float) -> FloatArray:
-    bets = scale * (split.level * plan.slope[split.outcome] - plan.rest[split.outcome])
+def _factors(bets: FloatArray) -> FloatArray:
     return np.asarray(np.exp(bets.clip(-LARGEST_BET, LARGEST_BET)))

@@ -19,6 +19,7 @@ from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.space import ParameterSpace, affine_coefficients
 
 _LEAST_WIDTH = 1e-3  # of a parameter that is known, relative to the widest: the covariance must not be singular
+_NOTHING = 1e-100  # squares of smaller widths underflow
 _STEPS = 100
 _WEIGHT = 10.0  # of the largest excess over a half-space, against the barrier, at first; doubled in each round
 _ROUNDS = 20
@@ -38,7 +39,8 @@ def moments(space: ParameterSpace) -> tuple[FloatArray, FloatArray]:
            [0.    , 0.0833]]))
     """
     low, own = space.lower, space.upper - space.lower
-    width = np.maximum(own, _LEAST_WIDTH * (own.max(initial=0) or 1.0))
+    widest = float(own.max(initial=0))
+    width = np.maximum(own, _LEAST_WIDTH * (widest if widest > _NOTHING else 1.0))  # of a single point: any will do
     d, sides, size = len(low), *_essential(space)
     if size is not None:
         p = np.full(d, 1 / (d + 1))

@@ -17,8 +17,9 @@ def pilot_share(n_runs: int, n_parameters: int) -> float:
     """Return which share of a number of runs, fixed beforehand, is best spent as a pilot.
 
     Five in a hundred, ten if there are fewer than 5,000 runs; with five parameters or more a tenth, with more than
-    twenty a fifth, since a pilot must find a direction among all of them. The share only decides how wide a result is:
-    any share is valid.
+    twenty a fifth, since a pilot must find a direction among all of them. (Parameters are those of the space; on which
+    combinations of them the outcomes depend is not known where data are counted.) The share only decides how wide a
+    result is: any share is valid.
 
     >>> pilot_share(100_000, 3), pilot_share(1_000, 3), pilot_share(100_000, 20), pilot_share(100_000, 21)
     (0.05, 0.1, 0.1, 0.2)

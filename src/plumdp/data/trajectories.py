@@ -35,6 +35,7 @@ class Trajectories:
     episode: CountArray  # (n_steps): number of the run
     step: IntArray  # (n_steps): 0, 1, … within each run
     transition: IntArray  # (n_steps)
+    n_parameters: int = 1  # of the model: the share of the pilot depends on it
 
     def __repr__(self) -> str:
         return one_line(self, number_of(len(np.unique(self.episode)), "run"), number_of(len(self), "step"))
@@ -50,12 +51,11 @@ class Trajectories:
     def counts(self, *, pilot: float | None = None) -> TransitionCounts:
         """Return how often each transition was taken, the first runs kept apart as the pilot.
 
-        They are a share ``pilot`` of the runs that have a step, by default that of ``pilot_share`` for a model with few
-        parameters; none if it is 0.
+        They are a share ``pilot`` of the runs that have a step, by default that of ``pilot_share``; none if it is 0.
         """
         counts = np.bincount(self.transition, minlength=self.graph.n_transitions)
         runs = np.unique(self.episode)
-        n_pilot = planned_size(len(runs), 1, pilot)
+        n_pilot = planned_size(len(runs), self.n_parameters, pilot)
         if not n_pilot:
             return TransitionCounts(self.graph, counts, "trajectories")
         first = self.transition[self.episode <= runs[n_pilot - 1]]
@@ -120,9 +120,10 @@ def record(
     (50, ['action', 'episode', 'money', 'next_money', 'next_step', 'state_step', 'step'])
     """
     plan = make_plan(model, point, trajectories, rng, max_steps, policy, stop)
-    blocks = list(_record(plan))
+    blocks = list(_record(plan, model.space.dimension))
     fields = ("episode", "step", "transition")
-    return Trajectories(plan.graph, *(read_only(np.concatenate([getattr(b, f) for b in blocks])) for f in fields))
+    episode, step, transition = (read_only(np.concatenate([getattr(b, f) for b in blocks])) for f in fields)
+    return Trajectories(plan.graph, episode, step, transition, model.space.dimension)
 
 
 def record_blocks(
@@ -142,10 +143,10 @@ def record_blocks(
     >>> sum(len(block) for block in record_blocks(study.model, study.true_point, 10_000, rng=1, max_steps=25))
     250000
     """
-    return _record(make_plan(model, point, trajectories, rng, max_steps, policy, stop))
+    return _record(make_plan(model, point, trajectories, rng, max_steps, policy, stop), model.space.dimension)
 
 
-def _record(plan: Plan) -> Iterator[Trajectories]:
+def _record(plan: Plan, n_parameters: int) -> Iterator[Trajectories]:
     for block in split(0, plan.trajectories, max(1, min(plan.block_size, _MAX_BLOCK // plan.max_steps))):
         parts = []
         for runs, steps in plan.walk(block):
@@ -159,6 +160,7 @@ def _record(plan: Plan) -> Iterator[Trajectories]:
             read_only(episode.astype(np.int64) + block.start),
             read_only(step.astype(np.int32)),
             read_only(taken[episode, step]),
+            n_parameters,
         )
 
 

@@ -34,8 +34,8 @@ _NOT_LARGE = 100  # times the limit: a gap beyond that is drawn at the edge
 _METHODS: Mapping[
     str, tuple[bool, Mapping[str, Any], str]
 ] = {  # name → whether with pilot, what is learned, relaxation
-    "published P_R": (False, {"as_published": True}, "rectangular"),
-    "intervals P_R": (False, {}, "rectangular"),
+    "published P_R": (False, {"confidence_set": "interval", "as_published": True}, "rectangular"),
+    "intervals P_R": (False, {"confidence_set": "interval"}, "rectangular"),
     "ellipsoid P_R": (False, {"confidence_set": "ellipsoid"}, "rectangular"),
     "likelihood, no pilot": (False, {"confidence_set": "likelihood"}, "coupled"),
     "likelihood P_R": (True, {"confidence_set": "likelihood"}, "rectangular"),

@@ -44,7 +44,7 @@ def _run(cell: Cell) -> list[Row]:
         "expressions": len(model.expressions),
         "parameters": model.space.dimension,
     }
-    certificates = compare(model, counts, study.objective, relaxations=RELAXATIONS)
+    certificates = compare(model, counts, study.objective, confidence_set="interval", relaxations=RELAXATIONS)
     return [
         sizes
         | {"relaxation": name}

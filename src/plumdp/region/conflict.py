@@ -48,6 +48,10 @@ class Conflict:
         return [f"no parameters fit {' and '.join(self.constraints)}", *wider] if self.constraints else []
 
 
+NOTHING_FITS = Conflict((), read_only(np.zeros(0)), (), np.nan)
+"""The conflict of a model that tests of all rows contradict, with nothing more said about it."""
+
+
 def with_numbers(region: Region | Conflict, numbers: tuple[str, ...]) -> Conflict:
     """Return the conflict of fixed numbers that the data exclude, beside that of the parameters if there is one.
 
@@ -56,20 +60,7 @@ def with_numbers(region: Region | Conflict, numbers: tuple[str, ...]) -> Conflic
     >>> print(with_numbers(region, ("the model says 0.5, seen 99 of 99 times",)))
     the model says 0.5, seen 99 of 99 times
     """
-    nothing = Conflict((), read_only(np.zeros(0)), (), np.nan)
-    return replace(region if isinstance(region, Conflict) else nothing, numbers=numbers)
-
-
-def with_findings(region: Region | Conflict, findings: tuple[str, ...]) -> Conflict:
-    """Return the conflict of a model that tests of all rows contradict, beside what else contradicts it.
-
-    >>> from plumdp import ParameterSpace, build_region
-    >>> region = build_region(ParameterSpace.unit("p"), [], [], [])
-    >>> print(with_findings(region, ("p is larger where money is large",)))
-    p is larger where money is large
-    """
-    nothing = Conflict((), read_only(np.zeros(0)), (), np.nan)
-    return replace(region if isinstance(region, Conflict) else nothing, findings=findings)
+    return replace(region if isinstance(region, Conflict) else NOTHING_FITS, numbers=numbers)
 
 
 def explain(

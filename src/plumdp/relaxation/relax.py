@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from plumdp.confidence.binomial import widened
 from plumdp.confidence.sets import ConfidenceSet
 from plumdp.errors import DataError
 from plumdp.model.expressions.table import ExpressionTable
@@ -93,6 +94,18 @@ def rectangular(model: ParametricMDP, region: Region, *, within: IntervalMDP | N
     """
     imdp = expression_wise(model, region, within=within)
     return replace(imdp, region=seen_from(region, model.expressions, imdp.lower, imdp.upper))
+
+
+def tolerating(imdp: IntervalMDP, misfit: float) -> IntervalMDP:
+    """Return the natures of a relaxation, and all whose rows are off from theirs by at most a misfit.
+
+    No probability differs by more than the total variation. So they are within the intervals widened by it; points of
+    a region are given up.
+    """
+    if misfit == 0:
+        return imdp
+    lower, upper = map(read_only, widened(imdp.lower, imdp.upper, misfit))
+    return replace(imdp, lower=lower, upper=upper, region=None, misfit=misfit)
 
 
 @singledispatch

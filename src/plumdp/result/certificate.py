@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from plumdp.confidence.sets import Guarantee
+from plumdp.deprecated import warn_renamed
 from plumdp.model.text import one_line
 from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.relaxation.relax import Relaxation as Relaxation
@@ -58,7 +59,7 @@ class Certificate:
     direction: Literal["max", "min"]
     confidence: float
     relaxation: Relaxation | Literal["untied"]
-    intervals: str  # how intervals were made
+    confidence_set: str  # what was drawn around the data, in words
     guarantee: Guarantee
     assumptions: tuple[str, ...]
     status: Status
@@ -71,8 +72,10 @@ class Certificate:
     estimate: Mapping[str, float] = field(default_factory=dict)  # name → most likely value: not a bound
     estimated_value: float | None = None  # of the policy at the estimate: not a bound
     gap: Mapping[str, float] = field(default_factory=dict)  # what ``upper - lower`` is made of, if it is known
+    jointly: tuple[str, ...] = ()  # other properties: certificates of all of them hold at once with the confidence
     p_value: float | None = None  # of the model as a whole, valid at any time; None if it was not tested
     not_coupled: str = ""  # why there are no coupled bounds, if they were asked for: these are then rectangular
+    misfit: float = 0.0  # how far every row may be off from the model, in total variation
 
     @property
     def claims_bounds(self) -> bool:
@@ -84,6 +87,12 @@ class Certificate:
             raise ValueError(
                 f"the lower bound {self.lower} is above the upper bound {self.upper}: nothing is certified"
             )
+
+    @property
+    def intervals(self) -> str:
+        """The old name of ``confidence_set``."""
+        warn_renamed("Certificate.intervals", "Certificate.confidence_set", stacklevel=3)
+        return self.confidence_set
 
     @property
     def bound(self) -> float:
@@ -102,7 +111,7 @@ class Certificate:
         return one_line(self, f"{low} to {high}", f"confidence {self.confidence:.10g}", self.status, self.objective)
 
     def __str__(self) -> str:
-        return "\n".join([self.headline, *(f"  {label:12} {text}" for label, text in self.facts())])
+        return "\n".join([self.headline, *(f"  {label:14}  {text}" for label, text in self.facts())])
 
     def _repr_html_(self) -> str:
         rows = "".join(f"<tr><td>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>" for a, b in self.facts())
@@ -142,8 +151,12 @@ class Certificate:
         facts = [
             ("objective", self.objective),
             ("relaxation", words),
-            ("intervals", f"{self.intervals}; guarantee: {self.guarantee}"),
+            ("confidence set", f"{self.confidence_set}; guarantee: {self.guarantee}"),
         ]
+        if self.jointly:
+            facts.append(("jointly", self._company()))
+        if self.misfit:
+            facts.append(("misfit", f"the bounds allow for rows that are off by {self.misfit:g} in total variation"))
         if self.parameters:
             boxes = self.parameters.items()
             box = ", ".join(f"{name} in [{outward(low, -1)}, {outward(high, 1)}]" for name, (low, high) in boxes)
@@ -157,13 +170,17 @@ class Certificate:
         if self.data_quality is not None:
             facts.append(("data", str(self.data_quality)))
         if self.p_value is not None:
-            facts.append(("model test", _verdict(self.p_value, is_contradicted=self.status == Status.CONTRADICTED)))
-        if self.reason:
-            facts.append(("because", self.reason))
+            facts.append(("model test", _verdict(self.p_value, self.status, 1 - self.confidence, self.misfit)))
+        facts += [("because" if not i else "", text) for i, text in enumerate(self.reason.split("; ")) if text]
         facts += [("assuming", assumption) for assumption in self.assumptions]
         if self.solver != "converged":
             facts.append(("solver", self.solver))
         return facts
+
+    def _company(self) -> str:
+        """Return in words with which certificates this one holds."""
+        others = "1 other property" if len(self.jointly) == 1 else f"{len(self.jointly):,} other properties"
+        return f"holds together with the certificates of {others}: all of them at once with this confidence"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the policy, ready for JSON; infinite numbers as text, bounds not claimed as null."""
@@ -175,7 +192,8 @@ class Certificate:
             "direction": self.direction,
             "confidence": self.confidence,
             "relaxation": self.relaxation,
-            "intervals": self.intervals,
+            "confidence_set": self.confidence_set,
+            "intervals": self.confidence_set,  # its name in version 0.1
             "guarantee": str(self.guarantee),
             "assumptions": list(self.assumptions),
             "reason": self.reason,
@@ -186,8 +204,10 @@ class Certificate:
             "estimate": dict(self.estimate),
             "estimated_value": self.estimated_value,
             "gap": dict(self.gap),
+            "jointly": list(self.jointly),
             "p_value": self.p_value,
             "not_coupled": self.not_coupled,
+            "misfit": self.misfit,
             "data_quality": None if self.data_quality is None else self.data_quality.to_dict(),
         }
 
@@ -225,20 +245,21 @@ def _shares(parts: Mapping[str, float]) -> list[tuple[str, str]]:
     return [(name, f"{100 * part / total:.3g} %") for name, part in parts.items() if total and part / total >= 1e-3]
 
 
-def _verdict(p_value: float, *, is_contradicted: bool) -> str:
+def _verdict(p_value: float, status: Status, error: float, misfit: float) -> str:
     """Return what a p-value says of the model, in words; whether that is contradicted has been decided.
 
-    Where intervals contradict the model at their own share of the error, the p-value need not be small, and where it is
-    below the error, the share that tests have beside intervals may be smaller still.
+    Intervals contradict a model at their own share of the error, so that the p-value need not be small; and the share
+    that tests have beside them is smaller than the error.
 
-    >>> _verdict(1.0, is_contradicted=False)
+    >>> _verdict(1.0, Status.CERTIFIED, 0.001, 0.0)
     'the data show no sign that the model is wrong (p = 1)'
     """
     text = f"p = {outward(p_value, 1, 2).lower()}"
-    if is_contradicted and p_value > _DOUBT:
-        return f"no parameters explain the data, though tests of rows and drifts show no sign of it ({text})"
-    if is_contradicted:
-        return f"no parameters explain the data ({text})"
+    if misfit and p_value <= error:
+        return f"no parameters explain the data ({text}); the bounds allow for rows that are off"
+    if status == Status.CONTRADICTED:
+        unseen = ", though tests of rows and drifts show no sign of it" if p_value > _DOUBT else ""
+        return f"no parameters explain the data{unseen} ({text})"
     if p_value <= _DOUBT:
         return f"some doubt whether the model is right ({text}), but not enough to reject it"
     return f"the data show no sign that the model is wrong ({text})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile, mkdtemp
@@ -29,6 +30,11 @@ def write_result(certificate: Certificate, path: str | Path, *, force: bool = Fa
     ...     sorted(file.name for file in (Path(folder) / "result").iterdir())
     ['certificate.json', 'policy.csv']
     """
+    write_results([certificate], path, force=force)
+
+
+def write_results(certificates: Sequence[Certificate], path: str | Path, *, force: bool = False) -> None:
+    """Write certificates and policies to a new folder, as ``write_result`` does; several to folders 1, 2, … in it."""
     target = Path(path)
     require_folder(target, force=force)
     try:
@@ -37,7 +43,8 @@ def write_result(certificate: Certificate, path: str | Path, *, force: bool = Fa
     except OSError as error:
         raise _unwritable(target, error) from None
     try:
-        _write_files(certificate, prepared)
+        for number, certificate in enumerate(certificates, start=1):
+            _write_files(certificate, prepared if len(certificates) == 1 else prepared / f"{number}")
         _put(prepared, target)
     except OSError as error:
         raise _unwritable(target, error) from None
@@ -49,7 +56,7 @@ def require_folder(path: str | Path, *, force: bool = False) -> None:
     """Refuse a place at which no new folder for a result can be made."""
     target = Path(path)
     if target.is_dir():
-        others = sorted({file.name for file in target.iterdir()} - {CERTIFICATE, POLICY})
+        others = _others(target)
         if others:
             raise DataError(f"{target} holds other files than a result ({others[0]}); name another folder")
         if not force:
@@ -57,6 +64,14 @@ def require_folder(path: str | Path, *, force: bool = False) -> None:
     elif target.exists():
         raise DataError(f"{target} is a file; name a folder for the result")
     _try(target, next(parent for parent in target.absolute().parents if parent.exists()))
+
+
+def _others(folder: Path) -> list[str]:
+    """Return what a folder holds besides a result, or several of them."""
+    parts = {each.name: each for each in folder.iterdir() if each.name.isdecimal() and each.is_dir()}
+    inside = [f"{name}/{file.name}" for name, part in parts.items() for file in part.iterdir()]
+    here = [file.name for file in folder.iterdir() if file.name not in parts]
+    return sorted(name for name in (*here, *inside) if name.rpartition("/")[2] not in (CERTIFICATE, POLICY))
 
 
 def require_file(path: str | Path) -> None:
@@ -93,6 +108,7 @@ def _unwritable(target: Path, error: OSError) -> DataError:
 
 
 def _write_files(certificate: Certificate, folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
     certificate.policy.to_csv(folder / POLICY)
     policy = blake2b((folder / POLICY).read_bytes(), digest_size=16).hexdigest()
     content = {**certificate.to_dict(), "hashes": {POLICY: policy}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -13,10 +14,10 @@ from plumdp.errors import ModelError
 from plumdp.model.graph import read_only
 from plumdp.model.language.predicate import PredicateReader, parse_predicate
 from plumdp.model.language.tokens import OPERATOR, Token, Tokens
-from plumdp.model.objective import Direction, Nature, Objective, Reach, Reward
+from plumdp.model.objective import Direction, Nature, Objective, Reach, Reward, digest
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 
-__all__ = ["as_objective", "parse_predicate", "parse_property"]
+__all__ = ["as_objective", "as_objectives", "parse_predicate", "parse_property"]
 
 Quantifier: TypeAlias = tuple[Direction, Nature | None]
 
@@ -71,6 +72,20 @@ def as_objective(objective: Objective | str, model: ParametricMDP) -> Objective:
             f"give a property such as 'Pmax=? [ F \"goal\" ]', a Reach or a Reward as objective, not {shown}"
         )
     return objective
+
+
+def as_objectives(objectives: Sequence[Objective | str], model: ParametricMDP) -> tuple[Objective, ...]:
+    """Return objectives, or what texts ask of the model; refuse the same question twice, however it is written."""
+    if isinstance(objectives, str):
+        raise ModelError(f"objectives={objectives!r}: give a list of objectives, even if there is only one")
+    asked = tuple(as_objective(objective, model) for objective in objectives)
+    known: set[str] = set()
+    for objective in asked:
+        what = digest(objective)
+        if what in known:
+            raise ModelError(f"{objective.text or 'an objective without a text'}: this is asked twice; ask it once")
+        known.add(what)
+    return asked
 
 
 def _operator(reader: PredicateReader) -> Objective:

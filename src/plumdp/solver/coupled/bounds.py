@@ -5,6 +5,9 @@ residuals R = r + P W - W be at most e, with e > 0. If the expected sum of e unt
 being at its worst, then the value differs from W by at most M at every point of the region. For a single point is one
 of nature's strategies. As e > 0, runs end almost surely at it, so that the value V is the only solution of V = r + P V;
 and D = V - W satisfies D = R + P D, so that D is the sum of all Pⁿ R.
+
+If rows may be off by a misfit in total variation, the residual of a row is off by at most the misfit times the range of
+W over its successors. That is added to e, and nature may be off as well; see the page "Rows that are a little off".
 """
 
 from __future__ import annotations
@@ -69,8 +72,8 @@ def coupled_bounds(
 ) -> CoupledBounds | None:
     """Return bounds on the value of a policy that hold at every point of a region; None where there are none.
 
-    ``uncertain`` is a relaxation of the model that allows for all points of the region. The remainder is bounded up to
-    the precision; ``find_coupled_bounds`` says why there are no bounds.
+    ``uncertain`` is a relaxation of the model that allows for all points of the region; if it tolerates a misfit, so do
+    the bounds. The remainder is bounded up to the precision; ``find_coupled_bounds`` says why there are no bounds.
     """
     found = find_coupled_bounds(model, policy, objective, region, uncertain, precision=precision)
     return None if isinstance(found, str) else found
@@ -124,9 +127,11 @@ def _usable_chain(
     if uncertain.expression is not model.expression and not np.array_equal(uncertain.expression, model.expression):
         return "the relaxation is not one of the model's expressions"
     chain = policy_chain(model, chosen, objective)
-    if not isinstance(chain, str) and model.expressions.degree[chain.expression].max(initial=0) > MAX_DEGREE:
+    if isinstance(chain, str):
+        return chain
+    if model.expressions.degree[chain.expression].max(initial=0) > MAX_DEGREE:
         return f"some expression is of a degree above {MAX_DEGREE}"
-    return chain
+    return replace(chain, misfit=uncertain.misfit)
 
 
 def _is_poor(brackets: list[Bracket] | str) -> bool:

@@ -31,6 +31,7 @@ class PolicyChain:
     initial: int  # node
     is_ordered: bool  # whether successors come before their states: cycles are self-loops
     discount: float
+    misfit: float = 0.0  # how far rows may be off from what their expressions say, in total variation
 
     @property
     def n_open(self) -> int:

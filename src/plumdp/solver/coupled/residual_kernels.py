@@ -109,6 +109,36 @@ def write_high_degrees(
 
 
 @compiled
+def write_ranges(first: Any, successor: Any, after: Any, mean: Any, result: Any) -> None:
+    """Write for each open node how far apart the values of its successors may be at one point of the ball, rounded up.
+
+    The value of a successor differs from the expected one of the row by w⁰ - w̄⁰ up to |w¹ - w̄¹| + |W² - W̄²|, the last
+    in Frobenius' norm. Roundings of a difference are relative to the sizes of its parts.
+    """
+    values, slopes, curvatures, sizes = after
+    mean_values, mean_slopes, mean_curvatures = mean
+    d, width = slopes.shape[1], curvatures.shape[1]
+    for s in range(len(first) - 1):
+        lowest, highest, size = np.inf, -np.inf, abs(mean_values[s])
+        for t in range(first[s], first[s + 1]):
+            to = successor[t]
+            slope, curvature, k = 0.0, 0.0, 0
+            for i in range(d):
+                slope += (slopes[to, i] - mean_slopes[s, i]) ** 2
+            if width:
+                for i in range(d):
+                    for j in range(i, d):
+                        square = (curvatures[to, k] - mean_curvatures[s, k]) ** 2
+                        curvature += square if i == j else 2.0 * square
+                        k += 1
+            reach = np.sqrt(slope) + np.sqrt(curvature)
+            middle = values[to] - mean_values[s]
+            lowest, highest = min(lowest, middle - reach), max(highest, middle + reach)
+            size = max(size, sizes[to])
+        result[s] = max(highest - lowest, 0.0) * UP + 16 * UNIT * size
+
+
+@compiled
 def spectral_norm(packed: Any, d: int, is_sharp: bool, work: Any) -> Any:
     """Return an upper bound on the spectral norm of a symmetric matrix D.
 

@@ -1,0 +1,110 @@
+"""``plumdp check-model``: tests whether data contradict a model, and says what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from plumdp.cli.arguments import (
+    AsJson,
+    Constants,
+    Data,
+    Model,
+    OrderOption,
+    PilotOption,
+    SamplingOption,
+    load,
+)
+from plumdp.cli.data import read_data
+from plumdp.errors import DataError
+from plumdp.model.language.property import parse_property
+from plumdp.model.text import cut
+from plumdp.model_check import ModelCheck
+from plumdp.model_check import check_model as test_model
+from plumdp.result.folder import require_file
+
+CONTRADICTED = 3  # exit code
+_SUFFIXES = (".png", ".svg")
+_SHOWN = 10  # residuals in the table
+_NARROW = 80  # columns: on a narrower screen there are sentences instead of the table
+_LONGEST = 60  # text of a cell
+
+
+def check_model(
+    model: Model,
+    data: Data,
+    property: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--property", "-p", metavar="TEXT", help="What the model is for: tests are sharp there. Repeat for more."
+        ),
+    ] = None,
+    constant: Constants = None,
+    sampling: SamplingOption = None,
+    order: OrderOption = None,
+    pilot: PilotOption = None,
+    confidence: Annotated[
+        float, typer.Option("--confidence", help="How sure it must be that the model is wrong, below 1.")
+    ] = 0.999,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="A picture of the residuals: .png or .svg.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Test whether data contradict a model, and say what is wrong and what to try if they do.
+
+    Ends with 0 if they do not, and with 3 if the data contradict the model.
+    """
+    if plot is not None:
+        _require_picture(plot)
+    read, _ = load(model, constant or [])
+    counts = read_data(data, read, sampling, order, pilot)
+    objectives = [parse_property(text, read) for text in property or []]
+    check = test_model(read, counts, confidence=confidence, objectives=objectives)
+    if as_json:
+        print(check.to_json())
+    else:
+        _print(check)
+    if plot is not None:
+        from plumdp.plots import write_residuals
+
+        write_residuals(check, plot)
+    raise typer.Exit(CONTRADICTED if check.is_contradicted else 0)
+
+
+def _require_picture(path: Path) -> None:
+    """Refuse a file that no picture can be written to, before the work is done."""
+    if path.suffix.lower() not in _SUFFIXES:
+        raise DataError(f"--plot {path}: pictures are written as {' or '.join(_SUFFIXES)}; choose one of these endings")
+    require_file(path)
+
+
+def _print(check: ModelCheck) -> None:
+    console = Console(highlight=False)
+    console.print(Text(check.headline, style="bold red" if check.is_contradicted else "bold"))
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    is_narrow = console.width < _NARROW
+    for label, text in check.facts():
+        if label != "residual" or is_narrow:
+            grid.add_row(Text(label, style="bold"), Text(text))
+    console.print(grid)
+    if check.is_contradicted and check.residuals and not is_narrow:
+        console.print(_residuals(check))
+
+
+def _residuals(check: ModelCheck) -> Table:
+    """Return the most telling residuals as a table."""
+    table = Table(title="seen less what the model says, as probabilities", title_style="bold", title_justify="left")
+    table.add_column("where", overflow="fold")
+    table.add_column("what", overflow="fold")
+    for name in ("observations", "difference", "deviations"):
+        table.add_column(name, justify="right", overflow="fold")
+    for record in check.residuals[:_SHOWN]:
+        numbers = f"{record['observations']:,}", f"{record['difference']:+.3g}", f"{record['standardised']:+.1f}"
+        table.add_row(*(Text(cut(str(cell), _LONGEST)) for cell in (record["where"], record["what"], *numbers)))
+    return table

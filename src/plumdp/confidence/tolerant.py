@@ -1,0 +1,304 @@
+"""What the data say about the parameters if every row may be off by a misfit in total variation.
+
+Given the past, the successor at a choice has a distribution within that distance of the row of the model at one point
+of its space, the same point for all choices. Three sets hold that point jointly, at all times:
+
+* half-spaces from bets (``bets``), moved outward. A visit of a row multiplies the fortune by H, a function of its
+  outcome with expectation one at the point. If the row is off by the misfit, the expectation is at most 1 + misfit · R,
+  where R is the range of H. So Σ ln(1 + misfit · R) over all visits is added to the offset. (The likelihood is left
+  out, as the ratios that it multiplies have no bound.)
+* an interval for each event of the model, from the trials of all rows that try it;
+* an interval for each event and each single choice that tries it: a row that is off by more than the rest is seen here.
+
+The page "Rows that are a little off" has the proofs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import fsum, inf
+from typing import NamedTuple
+
+import numpy as np
+
+from plumdp.confidence.bets import Direction, half_space, place_bets
+from plumdp.confidence.binomial import tolerant_interval, widened
+from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, with_intervals
+from plumdp.confidence.drift import Drift
+from plumdp.confidence.estimates import estimate_inside, information
+from plumdp.confidence.event_counts import sum_by
+from plumdp.confidence.likelihood import Directions, LikelihoodSet
+from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
+from plumdp.confidence.sets import Guarantee
+from plumdp.confidence.space_moments import is_nonnegative, moments
+from plumdp.data.counts import CountArray, TransitionCounts, require_same_graph
+from plumdp.errors import DataError
+from plumdp.model.events import Events
+from plumdp.model.expressions.table import ExpressionTable
+from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, owners, read_only
+from plumdp.model.parametric import ParametricMDP
+
+_WHOLE = 92.5  # percent of a certificate's error that are given here; the rest is for tests and the graph alone
+_BETS, _SINGLE = 80 / _WHOLE, 2.5 / _WHOLE  # half-spaces; intervals of single choices; the rest is for events
+_SPACE_AS_DATA = 1e-3  # weight of the space's precision in the information, so that it is never singular
+_ROUNDING = 1e-9  # relative, of products of factors along a way: more than the rounding of sums of their logarithms
+
+
+class Cut(NamedTuple):
+    """A half-space ``row @ v <= offset`` for rows that are right, and the ranges R that move it if they are not."""
+
+    row: FloatArray  # (n_parameters)
+    offset: float
+    ranges: FloatArray  # (n_choices), rounded up
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What the data say before it is known how much rows may be off: ``at`` makes the set for a misfit."""
+
+    table: LikelihoodTable
+    expressions: ExpressionTable
+    seen: FloatArray  # (n_outcomes): how often each outcome was seen after the pilot
+    visits: FloatArray  # (n_choices): after the pilot
+    cuts: tuple[Cut, ...]
+    directions: tuple[Direction, ...]
+    events: ExpressionBounds  # to be widened by the misfit
+    error: float
+    estimate: FloatArray  # (n_parameters)
+
+    def at(self, misfit: float) -> LikelihoodSet:
+        """Return the points that explain the data, if rows are off by at most the misfit; it grows with the misfit."""
+        rows = np.array([cut.row for cut in self.cuts]).reshape(-1, len(self.table.names))
+        offsets = np.array([cut.offset + _tolerated(self.visits, cut.ranges, misfit) for cut in self.cuts])
+        ends = widened(self.events.event_lower, self.events.event_upper, misfit)
+        strips = with_intervals(self.events, *ends, self.expressions)
+        parts = "half-spaces across the gradient and intervals" if self.cuts else "intervals"
+        return LikelihoodSet(
+            self.table,
+            self.seen,
+            -inf,
+            read_only(rows),
+            read_only(offsets),
+            tuple(cut.text for cut in self.cuts),
+            strips,
+            self.error,
+            f"{parts} that allow for rows off by {misfit:g}",
+            Guarantee.ANYTIME,
+            self.directions,
+            estimate=self.estimate,
+        )
+
+
+def tolerant_set(
+    model: ParametricMDP,
+    counts: TransitionCounts,
+    *,
+    error: float = 0.001,
+    misfit: float,
+    directions: Directions | None = None,
+) -> LikelihoodSet:
+    """Return the points that explain the data if rows are off by at most ``misfit``: without a likelihood.
+
+    The point of the space from which no row is further than that is one of them, at all times, with probability at
+    least 1 - error. ``directions`` are as in ``likelihood_set``.
+
+    >>> from plumdp import case_study, simulate
+    >>> study = case_study("betting:25")
+    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26, pilot=0.05)
+    >>> found = tolerant_set(study.model, counts, misfit=0.01, directions=lambda point: [Direction(np.ones(1))])
+    >>> found.method
+    'half-spaces across the gradient and intervals that allow for rows off by 0.01'
+    """
+    return measure_tolerantly(model, counts, error=error, directions=directions).at(require_misfit(misfit))
+
+
+def tolerant_bounds(
+    model: ParametricMDP, counts: TransitionCounts, *, error: float = 0.001, misfit: float
+) -> ExpressionBounds:
+    """Return intervals of all expressions that hold if rows are off by at most ``misfit``: those of a tolerant set.
+
+    >>> from plumdp import case_study, simulate
+    >>> study = case_study("betting:25")
+    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
+    >>> tolerant_bounds(study.model, counts, misfit=0.01).method
+    'intervals that allow for rows off by 0.01'
+    """
+    strips = _intervals(model, counts, (1 - _SINGLE) * error, _SINGLE * error)
+    ends = widened(strips.event_lower, strips.event_upper, require_misfit(misfit))
+    method = f"intervals that allow for rows off by {misfit:g}"
+    return replace(with_intervals(strips, *ends, model.expressions), error=error, method=method)
+
+
+def require_misfit(misfit: float) -> float:
+    """Return the misfit; refuse what is not a number from 0 to less than 1."""
+    if not isinstance(misfit, int | float | np.number) or not 0 <= misfit < 1:
+        raise DataError(
+            f"misfit={misfit!r}: give a number from 0 to less than 1, such as 0.01 if no row of the model is off by "
+            "more than 0.01 in total variation"
+        )
+    return float(misfit)
+
+
+def measure_tolerantly(
+    model: ParametricMDP, counts: TransitionCounts, *, error: float, directions: Directions | None = None
+) -> Measured:
+    """Return what the data say for all misfits: bets that the pilot places, and intervals to be widened.
+
+    The share of the error for intervals must not depend on how the data ended. So an empty pilot, of data that might
+    have had one, leaves them no more than any other pilot would.
+    """
+    if not 0 < error < 1:
+        raise DataError(f"error={error}: give a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
+    require_same_graph(model.graph, counts.graph)
+    table, (mean, covariance) = likelihood_table(model), moments(model.space)
+    space = mean, np.asarray(np.linalg.inv(covariance), dtype=np.float64)
+    best = estimate_inside(table, table.pool(counts.counts), table.middle, prior=space)[0]
+    found: tuple[Direction, ...] = ()
+    cuts: list[Cut] = []
+    pilot, is_announced = counts.pilot, directions is not None
+    if pilot is not None and directions is not None and pilot.total:
+        point = estimate_inside(table, table.pool(pilot.counts), table.middle, prior=space)[0]
+        ahead = pilot.ratio * information(table, table.pool(pilot.counts), point) + _SPACE_AS_DATA * space[1]
+        found = tuple(directions(point))
+        cuts = _half_spaces(model, counts, table, (point, ahead, best), found, _BETS * error * pilot.weight)
+    share = 1 - _SINGLE - (_BETS if is_announced and pilot is not None else 0.0)
+    events = _intervals(model, counts, share * error, _SINGLE * error)
+    visits = model.graph.sum_by_choice(counts.main.astype(np.float64))
+    seen = table.pool(counts.main)
+    return Measured(table, model.expressions, seen, visits, tuple(cuts), found, events, error, read_only(best))
+
+
+def _half_spaces(
+    model: ParametricMDP,
+    counts: TransitionCounts,
+    table: LikelihoodTable,
+    known: tuple[FloatArray, FloatArray, FloatArray],
+    directions: Sequence[Direction],
+    error: float,
+) -> list[Cut]:
+    """Return what bets along each direction leave, on both sides, jointly, if rows are right; and their ranges.
+
+    ``known`` are the pilot's estimate, the information of the data to come, and the estimate from all data.
+    """
+    point, ahead, best = known
+    share, found, seen = error / max(2 * len(directions), 1), [], table.pool(counts.main)
+    is_safe = _is_safe(model, table)[table.group]
+    for direction in directions:
+        for side in (1, -1):
+            factors = place_bets(table, point, ahead, direction.gradient, error=share, side=side)
+            if factors is not None:
+                factors = np.where(is_safe, factors, 1.0)
+                text = f"the half-space that bets on {direction.text or 'a direction'} left"
+                left = half_space(table, seen, factors, near=best, error=share)
+                found.append(Cut(left.row, left.offset, range_of_bets(model.graph, table, factors), text))
+    return found
+
+
+def drift_cuts(model: ParametricMDP, table: LikelihoodTable, drifts: Sequence[Drift]) -> tuple[Cut, ...]:
+    """Return the half-spaces of drift tests, and the ranges of their bets at each choice.
+
+    Drifts that bet on a group that is not safe are left out.
+    """
+    is_safe, found = _is_safe(model, table)[table.group], []
+    for drift in drifts:
+        ranges, cell = np.zeros(model.graph.n_choices), drift.contrast.cell
+        for i in range(len(drift.contrast.levels)):
+            factors = drift.factors(i)
+            if (factors[~is_safe] != 1).any():
+                break
+            ranges = np.where(cell == i, range_of_bets(model.graph, table, factors), ranges)
+        else:
+            text = f"the half-space that bets on a drift with {drift.contrast.name} left"
+            found.append(Cut(drift.left.row, drift.left.offset, ranges, text))
+    return tuple(found)
+
+
+def _is_safe(model: ParametricMDP, table: LikelihoodTable) -> BoolArray:
+    """Return the groups (n_groups) whose outcomes are nowhere negative, so that Z is between the extremes of bets.
+
+    Rows of affine expressions are; a node of a tree may be negative where the row never reaches it. Then nothing
+    matters if rows are right, but a row that is off may reach it.
+    """
+    is_safe = np.ones(len(table.is_class), dtype=np.bool_)
+    if not model.expressions.is_affine.all():
+        wrong = [not is_nonnegative(f, model.space) for f in table.outcomes]
+        is_safe[table.group[wrong]] = False
+    return is_safe
+
+
+def range_of_bets(graph: Graph, table: LikelihoodTable, factors: FloatArray) -> FloatArray:
+    """Return how far apart the gains H of the outcomes of each choice (n_choices) can be, at any point: rounded up.
+
+    On the way to an outcome, H is the product of e / Z over the classes that are visited, and each Z is between the
+    least and the largest e of its class. If all outcomes of a choice visit one class first, its Z is one number for all
+    of them, and only its least value matters.
+    """
+    n = len(table.is_class)
+    lowest, highest = np.full(n, inf), np.full(n, -inf)
+    gains = np.log(factors)
+    np.minimum.at(lowest, table.group, gains)
+    np.maximum.at(highest, table.group, gains)
+    group = table.group[table.counts_for]
+    gain = gains[table.counts_for] * table.multiple
+    n_ways = np.diff(table.first)
+    most, least = (
+        _sums(gain - bound[group] * table.multiple, table.first) for bound in (lowest, highest)
+    )  # logarithms of H, for each outcome of tied rows
+    root = np.where(n_ways > 0, np.append(group, -1)[table.first[:-1]], -1)[table.tied]
+    starts = graph.first_transition[:-1]
+    is_common = (np.minimum.reduceat(root, starts) == np.maximum.reduceat(root, starts)) & (root[starts] >= 0)
+    first = np.where(is_common, root[starts], 0)
+    common = np.where(is_common, highest[first] - lowest[first], 0.0) if n else np.zeros(len(starts))
+    top = np.maximum.reduceat(most[table.tied], starts)
+    bottom = np.minimum.reduceat(least[table.tied], starts) + common
+    ranges = np.exp(top) * (1 + _ROUNDING) - np.exp(bottom) * (1 - _ROUNDING)
+    return np.where((top == 0) & (bottom == 0), 0.0, np.maximum(ranges, 0.0))
+
+
+def _sums(values: FloatArray, first: IntArray) -> FloatArray:
+    """Return the sums of values from ``first[i]`` to ``first[i + 1]``."""
+    return np.asarray(np.bincount(owners(first), values, len(first) - 1))
+
+
+def with_cuts(found: LikelihoodSet, counts: TransitionCounts, cuts: Sequence[Cut], misfit: float) -> LikelihoodSet:
+    """Return a tolerant set cut by further half-spaces, each moved outward by what the misfit may have won."""
+    visits = counts.graph.sum_by_choice(counts.main.astype(np.float64))
+    rows = np.vstack([found.rows, *(cut.row[None, :] for cut in cuts)])
+    moved = [cut.offset + _tolerated(visits, cut.ranges, misfit) for cut in cuts]
+    texts = (*found.texts, *(cut.text for cut in cuts))
+    return replace(found, rows=read_only(rows), offsets=read_only(np.append(found.offsets, moved)), texts=texts)
+
+
+def _tolerated(visits: FloatArray, ranges: FloatArray, misfit: float) -> float:
+    """Return Σ visits · ln(1 + misfit · range), rounded up."""
+    return fsum(visits * np.log1p(misfit * ranges)) * (1 + 1e-14)
+
+
+def _intervals(model: ParametricMDP, counts: TransitionCounts, error: float, single: float) -> ExpressionBounds:
+    """Return intervals of events from all trials, cut to those from single choices; to be widened by a misfit."""
+    anyhow = replace(counts, sampling="adaptive", pilot=None)
+    pooled = expression_bounds(model, anyhow, error=error, interval_method="beta-binomial")
+    events, n = pooled.events, len(pooled.events)
+    lower, upper = tolerant_interval(pooled.successes, pooled.trials, error / max(n, 1))
+    is_tried_elsewhere = (np.bincount(events.tried, minlength=n) > 1)[events.tried]
+    event, share = events.tried[is_tried_elsewhere], single / max(int(is_tried_elsewhere.sum()), 1)
+    trials, successes = (seen[is_tried_elsewhere] for seen in _by_choice(events, counts))
+    low, high = tolerant_interval(successes, trials, share)
+    np.maximum.at(lower, event, low)
+    np.minimum.at(upper, event, high)
+    return replace(with_intervals(pooled, lower, upper, model.expressions), error=error + single)
+
+
+def _by_choice(events: Events, counts: TransitionCounts) -> tuple[CountArray, CountArray]:
+    """Return trials and successes of each event at each single choice that tries it, in the order of ``tried``."""
+    n, choice = len(events), events.choice_of_trial().astype(np.int64)
+    happens = np.flatnonzero(events.success >= 0)
+    transition = np.concatenate([happens, events.factors.transition])
+    event = np.concatenate([events.success[happens], events.factors.event])
+    keys = choice * n + events.tried
+    order = np.argsort(keys)
+    own = counts.graph.choice_of_transition()[transition].astype(np.int64) * n + event
+    trial = order[np.searchsorted(keys, own, sorter=order)]
+    return counts.visits[choice], sum_by(trial, counts.counts[transition], len(keys))

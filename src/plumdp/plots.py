@@ -1,0 +1,95 @@
+"""Pictures of the test of a model: residuals over state variables and actions."""
+
+from __future__ import annotations
+
+from math import ceil
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+
+from plumdp.errors import DataError
+from plumdp.model.text import cut
+from plumdp.model_check import CellResiduals, ModelCheck
+
+_ABOVE, _BELOW, _CLOSE = "#d55e00", "#0072b2", "#777777"  # told apart by people who are colour-blind
+_MARKERS = {_ABOVE: "^", _BELOW: "v", _CLOSE: "o"}
+_WIDE = 2.0  # standard deviations of an error bar
+_COLUMNS = 3
+_LONGEST = 14  # characters of a label
+_TITLE = 36  # characters of a line
+_STYLE = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 9,
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "plumdp",  # the same picture is the same file
+}
+
+
+def plot_residuals(axes: Any, residuals: CellResiduals) -> Any:
+    """Draw the residuals of one variable, or of all actions, into axes of matplotlib, and return the axes.
+
+    A dot says how much more probable the change was than the model says; its bar is two standard deviations wide on
+    either side, so that a right model has the line at zero within most bars.
+    """
+    seen = np.flatnonzero(residuals.residuals.observations > 0)
+    difference, margin = residuals.residuals.difference[seen], _WIDE * residuals.residuals.margin[seen]
+    colours = np.where(np.abs(difference) <= margin, _CLOSE, np.where(difference > 0, _ABOVE, _BELOW))
+    axes.axhline(0, color="black", linewidth=0.8)
+    for colour, marker in _MARKERS.items():
+        own = np.flatnonzero(colours == colour)
+        look = {"color": colour, "marker": marker, "linestyle": "none", "markersize": 4, "elinewidth": 1}
+        axes.errorbar(own, difference[own], margin[own], **look)
+    labels = [_label(residuals.cells[i], residuals.name) for i in seen.tolist()]
+    is_long = sum(len(label) + 2 for label in labels) > _TITLE
+    axes.set_xticks(range(len(seen)), labels, rotation=90 if is_long else 0)
+    axes.set_xlim(-0.6, len(seen) - 0.4)
+    axes.set_xlabel(residuals.name)
+    axes.set_title(fill(f"probability that {residuals.change}", _TITLE), loc="left")
+    axes.set_ylabel("seen less expected")
+    return axes
+
+
+def residual_figure(check: ModelCheck) -> Any:
+    """Return a figure of matplotlib with the residuals over each state variable, and over the actions."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    panels = check.cells
+    if not panels:
+        raise DataError("there is nothing to draw: no choice with several outcomes was seen")
+    n_columns = min(_COLUMNS, len(panels))
+    n_rows = ceil(len(panels) / n_columns)
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(0.6 + 3.1 * n_columns, 0.6 + 2.6 * n_rows), layout="constrained")
+        first = None
+        for i, panel in enumerate(panels):
+            axes = plot_residuals(figure.add_subplot(n_rows, n_columns, i + 1, sharey=first), panel)
+            first = axes if first is None else first
+            if i % n_columns:
+                axes.set_ylabel("")
+        figure.suptitle(
+            f"{check.headline}\nBars: two standard deviations to either side", fontsize=9, x=0.01, ha="left"
+        )
+    return figure
+
+
+def write_residuals(check: ModelCheck, path: Path | str) -> None:
+    """Write the picture of the residuals as PNG or SVG."""
+    import matplotlib as mpl
+
+    path, figure = Path(path), residual_figure(check)
+    with mpl.rc_context(_STYLE):
+        if path.suffix.lower() == ".svg":
+            figure.savefig(path, metadata={"Date": None})
+        else:
+            figure.savefig(path, dpi=160)
+
+
+def _label(cell: str, name: str) -> str:
+    """Return a cell without what the title says: "17–20" for "money from 17 to 20"."""
+    text = cell.removeprefix("action ").strip("'").removeprefix(f"{name} ").removeprefix("= ")
+    return cut(text.removeprefix("from ").replace(" to ", "–"), _LONGEST)

@@ -1,0 +1,153 @@
+"""Several objectives from one set: they divide the error of the half-spaces, hold jointly, and say so."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import plumdp as pl
+from plumdp.confidence.bets import Direction
+from plumdp.confidence.likelihood import likelihood_set
+from plumdp.learning import FALLBACK, FIT
+from plumdp.solver.coupled.gradient import policy_gradient
+
+P, Q = pl.parameters("p", "q")
+POINT = {"p": Fraction(1, 2), "q": Fraction(1, 3)}
+TEXTS = ['Pmax=? [ F "both" ]', 'Pmin=? [ F "one" ]', 'R{"throws"}max=? [ F "end" ]']
+
+
+def coins(after_q=Q):
+    """Return a model of two throws: p and then q, or q and then another coin. The goal is to win both."""
+
+    def step(state):
+        if state.at > 2:
+            return {"stay": [(1, state)]}
+        chance = {0: P, 1: Q, 2: after_q}[state.at]
+        won, lost = state._replace(at=3 if state.at else 1), state._replace(at=4 if state.at else 5)
+        ways = {"go": [(chance, won), (1 - chance, lost)]}
+        return ways | ({} if state.at else {"other": [(Q, state._replace(at=2)), (1 - Q, lost)]})
+
+    return pl.explore(
+        step,
+        {"at": 0},
+        space=pl.ParameterSpace.unit("p", "q"),
+        labels={"both": lambda s: s.at == 3, "one": lambda s: s.at == 4, "end": lambda s: s.at > 2},
+        rewards={"throws": lambda s: s.at < 3},
+    )
+
+
+MODEL = coins()
+COUNTS = pl.simulate(MODEL, POINT, 4000, rng=1, max_steps=2)
+
+
+def test_all_certificates_are_those_of_one_learn_in_the_order_of_the_objectives():
+    found = pl.certify_all(MODEL, COUNTS, TEXTS, confidence=0.99)
+    learned = pl.learn(MODEL, COUNTS, confidence=0.99, objectives=TEXTS)
+    assert [each.objective for each in found] == TEXTS
+    for each, text in zip(found, TEXTS, strict=True):
+        alone = pl.conclude(learned, text)
+        assert (each.lower, each.upper) == (alone.lower, alone.upper)
+        assert each.status == "certified"
+        assert each.jointly == alone.jointly == tuple(other for other in TEXTS if other != text)
+        assert each.parameters == found[0].parameters  # one region
+
+
+def test_the_true_value_of_each_policy_lies_in_its_bracket():
+    for each in pl.certify_all(MODEL, COUNTS, TEXTS):
+        objective = pl.parse_property(each.objective, MODEL)
+        worth = pl.evaluate(pl.instantiate(MODEL, POINT), each.policy, objective, precision=1e-9)
+        assert each.lower <= worth.upper[0]
+        assert worth.lower[0] <= each.upper
+
+
+def test_each_objective_has_an_equal_part_of_the_error_of_half_spaces():
+    """Half-spaces of three objectives at an error are those of each alone at a third of it: bets are the same."""
+    confidence = 0.99
+    learned = pl.learn(MODEL, COUNTS, confidence=confidence, objectives=TEXTS)
+    found = learned.bounds
+    assert len(found.rows) == 6
+    error = (1 - FALLBACK - FIT) * (1 - confidence)
+    for number, (text, direction) in enumerate(zip(TEXTS, found.directions, strict=True)):
+        objective = pl.parse_property(text, MODEL)
+
+        def same(point, direction=direction, objective=objective):
+            return [Direction(policy_gradient(MODEL, direction.policy, objective, point)[1])]
+
+        alone = likelihood_set(MODEL, COUNTS, error=error / 3, directions=same)
+        assert found.rows[2 * number : 2 * number + 2] == pytest.approx(alone.rows, rel=1e-9)
+        assert found.offsets[2 * number : 2 * number + 2] == pytest.approx(alone.offsets, rel=1e-9)
+
+
+def test_more_objectives_make_each_bracket_wider_but_not_by_much():
+    """ln(1/error) grows from ln(2/0.00086) by ln 3: roots of both are to each other as 1 to 1.07."""
+    alone = [pl.certify(MODEL, COUNTS, text) for text in TEXTS]
+    for one, several in zip(alone, pl.certify_all(MODEL, COUNTS, TEXTS), strict=True):
+        assert 1 < (several.upper - several.lower) / (one.upper - one.lower) < 1.15
+        assert one.jointly == ()
+
+
+def test_a_question_that_was_not_announced_holds_with_all_that_were():
+    learned = pl.learn(MODEL, COUNTS, objectives=TEXTS[:2])
+    assert pl.conclude(learned, TEXTS[2]).jointly == tuple(TEXTS[:2])
+    other = pl.conclude(learned, TEXTS[0].replace('"both"', '("both")'))  # the same question in other words
+    assert other.jointly == (TEXTS[1],)
+
+
+@pytest.mark.parametrize("sets", ["interval", "l1", "ellipsoid"])
+def test_other_sets_hold_jointly_without_any_division(sets):
+    found = pl.certify_all(MODEL, COUNTS, TEXTS, confidence_set=sets)
+    for each, text in zip(found, TEXTS, strict=True):
+        alone = pl.certify(MODEL, COUNTS, text, confidence_set=sets)
+        assert (each.lower, each.upper) == (alone.lower, alone.upper)
+        assert len(each.jointly) == 2
+
+
+def test_estimates_and_contradictions_of_the_graph_claim_nothing_jointly():
+    for each in pl.certify_all(MODEL, COUNTS, TEXTS, as_published=True):
+        assert (each.status, each.jointly) == ("no guarantee", ())
+
+
+def test_a_contradicted_model_is_contradicted_for_all_jointly():
+    """After p, q shows heads always; after q, a coin of 1 - q/2 does so too."""
+    model = coins(after_q=1 - Q / 2)
+    counts, graph = np.zeros(model.graph.n_transitions, dtype=np.int64), model.graph
+    for at in (1, 2):
+        counts[graph.first_transition[graph.first_choice[int(np.flatnonzero(graph.states["at"] == at)[0])]]] = 1000
+    found = pl.certify_all(model, pl.TransitionCounts(graph, counts, "adaptive"), TEXTS)
+    assert {(each.status, len(each.jointly)) for each in found} == {("model contradicted", 2)}
+
+
+# Misuse
+
+
+@pytest.mark.parametrize("ask", [pl.certify_all, lambda *given: pl.learn(*given[:2], objectives=given[2])])
+@pytest.mark.parametrize(
+    ("objectives", "message"),
+    [
+        ([*TEXTS, TEXTS[1]], 'Pmin=? [ F "one" ]: this is asked twice; ask it once'),
+        ([TEXTS[0], 'Pmax=? [ F ("both") ]'], 'Pmax=? [ F ("both") ]: this is asked twice; ask it once'),
+        (TEXTS[0], "objectives='Pmax=? [ F \"both\" ]': give a list of objectives, even if there is only one"),
+        (
+            [TEXTS[0], 'Pmax=? [ F "all" ]'],
+            '"all" is not a label of the model; it has "init", "deadlock", "both", "one", "end"\n'
+            '  Pmax=? [ F "all" ]\n'
+            "             ^",
+        ),
+        (
+            [TEXTS[0], None],
+            "give a property such as 'Pmax=? [ F \"goal\" ]', a Reach or a Reward as objective, not NoneType",
+        ),
+    ],
+)
+def test_questions_that_make_no_sense_are_refused(ask, objectives, message):
+    with pytest.raises(pl.ModelError) as caught:
+        ask(MODEL, COUNTS, objectives)
+    assert str(caught.value) == message
+
+
+def test_no_question_at_all_is_refused_by_certify_all():
+    with pytest.raises(pl.DataError) as caught:
+        pl.certify_all(MODEL, COUNTS, [])
+    assert str(caught.value) == (
+        "objectives: there are none; give at least one property, such as 'Pmax=? [ F \"goal\" ]'"
+    )
