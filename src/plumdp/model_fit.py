@@ -20,7 +20,7 @@ import numpy as np
 
 from plumdp.confidence.cell_tests import NO_CELLS, CellTests, cell_tests, largest
 from plumdp.confidence.constants import FixedNumbers, strongest_evidence
-from plumdp.confidence.contrasts import find_contrasts
+from plumdp.confidence.contrasts import find_contrasts, parts_by_action
 from plumdp.confidence.drift import Drift, PilotView, drift_tests
 from plumdp.confidence.likelihood import SPACE_AS_DATA, LikelihoodSet, law_of_pilot, law_of_space, likelihood_set
 from plumdp.confidence.likelihood_table import CellCounts
@@ -162,7 +162,7 @@ class _Blocks:
         evidence = (agreement.affine_values - log(self._error)).tolist()
         multiplier = agreement.affine.tolist()
         words: list[tuple[TestKind, str, str, int]]
-        words = [("drift", drift.contrast.name, drift.parameter, drift.side) for drift in self._drifts]
+        words = [("drift", drift.subject, drift.parameter, drift.side) for drift in self._drifts]
         words += [("direction", text, "", 0) for text in self._found.texts]
         outcomes = self._found.outcome_offsets
         words += [("direction", "an outcome", "", 0)] * (0 if outcomes is None else len(outcomes))
@@ -197,7 +197,9 @@ def _drifts(model: ParametricMDP, counts: TransitionCounts, found: LikelihoodSet
     law = law_of_pilot(table, table.pool(pilot.counts), space)
     view = PilotView(table, pilot.counts, law.mean, pilot.ratio, SPACE_AS_DATA * space.precision)
     share = FIT / 2 * error * pilot.weight
-    return drift_tests(view, counts, find_contrasts(model), near=found.estimate, error=share)
+    contrasts = find_contrasts(model)
+    contrasts += parts_by_action(model, contrasts)
+    return drift_tests(view, counts, contrasts, near=found.estimate, error=share)
 
 
 def _affine_tests(found: LikelihoodSet, drifts: Sequence[Drift], number: float) -> AffineTests:

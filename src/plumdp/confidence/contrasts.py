@@ -6,7 +6,8 @@ probabilities count.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -18,6 +19,7 @@ from plumdp.model.parametric import ParametricMDP
 ContrastKind: TypeAlias = Literal["variable", "action"]
 
 _MOST_CELLS = 16  # of one variable; more values are put together in runs of neighbours
+_MOST_PARTS = 8  # actions whose rows are looked at apart
 _MOST_WORDS = 30  # values of a variable that is a text, and actions, that are looked at one by one
 NONE = -1
 
@@ -31,6 +33,7 @@ class Contrast:
     cell: IntArray  # (n_choices), or NONE where nothing is unknown
     levels: FloatArray  # (n_cells): the number of each cell
     cells: tuple[str, ...]  # (n_cells), in words, such as "money from 10 to 14"
+    action: str = ""  # the only one that it is about, if it is a part of another contrast
 
     @property
     def value(self) -> FloatArray:
@@ -62,6 +65,26 @@ def find_contrasts(model: ParametricMDP) -> list[Contrast]:
         for action in actions:
             name = graph.action_names[action]
             found.append(_yes_or_no(name, "action", own == action, is_open, f"action {name!r}", "other actions"))
+    return found
+
+
+def parts_by_action(model: ParametricMDP, contrasts: Sequence[Contrast]) -> list[Contrast]:
+    """Return for each contrast of a variable its parts for single actions, if these are neither one nor many.
+
+    >>> from plumdp import case_study
+    >>> model = case_study("rover:10,10").model
+    >>> [(part.name, part.action) for part in parts_by_action(model, find_contrasts(model)[:1])]
+    [('x', 'sendL'), ('x', 'sendH')]
+    """
+    graph = model.graph
+    actions = np.flatnonzero(np.bincount(graph.action[_is_open(model)])).tolist()
+    if not 1 < len(actions) <= _MOST_PARTS:
+        return []
+    found = []
+    for contrast in contrasts:
+        for action in actions if contrast.kind == "variable" else ():
+            cell = read_only(np.where(graph.action == action, contrast.cell, NONE).astype(np.int32))
+            found.append(replace(contrast, cell=cell, action=graph.action_names[action]))
     return found
 
 

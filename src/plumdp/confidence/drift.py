@@ -6,10 +6,11 @@ larger where h is large, and smaller where h is small, win whatever the paramete
 the others.
 
 The bet on outcome j of a visit in a cell with the number h is u = λ ((h - h̄) a[j] - b[j]·γ / f[j](v)), with the score
-a[j] = b[j]·z / f[j](v) of a direction z in which parameters may drift, or that of first outcomes becoming more likely,
-and the pilot's estimate v. All of it is fixed by the pilot: h̄ is the mean, γ makes the bets indifferent to a change of
-the parameters themselves (it solves Σ K b bᵀ/f² γ = Σ K (h - h̄) a b/f over the pilot's counts), and λ is so large that
-the main data, as much as was planned, win most if the drift is just large enough to be seen.
+a[j] = b[j]·z / f[j](v) of a direction z in which parameters may drift, or that of the first, second … outcome of all
+classes becoming more likely, and the pilot's estimate v. All of it is fixed by the pilot: h̄ is the mean, γ makes the
+bets indifferent to a change of the parameters themselves (it solves Σ K b bᵀ/f² γ = Σ K (h - h̄) a b/f over the pilot's
+counts), and λ is so large that the main data, as much as was planned, win most if the drift is just large enough to be
+seen.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.model.graph import BoolArray, FloatArray, Indices, ranges
 
 _MOST_AXES = 50  # parameters that are looked at one by one
+_MOST_PLACES = 4  # of outcomes in their class, that are looked at one by one
 _LEAST_SHARE = 1e-3  # of the variation of a bet that is not explained by a change of the parameters themselves
 
 
@@ -36,11 +38,17 @@ class Drift:
     """What bets on one side of a drift have left."""
 
     contrast: Contrast
-    parameter: str  # which drifts, in words; none if it is the probability of first outcomes
+    parameter: str  # which drifts, in words; none if it is the probability of an outcome
     side: int  # +1: the bets are that it is larger where the number of the contrast is
     left: HalfSpace
     slope: FloatArray  # (n_outcomes): logarithms of the factors are ``level * slope - rest``, but for the largest bet
     rest: FloatArray  # (n_outcomes)
+
+    @property
+    def subject(self) -> str:
+        """What it drifts with, in words."""
+        contrast = self.contrast
+        return f"{contrast.name} under action {contrast.action!r}" if contrast.action else contrast.name
 
     def factors(self, cell: int) -> FloatArray:
         """Return the factors (n_outcomes) of the bets on visits in a cell of the contrast."""
@@ -132,9 +140,10 @@ def _plans(
     level -= (middle := np.average(level, weights=weight))
     scores = table.coefficients * inverse[:, None] @ table.basis
     own = scores[outcome].T @ (scores[outcome] * weight[:, None]) + table.basis.T @ pilot.precision @ table.basis
-    drifting = [(name, scores @ (table.basis.T @ z)) for name, z in [*parameter_axes(table), *directions]]
+    axes = [] if contrast.action else [*parameter_axes(table), *directions]
+    drifting = [(name, scores @ (table.basis.T @ z)) for name, z in axes]
     found = []
-    for name, slope in [*drifting, ("", _first_outcomes(table, inverse))]:
+    for name, slope in [*drifting, *(("", slope) for slope in _of_outcomes(table, inverse))]:
         bets = level * slope[outcome]
         rest = scores @ np.linalg.lstsq(own, scores[outcome].T @ (weight * bets))[0]
         plain, left = weight @ bets**2, weight @ (bets - rest[outcome]) ** 2
@@ -143,17 +152,25 @@ def _plans(
     return found
 
 
-def _first_outcomes(table: LikelihoodTable, inverse: FloatArray) -> FloatArray:
-    """Return the scores (n) of the first outcome of every class becoming more likely, and all others less.
+def _of_outcomes(table: LikelihoodTable, inverse: FloatArray) -> list[FloatArray]:
+    """Return the scores (n) of the first outcome of every class becoming more likely, of the second one, and so on.
 
-    Its probability f grows by one, as it were, and those of the others shrink by their share of the rest.
+    Its probability f grows by one, as it were, and those of the others shrink by their share of the rest. Of two
+    outcomes, the second says what the first does.
     """
-    is_first = np.concatenate([[True], np.diff(table.group) != 0])
-    rest = 1 - 1 / np.where(inverse > 0, inverse, 1.0)[is_first]
-    lost = np.where(rest > LEAST_PROBABILITY, 1 / np.where(rest > LEAST_PROBABILITY, rest, 1.0), 0.0)
-    has_first = inverse[is_first] > 0
-    found: FloatArray = np.where(is_first, inverse, np.where(has_first, -lost, 0.0)[table.group])
-    return np.where(inverse > 0, found, 0.0)
+    first = np.searchsorted(table.group, np.arange(len(table.is_class)))
+    size, place = np.bincount(table.group, minlength=len(first)), np.arange(len(table.group)) - first[table.group]
+    probability = 1 / np.where(inverse > 0, inverse, np.inf)
+    found = []
+    for i in range(min(int(size.max(initial=0)), _MOST_PLACES)):
+        which = np.flatnonzero(size > (i if i != 1 else 2))
+        rest, own = np.zeros(len(size)), inverse[first[which] + i]
+        left = 1 - probability[first[which] + i]
+        rest[which] = np.where((left > LEAST_PROBABILITY) & (own > 0), -1 / np.maximum(left, LEAST_PROBABILITY), 0.0)
+        score = np.where(place == i, inverse, rest[table.group]) * np.isin(table.group, which) * (inverse > 0)
+        if score.any():
+            found.append(score)
+    return found
 
 
 def _inverse(table: LikelihoodTable, point: FloatArray) -> tuple[FloatArray, BoolArray]:
