@@ -24,7 +24,7 @@ import numpy as np
 from plumdp.confidence.cell_tests import CellTests, largest
 from plumdp.confidence.likelihood_table import Outcomes
 from plumdp.confidence.space_moments import simplified
-from plumdp.model.graph import FloatArray, read_only
+from plumdp.model.graph import FloatArray, Indices, read_only
 from plumdp.model.space import ParameterSpace
 from plumdp.rounding import UNIT
 
@@ -74,7 +74,7 @@ def find_agreement(
     infinity. So it is if there are no tests.
     """
     limits = _inequalities(space, start)
-    chosen = np.zeros(0, dtype=np.int64)
+    chosen: Indices = np.zeros(0, dtype=np.int64)
     at, best = start, _Saddle(-np.inf, start, np.zeros(len(affine.constants)), np.zeros(0))
     for _ in range(_ROUNDS):
         values = cells.values(_logarithms(outcomes, at))
