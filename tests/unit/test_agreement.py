@@ -12,7 +12,7 @@ from row_models import row_model
 import plumdp as pl
 from plumdp.confidence.cell_tests import NO_CELLS, CellTests
 from plumdp.confidence.likelihood_table import likelihood_table
-from plumdp.region.agreement import AffineTests, find_agreement
+from plumdp.region.agreement import AffineTests, _bound, _inequalities, _Tests, find_agreement
 
 p, q = pl.parameters("p", "q")
 LINE, SQUARE = pl.ParameterSpace.unit("p"), pl.ParameterSpace.unit("p", "q")
@@ -99,6 +99,24 @@ def test_the_bound_is_never_above_any_point_and_within_a_twentieth_of_the_best(n
 
 
 @pytest.mark.parametrize("name", CASES)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_whatever_proposes_point_and_multipliers_the_bound_holds(name, data):
+    """Any inner point, any multipliers and any weight of the barrier, at random: nothing that Newton's method found."""
+    space, outcomes = CASES[name]
+    affine, cells = data.draw(drawn_tests(outcomes, most=20.0))
+    corners = np.array([[float(x) for x in corner.values()] for corner in space.vertices])
+    share = st.floats(0.01, 1)
+    weights = np.array(data.draw(st.lists(share, min_size=len(corners), max_size=len(corners))))
+    point = weights / weights.sum() @ corners
+    n_tests = len(affine.constants) + len(cells)
+    multipliers = np.array(data.draw(st.lists(share, min_size=n_tests, max_size=n_tests)))
+    limits, tests = _inequalities(space, point), _Tests(outcomes, affine, cells)
+    found = _bound(limits, tests, point, multipliers, data.draw(st.sampled_from([0.001, 1.0, 30.0])))
+    assert found <= searched(space, outcomes, affine, cells)
+
+
+@pytest.mark.parametrize("name", CASES)
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_the_bound_is_not_positive_where_tests_have_a_point_in_common(name, data):
@@ -140,6 +158,25 @@ def test_rounding_never_adds_to_the_bound(n, share):
     found = find_agreement(LINE, coin, NOTHING, cells, np.array([0.5]))
     assert Decimal(found.least) <= exact
     assert found.least >= float(exact) - 0.05 - 1e-12 * n
+
+
+@pytest.mark.parametrize("number", [Fraction(1, 3), Fraction(1, 10), Fraction(3, 7), Fraction(2, 3)])
+def test_probabilities_that_are_not_floats_do_not_add_to_the_bound(number):
+    """10^14 visits of an outcome with a constant probability, against its logarithm to sixty digits.
+
+    The nearest float is off by up to one in 10^16, so that the sum of logarithms is off by up to a hundredth, and the
+    slope is zero: nothing but the step for rounding is left to make up for it.
+    """
+    n, rest = 10**14, 1 - number
+    table = likelihood_table(row_model([[number, rest * p, rest * (1 - p)]], LINE))
+    outcome = [j for j, f in enumerate(table.outcomes) if f.is_constant]
+    with localcontext(prec=60):
+        exact = -n * (Decimal(number.numerator) / Decimal(number.denominator)).ln()
+        gained = -float(exact)
+        least = exact + Decimal(gained)
+    cells = CellTests(np.arange(1), np.array([gained]), np.array([0, 1]), np.array(outcome), np.array([float(n)]))
+    limits = _inequalities(LINE, np.array([0.5]))
+    assert Decimal(_bound(limits, _Tests(table, NOTHING, cells), np.array([0.5]), np.ones(1), 1e-12)) <= least
 
 
 def test_tests_that_exclude_each_other_are_proved_to_by_their_multipliers():

@@ -36,6 +36,10 @@ def by_choice(model, view, counts):
     return view.table.pool_by(model.graph.choice_of_transition(), counts)
 
 
+def factors_of(split, slope, rest):
+    return _factors(split.level * slope[split.outcome] - rest[split.outcome])
+
+
 def drifts_of(model, counts, near, *, error=0.2):
     return drift_tests(view_of(model, counts), counts, find_contrasts(model), near=np.array(near), error=error)
 
@@ -64,7 +68,7 @@ def test_one_visit_of_any_class_in_any_cell_has_the_expectation_one(model):
         split = _split(view.table, by_choice(model, view, counts.main), contrast)
         for plan in _plans(view, by_choice(model, view, view.counts), contrast, ()):
             for scale in (0.3, -0.3):
-                factors = _factors(split, plan, scale)
+                factors = factors_of(split, scale * plan.slope, scale * plan.rest)
                 n_bets += int((factors != 1).sum())
                 assert expectations(view.table, split, factors, point) == {Fraction(1)}
     assert n_bets > 0
@@ -108,10 +112,11 @@ def test_bets_do_not_look_at_main_data():
         (contrast,) = find_contrasts(TWO_CELLS)
         view = view_of(TWO_CELLS, counts)
         plans += _plans(view, by_choice(TWO_CELLS, view, view.counts), contrast, ())
-    one, other = plans
-    assert np.array_equal(one.slope, other.slope)
-    assert np.array_equal(one.rest, other.rest)
-    assert one.spread == other.spread
+    assert len(plans) == 4
+    for one, other in zip(plans[:2], plans[2:], strict=True):
+        assert np.array_equal(one.slope, other.slope)
+        assert np.array_equal(one.rest, other.rest)
+        assert one.spread == other.spread
 
 
 # One coin in two cells, exactly
@@ -125,9 +130,10 @@ def linear_fortune(chance, pilot, error, side):
 
     def value(seen):
         counts = counts_in_cells(TWO_CELLS, [[seen[:2]], [seen[2:]]], pilot=pilot)
-        found = [d for d in drifts_of(TWO_CELLS, counts, [chance], error=2 * error) if d.side == side]
-        assert len(found) == 1
-        return float(value_at(found[0], [Fraction(chance)]))
+        found = drifts_of(TWO_CELLS, counts, [chance], error=4 * error)
+        assert sorted((d.parameter, d.side) for d in found) == [("", -1), ("", 1), ("p", -1), ("p", 1)]
+        (own,) = (d for d in found if (d.parameter, d.side) == ("p", side))
+        return float(value_at(own, [Fraction(chance)]))
 
     base = value([1, 1, 1, 1])
     weights = np.array([(value([1 + 9 * (i == j) for j in range(4)]) - base) / 9 for i in range(4)])
@@ -183,7 +189,7 @@ def test_throws_that_count_twice_contradict_the_truth_too_often():
 # The half-space lies outside of the process, in many digits
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_the_half_space_is_implied_by_the_process(data):
     """At any point of the space, the half-space is violated by no more than Σ K ln e - Σ N ln Z + ln(share)."""
@@ -197,12 +203,10 @@ def test_the_half_space_is_implied_by_the_process(data):
     view = view_of(MIXED, counts)
     found = drifts_of(MIXED, counts, near, error=error)
     assert found
-    plans = [plan for c in find_contrasts(MIXED) for plan in _plans(view, by_choice(MIXED, view, view.counts), c, ())]
-    share = error / (2 * len(plans))
-    for i, drift in enumerate(found):
-        plan = plans[i // 2]
-        split = _split(view.table, by_choice(MIXED, view, counts.main), plan.contrast)
-        factors = _factors(split, plan, drift.side * np.sqrt(-2 * np.log(share)) / plan.spread)
+    share = error / len(found)
+    for drift in found:
+        split = _split(view.table, by_choice(MIXED, view, counts.main), drift.contrast)
+        factors = factors_of(split, drift.slope, drift.rest)
         exact = process(view.table, split, factors, point, share)
         assert decimal(value_at(drift, [point["p"], point["q"]])) <= exact
 
@@ -241,11 +245,11 @@ def test_a_planted_drift_contradicts_all_points_on_its_side_and_only_there(side)
 
 
 def test_data_without_drift_contradict_no_true_point():
-    """Two hundred data sets of a right model, at an error at which half of one is expected to be contradicted."""
+    """A hundred data sets of a right model, at an error at which at most a quarter of one is expected to be missed."""
     rng, truth = np.random.default_rng(5), [0.3, 0.6]
     chance = [[[0.3, 0.7], [0.18, 0.12, 0.7]], [[0.6, 0.4], [0.45, 0.55]], [[0.3, 0.7]]]
     missed = 0
-    for _ in range(200):
+    for _ in range(100):
         pilot, main = ([[rng.multinomial(n, row) for row in rows] for rows in chance] for n in (50, 900))
         counts = counts_in_cells(MIXED, main, pilot=pilot)
         missed += any(value_at(drift, truth) > 0 for drift in drifts_of(MIXED, counts, truth, error=0.0025))
