@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import fsum, inf
+from math import fsum, inf, nextafter
 from typing import NamedTuple
 
 import numpy as np
@@ -70,7 +70,7 @@ class Measured:
     def at(self, misfit: float) -> LikelihoodSet:
         """Return the points that explain the data, if rows are off by at most the misfit; it grows with the misfit."""
         rows = np.array([cut.row for cut in self.cuts]).reshape(-1, len(self.table.names))
-        offsets = np.array([cut.offset + _tolerated(self.visits, cut.ranges, misfit) for cut in self.cuts])
+        moved = [_moved(cut.offset, _tolerated(self.visits, cut.ranges, misfit)) for cut in self.cuts]
         ends = widened(self.events.event_lower, self.events.event_upper, misfit)
         strips = with_intervals(self.events, *ends, self.expressions)
         parts = "half-spaces across the gradient and intervals" if self.cuts else "intervals"
@@ -79,7 +79,7 @@ class Measured:
             self.seen,
             -inf,
             read_only(rows),
-            read_only(offsets),
+            read_only(np.array(moved, dtype=np.float64)),
             tuple(cut.text for cut in self.cuts),
             strips,
             self.error,
@@ -240,6 +240,11 @@ def range_of_bets(graph: Graph, table: LikelihoodTable, factors: FloatArray) -> 
 def _sums(values: FloatArray, first: IntArray) -> FloatArray:
     """Return the sums of values from ``first[i]`` to ``first[i + 1]``."""
     return np.asarray(np.bincount(owners(first), values, len(first) - 1))
+
+
+def _moved(offset: float, tolerated: float) -> float:
+    """Return the sum, rounded up."""
+    return nextafter(offset + tolerated, inf) if tolerated else offset
 
 
 def _tolerated(visits: FloatArray, ranges: FloatArray, misfit: float) -> float:
