@@ -291,4 +291,6 @@ def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:
     if isinstance(region, Conflict):
         lower, upper = untied_bounds(learned.counts, error=learned.fallback * learned.error)
         return IntervalMDP(model.graph, np.arange(model.graph.n_transitions, dtype=np.int32), lower, upper)
-    return tolerating(RELAXATIONS[relaxation].build(model, bounds, region), learned.misfit)
+    has_points = "expression" in RELAXATIONS[relaxation].looser  # of which a misfit leaves the intervals
+    built = RELAXATIONS["expression" if learned.misfit and has_points else relaxation].build(model, bounds, region)
+    return tolerating(built, learned.misfit)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import fsum, inf
+from math import fsum, inf, nextafter
 from typing import NamedTuple
 
 import numpy as np
@@ -71,7 +71,7 @@ class Measured:
     def at(self, misfit: float) -> LikelihoodSet:
         """Return the points that explain the data, if rows are off by at most the misfit; it grows with the misfit."""
         rows = np.array([cut.row for cut in self.cuts]).reshape(-1, len(self.table.names))
-        offsets = np.array([cut.offset + _tolerated(self.visits, cut.ranges, misfit) for cut in self.cuts])
+        moved = [_moved(cut.offset, _tolerated(self.visits, cut.ranges, misfit)) for cut in self.cuts]
         ends = widened(self.events.event_lower, self.events.event_upper, misfit)
         strips = with_intervals(self.events, *ends, self.expressions)
         parts = "half-spaces across the gradient and intervals" if self.cuts else "intervals"
@@ -80,7 +80,7 @@ class Measured:
             self.seen,
             -inf,
             read_only(rows),
-            read_only(offsets),
+            read_only(np.array(moved, dtype=np.float64)),
             tuple(cut.text for cut in self.cuts),
             strips,
             self.error,
@@ -266,9 +266,14 @@ def with_cuts(found: LikelihoodSet, counts: TransitionCounts, cuts: Sequence[Cut
     """Return a tolerant set cut by further half-spaces, each moved outward by what the misfit may have won."""
     visits = counts.graph.sum_by_choice(counts.main.astype(np.float64))
     rows = np.vstack([found.rows, *(cut.row[None, :] for cut in cuts)])
-    moved = [cut.offset + _tolerated(visits, cut.ranges, misfit) for cut in cuts]
+    moved = [_moved(cut.offset, _tolerated(visits, cut.ranges, misfit)) for cut in cuts]
     texts = (*found.texts, *(cut.text for cut in cuts))
     return replace(found, rows=read_only(rows), offsets=read_only(np.append(found.offsets, moved)), texts=texts)
+
+
+def _moved(offset: float, tolerated: float) -> float:
+    """Return the sum, rounded up."""
+    return nextafter(offset + tolerated, inf) if tolerated else offset
 
 
 def _tolerated(visits: FloatArray, ranges: FloatArray, misfit: float) -> float:
