@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from plumdp.confidence.fitted_rows import FittedRows, fitted_rows
 from plumdp.confidence.likelihood import best_point
 from plumdp.confidence.residuals import Change, Residuals, cell_residuals, find_changes, observed_contrasts
 from plumdp.data.counts import TransitionCounts
-from plumdp.explanation_words import Side, Words, words_for
+from plumdp.explanation_words import Side, words_for
 from plumdp.model.graph import FloatArray, Indices
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model_fit import ModelFit
@@ -23,10 +25,13 @@ from plumdp.model_fit import ModelFit
 _AS_GOOD = 2.0  # nats: explanations this close to the best are named with it
 _LEAST = 3.0  # nats: less evidence is not worth a word
 _ROUNDING = 1e-9
+_ALMOST = 0.8  # of the evidence of the change that differs most
 _NOTHING = (
     "no single variable, action or row stands out: the model differs from the data by a little in many places",
     "what to try: look at the residuals of plumdp check-model, from the largest on",
 )
+
+Shown = TypeVar("Shown")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +46,7 @@ class Examination:
     @property
     def visible(self) -> tuple[Change, ...]:
         """The changes that words and pictures speak of: those of state variables, if there are any."""
-        return tuple(change for change in self.changes if not change.parameter) or self.changes
+        return _visible(self.changes)
 
     @property
     def is_inside(self) -> bool:
@@ -72,7 +77,17 @@ class Examination:
         subject = "" if explanation is None else explanation.subject
         named = [change for change in self.changes if subject and change.text == subject]
         found = [(change, cell_residuals(self.rows, change, is_inside, 2)) for change in named or self.visible]
-        return max(found, key=lambda pair: float(pair[1].evidence[1]), default=None)
+        return first_of_best(found, [float(residuals.evidence[1]) for _, residuals in found])
+
+
+def _visible(changes: Sequence[Change]) -> tuple[Change, ...]:
+    return tuple(change for change in changes if not change.parameter) or tuple(changes)
+
+
+def first_of_best(changes: Sequence[Shown], evidence: Sequence[float]) -> Shown | None:
+    """Return the first of some changes whose evidence is not much less than that of any: that variables go up."""
+    most = max(evidence, default=0.0)
+    return next((change for change, own in zip(changes, evidence, strict=True) if own >= _ALMOST * most), None)
 
 
 def examine(model: ParametricMDP, counts: TransitionCounts, point: FloatArray) -> Examination:
@@ -100,11 +115,18 @@ def in_words(examination: Examination) -> tuple[str, ...]:
     explanations = examination.explanations
     if not explanations or explanations[0].evidence < _LEAST:
         return _NOTHING if examination.is_inside else _outside(examination)
-    best = explanations[0]
-    words: Words = words_for(
-        examination.rows, examination.fixed, best, _side(examination, best), _as_good(explanations)
-    )
+    best = _most_telling(explanations)
+    side, as_good = _side(examination, best), _as_good(explanations, best)
+    words = words_for(examination.rows, examination.fixed, best, side, as_good)
     return words.finding, f"what to try: {words.advice}"
+
+
+def _most_telling(explanations: tuple[Explanation, ...]) -> Explanation:
+    """Return the best explanation; an action if it explains as much as rows with the same expressions, which it has."""
+    best = explanations[0]
+    if best.kind != "class":
+        return best
+    return next((e for e in explanations if e.kind == "action" and e.evidence > best.evidence - _AS_GOOD), best)
 
 
 def _outside(examination: Examination) -> tuple[str, ...]:
@@ -116,11 +138,10 @@ def _outside(examination: Examination) -> tuple[str, ...]:
     )
 
 
-def _as_good(explanations: tuple[Explanation, ...]) -> list[Contrast]:
+def _as_good(explanations: tuple[Explanation, ...], best: Explanation) -> list[Contrast]:
     """Return the contrasts of other variables or actions that explain as much as the best explanation does."""
-    best = explanations[0]
-    others = [e for e in explanations[1:] if e.kind == best.kind and e.evidence > best.evidence - _AS_GOOD]
-    return [e.contrast for e in others if e.contrast is not None]
+    alike = [e for e in explanations if e.kind == best.kind and e is not best]
+    return [e.contrast for e in alike if e.contrast is not None and e.evidence > best.evidence - _AS_GOOD]
 
 
 def _side(examination: Examination, explanation: Explanation) -> Side | None:
@@ -131,4 +152,16 @@ def _side(examination: Examination, explanation: Explanation) -> Side | None:
         is_inside = np.where(cell >= 0, explanation.cells[cell], -1)
         found = examination.split(is_inside, explanation)
         return None if found is None else Side(*found)
-    return None
+    return _early_side(examination) if explanation.kind == "early" else None
+
+
+def _early_side(examination: Examination) -> Side | None:
+    """Return the change that differs most in the pilot from what the model says at the estimate from all data."""
+    whole, pilot = examination.rows, examination.rows.counts.pilot
+    assert pilot is not None
+    rows = fitted_rows(whole.model, TransitionCounts(whole.model.graph, pilot.counts, "adaptive"), whole.point)
+    inside = np.ones(len(rows.choice), dtype=np.int64)
+    found = [(change, cell_residuals(rows, change, inside, 2)) for change in _visible(find_changes(rows))]
+    sizes = [float(residuals.difference[1] ** 2 * residuals.observations[1]) for _, residuals in found]
+    best = first_of_best(found, sizes)
+    return None if best is None else Side(*best)

@@ -42,7 +42,7 @@ def words_for(
         return _of_action(rows, explanation, side, as_good)
     if explanation.kind == "number":
         return _of_number(rows, fixed, explanation)
-    return _of_early_data(rows) if explanation.kind == "early" else _of_row(rows, explanation)
+    return _of_early_data(rows, side) if explanation.kind == "early" else _of_row(rows, explanation)
 
 
 def _of_variable(rows: FittedRows, explanation: Explanation, side: Side | None, as_good: Sequence[Contrast]) -> Words:
@@ -115,21 +115,23 @@ def _of_number(rows: FittedRows, fixed: FixedNumbers, explanation: Explanation) 
     return Words(finding, "check this number, or make it a parameter")
 
 
-def _of_early_data(rows: FittedRows) -> Words:
+def _of_early_data(rows: FittedRows, side: Side | None) -> Words:
     pilot = rows.counts.pilot
     assert pilot is not None
     later = rows.counts.total - pilot.total
     finding = (
         f"the data of the pilot ({number_of(pilot.total, 'step')}) fit other parameters than the {later:,} after it"
     )
+    finding += _amount(side, "in the pilot", "")
     return Words(finding, "find out what changed meanwhile, and leave out the data from before")
 
 
 def _freed(rows: FittedRows, explanation: Explanation) -> tuple[str, str]:
     """Return what the data fit instead, and what should be free."""
     names = rows.model.space.names
-    if explanation.subject in names:
-        return f"another {explanation.subject}", explanation.subject
+    name = names[0] if len(names) == 1 else explanation.subject
+    if name in names:
+        return f"another {name}", name
     return ("other parameters", "the parameters") if rows.rank else ("other probabilities", "the probabilities")
 
 

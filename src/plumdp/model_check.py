@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from plumdp.confidence.constants import find_fixed_numbers
+from plumdp.confidence.contrasts import Contrast
 from plumdp.confidence.likelihood import likelihood_set
 from plumdp.confidence.residuals import ClassOutcomes, Residuals, cell_residuals, class_residuals, row_residuals
 from plumdp.data.counts import TransitionCounts, require_same_graph
 from plumdp.data.logs import Log
-from plumdp.diagnosis import Examination, examine, in_words
+from plumdp.diagnosis import Examination, examine, first_of_best, in_words
 from plumdp.errors import DataError
 from plumdp.learning import error_of
 from plumdp.model.graph import Indices, read_only
@@ -33,6 +34,7 @@ from plumdp.solver.at_points import PointSolver
 
 _MOST_ROWS = 20  # of classes and of single rows that a table shows
 _STANDS_OUT = 10.0  # nats of evidence for an explanation that is worth a look though the model is not contradicted
+_FAINT = 2.0  # nats: residuals with less are not shown
 _SHOWN = 5  # residuals of the table in the text
 
 
@@ -100,7 +102,7 @@ class ModelCheck:
             facts.append(("estimate", f"{point} (most likely, if the model is right{outside})"))
         facts.append(("data", str(self.data_quality)))
         shown = self.residuals[:_SHOWN] if self.is_contradicted else ()
-        facts += [("residual", describe_residual(record)) for record in shown]
+        facts += [("residual", describe_residual(record)) for record in shown if record["evidence"] > _FAINT]
         return facts
 
     def __repr__(self) -> str:
@@ -208,18 +210,22 @@ def _suspicion(examination: Examination) -> str:
 
 def _by_cell(examination: Examination) -> list[CellResiduals]:
     """Return for each variable, and for all actions, how often a change happened: the one that differs most."""
-    rows, contrasts = examination.rows, examination.contrasts
-    variables = [contrast for contrast in contrasts if contrast.kind == "variable"]
-    parts: list[tuple[str, str, tuple[str, ...], Indices]]
-    parts = [("variable", c.name, c.cells, c.cell[rows.choice]) for c in variables]
-    actions = [contrast for contrast in contrasts if contrast.kind == "action"]
-    if actions:
-        cell = np.max([np.where(c.cell[rows.choice] == 1, i, -1) for i, c in enumerate(actions)], axis=0)
-        parts.append(("action", "action", tuple(c.cells[1] for c in actions), cell))
+    rows = examination.rows
+    parts: list[tuple[str, str, tuple[str, ...], Indices]] = []
+    joined: dict[tuple[str, str], list[Contrast]] = {}
+    for contrast in examination.contrasts:
+        if contrast.name in rows.model.graph.states and contrast.kind == "variable":
+            parts.append((contrast.kind, contrast.name, contrast.cells, contrast.cell[rows.choice]))
+        else:  # each action, and each word that a variable may be, has a contrast of its own
+            name = "action" if contrast.kind == "action" else contrast.name.partition(" = ")[0]
+            joined.setdefault((contrast.kind, name), []).append(contrast)
+    for (kind, name), each in joined.items():
+        cell = np.max([np.where(one.cell[rows.choice] == 1, i, -1) for i, one in enumerate(each)], axis=0)
+        parts.append((kind, name, tuple(one.cells[1] for one in each), cell))
     found = []
     for kind, name, cells, cell in parts:
-        each = [(change, cell_residuals(rows, change, cell, len(cells))) for change in examination.visible]
-        best = max(each, key=lambda pair: float(pair[1].evidence.sum()), default=None)
+        changed = [(change, cell_residuals(rows, change, cell, len(cells))) for change in examination.visible]
+        best = first_of_best(changed, [float(residuals.evidence.sum()) for _, residuals in changed])
         if best is not None:
             found.append(CellResiduals(kind, name, best[0].text, cells, best[1]))
     return found

@@ -19,6 +19,7 @@ from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_on
 
 _MOST_CELLS = 16
 _RARE = 0.01  # share of the visits, below which a cell is put together with the next
+_MOST_WORDS = 8  # that a variable may become, beyond which they are not looked at
 _LEAST_SHARE = 1e-3  # of a variance that the estimate leaves: below it, the estimate has followed the data
 
 
@@ -143,6 +144,8 @@ def _all_changes(rows: FittedRows) -> Iterator[Change]:
             yield Change(f"{name} {up}", after > before)
             yield Change(f"{name} {down}", after < before)
             yield Change(f"{name} changes", after != before)
+        elif len(words := np.unique(values)) <= _MOST_WORDS:
+            yield from (Change(f"{name} becomes {w}", (values[successor] == w) & (values[state] != w)) for w in words)
     slope = rows.row_slopes @ np.linalg.pinv(rows.axes) if rows.rank else np.zeros((len(rows.choice), 0))
     for i, name in enumerate(rows.model.space.names if rows.rank else ()):
         yield Change(f"an outcome happens that a larger {name} makes more likely", slope[:, i] > 1e-9, name)

@@ -76,6 +76,8 @@ def find_agreement(
         worst = np.argsort(-values, kind="stable")[:_MOST_CELLS]
         more = np.union1d(chosen, worst)
         tests = _Tests(outcomes, affine, cells.take(more))
+        if not len(more) + len(affine.constants):  # there are no data, and nothing speaks against any point
+            break
         if len(more) == len(chosen) > 0 or not np.isfinite(_smooth(limits, tests, at, 1.0)[0]):
             break
         chosen, best = more, _saddle(limits, tests, at)
