@@ -18,13 +18,14 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from plumdp.confidence.cell_tests import NO_CELLS, CellTests, cell_tests
+from plumdp.confidence.cell_tests import NO_CELLS, CellTests, cell_tests, largest
 from plumdp.confidence.constants import FixedNumbers, strongest_evidence
 from plumdp.confidence.contrasts import find_contrasts
 from plumdp.confidence.drift import Drift, PilotView, drift_tests
 from plumdp.confidence.likelihood import SPACE_AS_DATA, LikelihoodSet, law_of_pilot, law_of_space, likelihood_set
 from plumdp.confidence.likelihood_table import CellCounts
 from plumdp.data.counts import TransitionCounts
+from plumdp.errors import DataError
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
@@ -35,7 +36,7 @@ from plumdp.shares import CONFIDENCE_SET, FALLBACK, FIT
 TestKind: TypeAlias = Literal["direction", "likelihood", "class", "row", "drift", "number"]
 
 _MOST_NAMED = 30
-_LARGEST_EXPONENT = 700.0
+_LEAST_P_VALUE = 1e-300  # smaller ones are not told apart: they would round to zero, which no data prove
 _MOST_DRIFTS, _LEAST_MULTIPLIER = 6, 0.01
 _TOWARDS_ESTIMATE = (1.0, 0.999, 0.99, 0.9, 0.5, 0.1, 0.0)
 
@@ -75,7 +76,8 @@ def fit_model(
 ) -> ModelFit:
     """Return whether the model explains the data; bets are placed so that they win most at the given error.
 
-    ``found`` is the likelihood set at its share of the error, if there is one; and ``fixed`` the numbers of the model.
+    ``found`` is the likelihood set at its share of the error (``shares.CONFIDENCE_SET``), if there is one; and
+    ``fixed`` the numbers of the model.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
@@ -85,10 +87,23 @@ def fit_model(
     """
     if found is None:
         found = likelihood_set(model, counts, error=CONFIDENCE_SET * error)
+    if found.error > CONFIDENCE_SET * error * UP:
+        raise DataError(
+            f"found has the error {found.error:.6g}, and its share of {error:.6g} is {CONFIDENCE_SET * error:.6g}: "
+            "tests would have more than the whole error; make it with likelihood_set(..., error=CONFIDENCE_SET * error)"
+        )
     tests = _Blocks(model, counts, found, error, -inf if fixed is None else _against_numbers(fixed, counts, error))
     agreement = find_agreement(model.space, found.table, tests.affine, tests.cells, _start(model, found))
-    p_value = min(1.0, error * exp(min(-agreement.least, _LARGEST_EXPONENT)) * UP)
+    p_value = _p_value(agreement.least, error)
     return ModelFit(p_value, agreement.point, tests.named(agreement), tests.needed(agreement))
+
+
+def _p_value(least: float, error: float) -> float:
+    """Return the largest error at which some point agrees with all tests, rounded up; tests are in units of ``error``.
+
+    The exponent is off by less than 1e-12 as long as it is above -700.
+    """
+    return min(1.0, max(exp(min(log(error) - least, 0.0)) * UP, _LEAST_P_VALUE))
 
 
 def _against_numbers(fixed: FixedNumbers, counts: TransitionCounts, error: float) -> float:
@@ -118,13 +133,13 @@ class _Blocks:
         has_pilot = counts.pilot is not None and counts.pilot.total > 0
         self._drifts = _drifts(model, counts, found, error) if has_pilot else []
         self.affine = _affine_tests(found, self._drifts, number)
-        share = FIT * error * (0.5 if counts.pilot is None else 0.25)  # an empty pilot might have been another
+        share = FIT * error * (0.5 if counts.pilot is None else 0.25)  # an empty pilot may become one with more data
         table, graph = found.table, model.graph
         seen = table.pool(counts.counts)
         is_seen = np.flatnonzero(seen > 0)
         classes = cell_tests(table, CellCounts(table.group[is_seen], is_seen, seen[is_seen]))
         rows = cell_tests(table, table.pool_by(graph.choice_of_transition(), counts.counts))
-        n_rows = len(np.unique(graph.choice_of_transition()[table.tied > 0]))
+        n_rows = int(np.logical_or.reduceat(table.tied > 0, graph.first_transition[:-1]).sum())
         self._blocks: list[tuple[TestKind, CellTests]] = [
             ("likelihood", _likelihood_test(found)),
             ("class", _at_share(classes, share / max(len(table.is_class), 1))),
@@ -158,7 +173,7 @@ class _Blocks:
         found, start = [], 0
         for kind, tests in self._blocks:
             values = agreement.cell_values[start : start + len(tests)] - log(self._error)
-            for i in np.argsort(-values, kind="stable")[:_MOST_NAMED].tolist():
+            for i in largest(values, _MOST_NAMED).tolist():
                 text = self._words(kind, int(tests.cell[i]))
                 found.append(FitTest(kind, text, "", 0, float(values[i]), float(agreement.cells[start + i])))
             start += len(tests)

@@ -64,6 +64,17 @@ def test_the_json_of_logs_is_that_of_their_counts(folder):
     assert of["runs"]["lower"] <= value  # the robust policy is no better than the best one
 
 
+def test_certify_and_compare_take_a_misfit_and_say_so(folder):
+    data = str(folder / "counts.parquet")
+    text = RUNNER.invoke(app, ["certify", STUDY, data, "--misfit", "0.01"]).output
+    assert "allow for rows that are off by 0.01 in total variation" in " ".join(text.split())
+    found = json.loads(RUNNER.invoke(app, ["compare", STUDY, data, "--misfit", "0.01", "--json"]).output)
+    assert {one["misfit"] for one in found} == {0.01}
+    refused = RUNNER.invoke(app, ["certify", STUDY, data, "--misfit", "1"])
+    assert isinstance(refused.exception, pl.DataError)
+    assert "misfit=1.0: give a number from 0 to less than 1" in str(refused.exception)
+
+
 def test_compare_shows_all_relaxations_in_order(folder):
     result = RUNNER.invoke(app, ["compare", STUDY, str(folder / "counts.parquet"), "--json"])
     certificates = json.loads(result.output)

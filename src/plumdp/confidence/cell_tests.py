@@ -52,6 +52,12 @@ class CellTests:
 NO_CELLS = CellTests(*(np.zeros(n, kind) for n, kind in ((0, int), (0, float), (1, int), (0, int), (0, float))))
 
 
+def largest(values: FloatArray, n: int) -> Indices:
+    """Return the places of the n largest values, or of all if there are fewer, the largest first."""
+    some = np.argpartition(-values, n)[:n] if n < len(values) else np.arange(len(values))
+    return some[np.argsort(-values[some], kind="stable")]
+
+
 def cell_tests(table: LikelihoodTable, counts: CellCounts) -> CellTests:
     """Return a test for each cell with a class that was visited: against all rows of the cell having one law each.
 

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.model.graph import BoolArray, FloatArray, IntArray, read_only
+from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
 
 ContrastKind: TypeAlias = Literal["variable", "action"]
@@ -56,12 +56,12 @@ def find_contrasts(model: ParametricMDP) -> list[Contrast]:
     found = []
     for name, values in graph.states.items():
         found += _of_variable(name, values[state], is_open)
-    names = [graph.action_names[a] for a in np.unique(graph.action[is_open]).tolist()]
-    if 1 < len(names) <= _MOST_WORDS:
-        own = np.array(graph.action_names, dtype=object)[graph.action[is_open]]
-        found += [
-            _yes_or_no(name, "action", own == name, is_open, f"action {name!r}", "other actions") for name in names
-        ]
+    own = graph.action[is_open]
+    actions = np.flatnonzero(np.bincount(own)).tolist()
+    if 1 < len(actions) <= _MOST_WORDS:
+        for action in actions:
+            name = graph.action_names[action]
+            found.append(_yes_or_no(name, "action", own == action, is_open, f"action {name!r}", "other actions"))
     return found
 
 
@@ -75,7 +75,7 @@ def _is_open(model: ParametricMDP) -> BoolArray:
 
 def _of_variable(name: str, values: npt.NDArray[np.generic], is_open: BoolArray) -> list[Contrast]:
     """Return the contrast of a variable, given its value at each open choice: one for each value of a text."""
-    distinct, place = np.unique(values, return_inverse=True)
+    distinct, place = _distinct(values)
     if len(distinct) < 2:
         return []
     if values.dtype.kind not in "biuf":
@@ -91,6 +91,18 @@ def _of_variable(name: str, values: npt.NDArray[np.generic], is_open: BoolArray)
     ends = [(numbers[bin_of == i].min(), numbers[bin_of == i].max()) for i in range(n_cells)]
     texts = [_text(name, low, high, is_bool=values.dtype.kind == "b") for low, high in ends]
     return [_contrast(name, "variable", bin_of[place], is_open, levels, texts)]
+
+
+def _distinct(values: npt.NDArray[np.generic]) -> tuple[npt.NDArray[np.generic], Indices]:
+    """Return the distinct values in order, and the place of each value among them."""
+    if values.dtype.kind not in "bi" or not len(values):
+        return np.unique(values, return_inverse=True)
+    numbers = values.astype(np.int64)
+    low = int(numbers.min())
+    if int(numbers.max()) - low > 4 * len(values) + 1000:
+        return np.unique(values, return_inverse=True)
+    is_there = np.bincount(numbers - low) > 0
+    return (np.flatnonzero(is_there) + low).astype(values.dtype), (np.cumsum(is_there) - 1)[numbers - low]
 
 
 def _text(name: str, low: float, high: float, *, is_bool: bool) -> str:

@@ -25,7 +25,7 @@ from plumdp.confidence.bets import LARGEST_BET, LEAST_PROBABILITY, HalfSpace, ha
 from plumdp.confidence.contrasts import Contrast
 from plumdp.confidence.likelihood_table import CellCounts, LikelihoodTable, Outcomes
 from plumdp.data.counts import CountArray, TransitionCounts
-from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, ranges
+from plumdp.model.graph import BoolArray, FloatArray, Indices, ranges
 
 _MOST_AXES = 50  # parameters that are looked at one by one
 _LEAST_SHARE = 1e-3  # of the variation of a bet that is not explained by a change of the parameters themselves
@@ -81,12 +81,14 @@ def drift_tests(
     Drifting is each parameter that matters, what is given as ``directions`` (in words, and (d)), and the probability of
     the first outcome of all classes. ``near`` is where the tangents are taken, such as the estimate from all data.
     """
-    plans = [plan for contrast in contrasts for plan in _plans(pilot, counts.graph, contrast, directions)]
+    choice = counts.graph.choice_of_transition()
+    first, main = (pilot.table.pool_by(choice, seen) for seen in (pilot.counts, counts.main))
+    plans = [plan for contrast in contrasts for plan in _plans(pilot, first, contrast, directions)]
     share, found = error / max(2 * len(plans), 1), []
     last: tuple[Contrast, _Split] | None = None
     for plan in plans:
         if last is None or last[0] is not plan.contrast:
-            last = plan.contrast, _split(pilot.table, counts.graph, counts.main, plan.contrast)
+            last = plan.contrast, _split(pilot.table, main, plan.contrast)
         for side in (1, -1):
             scale, split = side * sqrt(-2 * log(share)) / plan.spread, last[1]
             slope, rest = scale * plan.slope, scale * plan.rest
@@ -113,12 +115,15 @@ def _joined(names: Sequence[str]) -> str:
 
 
 def _plans(
-    pilot: PilotView, graph: Graph, contrast: Contrast, directions: Sequence[tuple[str, FloatArray]]
+    pilot: PilotView, seen: CellCounts, contrast: Contrast, directions: Sequence[tuple[str, FloatArray]]
 ) -> list[_Plan]:
-    """Return the drifts with a contrast that are neither constant in the pilot nor a change of the parameters."""
+    """Return the drifts with a contrast that are neither constant in the pilot nor a change of the parameters.
+
+    ``seen`` is what the pilot has seen at each choice.
+    """
     table = pilot.table
     inverse, is_bet_on = _inverse(table, pilot.point)
-    seen = _cells(table, graph, pilot.counts, contrast)
+    seen = seen.pool_by(contrast.cell)
     used = is_bet_on[seen.outcome]
     outcome, weight = seen.outcome[used], seen.seen[used]
     level = contrast.levels[seen.cell[used]]
@@ -158,10 +163,6 @@ def _inverse(table: LikelihoodTable, point: FloatArray) -> tuple[FloatArray, Boo
     return np.where(is_bet_on, 1 / np.where(is_bet_on, probability, 1.0), 0.0), is_bet_on
 
 
-def _cells(table: LikelihoodTable, graph: Graph, counts: CountArray, contrast: Contrast) -> CellCounts:
-    return table.pool_by(contrast.cell[graph.choice_of_transition()], counts)
-
-
 class _Split(NamedTuple):
     """Outcomes of all classes that were visited, apart for each cell."""
 
@@ -171,8 +172,9 @@ class _Split(NamedTuple):
     level: FloatArray  # (n)
 
 
-def _split(table: LikelihoodTable, graph: Graph, counts: CountArray, contrast: Contrast) -> _Split:
-    found = _cells(table, graph, counts, contrast)
+def _split(table: LikelihoodTable, seen: CellCounts, contrast: Contrast) -> _Split:
+    """Return the outcomes apart for each cell of a contrast, given what was seen at each choice."""
+    found = seen.pool_by(contrast.cell)
     n_groups = len(table.is_class)
     is_class = table.is_class[table.group[found.outcome]]
     cell, outcome, amount = found.cell[is_class], found.outcome[is_class], found.seen[is_class]
@@ -181,10 +183,10 @@ def _split(table: LikelihoodTable, graph: Graph, counts: CountArray, contrast: C
     start, end = first[pairs % n_groups], first[pairs % n_groups + 1]
     all_outcomes, own_pair = ranges(start, end), np.repeat(np.arange(len(pairs)), end - start)
     offset = np.cumsum(end - start) - (end - start)
-    seen = np.zeros(len(all_outcomes))
-    seen[offset[pair] + outcome - start[pair]] = amount
+    counted = np.zeros(len(all_outcomes))
+    counted[offset[pair] + outcome - start[pair]] = amount
     level = np.repeat(contrast.levels[pairs // n_groups], end - start)
-    return _Split(table.split(all_outcomes, own_pair), seen, all_outcomes, level)
+    return _Split(table.split(all_outcomes, own_pair), counted, all_outcomes, level)
 
 
 def _factors(bets: FloatArray) -> FloatArray:

@@ -115,9 +115,7 @@ class LikelihoodTable(Outcomes):
         way = ranges(first, last)
         owner = np.repeat(cell[seen], last - first).astype(np.int64)
         amount = np.repeat(counts[seen], last - first) * self.multiple[way]
-        key, place = np.unique(owner * len(self.outcomes) + self.counts_for[way], return_inverse=True)
-        total = np.bincount(place, amount, len(key)).astype(np.float64)
-        return CellCounts(key // len(self.outcomes), key % len(self.outcomes), total)
+        return _pooled(owner, self.counts_for[way], amount, len(self.outcomes))
 
 
 class CellCounts(NamedTuple):
@@ -126,6 +124,27 @@ class CellCounts(NamedTuple):
     cell: Indices  # (n)
     outcome: Indices  # (n)
     seen: FloatArray  # (n)
+
+    def pool_by(self, cell: Indices) -> CellCounts:
+        """Return the same in larger cells, given which one each cell is part of; below zero, it is left out."""
+        own = cell[self.cell]
+        kept = own >= 0
+        n_outcomes = int(self.outcome.max(initial=-1)) + 1
+        return _pooled(own[kept].astype(np.int64), self.outcome[kept], self.seen[kept], n_outcomes)
+
+
+def _pooled(cell: Indices, outcome: Indices, amount: FloatArray, n_outcomes: int) -> CellCounts:
+    """Return the sums of amounts, all positive, with the same cell and outcome."""
+    key = cell * n_outcomes + outcome
+    size = int(key.max(initial=-1)) + 1
+    if size <= 4 * len(key) + 1000:
+        sums = np.bincount(key, amount, size).astype(np.float64)
+        key = np.flatnonzero(sums)
+        sums = sums[key]
+    else:
+        key, place = np.unique(key, return_inverse=True)
+        sums = np.bincount(place, amount, len(key)).astype(np.float64)
+    return CellCounts(key // max(n_outcomes, 1), key % max(n_outcomes, 1), sums)
 
 
 def likelihood_table(model: ParametricMDP) -> LikelihoodTable:

@@ -39,11 +39,9 @@ def moments(space: ParameterSpace) -> tuple[FloatArray, FloatArray]:
     (array([0.5, 0.5]), array([[0.0833, 0.    ],
            [0.    , 0.0833]]))
     """
-    low, width = space.lower, space.upper - space.lower
-    widest = float(width.max(initial=0))
-    width = np.maximum(
-        width, _LEAST_WIDTH * (widest if widest > _NOTHING else 1.0)
-    )  # of a single point: any law will do
+    low, own = space.lower, space.upper - space.lower
+    widest = float(own.max(initial=0))
+    width = np.maximum(own, _LEAST_WIDTH * (widest if widest > _NOTHING else 1.0))  # of a single point: any will do
     d, sides, size = len(low), *_essential(space)
     if size is not None:
         p = np.full(d, 1 / (d + 1))
@@ -53,7 +51,8 @@ def moments(space: ParameterSpace) -> tuple[FloatArray, FloatArray]:
     if inner is None:  # a box, or flat: then a box around it will do, about a point of the space
         _, covariance = _scaled(np.full(d, 0.5), np.eye(d) / 12, low, width)
         return read_only(_middle_of_flat(space) if sides else (space.lower + space.upper) / 2), covariance
-    return _scaled(*_analytic_centre(rows, offsets, inner), low, width)
+    centre, covariance = _analytic_centre(rows, offsets, inner)
+    return _scaled(centre * own / width, covariance, low, width)
 
 
 def _middle_of_flat(space: ParameterSpace) -> FloatArray:

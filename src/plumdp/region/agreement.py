@@ -9,7 +9,9 @@ have
 
 as convex functions lie above their tangents, and η·(A v - b) <= 0. The last term is least at a corner of the box. So
 whatever proposes w, λ and η, the bound holds. They are proposed by Newton's method for s ln Σ exp(T[i] / s) with a
-barrier s Σ ln(b - A v), as s falls: λ and η are the weights in its gradient, which is zero at the minimum.
+barrier s Σ ln(b - A v), as s falls: λ and η are the weights in its gradient, which is zero at the minimum. The barrier
+needs a space with inner points. One that has none, such as a parameter whose value is known, is widened a little: a
+bound for more points is one for the points of the space.
 """
 
 from __future__ import annotations
@@ -19,17 +21,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plumdp.confidence.cell_tests import CellTests
+from plumdp.confidence.cell_tests import CellTests, largest
 from plumdp.confidence.likelihood_table import Outcomes
-from plumdp.model.graph import FloatArray, read_only
+from plumdp.confidence.space_moments import simplified
+from plumdp.model.graph import FloatArray, Indices, read_only
 from plumdp.model.space import ParameterSpace
 from plumdp.rounding import UNIT
 
 _MOST_CELLS = 200  # tests of cells that are looked at: those that speak most against the point
 _ROUNDS = 3  # of looking for further ones
-_SMOOTHNESS = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
+_SMOOTHNESS = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 _MAX_STEPS = 30
 _SHORTEST = 2.0**-40
+_LEAST_SLACK = 1e-7  # of the start in each inequality, relative to its size: spaces are widened where it has less
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,19 +70,17 @@ def find_agreement(
 ) -> Agreement:
     """Return a lower bound on the largest test at the best point; if it is above zero, no point agrees with all tests.
 
-    ``start`` must be inside of the space, where all that was seen can happen; otherwise the bound is minus infinity.
+    ``start`` is a point of the space, or close to it, where all that was seen can happen: otherwise the bound is minus
+    infinity. So it is if there are no tests.
     """
-    limits = _inequalities(space)
-    chosen = np.zeros(0, dtype=np.int64)
+    limits = _inequalities(space, start)
+    chosen: Indices = np.zeros(0, dtype=np.int64)
     at, best = start, _Saddle(-np.inf, start, np.zeros(len(affine.constants)), np.zeros(0))
     for _ in range(_ROUNDS):
         values = cells.values(_logarithms(outcomes, at))
-        worst = np.argsort(-values, kind="stable")[:_MOST_CELLS]
-        more = np.union1d(chosen, worst)
+        more = np.union1d(chosen, largest(values, _MOST_CELLS))
         tests = _Tests(outcomes, affine, cells.take(more))
-        if not len(more) + len(affine.constants):  # there are no data, and nothing speaks against any point
-            break
-        if len(more) == len(chosen) > 0 or not np.isfinite(_smooth(limits, tests, at, 1.0)[0]):
+        if not len(tests) or len(more) == len(chosen) > 0 or not np.isfinite(_smooth(limits, tests, at, 1.0)[0]):
             break
         chosen, best = more, _saddle(limits, tests, at)
         at = best.point
@@ -88,11 +90,14 @@ def find_agreement(
     return Agreement(best.least, read_only(at), best.affine, multipliers, own, cells.values(_logarithms(outcomes, at)))
 
 
-def _inequalities(space: ParameterSpace) -> _Space:
-    matrix, limits = space.inequalities
-    unit = np.eye(space.dimension)
+def _inequalities(space: ParameterSpace, start: FloatArray) -> _Space:
+    """Return the inequalities of a space, moved outward as far as the start needs to be inside."""
+    matrix, limits = simplified(space).inequalities
+    d, unit = space.dimension, np.eye(space.dimension)
     rows, offsets = np.vstack([-unit, unit, matrix]), np.concatenate([-space.lower, space.upper, limits])
-    return _Space(rows, offsets, space.lower, space.upper)
+    size = np.abs(rows) @ np.maximum(np.abs(start), np.maximum(np.abs(space.lower), np.abs(space.upper)))
+    offsets = np.maximum(offsets, rows @ start + _LEAST_SLACK * np.maximum(size, _LEAST_SLACK))
+    return _Space(rows, offsets, -offsets[:d], offsets[d : 2 * d])
 
 
 def _logarithms(outcomes: Outcomes, point: FloatArray) -> FloatArray:
@@ -113,6 +118,9 @@ class _Tests:
         self.constants, self.slopes = outcomes.constants[self.used], outcomes.coefficients[self.used]
         self.owner = np.repeat(np.arange(len(cells)), np.diff(cells.first))
 
+    def __len__(self) -> int:
+        return len(self.affine.constants) + len(self.cells)
+
     def probabilities(self, point: FloatArray) -> FloatArray:
         return self.constants + self.slopes @ point
 
@@ -120,7 +128,7 @@ class _Tests:
         """Return all tests at a point; infinity where an outcome that was seen has no probability."""
         f = self.probabilities(point)
         if not (f > 0).all():
-            return np.full(len(self.affine.constants) + len(self.own), np.inf)
+            return np.full(len(self), np.inf)
         return np.concatenate([self.affine.slopes @ point + self.affine.constants, self.own.values(np.log(f))])
 
     def gradients(self, point: FloatArray) -> FloatArray:
@@ -148,33 +156,27 @@ class _Saddle(NamedTuple):
 
 def _saddle(space: _Space, tests: _Tests, start: FloatArray) -> _Saddle:
     """Return the best of the bounds that Newton's method proposes as the smoothing falls."""
-    point, best = start, None
+    point, m = start, len(tests.affine.constants)
+    best = _Saddle(-np.inf, start, np.zeros(m), np.zeros(len(tests.cells)))
     for smoothness in _SMOOTHNESS:
-        point, multipliers = _minimise(space, tests, point, smoothness)
-        least = _bound(space, tests, point, multipliers, smoothness)
-        if best is None or least > best.least:
-            m = len(tests.affine.constants)
-            best = _Saddle(least, point, multipliers[:m], multipliers[m:])
-    assert best is not None
+        proposals = _minimise(space, tests, point, smoothness)
+        for point, multipliers in proposals:
+            least = _bound(space, tests, point, multipliers, smoothness)
+            if least > best.least:  # not so for what is not a number
+                best = _Saddle(least, point, multipliers[:m], multipliers[m:])
     return best
 
 
-def _minimise(space: _Space, tests: _Tests, point: FloatArray, s: float) -> tuple[FloatArray, FloatArray]:
-    """Return about where s ln Σ exp(T / s) - s Σ ln(b - A v) is least, and the multipliers of tests there."""
+def _minimise(space: _Space, tests: _Tests, point: FloatArray, s: float) -> list[tuple[FloatArray, FloatArray]]:
+    """Return points where s ln Σ exp(T / s) - s Σ ln(b - A v) is about least, and the multipliers of tests there.
+
+    There is one more where a last full step goes: with millions of observations values are too coarse to tell whether
+    it leads down, but gradients are not.
+    """
     value, weights = _smooth(space, tests, point, s)
     for _ in range(_MAX_STEPS):
-        gradients, slack = tests.gradients(point), space.offsets - space.rows @ point
-        mean = weights @ gradients
-        off = gradients - mean
-        slope = mean + s * (space.rows.T @ (1 / slack))
-        second = tests.curvature(point, weights) + off.T @ (off * (weights / s)[:, None])
-        second += s * (space.rows.T @ (space.rows / slack[:, None] ** 2))
-        size = np.sqrt(np.diagonal(second))
-        step = -np.linalg.lstsq(second / np.outer(size, size), slope / size)[0] / size
-        promise = -float(slope @ step)
-        if not promise > 1e-9 * s:
-            break
-        length = 1.0
+        step, promise = _newton_step(space, tests, point, weights, s)
+        length = 1.0 if promise > 1e-9 * s else 0.0
         while length > _SHORTEST:
             after, new = _smooth(space, tests, point + length * step, s)
             if after <= value - 1e-4 * length * promise:
@@ -183,7 +185,23 @@ def _minimise(space: _Space, tests: _Tests, point: FloatArray, s: float) -> tupl
         else:
             break
         point, value, weights = point + length * step, after, new
-    return point, weights
+    after, new = _smooth(space, tests, point + step, s)
+    return [(point, weights), (point + step, new)] if np.isfinite(after) else [(point, weights)]
+
+
+def _newton_step(
+    space: _Space, tests: _Tests, point: FloatArray, weights: FloatArray, s: float
+) -> tuple[FloatArray, float]:
+    """Return the step of Newton's method and by how much the smooth maximum would fall at first."""
+    gradients, slack = tests.gradients(point), space.offsets - space.rows @ point
+    mean = weights @ gradients
+    off = gradients - mean
+    slope = mean + s * (space.rows.T @ (1 / slack))
+    second = tests.curvature(point, weights) + off.T @ (off * (weights / s)[:, None])
+    second += s * (space.rows.T @ (space.rows / slack[:, None] ** 2))
+    size = np.sqrt(np.diagonal(second))
+    step = -np.linalg.lstsq(second / np.outer(size, size), slope / size)[0] / size
+    return step, -float(slope @ step)
 
 
 def _smooth(space: _Space, tests: _Tests, point: FloatArray, s: float) -> tuple[float, FloatArray]:

@@ -170,7 +170,7 @@ class Certificate:
         if self.data_quality is not None:
             facts.append(("data", str(self.data_quality)))
         if self.p_value is not None:
-            facts.append(("model test", _verdict(self.p_value, 1 - self.confidence, self.misfit)))
+            facts.append(("model test", _verdict(self.p_value, self.status, 1 - self.confidence, self.misfit)))
         facts += [("because" if not i else "", text) for i, text in enumerate(self.reason.split("; ")) if text]
         facts += [("assuming", assumption) for assumption in self.assumptions]
         if self.solver != "converged":
@@ -245,16 +245,21 @@ def _shares(parts: Mapping[str, float]) -> list[tuple[str, str]]:
     return [(name, f"{100 * part / total:.3g} %") for name, part in parts.items() if total and part / total >= 1e-3]
 
 
-def _verdict(p_value: float, error: float, misfit: float) -> str:
-    """Return what a p-value says of the model, in words.
+def _verdict(p_value: float, status: Status, error: float, misfit: float) -> str:
+    """Return what a p-value says of the model, in words; whether that is contradicted has been decided.
 
-    >>> _verdict(1.0, 0.001, 0.0)
+    Intervals contradict a model at their own share of the error, so that the p-value need not be small; and the share
+    that tests have beside them is smaller than the error.
+
+    >>> _verdict(1.0, Status.CERTIFIED, 0.001, 0.0)
     'the data show no sign that the model is wrong (p = 1)'
     """
     text = f"p = {outward(p_value, 1, 2).lower()}"
-    if p_value <= error:
-        allowed = "; the bounds allow for rows that are off" if misfit else ""
-        return f"no parameters explain the data ({text}){allowed}"
+    if misfit and p_value <= error:
+        return f"no parameters explain the data ({text}); the bounds allow for rows that are off"
+    if status == Status.CONTRADICTED:
+        unseen = ", though tests of rows and drifts show no sign of it" if p_value > _DOUBT else ""
+        return f"no parameters explain the data{unseen} ({text})"
     if p_value <= _DOUBT:
         return f"some doubt whether the model is right ({text}), but not enough to reject it"
     return f"the data show no sign that the model is wrong ({text})"

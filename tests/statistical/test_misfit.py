@@ -1,0 +1,74 @@
+"""Certificates that tolerate a misfit hold the truth if all rows are off by it; mutants of their sets do not.
+
+Seeds are fixed, so that a test passes always or never. ``benchmarks/misfit.py`` has 1,000 brackets on six case studies.
+"""
+
+from functools import cache
+
+import misfit_game as game_of
+import numpy as np
+import pytest
+
+from plumdp.confidence import tolerant
+from plumdp.confidence.bets import Direction
+from plumdp.confidence.tolerant import tolerant_set
+
+pytestmark = pytest.mark.slow
+
+NAMES = ("betting:5", "aircraft:20,10", "parallel:5", "rover:10,10", "glider:11,9")
+MISFIT = 0.02
+
+
+@cache
+def prepared(name):
+    return game_of.prepare(name)
+
+
+@pytest.mark.parametrize("kind", game_of.KINDS)
+@pytest.mark.parametrize("name", NAMES)
+def test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit(name, kind):
+    for seed, relaxation in enumerate(("coupled", "coupled", "rectangular")):
+        played = game_of.play(prepared(name), kind, MISFIT, n_runs=1000, seed=seed, relaxation=relaxation)
+        assert played.certificate.status == "certified"
+        assert not played.is_missed, (seed, played)
+
+
+def test_certificates_without_a_misfit_miss_values_of_rows_that_are_off():
+    """Otherwise the tests above would say nothing."""
+    found = [
+        game_of.play(prepared(name), kind, MISFIT, n_runs=1000, seed=0, tolerated=0.0)
+        for name in NAMES
+        for kind in game_of.KINDS
+    ]
+    assert sum(one.is_missed or one.certificate.status == "model contradicted" for one in found) >= 5
+
+
+def excluded(name, side, seed):
+    """Return whether the half-spaces, and whether the intervals, exclude the true point if rows are off all one way."""
+    game, rng = prepared(name), np.random.default_rng(seed)
+    model, point = game.study.model, game.study.true_point
+    truth = np.array([float(point[x]) for x in model.space.names])
+    rows = game_of.moved_against(game, game.policy, MISFIT, side)
+    counts = game_of.data_of(game, rows, 20_000, rng)
+    found = tolerant_set(
+        model, counts, error=0.1, misfit=MISFIT, directions=lambda at: [Direction(d) for d in np.eye(len(at))]
+    )
+    values = np.array([float(f.evaluate(model.space.point(point))) for f in found.strips.events.polynomials])
+    outside = (values < found.strips.event_lower) | (values > found.strips.event_upper)
+    return bool((found.rows @ truth > found.offsets).any()), bool(outside.any())
+
+
+@pytest.mark.parametrize("side", [1, -1])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_true_point_is_in_all_sets_if_all_rows_are_off_by_the_misfit(name, side):
+    assert [excluded(name, side, seed) for seed in range(3)] == [(False, False)] * 3
+
+
+def test_half_spaces_that_are_not_moved_are_caught(monkeypatch):
+    monkeypatch.setattr(tolerant, "_tolerated", lambda *_: 0.0)
+    assert sum(excluded(name, 1, 0)[0] for name in NAMES) >= 3
+
+
+def test_intervals_that_are_not_widened_are_caught(monkeypatch):
+    monkeypatch.setattr(tolerant, "widened", lambda lower, upper, misfit: (lower, upper))
+    assert sum(excluded(name, 1, 0)[1] for name in NAMES) >= 3

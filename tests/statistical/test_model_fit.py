@@ -1,0 +1,204 @@
+"""The test of a model rejects right ones at most as often as it says, p-values are not too small, mutants are found.
+
+Refuted is what happens in so many repetitions that this has a probability of at most 1 %. Seeds are fixed, so that a
+test passes always or never. ``benchmarks/fit_size.py`` has more repetitions and more models.
+"""
+
+from dataclasses import replace
+from functools import cache, partial
+from math import log
+
+import numpy as np
+import pytest
+from coverage_game import critical_value
+from fit_game import Sizes, independent, play, prepare, three_coins, value_bets, worst_moments
+from fit_mutants import largest_in_hindsight
+from fit_objectives import is_any_missed
+from fit_p_values import p_value_at, p_values, superuniformity
+from fit_processes import (
+    cell_processes,
+    cells_of,
+    drift_bets,
+    largest_by_kind,
+    largest_cell,
+    largest_of_rest,
+    package_bets,
+    pilot_view,
+)
+from wrong_models import machine
+
+import plumdp as pl
+from plumdp import model_fit
+from plumdp.confidence.cell_tests import cell_tests
+from plumdp.confidence.contrasts import find_contrasts
+from plumdp.confidence.drift import drift_tests
+
+pytestmark = pytest.mark.slow
+
+ERROR = 0.1
+N_PLAYED = 80
+CASES = ["betting:5", "engagement:5", "rover:3,3,2", "parallel:2,1", "glider:4,3,3,2", "machine"]
+SMALL = Sizes(100, 20, 40)
+
+
+@cache
+def game_of(name):
+    case = machine() if name == "machine" else pl.case_study(name)
+    return prepare(case, sizes=SMALL, n_runs=1000)
+
+
+@cache
+def played(name, place=drift_bets, collect="opponent"):
+    """Return a game and its repetitions: with an opponent against drift tests alone, unless something else is said."""
+    game, rng, bets = game_of(name), np.random.default_rng(1), partial(place, error=ERROR)
+    if collect == "independent":
+        return game, independent(game, N_PLAYED, rng, bets)
+    return game, play(game, N_PLAYED, rng, bets, collect=collect)
+
+
+def largest_linear(data):
+    return np.array([data.processes(r).max(axis=1) for r in range(len(data.linear))])
+
+
+def n_exceeded(largest, error=ERROR):
+    return int((largest.max(axis=1) >= -log(error)).sum())
+
+
+# Size
+
+
+@pytest.mark.parametrize("collect", ["independent", "trajectories", "adaptive", "opponent"])
+@pytest.mark.parametrize("name", CASES)
+def test_tests_of_each_kind_reject_a_right_model_at_most_as_often_as_they_say(name, collect):
+    """Ever, at any look, at the true point: more often than by any p-value, and than at the end."""
+    game, data = played(name, collect=collect)
+    critical = critical_value(N_PLAYED, ERROR)
+    assert n_exceeded(largest_linear(data)) < critical
+    for kind in ("row", "class"):
+        assert n_exceeded(largest_cell(cells_of(game, kind), data)) < critical, kind
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_all_tests_together_reject_a_right_model_at_most_as_often_as_they_say(name):
+    """And no p-value is below what the tests say at the true point: it is the best over all points."""
+    game, data = played(name, place=package_bets)
+    largest = largest_by_kind(game, data).together
+    assert n_exceeded(largest) < critical_value(N_PLAYED, ERROR)
+    for r, b in list(enumerate(worst_moments(largest).tolist()))[:10]:
+        pilot, main = data.pilots[r], data.batches[r, : b + 1].sum(axis=0)
+        at_truth = np.exp(-max(largest[r, b], largest_of_rest(game, pilot, main, error=ERROR)))
+        assert p_value_at(game, pilot, main, error=ERROR) >= min(1.0, at_truth) * (1 - 1e-9)
+
+
+# What is counted is what the package uses
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_drift_tests_exclude_the_true_point_where_their_processes_say_so(name):
+    """With tangents at the true point, a half-space is as far from it as the process is from its bound."""
+    game, data = played(name)
+    for r in range(3):
+        pilot, main = data.pilots[r], data.batches[r].sum(axis=0)
+        counts = game.counts(pilot, main)
+        view = pilot_view(game, counts.pilot.counts)
+        found = drift_tests(view, counts, find_contrasts(game.case.model), near=game.truth, error=ERROR)
+        beyond = [drift.left.row @ game.truth - drift.left.offset for drift in found]
+        expected = data.processes(r)[-1] + log(ERROR)
+        assert beyond == pytest.approx(expected.tolist(), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_tests_of_rows_have_the_fortunes_of_their_definition(name):
+    game, data = played(name)
+    table, graph, cells = game.table, game.graph, cells_of(game, "row")
+    seen = (data.pilots[0] + data.batches[0].sum(axis=0)).astype(np.int64)
+    found = cell_tests(table, table.pool_by(graph.choice_of_transition(), seen))
+    fortunes = found.values(np.log(table.constants + table.coefficients @ game.truth))
+    of_all = cell_processes(cells, seen[None, :].astype(float))[0]
+    is_seen = (seen @ cells.items @ cells.pairs @ cells.cells) > 0
+    assert fortunes == pytest.approx(of_all[is_seen], abs=1e-6)
+
+
+def test_shares_of_all_tests_sum_to_at_most_one():
+    """Of the certificate's error: the confidence set, tests of rows and drifts, fixed numbers."""
+    assert model_fit.CONFIDENCE_SET + model_fit.FIT + model_fit.FALLBACK / 2 <= 1
+
+
+# What must be found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_error_that_is_not_divided_between_drifts_is_found(name):
+    game = game_of(name)
+    data = play(game, N_PLAYED, np.random.default_rng(2), partial(drift_bets, error=ERROR, divided=False))
+    assert n_exceeded(largest_linear(data)) >= critical_value(N_PLAYED, ERROR)
+
+
+@pytest.mark.parametrize("name", ["betting:5", "machine", "parallel:2,1"])
+def test_ten_times_the_error_is_found(name):
+    data = play(game_of(name), N_PLAYED, np.random.default_rng(3), partial(drift_bets, error=10 * ERROR))
+    assert n_exceeded(largest_linear(data), 10 * ERROR) >= critical_value(N_PLAYED, ERROR)
+
+
+@pytest.mark.parametrize("name", ["betting:5", "machine", "parallel:2,1"])
+def test_drifts_in_the_direction_that_the_data_have_taken_are_found(name):
+    """Numbers of cells, estimate and size of the bets come from the data that judge them."""
+    game, data = played(name)
+    assert n_exceeded(largest_in_hindsight(game, data, error=ERROR, every=5)) >= critical_value(N_PLAYED, ERROR)
+
+
+@pytest.mark.parametrize("name", ["betting:5", "rover:3,3,2", "parallel:2,1", "machine"])
+def test_an_error_that_is_not_divided_between_rows_is_found(name):
+    game, data = played(name)
+    largest = largest_cell(cells_of(game, "row"), data, weight=1)
+    assert n_exceeded(largest) >= critical_value(N_PLAYED, ERROR)
+
+
+@pytest.mark.parametrize("name", ["parallel:2,1", "glider:4,3,3,2"])
+def test_the_largest_likelihood_in_place_of_a_mean_is_found(name):
+    game, data = played(name)
+    found = [n_exceeded(largest_cell(cells_of(game, kind), data, is_mixed=False)) for kind in ("row", "class")]
+    assert max(found) >= critical_value(N_PLAYED, ERROR)
+
+
+# p-values
+
+
+@pytest.mark.parametrize("is_worst", [False, True])
+@pytest.mark.parametrize("name", ["machine", "engagement:5"])
+def test_p_values_of_right_models_are_not_smaller_than_uniform(name, is_worst):
+    assert superuniformity(p_values(game_of(name), 60, seed=5, is_worst=is_worst, error=ERROR)) > 0.01
+
+
+def test_p_values_of_rows_that_each_have_the_whole_error_are_found_to_be_too_small(monkeypatch):
+    game = game_of("betting:5")
+    monkeypatch.setattr(model_fit, "_at_share", lambda tests, error: replace(tests, gained=tests.gained + log(ERROR)))
+    assert superuniformity(p_values(game, 30, seed=5, is_worst=True, error=ERROR)) < 0.01
+
+
+# Several objectives
+
+
+@cache
+def three_objectives(share=None):
+    case = three_coins()
+    game = prepare(case, case.objectives, Sizes(100, 60, 20))
+    return game, play(game, 300, np.random.default_rng(6), partial(value_bets, error=ERROR, share=share))
+
+
+def test_bets_on_three_objectives_miss_jointly_at_most_as_often_as_they_say():
+    assert n_exceeded(largest_linear(three_objectives()[1])) < critical_value(300, ERROR)
+
+
+def test_three_objectives_at_the_whole_error_each_are_found():
+    assert n_exceeded(largest_linear(three_objectives(share=0.5)[1])) >= critical_value(300, ERROR)
+
+
+def test_the_worst_of_three_brackets_misses_at_most_as_often_as_all_may():
+    game, data = three_objectives()
+    moments = worst_moments(largest_linear(data))[:25]
+    missed = [
+        is_any_missed(game, data.pilots[r], data.batches[r, : b + 1].sum(axis=0), ERROR)
+        for r, b in enumerate(moments.tolist())
+    ]
+    assert sum(missed) < critical_value(len(missed), ERROR)
