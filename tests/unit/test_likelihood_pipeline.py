@@ -72,6 +72,7 @@ def bounds(certificate):
 
 
 SEEN, EARLY = [(3000, 1000), (1200, 1800)], [(300, 100), (120, 180)]
+ALIKE, ALIKE_EARLY = [(3000, 1000), (2250, 750)], [(300, 100), (225, 75)]  # for two throws of one coin
 
 
 # What changes nothing
@@ -96,13 +97,14 @@ def test_splitting_a_parameter_into_two_that_occur_only_as_a_sum_changes_nothing
     The law of u + v that a space as a prior has differs from that of p; after a pilot this hardly matters.
     """
     model, split = throws(p, p, UNIT), throws(u + v, u + v, pl.ParameterSpace.box({"u": (0, "1/2"), "v": (0, "1/2")}))
-    one, other = (certify(m, counts_of(m, SEEN, EARLY), goal(m), **LIMIT) for m in (model, split))
+    one, other = (certify(m, counts_of(m, ALIKE, ALIKE_EARLY), goal(m), **LIMIT) for m in (model, split))
     assert bounds(one) == pytest.approx(bounds(other), rel=1e-3)
     assert one.estimated_value == pytest.approx(other.estimated_value, rel=1e-3)
 
 
 def test_a_parameter_that_nothing_depends_on_changes_nothing():
-    one, other = certified(p, p, UNIT), certified(p, p, SQUARE)
+    models = throws(p, p, UNIT), throws(p, p, SQUARE)
+    one, other = (certify(m, counts_of(m, ALIKE, ALIKE_EARLY), goal(m), **LIMIT) for m in models)
     assert bounds(one) == pytest.approx(bounds(other), abs=1e-9)
     assert other.parameters["q"] == (0, 1)
 
@@ -251,7 +253,7 @@ def test_objectives_with_policies_that_never_end_have_finite_or_infinite_bounds_
 def test_an_objective_of_infinite_value_is_nothing_certified():
     model = throws(p, p, UNIT)
     cost = Reward(model.rewards["throws"], "min", model.labels["goal"])
-    found = certify(model, counts_of(model, SEEN, EARLY), cost, **LIMIT)
+    found = certify(model, counts_of(model, ALIKE, ALIKE_EARLY), cost, **LIMIT)
     assert (found.status, found.upper, found.gap) == ("nothing certified", np.inf, {})
     assert "no policy reaches the target with certainty" in str(found)
 
@@ -287,7 +289,7 @@ def test_a_space_without_the_truth_is_contradicted_by_strips_or_likelihood():
     for pairs, early in ([(900, 100), (500, 100)], [(90, 10), (50, 10)]), ([(900, 100), (500, 100)], None):
         found = certify(model, counts_of(model, pairs, early), goal(model), **LIMIT)
         assert found.status == "model contradicted"
-        assert found.reason.startswith("no parameters fit p in [")
+        assert "; no parameters fit p in [" in found.reason
 
 
 def test_three_coins_on_a_line_contradict_each_other_where_intervals_do_not():
@@ -309,7 +311,7 @@ def test_three_coins_on_a_line_contradict_each_other_where_intervals_do_not():
         counts[start : start + 2] = pair
     found = certify(model, pl.TransitionCounts(model.graph, counts, "trajectories"), goal(model), **LIMIT)
     assert found.status == "model contradicted"
-    assert found.reason.startswith("no parameters fit ")
+    assert "; no parameters fit " in found.reason
 
 
 def test_a_log_that_contradicts_the_graph_leaves_no_estimate():

@@ -70,7 +70,7 @@ class Measured:
 
     def at(self, misfit: float) -> LikelihoodSet:
         """Return the points that explain the data, if rows are off by at most the misfit; it grows with the misfit."""
-        rows = np.array([cut.row for cut in self.cuts]).reshape(-1, len(self.table.names))
+        rows = np.array([cut.row for cut in self.cuts]).reshape(len(self.cuts), len(self.table.names))
         moved = [_moved(cut.offset, _tolerated(self.visits, cut.ranges, misfit)) for cut in self.cuts]
         ends = widened(self.events.event_lower, self.events.event_upper, misfit)
         strips = with_intervals(self.events, *ends, self.expressions)
