@@ -5,9 +5,7 @@ from math import log
 
 import numpy as np
 from fit_game import Game, Linear, Played
-from fit_processes import drift_bets, gains_of_plan, pilot_view
-
-from plumdp.confidence.drift import _plans
+from fit_processes import drift_bets, gains_of_plan, pilot_view, plans_of
 
 
 def largest_of_main_bets(game: Game, played: Played, *, error: float, every: int = 4) -> np.ndarray:
@@ -41,7 +39,7 @@ def _hindsight(game: Game, seen: np.ndarray, error: float) -> Linear:
     """Return drift tests of contrasts whose numbers are the mean scores of the cells at the true point."""
     view = pilot_view(game, seen)._replace(ratio=1.0)
     contrasts = [replace(contrast, levels=_scores(game, seen, contrast.cell)) for contrast in game.contrasts]
-    plans = [plan for contrast in contrasts for plan in _plans(view, game.graph, contrast, ())]
+    plans = plans_of(game, view, contrasts)
     weight = 1 / max(2 * len(plans), 1)
     scale = np.sqrt(-2 * log(weight * error))
     found = [gains_of_plan(game, plan, side * scale / plan.spread) for plan in plans for side in (1, -1)]

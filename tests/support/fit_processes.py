@@ -26,13 +26,19 @@ def pilot_view(game: Game, pilot: np.ndarray) -> PilotView:
     return PilotView(game.table, pilot, law.mean, game.sizes.ratio, SPACE_AS_DATA * space.precision)
 
 
+def plans_of(game: Game, view: PilotView, contrasts) -> list:
+    """Return the drifts that a pilot can tell, as ``drift_tests`` plans them."""
+    seen = game.table.pool_by(game.graph.choice_of_transition(), view.counts)
+    return [plan for contrast in contrasts for plan in _plans(view, seen, contrast, ())]
+
+
 def drift_bets(game: Game, pilot: np.ndarray, *, error: float, divided: bool = True, view=None) -> Linear:
     """Return the processes of all drift tests that the pilot can tell, at an error for all of them together.
 
     If the error is not divided, every test has all of it, which is a mutant.
     """
     view = pilot_view(game, pilot) if view is None else view
-    plans = [p for contrast in game.contrasts for p in _plans(view, game.graph, contrast, ())]
+    plans = plans_of(game, view, game.contrasts)
     weight = 1 / max(2 * len(plans), 1) if divided else 1.0
     found, names = [], []
     for plan in plans:
