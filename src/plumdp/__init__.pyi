@@ -57,6 +57,7 @@ from .solver.solution import Solution as Solution
 from .solver.solve import solve as solve
 from .solver.evaluate import evaluate as evaluate
 from .result.policy_table import PolicyTable as PolicyTable
+from .result.policy_table import read_policy as read_policy
 from .result.certificate import Certificate as Certificate
 from .learning import Learned as Learned
 from .learning import learn as learn
