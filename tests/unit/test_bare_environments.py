@@ -204,17 +204,19 @@ MISUSES = {
 }
 
 
-@pytest.mark.parametrize("run", ["sample", "learn"])
+def sample(env, model, **options):
+    pl.sample_env(env, model.graph.first_choice[:-1], 3, model, rng=1, **options)
+
+
+def learn(env, model, **options):
+    list(pl.learn_online(model, env, GOAL, episodes=3, exploration=1e-9, **options))
+
+
+@pytest.mark.parametrize("run", [sample, learn])
 @pytest.mark.parametrize(("changes", "message"), MISUSES.values(), ids=MISUSES)
 def test_misuse_is_refused_with_a_sentence(walk, run, changes, message):
-    options = dict(changes)
-    env = options.pop("env", Walk())
-    policy = walk.graph.first_choice[:-1]
     with pytest.raises(pl.DataError) as caught:
-        if run == "sample":
-            pl.sample_env(env, policy, 3, walk, rng=1, **options)
-        else:
-            list(pl.learn_online(walk, env, GOAL, episodes=3, exploration=1e-9, **options))
+        run(**{"env": Walk(), "model": walk} | changes)
     assert str(caught.value) == message
 
 

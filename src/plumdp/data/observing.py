@@ -144,8 +144,8 @@ def _asked(act: Act, name: str, space: Any) -> Any:
     except Exception as error:
         raise DataError(f"act fails at the action {name!r}: {type(error).__name__}: {error}") from error
     first, size = getattr(space, "start", 0), getattr(space, "n", None)
-    is_number = isinstance(action, int | np.integer) and isinstance(size, int | np.integer)
-    if is_number and not first <= action < first + size:
+    is_number = size is not None and isinstance(action, int | np.integer)
+    if is_number and not 0 <= int(action) - int(first) < int(size or 0):
         raise DataError(f"act gives {action} for the action {name!r}, but the environment's actions are {space}")
     return action
 
