@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from plumdp.data.duckdb_tables import Block
 from plumdp.data.ingestion import Tally
 from plumdp.data.log_pilots import pilot_of_log
 from plumdp.data.logs import Log
-from plumdp.data.observing import Act, Observe, Places, env_actions, self_loops
+from plumdp.data.observing import Act, Observe, Places, ask, env_actions, self_loops
 from plumdp.data.report import refusal
 from plumdp.data.trajectories import Trajectories
 from plumdp.errors import DataError, MissingExtra, ModelError
@@ -205,11 +205,11 @@ def _names(opened: Any, graph: Graph, act: Act | None) -> dict[Any, str]:
         if action is not None and names.setdefault(_key(action), name) != name:
             other = names[_key(action)]
             raise DataError(f"act gives {action!r} for {other!r} and for {name!r}, which a data set cannot tell apart")
-    for name in [name for name, action in sent.items() if action is None and act is not None]:
-        with suppress(Exception):  # what only loops was not asked for, and need not be there
-            names.setdefault(_key(act.get(name) if isinstance(act, Mapping) else act(name)), name)
-    names.pop(None, None)
-    return names
+    if act is not None:
+        for name in [name for name, action in sent.items() if action is None]:
+            with suppress(Exception):  # what only loops was not asked for, and need not be there
+                names.setdefault(_key(ask(act, name)), name)
+    return {action: name for action, name in names.items() if action is not None}
 
 
 def _blocks(opened: Any, episodes: Indices, places: Places, names: dict[Any, str]) -> Iterator[Block]:

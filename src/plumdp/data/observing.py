@@ -62,7 +62,8 @@ class Places:
         named = shown._asdict() if isinstance(shown, tuple) and hasattr(shown, "_asdict") else shown
         if isinstance(named, Mapping):
             return self._by_name(named, shown, where)
-        listed = named if isinstance(named, tuple | list) or np.ndim(named) == 1 else (named,)
+        is_list = isinstance(named, tuple | list) or (isinstance(named, np.ndarray) and named.ndim == 1)
+        listed = named if is_list else (named,)
         if len(listed) != len(self.graph.states) or (self.observe is None and len(listed) != 1):
             raise DataError(f"{where}: {self._refusal(observation, shown, len(listed))}")
         return tuple(_plain(value) for value in listed)
@@ -103,11 +104,13 @@ class Places:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, int | str | np.generic):
+        return value.item() if isinstance(value, np.generic) else value
     size = value.size if isinstance(value, np.ndarray) else len(value) if isinstance(value, list | tuple) else 1
     if size != 1 or isinstance(value, list | tuple | dict | set):
         many = f"not {size}" if size != 1 else f"not a {type(value).__name__}"
         raise DataError(f"a state variable has one value, {many}: {value!r}; take it apart with observe=...")
-    return value.item() if isinstance(value, np.generic | np.ndarray) else value
+    return value.item() if isinstance(value, np.ndarray) else value
 
 
 def self_loops(graph: Graph) -> BoolArray:
@@ -137,16 +140,22 @@ def env_actions(owner: Any, graph: Graph, act: Act | None) -> list[Any]:
     return actions
 
 
+def ask(act: Act, name: str) -> Any:
+    """Return the environment's action for the name of an action, or None."""
+    return act.get(name) if isinstance(act, Mapping) else act(name)
+
+
 def _asked(act: Act, name: str, space: Any) -> Any:
     """Return what ``act`` says for the name of an action, if the environment has it."""
     try:
-        action = act.get(name) if isinstance(act, Mapping) else act(name)
+        action = ask(act, name)
     except Exception as error:
         raise DataError(f"act fails at the action {name!r}: {type(error).__name__}: {error}") from error
-    first, size = getattr(space, "start", 0), getattr(space, "n", None)
-    is_number = size is not None and isinstance(action, int | np.integer)
-    if is_number and not 0 <= int(action) - int(first) < int(size or 0):
-        raise DataError(f"act gives {action} for the action {name!r}, but the environment's actions are {space}")
+    size = getattr(space, "n", None)
+    if size is not None and isinstance(action, int | np.integer):
+        first = int(getattr(space, "start", 0))
+        if not first <= int(action) < first + int(size):
+            raise DataError(f"act gives {action} for the action {name!r}, but the environment's actions are {space}")
     return action
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,7 +16,7 @@ from plumdp.data.observing import Act, Observe, Places, env_actions, require_dis
 from plumdp.data.pilots import planned_size
 from plumdp.data.runs import Policy, Rng, require_positive, running_sums, stop_mask, weights_of
 from plumdp.errors import DataError, MissingExtra, ModelError
-from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray
+from plumdp.model.graph import FloatArray, Graph, IntArray
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP, RewardStructure, require_model
 from plumdp.model.space import Point
@@ -129,10 +130,18 @@ def sample_env(
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """What an environment sees of a policy: the choices that it draws among those that are not self-loops."""
+    """What an environment sees of a policy: the choices that it draws among those that are not self-loops.
 
-    cumulative: FloatArray  # (n_choices): running sums within each state
-    is_end: BoolArray  # (n_states): where the policy only takes self-loops
+    These are lists, as one step at a time looks at them.
+    """
+
+    first_choice: list[int]  # (n_states + 1)
+    cumulative: list[float]  # (n_choices): running sums within each state
+    is_end: list[bool]  # (n_states): where the policy only takes self-loops
+
+    def draw(self, state: int, generator: np.random.Generator) -> int:
+        """Return a choice of a state."""
+        return bisect_right(self.cumulative, generator.random(), self.first_choice[state], self.first_choice[state + 1])
 
 
 def leaving(graph: Graph, weights: FloatArray) -> Moves:
@@ -143,7 +152,8 @@ def leaving(graph: Graph, weights: FloatArray) -> Moves:
     source, moving = graph.state_of_choice(), np.where(self_loops(graph), 0.0, weights)
     total = np.bincount(source, moving, graph.n_states)
     is_end = total == 0
-    return Moves(running_sums(graph.first_choice, moving / np.where(is_end, 1.0, total)[source]), is_end)
+    cumulative = running_sums(graph.first_choice, moving / np.where(is_end, 1.0, total)[source])
+    return Moves(graph.first_choice.tolist(), cumulative.tolist(), is_end.tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +194,7 @@ class GymEnvironment:
         taken: list[int] = []
         while not (is_over or moves.is_end[state]):
             where = f"episode {number}, step {len(taken)}"
-            choice = _draw(self.graph, moves.cumulative, state, generator)
+            choice = moves.draw(state, generator)
             observation, is_over = self._step(choice, where)
             taken.append(self.places.transition(choice, observation, where))
             state = int(self.graph.successor[taken[-1]])
@@ -287,8 +297,3 @@ def _takes_seed(env: Any) -> bool:
     except (TypeError, ValueError):  # of a compiled function
         return True
     return any(parameter.name == "seed" or parameter.kind == parameter.VAR_KEYWORD for parameter in parameters)
-
-
-def _draw(graph: Graph, cumulative: FloatArray, state: int, generator: np.random.Generator) -> int:
-    start, end = int(graph.first_choice[state]), int(graph.first_choice[state + 1])
-    return start + int(np.searchsorted(cumulative[start:end], generator.random(), side="right"))
