@@ -272,3 +272,13 @@ def test_a_policy_that_draws_is_followed_under_the_condition_that_it_moves():
     assert counts.total == 2000
     assert abs(counts.visits[1] / 2000 - 0.4) < 5 * (0.24 / 2000) ** 0.5
     assert counts.visits[1] + counts.visits[2] == 2000
+
+
+def test_episodes_without_a_step_are_episodes(walk):
+    """Learning would never end if a policy that waits at the start were run until it has made a step."""
+    env, graph = Walk(), walk.graph
+    weights = np.array([graph.action_names[action] != "go" for action in graph.action], dtype=float)
+    seen, limits = np.zeros(graph.n_transitions, dtype=np.int64), np.ones(graph.n_choices, dtype=np.int64)
+    assert pl.gym_environment(env, walk, rng=1).run(weights, 7, 40, limits, seen) == 40
+    assert (seen.sum(), env.sent) == (0, [])
+    assert pl.sample_env(env, graph.first_choice[:-1] + (np.arange(4) < 3), 5, walk, rng=1).total == 0
