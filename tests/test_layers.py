@@ -22,6 +22,7 @@ DOORS = {
     "narwhals": {"data/frame_logs.py"},
     "sqlglot": {"data/sql.py"},
     "gymnasium": {"data/environment.py"},
+    "minari": {"data/minari_logs.py"},
 }
 
 

@@ -37,6 +37,8 @@ from .data.simulators import gym_environment as gym_environment
 from .data.simulators import sample_env as sample_env
 from .data.logs import Log as Log
 from .data.logs import read_log as read_log
+from .data.minari_logs import read_minari as read_minari
+from .data.minari_logs import write_minari as write_minari
 from .data.report import IngestionReport as IngestionReport
 from .data.sql import counts_query as counts_query
 from .data.files import read_counts as read_counts
@@ -57,6 +59,7 @@ from .solver.solution import Solution as Solution
 from .solver.solve import solve as solve
 from .solver.evaluate import evaluate as evaluate
 from .result.policy_table import PolicyTable as PolicyTable
+from .result.policy_table import read_policy as read_policy
 from .result.certificate import Certificate as Certificate
 from .learning import Learned as Learned
 from .learning import learn as learn

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Protocol
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -15,10 +15,14 @@ import numpy.typing as npt
 from plumdp.claims import status_of
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, intersect
 from plumdp.confidence.constants import FixedNumbers, find_fixed_numbers
-from plumdp.data import kernels
 from plumdp.data.counts import CountArray, TransitionCounts
-from plumdp.data.runs import Plan, Rng, make_plan, running_sums
+from plumdp.data.observing import Act, Observe
+from plumdp.data.runs import Rng
 from plumdp.deprecated import renamed_keywords, warn_renamed
+from plumdp.environments import Environment as Environment
+from plumdp.environments import Simulator as Simulator
+from plumdp.environments import as_environment
+from plumdp.environments import simulator as simulator
 from plumdp.errors import DataError, ModelError
 from plumdp.learning import (
     Learned,
@@ -34,76 +38,17 @@ from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective, digest
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import check_policy
-from plumdp.model.space import Point
 from plumdp.model.text import cut, number_of, one_line
 from plumdp.pipeline import relax
-from plumdp.relaxation.intervals import IntervalMDP, instantiate
+from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Status
+from plumdp.result.policy_table import PolicyTable
 from plumdp.shares import FALLBACK
-from plumdp.solver.evaluate import evaluate, evaluate_all
+from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.solution import Solution, SolverStatus
 from plumdp.solver.solve import solve
 from plumdp.valuation import with_looser
-
-
-class Environment(Protocol):
-    """Something that runs episodes, numbered from 0; the same number under the same policy may give another run."""
-
-    def run(self, weights: FloatArray, first: int, last: int, limits: CountArray, seen: CountArray) -> int:
-        """Run episodes from ``first`` up to ``last`` and add to ``seen`` (n_transitions); return the next number.
-
-        ``weights`` (n_choices) is the policy. It may return early once, after an episode, some choice was visited as
-        often as ``limits`` (n_choices) says.
-        """
-
-    def true_value(self, policy: IntArray, objective: Objective) -> float | None:
-        """Return what the policy (n_states) is worth, or None if nobody knows."""
-
-
-@dataclass(frozen=True, eq=False)
-class Simulator:
-    """A model at a point as an environment: episode k is always the same under the same policy."""
-
-    plan: Plan
-    choice_of: IntArray
-    truth: IntervalMDP
-
-    def __repr__(self) -> str:
-        return one_line(
-            self, number_of(self.plan.graph.n_states, "state"), f"up to {self.plan.max_steps:,} steps a run"
-        )
-
-    def run(self, weights: FloatArray, first: int, last: int, limits: CountArray, seen: CountArray) -> int:
-        """Run episodes one after the other; see ``Environment``."""
-        graph = self.plan.graph
-        tables = self.plan.tables._replace(weights=running_sums(graph.first_choice, weights))
-        visits = np.zeros(graph.n_choices, dtype=np.int64)
-        room = np.empty((self.plan.max_steps, 1), dtype=np.int32)
-        following: int = kernels.count_until(
-            tables, self.plan.key, graph.initial_state, first, last, self.choice_of, limits, visits, seen, room
-        )
-        return following
-
-    def true_value(self, policy: IntArray, objective: Objective) -> float:
-        """Return what the policy is worth at the point; see ``Environment``."""
-        worth, start = evaluate(self.truth, policy, objective), self.truth.graph.initial_state
-        return float((worth.lower[start] + worth.upper[start]) / 2)
-
-
-def simulator(
-    model: ParametricMDP, point: Point, *, rng: Rng, max_steps: int, stop: npt.ArrayLike | None = None
-) -> Simulator:
-    """Return the model at a point as an environment for ``learn_online``.
-
-    >>> from plumdp import case_study
-    >>> study = case_study("betting:25")
-    >>> environment = simulator(study.model, study.true_point, rng=1, max_steps=26)
-    >>> environment.plan.max_steps
-    26
-    """
-    plan = make_plan(model, point, 1, rng, max_steps, "uniform", stop)
-    return Simulator(plan, model.graph.choice_of_transition(), instantiate(model, point))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +60,7 @@ class OnlineRecord:
     bound: float  # certified value of the safe policy: at least this for max, at most for min
     optimistic_bound: float  # no policy is better than this
     true_value: float | None  # of the safe policy, if the environment knows it
-    policy: IntArray  # (n_states): the safe one
+    policy: PolicyTable  # the safe one
     width: float  # mean width of the intervals of unknown expressions
     status: Status  # as of a ``Certificate``
     seconds: float  # since the start, without the environment
@@ -203,7 +148,7 @@ def _damaged(path: Path, what: str) -> DataError:
 @renamed_keywords(paper="as_published")
 def learn_online(
     model: ParametricMDP,
-    environment: Environment,
+    environment: Any,
     objective: Objective | str,
     *,
     episodes: int,
@@ -215,6 +160,10 @@ def learn_online(
     as_published: bool = False,
     precision: float = 1e-6,
     checkpoint: str | Path | None = None,
+    rng: Rng | None = None,
+    max_steps: int | None = None,
+    observe: Observe | None = None,
+    act: Act | None = None,
 ) -> Iterator[OnlineRecord]:
     """Yield a record after each update: what is certified so far, and the policy that it is certified for.
 
@@ -232,6 +181,10 @@ def learn_online(
     objective or option is refused; only ``episodes`` may change. The objective may be given as text, see
     ``parse_property``.
 
+    ``environment`` is a Gymnasium environment, or one such as ``simulator`` makes. In a Gymnasium environment, each
+    episode starts with a seed that follows from ``rng`` (by default 0) and its number, and ``max_steps``, ``observe``
+    and ``act`` are as in ``sample_env``.
+
     >>> from plumdp import case_study
     >>> study = case_study("betting:25")
     >>> environment = simulator(study.model, study.true_point, rng=1, max_steps=26)
@@ -240,7 +193,7 @@ def learn_online(
     (1000, True)
     """
     require_model("learn_online", model)
-    _require_environment(environment)
+    place = as_environment(environment, model, rng=rng, max_steps=max_steps, observe=observe, act=act)
     objective = as_objective(objective, model)
     if not (growth > 1 and spacing >= 1 and 0 <= exploration <= 1):
         raise DataError("growth must be above 1, spacing at least 1, and exploration a share from 0 to 1")
@@ -272,26 +225,12 @@ def learn_online(
         )
         if path is not None:
             state.save(path)
-        yield _record(
-            learned, bounds, state, objective, optimistic, safe, environment.true_value(safe.policy, objective)
-        )
+        yield _record(learned, bounds, state, objective, optimistic, safe, place.true_value(safe.policy, objective))
         if state.episodes >= episodes:
             return
         values, policies = np.stack([optimistic.lower, safe.lower]), np.stack([optimistic.policy, safe.policy])
         state = replace(state, values=values, policies=policies)
-        state = _act(model.graph, environment, state, optimistic.policy, episodes, growth, spacing, exploration)
-
-
-def _require_environment(environment: Environment) -> None:
-    """Refuse what cannot run episodes, and say what to write instead."""
-    if hasattr(environment, "run") and hasattr(environment, "true_value"):
-        return
-    if hasattr(environment, "reset") and hasattr(environment, "step"):
-        raise DataError("this is a Gymnasium environment: give learn_online gym_environment(env, model, rng=1) instead")
-    raise DataError(
-        "learn_online takes an environment such as simulator(model, point, ...) or gym_environment(env, model, ...), "
-        f"not {type(environment).__name__}"
-    )
+        state = _act(model.graph, place, state, optimistic.policy, episodes, growth, spacing, exploration)
 
 
 def _start(model: ParametricMDP, n_events: int, settings: str, path: Path | None) -> OnlineState:
@@ -382,7 +321,7 @@ def _record(
         bound=bound,
         optimistic_bound=float((optimistic.upper if is_max else optimistic.lower)[start]),
         true_value=true_value,
-        policy=safe.policy,
+        policy=PolicyTable(learned.model.graph, safe.policy),
         width=float((bounds.upper - bounds.lower)[unknown].mean()) if unknown.any() else 0.0,
         status=status_of(learned, objective, bound),
         seconds=state.seconds,

@@ -11,6 +11,7 @@ from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
 import plumdp as pl
+from plumdp.data.observing import self_loops
 from plumdp.data.simulators import as_env, sample_env
 
 FAMILIES = ("aircraft:20,10", "betting:25", "engagement:50", "rover:10,10", "glider:11,9", "parallel:5")
@@ -227,8 +228,11 @@ def test_counts_are_those_of_the_steps_that_the_environment_made(study):
             (choice,) = [c for c in choices if graph.action[c] == action]
             edges = range(graph.first_transition[choice], graph.first_transition[choice + 1])
             expected[[t for t in edges if graph.successor[t] == target]] += 1
+    is_stuck = np.logical_and.reduceat(self_loops(graph), graph.first_choice[:-1])
     assert len(story) == 30
-    assert counts.total == 600
+    assert all(len(run) == 21 or is_stuck[state_of[run[-1][1]]] for run in story)  # else they went on for 20 steps
+    assert counts.total == sum(len(run) - 1 for run in story)
+    assert not counts.visits[self_loops(graph)].any()
     assert counts.counts.tolist() == expected.tolist()
     assert counts.sampling == "adaptive"  # nobody has said that the number of episodes was fixed beforehand
 
@@ -319,7 +323,7 @@ BAD_RUNS = {
     "actions": (
         {"act": None},
         "the environment's actions are Discrete(2, start=7), but those of the model are bet0, bet1, bet2, bet5, bet10, "
-        "end, done; give act=..., a function from the name of an action to the environment's action",
+        "end; give act=..., a function from the name of an action to the environment's action",
         "",
     ),
     "episodes": ({"episodes": 0}, "episodes=0: give a whole number, at least 1", ""),

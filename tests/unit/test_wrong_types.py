@@ -66,14 +66,9 @@ WRONG = {
     ),
     "certify a mask": (lambda: pl.certify(MODEL, COUNTS, GOAL.target), _OBJECTIVE),
     "learn with a mask": (lambda: _online(SIMULATOR, objective=GOAL.target), _OBJECTIVE),
-    "learn in a bare environment": (
-        lambda: _online(ENV),
-        "this is a Gymnasium environment: give learn_online gym_environment(env, model, rng=1) instead",
-    ),
     "learn in a model": (
         lambda: _online(MODEL),
-        "learn_online takes an environment such as simulator(model, point, ...) or gym_environment(env, model, ...), "
-        "not ParametricMDP",
+        "learn_online takes a Gymnasium environment, or one such as simulator(model, point, ...), not ParametricMDP",
     ),
     "sample a model": (
         lambda: pl.sample_env(MODEL, "uniform", 3, MODEL, rng=1),

@@ -28,8 +28,7 @@ class ModelEnv(gymnasium.Env[Observation, np.int64]):
         max_steps: int | None,
         may_stay: bool,
     ) -> None:
-        self.observation_space = spaces.Dict({name: _space(values) for name, values in graph.states.items()})
-        self.action_space = spaces.Discrete(len(graph.action_names))
+        self.observation_space, self.action_space = spaces_of(graph)
         self.spec = gymnasium.envs.registration.EnvSpec(
             "plumdp/Model-v0", entry_point=lambda **_: ModelEnv(graph, cumulative, reward, stop, max_steps, may_stay)
         )
@@ -93,6 +92,12 @@ class ModelEnv(gymnasium.Env[Observation, np.int64]):
         what = f"action {action} ({names[action]!r})" if 0 <= action < len(names) else f"action {action}"
         offered = ", ".join(f"{number} ({names[number]!r})" for number in available)
         return f"state ({self._graph.describe_state(self._state)}): {what} is not available, only {offered}"
+
+
+def spaces_of(graph: Graph) -> tuple[spaces.Dict, spaces.Discrete]:
+    """Return the spaces of observations and actions: a dict of the state variables, and the numbers of the actions."""
+    observations = spaces.Dict({name: _space(values) for name, values in graph.states.items()})
+    return observations, spaces.Discrete(len(graph.action_names))
 
 
 def _space(values: npt.NDArray[Any]) -> spaces.Space[Any]:

@@ -18,7 +18,7 @@ from plumdp.data.file_logs import FileLog
 from plumdp.data.frame_logs import is_arrow, open_frame
 from plumdp.data.ingestion import Tally
 from plumdp.data.log_pilots import LogPilot, Order, pilot_of_counts, pilot_of_log
-from plumdp.data.report import BrokenEpisode, IngestionReport
+from plumdp.data.report import BrokenEpisode, IngestionReport, refusal
 from plumdp.data.same_files import refuse_copies, refuse_same_files
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, read_only
@@ -146,7 +146,7 @@ def read_log(
         is_broken = form == "trajectories" and tally.has_broken_episodes
         report = tally.report(form, log.broken_episodes(found, 10) if is_broken else [])
         if report.rejected and on_unmatched == "error":
-            raise DataError(_refusal(report))
+            raise DataError(refusal(report))
         first = None if planned is None else _pilot(log, model, tally, form, found, runs, planned, report)
     if PILOT_COUNT in found and pilot != 0:
         first = pilot_of_counts(tally.pilot, tally.pilot_sizes, sampling)
@@ -182,12 +182,6 @@ def _pilot(
         size = planned.size(n, n_parameters)
         blocks = log.count_first_runs(graph, form, columns, runs, size)
     return planned.pilot(tally.matched(blocks) if size else np.zeros_like(tally.counts), n, size)
-
-
-def _refusal(report: IngestionReport) -> str:
-    head = f"{report.rejected:,} of {report.total:,} rows do not fit the model:"
-    advice = 'correct the log or the model, or count the other rows with on_unmatched="report"'
-    return "\n".join([head, *(f"  {reason}" for reason in report.reasons()), advice])
 
 
 @contextmanager

@@ -141,6 +141,13 @@ class IngestionReport:
         }
 
 
+def refusal(report: IngestionReport) -> str:
+    """Return the message of an error about rejected rows."""
+    head = f"{report.rejected:,} of {report.total:,} rows do not fit the model:"
+    advice = 'correct the log or the model, or count the other rows with on_unmatched="report"'
+    return "\n".join([head, *(f"  {reason}" for reason in report.reasons()), advice])
+
+
 def report_from(given: Any) -> IngestionReport:
     """Return the report that ``IngestionReport.to_dict`` made this of; anything else is refused."""
     if not (

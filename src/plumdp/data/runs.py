@@ -106,9 +106,21 @@ def running_policy(graph: Graph, policy: Policy) -> FloatArray:
     """Return the running sums of a policy within each state, or nothing for the uniform one."""
     if not isinstance(policy, str):
         return running_sums(graph.first_choice, policy_weights(graph, policy))
+    _require_uniform(policy)
+    return read_only(np.empty(0))
+
+
+def weights_of(graph: Graph, policy: Policy) -> FloatArray:
+    """Return the probability with which a policy, given in any way, takes each choice (n_choices)."""
+    if not isinstance(policy, str):
+        return policy_weights(graph, policy)
+    _require_uniform(policy)
+    return read_only(1 / np.diff(graph.first_choice)[graph.state_of_choice()])
+
+
+def _require_uniform(policy: str) -> None:
     if policy != "uniform":
         raise ModelError(f"policy={policy!r}: choose 'uniform', or give an array of choice numbers or of probabilities")
-    return read_only(np.empty(0))
 
 
 def stop_mask(graph: Graph, stop: npt.ArrayLike | None) -> BoolArray:

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+import inspect
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from plumdp.data.counts import CountArray, Pilot, Sampling, TransitionCounts
+from plumdp.data.observing import Act, Observe, Places, env_actions, require_distinct_actions, self_loops
 from plumdp.data.pilots import planned_size
-from plumdp.data.runs import Policy, Rng, require_positive, running_policy, running_sums, stop_mask
+from plumdp.data.runs import Policy, Rng, require_positive, running_sums, stop_mask, weights_of
 from plumdp.errors import DataError, MissingExtra, ModelError
-from plumdp.model.graph import FloatArray, Graph, Indices, IntArray
+from plumdp.model.graph import FloatArray, Graph, IntArray
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP, RewardStructure, require_model
 from plumdp.model.space import Point
-from plumdp.model.text import number_of, one_line
+from plumdp.model.text import cut, number_of, one_line
 
 if TYPE_CHECKING:
     from plumdp.data.environment import ModelEnv
-
-Valuation: TypeAlias = Mapping[str, Any]
-"""State variable → value."""
 
 
 def as_env(
@@ -63,7 +63,7 @@ def as_env(
     if reward is not None and reward not in model.rewards:
         known = ", ".join(map(repr, model.rewards)) or "none"
         raise ModelError(f"there is no reward structure {reward!r}; the model has {known}")
-    _require_distinct_actions(graph)
+    require_distinct_actions(graph)
     ends = stop_mask(graph, stop)
     if ends[graph.initial_state]:
         initial = graph.describe_state(graph.initial_state)
@@ -83,16 +83,21 @@ def sample_env(
     max_steps: int | None = None,
     sampling: Sampling = "adaptive",
     pilot: float | None = None,
-    observe: Callable[[Any], Valuation] | None = None,
-    act: Callable[[str], Any] | None = None,
+    observe: Observe | None = None,
+    act: Act | None = None,
 ) -> TransitionCounts:
     """Return how often each transition of the model is taken on so many episodes of a Gymnasium environment.
 
-    ``observe`` turns an observation into a mapping of the model's state variables; it may be left out if observations
-    are such mappings. ``act`` turns the name of an action into the environment's action; it may be left out if the
-    environment has as many discrete actions as the model, in the order of ``model.graph.action_names``. An observation
-    that is not a state of the model, or no successor of the choice taken, is an error. An episode ends when the
-    environment says so, or after ``max_steps``.
+    ``observe`` turns an observation into the state variables: a dict, or a tuple of their values in the order of the
+    model. It may be left out if observations are mappings of the variables, or the value of the only one. ``act`` (a
+    function or a dict) turns the name of an action into the environment's action; it may be left out if the environment
+    has as many discrete actions as the model, in the order of ``model.graph.action_names``. An observation that is not
+    a state of the model, or no successor of the choice taken, is an error.
+
+    An episode ends when the environment says so, after ``max_steps``, or where the policy only stays: a choice whose
+    single transition leads back to its own state, such as "done" in a state without exit, is never sent to the
+    environment, and neither counts for ``act`` nor for the number of actions. Of a policy that draws its choices, the
+    environment sees those that are something else.
 
     ``sampling`` is "adaptive" unless you say more: "trajectories" claims that the number of episodes was fixed before
     any was looked at, and that nothing seen in one episode changes the next.
@@ -109,18 +114,46 @@ def sample_env(
     250
     """
     require_model("an environment", model)
-    weights = running_policy(model.graph, policy)
     require_positive("episodes", episodes)
     runner = gym_environment(env, model, rng=0, max_steps=max_steps, observe=observe, act=act)
+    moves = leaving(model.graph, weights_of(model.graph, policy))
     generator = np.random.default_rng(rng)  # the runner's own seeds are for episodes that may be run again
     n_pilot = planned_size(episodes, model.space.dimension, pilot)
     parts = np.zeros((2, model.graph.n_transitions), dtype=np.int64)  # pilot, and what came later
     seed: int | None = int(generator.integers(2**31))
     for episode in range(episodes):
-        np.add.at(parts[int(episode >= n_pilot)], runner.episode(episode, weights, generator, seed), 1)
+        np.add.at(parts[int(episode >= n_pilot)], runner.episode(episode, moves, generator, seed), 1)
         seed = None  # the environment goes on with its own randomness
     kept = Pilot(parts[0], ratio=episodes / n_pilot - 1) if n_pilot else None
     return TransitionCounts(model.graph, parts.sum(axis=0), sampling, kept)
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """What an environment sees of a policy: the choices that it draws among those that are not self-loops.
+
+    These are lists, as one step at a time looks at them.
+    """
+
+    first_choice: list[int]  # (n_states + 1)
+    cumulative: list[float]  # (n_choices): running sums within each state
+    is_end: list[bool]  # (n_states): where the policy only takes self-loops
+
+    def draw(self, state: int, generator: np.random.Generator) -> int:
+        """Return a choice of a state."""
+        return bisect_right(self.cumulative, generator.random(), self.first_choice[state], self.first_choice[state + 1])
+
+
+def leaving(graph: Graph, weights: FloatArray) -> Moves:
+    """Return the policy with the given weights (n_choices) under the condition that it does not take a self-loop.
+
+    A run that takes self-loops first takes the same choices after them, with the same probabilities.
+    """
+    source, moving = graph.state_of_choice(), np.where(self_loops(graph), 0.0, weights)
+    total = np.bincount(source, moving, graph.n_states)
+    is_end = total == 0
+    cumulative = running_sums(graph.first_choice, moving / np.where(is_end, 1.0, total)[source])
+    return Moves(graph.first_choice.tolist(), cumulative.tolist(), is_end.tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,21 +162,22 @@ class GymEnvironment:
 
     env: Any
     graph: Graph
-    places: _Places
-    actions: list[Any]  # the environment's action for each action of the model
+    places: Places
+    actions: list[Any]  # the environment's action for each action of the model, None if it does not have it
     key: tuple[int, int]
     max_steps: int | None
+    takes_seed: bool
 
     def __repr__(self) -> str:
         return one_line(self, type(self.env).__name__, number_of(self.graph.n_states, "state"))
 
     def run(self, weights: FloatArray, first: int, last: int, limits: CountArray, seen: CountArray) -> int:
         """Run episodes as ``Environment`` of online learning says; each gets seeds that follow from its number."""
-        cumulative, choice_of = running_sums(self.graph.first_choice, weights), self.graph.choice_of_transition()
+        moves, choice_of = leaving(self.graph, weights), self.graph.choice_of_transition()
         left = limits.copy()
         for number in range(first, last):
             generator = np.random.default_rng((*self.key, number))
-            taken = self.episode(number, cumulative, generator, int(generator.integers(2**31)))
+            taken = self.episode(number, moves, generator, int(generator.integers(2**31)))
             np.add.at(seen, taken, 1)
             np.subtract.at(left, choice_of[taken], 1)
             if (left[choice_of[taken]] <= 0).any():
@@ -153,18 +187,47 @@ class GymEnvironment:
     def true_value(self, policy: IntArray, objective: Objective) -> None:
         """Return None: nobody knows what a policy is worth in a foreign environment."""
 
-    def episode(self, number: int, weights: FloatArray, generator: np.random.Generator, seed: int | None) -> list[int]:
-        """Return the transitions of one episode; ``weights`` are the running sums of a policy."""
-        observation, _ = self.env.reset(seed=seed)
-        state, is_over = self.places.state(observation, f"episode {number}"), False
+    def episode(self, number: int, moves: Moves, generator: np.random.Generator, seed: int | None) -> IntArray:
+        """Return the transitions of one episode."""
+        where = f"episode {number}"
+        state, is_over = self.places.state(self._reset(seed, where), where), False
         taken: list[int] = []
-        while not is_over:
-            choice = _draw(self.graph, weights, state, generator)
-            observation, _, terminated, truncated, _ = self.env.step(self.actions[self.graph.action[choice]])
-            taken.append(self.places.transition(choice, observation, f"episode {number}, step {len(taken)}"))
+        while not (is_over or moves.is_end[state]):
+            where = f"episode {number}, step {len(taken)}"
+            choice = moves.draw(state, generator)
+            observation, is_over = self._step(choice, where)
+            taken.append(self.places.transition(choice, observation, where))
             state = int(self.graph.successor[taken[-1]])
-            is_over = terminated or truncated or len(taken) == self.max_steps
-        return taken
+            is_over = is_over or len(taken) == self.max_steps
+        return np.array(taken, dtype=np.int32)
+
+    def _reset(self, seed: int | None, where: str) -> Any:
+        """Return the first observation of an episode."""
+        answer = self.env.reset(seed=seed) if self.takes_seed else self.env.reset()
+        if not (isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], Mapping)):
+            raise DataError(
+                f"{where}: reset() of {type(self.env).__name__} returns {cut(repr(answer))}; that of a Gymnasium "
+                "environment returns an observation and a dict"
+            )
+        return answer[0]
+
+    def _step(self, choice: int, where: str) -> tuple[Any, bool]:
+        """Return the observation after a choice, and whether the environment says that the episode is over."""
+        action = self.actions[self.graph.action[choice]]
+        if action is None:
+            raise DataError(
+                f"{where}: the policy takes {self.graph.action_names[self.graph.action[choice]]!r} in state "
+                f"({self.graph.describe_state(self.graph.state_of(choice))}), for which act gives no action of the "
+                "environment"
+            )
+        answer = self.env.step(action)
+        if not (isinstance(answer, tuple) and len(answer) == 5):
+            what = f"{len(answer)} values" if isinstance(answer, tuple) else cut(repr(answer))
+            raise DataError(
+                f"{where}: step() of {type(self.env).__name__} returns {what}; that of a Gymnasium environment returns "
+                "5: observation, reward, terminated, truncated and a dict"
+            )
+        return answer[0], bool(answer[2] or answer[3])
 
 
 def gym_environment(
@@ -173,13 +236,14 @@ def gym_environment(
     *,
     rng: Rng,
     max_steps: int | None = None,
-    observe: Callable[[Any], Valuation] | None = None,
-    act: Callable[[str], Any] | None = None,
+    observe: Observe | None = None,
+    act: Act | None = None,
 ) -> GymEnvironment:
     """Return a Gymnasium environment as one for ``learn_online``; ``observe`` and ``act`` are as in ``sample_env``.
 
     Each episode resets the environment with a seed of its own. If nothing but this seed decides what happens, episode k
-    is always the same under the same policy, and learning that was interrupted goes on as if it had not been.
+    is always the same under the same policy, and learning that was interrupted goes on as if it had not been. (An
+    environment whose ``reset`` takes no seed runs with its own randomness.)
 
     >>> from plumdp import case_study, learn_online
     >>> study = case_study("betting:25")
@@ -192,103 +256,44 @@ def gym_environment(
     require_model("an environment", model)
     if max_steps is not None:
         require_positive("max_steps", max_steps)
-    _require_distinct_actions(model.graph)
+    require_distinct_actions(model.graph)
     _require_gymnasium(env)
+    _require_function("observe", observe, "an observation to a dict of the state variables")
+    if not isinstance(act, Mapping):
+        _require_function("act", act, "the name of an action to the environment's action")
     first, second = np.random.default_rng(rng).integers(2**63, size=2).tolist()
-    places, actions = _Places(model.graph, observe), _actions(env, model.graph, act)
-    return GymEnvironment(env, model.graph, places, actions, (first, second), max_steps)
+    places, actions = Places(model.graph, observe), env_actions(env, model.graph, act)
+    return GymEnvironment(env, model.graph, places, actions, (first, second), max_steps, _takes_seed(env))
+
+
+def is_gymnasium(env: Any) -> bool:
+    """Return whether something has what a Gymnasium environment has: ``reset`` and ``step``."""
+    return callable(getattr(env, "reset", None)) and callable(getattr(env, "step", None))
 
 
 def _require_gymnasium(env: Any) -> None:
     """Refuse what is not a Gymnasium environment, and say what to write instead."""
     if isinstance(env, GymEnvironment):
         raise DataError("this is an environment for learn_online already: give the Gymnasium environment inside, .env")
-    if not (hasattr(env, "reset") and hasattr(env, "step")):
+    if isinstance(env, str):
+        raise DataError(f"this is the name of an environment: give gymnasium.make({env!r})")
+    if not is_gymnasium(env):
         raise DataError(f"give a Gymnasium environment, such as as_env(model, point), not {type(env).__name__}")
+    if isinstance(env, type):
+        raise DataError(f"{env.__name__} is a class: give an environment of it, {env.__name__}(...)")
+    if hasattr(env, "num_envs"):
+        raise DataError(f"{type(env).__name__} runs {env.num_envs} environments side by side: give one of them alone")
 
 
-def _draw(graph: Graph, weights: npt.NDArray[np.float64], state: int, generator: np.random.Generator) -> int:
-    start, end = int(graph.first_choice[state]), int(graph.first_choice[state + 1])
-    if not len(weights):
-        return int(generator.integers(start, end))
-    return start + int(np.searchsorted(weights[start:end], generator.random(), side="right"))
+def _require_function(name: str, given: Any, purpose: str) -> None:
+    if given is not None and not callable(given):
+        raise DataError(f"{name}= is {cut(repr(given))}: give a function from {purpose}")
 
 
-@dataclass(frozen=True, eq=False)
-class _Places:
-    """Where observations are in the model; each place is looked up once and remembered."""
-
-    graph: Graph
-    observe: Callable[[Any], Valuation] | None
-    known: dict[Any, int] = field(default_factory=dict)  # a valuation → state; a choice and a valuation → transition
-
-    def state(self, observation: Any, where: str) -> int:
-        """Return the state of an observation."""
-        values = self._values(observation, where)
-        if values not in self.known:
-            found = self._matches(np.arange(self.graph.n_states), values)
-            if len(found) != 1:
-                problem = "stands for several states" if len(found) else "is not a state"
-                raise DataError(f"{where}: ({self._text(values)}) {problem} of the model")
-            self.known[values] = int(found[0])
-        return self.known[values]
-
-    def transition(self, choice: int, observation: Any, where: str) -> int:
-        """Return the transition of a choice that leads to an observation."""
-        values = self._values(observation, where)
-        if (choice, values) not in self.known:
-            start, end = self.graph.first_transition[choice], self.graph.first_transition[choice + 1]
-            found = start + self._matches(self.graph.successor[start:end], values)
-            if len(found) != 1:
-                is_state = len(self._matches(np.arange(self.graph.n_states), values))
-                problem = "not one of its successors in the model" if is_state else "not a state of the model"
-                led_to = f"{self.graph.describe_choice(choice)} led to ({self._text(values)})"
-                raise DataError(f"{where}: {led_to}, which is {problem}")
-            self.known[choice, values] = int(found[0])
-        return self.known[choice, values]
-
-    def _values(self, observation: Any, where: str) -> tuple[Any, ...]:
-        valuation = observation if self.observe is None else self.observe(observation)
-        if not isinstance(valuation, Mapping):
-            raise DataError(
-                f"{where}: the observation {valuation!r} is not a mapping of state variables; give observe=..., a "
-                f"function from an observation to a dict with the keys {', '.join(self.graph.states)}"
-            )
-        missing = [name for name in self.graph.states if name not in valuation]
-        if missing:
-            raise DataError(f"{where}: the observation {valuation!r} says nothing about {', '.join(missing)}")
-        return tuple(_plain(valuation[name]) for name in self.graph.states)
-
-    def _matches(self, states: Indices, values: tuple[Any, ...]) -> npt.NDArray[np.intp]:
-        columns = zip(self.graph.states.values(), values, strict=True)
-        return np.flatnonzero(np.logical_and.reduce([column[states] == value for column, value in columns]))
-
-    def _text(self, values: tuple[Any, ...]) -> str:
-        return ", ".join(f"{name}={value}" for name, value in zip(self.graph.states, values, strict=True))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray) and value.size != 1:
-        raise DataError(f"a state variable has one value, not {value.size}: {value!r}; take it apart with observe=...")
-    return value.item() if isinstance(value, np.generic | np.ndarray) else value
-
-
-def _actions(env: Any, graph: Graph, act: Callable[[str], Any] | None) -> list[Any]:
-    """Return the environment's action for each action of the model."""
-    if act is not None:
-        return [act(name) for name in graph.action_names]
-    space = env.action_space
-    if getattr(space, "n", None) != len(graph.action_names):
-        raise DataError(
-            f"the environment's actions are {space}, but those of the model are {', '.join(graph.action_names)}; "
-            "give act=..., a function from the name of an action to the environment's action"
-        )
-    return [int(space.start) + i for i in range(len(graph.action_names))]
-
-
-def _require_distinct_actions(graph: Graph) -> None:
-    key = graph.state_of_choice().astype(np.int64) * len(graph.action_names) + graph.action
-    _, first, times = np.unique(key, return_index=True, return_counts=True)
-    if (times > 1).any():
-        text = graph.describe_choice(int(first[times > 1].min()))
-        raise ModelError(f"{text} stands for several choices, which an environment cannot tell apart")
+def _takes_seed(env: Any) -> bool:
+    """Return whether ``reset`` of an environment can be told a seed."""
+    try:
+        parameters = inspect.signature(env.reset).parameters.values()
+    except (TypeError, ValueError):  # of a compiled function
+        return True
+    return any(parameter.name == "seed" or parameter.kind == parameter.VAR_KEYWORD for parameter in parameters)
