@@ -294,6 +294,21 @@ def test_what_the_certificate_says_of_the_model_is_what_was_decided():
     assert "no sign that the model is wrong" not in str(decided)
 
 
+@pytest.mark.parametrize(
+    ("confidence_set", "share", "is_contradicted"),
+    [("interval", FIT / 2, True), ("interval", 0.5, False), ("likelihood", 0.5, True), ("likelihood", 1.5, False)],
+)
+def test_sets_that_are_no_tests_leave_the_tests_their_own_share(monkeypatch, confidence_set, share, is_contradicted):
+    """Intervals have spent 92.5 % of the error: a p-value of half the error contradicts likelihood sets only."""
+
+    def fitted(*arguments, error, **others):
+        return replace(fit_model(*arguments, error=error, **others), p_value=share * error)
+
+    monkeypatch.setattr("plumdp.learning.fit_model", fitted)
+    counts = counts_in_cells(TWO_CELLS, drifted(1, 0), pilot=PILOT)
+    assert (pl.learn(TWO_CELLS, counts, confidence_set=confidence_set).conflict is not None) == is_contradicted
+
+
 def test_a_conflict_of_likelihood_sets_has_a_p_value_of_at_most_the_error():
     """Rows of factors have intervals and a likelihood only: 100, 600 and 100 are not q², 2 q (1 - q), (1 - q)²."""
     model = cell_model([[[q**2, 2 * q * (1 - q), (1 - q) ** 2]]], pl.ParameterSpace.unit("q"))
