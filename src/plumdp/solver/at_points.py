@@ -11,7 +11,7 @@ from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.objective import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.by_components import solve_game
+from plumdp.solver.by_components import propose_solution, solve_game
 from plumdp.solver.game import Game
 from plumdp.solver.layout import SweepLayout, lay_out
 from plumdp.solver.qualitative import make_game
@@ -38,7 +38,7 @@ def move_inside(model: ParametricMDP, point: FloatArray, middle: FloatArray) -> 
 class PointSolver:
     """Finds best policies of a model at points: what depends on the graph alone is done once, at the first point.
 
-    ``last`` is the solution at the last point. Each solution starts from the one before, as policies are alike.
+    ``last`` is about the solution at the last point. Each solution starts from the one before, as policies are alike.
     """
 
     def __init__(self, model: ParametricMDP, objective: Objective) -> None:
@@ -55,7 +55,7 @@ class PointSolver:
         known = IntervalMDP(model.graph, model.expression, probabilities, probabilities)
         if self._first is None:
             self._lay_out(known)
-        self.last = self._solve(known, _PRECISION, _MAX_SWEEPS)
+        self.last = self._solve(known, _PRECISION, _MAX_SWEEPS, is_proposal=True)
         return self.last.policy
 
     def robust(self, uncertain: IntervalMDP, precision: float) -> Solution:
@@ -68,15 +68,16 @@ class PointSolver:
             self._game = make_game(first, objective, "robust")
             self._layout = lay_out(self._game)
 
-    def _solve(self, imdp: IntervalMDP, precision: float, max_sweeps: int) -> Solution:
+    def _solve(self, imdp: IntervalMDP, precision: float, max_sweeps: int, *, is_proposal: bool = False) -> Solution:
         """Solve on the layout of the first point, if the same edges are there and none can be dropped."""
         game, layout = self._game, self._layout
         if game is None or layout is None or not self._has_same_edges(imdp):
             return solve(
                 imdp, self._objective, nature="robust", precision=precision, max_sweeps=max_sweeps, start=self.last
             )
-        own = layout.facing(imdp, game.nature)
-        return solve_game(replace(game, imdp=imdp), own, self._objective, precision, max_sweeps, self.last)
+        own, game = layout.facing(imdp, game.nature), replace(game, imdp=imdp)
+        solve_own = propose_solution if is_proposal else solve_game
+        return solve_own(game, own, self._objective, precision, max_sweeps, self.last)
 
     def _has_same_edges(self, imdp: IntervalMDP) -> bool:
         """Return whether nature has no say in what the graph alone decides: every edge of the first model stays."""

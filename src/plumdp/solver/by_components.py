@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from plumdp.model.objective import Objective
 from plumdp.solver.component import Component, Hint, improve_rows
-from plumdp.solver.component_bounds import bound_part
+from plumdp.solver.component_bounds import bound_part, propose_part
 from plumdp.solver.game import Game
 from plumdp.solver.layout import SweepLayout, lay_out
 from plumdp.solver.problem import Progress
@@ -33,6 +35,13 @@ def solve_game(
     return solution
 
 
+def propose_solution(
+    game: Game, layout: SweepLayout, objective: Objective, precision: float, max_sweeps: int, start: Solution | None
+) -> Solution:
+    """Return about the solution of such a game: a policy that is worth a proof, and values that are no bounds."""
+    return _solve_components(game, layout, precision, max_sweeps, objective.cap, start, None, bound=propose_part)
+
+
 def _solve_components(
     game: Game,
     layout: SweepLayout,
@@ -41,6 +50,8 @@ def _solve_components(
     cap: float,
     start: Solution | None,
     progress: Progress | None,
+    *,
+    bound: Callable[[Component, float, int], int] = bound_part,
 ) -> Solution:
     """Return the solution, found component by component, successors first; parts without inner edges take one pass."""
     low, high = (bounds[layout.state] for bounds in game.known_bounds())
@@ -56,10 +67,11 @@ def _solve_components(
                 sweeps += 1
             else:
                 part = Component(layout, first, end, low, high, best_row, cap, hint)
-                sweeps += bound_part(part, precision, max_sweeps)
+                sweeps += bound(part, precision, max_sweeps)
             if progress:
                 progress(end, layout.n_undecided)
-        improve_rows(layout, low, high, best_row)
+        if bound is bound_part:  # what is proposed is no bound, and equal values would be told apart by rounding
+            improve_rows(layout, low, high, best_row)
     except KeyboardInterrupt:
         status = SolverStatus.INTERRUPTED
     policy = layout.policy(best_row, game.policy)

@@ -39,6 +39,7 @@ _PATIENCE = 40  # sweeps before equations are solved instead
 _PATIENCE_IF_LARGE = 12
 _LARGE = 5_000  # states
 _CHEAP_FILL = 5_000_000  # entries of a factorisation: below, solving equations again and again costs little
+_PROPOSALS = 300  # policies that are evaluated for one proposal, which is enough along any chain met so far
 _MAX_PROOF = 100  # steps in which a candidate may be moved outward
 
 
@@ -57,6 +58,33 @@ def bound_part(part: Component, precision: float, max_sweeps: int) -> int:
         if converged:
             return sweeps
     return sweeps + sum(bound_component(replace(part, start=a, end=b), precision, max_sweeps) for a, b in pieces)
+
+
+def propose_part(part: Component, precision: float, max_sweeps: int) -> int:
+    """Write values close to the best, and rows that attain about these, without proving anything; return the sweeps.
+
+    For an agent that wants large values against nature, policy iteration needs the proofs: they are then made.
+    """
+    if part.agent > 0 > part.nature:
+        return bound_part(part, precision, max_sweeps)
+    sweeps, converged = _iterate_from_below(part, precision, min(_PATIENCE, max_sweeps))
+    if not converged:
+        for start, end in part.layout.components(part.start, part.end):
+            _propose(replace(part, start=start, end=end))
+    part.high[part.part] = part.low[part.part]
+    return sweeps
+
+
+def _propose(component: Component) -> None:
+    """Write the values of moves that exact solutions and sweeps have improved in turn."""
+    hinted = None if component.hint is None else hinted_moves(component, component.hint)
+    for first in (hinted, first_moves(component)):
+        moves = None if first is None else better_moves(component, first, at_most=_PROPOSALS)
+        solution = None if moves is None else evaluate_moves(component, moves)
+        if moves is not None and solution is not None:
+            component.low[component.part] = np.clip(solution[:, 0], 0.0, component.cap)
+            component.best_row[component.part] = moves.best_row[component.part]
+            return
 
 
 def bound_component(component: Component, precision: float, max_sweeps: int) -> int:

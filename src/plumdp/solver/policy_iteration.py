@@ -119,8 +119,8 @@ def first_moves(component: Component) -> Moves:
     return Moves(judge, best_row)
 
 
-def better_moves(component: Component, moves: Moves) -> Moves:
-    """Return moves improved by sweeps that start from the exact values of the last ones.
+def better_moves(component: Component, moves: Moves, *, at_most: int = _MAX_POLICIES) -> Moves:
+    """Return moves improved, so many times at most, by sweeps that start from the exact values of the last ones.
 
     Policy iteration alone changes one state after the other along a chain; sweeps propagate changes along it. Not for
     nature against an agent that wants large values: upward sweeps would not see what nature does.
@@ -128,7 +128,7 @@ def better_moves(component: Component, moves: Moves) -> Moves:
     if component.agent > 0 > component.nature:
         return moves
     part, column = component.part, 1 if component.agent < 0 else 0
-    for _ in range(_MAX_POLICIES):
+    for _ in range(at_most):
         solution = evaluate_moves(component, moves)
         if solution is None:
             break
