@@ -30,13 +30,13 @@ from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
 from plumdp.region.agreement import AffineTests, Agreement, find_agreement
-from plumdp.rounding import UP
+from plumdp.rounding import UNDERFLOW, UP
 from plumdp.shares import CONFIDENCE_SET, FALLBACK, FIT
 
 TestKind: TypeAlias = Literal["direction", "likelihood", "class", "row", "drift", "number"]
 
 _MOST_NAMED = 30
-_LEAST_P_VALUE = 1e-300  # smaller ones are not told apart: they would round to zero, which no data prove
+_LEAST_P_VALUE = UNDERFLOW  # smaller ones are not told apart: they would round to zero, which no data prove
 _MOST_DRIFTS, _LEAST_MULTIPLIER = 6, 0.01
 _TOWARDS_ESTIMATE = (1.0, 0.999, 0.99, 0.9, 0.5, 0.1, 0.0)
 

@@ -361,7 +361,7 @@ def test_no_misfit_is_the_same_as_saying_nothing():
             pl.certify(study.model, counts, study.objective, confidence_set=kind, **options)
             for options in ({}, {"misfit": 0})
         )
-        assert (plain.lower, plain.upper, plain.intervals) == (zero.lower, zero.upper, zero.intervals)
+        assert (plain.lower, plain.upper, plain.confidence_set) == (zero.lower, zero.upper, zero.confidence_set)
 
 
 def test_all_relaxations_tolerate_it():
@@ -369,8 +369,8 @@ def test_all_relaxations_tolerate_it():
     found = pl.compare(study.model, counts, study.objective, confidence_set="likelihood", misfit=0.01)
     assert [one.relaxation for one in found] == ["interval", "parameter", "expression", "rectangular", "coupled"]
     assert {one.misfit for one in found} == {0.01}
-    bounds = pl.certify(study.model, counts, study.objective, misfit=0.01)
-    assert bounds.intervals == "intervals that allow for rows off by 0.01"
+    bounds = pl.certify(study.model, counts, study.objective, confidence_set="interval", misfit=0.01)
+    assert bounds.confidence_set == "intervals that allow for rows off by 0.01"
 
 
 @pytest.mark.parametrize("misfit", [-0.1, 1, 1.5, float("nan"), float("inf"), "0.01", None])

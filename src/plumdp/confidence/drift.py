@@ -29,7 +29,7 @@ from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.model.graph import BoolArray, FloatArray, Indices, ranges
 
 _MOST_AXES = 50  # parameters that are looked at one by one
-_MOST_PLACES = 4  # of outcomes in their class, that are looked at one by one
+_MOST_PLACES = 6  # of outcomes in their class, that are looked at one by one
 _LEAST_SHARE = 1e-3  # of the variation of a bet that is not explained by a change of the parameters themselves
 
 

@@ -21,6 +21,7 @@ from plumdp.confidence.explanations import Explanation
 from plumdp.confidence.fitted_rows import FittedRows, sums, unit_axes
 from plumdp.confidence.residuals import Change
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_only
+from plumdp.rounding import UNDERFLOW
 
 _LEAST_SHARE = 1e-3  # of the information of a pattern that is not that of the parameters themselves
 _LEAST = 1e-9  # smallest probability of a change that is divided by
@@ -240,7 +241,7 @@ def _efficient(score: FloatArray, own: FloatArray, cross: FloatArray) -> tuple[F
     unit matrix: what is left is own - cross crossᵀ, the variance of the efficient score.
     """
     size, axes = np.linalg.eigh(own)
-    kept = size > 1e-12 * max(float(size.max(initial=0)), 1e-300)
+    kept = size > 1e-12 * max(float(size.max(initial=0)), UNDERFLOW)
     unit = axes[:, kept] / np.sqrt(size[kept])
     shared = unit.T @ cross
     share, turn = np.linalg.eigh(np.eye(unit.shape[1]) - shared @ shared.T)

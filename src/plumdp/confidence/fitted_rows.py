@@ -16,6 +16,7 @@ from plumdp.model.check import row_classes
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
+from plumdp.rounding import UNDERFLOW
 
 _LEAST = 1e-12  # smallest probability that is divided by
 _RANK = 1e-9  # relative; directions with less information count as not seen
@@ -147,6 +148,6 @@ def unit_axes(information: FloatArray) -> FloatArray:
     size = np.sqrt(np.diagonal(information))
     scale = np.where(size > 0, size, 1.0)
     spread, axes = np.linalg.eigh(information / np.outer(scale, scale)) if len(size) else (size, information)
-    kept = spread > _RANK * max(float(spread.max(initial=0)), 1e-300)
+    kept = spread > _RANK * max(float(spread.max(initial=0)), UNDERFLOW)
     found: FloatArray = (axes[:, kept] / np.sqrt(spread[kept])) / scale[:, None]
     return found

@@ -16,7 +16,7 @@ from coverage_game import critical_value
 import plumdp as pl
 from plumdp.confidence.bets import place_bets
 from plumdp.confidence.estimates import information
-from plumdp.confidence.likelihood import _SPACE_AS_DATA, _law_of_pilot, _law_of_space
+from plumdp.confidence.likelihood import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import likelihood_table
 
 pytestmark = pytest.mark.slow
@@ -70,8 +70,8 @@ def processes(share):
     won = np.empty((N_REPETITIONS, 3, 2, N_MAIN))
     for i, (pilot, thrown) in enumerate(zip(pilots, heads, strict=True)):
         seen = TABLE.pool(counts_of(pilot, [N_PILOT] * 3))
-        law = _law_of_pilot(TABLE, seen, _law_of_space(MODEL))
-        ahead = N_MAIN / N_PILOT * information(TABLE, seen, law.mean) + _SPACE_AS_DATA * _law_of_space(MODEL).precision
+        law = law_of_pilot(TABLE, seen, law_of_space(MODEL))
+        ahead = N_MAIN / N_PILOT * information(TABLE, seen, law.mean) + SPACE_AS_DATA * law_of_space(MODEL).precision
         for coin in range(3):
             for side in (0, 1):
                 bets = place_bets(TABLE, law.mean, ahead, np.eye(3)[coin], error=share, side=1 - 2 * side)
