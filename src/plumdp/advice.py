@@ -1,0 +1,289 @@
+"""Says where the next data help most: which choices and classes narrow a certificate, and how to sample them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plumdp.confidence.likelihood import LikelihoodSet, law_of_space
+from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
+from plumdp.data.runs import require_positive
+from plumdp.errors import DataError
+from plumdp.expected_runs import RunLaw, n_runs, normalised, run_law
+from plumdp.learning import Learned
+from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
+from plumdp.model.language.property import as_objective
+from plumdp.model.objective import Objective
+from plumdp.model.policy import Policy, policy_weights
+from plumdp.model.text import number_of, one_line
+from plumdp.pipeline import conclude
+from plumdp.predicted_width import Prediction, Predictor, kind_of
+from plumdp.result.certificate import outward
+from plumdp.sampling_design import ValueQuestion, plan_sampling
+from plumdp.solver.coupled.gradient import policy_gradient
+
+LIKE_THESE, UNIFORM, CERTIFIED, ADVISED, GIVEN = "like these", "uniform", "certified policy", "advised", "given policy"
+_LEAST_SLOPE = 1e-9  # part of a gradient that the likelihood depends on, relative to all of it: the rest is rounding
+_TIE = 1e-9  # relative: rates that differ by less are equal
+
+
+@dataclass(frozen=True)
+class ClassAdvice:
+    """How much one more visit of a class helps: all choices whose unknown outcomes have these probabilities."""
+
+    outcomes: tuple[str, ...]
+    visits: int  # so far
+    rate: float  # share of itself by which the width falls with one more visit
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """Where more data narrow a certificate most, for one policy and objective: estimates, none of which is a bound.
+
+    ``sampling`` is a policy that makes the width fall fastest, as a probability for each choice: ``simulate`` takes it
+    as it is. ``rate`` is the share of itself by which the width falls with one more visit of each choice.
+    """
+
+    graph: Graph
+    objective: str
+    width: float  # of the certificate now
+    value: float  # of the policy at the estimate
+    policy: IntArray  # (n_states): what is certified
+    n_steps: int  # seen so far
+    n_runs: int | None  # from the initial state, so far; None if the data are not such runs
+    max_steps: int  # at which runs are cut off
+    rate: FloatArray  # (n_choices)
+    visits: FloatArray  # (n_choices): so far
+    visits_per_run: FloatArray  # (n_choices): expected under ``sampling``
+    sampling: FloatArray  # (n_choices)
+    classes: tuple[ClassAdvice, ...]  # those whose visits help most come first
+    predictions: tuple[Prediction, ...]  # after the number of runs that was asked for, or twice the data
+    halving: tuple[Prediction, ...]  # about how many runs make the certificate half as wide
+    unseen: float  # share of the gradient, from 0 to 1, that rows outside of the likelihood decide: no advice on these
+
+    def __repr__(self) -> str:
+        return one_line(self, f"width {self.width:.3g}", *(f"{p.sampling}: {p.width:.3g}" for p in self.predictions))
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences())
+
+    def best_choices(self, n: int = 10) -> IntArray:
+        """Return the choices (at most n) of which one more visit helps most; of equal ones those that runs come to."""
+        scale = float(self.rate.max(initial=0))
+        rounded = np.round(self.rate / scale / _TIE) if scale > 0 else self.rate
+        order = np.lexsort((-self.visits_per_run, -rounded))
+        return np.asarray(order[self.rate[order] > 0][:n], dtype=np.int32)
+
+    def sentences(self, *, file: str = "") -> list[str]:
+        """Return the advice in words; ``file`` is where the policy was written."""
+        by = {UNIFORM: "with uniform choices", CERTIFIED: "under the certified policy", LIKE_THESE: "like these"}
+        by |= {ADVISED: f"under the policy in {file}" if file else "under the advised policy"}
+        found = [f"The bounds are {outward(self.width, 1)} apart now, after {number_of(self.n_steps, 'step')}."]
+        if self.halving:
+            parts = [f"{_rounded(p.runs)} {by.get(p.sampling, p.sampling)}{_how(p)}" for p in self.halving]
+            first, *others = parts
+            found.append(f"To halve that, about {first.replace(' ', ' more runs ', 1)}" + _joined(others) + ".")
+        else:
+            found.append("No number of runs up to 10^12 is predicted to halve that.")
+        for p in self.predictions:
+            runs = number_of(p.runs, "more run")
+            found.append(f"After {runs} {by.get(p.sampling, p.sampling)}: about {p.width:.3g}{_how(p)}.")
+        if self.unseen > 0.01:
+            found.append(
+                f"{100 * self.unseen:.0f} % of the gradient belong to rows that have no part in the likelihood: the "
+                "advice does not count what these would show."
+            )
+        return found
+
+    def to_dict(self, n: int = 10) -> dict[str, Any]:
+        """Return the advice, with the n best choices, ready for JSON."""
+        return {
+            "objective": self.objective,
+            "width": self.width if isfinite(self.width) else None,
+            "estimated_value": self.value,
+            "steps": self.n_steps,
+            "runs": self.n_runs,
+            "max_steps": self.max_steps,
+            "halving": [_as_dict(p) for p in self.halving],
+            "predictions": [_as_dict(p) for p in self.predictions],
+            "choices": [self.describe(int(choice)) for choice in self.best_choices(n)],
+            "classes": [{"outcomes": list(c.outcomes), "visits": c.visits, "rate": c.rate} for c in self.classes[:n]],
+            "not_in_likelihood": self.unseen,
+        }
+
+    def describe(self, choice: int) -> dict[str, Any]:
+        """Return state, action and what visits of a choice are worth."""
+        state = self.graph.state_of(choice)
+        return {
+            "state": {name: values[state].item() for name, values in self.graph.states.items()},
+            "action": self.graph.action_names[self.graph.action[choice]],
+            "rate": float(self.rate[choice]),
+            "visits": int(self.visits[choice]),
+            "visits_per_run": float(self.visits_per_run[choice]),
+            "probability": float(self.sampling[choice]),
+        }
+
+    def columns(self) -> Mapping[str, np.ndarray[Any, Any]]:
+        """Return the sampling policy as columns: state variables, action and probability, one row per choice."""
+        graph = self.graph
+        owner, names = graph.state_of_choice(), np.array(graph.action_names, dtype=object)
+        action = "action" if "action" not in graph.states else "chosen_action"
+        share = "probability" if "probability" not in graph.states else "chosen_probability"
+        states = {name: values[owner] for name, values in graph.states.items()}
+        return {**states, action: names[graph.action], share: self.sampling}
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the sampling policy: one line per choice, with state variables, action and probability."""
+        columns = self.columns()
+        with Path(path).open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
+
+
+def advise(
+    learned: Learned,
+    objective: Objective | str,
+    *,
+    runs: int | None = None,
+    policy: Policy | None = None,
+    sampling: Policy | None = None,
+    max_steps: int | None = None,
+) -> Advice:
+    """Return where the next data narrow the bounds on a policy's value most, and how wide these will be.
+
+    Parameters
+    ----------
+    runs
+        How many more runs are planned; as many as there are, if it is not given.
+    policy
+        The policy whose value is asked for; that of the certificate that the data give, if it is not given.
+    sampling
+        A policy of your own that runs may be sampled by: choice numbers, or a probability for each choice.
+    max_steps
+        Where new runs are cut off; if it is not given, such that they are as long as those of the data.
+
+    Examples
+    --------
+    >>> from plumdp import case_study, learn, simulate
+    >>> study = case_study("aircraft:20,10")
+    >>> counts = simulate(study.model, study.true_point, 2_000, rng=1, max_steps=21)
+    >>> learned = learn(study.model, counts, confidence_set="likelihood", objectives=[study.objective])
+    >>> advice = advise(learned, study.objective)
+    >>> more = simulate(study.model, study.true_point, 2_000, rng=2, max_steps=21, policy=advice.sampling)
+    >>> [p.sampling for p in advice.predictions]
+    ['like these', 'uniform', 'certified policy', 'advised']
+    """
+    model, asked = learned.model, as_objective(objective, learned.model)
+    if runs is not None:
+        require_positive("runs", runs)
+    if learned.conflict is not None:
+        raise DataError("the data contradict the model: more of them do not narrow the bounds; certify says why")
+    kind_of(learned.bounds)
+    certificate = conclude(learned, asked, relaxation="coupled", policy=policy)
+    chosen = certificate.policy.choice
+    question, value, unseen = _question(learned, asked, chosen)
+    law = run_law(model, learned.counts, question.point, max_steps=max_steps)
+    so_far = n_runs(learned.counts)
+    planned = int(runs or so_far or max(1, learned.counts.total // law.max_steps))
+    known = question.information(learned.counts.counts.astype(np.float64))
+    predictor = Predictor(learned, asked, chosen, question.table, certificate.upper - certificate.lower)
+    plans = [plan_sampling(question, law, start, planned) for start in (known, np.zeros_like(known))]
+    others = {UNIFORM: normalised(model.graph, np.ones(model.graph.n_choices)), CERTIFIED: _weights(model.graph, chosen)}
+    others |= {} if sampling is None else {GIVEN: _weights(model.graph, sampling)}
+    per_run = {name: _per_run(question, law, weights) for name, weights in others.items()}
+    if so_far:
+        per_run = {LIKE_THESE: learned.counts.counts / so_far} | per_run
+    predictions = [predictor.predict(name, expected, planned) for name, expected in per_run.items()]
+    found = [predictor.predict(ADVISED, _per_run(question, law, plan), planned) for plan in plans]
+    best = int(np.argmin([prediction.width for prediction in found]))
+    per_run[ADVISED] = _per_run(question, law, plans[best])
+    halving = [
+        predictor.runs_for(name, per_run[name], predictor.width / 2, 4.0 * planned)
+        for name in (LIKE_THESE, ADVISED)
+        if name in per_run
+    ]
+    return Advice(
+        graph=model.graph,
+        objective=asked.text,
+        width=predictor.width,
+        value=value,
+        policy=chosen,
+        n_steps=learned.counts.total,
+        n_runs=so_far,
+        max_steps=law.max_steps,
+        rate=read_only(question.rates(known)),
+        visits=read_only(learned.counts.visits.astype(np.float64)),
+        visits_per_run=read_only(law.visits(plans[best])),
+        sampling=plans[best],
+        classes=_classes(question, known, learned),
+        predictions=(*predictions, found[best]),
+        halving=tuple(each for each in halving if each is not None),
+        unseen=unseen,
+    )
+
+
+def _question(learned: Learned, objective: Objective, policy: IntArray) -> tuple[ValueQuestion, float, float]:
+    """Return what is to be known, the value at the estimate, and the share of the gradient that no likelihood shows."""
+    model, point = learned.model, learned.estimate
+    value, gradient = policy_gradient(model, policy, objective, point)
+    if not isfinite(value):
+        raise DataError("the value of the policy is infinite at the estimate: it has no gradient, and no data narrow it")
+    if not gradient.any():
+        raise DataError("the value of the policy does not depend on the parameters: no data narrow it")
+    own = learned.bounds
+    table = own.table if isinstance(own, LikelihoodSet) else likelihood_table(model)
+    inside = table.basis @ (table.basis.T @ gradient)
+    if np.abs(inside).max() < _LEAST_SLOPE * np.abs(gradient).max():
+        raise DataError("the value depends on rows that have no part in the likelihood: there is no advice on these")
+    probability = model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1)[model.expression]
+    question = ValueQuestion(model.graph, table, point, probability, inside, law_of_space(model).precision)
+    unseen = float(np.linalg.norm(gradient - inside) / np.linalg.norm(gradient))
+    return question, value, unseen
+
+
+def _weights(graph: Graph, policy: Policy) -> FloatArray:
+    return policy_weights(graph, policy)
+
+
+def _per_run(question: ValueQuestion, law: RunLaw, weights: FloatArray) -> FloatArray:
+    """Return how often a run takes each transition on average (n_transitions)."""
+    return np.asarray(question.probability * law.visits(weights)[law.graph.choice_of_transition()])
+
+
+def _classes(question: ValueQuestion, known: FloatArray, learned: Learned) -> tuple[ClassAdvice, ...]:
+    """Return all classes that help, those whose visits help most first."""
+    table: LikelihoodTable = question.table
+    rates = question.class_rates(known)
+    visits = table.visits(table.pool(learned.counts.counts))
+    members: list[list[str]] = [[] for _ in rates]
+    for outcome, group in zip(table.outcomes, table.group.tolist(), strict=True):
+        members[group].append(str(outcome))
+    order = np.lexsort((-visits, -np.nan_to_num(rates)))
+    return tuple(ClassAdvice(tuple(members[r]), int(visits[r]), float(rates[r])) for r in order if rates[r] > 0)
+
+
+def _as_dict(prediction: Prediction) -> dict[str, Any]:
+    width = prediction.width if isfinite(prediction.width) else None
+    uses = "new runs alone" if prediction.is_alone else "all runs together"
+    return {"sampling": prediction.sampling, "runs": prediction.runs, "width": width, "uses": uses}
+
+
+def _rounded(runs: int) -> str:
+    """Return a number with two digits that matter."""
+    digits = max(0, len(str(runs)) - 2)
+    return f"{round(runs, -digits):,}"
+
+
+def _how(prediction: Prediction) -> str:
+    return ", certified alone" if prediction.is_alone else ""
+
+
+def _joined(parts: list[str]) -> str:
+    return "".join(f"; {part}" for part in parts)

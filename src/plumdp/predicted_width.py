@@ -1,0 +1,159 @@
+"""Predicts how wide a certificate will be after more runs: the certificate that expected counts would give.
+
+New runs can be used in two ways, and which of them must be decided before they are looked at. *Together*: they are
+added to the data, whose pilot stays the first one, with bets that were planned for less data. *Alone*: they are
+certified by themselves, with a pilot of their own. The first is better for a few more runs, the second for many, or if
+they are sampled in another way. Either is calculated as if the new runs had shown exactly what is expected at the
+estimate, with all that pilots, intervals and remainders cost. A prediction is an estimate, not a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import exp, inf, isfinite, log, sqrt
+from typing import Any
+
+import numpy as np
+
+from plumdp.confidence.bounds import ExpressionBounds
+from plumdp.confidence.least_squares import LeastSquares
+from plumdp.confidence.likelihood import LikelihoodSet
+from plumdp.confidence.likelihood_table import LikelihoodTable
+from plumdp.confidence.multinomial import RowBounds
+from plumdp.confidence.sets import ConfidenceSet, Guarantee
+from plumdp.data.counts import EMPTY_WEIGHT, CountArray, Pilot, PilotEnd, TransitionCounts
+from plumdp.data.pilots import planned_size
+from plumdp.errors import DataError
+from plumdp.expected_runs import whole_counts
+from plumdp.learning import SETS, Learned, Sets
+from plumdp.model.graph import FloatArray, IntArray
+from plumdp.model.objective import Objective
+from plumdp.pipeline import relax
+from plumdp.policy_search import value_directions
+from plumdp.shares import CONFIDENCE_SET
+from plumdp.valuation import value_policy
+
+_TRIES = 6
+_NEAR = 0.01  # relative distance from the width that was asked for
+MOST_RUNS = 10**12
+
+_KINDS: dict[type[Any], Sets] = {
+    ExpressionBounds: "interval",
+    RowBounds: "l1",
+    LeastSquares: "ellipsoid",
+    LikelihoodSet: "likelihood",
+}
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """How wide a certificate is expected to be after so many more runs: an estimate, not a bound."""
+
+    sampling: str  # how the runs are sampled, in words
+    runs: int
+    width: float
+    is_alone: bool  # whether the new runs are certified by themselves, with a pilot of their own
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """What widths are predicted from: what was learned, and the policy that is certified."""
+
+    learned: Learned
+    objective: Objective
+    policy: IntArray  # (n_states)
+    table: LikelihoodTable
+    width: float  # of the certificate now
+
+    @cached_property
+    def kind(self) -> Sets:
+        """The kind of confidence set that was drawn around the data."""
+        return kind_of(self.learned.bounds)
+
+    def predict(self, sampling: str, per_run: FloatArray, runs: int) -> Prediction:
+        """Return the better of both ways to use so many runs, given expected counts of transitions in one of them."""
+        ways = [(self._width(self._together(per_run, runs)), False), (self._width(self._alone(per_run, runs)), True)]
+        width, is_alone = min(ways)
+        return Prediction(sampling, runs, width, is_alone)
+
+    def runs_for(self, sampling: str, per_run: FloatArray, width: float, start: float) -> Prediction | None:
+        """Return about how many runs make the certificate so narrow; None if more than 10^12 are needed.
+
+        Found by the rule of false position for logarithms, as widths fall about like the root of the number of runs.
+        """
+        low, high = (0.0, self.width), (inf, 0.0)
+        runs, found = start, None
+        for _ in range(_TRIES):
+            runs = min(max(runs, 1.0), float(MOST_RUNS))
+            found = self.predict(sampling, per_run, round(runs))
+            if abs(found.width / width - 1) < _NEAR or (runs == MOST_RUNS and found.width > width):
+                break
+            if found.width > width:
+                low = runs, found.width
+            else:
+                high = runs, found.width
+            runs = _between(low, high, width)
+        assert found is not None
+        return found if found.width < width * (1 + 10 * _NEAR) else None
+
+    def _together(self, per_run: FloatArray, runs: int) -> TransitionCounts:
+        old = self.learned.counts
+        new = TransitionCounts(old.graph, whole_counts(runs * per_run, self.table.tied), "trajectories")
+        both = old + new
+        return replace(both, pilot=_grown(old, both.counts), report=None)
+
+    def _alone(self, per_run: FloatArray, runs: int) -> TransitionCounts:
+        graph = self.learned.model.graph
+        n_pilot = planned_size(runs, self.learned.model.space.dimension)
+        pilot = whole_counts(n_pilot * per_run, self.table.tied)
+        main = whole_counts((runs - n_pilot) * per_run, self.table.tied)
+        kept = Pilot(pilot, ratio=runs / n_pilot - 1) if n_pilot else None
+        return TransitionCounts(graph, pilot + main, "trajectories", kept)
+
+    def _width(self, counts: TransitionCounts) -> float:
+        """Return the distance of the bounds that counts would give; infinity if they give none."""
+        learned, method = self.learned, SETS[self.kind]
+        measure: Callable[..., Any] = method.measure
+        solvers = {self.objective: learned.at_points(self.objective)}
+        options = {"directions": value_directions(learned.model, solvers)} if method.has_directions else {}
+        measured = measure(learned.model, counts, error=CONFIDENCE_SET * learned.error, **options)
+        region = method.region(learned.model, measured)
+        ahead = replace(learned, counts=counts, bounds=measured, region=region, solvers=solvers, fit=None)
+        if ahead.conflict is not None:
+            return inf
+        uncertain = relax(ahead, "coupled")
+        found = value_policy(ahead, uncertain, self.policy, self.objective, is_coupled=True)
+        return found.upper - found.lower if isfinite(found.upper - found.lower) else inf
+
+
+def kind_of(bounds: ConfidenceSet) -> Sets:
+    """Return the kind of a confidence set; sets without a guarantee are refused."""
+    if bounds.guarantee == Guarantee.NONE:
+        raise DataError("these sets have no guarantee, so that their width says nothing; learn without as_published")
+    return _KINDS[type(bounds)]
+
+
+def _between(low: tuple[float, float], high: tuple[float, float], width: float) -> float:
+    """Return a number of runs between too few and enough: on the line through both, in logarithms."""
+    if high[0] == inf:
+        ratio = low[1] / width
+        return low[0] * min(max(ratio**2, 1.5), 100.0) if isfinite(ratio) else 10 * low[0]
+    if low[0] <= 0 or not isfinite(low[1]):
+        return high[0] * max(high[1] / width, 0.1) ** 2 if low[0] <= 0 else sqrt(low[0] * high[0])
+    slope = log(low[1] / high[1]) / log(high[0] / low[0])
+    share = log(low[1] / width) / slope / log(high[0] / low[0]) if slope > 0 else 0.5
+    return exp(log(low[0]) + min(max(share, 0.05), 0.95) * log(high[0] / low[0]))
+
+
+def _grown(old: TransitionCounts, counts: CountArray) -> Pilot | None:
+    """Return the pilot of data that have grown: the same, or a larger one if its size is a power of two."""
+    pilot = old.pilot
+    if pilot is None or pilot.end == PilotEnd.PLANNED or not pilot.total:
+        return pilot
+    share = float(counts.sum()) / pilot.total / 10
+    doublings = int(np.log2(share)) if share >= 2 else 0
+    place = round((sqrt(1 + 4 * (1 - EMPTY_WEIGHT) / pilot.weight) - 1) / 2) + doublings
+    larger = np.minimum(pilot.counts << min(doublings, 40), counts)
+    return replace(pilot, counts=larger, weight=(1 - EMPTY_WEIGHT) / (place * (place + 1)))
