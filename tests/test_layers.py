@@ -12,8 +12,16 @@ FOUNDATION = ("errors", "compiled", "deprecated", "rounding")  # loose files tha
 DOORS = {
     "stormpy": {"model/readers/storm.py"},
     "numba": {"compiled.py"},
-    "typer": {"cli/__init__.py", "cli/arguments.py", "cli/info.py", "cli/data.py", "cli/certify.py", "cli/bench.py"},
-    "rich": {"cli/__init__.py", "cli/info.py", "cli/data.py", "cli/certify.py", "cli/bench.py"},
+    "typer": {
+        "cli/__init__.py",
+        "cli/advise.py",
+        "cli/arguments.py",
+        "cli/info.py",
+        "cli/data.py",
+        "cli/certify.py",
+        "cli/bench.py",
+    },
+    "rich": {"cli/__init__.py", "cli/advise.py", "cli/info.py", "cli/data.py", "cli/certify.py", "cli/bench.py"},
     "matplotlib": {"experiments/plots.py"},
     "joblib": {"experiments/runner.py"},
     "distributed": {"experiments/runner.py"},

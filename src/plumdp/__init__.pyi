@@ -63,6 +63,8 @@ from .learning import learn as learn
 from .pipeline import certify as certify
 from .pipeline import compare as compare
 from .pipeline import conclude as conclude
+from .advice import Advice as Advice
+from .advice import advise as advise
 from .online import OnlineRecord as OnlineRecord
 from .online import learn_online as learn_online
 from .online import simulator as simulator

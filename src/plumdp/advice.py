@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from plumdp.confidence.likelihood import LikelihoodSet, law_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.data.runs import require_positive
 from plumdp.errors import DataError
-from plumdp.expected_runs import RunLaw, n_runs, normalised, run_law
+from plumdp.expected_runs import RunLaw, normalised, run_law, seen_runs
 from plumdp.learning import Learned
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
 from plumdp.model.language.property import as_objective
@@ -30,7 +30,6 @@ from plumdp.solver.coupled.gradient import policy_gradient
 
 LIKE_THESE, UNIFORM, CERTIFIED, ADVISED, GIVEN = "like these", "uniform", "certified policy", "advised", "given policy"
 _LEAST_SLOPE = 1e-9  # part of a gradient that the likelihood depends on, relative to all of it: the rest is rounding
-_TIE = 1e-9  # relative: rates that differ by less are equal
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,7 @@ class ClassAdvice:
 
     outcomes: tuple[str, ...]
     visits: int  # so far
+    visits_per_run: float  # expected under the advised policy
     rate: float  # share of itself by which the width falls with one more visit
 
 
@@ -74,11 +74,10 @@ class Advice:
         return "\n".join(self.sentences())
 
     def best_choices(self, n: int = 10) -> IntArray:
-        """Return the choices (at most n) of which one more visit helps most; of equal ones those that runs come to."""
-        scale = float(self.rate.max(initial=0))
-        rounded = np.round(self.rate / scale / _TIE) if scale > 0 else self.rate
-        order = np.lexsort((-self.visits_per_run, -rounded))
-        return np.asarray(order[self.rate[order] > 0][:n], dtype=np.int32)
+        """Return the choices (at most n) at which a run helps most: expected visits under ``sampling`` times rate."""
+        worth = self.rate * self.visits_per_run
+        order = np.argsort(-worth, kind="stable")[:n]
+        return np.asarray(order[worth[order] > 0], dtype=np.int32)
 
     def sentences(self, *, file: str = "") -> list[str]:
         """Return the advice in words; ``file`` is where the policy was written."""
@@ -94,6 +93,11 @@ class Advice:
         for p in self.predictions:
             runs = number_of(p.runs, "more run")
             found.append(f"After {runs} {by.get(p.sampling, p.sampling)}: about {p.width:.3g}{_how(p)}.")
+        if any(p.is_alone for p in (*self.halving, *self.predictions)):
+            found.append(
+                "Certified alone: the new runs by themselves, with a pilot of their own. Decide before you look at "
+                "them whether to do so, or to add them to the data."
+            )
         if self.unseen > 0.01:
             found.append(
                 f"{100 * self.unseen:.0f} % of the gradient belong to rows that have no part in the likelihood: the "
@@ -113,7 +117,7 @@ class Advice:
             "halving": [_as_dict(p) for p in self.halving],
             "predictions": [_as_dict(p) for p in self.predictions],
             "choices": [self.describe(int(choice)) for choice in self.best_choices(n)],
-            "classes": [{"outcomes": list(c.outcomes), "visits": c.visits, "rate": c.rate} for c in self.classes[:n]],
+            "classes": [asdict(each) for each in self.classes[:n]],
             "not_in_likelihood": self.unseen,
         }
 
@@ -181,52 +185,83 @@ def advise(
     ['like these', 'uniform', 'certified policy', 'advised']
     """
     model, asked = learned.model, as_objective(objective, learned.model)
-    if runs is not None:
-        require_positive("runs", runs)
-    if learned.conflict is not None:
-        raise DataError("the data contradict the model: more of them do not narrow the bounds; certify says why")
-    kind_of(learned.bounds)
+    _require_sense(learned, runs, max_steps)
     certificate = conclude(learned, asked, relaxation="coupled", policy=policy)
-    chosen = certificate.policy.choice
+    chosen, width = certificate.policy.choice, certificate.upper - certificate.lower
     question, value, unseen = _question(learned, asked, chosen)
-    law = run_law(model, learned.counts, question.point, max_steps=max_steps)
-    so_far = n_runs(learned.counts)
-    planned = int(runs or so_far or max(1, learned.counts.total // law.max_steps))
+    law, seen = _law_of_runs(learned, question.point, max_steps)
+    n_planned = int(runs or (seen or max(1, learned.counts.total // law.max_steps)))
+    per_run = {
+        name: question.expected(law.visits(weights)) for name, weights in _policies(model.graph, chosen, sampling)
+    }
+    if seen is not None:
+        per_run = {LIKE_THESE: question.expected(learned.counts.visits / seen)} | per_run
+    predictor = Predictor(learned, asked, chosen, question.table, width)
+    predictions = [predictor.predict(name, expected, n_planned) for name, expected in per_run.items()]
     known = question.information(learned.counts.counts.astype(np.float64))
-    predictor = Predictor(learned, asked, chosen, question.table, certificate.upper - certificate.lower)
-    plans = [plan_sampling(question, law, start, planned) for start in (known, np.zeros_like(known))]
-    others = {UNIFORM: normalised(model.graph, np.ones(model.graph.n_choices)), CERTIFIED: _weights(model.graph, chosen)}
-    others |= {} if sampling is None else {GIVEN: _weights(model.graph, sampling)}
-    per_run = {name: _per_run(question, law, weights) for name, weights in others.items()}
-    if so_far:
-        per_run = {LIKE_THESE: learned.counts.counts / so_far} | per_run
-    predictions = [predictor.predict(name, expected, planned) for name, expected in per_run.items()]
-    found = [predictor.predict(ADVISED, _per_run(question, law, plan), planned) for plan in plans]
-    best = int(np.argmin([prediction.width for prediction in found]))
-    per_run[ADVISED] = _per_run(question, law, plans[best])
-    halving = [
-        predictor.runs_for(name, per_run[name], predictor.width / 2, 4.0 * planned)
-        for name in (LIKE_THESE, ADVISED)
-        if name in per_run
-    ]
+    plan, planned = _best_plan(question, law, known, predictor, n_planned)
+    per_run[ADVISED] = question.expected(law.visits(plan))
     return Advice(
         graph=model.graph,
         objective=asked.text,
-        width=predictor.width,
+        width=width,
         value=value,
         policy=chosen,
         n_steps=learned.counts.total,
-        n_runs=so_far,
+        n_runs=seen,
         max_steps=law.max_steps,
         rate=read_only(question.rates(known)),
         visits=read_only(learned.counts.visits.astype(np.float64)),
-        visits_per_run=read_only(law.visits(plans[best])),
-        sampling=plans[best],
-        classes=_classes(question, known, learned),
-        predictions=(*predictions, found[best]),
-        halving=tuple(each for each in halving if each is not None),
+        visits_per_run=read_only(law.visits(plan)),
+        sampling=plan,
+        classes=_classes(question, known, learned, per_run[ADVISED]),
+        predictions=(*predictions, planned),
+        halving=_halving(predictor, {name: per_run[name] for name in (LIKE_THESE, ADVISED) if name in per_run}),
         unseen=unseen,
     )
+
+
+def _require_sense(learned: Learned, runs: int | None, max_steps: int | None) -> None:
+    """Refuse what no advice can be given on."""
+    for name, number in (("runs", runs), ("max_steps", max_steps)):
+        if number is not None:
+            require_positive(name, number)
+    if learned.conflict is not None:
+        raise DataError("the data contradict the model: more of them do not narrow the bounds; certify says why")
+    kind_of(learned.bounds)
+
+
+def _law_of_runs(learned: Learned, point: FloatArray, max_steps: int | None) -> tuple[RunLaw, int | None]:
+    """Return the law of new runs, and how many there are so far; None if the data are not runs."""
+    law = run_law(learned.model, learned.counts, point)
+    seen = seen_runs(law, learned.counts)
+    if max_steps is None and seen is None:
+        raise DataError("the data are not runs from the initial state: say with max_steps how long a run may be")
+    length = max_steps if max_steps is not None else seen.max_steps if seen is not None else 1
+    return replace(law, max_steps=int(length)), None if seen is None else seen.n_runs
+
+
+def _policies(graph: Graph, certified: IntArray, given: Policy | None) -> Iterator[tuple[str, FloatArray]]:
+    """Yield policies that runs may be sampled by, each with its name."""
+    yield UNIFORM, normalised(graph, np.ones(graph.n_choices))
+    yield CERTIFIED, policy_weights(graph, certified)
+    if given is not None:
+        yield GIVEN, policy_weights(graph, given)
+
+
+def _best_plan(
+    question: ValueQuestion, law: RunLaw, known: FloatArray, predictor: Predictor, runs: int
+) -> tuple[FloatArray, Prediction]:
+    """Return the best policy for new runs beside the data or instead of them, whichever is predicted to be better."""
+    plans = [plan_sampling(question, law, start, runs) for start in (known, np.zeros_like(known))]
+    found = [predictor.predict(ADVISED, question.expected(law.visits(plan)), runs) for plan in plans]
+    best = int(np.argmin([prediction.width for prediction in found]))
+    return plans[best], found[best]
+
+
+def _halving(predictor: Predictor, per_run: Mapping[str, FloatArray]) -> tuple[Prediction, ...]:
+    found = [predictor.runs_for(name, expected, predictor.width / 2) for name, expected in per_run.items()]
+    return tuple(each for each in found if each is not None)
 
 
 def _question(learned: Learned, objective: Objective, policy: IntArray) -> tuple[ValueQuestion, float, float]:
@@ -234,7 +269,9 @@ def _question(learned: Learned, objective: Objective, policy: IntArray) -> tuple
     model, point = learned.model, learned.estimate
     value, gradient = policy_gradient(model, policy, objective, point)
     if not isfinite(value):
-        raise DataError("the value of the policy is infinite at the estimate: it has no gradient, and no data narrow it")
+        raise DataError(
+            "the value of the policy is infinite at the estimate: it has no gradient, and no data narrow it"
+        )
     if not gradient.any():
         raise DataError("the value of the policy does not depend on the parameters: no data narrow it")
     own = learned.bounds
@@ -248,25 +285,20 @@ def _question(learned: Learned, objective: Objective, policy: IntArray) -> tuple
     return question, value, unseen
 
 
-def _weights(graph: Graph, policy: Policy) -> FloatArray:
-    return policy_weights(graph, policy)
-
-
-def _per_run(question: ValueQuestion, law: RunLaw, weights: FloatArray) -> FloatArray:
-    """Return how often a run takes each transition on average (n_transitions)."""
-    return np.asarray(question.probability * law.visits(weights)[law.graph.choice_of_transition()])
-
-
-def _classes(question: ValueQuestion, known: FloatArray, learned: Learned) -> tuple[ClassAdvice, ...]:
-    """Return all classes that help, those whose visits help most first."""
+def _classes(
+    question: ValueQuestion, known: FloatArray, learned: Learned, per_run: FloatArray
+) -> tuple[ClassAdvice, ...]:
+    """Return all classes that help, those first with which a run helps most."""
     table: LikelihoodTable = question.table
     rates = question.class_rates(known)
-    visits = table.visits(table.pool(learned.counts.counts))
+    visits, ahead = (table.visits(table.pool(counts)) for counts in (learned.counts.counts, per_run))
     members: list[list[str]] = [[] for _ in rates]
     for outcome, group in zip(table.outcomes, table.group.tolist(), strict=True):
         members[group].append(str(outcome))
-    order = np.lexsort((-visits, -np.nan_to_num(rates)))
-    return tuple(ClassAdvice(tuple(members[r]), int(visits[r]), float(rates[r])) for r in order if rates[r] > 0)
+    order = np.argsort(-np.nan_to_num(rates * ahead), kind="stable")
+    return tuple(
+        ClassAdvice(tuple(members[r]), int(visits[r]), float(ahead[r]), float(rates[r])) for r in order if rates[r] > 0
+    )
 
 
 def _as_dict(prediction: Prediction) -> dict[str, Any]:

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from plumdp.data.counts import CountArray, TransitionCounts
-from plumdp.data.runs import require_positive
-from plumdp.errors import DataError
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
 
 _LONGEST = 100_000  # steps of a run, if neither data nor user bound them
 _ALL = 1 - 1e-6  # share of the steps of a run that are enough to know how long it is
 _OFTEN = 10  # times that runs came to a state and none left it: they end there, and were not cut off by chance
+_MOSTLY = 0.99  # of the runs: if so many are in the initial state, nothing shows how many began
 _NOTHING = 1e-12  # runs that are left: the rest is rounding
 
 
@@ -95,54 +94,52 @@ def normalised(graph: Graph, amounts: FloatArray) -> FloatArray:
     return np.asarray(weights / np.bincount(owner, weights, graph.n_states)[owner])
 
 
-def n_runs(counts: TransitionCounts) -> int | None:
-    """Return how many runs from the initial state counts come from; None if they are not such runs.
+class SeenRuns(NamedTuple):
+    """How many runs counts come from, and after how many steps these were cut off: estimates."""
 
-    Runs that ended in the initial state are not counted: nothing shows where they began.
+    n_runs: int
+    max_steps: int
+
+
+def run_law(model: ParametricMDP, counts: TransitionCounts, point: FloatArray) -> RunLaw:
+    """Return the law of runs with the model at a point that end where those of the data do, however long they are.
+
+    Runs end in states that the data entered often and never left.
+    """
+    probability = model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1)[model.expression]
+    is_end = (_entered(counts) >= _OFTEN) & (_left(counts) == 0)
+    return RunLaw(model.graph, read_only(probability), read_only(is_end), _LONGEST)
+
+
+def seen_runs(law: RunLaw, counts: TransitionCounts) -> SeenRuns | None:
+    """Return how many runs from the initial state counts come from, and how long they are; None if they are not runs.
+
+    Of m runs, those that did not end in the initial state are seen to begin there. If they are cut off after T steps,
+    the law says which share q(T) did end there, and how many steps L(T) a run has. T is the least with which
+    m / (1 - q(T)) runs have as many steps as there are. Runs that cannot come
+    back are counted exactly, and others by their length.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
-    >>> n_runs(simulate(study.model, study.true_point, 1000, rng=1, max_steps=25))
-    1000
+    >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=20)
+    >>> seen_runs(run_law(study.model, counts, np.array([0.55])), counts)
+    SeenRuns(n_runs=1000, max_steps=20)
     """
-    graph = counts.graph
+    start = counts.graph.initial_state
     begun = _left(counts) - _entered(counts)
-    found = int(begun[graph.initial_state])
-    begun[graph.initial_state] = 0
-    return found if found > 0 and not (begun > 0).any() else None
-
-
-def run_law(
-    model: ParametricMDP, counts: TransitionCounts, point: FloatArray, *, max_steps: int | None = None
-) -> RunLaw:
-    """Return the law of runs like those of the data, with the model at a point.
-
-    Runs end in states that the data entered often and never left, and after ``max_steps`` steps. If that is not given, it is
-    the number of steps at which runs under the policy of the data are as long as those of the data.
-    """
-    if max_steps is not None:
-        require_positive("max_steps", max_steps)
-    probability = model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1)[model.expression]
-    is_end = read_only((_entered(counts) >= _OFTEN) & (_left(counts) == 0))
-    if max_steps is not None:
-        return RunLaw(model.graph, read_only(probability), is_end, int(max_steps))
-    runs = n_runs(counts)
-    if runs is None:
-        raise DataError("the data are not runs from the initial state: say with max_steps how long a run may be")
-    endless = RunLaw(model.graph, read_only(probability), is_end, min(_LONGEST, counts.total))
-    weights = normalised(model.graph, counts.visits.astype(np.float64))
-    return RunLaw(model.graph, read_only(probability), is_end, _cut(endless, weights, counts.total / runs))
-
-
-def _cut(law: RunLaw, weights: FloatArray, mean: float) -> int:
-    """Return the number of steps at which runs are cut off, given their mean length; the last step if none is."""
+    seen = int(begun[start])
+    begun[start] = 0
+    if seen <= 0 or (begun > 0).any():
+        return None
+    weights = normalised(counts.graph, counts.visits.astype(np.float64))
     steps, total = 0, 0.0
     for mass in law.masses(weights):
-        if total >= _ALL * mean:
-            break
+        n_runs = seen / (1 - mass[start]) if mass[start] < _MOSTLY else seen
+        if steps and total * n_runs >= _ALL * counts.total:
+            return SeenRuns(seen if mass[start] < _NOTHING else max(seen, round(counts.total / total)), steps)
         total += float(mass.sum())
         steps += 1
-    return max(steps, 1)
+    return SeenRuns(seen, steps)
 
 
 def _left(counts: TransitionCounts) -> CountArray:

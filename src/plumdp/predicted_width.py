@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import exp, inf, isfinite, log, sqrt
+from math import inf, isfinite, sqrt
 from typing import Any
 
 import numpy as np
@@ -35,8 +35,8 @@ from plumdp.policy_search import value_directions
 from plumdp.shares import CONFIDENCE_SET
 from plumdp.valuation import value_policy
 
-_TRIES = 6
-_NEAR = 0.01  # relative distance from the width that was asked for
+_TRIES = 8
+_NEAR = 0.02  # relative distance from the width that was asked for
 MOST_RUNS = 10**12
 
 _KINDS: dict[type[Any], Sets] = {
@@ -78,25 +78,28 @@ class Predictor:
         width, is_alone = min(ways)
         return Prediction(sampling, runs, width, is_alone)
 
-    def runs_for(self, sampling: str, per_run: FloatArray, width: float, start: float) -> Prediction | None:
+    def runs_for(self, sampling: str, per_run: FloatArray, width: float) -> Prediction | None:
         """Return about how many runs make the certificate so narrow; None if more than 10^12 are needed.
 
-        Found by the rule of false position for logarithms, as widths fall about like the root of the number of runs.
+        Widths fall about like the root of the number of runs: each try corrects the last one by that rule, and stays
+        between what was too few and what was enough.
         """
-        low, high = (0.0, self.width), (inf, 0.0)
-        runs, found = start, None
+        low, high = 0.0, float(MOST_RUNS)
+        runs = self.learned.counts.total / max(float(per_run.sum()), 1e-9) * (self.width / width) ** 2
+        runs = min(max(runs, 1.0), MOST_RUNS / 2) if isfinite(runs) else 1000.0
+        best: Prediction | None = None
         for _ in range(_TRIES):
-            runs = min(max(runs, 1.0), float(MOST_RUNS))
             found = self.predict(sampling, per_run, round(runs))
-            if abs(found.width / width - 1) < _NEAR or (runs == MOST_RUNS and found.width > width):
+            ratio = found.width / width
+            low, high = (runs, high) if ratio > 1 else (low, runs)
+            if ratio < 1 + _NEAR:
+                best = found if best is None or found.runs < best.runs else best
+                if ratio > 1 - _NEAR:
+                    break
+            runs = _next_try(runs, ratio, low, high)
+            if not low < runs < high:
                 break
-            if found.width > width:
-                low = runs, found.width
-            else:
-                high = runs, found.width
-            runs = _between(low, high, width)
-        assert found is not None
-        return found if found.width < width * (1 + 10 * _NEAR) else None
+        return best
 
     def _together(self, per_run: FloatArray, runs: int) -> TransitionCounts:
         old = self.learned.counts
@@ -135,16 +138,13 @@ def kind_of(bounds: ConfidenceSet) -> Sets:
     return _KINDS[type(bounds)]
 
 
-def _between(low: tuple[float, float], high: tuple[float, float], width: float) -> float:
-    """Return a number of runs between too few and enough: on the line through both, in logarithms."""
-    if high[0] == inf:
-        ratio = low[1] / width
-        return low[0] * min(max(ratio**2, 1.5), 100.0) if isfinite(ratio) else 10 * low[0]
-    if low[0] <= 0 or not isfinite(low[1]):
-        return high[0] * max(high[1] / width, 0.1) ** 2 if low[0] <= 0 else sqrt(low[0] * high[0])
-    slope = log(low[1] / high[1]) / log(high[0] / low[0])
-    share = log(low[1] / width) / slope / log(high[0] / low[0]) if slope > 0 else 0.5
-    return exp(log(low[0]) + min(max(share, 0.05), 0.95) * log(high[0] / low[0]))
+def _next_try(runs: float, ratio: float, low: float, high: float) -> float:
+    """Return how many runs to try next, given how much too wide the last try was."""
+    proposed = runs * min(max(ratio**2 if isfinite(ratio) else 10.0, 0.01), 100.0)
+    least, most = max(1.0, 1.02 * low), high / 1.02
+    if least <= proposed <= most:
+        return proposed
+    return sqrt(max(low, 1.0) * high) if high < MOST_RUNS else min(max(proposed, 2 * low), MOST_RUNS / 2)
 
 
 def _grown(old: TransitionCounts, counts: CountArray) -> Pilot | None:

@@ -22,7 +22,7 @@ from plumdp.model.graph import FloatArray, Graph, read_only
 _ROUNDS = 30
 _ENOUGH = 1e-3  # share of the variance that another round must promise
 _LEAST = 1e-12  # probability of an outcome that counts
-UNIFORM_SHARE = 0.05  # of an advised policy, in case that the estimate is wrong
+UNIFORM_SHARE = 0.02  # of an advised policy, in case that the estimate is wrong
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,11 @@ class ValueQuestion:
 
     def of_visits(self, visits: FloatArray) -> FloatArray:
         """Return the information (d, d) of expected visits of choices (n_choices)."""
-        return self.information(self.probability * visits[self.graph.choice_of_transition()])
+        return self.information(self.expected(visits))
+
+    def expected(self, visits: FloatArray) -> FloatArray:
+        """Return how often each transition is expected (n_transitions), given visits of choices (n_choices)."""
+        return np.asarray(self.probability * visits[self.graph.choice_of_transition()])
 
     def variance(self, known: FloatArray) -> float:
         """Return g·(I + prior)⁻¹g: about the square of the width, up to a factor."""
@@ -53,7 +57,9 @@ class ValueQuestion:
         score = self._scores(known)
         table = self.table
         of_way = score[table.counts_for] * table.multiple
-        tied = np.bincount(np.repeat(np.arange(len(table.first) - 1), np.diff(table.first)), of_way, len(table.first) - 1)
+        tied = np.bincount(
+            np.repeat(np.arange(len(table.first) - 1), np.diff(table.first)), of_way, len(table.first) - 1
+        )
         return self.graph.sum_by_choice(self.probability * tied[table.tied])
 
     def class_rates(self, known: FloatArray) -> FloatArray:
@@ -83,7 +89,7 @@ class ValueQuestion:
 def plan_sampling(question: ValueQuestion, law: RunLaw, known: FloatArray, runs: int) -> FloatArray:
     """Return the policy (n_choices) whose runs, so many of them, make the width smallest beside known information.
 
-    A share of 5 % is uniform. The policy does not count steps, so that for runs that are cut off it is an approximation
+    A share of 2 % is uniform. The policy does not count steps, so that for runs that are cut off it is an approximation
     of the best one.
     """
     graph = law.graph
