@@ -83,7 +83,10 @@ class Advice:
         """Return the advice in words; ``file`` is where the policy was written."""
         by = {UNIFORM: "with uniform choices", CERTIFIED: "under the certified policy", LIKE_THESE: "like these"}
         by |= {ADVISED: f"under the policy in {file}" if file else "under the advised policy"}
-        found = [f"The bounds are {outward(self.width, 1)} apart now, after {number_of(self.n_steps, 'step')}."]
+        found = [
+            f"The bounds on the policy's value are {outward(self.width, 1)} apart now, after "
+            f"{number_of(self.n_steps, 'step')}."
+        ]
         if self.halving:
             parts = [f"{_rounded(p.runs)} {by.get(p.sampling, p.sampling)}{_how(p)}" for p in self.halving]
             first, *others = parts
