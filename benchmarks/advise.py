@@ -3,13 +3,13 @@
     python benchmarks/advise.py [instance …]
 
 *Doubling.* 5,000 runs with uniform choices, then as many again. Predicted is how wide the bounds on the value of the
-policy will be that is certified by the first ones; measured is what they are. Likewise for as many runs again under the advised policy, used
-in the way that is advised.
+policy will be that is certified by the first ones; measured is what they are. Likewise for as many runs again under the
+advised policy, used in the way that is advised.
 
 *Runs for the same width.* The width that 20,000 runs with uniform choices give; and how many runs give the same if they
-are sampled by advice, or by the policy that is best with nature at its best, as in learning online. Both
-policies come from 1,000 first runs with uniform choices, which are charged to them and not used again. All widths are
-those of the policy that the first runs certify.
+are sampled by advice, or by the policy that is best with nature at its best, as in learning online. Both policies come
+from 1,000 first runs with uniform choices, which are charged to them and not used again. All widths are those of the
+policy that the first runs certify.
 
 All certificates are coupled, with the likelihood and a planned pilot, at the confidence 99.9 %; mean over three seeds.
 """
