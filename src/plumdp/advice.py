@@ -256,10 +256,10 @@ def _best_plan(
     question: ValueQuestion, law: RunLaw, known: FloatArray, predictor: Predictor, runs: int
 ) -> tuple[FloatArray, Prediction]:
     """Return the best policy for new runs beside the data or instead of them, whichever is predicted to be better."""
-    plans = [plan_sampling(question, law, start, runs) for start in (known, np.zeros_like(known))]
-    found = [predictor.predict(ADVISED, question.expected(law.visits(plan)), runs) for plan in plans]
-    best = int(np.argmin([prediction.width for prediction in found]))
-    return plans[best], found[best]
+    beside, instead = (plan_sampling(question, law, start, runs) for start in (known, np.zeros_like(known)))
+    together = predictor.together(ADVISED, question.expected(law.visits(beside)), runs)
+    alone = predictor.alone(ADVISED, question.expected(law.visits(instead)), runs)
+    return (beside, together) if together.width <= alone.width else (instead, alone)
 
 
 def _halving(predictor: Predictor, per_run: Mapping[str, FloatArray]) -> tuple[Prediction, ...]:

@@ -74,9 +74,15 @@ class Predictor:
 
     def predict(self, sampling: str, per_run: FloatArray, runs: int) -> Prediction:
         """Return the better of both ways to use so many runs, given expected counts of transitions in one of them."""
-        ways = [(self._width(self._together(per_run, runs)), False), (self._width(self._alone(per_run, runs)), True)]
-        width, is_alone = min(ways)
-        return Prediction(sampling, runs, width, is_alone)
+        return min(self.together(sampling, per_run, runs), self.alone(sampling, per_run, runs), key=lambda p: p.width)
+
+    def together(self, sampling: str, per_run: FloatArray, runs: int) -> Prediction:
+        """Return the prediction for new runs that are added to the data."""
+        return Prediction(sampling, runs, self._width(self._together(per_run, runs)), is_alone=False)
+
+    def alone(self, sampling: str, per_run: FloatArray, runs: int) -> Prediction:
+        """Return the prediction for new runs that are certified by themselves."""
+        return Prediction(sampling, runs, self._width(self._alone(per_run, runs)), is_alone=True)
 
     def runs_for(self, sampling: str, per_run: FloatArray, width: float) -> Prediction | None:
         """Return about how many runs make the certificate so narrow; None if more than 10^12 are needed.
