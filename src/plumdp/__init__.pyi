@@ -63,7 +63,7 @@ from .learning import learn as learn
 from .pipeline import certify as certify
 from .pipeline import compare as compare
 from .pipeline import conclude as conclude
-from .advice import Advice as Advice
+from .result.advice import Advice as Advice
 from .advice import advise as advise
 from .online import OnlineRecord as OnlineRecord
 from .online import learn_online as learn_online

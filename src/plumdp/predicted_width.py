@@ -32,6 +32,7 @@ from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.objective import Objective
 from plumdp.pipeline import relax
 from plumdp.policy_search import value_directions
+from plumdp.result.advice import Prediction
 from plumdp.shares import CONFIDENCE_SET
 from plumdp.valuation import value_policy
 
@@ -45,16 +46,6 @@ _KINDS: dict[type[Any], Sets] = {
     LeastSquares: "ellipsoid",
     LikelihoodSet: "likelihood",
 }
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """How wide a certificate is expected to be after so many more runs: an estimate, not a bound."""
-
-    sampling: str  # how the runs are sampled, in words
-    runs: int
-    width: float
-    is_alone: bool  # whether the new runs are certified by themselves, with a pilot of their own
 
 
 @dataclass(frozen=True, eq=False)

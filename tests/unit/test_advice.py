@@ -1,6 +1,7 @@
 """Advice on more data: rates against hand calculations, designs against brute force, and what is refused."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -149,6 +150,15 @@ def test_advice_is_ready_for_json_and_for_reading(advice):
     assert text.startswith("The bounds on the policy's value are 0.")
     assert "To halve that, about" in text
     assert "more runs like these" in text
+
+
+def test_bounds_that_are_not_finite_are_said_to_be_so(advice):
+    endless = replace(advice, width=np.inf, halving=(), predictions=(replace(advice.predictions[0], width=np.inf),))
+    assert endless.sentences()[:2] == [
+        f"The bounds on the policy's value are not both finite now, after {advice.n_steps:,} steps.",
+        "After 2,000 more runs like these: not both finite.",
+    ]
+    assert json.loads(json.dumps(endless.to_dict()))["width"] is None
 
 
 @pytest.mark.parametrize("kind", ["interval", "l1", "ellipsoid"])

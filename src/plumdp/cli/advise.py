@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from plumdp.advice import Advice
 from plumdp.advice import advise as find_advice
 from plumdp.cli.arguments import (
     AsJson,
@@ -29,6 +28,7 @@ from plumdp.cli.arguments import (
 from plumdp.cli.data import read_data
 from plumdp.errors import DataError
 from plumdp.learning import learn
+from plumdp.result.advice import Advice
 from plumdp.result.folder import require_file
 
 _CONTRADICTED = 3  # exit code
