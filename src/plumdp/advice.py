@@ -47,6 +47,9 @@ def advise(
 ) -> Advice:
     """Return where the next data narrow the bounds on a policy's value most, and how wide these will be.
 
+    All widths are about this one policy. A certificate from more data may choose another, whose bounds are better and
+    may be further apart.
+
     Parameters
     ----------
     runs
@@ -61,11 +64,11 @@ def advise(
     Examples
     --------
     >>> from plumdp import case_study, learn, simulate
-    >>> study = case_study("aircraft:20,10")
-    >>> counts = simulate(study.model, study.true_point, 2_000, rng=1, max_steps=21)
+    >>> study = case_study("betting:5")
+    >>> counts = simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
     >>> learned = learn(study.model, counts, confidence_set="likelihood", objectives=[study.objective])
     >>> advice = advise(learned, study.objective)
-    >>> more = simulate(study.model, study.true_point, 2_000, rng=2, max_steps=21, policy=advice.sampling)
+    >>> more = simulate(study.model, study.true_point, 1_000, rng=2, max_steps=6, policy=advice.sampling)
     >>> [p.sampling for p in advice.predictions]
     ['like these', 'uniform', 'certified policy', 'advised']
     """
@@ -138,7 +141,8 @@ def _best_plan(
     question: ValueQuestion, law: RunLaw, known: FloatArray, predictor: Predictor, runs: int
 ) -> tuple[FloatArray, Prediction]:
     """Return the best policy for new runs beside the data or instead of them, whichever is predicted to be better."""
-    beside, instead = (plan_sampling(question, law, start, runs) for start in (known, np.zeros_like(known)))
+    beside = plan_sampling(question, law, known, runs)
+    instead = plan_sampling(question, law, np.zeros_like(known), runs, start=beside)
     together = predictor.together(ADVISED, question.expected(law.visits(beside)), runs)
     alone = predictor.alone(ADVISED, question.expected(law.visits(instead)), runs)
     return (beside, together) if together.width <= alone.width else (instead, alone)

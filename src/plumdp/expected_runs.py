@@ -55,26 +55,33 @@ class RunLaw:
         """Return how often runs take each choice on average that gather as much reward as possible.
 
         The reward of each choice (n_choices) is paid whenever it is taken. What is best may depend on how many steps
-        are left; choices that are equally good are taken equally often.
+        are left.
         """
-        graph, owner = self.graph, self.graph.state_of_choice()
         rows = self._rows(self.probability, by_state=False)
-        value, plan = np.zeros(graph.n_states), []
-        tolerance = 1e-12 * float(reward.max(initial=0))
+        plan = self._best_plan(reward, rows)
+        visits, back = np.zeros(self.graph.n_choices), rows.T.tocsr()
+        mass = (np.arange(self.graph.n_states) == self.graph.initial_state).astype(np.float64)
+        for place in reversed(plan):
+            taken = np.zeros(self.graph.n_choices)
+            taken[self.graph.first_choice[:-1] + place] = np.where(self.is_end, 0.0, mass)
+            visits += taken
+            mass = back @ taken
+        return visits
+
+    def _best_plan(self, reward: FloatArray, rows: Any) -> list[Indices]:
+        """Return the place of the best choice in each state (n_states), for one step left, for two, and so on."""
+        graph, owner = self.graph, self.graph.state_of_choice()
+        first, value, plan = graph.first_choice[:-1], np.zeros(graph.n_states), []
+        small = np.min_scalar_type(int(np.diff(graph.first_choice).max()))  # of many steps, memory counts
         for _ in range(self.max_steps):
             paid = reward + rows @ value
-            best = np.maximum.reduceat(paid, graph.first_choice[:-1])
-            plan.append(np.packbits(paid >= (best - tolerance - 1e-12 * best)[owner]))
+            best = np.maximum.reduceat(paid, first)
+            found = np.flatnonzero(paid >= best[owner])[::-1]  # of several the first, which is written last
+            place = np.zeros(graph.n_states, dtype=small)
+            place[owner[found]] = found - first[owner[found]]
+            plan.append(place)
             value = np.where(self.is_end, 0.0, best)
-        visits = np.zeros(graph.n_choices)
-        mass = (np.arange(graph.n_states) == graph.initial_state).astype(np.float64)
-        for packed in reversed(plan):
-            chosen = np.unpackbits(packed, count=graph.n_choices).astype(np.float64)
-            mass = np.where(self.is_end, 0.0, mass)
-            taken = normalised(graph, chosen) * mass[owner]
-            visits += taken
-            mass = rows.T @ taken
-        return visits
+        return plan
 
     def _rows(self, values: FloatArray, *, by_state: bool) -> Any:
         """Return a sparse matrix from choices, or from states, to successors, with a number for each transition."""

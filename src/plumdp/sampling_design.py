@@ -20,7 +20,7 @@ from plumdp.expected_runs import RunLaw, normalised
 from plumdp.model.graph import FloatArray, Graph, read_only
 
 _ROUNDS = 30
-_ENOUGH = 1e-3  # share of the variance that another round must promise
+_ENOUGH = 0.02  # share of the variance that more rounds might gain: half of that is the share of the width
 _LEAST = 1e-12  # probability of an outcome that counts
 UNIFORM_SHARE = 0.02  # of an advised policy, in case that the estimate is wrong
 
@@ -86,24 +86,26 @@ class ValueQuestion:
         return np.where(self.table.values(self.point)[0] > _LEAST, seen, 0.0)
 
 
-def plan_sampling(question: ValueQuestion, law: RunLaw, known: FloatArray, runs: int) -> FloatArray:
+def plan_sampling(
+    question: ValueQuestion, law: RunLaw, known: FloatArray, runs: int, *, start: FloatArray | None = None
+) -> FloatArray:
     """Return the policy (n_choices) whose runs, so many of them, make the width smallest beside known information.
 
     A share of 2 % is uniform. The policy does not count steps, so that for runs that are cut off it is an approximation
-    of the best one.
+    of the best one. ``start`` is a policy that may be similar. Each round bounds what is left to gain: the variance is
+    convex, so that it is at most its slope towards the visits that are best for the rates of now.
     """
     graph = law.graph
     even = normalised(graph, np.ones(graph.n_choices))
-    visits = law.visits(even)
-    gained = runs * question.of_visits(visits)
+    visits = law.visits(even if start is None else start)
     for _ in range(_ROUNDS):
-        better = law.best_visits(question.rates(known + gained))
-        ahead = runs * question.of_visits(better)
-        share = _best_share(question, known, gained, ahead)
-        now = question.variance(known + gained)
-        gained, visits = (1 - share) * gained + share * ahead, (1 - share) * visits + share * better
-        if now - question.variance(known + gained) < _ENOUGH * now:
+        gained = runs * question.of_visits(visits)
+        rates = question.rates(known + gained)
+        better = law.best_visits(rates)
+        if 2 * runs * float(rates @ (better - visits)) < _ENOUGH:
             break
+        share = _best_share(question, known, gained, runs * question.of_visits(better))
+        visits = (1 - share) * visits + share * better
     weights = (1 - UNIFORM_SHARE) * normalised(graph, visits) + UNIFORM_SHARE * even
     return read_only(normalised(graph, weights))
 
