@@ -20,7 +20,7 @@ from plumdp.expected_runs import RunLaw, normalised
 from plumdp.model.graph import FloatArray, Graph, read_only
 
 _ROUNDS = 30
-_ENOUGH = 0.02  # share of the variance that more rounds might gain: half of that is the share of the width
+ENOUGH = 0.02  # share of the variance that more rounds might gain: half of that is the share of the width
 _LEAST = 1e-12  # probability of an outcome that counts
 UNIFORM_SHARE = 0.02  # of an advised policy, in case that the estimate is wrong
 
@@ -102,7 +102,7 @@ def plan_sampling(
         gained = runs * question.of_visits(visits)
         rates = question.rates(known + gained)
         better = law.best_visits(rates)
-        if 2 * runs * float(rates @ (better - visits)) < _ENOUGH:
+        if 2 * runs * float(rates @ (better - visits)) < ENOUGH:
             break
         share = _best_share(question, known, gained, runs * question.of_visits(better))
         visits = (1 - share) * visits + share * better

@@ -14,7 +14,7 @@ from plumdp.advice import advise
 from plumdp.data.pilots import power_of_two_pilot
 from plumdp.model.policy import check_policy
 from plumdp.predicted_width import _grown
-from plumdp.sampling_design import UNIFORM_SHARE, ValueQuestion, plan_sampling
+from plumdp.sampling_design import ENOUGH, UNIFORM_SHARE, ValueQuestion, plan_sampling
 
 a, b = pl.parameters("a", "b")
 SPACE = pl.ParameterSpace.unit("a", "b")
@@ -90,7 +90,10 @@ def test_rates_are_those_of_a_hand_calculation(advice):
 
 
 def test_no_mixture_of_actions_beats_the_advised_one():
-    """All mixtures on a grid, with variances in closed form: a run is one action, and a job throws b if a comes up."""
+    """All mixtures on a grid, with variances in closed form: a run is one action, and a job throws b if a comes up.
+
+    Rounds end when less than 2 % of the variance are left to gain; 2 % of the runs are uniform.
+    """
     at = np.array([0.3, 0.8])
     probability = MODEL.expressions.evaluate(at[None, :])[:, 0][MODEL.expression]
     table = pl.learn(MODEL, LEARNED.counts, confidence_set="likelihood").bounds.table
@@ -104,7 +107,7 @@ def test_no_mixture_of_actions_beats_the_advised_one():
     one, other = runs * (job + try_a) / (0.3 * 0.7) + 12, runs * (0.3 * job + try_b) / (0.8 * 0.2) + 12
     variance = np.where(try_b >= -1e-9, 0.8**2 / one + 0.3**2 / other, np.inf)
     found = question.variance(runs * question.of_visits(law.visits(weights)))
-    assert variance.min() * (1 - 1e-3) <= found <= variance.min() / (1 - UNIFORM_SHARE) * 1.003
+    assert variance.min() * (1 - 1e-3) <= found <= variance.min() / (1 - UNIFORM_SHARE) / (1 - ENOUGH) * 1.003
     assert weights[choice_of("rest")] == pytest.approx(UNIFORM_SHARE / 4)
 
 

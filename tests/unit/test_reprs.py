@@ -87,6 +87,7 @@ THINGS = {
     "Solution": (lambda: pl.solve(MDP, STUDY.objective), None),
     "PolicyTable": (lambda: CERTIFICATE.policy, None),
     "Certificate": (lambda: CERTIFICATE, None),
+    "Advice": (lambda: pl.advise(learn(MODEL, COUNTS), STUDY.objective), None),
     "OnlineRecord": (_online, None),
     "CaseStudy": (lambda: STUDY, None),
     "DataError": (lambda: pl.DataError("counts"), None),
