@@ -108,7 +108,7 @@ def test_no_mixture_of_actions_beats_the_advised_one():
     variance = np.where(try_b >= -1e-9, 0.8**2 / one + 0.3**2 / other, np.inf)
     found = question.variance(runs * question.of_visits(law.visits(weights)))
     assert variance.min() * (1 - 1e-3) <= found <= variance.min() / (1 - UNIFORM_SHARE) / (1 - ENOUGH) * 1.003
-    assert weights[choice_of("rest")] == pytest.approx(UNIFORM_SHARE / 4)
+    assert weights[choice_of("rest")] == pytest.approx(UNIFORM_SHARE / 4, abs=1e-4)  # as line searches leave it
 
 
 def test_the_advised_policy_can_be_simulated_and_is_narrower_than_uniform(advice):
