@@ -12,8 +12,10 @@ FOUNDATION = ("errors", "compiled", "deprecated", "rounding")  # loose files tha
 DOORS = {
     "stormpy": {"model/readers/storm.py"},
     "numba": {"compiled.py"},
-    "typer": {f"cli/{name}.py" for name in ("__init__", "arguments", "info", "data", "certify", "check", "bench")},
-    "rich": {f"cli/{name}.py" for name in ("__init__", "info", "data", "certify", "check", "bench")},
+    "typer": {
+        f"cli/{name}.py" for name in ("__init__", "arguments", "info", "data", "certify", "check", "advise", "bench")
+    },
+    "rich": {f"cli/{name}.py" for name in ("__init__", "info", "data", "certify", "check", "advise", "bench")},
     "matplotlib": {"experiments/plots.py", "plots.py"},
     "joblib": {"experiments/runner.py"},
     "distributed": {"experiments/runner.py"},

@@ -69,6 +69,8 @@ from .pipeline import compare as compare
 from .pipeline import conclude as conclude
 from .model_check import ModelCheck as ModelCheck
 from .model_check import check_model as check_model
+from .result.advice import Advice as Advice
+from .advice import advise as advise
 from .online import OnlineRecord as OnlineRecord
 from .online import learn_online as learn_online
 from .online import simulator as simulator

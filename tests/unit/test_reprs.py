@@ -88,6 +88,7 @@ THINGS = {
     "PolicyTable": (lambda: CERTIFICATE.policy, None),
     "Certificate": (lambda: CERTIFICATE, None),
     "ModelCheck": (lambda: pl.check_model(MODEL, COUNTS), "ModelCheck(not contradicted, p = 1, confidence 0.999)"),
+    "Advice": (lambda: pl.advise(learn(MODEL, COUNTS), STUDY.objective), None),
     "OnlineRecord": (_online, None),
     "CaseStudy": (lambda: STUDY, None),
     "DataError": (lambda: pl.DataError("counts"), None),

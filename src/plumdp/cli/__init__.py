@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from plumdp import __version__
+from plumdp.cli.advise import advise
 from plumdp.cli.bench import bench
 from plumdp.cli.certify import certify, compare
 from plumdp.cli.check import check_model
@@ -38,7 +39,7 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
 _OLD_OPTIONS = {"sets": "confidence-set", "intervals": "interval-method", "paper": "as-published"}  # until version 0.2
 _ACCEPT_OLD = {"token_normalize_func": lambda name: _OLD_OPTIONS.get(name, name)}
 
-for command in (info, simulate, count, counts_sql, certify, compare, check_model, bench):
+for command in (info, simulate, count, counts_sql, certify, compare, check_model, advise, bench):
     app.command(context_settings=_ACCEPT_OLD if command in (certify, compare) else None)(command)
 
 

@@ -99,7 +99,7 @@ class LikelihoodTable(Outcomes):
         rank = f"rank {self.basis.shape[1]} in {', '.join(self.names)}"
         return one_line(self, number_of(len(self.outcomes), "outcome"), number_of(len(self.is_class), "group"), rank)
 
-    def pool(self, counts: CountArray) -> FloatArray:
+    def pool(self, counts: CountArray | FloatArray) -> FloatArray:
         """Return how often each outcome (n) was seen, given counts of transitions; exact up to 2^53 steps."""
         tied = np.bincount(self.tied, counts, len(self.first) - 1)
         weights = np.repeat(tied, np.diff(self.first)) * self.multiple

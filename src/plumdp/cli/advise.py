@@ -1,0 +1,107 @@
+"""``plumdp advise``: where the next data narrow a certificate most, and a policy to sample them by."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from plumdp.advice import advise as find_advice
+from plumdp.cli.arguments import (
+    AsJson,
+    Confidence,
+    Constants,
+    Data,
+    Model,
+    OrderOption,
+    PilotOption,
+    PropertyText,
+    SamplingOption,
+    SetKind,
+    load_problem,
+)
+from plumdp.cli.data import read_data
+from plumdp.errors import DataError
+from plumdp.learning import learn
+from plumdp.result.advice import Advice
+from plumdp.result.folder import require_file
+
+_CONTRADICTED = 3  # exit code
+_MOST_ROWS = 10
+
+
+def advise(
+    model: Model,
+    data: Data,
+    property: PropertyText = None,
+    runs: Annotated[
+        int | None,
+        typer.Option("--runs", "-n", help="How many more runs are planned; by default as many as there are."),
+    ] = None,
+    max_steps: Annotated[
+        int | None,
+        typer.Option("--max-steps", help="Where new runs are cut off; by default where those of the data are."),
+    ] = None,
+    constant: Constants = None,
+    sampling: SamplingOption = None,
+    order: OrderOption = None,
+    pilot: PilotOption = None,
+    confidence: Confidence = 0.999,
+    confidence_set: SetKind = "likelihood",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="A CSV file for the sampling policy: a probability for each action."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file of an earlier run.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say where the next data narrow the bounds most, how wide these will be, and how to sample.
+
+    Ends with 0, or with 3 if the data contradict the model. Example: plumdp advise betting:25 counts.parquet -o
+    policy.csv
+    """
+    if output is not None:
+        require_new(output, force=force)
+    read, objective = load_problem(model, constant or [], property)
+    counts = read_data(data, read, sampling, order, pilot)
+    learned = learn(read, counts, confidence=confidence, confidence_set=confidence_set, objectives=[objective])
+    if learned.conflict is not None:
+        Console(stderr=True, highlight=False).print(f"the data contradict the model: {learned.conflict}", markup=False)
+        raise typer.Exit(_CONTRADICTED)
+    advice = find_advice(learned, objective, runs=runs, max_steps=max_steps)
+    if output is not None:
+        advice.to_csv(output)
+    if as_json:
+        print(json.dumps(advice.to_dict(_MOST_ROWS), indent=2, ensure_ascii=False))
+    else:
+        _print(advice, "" if output is None else str(output))
+
+
+def require_new(path: Path, *, force: bool) -> None:
+    """Refuse a file that cannot be written, or that is there already unless it may be replaced."""
+    require_file(path)
+    if path.exists() and not force:
+        raise DataError(f"{path} is there already; name another file, or replace it with --force")
+
+
+def _print(advice: Advice, file: str) -> None:
+    console = Console(highlight=False)
+    for sentence in advice.sentences(file=file):
+        console.print(Text(sentence))
+    table = Table(title="Where new runs help most", title_style="bold", title_justify="left")
+    table.add_column("state and action", overflow="fold")
+    for name in ("visits so far", "per run", "share of the gain"):
+        table.add_column(name, justify="right")
+    gain = float(advice.rate @ advice.visits_per_run)
+    for choice in advice.best_choices(_MOST_ROWS).tolist():
+        state, action = advice.graph.state_of(choice), advice.graph.action_names[advice.graph.action[choice]]
+        per_run = float(advice.visits_per_run[choice])
+        share = 100 * float(advice.rate[choice]) * per_run / gain
+        where = f"{advice.graph.describe_state(state)}: {action}"
+        table.add_row(where, f"{advice.visits[choice]:,.0f}", f"{per_run:.2g}", f"{share:.1f} %")
+    console.print(table)

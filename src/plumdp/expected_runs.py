@@ -1,0 +1,184 @@
+"""Expected visits of choices in runs of a model at a point, and the law of runs that counts of transitions show.
+
+Counts do not say how many runs they come from, nor where these end. But runs are paths: what leaves a state has entered
+it, or begun there. So as many runs began in the initial state as left it without having entered it, and a run has ended
+wherever more entered than left. All numbers here are estimates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from plumdp.data.counts import CountArray, TransitionCounts
+from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, read_only
+from plumdp.model.parametric import ParametricMDP
+
+_LONGEST = 100_000  # steps of a run, if neither data nor user bound them
+_ALL = 1 - 1e-6  # share of the steps of a run that are enough to know how long it is
+_OFTEN = 10  # times that runs came to a state and none left it: they end there, and were not cut off by chance
+_MOSTLY = 0.99  # of the runs: if so many are in the initial state, nothing shows how many began
+_NOTHING = 1e-12  # runs that are left: the rest is rounding
+
+
+@dataclass(frozen=True, eq=False)
+class RunLaw:
+    """Runs of a model at a point: from the initial state until a state in which they end, or a number of steps."""
+
+    graph: Graph
+    probability: FloatArray  # (n_transitions)
+    is_end: BoolArray  # (n_states)
+    max_steps: int
+
+    def visits(self, weights: FloatArray) -> FloatArray:
+        """Return how often a run takes each choice (n_choices) on average, given a probability for each choice."""
+        visits = np.zeros(self.graph.n_states)
+        for mass in self.masses(weights):
+            visits += mass
+        return visits[self.graph.state_of_choice()] * weights
+
+    def masses(self, weights: FloatArray) -> Iterator[FloatArray]:
+        """Yield for each step the share of the runs that take it from each state (n_states)."""
+        step = self._rows(self.probability * weights[self.graph.choice_of_transition()], by_state=True).T.tocsr()
+        mass = (np.arange(self.graph.n_states) == self.graph.initial_state).astype(np.float64)
+        for _ in range(self.max_steps):
+            mass = np.where(self.is_end, 0.0, mass)
+            if mass.sum() < _NOTHING:
+                return
+            yield mass
+            mass = step @ mass
+
+    def best_visits(self, reward: FloatArray) -> FloatArray:
+        """Return how often runs take each choice on average that gather as much reward as possible.
+
+        The reward of each choice (n_choices) is paid whenever it is taken. What is best may depend on how many steps
+        are left.
+        """
+        rows = self._rows(self.probability, by_state=False)
+        plan = self._best_plan(reward, rows)
+        visits, back = np.zeros(self.graph.n_choices), rows.T.tocsr()
+        mass = (np.arange(self.graph.n_states) == self.graph.initial_state).astype(np.float64)
+        for place in reversed(plan):
+            taken = np.zeros(self.graph.n_choices)
+            taken[self.graph.first_choice[:-1] + place] = np.where(self.is_end, 0.0, mass)
+            visits += taken
+            mass = back @ taken
+        return visits
+
+    def _best_plan(self, reward: FloatArray, rows: Any) -> list[Indices]:
+        """Return the place of the best choice in each state (n_states), for one step left, for two, and so on."""
+        graph, owner = self.graph, self.graph.state_of_choice()
+        first, value, plan = graph.first_choice[:-1], np.zeros(graph.n_states), []
+        small = np.min_scalar_type(int(np.diff(graph.first_choice).max()))  # of many steps, memory counts
+        for _ in range(self.max_steps):
+            paid = reward + rows @ value
+            best = np.maximum.reduceat(paid, first)
+            found = np.flatnonzero(paid >= best[owner])[::-1]  # of several the first, which is written last
+            place = np.zeros(graph.n_states, dtype=small)
+            place[owner[found]] = found - first[owner[found]]
+            plan.append(place)
+            value = np.where(self.is_end, 0.0, best)
+        return plan
+
+    def _rows(self, values: FloatArray, *, by_state: bool) -> Any:
+        """Return a sparse matrix from choices, or from states, to successors, with a number for each transition."""
+        from scipy.sparse import csr_array
+
+        graph = self.graph
+        first = graph.first_transition[graph.first_choice] if by_state else graph.first_transition
+        return csr_array((values, graph.successor, first), shape=(len(first) - 1, graph.n_states))
+
+
+def normalised(graph: Graph, amounts: FloatArray) -> FloatArray:
+    """Return a policy (n_choices) that takes choices in proportion to amounts; uniform where all of them are zero."""
+    owner = graph.state_of_choice()
+    total = np.bincount(owner, amounts, graph.n_states)
+    even = 1.0 / np.diff(graph.first_choice)
+    weights = np.where(total[owner] > 0, amounts / np.where(total > 0, total, 1.0)[owner], even[owner])
+    return np.asarray(weights / np.bincount(owner, weights, graph.n_states)[owner])
+
+
+class SeenRuns(NamedTuple):
+    """How many runs counts come from, and after how many steps these were cut off: estimates."""
+
+    n_runs: int
+    max_steps: int
+
+
+def run_law(model: ParametricMDP, counts: TransitionCounts, point: FloatArray) -> RunLaw:
+    """Return the law of runs with the model at a point that end where those of the data do, however long they are.
+
+    Runs end in states that the data entered often and never left.
+    """
+    probability = model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1)[model.expression]
+    is_end = (_entered(counts) >= _OFTEN) & (_left(counts) == 0)
+    return RunLaw(model.graph, read_only(probability), read_only(is_end), _LONGEST)
+
+
+def seen_runs(law: RunLaw, counts: TransitionCounts) -> SeenRuns | None:
+    """Return how many runs from the initial state counts come from, and how long they are; None if they are not runs.
+
+    Of m runs, those that did not end in the initial state are seen to begin there. If they are cut off after T steps,
+    the law says which share q(T) did end there, and how many steps L(T) a run has. T is the least with which
+    m / (1 - q(T)) runs have as many steps as there are. Runs that cannot come
+    back are counted exactly, and others by their length.
+
+    >>> from plumdp import case_study, simulate
+    >>> study = case_study("betting:25")
+    >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=20)
+    >>> seen_runs(run_law(study.model, counts, np.array([0.55])), counts)
+    SeenRuns(n_runs=1000, max_steps=20)
+    """
+    start = counts.graph.initial_state
+    begun = _left(counts) - _entered(counts)
+    seen = int(begun[start])
+    begun[start] = 0
+    if seen <= 0 or (begun > 0).any():
+        return None
+    weights = normalised(counts.graph, counts.visits.astype(np.float64))
+    steps, total = 0, 0.0
+    for mass in law.masses(weights):
+        n_runs = seen / (1 - mass[start]) if mass[start] < _MOSTLY else seen
+        if steps and total * n_runs >= _ALL * counts.total:
+            return SeenRuns(seen if mass[start] < _NOTHING else max(seen, round(counts.total / total)), steps)
+        total += float(mass.sum())
+        steps += 1
+    return SeenRuns(seen, steps)
+
+
+def _left(counts: TransitionCounts) -> CountArray:
+    """Return how often each state was left (n_states)."""
+    sums = np.concatenate([[0], np.cumsum(counts.visits)])
+    return np.asarray(np.diff(sums[counts.graph.first_choice]))
+
+
+def _entered(counts: TransitionCounts) -> CountArray:
+    """Return how often each state was entered (n_states)."""
+    found = np.zeros(counts.graph.n_states, dtype=np.int64)
+    np.add.at(found, counts.graph.successor, counts.counts)
+    return found
+
+
+def whole_counts(expected: FloatArray, group: Indices | IntArray) -> CountArray:
+    """Return whole numbers (n_transitions) whose sums over each group are those of expected counts, up to one.
+
+    Rounded one by one, rare transitions would all become zero, however many there are.
+
+    >>> whole_counts(np.array([0.4, 0.4, 2.2, 0.4]), np.array([0, 0, 1, 0])).tolist()
+    [0, 1, 2, 0]
+    """
+    order = np.argsort(group, kind="stable")
+    sorted_group = np.asarray(group)[order]
+    sums = np.cumsum(expected[order])
+    starts = np.flatnonzero(np.diff(sorted_group, prepend=sorted_group[:1] - 1))
+    before = np.concatenate([[0.0], sums])[starts]
+    own = sums - np.repeat(before, np.diff(np.append(starts, len(order))))
+    rounded = np.rint(own).astype(np.int64)
+    last = np.concatenate([[0], rounded[:-1]])
+    last[starts] = 0
+    found = np.zeros(len(order), dtype=np.int64)
+    found[order] = np.maximum(rounded - last, 0)
+    return found

@@ -1,0 +1,156 @@
+"""Predicts how wide a certificate will be after more runs: the certificate that expected counts would give.
+
+New runs can be used in two ways, and which of them must be decided before they are looked at. *Together*: they are
+added to the data, whose pilot stays the first one, with bets that were planned for less data. *Alone*: they are
+certified by themselves, with a pilot of their own. The first is better for a few more runs, the second for many, or if
+they are sampled in another way. Either is calculated as if the new runs had shown exactly what is expected at the
+estimate, with all that pilots, intervals and remainders cost. A prediction is an estimate, not a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf, isfinite, sqrt
+from typing import Any
+
+import numpy as np
+
+from plumdp.confidence.bounds import ExpressionBounds
+from plumdp.confidence.least_squares import LeastSquares
+from plumdp.confidence.likelihood import LikelihoodSet
+from plumdp.confidence.likelihood_table import LikelihoodTable
+from plumdp.confidence.multinomial import RowBounds
+from plumdp.confidence.sets import ConfidenceSet, Guarantee
+from plumdp.data.counts import EMPTY_WEIGHT, CountArray, Pilot, PilotEnd, TransitionCounts
+from plumdp.data.pilots import planned_size
+from plumdp.errors import DataError
+from plumdp.expected_runs import whole_counts
+from plumdp.learning import SETS, Learned, Sets
+from plumdp.model.graph import FloatArray, IntArray
+from plumdp.model.objective import Objective
+from plumdp.pipeline import relax
+from plumdp.policy_search import value_directions
+from plumdp.result.advice import Prediction
+from plumdp.shares import CONFIDENCE_SET
+from plumdp.valuation import value_policy
+
+_TRIES = 8
+_NEAR = 0.02  # relative distance from the width that was asked for
+MOST_RUNS = 10**12
+
+_KINDS: dict[type[Any], Sets] = {
+    ExpressionBounds: "interval",
+    RowBounds: "l1",
+    LeastSquares: "ellipsoid",
+    LikelihoodSet: "likelihood",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """What widths are predicted from: what was learned, and the policy that is certified."""
+
+    learned: Learned
+    objective: Objective
+    policy: IntArray  # (n_states)
+    table: LikelihoodTable
+    width: float  # of the certificate now
+
+    @cached_property
+    def kind(self) -> Sets:
+        """The kind of confidence set that was drawn around the data."""
+        return kind_of(self.learned.bounds)
+
+    def predict(self, sampling: str, per_run: FloatArray, runs: int) -> Prediction:
+        """Return the better of both ways to use so many runs, given expected counts of transitions in one of them."""
+        return min(self.together(sampling, per_run, runs), self.alone(sampling, per_run, runs), key=lambda p: p.width)
+
+    def together(self, sampling: str, per_run: FloatArray, runs: int) -> Prediction:
+        """Return the prediction for new runs that are added to the data."""
+        return Prediction(sampling, runs, self._width(self._together(per_run, runs)), is_alone=False)
+
+    def alone(self, sampling: str, per_run: FloatArray, runs: int) -> Prediction:
+        """Return the prediction for new runs that are certified by themselves."""
+        return Prediction(sampling, runs, self._width(self._alone(per_run, runs)), is_alone=True)
+
+    def runs_for(self, sampling: str, per_run: FloatArray, width: float) -> Prediction | None:
+        """Return about how many runs make the certificate so narrow; None if more than 10^12 are needed.
+
+        Widths fall about like the root of the number of runs: each try corrects the last one by that rule, and stays
+        between what was too few and what was enough.
+        """
+        low, high = 0.0, float(MOST_RUNS)
+        runs = self.learned.counts.total / max(float(per_run.sum()), 1e-9) * (self.width / width) ** 2
+        runs = min(max(runs, 1.0), MOST_RUNS / 2) if isfinite(runs) else 1000.0
+        best: Prediction | None = None
+        for _ in range(_TRIES):
+            found = self.predict(sampling, per_run, round(runs))
+            ratio = found.width / width
+            low, high = (runs, high) if ratio > 1 else (low, runs)
+            if ratio < 1 + _NEAR:
+                best = found if best is None or found.runs < best.runs else best
+                if ratio > 1 - _NEAR:
+                    break
+            runs = _next_try(runs, ratio, low, high)
+            if not low < runs < high:
+                break
+        return best
+
+    def _together(self, per_run: FloatArray, runs: int) -> TransitionCounts:
+        old = self.learned.counts
+        new = TransitionCounts(old.graph, whole_counts(runs * per_run, self.table.tied), "trajectories")
+        both = old + new
+        return replace(both, pilot=_grown(old, both.counts), report=None)
+
+    def _alone(self, per_run: FloatArray, runs: int) -> TransitionCounts:
+        graph = self.learned.model.graph
+        n_pilot = planned_size(runs, self.learned.model.space.dimension)
+        pilot = whole_counts(n_pilot * per_run, self.table.tied)
+        main = whole_counts((runs - n_pilot) * per_run, self.table.tied)
+        kept = Pilot(pilot, ratio=runs / n_pilot - 1) if n_pilot else None
+        return TransitionCounts(graph, pilot + main, "trajectories", kept)
+
+    def _width(self, counts: TransitionCounts) -> float:
+        """Return the distance of the bounds that counts would give; infinity if they give none."""
+        learned, method = self.learned, SETS[self.kind]
+        measure: Callable[..., Any] = method.measure
+        solvers = {self.objective: learned.at_points(self.objective)}
+        options = {"directions": value_directions(learned.model, solvers)} if method.has_directions else {}
+        measured = measure(learned.model, counts, error=CONFIDENCE_SET * learned.error, **options)
+        region = method.region(learned.model, measured)
+        ahead = replace(learned, counts=counts, bounds=measured, region=region, solvers=solvers, fit=None)
+        if ahead.conflict is not None:
+            return inf
+        uncertain = relax(ahead, "coupled")
+        found = value_policy(ahead, uncertain, self.policy, self.objective, is_coupled=True)
+        return found.upper - found.lower if isfinite(found.upper - found.lower) else inf
+
+
+def kind_of(bounds: ConfidenceSet) -> Sets:
+    """Return the kind of a confidence set; sets without a guarantee are refused."""
+    if bounds.guarantee == Guarantee.NONE:
+        raise DataError("these sets have no guarantee, so that their width says nothing; learn without as_published")
+    return _KINDS[type(bounds)]
+
+
+def _next_try(runs: float, ratio: float, low: float, high: float) -> float:
+    """Return how many runs to try next, given how much too wide the last try was."""
+    proposed = runs * min(max(ratio**2 if isfinite(ratio) else 10.0, 0.01), 100.0)
+    least, most = max(1.0, 1.02 * low), high / 1.02
+    if least <= proposed <= most:
+        return proposed
+    return sqrt(max(low, 1.0) * high) if high < MOST_RUNS else min(max(proposed, 2 * low), MOST_RUNS / 2)
+
+
+def _grown(old: TransitionCounts, counts: CountArray) -> Pilot | None:
+    """Return the pilot of data that have grown: the same, or a larger one if its size is a power of two."""
+    pilot = old.pilot
+    if pilot is None or pilot.end == PilotEnd.PLANNED or not pilot.total:
+        return pilot
+    share = float(counts.sum()) / pilot.total / 10
+    doublings = int(np.log2(share)) if share >= 2 else 0
+    place = round((sqrt(1 + 4 * (1 - EMPTY_WEIGHT) / pilot.weight) - 1) / 2) + doublings
+    larger = np.minimum(pilot.counts << min(doublings, 40), counts)
+    return replace(pilot, counts=larger, weight=(1 - EMPTY_WEIGHT) / (place * (place + 1)))

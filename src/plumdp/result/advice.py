@@ -1,0 +1,169 @@
+"""Advice: where more data narrow a certificate most, in numbers, in words, and as a policy to sample by."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plumdp.model.graph import FloatArray, Graph, IntArray
+from plumdp.model.text import number_of, one_line
+from plumdp.result.certificate import outward
+
+LIKE_THESE, UNIFORM, CERTIFIED, ADVISED, GIVEN = "like these", "uniform", "certified policy", "advised", "given policy"
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """How wide a certificate is expected to be after so many more runs: an estimate, not a bound."""
+
+    sampling: str  # how the runs are sampled, in words
+    runs: int
+    width: float
+    is_alone: bool  # whether the new runs are certified by themselves, with a pilot of their own
+
+
+@dataclass(frozen=True)
+class ClassAdvice:
+    """How much one more visit of a class helps: all choices whose unknown outcomes have these probabilities."""
+
+    outcomes: tuple[str, ...]
+    visits: int  # so far
+    visits_per_run: float  # expected under the advised policy
+    rate: float  # share of itself by which the width falls with one more visit
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """Where more data narrow a certificate most, for one policy and objective: estimates, none of which is a bound.
+
+    ``sampling`` is a policy that makes the width fall fastest, as a probability for each choice: ``simulate`` takes it
+    as it is. ``rate`` is the share of itself by which the width falls with one more visit of each choice.
+    """
+
+    graph: Graph
+    objective: str
+    width: float  # of the certificate now
+    value: float  # of the policy at the estimate
+    policy: IntArray  # (n_states): what is certified
+    n_steps: int  # seen so far
+    n_runs: int | None  # from the initial state, so far; None if the data are not such runs
+    max_steps: int  # at which runs are cut off
+    rate: FloatArray  # (n_choices)
+    visits: FloatArray  # (n_choices): so far
+    visits_per_run: FloatArray  # (n_choices): expected under ``sampling``
+    sampling: FloatArray  # (n_choices)
+    classes: tuple[ClassAdvice, ...]  # those whose visits help most come first
+    predictions: tuple[Prediction, ...]  # after the number of runs that was asked for, or twice the data
+    halving: tuple[Prediction, ...]  # about how many runs make the certificate half as wide
+    unseen: float  # share of the gradient, from 0 to 1, that rows outside of the likelihood decide: no advice on these
+
+    def __repr__(self) -> str:
+        return one_line(self, f"width {self.width:.3g}", *(f"{p.sampling}: {p.width:.3g}" for p in self.predictions))
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences())
+
+    def best_choices(self, n: int = 10) -> IntArray:
+        """Return the choices (at most n) at which a run helps most: expected visits under ``sampling`` times rate."""
+        worth = self.rate * self.visits_per_run
+        order = np.argsort(-worth, kind="stable")[:n]
+        return np.asarray(order[worth[order] > 0], dtype=np.int32)
+
+    def sentences(self, *, file: str = "") -> list[str]:
+        """Return the advice in words; ``file`` is where the policy was written."""
+        by = {UNIFORM: "with uniform choices", CERTIFIED: "under the certified policy", LIKE_THESE: "like these"}
+        by |= {ADVISED: f"under the policy in {file}" if file else "under the advised policy"}
+        apart = f"{outward(self.width, 1)} apart" if isfinite(self.width) else "not both finite"
+        found = [f"The bounds on the policy's value are {apart} now, after {number_of(self.n_steps, 'step')}."]
+        if self.halving:
+            parts = [f"{_rounded(p.runs)} {by.get(p.sampling, p.sampling)}{_how(p)}" for p in self.halving]
+            first, *others = parts
+            found.append(f"To halve that, about {first.replace(' ', ' more runs ', 1)}" + _joined(others) + ".")
+        elif isfinite(self.width):
+            found.append("No number of runs up to 10^12 is predicted to halve that.")
+        for p in self.predictions:
+            runs = number_of(p.runs, "more run")
+            width = f"about {p.width:.3g}" if isfinite(p.width) else "not both finite"
+            found.append(f"After {runs} {by.get(p.sampling, p.sampling)}: {width}{_how(p)}.")
+        if any(p.is_alone for p in (*self.halving, *self.predictions)):
+            found.append(
+                "Certified alone: the new runs by themselves, with a pilot of their own. Decide before you look at "
+                "them whether to do so, or to add them to the data."
+            )
+        if self.unseen > 0.01:
+            found.append(
+                f"{100 * self.unseen:.0f} % of the gradient belong to rows that have no part in the likelihood: the "
+                "advice does not count what these would show."
+            )
+        return found
+
+    def to_dict(self, n: int = 10) -> dict[str, Any]:
+        """Return the advice, with the n best choices, ready for JSON."""
+        return {
+            "objective": self.objective,
+            "width": self.width if isfinite(self.width) else None,
+            "estimated_value": self.value,
+            "steps": self.n_steps,
+            "runs": self.n_runs,
+            "max_steps": self.max_steps,
+            "halving": [_as_dict(p) for p in self.halving],
+            "predictions": [_as_dict(p) for p in self.predictions],
+            "choices": [self.describe(int(choice)) for choice in self.best_choices(n)],
+            "classes": [asdict(each) for each in self.classes[:n]],
+            "not_in_likelihood": self.unseen,
+        }
+
+    def describe(self, choice: int) -> dict[str, Any]:
+        """Return state, action and what visits of a choice are worth."""
+        state = self.graph.state_of(choice)
+        return {
+            "state": {name: values[state].item() for name, values in self.graph.states.items()},
+            "action": self.graph.action_names[self.graph.action[choice]],
+            "rate": float(self.rate[choice]),
+            "visits": int(self.visits[choice]),
+            "visits_per_run": float(self.visits_per_run[choice]),
+            "probability": float(self.sampling[choice]),
+        }
+
+    def columns(self) -> Mapping[str, np.ndarray[Any, Any]]:
+        """Return the sampling policy as columns: state variables, action and probability, one row per choice."""
+        graph = self.graph
+        owner, names = graph.state_of_choice(), np.array(graph.action_names, dtype=object)
+        action = "action" if "action" not in graph.states else "chosen_action"
+        share = "probability" if "probability" not in graph.states else "chosen_probability"
+        states = {name: values[owner] for name, values in graph.states.items()}
+        return {**states, action: names[graph.action], share: self.sampling}
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the sampling policy: one line per choice, with state variables, action and probability."""
+        columns = self.columns()
+        with Path(path).open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
+
+
+def _as_dict(prediction: Prediction) -> dict[str, Any]:
+    width = prediction.width if isfinite(prediction.width) else None
+    uses = "new runs alone" if prediction.is_alone else "all runs together"
+    return {"sampling": prediction.sampling, "runs": prediction.runs, "width": width, "uses": uses}
+
+
+def _rounded(runs: int) -> str:
+    """Return a number with two digits that matter."""
+    digits = max(0, len(str(runs)) - 2)
+    return f"{round(runs, -digits):,}"
+
+
+def _how(prediction: Prediction) -> str:
+    return ", certified alone" if prediction.is_alone else ""
+
+
+def _joined(parts: list[str]) -> str:
+    return "".join(f"; {part}" for part in parts)

@@ -1,0 +1,269 @@
+"""Advice on more data: rates against hand calculations, designs against brute force, and what is refused."""
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import plumdp as pl
+from plumdp.advice import advise
+from plumdp.data.pilots import power_of_two_pilot
+from plumdp.model.policy import check_policy
+from plumdp.predicted_width import _grown
+from plumdp.sampling_design import ENOUGH, UNIFORM_SHARE, ValueQuestion, plan_sampling
+
+a, b = pl.parameters("a", "b")
+SPACE = pl.ParameterSpace.unit("a", "b")
+TRUTH = {"a": Fraction(3, 10), "b": Fraction(8, 10)}
+
+
+def workshop(second=b):
+    """Return a model in which one may try coin a, try coin b, rest, or do the job, which needs a and then b."""
+
+    def step(state):
+        if state.at == 0:
+            go, end = (lambda at: state._replace(at=at)), state._replace(at=4)
+            return {
+                "job": [(a, go(1)), (1 - a, end)],
+                "try_a": [(a, go(2)), (1 - a, end)],
+                "try_b": [(b, go(2)), (1 - b, end)],
+                "rest": [(Fraction(1, 2), go(2)), (Fraction(1, 2), end)],
+            }
+        if state.at == 1:
+            return {"job": [(second, state._replace(at=3)), (1 - second, state._replace(at=4))]}
+        return {"stay": [(1, state)]}
+
+    labels = {"done": lambda s: s.at == 3, "tried": lambda s: s.at == 2}
+    return pl.explore(step, {"at": 0}, space=SPACE, labels=labels, rewards={"steps": lambda s: s.at < 2})
+
+
+MODEL = workshop()
+DONE = pl.parse_property('Pmax=? [ F "done" ]', MODEL)
+STEPS = 2
+
+
+def learned_from(model=MODEL, objective=DONE, runs=2_000, **options):
+    counts = pl.simulate(model, TRUTH, runs, rng=1, max_steps=STEPS)
+    chosen = {"confidence_set": "likelihood"} | options
+    return pl.learn(model, counts, objectives=[objective], **chosen)
+
+
+LEARNED = learned_from()
+
+
+@pytest.fixture(scope="module")
+def advice():
+    return advise(LEARNED, DONE)
+
+
+def choice_of(name, at=0):
+    graph = MODEL.graph
+    state = int(np.flatnonzero(graph.states["at"] == at)[0])
+    own = range(graph.first_choice[state], graph.first_choice[state + 1])
+    return next(c for c in own if graph.action_names[graph.action[c]] == name)
+
+
+def test_rates_are_those_of_a_hand_calculation(advice):
+    """The value a·b has the gradient (b, a), and its variance is b² a(1-a)/m + a² b(1-b)/n after m and n throws.
+
+    The space counts as well, with the precision 12 of the uniform law, and moves the estimate a little. One more throw
+    of a lowers the width by half the share b² x² (1 / a(1-a)) of the variance, with x = a(1-a)/m.
+    """
+    visits = LEARNED.counts.visits
+    m = visits[choice_of("job")] + visits[choice_of("try_a")]
+    n = visits[choice_of("job", at=1)] + visits[choice_of("try_b")]
+    at_a, at_b = LEARNED.estimate
+    one, other = m / (at_a * (1 - at_a)) + 12, n / (at_b * (1 - at_b)) + 12
+    variance = at_b**2 / one + at_a**2 / other
+    rate_a = (at_b / one) ** 2 / (at_a * (1 - at_a)) / (2 * variance)
+    rate_b = (at_a / other) ** 2 / (at_b * (1 - at_b)) / (2 * variance)
+    assert advice.rate[choice_of("try_a")] == pytest.approx(rate_a, rel=0.01)
+    assert advice.rate[choice_of("job")] == pytest.approx(rate_a, rel=0.01)
+    assert advice.rate[choice_of("try_b")] == pytest.approx(rate_b, rel=0.01)
+    assert advice.rate[choice_of("rest")] == 0
+    rates = {each.outcomes: each.rate for each in advice.classes}
+    assert sorted(rates.values()) == pytest.approx(sorted([rate_a, rate_b]), rel=0.01)
+
+
+def test_no_mixture_of_actions_beats_the_advised_one():
+    """All mixtures on a grid, with variances in closed form: a run is one action, and a job throws b if a comes up.
+
+    Rounds end when less than 2 % of the variance are left to gain; 2 % of the runs are uniform.
+    """
+    at = np.array([0.3, 0.8])
+    probability = MODEL.expressions.evaluate(at[None, :])[:, 0][MODEL.expression]
+    table = pl.learn(MODEL, LEARNED.counts, confidence_set="likelihood").bounds.table
+    question = ValueQuestion(MODEL.graph, table, at, probability, at[::-1], 12 * np.eye(2))
+    law = pl.expected_runs.RunLaw(MODEL.graph, probability, MODEL.graph.states["at"] > 1, STEPS)
+    runs = 1_000
+    weights = plan_sampling(question, law, np.zeros((2, 2)), runs)
+    shares = np.arange(0, 101) / 100
+    job, try_a = (grid.ravel() for grid in np.meshgrid(shares, shares))
+    try_b = 1 - job - try_a
+    one, other = runs * (job + try_a) / (0.3 * 0.7) + 12, runs * (0.3 * job + try_b) / (0.8 * 0.2) + 12
+    variance = np.where(try_b >= -1e-9, 0.8**2 / one + 0.3**2 / other, np.inf)
+    found = question.variance(runs * question.of_visits(law.visits(weights)))
+    assert variance.min() * (1 - 1e-3) <= found <= variance.min() / (1 - UNIFORM_SHARE) / (1 - ENOUGH) * 1.003
+    assert weights[choice_of("rest")] == pytest.approx(UNIFORM_SHARE / 4, abs=1e-4)  # as line searches leave it
+
+
+def test_the_advised_policy_can_be_simulated_and_is_narrower_than_uniform(advice):
+    assert (check_policy(MODEL.graph, advice.sampling) == advice.sampling).all()
+    by = {prediction.sampling: prediction.width for prediction in advice.predictions}
+    assert by["advised"] < by["uniform"] < advice.width
+    pl.simulate(MODEL, TRUTH, 10, rng=1, max_steps=STEPS, policy=advice.sampling)
+
+
+def test_predictions_say_how_many_runs_were_seen_and_how_many_halve_the_width(advice):
+    assert (advice.n_runs, advice.max_steps) == (2_000, STEPS)
+    assert [p.sampling for p in advice.predictions] == ["like these", "uniform", "certified policy", "advised"]
+    assert [p.sampling for p in advice.halving] == ["like these", "advised"]
+    for prediction in advice.halving:
+        assert prediction.width == pytest.approx(advice.width / 2, rel=0.03)
+    like_these, advised = advice.halving
+    assert 5_000 < like_these.runs < 10_000
+    assert advised.runs < 0.8 * like_these.runs
+
+
+def test_the_best_choices_are_those_where_runs_gain_most(advice):
+    worth = advice.rate * advice.visits_per_run
+    order = advice.best_choices(3)
+    assert (np.diff(worth[order]) <= 0).all()
+    assert worth[order[0]] == worth.max()
+    assert choice_of("rest") not in advice.best_choices(100)
+
+
+def test_the_policy_is_written_with_its_names(advice, tmp_path):
+    advice.to_csv(tmp_path / "policy.csv")
+    lines = (tmp_path / "policy.csv").read_text().splitlines()
+    assert lines[0] == "at,action,probability"
+    assert len(lines) == 1 + MODEL.graph.n_choices
+    assert float(lines[1].split(",")[2]) == advice.sampling[0]
+
+
+def test_advice_is_ready_for_json_and_for_reading(advice):
+    facts = json.loads(json.dumps(advice.to_dict()))
+    assert facts["choices"][0]["action"] in ("job", "try_a", "try_b")
+    assert facts["halving"][0]["uses"] == "new runs alone"
+    text = str(advice)
+    assert text.startswith("The bounds on the policy's value are 0.")
+    assert "To halve that, about" in text
+    assert "more runs like these" in text
+
+
+def test_bounds_that_are_not_finite_are_said_to_be_so(advice):
+    endless = replace(advice, width=np.inf, halving=(), predictions=(replace(advice.predictions[0], width=np.inf),))
+    assert endless.sentences()[:2] == [
+        f"The bounds on the policy's value are not both finite now, after {advice.n_steps:,} steps.",
+        "After 2,000 more runs like these: not both finite.",
+    ]
+    assert json.loads(json.dumps(endless.to_dict()))["width"] is None
+
+
+@pytest.mark.parametrize("kind", ["interval", "l1", "ellipsoid"])
+def test_other_sets_have_advice_as_well(kind):
+    found = advise(learned_from(confidence_set=kind), DONE, runs=8_000)
+    widths = {p.sampling: p.width for p in found.predictions}
+    assert widths["like these"] < found.width
+    assert widths["advised"] < found.width
+    assert found.rate[choice_of("rest")] == 0
+
+
+def test_a_sampling_policy_of_ones_own_is_predicted_too():
+    mine = np.where(np.arange(MODEL.graph.n_choices) == choice_of("rest"), 1.0, 0.0)
+    weights = np.where(MODEL.graph.state_of_choice() == MODEL.graph.initial_state, mine, 1.0)
+    found = advise(LEARNED, DONE, runs=500, sampling=weights)
+    given = next(p for p in found.predictions if p.sampling == "given policy")
+    assert given.width == pytest.approx(found.width, rel=0.01)  # resting shows nothing
+
+
+def test_a_contradiction_is_refused():
+    counts = np.zeros(MODEL.graph.n_transitions, dtype=np.int64)
+    first = MODEL.graph.first_transition
+    for name, pair in (("try_a", (900, 100)), ("job", (100, 900)), ("rest", (1, 1))):
+        counts[first[choice_of(name)] : first[choice_of(name)] + 2] = pair
+    learned = pl.learn(MODEL, pl.TransitionCounts(MODEL.graph, counts, "trajectories"), confidence_set="likelihood")
+    with pytest.raises(pl.DataError) as error:
+        advise(learned, DONE)
+    assert str(error.value) == "the data contradict the model: more of them do not narrow the bounds; certify says why"
+
+
+def test_a_value_that_is_infinite_is_refused():
+    until = pl.parse_property('R{"steps"}max=? [ F "done" ]', MODEL)
+    with pytest.raises(pl.DataError) as error:
+        advise(LEARNED, until)
+    assert str(error.value) == (
+        "the value of the policy is infinite at the estimate: it has no gradient, and no data narrow it"
+    )
+
+
+def test_a_value_that_no_parameter_decides_is_refused():
+    first_step = pl.parse_property('R{"steps"}max=? [ C<=1 ]', MODEL)
+    with pytest.raises(pl.DataError) as error:
+        advise(LEARNED, first_step)
+    assert str(error.value) == "the value of the policy does not depend on the parameters: no data narrow it"
+
+
+@pytest.mark.parametrize("runs", [0, -3, 2.5])
+def test_a_number_of_runs_is_a_whole_number(runs):
+    with pytest.raises(pl.DataError) as error:
+        advise(LEARNED, DONE, runs=runs)
+    assert str(error.value) == f"runs={runs!r}: give a whole number, at least 1"
+
+
+def test_data_that_are_not_runs_need_a_length():
+    ones = np.full(MODEL.graph.n_transitions, 100, dtype=np.int64)
+    learned = pl.learn(MODEL, pl.TransitionCounts(MODEL.graph, ones, "independent"))
+    with pytest.raises(pl.DataError) as error:
+        advise(learned, DONE)
+    assert str(error.value) == (
+        "the data are not runs from the initial state: say with max_steps how long a run may be"
+    )
+    found = advise(learned, DONE, max_steps=STEPS, runs=100)
+    assert found.n_runs is None
+    assert [p.sampling for p in found.predictions] == ["uniform", "certified policy", "advised"]
+
+
+def test_sets_without_a_guarantee_are_refused():
+    with pytest.raises(pl.DataError) as error:
+        advise(pl.learn(MODEL, LEARNED.counts, as_published=True), DONE)
+    assert str(error.value) == (
+        "these sets have no guarantee, so that their width says nothing; learn without as_published"
+    )
+
+
+@pytest.mark.parametrize("doublings", [0, 1, 3])
+def test_pilots_of_powers_of_two_grow_with_the_data(doublings):
+    """As they do if the longer log is read again, see ``power_of_two_pilot``."""
+    size, weight = power_of_two_pilot(700)
+    counts, first = np.zeros((2, MODEL.graph.n_transitions), dtype=np.int64)
+    counts[:7], first[:4] = 100, size // 4
+    old = pl.TransitionCounts(MODEL.graph, counts, "adaptive", pl.Pilot(first, "power of two", weight, ratio=13.0))
+    found = _grown(old, counts << doublings)
+    assert (found.total, found.weight) == power_of_two_pilot(700 << doublings)
+
+
+def benchmark():
+    spec = spec_from_file_location("advise_benchmark", Path(__file__).parents[2] / "benchmarks" / "advise.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["rover:10,10", "aircraft:20,10", "glider:11,9"])
+def test_predicted_widths_are_within_15_percent_of_measured_ones(name):
+    found = benchmark().doubling(pl.case_study(name), seed=7, runs=3_000)
+    assert found.predicted == pytest.approx(found.measured, rel=0.15)
+    assert found.advised_predicted == pytest.approx(found.advised_measured, rel=0.15)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["rover:10,10", "glider:11,9"])
+def test_sampling_by_advice_needs_fewer_runs_than_uniform_and_optimistic_sampling(name):
+    found = benchmark().needed(pl.case_study(name), seeds=(5,), target=8_000, first=500)
+    assert found["advised"] < 0.7 * min(found["uniform"], found["optimistic"])
