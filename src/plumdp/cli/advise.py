@@ -20,7 +20,6 @@ from plumdp.cli.arguments import (
     Model,
     OrderOption,
     PilotOption,
-    PropertyText,
     SamplingOption,
     SetKind,
     load_problem,
@@ -38,7 +37,12 @@ _MOST_ROWS = 10
 def advise(
     model: Model,
     data: Data,
-    property: PropertyText = None,
+    property: Annotated[
+        str | None,
+        typer.Option(
+            "--property", "-p", metavar="TEXT", help="What is asked, as in PRISM; the model's own if it has one."
+        ),
+    ] = None,
     runs: Annotated[
         int | None,
         typer.Option("--runs", "-n", help="How many more runs are planned; by default as many as there are."),
@@ -52,7 +56,7 @@ def advise(
     order: OrderOption = None,
     pilot: PilotOption = None,
     confidence: Confidence = 0.999,
-    confidence_set: SetKind = "likelihood",
+    confidence_set: SetKind = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="A CSV file for the sampling policy: a probability for each action."),
@@ -67,7 +71,7 @@ def advise(
     """
     if output is not None:
         require_new(output, force=force)
-    read, objective = load_problem(model, constant or [], property)
+    read, (objective,) = load_problem(model, constant or [], [] if property is None else [property])
     counts = read_data(data, read, sampling, order, pilot)
     learned = learn(read, counts, confidence=confidence, confidence_set=confidence_set, objectives=[objective])
     if learned.conflict is not None:
