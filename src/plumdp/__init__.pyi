@@ -67,10 +67,10 @@ from .pipeline import certify as certify
 from .pipeline import certify_all as certify_all
 from .pipeline import compare as compare
 from .pipeline import conclude as conclude
-from .model_check import ModelCheck as ModelCheck
-from .model_check import check_model as check_model
+from .checking.check import ModelCheck as ModelCheck
+from .checking.check import check_model as check_model
 from .result.advice import Advice as Advice
-from .advice import advise as advise
+from .advising.advice import advise as advise
 from .online import OnlineRecord as OnlineRecord
 from .online import learn_online as learn_online
 from .online import simulator as simulator

@@ -10,6 +10,9 @@ from numbers import Real
 from time import perf_counter
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
+from plumdp.checking.diagnosis import diagnose
+from plumdp.checking.fit import ModelFit, fit_model
+from plumdp.checking.smallest_misfit import smallest_misfit
 from plumdp.confidence.bounds import ExpressionBounds, Intervals, expression_bounds
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers, find_fixed_numbers
 from plumdp.confidence.least_squares import least_squares
@@ -22,7 +25,6 @@ from plumdp.data.counts import TransitionCounts, require_same_graph
 from plumdp.data.logs import Log
 from plumdp.data.pilots import pilot_assumption
 from plumdp.deprecated import renamed_keywords
-from plumdp.diagnosis import diagnose
 from plumdp.errors import DataError
 from plumdp.model.events import Events, find_events
 from plumdp.model.graph import FloatArray, IntArray
@@ -30,7 +32,6 @@ from plumdp.model.language.property import as_objectives
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
-from plumdp.model_fit import ModelFit, fit_model
 from plumdp.policy_search import value_directions
 from plumdp.region.build import build_region
 from plumdp.region.conflict import NOTHING_FITS, Conflict, with_numbers
@@ -39,7 +40,6 @@ from plumdp.region.likelihood_region import build_likelihood_region
 from plumdp.region.shapes import Region
 from plumdp.region.tangents import build_ellipsoid_region
 from plumdp.shares import CONFIDENCE_SET, FALLBACK, FIT
-from plumdp.smallest_misfit import smallest_misfit
 from plumdp.solver.at_points import PointSolver, move_inside
 
 Sets: TypeAlias = Literal["interval", "l1", "ellipsoid", "likelihood"]

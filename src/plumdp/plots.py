@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from plumdp.checking.check import ModelCheck
+from plumdp.checking.residual_table import CellResiduals
 from plumdp.errors import DataError
 from plumdp.model.text import cut
-from plumdp.model_check import ModelCheck
-from plumdp.residual_table import CellResiduals
 
 _ABOVE, _BELOW, _CLOSE = "#d55e00", "#0072b2", "#777777"  # told apart by people who are colour-blind
 _MARKERS = {_ABOVE: "^", _BELOW: "v", _CLOSE: "o"}

@@ -20,8 +20,8 @@ from wrong_models import true_probabilities
 
 import plumdp as pl
 from plumdp.confidence.bets import place_bets
-from plumdp.confidence.contrasts import find_contrasts
 from plumdp.confidence.estimates import information
+from plumdp.confidence.fit.contrasts import find_contrasts
 from plumdp.confidence.likelihood import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.data.counts import Pilot, TransitionCounts

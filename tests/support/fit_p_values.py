@@ -7,7 +7,7 @@ from fit_game import Game, play, worst_moments
 from fit_processes import largest_by_kind, package_bets
 from scipy.stats import kstest
 
-from plumdp import model_fit
+from plumdp.checking import fit as model_fit
 from plumdp.confidence.constants import find_fixed_numbers
 from plumdp.confidence.likelihood import likelihood_set
 from plumdp.shares import CONFIDENCE_SET

@@ -13,9 +13,9 @@ from scipy.sparse import csr_array
 from scipy.special import gammaln
 
 from plumdp.confidence.constants import find_fixed_numbers, strongest_evidence
-from plumdp.confidence.drift import PilotView, _plans
 from plumdp.confidence.estimates import estimate
 from plumdp.confidence.evidence import log_evidence
+from plumdp.confidence.fit.drift import PilotView, _plans
 from plumdp.confidence.likelihood import SPACE_AS_DATA, law_of_pilot
 
 

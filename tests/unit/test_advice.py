@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import plumdp as pl
-from plumdp.advice import advise
+from plumdp.advising.advice import advise
+from plumdp.advising.design import ENOUGH, UNIFORM_SHARE, ValueQuestion, plan_sampling
+from plumdp.advising.predicted_width import _grown
 from plumdp.data.pilots import power_of_two_pilot
 from plumdp.model.policy import check_policy
-from plumdp.predicted_width import _grown
-from plumdp.sampling_design import ENOUGH, UNIFORM_SHARE, ValueQuestion, plan_sampling
 
 a, b = pl.parameters("a", "b")
 SPACE = pl.ParameterSpace.unit("a", "b")

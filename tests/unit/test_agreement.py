@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from row_models import row_model
 
 import plumdp as pl
-from plumdp.confidence.cell_tests import NO_CELLS, CellTests
+from plumdp.confidence.fit.cell_tests import NO_CELLS, CellTests
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.region.agreement import AffineTests, _bound, _inequalities, _Tests, find_agreement
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from row_models import row_model
 
 import plumdp as pl
-from plumdp.confidence.cell_tests import NO_CELLS, cell_tests, largest
+from plumdp.confidence.fit.cell_tests import NO_CELLS, cell_tests, largest
 from plumdp.confidence.likelihood_table import CellCounts, likelihood_table
 
 p, q = pl.parameters("p", "q")

@@ -11,10 +11,10 @@ from support.drawn_counts import chances, draw, moved, value_of_choice, walk
 from support.random_pmdps import random_problem
 
 import plumdp as pl
+from plumdp.checking.diagnosis import diagnose, examine, in_words
+from plumdp.checking.residual_table import describe_residual
 from plumdp.confidence.likelihood import best_point
-from plumdp.diagnosis import diagnose, examine, in_words
 from plumdp.plots import plot_residuals, residual_figure, write_residuals
-from plumdp.residual_table import describe_residual
 
 POINT = {"p": "0.4", "q": "0.3"}
 MODEL = walk()

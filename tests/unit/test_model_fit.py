@@ -11,12 +11,12 @@ from cell_models import cell_model, counts_in_cells
 from row_models import row_model
 
 import plumdp as pl
+from plumdp.checking.fit import fit_model
 from plumdp.confidence.constants import find_fixed_numbers, strongest_evidence
-from plumdp.confidence.drift import drift_tests
+from plumdp.confidence.fit.drift import drift_tests
 from plumdp.confidence.likelihood import likelihood_set
 from plumdp.data.pilots import power_of_two_pilot
 from plumdp.errors import DataError
-from plumdp.model_fit import fit_model
 from plumdp.result.certificate import Status
 from plumdp.shares import CONFIDENCE_SET, FALLBACK, FIT
 
@@ -144,7 +144,7 @@ def test_drifts_have_half_of_the_share_of_tests_times_the_weight_of_the_pilot(mo
         asked.append(error)
         return drift_tests(*arguments, error=error, **others)
 
-    monkeypatch.setattr("plumdp.model_fit.drift_tests", recorded)
+    monkeypatch.setattr("plumdp.checking.fit.drift_tests", recorded)
     fit_model(TWO_CELLS, counts_in_cells(TWO_CELLS, drifted(1), pilot=PILOT, end=end, weight=weight), error=0.001)
     assert asked == [pytest.approx(FIT / 2 * weight * 0.001)]
 

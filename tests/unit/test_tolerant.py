@@ -13,6 +13,7 @@ from row_models import row_model
 from scipy.integrate import quad
 
 import plumdp as pl
+from plumdp.checking.smallest_misfit import smallest_misfit
 from plumdp.confidence import tolerant
 from plumdp.confidence.bets import half_space
 from plumdp.confidence.binomial import beta_binomial, tolerant_interval, widened
@@ -24,7 +25,6 @@ from plumdp.data.counts import Pilot, PilotEnd, TransitionCounts
 from plumdp.errors import DataError
 from plumdp.learning import learn
 from plumdp.region.conflict import Conflict
-from plumdp.smallest_misfit import smallest_misfit
 
 p, q = pl.parameters("p", "q")
 LINE, SQUARE = pl.ParameterSpace.unit("p"), pl.ParameterSpace.unit("p", "q")

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from plumdp.advice import advise as find_advice
+from plumdp.advising.advice import advise as find_advice
 from plumdp.cli.arguments import (
     AsJson,
     Confidence,

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from plumdp.checking.check import ModelCheck
+from plumdp.checking.check import check_model as test_model
 from plumdp.cli.arguments import (
     AsJson,
     Constants,
@@ -24,8 +26,6 @@ from plumdp.cli.data import read_data
 from plumdp.errors import DataError
 from plumdp.model.language.property import parse_property
 from plumdp.model.text import cut
-from plumdp.model_check import ModelCheck
-from plumdp.model_check import check_model as test_model
 from plumdp.result.folder import require_file
 
 CONTRADICTED = 3  # exit code

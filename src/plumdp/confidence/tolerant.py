@@ -25,9 +25,9 @@ import numpy as np
 from plumdp.confidence.bets import Direction, half_space, place_bets
 from plumdp.confidence.binomial import tolerant_interval, widened
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, with_intervals
-from plumdp.confidence.drift import Drift
 from plumdp.confidence.estimates import estimate_inside, information
 from plumdp.confidence.event_counts import sum_by
+from plumdp.confidence.fit.drift import Drift
 from plumdp.confidence.likelihood import Directions, LikelihoodSet
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.confidence.sets import Guarantee

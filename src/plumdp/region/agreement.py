@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plumdp.confidence.cell_tests import CellTests, largest
+from plumdp.confidence.fit.cell_tests import CellTests, largest
 from plumdp.confidence.likelihood_table import Outcomes
 from plumdp.confidence.space_moments import simplified
 from plumdp.model.graph import FloatArray, Indices, read_only

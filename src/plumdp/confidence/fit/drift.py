@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from plumdp.confidence.bets import LARGEST_BET, LEAST_PROBABILITY, HalfSpace, half_space
-from plumdp.confidence.contrasts import Contrast
+from plumdp.confidence.fit.contrasts import Contrast
 from plumdp.confidence.likelihood_table import CellCounts, LikelihoodTable, Outcomes
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.model.graph import BoolArray, FloatArray, Indices, ranges

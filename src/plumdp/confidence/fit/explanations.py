@@ -19,8 +19,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from plumdp.confidence.constants import FixedNumbers, number_surprises
-from plumdp.confidence.contrasts import Contrast
-from plumdp.confidence.fitted_rows import FittedRows
+from plumdp.confidence.fit.contrasts import Contrast
+from plumdp.confidence.fit.fitted_rows import FittedRows
 from plumdp.model.graph import BoolArray, Indices
 
 ExplanationKind: TypeAlias = Literal["variable", "action", "row", "class", "number", "early"]

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plumdp.advising.expected_runs import RunLaw, normalised
 from plumdp.confidence.estimates import information
 from plumdp.confidence.likelihood_table import LikelihoodTable
-from plumdp.expected_runs import RunLaw, normalised
 from plumdp.model.graph import FloatArray, Graph, read_only
 
 _ROUNDS = 30

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plumdp.confidence.contrasts import Contrast
-from plumdp.confidence.explanations import Explanation
-from plumdp.confidence.fitted_rows import FittedRows, sums, unit_axes
-from plumdp.confidence.residuals import Change
+from plumdp.confidence.fit.contrasts import Contrast
+from plumdp.confidence.fit.explanations import Explanation
+from plumdp.confidence.fit.fitted_rows import FittedRows, sums, unit_axes
+from plumdp.confidence.fit.residuals import Change
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_only
 from plumdp.rounding import UNDERFLOW
 

@@ -9,18 +9,18 @@ from typing import TypeVar
 
 import numpy as np
 
+from plumdp.checking.fit import ModelFit
+from plumdp.checking.words import Side, words_for
 from plumdp.confidence.constants import FixedNumbers, find_fixed_numbers
-from plumdp.confidence.contrasts import Contrast
-from plumdp.confidence.drift_explanations import drift_table, explain_by_contrasts, explain_by_early_data
-from plumdp.confidence.explanations import Explanation, explain_by_numbers, explain_by_rows
-from plumdp.confidence.fitted_rows import FittedRows, fitted_rows
+from plumdp.confidence.fit.contrasts import Contrast
+from plumdp.confidence.fit.drift_explanations import drift_table, explain_by_contrasts, explain_by_early_data
+from plumdp.confidence.fit.explanations import Explanation, explain_by_numbers, explain_by_rows
+from plumdp.confidence.fit.fitted_rows import FittedRows, fitted_rows
+from plumdp.confidence.fit.residuals import Change, Residuals, cell_residuals, find_changes, observed_contrasts
 from plumdp.confidence.likelihood import best_point
-from plumdp.confidence.residuals import Change, Residuals, cell_residuals, find_changes, observed_contrasts
 from plumdp.data.counts import TransitionCounts
-from plumdp.explanation_words import Side, words_for
 from plumdp.model.graph import FloatArray, Indices
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model_fit import ModelFit
 
 ADVICE = "what to try: "
 _AS_GOOD = 2.0  # nats: explanations this close to the best are named with it

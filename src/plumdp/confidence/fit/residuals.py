@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plumdp.confidence.contrasts import NONE, Contrast, find_contrasts
-from plumdp.confidence.fitted_rows import FittedRows, sums
+from plumdp.confidence.fit.contrasts import NONE, Contrast, find_contrasts
+from plumdp.confidence.fit.fitted_rows import FittedRows, sums
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_only
 
 _MOST_CELLS = 16

@@ -8,18 +8,19 @@ from math import isfinite
 
 import numpy as np
 
+from plumdp.advising.design import ValueQuestion, plan_sampling
+from plumdp.advising.expected_runs import RunLaw, normalised, run_law, seen_runs
+from plumdp.advising.predicted_width import Predictor, kind_of
 from plumdp.confidence.likelihood import LikelihoodSet, law_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.data.runs import require_positive
 from plumdp.errors import DataError
-from plumdp.expected_runs import RunLaw, normalised, run_law, seen_runs
 from plumdp.learning import Learned
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective
 from plumdp.model.policy import Policy, policy_weights
 from plumdp.pipeline import conclude
-from plumdp.predicted_width import Predictor, kind_of
 from plumdp.result.advice import (
     ADVISED,
     CERTIFIED,
@@ -30,7 +31,6 @@ from plumdp.result.advice import (
     ClassAdvice,
     Prediction,
 )
-from plumdp.sampling_design import ValueQuestion, plan_sampling
 from plumdp.solver.coupled.gradient import policy_gradient
 
 _LEAST_SLOPE = 1e-9  # part of a gradient that the likelihood depends on, relative to all of it: the rest is rounding

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from plumdp.confidence.constants import ROW, FixedNumbers
-from plumdp.confidence.contrasts import Contrast
-from plumdp.confidence.explanations import Explanation
-from plumdp.confidence.fitted_rows import FittedRows
-from plumdp.confidence.residuals import Change, Residuals
+from plumdp.confidence.fit.contrasts import Contrast
+from plumdp.confidence.fit.explanations import Explanation
+from plumdp.confidence.fit.fitted_rows import FittedRows
+from plumdp.confidence.fit.residuals import Change, Residuals
 from plumdp.model.graph import BoolArray, Indices
 from plumdp.model.text import cut, number_of
 

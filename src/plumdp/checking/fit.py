@@ -18,10 +18,10 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from plumdp.confidence.cell_tests import NO_CELLS, CellTests, cell_tests, largest
 from plumdp.confidence.constants import FixedNumbers, strongest_evidence
-from plumdp.confidence.contrasts import find_contrasts, parts_by_action
-from plumdp.confidence.drift import Drift, PilotView, drift_tests
+from plumdp.confidence.fit.cell_tests import NO_CELLS, CellTests, cell_tests, largest
+from plumdp.confidence.fit.contrasts import find_contrasts, parts_by_action
+from plumdp.confidence.fit.drift import Drift, PilotView, drift_tests
 from plumdp.confidence.likelihood import SPACE_AS_DATA, LikelihoodSet, law_of_pilot, law_of_space, likelihood_set
 from plumdp.confidence.likelihood_table import CellCounts
 from plumdp.data.counts import TransitionCounts

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from plumdp.confidence.constants import excluded_numbers, find_fixed_numbers
-from plumdp.confidence.drift import Drift
+from plumdp.confidence.fit.drift import Drift
 from plumdp.confidence.likelihood import Directions
 from plumdp.confidence.tolerant import drift_cuts, measure_tolerantly
 from plumdp.data.counts import TransitionCounts

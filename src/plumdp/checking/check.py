@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from plumdp.checking.diagnosis import ADVICE, Examination, examine, in_words
+from plumdp.checking.residual_table import CellResiduals, describe_residual, residual_records, residuals_by_cell
 from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
-from plumdp.diagnosis import ADVICE, Examination, examine, in_words
 from plumdp.errors import DataError
 from plumdp.learning import learn
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.text import html_table, one_line
-from plumdp.residual_table import CellResiduals, describe_residual, residual_records, residuals_by_cell
 from plumdp.result.certificate import outward, percent
 from plumdp.result.data_quality import DataQuality
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.confidence.contrasts import Contrast
-from plumdp.confidence.residuals import ClassOutcomes, Residuals, cell_residuals, class_residuals, row_residuals
-from plumdp.diagnosis import Examination, first_of_best
+from plumdp.checking.diagnosis import Examination, first_of_best
+from plumdp.confidence.fit.contrasts import Contrast
+from plumdp.confidence.fit.residuals import ClassOutcomes, Residuals, cell_residuals, class_residuals, row_residuals
 from plumdp.model.graph import Indices, read_only
 from plumdp.model.text import number_of
 

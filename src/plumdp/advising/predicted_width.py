@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from plumdp.advising.expected_runs import whole_counts
 from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.least_squares import LeastSquares
 from plumdp.confidence.likelihood import LikelihoodSet
@@ -26,7 +27,6 @@ from plumdp.confidence.sets import ConfidenceSet, Guarantee
 from plumdp.data.counts import EMPTY_WEIGHT, CountArray, Pilot, PilotEnd, TransitionCounts
 from plumdp.data.pilots import planned_size
 from plumdp.errors import DataError
-from plumdp.expected_runs import whole_counts
 from plumdp.learning import SETS, Learned, Sets
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.objective import Objective

@@ -1,0 +1,1 @@
+"""Where the next data narrow a certificate most, and how to sample them."""
