@@ -390,6 +390,6 @@ class Clock:
     def lap(self, stage: str) -> None:
         """Enter the seconds since the last stage, and say so to those who listen to the logger ``plumdp``."""
         now = perf_counter()
-        self.laps[stage] = now - self._last
+        self.laps[stage] = self.laps.get(stage, 0.0) + now - self._last
         self._last = now
         _LOGGER.debug("%s: %.3f s", stage, self.laps[stage])
