@@ -28,7 +28,7 @@ from plumdp.confidence.likelihood_table import CellCounts, LikelihoodTable, Outc
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.model.graph import BoolArray, FloatArray, Indices, ranges
 
-_MOST_AXES = 50  # parameters that are looked at one by one
+_MOST_AXES = 8  # parameters that are looked at one by one: with more, outcomes alone
 _MOST_PLACES = 6  # of outcomes in their class, that are looked at one by one
 _LEAST_SHARE = 1e-3  # of the variation of a bet that is not explained by a change of the parameters themselves
 
