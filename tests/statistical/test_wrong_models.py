@@ -21,6 +21,7 @@ WRONG = {
     "betting, smooth": lambda: smooth_error("betting:25", 0.02),
     "rover, smooth": lambda: smooth_error("rover:10,10", 0.01),
     "engagement, smooth": lambda: smooth_error("engagement:20", 0.02),
+    "aircraft, smooth": lambda: smooth_error("aircraft:20,10", 0.02),
     "parallel, smooth": lambda: smooth_error("parallel:5", 0.04),
     "betting, one row": lambda: wrong_row("betting:25", 0.2),
     "rover, one row": lambda: wrong_row("rover:10,10", 0.2),
@@ -28,7 +29,13 @@ WRONG = {
     "rover, one channel": lambda: wrong_channel(1.1),
     "machine, one constant": lambda: wrong_models.one_constant(0.02),
 }
-SILENT = ["betting, smooth", "rover, smooth", "engagement, smooth", "rover, one row"]  # without the test of the model
+SILENT = [
+    "betting, smooth",
+    "rover, smooth",
+    "engagement, smooth",
+    "aircraft, smooth",
+    "rover, one row",
+]  # without the test of the model
 
 
 @cache
