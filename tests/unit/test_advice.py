@@ -12,6 +12,7 @@ import pytest
 import plumdp as pl
 from plumdp.advising.advice import advise
 from plumdp.advising.design import ENOUGH, UNIFORM_SHARE, ValueQuestion, plan_sampling
+from plumdp.advising.expected_runs import RunLaw
 from plumdp.advising.predicted_width import _grown
 from plumdp.data.pilots import power_of_two_pilot
 from plumdp.model.policy import check_policy
@@ -98,7 +99,7 @@ def test_no_mixture_of_actions_beats_the_advised_one():
     probability = MODEL.expressions.evaluate(at[None, :])[:, 0][MODEL.expression]
     table = pl.learn(MODEL, LEARNED.counts, confidence_set="likelihood").bounds.table
     question = ValueQuestion(MODEL.graph, table, at, probability, at[::-1], 12 * np.eye(2))
-    law = pl.expected_runs.RunLaw(MODEL.graph, probability, MODEL.graph.states["at"] > 1, STEPS)
+    law = RunLaw(MODEL.graph, probability, MODEL.graph.states["at"] > 1, STEPS)
     runs = 1_000
     weights = plan_sampling(question, law, np.zeros((2, 2)), runs)
     shares = np.arange(0, 101) / 100
