@@ -66,7 +66,7 @@ def test_one_visit_of_any_class_in_any_cell_has_the_expectation_one(model):
     n_bets = 0
     for contrast in find_contrasts(model):
         split = _split(view.table, by_choice(model, view, counts.main), contrast)
-        for plan in _plans(view, by_choice(model, view, view.counts), contrast, ()):
+        for plan in _plans(view, by_choice(model, view, view.counts), contrast):
             for scale in (0.3, -0.3):
                 factors = factors_of(split, scale * plan.slope, scale * plan.rest)
                 n_bets += int((factors != 1).sum())
@@ -111,7 +111,7 @@ def test_bets_do_not_look_at_main_data():
         counts = counts_in_cells(TWO_CELLS, main, pilot=pilot)
         (contrast,) = find_contrasts(TWO_CELLS)
         view = view_of(TWO_CELLS, counts)
-        plans += _plans(view, by_choice(TWO_CELLS, view, view.counts), contrast, ())
+        plans += _plans(view, by_choice(TWO_CELLS, view, view.counts), contrast)
     assert len(plans) == 4
     for one, other in zip(plans[:2], plans[2:], strict=True):
         assert np.array_equal(one.slope, other.slope)

@@ -190,7 +190,7 @@ class _Blocks:
 
 
 def _drifts(model: ParametricMDP, counts: TransitionCounts, found: LikelihoodSet, error: float) -> list[Drift]:
-    """Return what bets on drifts left; directions are single parameters, and what the value depends on."""
+    """Return what bets on drifts with state variables and actions left, placed by the pilot."""
     pilot, table, space = counts.pilot, found.table, law_of_space(model)
     assert pilot is not None
     assert found.estimate is not None

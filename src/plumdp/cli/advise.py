@@ -24,13 +24,14 @@ from plumdp.cli.arguments import (
     SetKind,
     load_problem,
 )
+from plumdp.cli.certify import EXIT_CODES
 from plumdp.cli.data import read_data
 from plumdp.errors import DataError
 from plumdp.learning import learn
 from plumdp.result.advice import Advice
+from plumdp.result.certificate import Status
 from plumdp.result.folder import require_file
 
-_CONTRADICTED = 3  # exit code
 _MOST_ROWS = 10
 
 
@@ -76,7 +77,7 @@ def advise(
     learned = learn(read, counts, confidence=confidence, confidence_set=confidence_set, objectives=[objective])
     if learned.conflict is not None:
         Console(stderr=True, highlight=False).print(f"the data contradict the model: {learned.conflict}", markup=False)
-        raise typer.Exit(_CONTRADICTED)
+        raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
     advice = find_advice(learned, objective, runs=runs, max_steps=max_steps)
     if output is not None:
         advice.to_csv(output)

@@ -159,7 +159,7 @@ def _print_comparison(certificates: list[Certificate]) -> None:
     shared = [
         fact for fact in certificates[0].facts() if fact[0] not in ("objective", "relaxation", "estimate", "width")
     ]
-    console.print(_grid(shared))
+    console.print(grid(shared))
 
 
 def _print_all(certificates: list[Certificate]) -> None:
@@ -169,10 +169,11 @@ def _print_all(certificates: list[Certificate]) -> None:
             console.print()
         style = {Status.CERTIFIED: "bold", Status.CONTRADICTED: "bold red"}.get(certificate.status, "yellow")
         console.print(Text(certificate.headline, style=style))
-        console.print(_grid(certificate.facts()))
+        console.print(grid(certificate.facts()))
 
 
-def _grid(facts: list[tuple[str, str]]) -> Table:
+def grid(facts: list[tuple[str, str]]) -> Table:
+    """Return labels and texts as two columns."""
     table = Table.grid(padding=(0, 2, 0, 0))
     for label, text in facts:
         table.add_row(Text(label, style="bold"), Text(text))

@@ -22,13 +22,14 @@ from plumdp.cli.arguments import (
     SamplingOption,
     load,
 )
+from plumdp.cli.certify import EXIT_CODES, grid
 from plumdp.cli.data import read_data
 from plumdp.errors import DataError
 from plumdp.model.language.property import parse_property
 from plumdp.model.text import cut
+from plumdp.result.certificate import Status
 from plumdp.result.folder import require_file
 
-CONTRADICTED = 3  # exit code
 _SUFFIXES = (".png", ".svg")
 _SHOWN = 10  # residuals in the table
 _NARROW = 80  # columns: on a narrower screen there are sentences instead of the table
@@ -74,7 +75,7 @@ def check_model(
         from plumdp.plots import write_residuals
 
         write_residuals(check, plot)
-    raise typer.Exit(CONTRADICTED if check.is_contradicted else 0)
+    raise typer.Exit(EXIT_CODES[Status.CONTRADICTED] if check.is_contradicted else 0)
 
 
 def _require_picture(path: Path) -> None:
@@ -87,12 +88,8 @@ def _require_picture(path: Path) -> None:
 def _print(check: ModelCheck) -> None:
     console = Console(highlight=False)
     console.print(Text(check.headline, style="bold red" if check.is_contradicted else "bold"))
-    grid = Table.grid(padding=(0, 2, 0, 0))
     is_narrow = console.width < _NARROW
-    for label, text in check.facts():
-        if label != "residual" or is_narrow:
-            grid.add_row(Text(label, style="bold"), Text(text))
-    console.print(grid)
+    console.print(grid([fact for fact in check.facts() if fact[0] != "residual" or is_narrow]))
     if check.is_contradicted and check.residuals and not is_narrow:
         console.print(_residuals(check))
 

@@ -8,9 +8,9 @@ share of the error: they matter where the likelihood has too little data, and ho
 With probability at least 1 - error the true point is in all of them at all times, whatever chose the actions, and
 whenever the data stopped. Of a certificate's error, half-spaces take 80 %, the likelihood 10 % and intervals 2.5 %; the
 rest is for tests of the model and for the graph alone. Without pilot or direction the likelihood takes what half-spaces
-would have.
-With more than 20 parameters that matter, half-spaces across the directions take 60 %, and 20 % are for half-spaces
-across all outcomes: these make the ranges of single probabilities narrow, which an ellipsoid in many dimensions is not.
+would have. With more than 20 parameters that matter, half-spaces across the directions take 60 %, and 20 % are for
+half-spaces across all outcomes: these make the ranges of single probabilities narrow, which an ellipsoid in many
+dimensions is not.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from plumdp.model.parametric import ParametricMDP
 Directions: TypeAlias = Callable[[FloatArray], Sequence[Direction]]
 """From the pilot's estimate of the parameters to the directions that matter there."""
 
-_WHOLE = 92.5  # percent of a certificate's error that are given here; the rest is for tests and the graph alone
-_STRIPS = 2.5 / _WHOLE
+WHOLE = 92.5  # percent of a certificate's error that are given here; the rest is for tests and the graph alone
+_STRIPS = 2.5 / WHOLE
 _MANY = 20  # parameters that matter, beyond which there are half-spaces across all outcomes
 SPACE_AS_DATA = 1e-3  # weight of the space's precision in the information, so that it is never singular
 
@@ -140,9 +140,9 @@ class _Shares(NamedTuple):
 
 def _shares(table: LikelihoodTable, *, has_pilot: bool) -> _Shares:
     if not has_pilot:
-        return _Shares(0.0, 90 / _WHOLE, 0.0)
+        return _Shares(0.0, 90 / WHOLE, 0.0)
     many = table.basis.shape[1] > _MANY
-    return _Shares(60 / _WHOLE, 10 / _WHOLE, 20 / _WHOLE) if many else _Shares(80 / _WHOLE, 10 / _WHOLE, 0.0)
+    return _Shares(60 / WHOLE, 10 / WHOLE, 20 / WHOLE) if many else _Shares(80 / WHOLE, 10 / WHOLE, 0.0)
 
 
 class _Main(NamedTuple):

@@ -28,10 +28,10 @@ from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, with_i
 from plumdp.confidence.estimates import estimate_inside, information
 from plumdp.confidence.event_counts import sum_by
 from plumdp.confidence.fit.drift import Drift
-from plumdp.confidence.likelihood import Directions, LikelihoodSet
+from plumdp.confidence.likelihood import SPACE_AS_DATA, WHOLE, Directions, LikelihoodSet, law_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.confidence.sets import Guarantee
-from plumdp.confidence.space_moments import is_nonnegative, moments
+from plumdp.confidence.space_moments import is_nonnegative
 from plumdp.data.counts import CountArray, TransitionCounts, require_same_graph
 from plumdp.errors import DataError
 from plumdp.model.events import Events
@@ -39,9 +39,7 @@ from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, owners, read_only
 from plumdp.model.parametric import ParametricMDP
 
-_WHOLE = 92.5  # percent of a certificate's error that are given here; the rest is for tests and the graph alone
-_BETS, _SINGLE = 80 / _WHOLE, 2.5 / _WHOLE  # half-spaces; intervals of single choices; the rest is for events
-_SPACE_AS_DATA = 1e-3  # weight of the space's precision in the information, so that it is never singular
+_BETS, _SINGLE = 80 / WHOLE, 2.5 / WHOLE  # half-spaces; intervals of single choices; the rest is for events
 _ROUNDING = 1e-9  # relative, of products of factors along a way: more than the rounding of sums of their logarithms
 
 
@@ -152,15 +150,14 @@ def measure_tolerantly(
     if not 0 < error < 1:
         raise DataError(f"error={error}: give a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
     require_same_graph(model.graph, counts.graph)
-    table, (mean, covariance) = likelihood_table(model), moments(model.space)
-    space = mean, np.asarray(np.linalg.inv(covariance), dtype=np.float64)
+    table, space = likelihood_table(model), law_of_space(model)
     best = estimate_inside(table, table.pool(counts.counts), table.middle, prior=space)[0]
     found: tuple[Direction, ...] = ()
     cuts: list[Cut] = []
     pilot, is_announced = counts.pilot, directions is not None
     if pilot is not None and directions is not None and pilot.total:
         point = estimate_inside(table, table.pool(pilot.counts), table.middle, prior=space)[0]
-        ahead = pilot.ratio * information(table, table.pool(pilot.counts), point) + _SPACE_AS_DATA * space[1]
+        ahead = pilot.ratio * information(table, table.pool(pilot.counts), point) + SPACE_AS_DATA * space.precision
         found = tuple(directions(point))
         cuts = _half_spaces(model, counts, table, (point, ahead, best), found, _BETS * error * pilot.weight)
     share = 1 - _SINGLE - (_BETS if is_announced and pilot is not None else 0.0)

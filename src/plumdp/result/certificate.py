@@ -34,7 +34,7 @@ class Status(StrEnum):
     __repr__ = str.__repr__  # at the prompt as in JSON: the text
 
 
-_DOUBT = 0.05  # p-values from here on are worth a word
+_DOUBT = 0.05  # smaller p-values are worth a word
 
 _WORDS = {name: each.words for name, each in RELAXATIONS.items()} | {"untied": "without the expressions"}
 

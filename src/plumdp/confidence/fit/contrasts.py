@@ -77,7 +77,8 @@ def parts_by_action(model: ParametricMDP, contrasts: Sequence[Contrast]) -> list
     [('x', 'sendL'), ('x', 'sendH')]
     """
     graph = model.graph
-    actions = np.flatnonzero(np.bincount(graph.action[_is_open(model)])).tolist()
+    is_open = contrasts[0].cell != NONE if contrasts else np.zeros(graph.n_choices, dtype=np.bool_)
+    actions = np.flatnonzero(np.bincount(graph.action[is_open])).tolist()
     if not 1 < len(actions) <= _MOST_PARTS:
         return []
     found = []

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import log, sqrt
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ from plumdp.confidence.bets import LARGEST_BET, LEAST_PROBABILITY, HalfSpace, ha
 from plumdp.confidence.fit.contrasts import Contrast
 from plumdp.confidence.likelihood_table import CellCounts, LikelihoodTable, Outcomes
 from plumdp.data.counts import CountArray, TransitionCounts
-from plumdp.model.graph import BoolArray, FloatArray, Indices, ranges
+from plumdp.model.graph import FloatArray, Indices, ranges
 
 _MOST_AXES = 8  # parameters that are looked at one by one: with more, outcomes alone
 _MOST_PLACES = 6  # of outcomes in their class, that are looked at one by one
@@ -55,14 +56,39 @@ class Drift:
         return _factors(self.contrast.levels[cell] * self.slope - self.rest)
 
 
-class PilotView(NamedTuple):
-    """What the pilot has fixed."""
+@dataclass(frozen=True, eq=False)
+class PilotView:
+    """What the pilot has fixed, the same for all contrasts."""
 
     table: LikelihoodTable
     counts: CountArray  # (n_transitions)
     point: FloatArray  # (d): its estimate
     ratio: float  # planned amount of main data per pilot
     precision: FloatArray  # (d, d): a little of the space, so that no information is singular
+
+    @cached_property
+    def inverse(self) -> FloatArray:
+        """One over the probability of each outcome (n) that can be bet on; zero for others."""
+        probability = self.table.values(self.point)[0]
+        is_bet_on = self.table.is_class[self.table.group] & (probability > LEAST_PROBABILITY)
+        return np.where(is_bet_on, 1 / np.where(is_bet_on, probability, 1.0), 0.0)
+
+    @cached_property
+    def scores(self) -> FloatArray:
+        """The scores (n, k) of the parameters, in coordinates of what outcomes depend on."""
+        found: FloatArray = self.table.coefficients * self.inverse[:, None] @ self.table.basis
+        return found
+
+    @cached_property
+    def of_parameters(self) -> list[tuple[str, FloatArray]]:
+        """The scores (n) of what may drift: parameters or axes, with names."""
+        basis = self.table.basis
+        return [(name, self.scores @ (basis.T @ axis)) for name, axis in parameter_axes(self.table)]
+
+    @cached_property
+    def of_outcomes(self) -> list[tuple[str, FloatArray]]:
+        """The scores (n) of outcomes that become more likely, by their place in the class; they have no name."""
+        return [("", score) for score in _of_outcomes(self.table, self.inverse)]
 
 
 class _Plan(NamedTuple):
@@ -82,16 +108,15 @@ def drift_tests(
     *,
     near: FloatArray,
     error: float,
-    directions: Sequence[tuple[str, FloatArray]] = (),
 ) -> list[Drift]:
     """Return half-spaces for both sides of each drift that the pilot can tell, jointly valid but for the error.
 
-    Drifting is each parameter that matters, what is given as ``directions`` (in words, and (d)), and the probability of
-    the first outcome of all classes. ``near`` is where the tangents are taken, such as the estimate from all data.
+    Drifting is each parameter that matters, if these are few, and the probability of the first outcome of all classes,
+    of the second, and so on. ``near`` is where the tangents are taken, such as the estimate from all data.
     """
     choice = counts.graph.choice_of_transition()
     first, main = (pilot.table.pool_by(choice, seen) for seen in (pilot.counts, counts.main))
-    plans = [plan for contrast in contrasts for plan in _plans(pilot, first, contrast, directions)]
+    plans = [plan for contrast in contrasts for plan in _plans(pilot, first, contrast)]
     share, found = error / max(2 * len(plans), 1), []
     last: tuple[Contrast, _Split] | None = None
     for plan in plans:
@@ -122,28 +147,22 @@ def _joined(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _plans(
-    pilot: PilotView, seen: CellCounts, contrast: Contrast, directions: Sequence[tuple[str, FloatArray]]
-) -> list[_Plan]:
+def _plans(pilot: PilotView, seen: CellCounts, contrast: Contrast) -> list[_Plan]:
     """Return the drifts with a contrast that are neither constant in the pilot nor a change of the parameters.
 
     ``seen`` is what the pilot has seen at each choice.
     """
-    table = pilot.table
-    inverse, is_bet_on = _inverse(table, pilot.point)
+    basis, scores = pilot.table.basis, pilot.scores
     seen = seen.pool_by(contrast.cell)
-    used = is_bet_on[seen.outcome]
+    used = pilot.inverse[seen.outcome] > 0
     outcome, weight = seen.outcome[used], seen.seen[used]
     level = contrast.levels[seen.cell[used]]
     if not len(level) or np.ptp(level) == 0:
         return []
     level -= (middle := np.average(level, weights=weight))
-    scores = table.coefficients * inverse[:, None] @ table.basis
-    own = scores[outcome].T @ (scores[outcome] * weight[:, None]) + table.basis.T @ pilot.precision @ table.basis
-    axes = [] if contrast.action else [*parameter_axes(table), *directions]
-    drifting = [(name, scores @ (table.basis.T @ z)) for name, z in axes]
+    own = scores[outcome].T @ (scores[outcome] * weight[:, None]) + basis.T @ pilot.precision @ basis
     found = []
-    for name, slope in [*drifting, *(("", slope) for slope in _of_outcomes(table, inverse))]:
+    for name, slope in [*([] if contrast.action else pilot.of_parameters), *pilot.of_outcomes]:
         bets = level * slope[outcome]
         rest = scores @ np.linalg.lstsq(own, scores[outcome].T @ (weight * bets))[0]
         plain, left = weight @ bets**2, weight @ (bets - rest[outcome]) ** 2
@@ -171,13 +190,6 @@ def _of_outcomes(table: LikelihoodTable, inverse: FloatArray) -> list[FloatArray
         if score.any():
             found.append(score)
     return found
-
-
-def _inverse(table: LikelihoodTable, point: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """Return 1 / f of each outcome (n) that can be bet on, zero for others, and which can be."""
-    probability = table.values(point)[0]
-    is_bet_on = table.is_class[table.group] & (probability > LEAST_PROBABILITY)
-    return np.where(is_bet_on, 1 / np.where(is_bet_on, probability, 1.0), 0.0), is_bet_on
 
 
 class _Split(NamedTuple):
