@@ -32,12 +32,12 @@ def _at_looks(played: Played, every: int, place) -> np.ndarray:
 
 
 def _main_bets(game: Game, seen: np.ndarray, error: float) -> Linear:
-    return drift_bets(game, seen, error=error, view=pilot_view(game, seen)._replace(ratio=1.0))
+    return drift_bets(game, seen, error=error, view=replace(pilot_view(game, seen), ratio=1.0))
 
 
 def _hindsight(game: Game, seen: np.ndarray, error: float) -> Linear:
     """Return drift tests of contrasts whose numbers are the mean scores of the cells at the true point."""
-    view = pilot_view(game, seen)._replace(ratio=1.0)
+    view = replace(pilot_view(game, seen), ratio=1.0)
     contrasts = [replace(contrast, levels=_scores(game, seen, contrast.cell)) for contrast in game.contrasts]
     plans = plans_of(game, view, contrasts)
     weight = 1 / max(2 * len(plans), 1)
