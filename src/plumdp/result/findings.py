@@ -1,0 +1,152 @@
+"""What a report shows besides the certificate: each part answers one question, and can be drawn from a file.
+
+Pictures take these parts rather than models and regions, so that a saved result is drawn as a fresh one is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from math import inf, isinf
+from typing import Any
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Rung:
+    """What one relaxation certifies from the same data."""
+
+    relaxation: str
+    lower: float
+    upper: float
+    status: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A half-space in two parameters: points with normal @ point <= offset; ``origin`` says in words what drew it."""
+
+    normal: Point
+    offset: float
+    origin: str
+
+
+@dataclass(frozen=True)
+class Outline:
+    """The region as two parameters see it: outlines are closed polygons around the projection of what they draw."""
+
+    names: tuple[str, str]
+    estimate: Point | None
+    box: tuple[Point, Point]  # of the first parameter, and of the second
+    space: tuple[Point, ...]  # what is known before any data
+    region: tuple[Point, ...]
+    ellipse: tuple[Point, ...] = ()
+    cuts: tuple[Cut, ...] = ()  # only of regions in exactly these two parameters
+
+
+@dataclass(frozen=True)
+class ExpressionRow:
+    """What is known of one unknown expression: bounds hold jointly, with the confidence of the certificate."""
+
+    text: str
+    lower: float
+    upper: float
+    estimate: float | None  # at the most likely point
+    trials: int
+    successes: int
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A transition in the picture of a small model."""
+
+    source: int
+    target: int
+    action: str
+    expression: str
+    probability: float | None  # at the most likely point
+    is_chosen: bool  # by the policy
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A model that is small enough to be drawn: its states in words, and its transitions."""
+
+    states: tuple[str, ...]
+    initial: int
+    targets: tuple[int, ...]
+    edges: tuple[Edge, ...]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a report shows besides the certificate; parts that were not asked for, or have no answer, are empty."""
+
+    ladder: tuple[Rung, ...] = ()  # from loose to tight
+    parameters: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # bounds, as in the certificate
+    outlines: tuple[Outline, ...] = ()
+    expressions: tuple[ExpressionRow, ...] = ()  # those that matter most come first
+    n_expressions: int = 0  # unknown ones in the model
+    advice: Mapping[str, Any] = field(default_factory=dict)  # ``Advice.to_dict``, and its ``sentences``
+    residuals: Mapping[str, Any] = field(default_factory=dict)  # ``ModelCheck.to_dict``
+    drawing: Drawing | None = None
+    variables: tuple[str, ...] = ()  # of states, those that the policy depends on most first
+
+    def to_json(self) -> str:
+        """Return all of it as JSON; infinite numbers as text."""
+        return json.dumps(_plain(asdict(self)), indent=1, ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Findings:
+        """Return what ``to_json`` wrote.
+
+        >>> found = Findings(ladder=(Rung("coupled", 0.5, inf, "certified", 0.1),), n_expressions=3)
+        >>> Findings.from_json(found.to_json()) == found
+        True
+        """
+        content = _numbers(json.loads(text))
+        drawing = content["drawing"]
+        return cls(
+            ladder=tuple(Rung(**each) for each in content["ladder"]),
+            parameters={name: (low, high) for name, (low, high) in content["parameters"].items()},
+            outlines=tuple(_outline(each) for each in content["outlines"]),
+            expressions=tuple(ExpressionRow(**each) for each in content["expressions"]),
+            n_expressions=content["n_expressions"],
+            advice=content["advice"],
+            residuals=content["residuals"],
+            drawing=None if drawing is None else _drawing(drawing),
+            variables=tuple(content["variables"]),
+        )
+
+
+def _outline(content: dict[str, Any]) -> Outline:
+    cuts = tuple(Cut(tuple(cut["normal"]), cut["offset"], cut["origin"]) for cut in content["cuts"])
+    points: dict[str, Any] = {name: tuple(map(tuple, content[name])) for name in ("box", "space", "region", "ellipse")}
+    estimate = None if content["estimate"] is None else tuple(content["estimate"])
+    return Outline(names=tuple(content["names"]), estimate=estimate, cuts=cuts, **points)
+
+
+def _drawing(content: dict[str, Any]) -> Drawing:
+    edges = tuple(Edge(**each) for each in content["edges"])
+    return Drawing(tuple(content["states"]), content["initial"], tuple(content["targets"]), edges)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value in which infinite numbers are texts, as JSON needs it."""
+    if isinstance(value, float) and isinf(value):
+        return "infinity" if value > 0 else "-infinity"
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _numbers(value: Any) -> Any:
+    """Return a value in which these texts are numbers again."""
+    if isinstance(value, dict):
+        return {name: _numbers(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_numbers(each) for each in value]
+    return {"infinity": inf, "-infinity": -inf}.get(value, value) if isinstance(value, str) else value
