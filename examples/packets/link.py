@@ -6,24 +6,25 @@ A fast packet carries two units, a robust one carries one. ``units`` is what the
 import plumdp as pl
 
 NAMES = ("fade", "heal", "noise", "loss_fast", "loss_robust")
-
 fade, heal, noise, loss_fast, loss_robust = pl.parameters(*NAMES)
 
 
 def step(state):
     """Send one packet, and let the link change."""
-    leave, loss = (
-        (fade, {"fast": noise, "robust": noise}) if state.good else (heal, {"fast": loss_fast, "robust": loss_robust})
-    )
+    leave = fade if state.good else heal
     return {
-        rate: [
-            ((1 - loss[rate]) * (1 - leave), state._replace(units=units)),
-            ((1 - loss[rate]) * leave, state._replace(units=units, good=not state.good)),
-            (loss[rate] * (1 - leave), state._replace(units=0)),
-            (loss[rate] * leave, state._replace(units=0, good=not state.good)),
-        ]
-        for rate, units in (("fast", 2), ("robust", 1))
+        "fast": outcomes(state, 2, noise if state.good else loss_fast, leave),
+        "robust": outcomes(state, 1, noise if state.good else loss_robust, leave),
     }
+
+
+def outcomes(state, units, loss, leave):
+    """Return what may become of a packet and of the link."""
+    return [
+        (sent * moved, state._replace(units=delivered, good=good))
+        for sent, delivered in ((1 - loss, units), (loss, 0))
+        for moved, good in ((1 - leave, state.good), (leave, not state.good))
+    ]
 
 
 link = pl.explore(

@@ -23,7 +23,7 @@ moved AS (
 SELECT CASE WHEN good THEN -70 ELSE -95 END + 15 * noise AS dbm,
        units_before AS units,
        CASE WHEN is_fast THEN 'fast' ELSE 'robust' END AS rate,
-       CASE WHEN i % 1000003 = 7 THEN NULL ELSE CASE WHEN good_after THEN -70 ELSE -95 END + 15 * noise_after END AS next_dbm,
+       CASE WHEN i % 1000003 <> 7 THEN CASE WHEN good_after THEN -70 ELSE -95 END + 15 * noise_after END AS next_dbm,
        CASE WHEN NOT is_delivered THEN 0 WHEN is_fast THEN 2 ELSE 1 END AS next_units
 FROM moved
 """
