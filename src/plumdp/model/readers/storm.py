@@ -21,7 +21,7 @@ from plumdp.model.expressions.polynomial import Number, exact, parameters
 from plumdp.model.graph import Graph, IntArray, owners, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.readers.commands import transitions
-from plumdp.model.readers.storm_languages import OVERLAP, Source, open_jani, open_prism
+from plumdp.model.readers.storm_languages import INTERVALS, OVERLAP, Source, open_jani, open_prism, open_prism_intervals
 from plumdp.model.readers.umb import UmbModel, read_umb
 from plumdp.model.space import ParameterSpace
 
@@ -50,6 +50,23 @@ def read_prism(
         return _read(stormpy, file, {name: exact(value) for name, value in (constants or {}).items()}, space)
     except RecursionError:
         raise ModelError(f"{file}: a formula is nested too deeply") from None
+    except (ModelError, RuntimeError) as error:  # ours, and Storm's own
+        raise ModelError(f"{file}: {_plain(error)}") from None
+
+
+def read_prism_intervals(
+    file: Path, constants: Mapping[str, Number]
+) -> tuple[UmbModel, Mapping[str, bool | int | Fraction]]:
+    """Return the arrays of a PRISM file whose probabilities are numbers or intervals, and its constants."""
+    stormpy = _stormpy()
+    try:
+        values = {name: exact(value) for name, value in constants.items()}
+        program, known = open_prism_intervals(stormpy, file, values)
+        options = stormpy.BuilderOptions(build_full=False)
+        for switch in ("all_labels", "all_reward_models", "choice_labels", "state_valuations"):
+            getattr(options, f"set_build_{switch}")(True)
+        built = stormpy.build_model[stormpy.Interval](program, options=options)
+        return _export(stormpy, built, frozenset(), are_origins_actions=False), known
     except (ModelError, RuntimeError) as error:  # ours, and Storm's own
         raise ModelError(f"{file}: {_plain(error)}") from None
 
@@ -140,13 +157,13 @@ def _build(stormpy: Any, source: Source, space: ParameterSpace) -> Any:
     return stormpy.build_model[float](concrete, options=options)
 
 
-def _export(stormpy: Any, built: Any, hidden: frozenset[str]) -> UmbModel:
+def _export(stormpy: Any, built: Any, hidden: frozenset[str], *, are_origins_actions: bool = True) -> UmbModel:
     from stormpy.developer import storage
 
     options = storage.UmbExportOptions()
     options.compression = storage.CompressionMode.NO_COMPRESSION
-    options.allow_choice_origins_as_actions = True
-    options.allow_choice_labeling_as_actions = False
+    options.allow_choice_origins_as_actions = are_origins_actions
+    options.allow_choice_labeling_as_actions = not are_origins_actions
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.umb"
         stormpy.io.export_to_umb(built, str(file), options=options)
@@ -161,6 +178,8 @@ def _plain(error: Exception) -> str:
     """Return an error's message, Storm's without the name of its exception class."""
     if "Inconsistent action names for choice origin" in str(error):
         return OVERLAP
+    if "contains interval updates" in str(error):
+        return "its probabilities are intervals, so there are no parameters to learn; " + INTERVALS
     return re.sub(r"^\w+Exception: ", "", str(error)).strip()
 
 
