@@ -62,6 +62,7 @@ from .solver.solve import solve as solve
 from .solver.evaluate import evaluate as evaluate
 from .result.policy_table import PolicyTable as PolicyTable
 from .result.policy_table import read_policy as read_policy
+from .result.interval_files import write_interval_model as write_interval_model
 from .result.certificate import Certificate as Certificate
 from .learning import Learned as Learned
 from .learning import learn as learn

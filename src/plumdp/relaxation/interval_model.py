@@ -81,6 +81,9 @@ def _check(graph: Graph, labels: Mapping[str, BoolArray], rewards: Mapping[str, 
                 f"not {mask.dtype} of shape {mask.shape}"
             )
     for name, reward in rewards.items():
-        for values, size, thing in ((reward.state, graph.n_states, "state"), (reward.choice, graph.n_choices, "choice")):
+        for values, size, thing in (
+            (reward.state, graph.n_states, "state"),
+            (reward.choice, graph.n_choices, "choice"),
+        ):
             if values is not None and len(values) != size:
                 raise ModelError(f"reward {name!r} has {len(values)} numbers for {number_of(size, thing)}")

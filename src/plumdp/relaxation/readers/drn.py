@@ -101,7 +101,9 @@ def _read_line(content: _Content, text: str, place: Place) -> None:
     else:
         successor, colon, value = text.partition(":")
         if not (colon and content.labels and content.n_choices):
-            raise place.wrong(f"{cut(text, 40)!r}: a state, an action or a transition such as 3 : [0.1, 0.4] is expected")
+            raise place.wrong(
+                f"{cut(text, 40)!r}: a state, an action or a transition such as 3 : [0.1, 0.4] is expected"
+            )
         target = whole(successor.strip(), place, "state", int(content.header["nr_states"]))
         value = content.placeholders.get(value.strip(), value.strip())
         state, choice = len(content.labels) - 1, content.n_choices - 1
@@ -202,5 +204,3 @@ def _variable(cell: str) -> tuple[str, str]:
     """Return the name and the value in ``x=0``, ``b`` or ``!b``."""
     name, equals, value = cell.partition("=")
     return (name.strip(), value.strip()) if equals else (name.removeprefix("!"), str(not name.startswith("!")).lower())
-
-

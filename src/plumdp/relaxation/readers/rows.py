@@ -121,7 +121,11 @@ def build(
 
 
 def _check_choices(
-    file: Path, state: npt.NDArray[Any], choice: npt.NDArray[Any], line: npt.NDArray[Any], first_choice: npt.NDArray[Any]
+    file: Path,
+    state: npt.NDArray[Any],
+    choice: npt.NDArray[Any],
+    line: npt.NDArray[Any],
+    first_choice: npt.NDArray[Any],
 ) -> None:
     """Refuse states without a choice, and choices that are not numbered 0, 1, 2, … ."""
     empty = np.flatnonzero(np.diff(first_choice) == 0)

@@ -159,7 +159,7 @@ def _rewards(file: Path, graph: Graph, sizes: _Sizes) -> dict[str, RewardStructu
                 _add_state_rewards(given[".srew"], state)
             if ".trew" in given:
                 _add_choice_rewards(given[".trew"], graph, sizes, choice)
-            name = next(filter(None, map(_reward_name, given.values())), "" if stem == file.stem else f"{stem}")
+            name = next(filter(None, map(_reward_name, given.values())), stem if "" in found else "")
             found[name] = reward_of(state, choice)
     return found
 
