@@ -14,6 +14,7 @@ from plumdp.cli.options import LogOptions
 
 RUNNER = CliRunner()
 STUDY = "aircraft:20,10"
+SAVED = ["certificate.json", "findings.json", "policy.csv"]
 
 
 @pytest.fixture(scope="module")
@@ -320,7 +321,7 @@ def test_several_results_get_a_folder_each_and_replace_each_other_only_by_force(
     arguments = ["certify", STUDY, str(folder / "counts.parquet"), "-o", str(tmp_path / "result")]
     assert RUNNER.invoke(app, [*arguments, *ASKED]).exit_code == 0
     files = sorted(str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.*"))
-    assert files == [f"result/{k}/{name}" for k in (1, 2) for name in ("certificate.json", "policy.csv")]
+    assert files == [f"result/{k}/{name}" for k in (1, 2) for name in SAVED]
     saved = [json.loads((tmp_path / "result" / f"{k}" / "certificate.json").read_text()) for k in (1, 2)]
     assert [one["objective"] for one in saved] == SEVERAL
     refused = RUNNER.invoke(app, arguments)
@@ -332,7 +333,7 @@ def test_several_results_get_a_folder_each_and_replace_each_other_only_by_force(
     assert str(refused.exception).endswith("holds other files than a result (2/notes.txt); name another folder")
     (tmp_path / "result" / "2" / "notes.txt").unlink()
     assert RUNNER.invoke(app, [*arguments, "--force"]).exit_code == 0
-    assert sorted(file.name for file in (tmp_path / "result").iterdir()) == ["certificate.json", "policy.csv"]
+    assert sorted(file.name for file in (tmp_path / "result").iterdir()) == SAVED
 
 
 def test_the_weakest_of_several_results_decides_the_exit_code(tmp_path):
