@@ -51,6 +51,8 @@ from .region.build import build_region as build_region
 from .region.build import project as project
 from .relaxation.intervals import IntervalMDP as IntervalMDP
 from .relaxation.intervals import instantiate as instantiate
+from .relaxation.interval_model import IntervalModel as IntervalModel
+from .relaxation.readers.read import read_interval_model as read_interval_model
 from .relaxation.relax import expression_wise as expression_wise
 from .relaxation.relax import interval_wise as interval_wise
 from .relaxation.relax import parameter_wise as parameter_wise
@@ -60,6 +62,7 @@ from .solver.solve import solve as solve
 from .solver.evaluate import evaluate as evaluate
 from .result.policy_table import PolicyTable as PolicyTable
 from .result.policy_table import read_policy as read_policy
+from .result.interval_files import write_interval_model as write_interval_model
 from .result.certificate import Certificate as Certificate
 from .learning import Learned as Learned
 from .learning import learn as learn
