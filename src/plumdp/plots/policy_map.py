@@ -76,7 +76,7 @@ def policy_figure(
     """Return a figure of a policy over two state variables, or over one."""
     shown = slice_policy(columns, x, y, fixed=fixed, action=action)
     n_x, n_y = len(shown.x_values), len(shown.y_values)
-    height = (PHONE - 0.8) * min(max(n_y / n_x, 0.12), 1.3)
+    height = (PHONE - 0.8) * min(max(n_y / n_x, 0.3 if n_y > 1 else 0.1), 1.3)
     legend = 0.2 * (1 + min(len(np.unique(shown.action)), _MOST_ACTIONS) // 3)
     figure = new_figure(PHONE, height + legend + 1.0)
     plot_policy(figure.add_subplot(), columns, x, y, fixed=fixed, action=action)
@@ -97,7 +97,7 @@ def slice_policy(
         raise DataError(f"both axes are {x!r}; choose two state variables, or one")
     given = {name: value for name, value in (fixed or {}).items() if name not in chosen}
     others = [name for name in variables if name not in chosen]
-    inside, values = _most_common(columns, others, given)
+    inside, values = _most_common(columns, others, given, columns[action].astype(str))
     x_values, x_code = np.unique(columns[x][inside], return_inverse=True)
     y_values, y_code = np.unique(columns[y][inside], return_inverse=True) if y else (np.zeros(1), np.zeros(len(x_code)))
     actions = tuple(np.unique(columns[action].astype(str)).tolist())
@@ -108,9 +108,12 @@ def slice_policy(
 
 
 def _most_common(
-    columns: Columns, names: Sequence[str], given: Mapping[str, Any]
+    columns: Columns, names: Sequence[str], given: Mapping[str, Any], action: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.bool_], dict[str, Any]]:
-    """Return the states with the given values, and for other variables those values that most of them have."""
+    """Return the states with the given values, and for other variables those values that most of them have.
+
+    Where the action varies, states count for more: a map of one colour says little.
+    """
     inside = np.ones(len(next(iter(columns.values()))), dtype=np.bool_)
     for name, value in given.items():
         inside &= columns[name] == value
@@ -120,12 +123,20 @@ def _most_common(
     free = [name for name in names if name not in given]
     if free:
         codes = np.stack([np.unique(columns[name], return_inverse=True)[1] for name in free], axis=1)
-        kinds, number = np.unique(codes[inside], axis=0, return_counts=True)
-        best = int(np.argmax(number))
+        kinds, group, number = np.unique(codes[inside], axis=0, return_inverse=True, return_counts=True)
+        best = int(np.argmax(number * (1 + _variety(group.ravel(), action[inside]))))
         inside &= (codes == kinds[best]).all(axis=1)
         example = int(np.flatnonzero(inside)[0])
         values |= {name: columns[name][example].item() for name in free}
     return inside, {name: values[name] for name in names}
+
+
+def _variety(group: npt.NDArray[np.intp], action: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return the entropy of the action in each group, in bits."""
+    code = np.unique(action, return_inverse=True)[1]
+    pairs, number = np.unique(np.stack([group, code], axis=1), axis=0, return_counts=True)
+    share = number / np.bincount(group)[pairs[:, 0]]
+    return np.bincount(pairs[:, 0], -share * np.log2(share)).astype(np.float64)
 
 
 def _cell(axes: Any, column: int, row: int, colour: str, hatch: str) -> None:

@@ -151,7 +151,7 @@ def plain_ticks(axis: Any, *, is_log: bool = False) -> None:
         axis.set_major_locator(LogLocator(numticks=6))
         axis.set_minor_formatter(NullFormatter())
     else:
-        axis.set_major_locator(MaxNLocator(4))
+        axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
 
 
 def short_text(value: float) -> str:
