@@ -17,6 +17,7 @@ from plumdp.result.certificate import Certificate
 from plumdp.result.findings import Findings
 
 _SHOWN = 20  # expressions in the forest; the table has more
+_STATES = 120  # of a model; more than that is for ``plumdp plot``
 _PANELS = 12  # of residuals
 _CELLS = 60  # values of a variable in a picture of residuals
 
@@ -81,7 +82,7 @@ def policy_map(certificate: Certificate, findings: Findings) -> list[Picture]:
 def model(findings: Findings) -> list[Picture]:
     """Return a small model as a graph."""
     drawing = findings.drawing
-    if drawing is None:
+    if drawing is None or len(drawing.states) > _STATES:
         return []
     return [replace(_drawn(lambda: plots.model_figure(drawing), "the model as a graph"), is_wide=True)]
 
