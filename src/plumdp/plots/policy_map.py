@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import fill
 from typing import Any
@@ -14,6 +14,7 @@ from plumdp.errors import DataError
 from plumdp.model.text import cut, number_of
 from plumdp.plots.style import HATCHES, PALETTE, PHONE, legend_below, new_figure, patch
 
+_MOST_EDGES = 600  # cells with lines between them
 _MOST_ACTIONS = 24  # in a legend
 _MOST_TICKS = 9
 _LONGEST = 18  # characters of a label
@@ -52,9 +53,7 @@ def plot_policy(
     default the last one. The title says which states are shown.
     """
     shown = slice_policy(columns, x, y, fixed=fixed, action=action)
-    for row, column in np.argwhere(shown.action >= 0).tolist():
-        colour, hatch = _look(int(shown.action[row, column]))
-        _cell(axes, column, row, colour, hatch)
+    _draw_cells(axes, shown.action)
     axes.set_xlim(-0.5, len(shown.x_values) - 0.5)
     axes.set_ylim(-0.5, len(shown.y_values) - 0.5)
     _ticks(axes.set_xticks, shown.x_values)
@@ -139,11 +138,40 @@ def _variety(group: npt.NDArray[np.intp], action: npt.NDArray[Any]) -> npt.NDArr
     return np.bincount(pairs[:, 0], -share * np.log2(share)).astype(np.float64)
 
 
-def _cell(axes: Any, column: int, row: int, colour: str, hatch: str) -> None:
-    from matplotlib.patches import Rectangle
+def _draw_cells(axes: Any, action: npt.NDArray[np.int64]) -> None:
+    """Draw one shape per action, made of all its cells: thousands of cells are then a small picture, soon drawn."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
 
-    look: dict[str, Any] = {"facecolor": colour, "edgecolor": "white", "linewidth": 0.4, "hatch": hatch}
-    axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **look))
+    is_fine = int((action >= 0).sum()) > _MOST_EDGES
+    rows: dict[int, list[tuple[int, int, int]]] = {}
+    for row, line in enumerate(action.tolist()):
+        for number, first, end in _runs(line, join=is_fine):
+            rows.setdefault(number, []).append((row, first, end))
+    codes = [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY]
+    for number, cells in rows.items():
+        corners = [
+            corner
+            for row, a, b in cells
+            for corner in ((a - 0.5, row - 0.5), (b - 0.5, row - 0.5), (b - 0.5, row + 0.5), (a - 0.5, row + 0.5), (0, 0))
+        ]
+        colour, hatch = _look(number)
+        look = {"facecolor": colour, "edgecolor": "white", "linewidth": 0.0 if is_fine else 0.4, "hatch": hatch}
+        axes.add_patch(PathPatch(Path(corners, codes * len(cells)), **look))
+
+
+def _runs(line: Sequence[int], *, join: bool) -> Iterator[tuple[int, int, int]]:
+    """Yield the actions of a row with first and last place; neighbours that are equal together, if they are joined.
+
+    >>> list(_runs([2, 2, -1, 3], join=True)), list(_runs([2, 2], join=False))
+    ([(2, 0, 2), (3, 3, 4)], [(2, 0, 1), (2, 1, 2)])
+    """
+    first = 0
+    for place in range(1, len(line) + 1):
+        if place == len(line) or line[place] != line[first] or not join:
+            if line[first] >= 0:
+                yield line[first], first, place
+            first = place
 
 
 def _look(action: int) -> tuple[str, str]:
