@@ -16,7 +16,10 @@ DOORS = {
         f"cli/{name}.py" for name in ("__init__", "arguments", "info", "data", "certify", "check", "advise", "bench")
     },
     "rich": {f"cli/{name}.py" for name in ("__init__", "info", "data", "certify", "check", "advise", "bench")},
-    "matplotlib": {"experiments/plots.py", "plots.py"},
+    "matplotlib": {
+        "experiments/plots.py",
+        *(f"plots/{name}.py" for name in ("style", "expression_forest", "model_graph", "policy_map", "region_outline")),
+    },
     "joblib": {"experiments/runner.py"},
     "distributed": {"experiments/runner.py"},
     "ray": {"experiments/runner.py"},

@@ -78,6 +78,7 @@ from .checking.check import ModelCheck as ModelCheck
 from .checking.check import check_model as check_model
 from .result.advice import Advice as Advice
 from .advising.advice import advise as advise
+from .reporting.read import read_result as read_result
 from .online import OnlineRecord as OnlineRecord
 from .online import learn_online as learn_online
 from .online import simulator as simulator
