@@ -95,7 +95,7 @@ def test_it_reads_as_a_short_paragraph():
         "The policy's value lies between 0.25 and 0.5 with confidence 99.9 %.",
         '  objective       Pmax=? [ F "goal" ]',
         "  relaxation      expression-wise",
-        "  confidence set  Clopper–Pearson; guarantee: finite-sample, fixed N",
+        "  confidence set  Clopper–Pearson; proved for any number of samples that was fixed beforehand",
         "  parameters      p in [0.1, 0.3]",
         "  assuming        one thing",
         "  assuming        another",

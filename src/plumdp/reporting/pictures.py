@@ -1,4 +1,4 @@
-"""The pictures of a report, as SVG inside the page: each from parts of findings, so that saved results are drawn too."""
+"""The pictures of a report, as SVG inside the page, from parts of findings: saved results are drawn as well."""
 
 from __future__ import annotations
 

@@ -41,6 +41,13 @@ class Status(StrEnum):
 
 SCHEMA = "plumdp/certificate/1"
 
+GUARANTEES = {
+    Guarantee.ANYTIME: "proved for any number of samples, whenever you stopped",
+    Guarantee.FIXED: "proved for any number of samples that was fixed beforehand",
+    Guarantee.ASYMPTOTIC: "proved in the limit of many samples, not for any number of them",
+    Guarantee.NONE: "without a proof",
+}
+
 _DOUBT = 0.05  # smaller p-values are worth a word
 
 _WORDS = {name: each.words for name, each in RELAXATIONS.items()} | {"untied": "without the expressions"}
@@ -161,7 +168,7 @@ class Certificate:
         facts = [
             ("objective", self.objective),
             ("relaxation", words),
-            ("confidence set", f"{self.confidence_set}; guarantee: {self.guarantee}"),
+            ("confidence set", f"{self.confidence_set}; {GUARANTEES[self.guarantee]}"),
         ]
         if self.jointly:
             facts.append(("jointly", self._company()))
