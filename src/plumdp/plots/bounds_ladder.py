@@ -30,7 +30,8 @@ _LOOKS = {  # colour, and what it means
     Status.CONTRADICTED: (PURPLE, "bounds without the expressions"),
     Status.NO_GUARANTEE: (GREY, "estimate, no guarantee"),
 }
-_ROOM = 0.30  # on either side of the bars, for numbers, relative to the width of all bars
+_LONGEST = 25  # times the tightest bar, on either side of it
+_ROOM = 0.36  # on either side of the bars, for numbers, relative to the width of all bars
 
 
 def plot_ladder(
@@ -85,6 +86,10 @@ def _view(rungs: Sequence[Rung], others: Sequence[float]) -> tuple[float, float]
     ends = [end for rung in rungs for end in (rung.lower, rung.upper) if isfinite(end)]
     ends += [value for value in others if isfinite(value)]
     low, high = (min(ends), max(ends)) if ends else (0.0, 1.0)
+    tight = min(rungs, key=lambda rung: rung.upper - rung.lower)
+    width = tight.upper - tight.lower
+    if 0 < width < inf:  # bars that are much longer end in arrows, so that the others can be seen
+        low, high = max(low, tight.lower - _LONGEST * width), min(high, tight.upper + _LONGEST * width)
     width = high - low or abs(high) or 1.0
     return low - _ROOM * width, high + _ROOM * width
 
@@ -101,13 +106,13 @@ def _draw_rung(axes: Any, rung: Rung, height: int, low: float, high: float) -> N
         axes.plot((start + end) / 2, height, marker="|", markersize=10, color=colour, markeredgewidth=2, zorder=2)
     for value, side in ((rung.lower, -1), (rung.upper, 1)):
         at, aligned = (start, "right") if side < 0 else (end, "left")
-        if isfinite(value):
+        if low <= value <= high:
             _beside(axes, bound_text(value, side, _digits(rung)), at, height, side, aligned)
         else:
             place = {"xycoords": "data", "textcoords": "offset points", "va": "center", "zorder": 3}
             axes.annotate("", (at, height), (-12 * side, 0), arrowprops={"arrowstyle": "->", "color": "white"}, **place)
             away = {"ha": "left" if side < 0 else "right", "fontsize": 8.5, "color": "white"}
-            axes.annotate("no bound", (at, height), (-16 * side, -0.5), **away, **place)
+            axes.annotate(bound_text(value, side), (at, height), (-16 * side, -0.5), **away, **place)
 
 
 def _beside(axes: Any, text: str, at: float, height: int, side: int, aligned: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fractions import Fraction
-from textwrap import fill
+from textwrap import fill, wrap
 from typing import Any
 
 from plumdp.model.text import cut, number_of
@@ -64,10 +64,12 @@ def short_expression(text: str) -> str:
     """Return an expression in at most two short lines, with long fractions as decimals.
 
     >>> short_expression("1509/31250*p + 1/2")
-    '0.0483*p + 1/2'
+    '0.0483*p + 0.5'
     """
-    rounded = re.sub(r"\d+/\d{4,}", lambda found: number_text(float(Fraction(found[0])), 3), text)
-    return fill(cut(rounded, 2 * _LONGEST - 2), _LONGEST, break_long_words=False)
+    if re.search(r"\d/\d{4,}", text) or len(text) > 2 * _LONGEST:
+        text = re.sub(r"\d+/\d+", lambda found: number_text(float(Fraction(found[0])), 3), text)
+    lines = wrap(" ".join(text.split()), _LONGEST, break_long_words=False)
+    return "\n".join(lines if len(lines) <= 2 else [lines[0], cut(f"{lines[1]} …", _LONGEST)])
 
 
 def _view(rows: Sequence[ExpressionRow]) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from textwrap import fill
+from textwrap import fill, wrap
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from plumdp.result.findings import Drawing, Edge
 MOST_STATES = 400
 _MOST_LABELS = 60  # states with texts; with more they are dots
 _MOST_EDGE_LABELS = 14  # states up to which transitions have texts
-_LONGEST = 16  # characters of a line in a node
+_LONGEST = 9  # characters of a line in a node
 
 
 def plot_model(axes: Any, drawing: Drawing) -> Any:
@@ -31,14 +31,14 @@ def plot_model(axes: Any, drawing: Drawing) -> Any:
         raise DataError(f"{number_of(n, 'state')} are too many to be drawn: a picture has at most {MOST_STATES}")
     places, is_wide = _places(drawing)
     reached = _reached(drawing)
+    low, high = places.min(axis=0), places.max(axis=0)
+    axes.set_xlim(low[0] - 0.6, high[0] + 0.6)
+    axes.set_ylim(high[1] + 0.6, low[1] - 0.6)
     if n <= _MOST_LABELS:
         names = _draw_with_texts(axes, drawing, places, reached, is_wide)
     else:
         names = ""
         _draw_as_dots(axes, drawing, places, reached)
-    low, high = places.min(axis=0), places.max(axis=0)
-    axes.set_xlim(low[0] - 0.6, high[0] + 0.6)
-    axes.set_ylim(high[1] + 0.6, low[1] - 0.6)
     axes.set_axis_off()
     counted = f"{number_of(n, 'state')}, {len(reached):,} of which the policy reaches"
     axes.set_title(fill(f"{counted}: {names}" if names else counted, 54), fontsize=8.5)
@@ -48,11 +48,16 @@ def plot_model(axes: Any, drawing: Drawing) -> Any:
 
 def model_figure(drawing: Drawing) -> Any:
     """Return a figure of a model that grows with its layers."""
-    places, _ = _places(drawing)
+    places, is_wide = _places(drawing)
     across, down = np.ptp(places, axis=0) + 1
-    is_small = len(drawing.states) <= _MOST_LABELS
-    width = max(PHONE, min((0.72 if is_small else 0.12) * across, 11.0))
-    height = min(max((0.78 if is_small else 0.13) * down, 1.4), 11.0 if is_small else 6.5)
+    if len(drawing.states) <= _MOST_LABELS:
+        texts = _node_texts(drawing)[0]
+        longest = max(len(line) for text in texts for line in text.split("\n"))
+        step = 0.07 * longest + (0.55 if is_wide else 0.25)
+        rows = 0.14 * max(text.count("\n") + 1 for text in texts) + (0.2 if is_wide else 0.55)
+        width, height = max(PHONE, min(step * across, 11.0)), min(max(rows * down, 1.4), 11.0)
+    else:
+        width, height = max(PHONE, min(0.12 * across, 11.0)), min(max(0.13 * down, 1.4), 6.5)
     figure = new_figure(width, height + 0.8)
     plot_model(figure.add_subplot(), drawing)
     return figure
@@ -100,7 +105,7 @@ def _draw_as_dots(axes: Any, drawing: Drawing, places: FloatArray, reached: set[
 
 def _draw_with_texts(axes: Any, drawing: Drawing, places: FloatArray, reached: set[int], is_wide: bool) -> str:
     """Draw few states with their values, and return the names of the variables."""
-    texts, names = _short_texts(drawing.states)
+    texts, names = _node_texts(drawing)
     groups = _together(drawing.edges)
     for (source, target), edges in groups.items():
         taken = [edge for edge in edges if edge.is_chosen and source in reached]
@@ -109,6 +114,22 @@ def _draw_with_texts(axes: Any, drawing: Drawing, places: FloatArray, reached: s
     for state, place in enumerate(places.tolist()):
         _draw_state(axes, place, texts[state], _role(drawing, state, state in reached))
     return names
+
+
+def _node_texts(drawing: Drawing) -> tuple[list[str], str]:
+    """Return the values of each state in short lines, the action below where there is a choice, and the variables."""
+    values, names = _short_texts(drawing.states)
+    actions: dict[int, set[str]] = {}
+    for edge in drawing.edges:
+        actions.setdefault(edge.source, set()).add(edge.action)
+    taken = {edge.source: edge.action for edge in drawing.edges if edge.is_chosen}
+    texts = []
+    for state, value in enumerate(values):
+        lines = wrap(value, _LONGEST)[:3]
+        if len(actions.get(state, ())) > 1:
+            lines.append(f"▸{cut(taken.get(state, ''), _LONGEST)}")
+        texts.append("\n".join(lines))
+    return texts, names
 
 
 def _short_texts(states: Sequence[str]) -> tuple[list[str], str]:
@@ -143,8 +164,7 @@ def _role(drawing: Drawing, state: int, is_reached: bool) -> dict[str, Any]:
 
 def _draw_state(axes: Any, place: Sequence[float], text: str, look: dict[str, Any]) -> None:
     box = {"boxstyle": "round,pad=0.25", **look}
-    words = fill(cut(text, 3 * _LONGEST), _LONGEST)
-    axes.text(*place, words, ha="center", va="center", fontsize=8, bbox=box, zorder=3)
+    axes.text(*place, text, ha="center", va="center", fontsize=8, bbox=box, zorder=3)
 
 
 def _draw_edge(
@@ -157,27 +177,35 @@ def _draw_edge(
     look |= {"arrowstyle": "-|>", "mutation_scale": 9, "zorder": 2 if taken else 1}
     start, end = places[source], places[target]
     if source == target:
-        if not taken:
-            return
-        side, other = (
-            (np.array([0.0, -0.3]), np.array([0.14, 0.0])) if is_wide else (np.array([0.3, 0]), np.array([0, 0.14]))
-        )
-        ends = (start + side - other, start + side + other)
-        bow = "arc3,rad=-1.2" if is_wide else "arc3,rad=1.2"
-        axes.add_patch(FancyArrowPatch(*ends, connectionstyle=bow, shrinkA=0, shrinkB=0, **look))
+        if taken and not all(edge.probability == 1 for edge in taken):
+            _draw_loop(axes, start, look, is_wide)
         return
-    is_long = np.abs(end - start).max() > 1.01
-    bow = "arc3,rad=0.22" if bent or is_long else "arc3,rad=0"
-    axes.add_patch(FancyArrowPatch(start, end, connectionstyle=bow, shrinkA=13, shrinkB=13, **look))
-    if n <= _MOST_EDGE_LABELS and taken:
-        words = "\n".join(cut(f"{edge.action} {_share(edge)}", 22) for edge in taken[:2])
+    bow = 0.22 if bent or np.abs(end - start).max() > 1.01 else 0.0
+    style = f"arc3,rad={bow}"
+    axes.add_patch(FancyArrowPatch(start, end, connectionstyle=style, shrinkA=13, shrinkB=13, **look))
+    shares = [edge.probability for edge in taken if edge.probability is not None]
+    if n <= _MOST_EDGE_LABELS and shares:
         back = {"boxstyle": "square,pad=0.05", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
-        at = start + 0.5 * (end - start)
+        words = f"≈{number_text(sum(shares), 2)}"
+        at = _middle(axes, start, end, bow)
         axes.text(*at, words, ha="center", va="center", fontsize=7.5, color=BLUE, bbox=back, zorder=2.5)
 
 
-def _share(edge: Edge) -> str:
-    return edge.expression if edge.probability is None else f"≈{number_text(edge.probability, 2)}"
+def _draw_loop(axes: Any, at: FloatArray, look: dict[str, Any], is_wide: bool) -> None:
+    from matplotlib.patches import FancyArrowPatch
+
+    side = np.array([0.0, -0.3]) if is_wide else np.array([0.3, 0.0])
+    other = np.array([0.14, 0.0]) if is_wide else np.array([0.0, 0.14])
+    bow = "arc3,rad=-1.2" if is_wide else "arc3,rad=1.2"
+    ends = (at + side - other, at + side + other)
+    axes.add_patch(FancyArrowPatch(*ends, connectionstyle=bow, shrinkA=0, shrinkB=0, **look))
+
+
+def _middle(axes: Any, start: FloatArray, end: FloatArray, bow: float) -> FloatArray:
+    """Return the middle of a bent arrow, about, in the coordinates of the axes' data."""
+    (x1, y1), (x2, y2) = axes.transData.transform([start, end])
+    middle = (x1 + x2) / 2 + bow / 2 * (y2 - y1), (y1 + y2) / 2 - bow / 2 * (x2 - x1)
+    return np.asarray(axes.transData.inverted().transform(middle), dtype=np.float64)
 
 
 def _legend(axes: Any, drawing: Drawing) -> None:
@@ -185,7 +213,8 @@ def _legend(axes: Any, drawing: Drawing) -> None:
         mark("the policy's runs", BLUE, line="-", width=1.5),
         mark("other transitions", "#bbbbbb", line="-", width=1.0),
     ]
-    handles.append(mark("initial state", BLACK, "o", face="white"))
+    is_small = len(drawing.states) <= _MOST_LABELS
+    handles.append(mark("initial state", BLACK, "o", face="white" if is_small else BLACK))
     if drawing.targets:
-        handles.append(mark("target", GREEN, "o", face="#bfe6d9"))
+        handles.append(mark("target", GREEN, "o", face="#bfe6d9" if is_small else GREEN))
     legend_below(axes, handles, columns=2, at=0.08)

@@ -52,7 +52,7 @@ def online_figure(
     records: Sequence[Any] | Mapping[str, Sequence[Any]], *, objective: str = "", truth: float | None = None
 ) -> Any:
     """Return a figure of one or several runs of learning."""
-    figure = new_figure(PHONE, 3.6)
+    figure = new_figure(PHONE, 3.4 + 0.1 * (len(records) if isinstance(records, Mapping) else 0))
     plot_online(figure.add_subplot(), records, objective=objective, truth=truth)
     return figure
 

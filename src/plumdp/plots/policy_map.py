@@ -75,7 +75,7 @@ def policy_figure(
     """Return a figure of a policy over two state variables, or over one."""
     shown = slice_policy(columns, x, y, fixed=fixed, action=action)
     n_x, n_y = len(shown.x_values), len(shown.y_values)
-    height = (PHONE - 0.8) * min(max(n_y / n_x, 0.3 if n_y > 1 else 0.1), 1.3)
+    height = min((PHONE - 0.8) * min(max(n_y / n_x, 0.3 if n_y > 1 else 0.1), 1.3), 0.15 + 0.6 * n_y)
     legend = 0.2 * (1 + min(len(np.unique(shown.action)), _MOST_ACTIONS) // 3)
     figure = new_figure(PHONE, height + legend + 1.0)
     plot_policy(figure.add_subplot(), columns, x, y, fixed=fixed, action=action)

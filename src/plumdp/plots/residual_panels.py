@@ -20,7 +20,7 @@ _MARKERS = {_ABOVE: "^", _BELOW: "v", _CLOSE: "o"}
 _WIDE = 2.0  # standard deviations of an error bar
 _MOST_IN_A_COLUMN = 3  # panels: with more there are two columns
 _LONGEST = 14  # characters of a label
-_TITLE = 36  # characters of a line
+_TITLE = 30  # characters of a line
 
 
 def plot_residuals(axes: Any, residuals: CellResiduals) -> Any:
