@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from plumdp.cli.arguments import AsJson
+from plumdp.cli.invocation import command_line
 from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions, with_options
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import Result, exit_code, print_comparison, print_json, print_results
@@ -50,7 +52,7 @@ def certify(
     else:
         print_results(results)
     if folder.output is not None:
-        certificates = [result.certificate for result in results]
+        certificates = [result.saved for result in results]
         write_results(certificates, folder.output, force=folder.force, ladder=not folder.no_ladder)
     raise typer.Exit(exit_code(results))
 
@@ -77,10 +79,18 @@ def _answer(
     learned: Learned, question: Objective | Threshold, relaxation: Relaxation | None, model: ModelOptions
 ) -> Result:
     LOGGER.info("certifying %s", question.text)
+    objective = question.objective if isinstance(question, Threshold) else question
+    certificate = _with_command(conclude(learned, objective, relaxation=relaxation))
     if not isinstance(question, Threshold):
-        return Result(conclude(learned, question, relaxation=relaxation), constants=model.constants)
-    answer = decide(learned, question, relaxation=relaxation)
+        return Result(certificate, constants=model.constants)
+    answer = decide(learned, question, relaxation=relaxation, certificate=certificate)
     return Result(answer.certificate, answer, model.constants)
+
+
+def _with_command(certificate: Certificate) -> Certificate:
+    """Return a certificate that says by which command it was made."""
+    typed = command_line()
+    return replace(certificate, provenance={**certificate.provenance, "command": typed}) if typed else certificate
 
 
 @with_options

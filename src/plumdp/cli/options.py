@@ -18,6 +18,162 @@ import typer
 
 from plumdp.cli import arguments
 from plumdp.cli.arguments import pairs
+from plumdp.cli.mappings import state_maps
+from plumdp.cli.progress import LOGGER, progress_bar
+from plumdp.cli.sources import chosen_properties
+from plumdp.data.counts import PilotEnd, Sampling, TransitionCounts, weaker
+from plumdp.data.files import is_counts_file, read_counts
+from plumdp.data.logs import read_log
+from plumdp.errors import DataError, ModelError
+from plumdp.learning import Learned, learn
+from plumdp.model.language.property import as_objectives
+from plumdp.model.language.threshold import Threshold, as_question, is_threshold
+from plumdp.model.objective import Objective
+from plumdp.model.parametric import ParametricMDP
+from plumdp.result.folder import require_file, require_folder
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command with the fields of its groups as parameters, which it gets as groups again."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, type] = {}
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        kind = hints[parameter.name]
+        if is_dataclass(kind) and isinstance(kind, type):
+            groups[parameter.name] = kind
+            parameters += _parameters(kind)
+        else:
+            parameters.append(parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY))
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        made = {
+            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        command(**made, **given)
+
+    names = {parameter.name: parameter.annotation for parameter in parameters}
+    vars(run)["__signature__"] = inspect.Signature(parameters)
+    run.__annotations__ = names
+    return run
+
+
+def _parameters(group: type) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(group)
+    ]
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Which model is meant."""
+
+    model: arguments.Model
+    constant: arguments.Constants = None
+    space: arguments.Spaces = None
+
+    def each(self) -> list[ModelOptions]:
+        """Return the same with single values of constants, for each combination of values of ranges such as N=4:6."""
+        return [
+            replace(self, constant=[f"{name}={value}" for name, value in values.items()])
+            for values in arguments.value_ranges(self.constant or [])
+        ]
+
+    @property
+    def constants(self) -> dict[str, str]:
+        """The values of constants by name."""
+        return pairs("--constant", self.constant or [])
+
+    @property
+    def name(self) -> str:
+        """The model with its constants, for people."""
+        return " ".join([self.model, *(f"{name}={value}" for name, value in self.constants.items())])
+
+    def load(self) -> tuple[ParametricMDP, list[str]]:
+        """Return the model and the properties that come with it."""
+        LOGGER.info("reading the model %s", self.name)
+        return arguments.load(self.model, self.constant or [], self.space or [])
+
+
+@dataclass(frozen=True)
+class PropertyOptions:
+    """What is asked: one or more properties."""
+
+    property: arguments.Properties = None
+    all_properties: arguments.AllProperties = False
+
+    def __post_init__(self) -> None:
+        if self.all_properties and self.property:
+            raise ModelError("--all-properties and --property: choose one of them")
+
+    def load(self, model: ModelOptions) -> tuple[ParametricMDP, tuple[Objective, ...]]:
+        """Return the model, and what is asked: the given values, its only property, or all that come with it."""
+        read, texts = self.texts(model)
+        return read, as_objectives(texts, read)
+
+    def questions(self, model: ModelOptions) -> tuple[ParametricMDP, tuple[Objective | Threshold, ...]]:
+        """Return the model, and what is asked of it, where thresholds such as P>=0.9 may be among the properties."""
+        read, texts = self.texts(model)
+        as_objectives([text for text in texts if not is_threshold(text)], read)  # refuses what is asked twice
+        return read, tuple(as_question(text, read) for text in texts)
+
+    def texts(self, model: ModelOptions) -> tuple[ParametricMDP, list[str]]:
+        """Return the model, and what is asked of it as texts."""
+        read, properties = model.load()
+        if not self.property:
+            require_properties(model.model, properties, ask_all=self.all_properties)
+        return read, chosen_properties(model.model, self.property or [], properties) or properties
+
+
+@dataclass(frozen=True)
+class OnePropertyOptions:
+    """What is asked: one property."""
+
+    property: arguments.Property = None
+
+    def load(self, model: ModelOptions) -> tuple[ParametricMDP, Objective]:
+        """Return the model, and what is asked: the given text, or its only property."""
+        read, (objective,) = PropertyOptions(None if self.property is None else [self.property]).load(model)
+        return read, objective
+
+
+def require_properties(model: str, properties: Sequence[str], *, ask_all: bool) -> None:
+    """Refuse to guess what is asked if nothing was said."""
+    if not properties:
+        raise ModelError(f"{model}: no property comes with the model; say with --property what is asked")
+    if not ask_all and len(properties) > 1:
+        known = "; ".join(properties)
+        raise ModelError(f"{model}: say with --property which of these is asked, or --all-properties: {known}")
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """Which data there are, what they are called there, and how they came about."""
+
+    data: arguments.Data
+    column: arguments.ColumnNames = None
+    state: arguments.States = None
+    action: arguments.ActionMap = None
+    form: arguments.FormOption = None
+    keep_going: arguments.KeepGoing = False
+    sampling: arguments.SamplingOption = None
+    order: arguments.OrderOption = None
+    pilot: arguments.PilotOption = None
+
+    def read(self, model: ParametricMDP) -> TransitionCounts:
+        """Return the counts in a file of counts, or those of logs, with the report of what became of each row."""
+        if len(self.data) == 1 and is_counts_file(self.data[0]):
+            self._require_for_counts()
+            return _claiming(self.sampling, self.data[0], read_counts(self.data[0], model))
         LOGGER.info("reading the data")
         with progress_bar("reading the data") as show:
             log = read_log(

@@ -74,7 +74,7 @@ def render(certificate: Certificate) -> str:
             title=f"{_LOOKS[certificate.status].words.partition(':')[0]}: {certificate.objective}",
             look=_LOOKS[certificate.status],
             headline=certificate.headline,
-            verdict="",
+            verdict=certificate.answer.get("sentence", ""),
             first_words=_first_words(certificate),
             bounds_picture=Markup(bounds_svg(certificate)),
             sections=[_drawn(section) for section in made if section is not None],
