@@ -19,6 +19,7 @@ DOORS = {
         "experiments/plots.py",
         *(f"plots/{name}.py" for name in ("style", "expression_forest", "model_graph", "policy_map", "region_outline")),
     },
+    "jinja2": {"reporting/page.py"},
     "joblib": {"experiments/runner.py"},
     "distributed": {"experiments/runner.py"},
     "ray": {"experiments/runner.py"},
