@@ -43,12 +43,12 @@ def certify(
     learned = sets.learn(read, log.read(read), objectives)
     certificates = [conclude(learned, objective, relaxation=relaxation) for objective in objectives]
     if as_json:
-        _print_json(certificates if len(certificates) > 1 else certificates[0])
+        print_json(certificates if len(certificates) > 1 else certificates[0])
     else:
-        _print_all(certificates)
+        print_all(certificates)
     if folder.output is not None:
         write_results(certificates, folder.output, force=folder.force)
-    raise typer.Exit(_exit_code(certificates))
+    raise typer.Exit(exit_code(certificates))
 
 
 @with_options
@@ -61,7 +61,7 @@ def compare(
     comparisons = [compare_learned(learned, objective) for objective in objectives]
     certificates = [certificate for each in comparisons for certificate in each]
     if as_json:
-        _print_json(certificates)
+        print_json(certificates)
     else:
         for each in comparisons:
             _print_comparison(each)
@@ -69,14 +69,15 @@ def compare(
         raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
 
 
-def _exit_code(certificates: list[Certificate]) -> int:
+def exit_code(certificates: list[Certificate]) -> int:
     """Return the exit code of several results: 3 if the data contradict the model, else that of the weakest claim."""
     codes = {EXIT_CODES[certificate.status] for certificate in certificates}
     contradicted = EXIT_CODES[Status.CONTRADICTED]
     return contradicted if contradicted in codes else max(codes)
 
 
-def _print_json(found: Certificate | list[Certificate]) -> None:
+def print_json(found: Certificate | list[Certificate]) -> None:
+    """Print one certificate, or a list of them, as JSON."""
     content = found.to_dict() if isinstance(found, Certificate) else [each.to_dict() for each in found]
     print(json.dumps(content, indent=2, ensure_ascii=False))
 
@@ -96,7 +97,8 @@ def _print_comparison(certificates: list[Certificate]) -> None:
     console.print(grid(shared))
 
 
-def _print_all(certificates: list[Certificate]) -> None:
+def print_all(certificates: list[Certificate]) -> None:
+    """Print the claims of certificates, and what they rest on."""
     console = Console(highlight=False)
     for number, certificate in enumerate(certificates):
         if number:
