@@ -55,7 +55,16 @@ States = Annotated[
     typer.Option(
         "--state",
         metavar="NAME=EXPRESSION",
-        help="How a state variable follows from the columns of the log, such as 'x=floor(lon/0.5)'; repeat for more.",
+        help="How a state variable follows from columns of the log: an expression, such as 'x=floor(lon/0.5)', or the "
+        "edges of bins, such as 'battery=[0,20,60,100]'; repeat for more.",
+    ),
+]
+ActionMap = Annotated[
+    str | None,
+    typer.Option(
+        "--action",
+        metavar="EXPRESSION",
+        help="How the action follows from columns of the log, such as \"if thrust > 0 then 'up' else 'down'\".",
     ),
 ]
 FormOption = Annotated[

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from plumdp.case_studies import case_study, is_case_study
-from plumdp.cli.arguments import ColumnNames, OrderOption, PilotOption, SamplingOption, pairs
+from plumdp.cli.arguments import ActionMap, ColumnNames, OrderOption, PilotOption, SamplingOption, States, pairs
+from plumdp.cli.mappings import state_maps
 from plumdp.cli.options import LogOptions, ModelOptions, with_options
 from plumdp.cli.progress import progress_bar
 from plumdp.data.counts import PilotEnd, TransitionCounts
@@ -92,6 +93,8 @@ def counts_sql(
     table: Annotated[str, typer.Option("--table", help="The table with the log.")] = "log",
     form: WrittenForm = "transitions",
     column: ColumnNames = None,
+    state: States = None,
+    action: ActionMap = None,
     sampling: SamplingOption = None,
     order: OrderOption = None,
     pilot: PilotOption = None,
@@ -104,6 +107,8 @@ def counts_sql(
         dialect=dialect,
         form=form,
         columns=pairs("--column", column or []),
+        states=state_maps(state or []),
+        actions=action,
         sampling=sampling or "adaptive",
         order=order,
         pilot=pilot,

@@ -18,6 +18,7 @@ import typer
 
 from plumdp.cli import arguments
 from plumdp.cli.arguments import pairs
+from plumdp.cli.mappings import state_maps
 from plumdp.cli.progress import progress_bar
 from plumdp.data.counts import PilotEnd, Sampling, TransitionCounts, weaker
 from plumdp.data.files import is_counts_file, read_counts
@@ -129,6 +130,7 @@ class LogOptions:
     data: arguments.Data
     column: arguments.ColumnNames = None
     state: arguments.States = None
+    action: arguments.ActionMap = None
     form: arguments.FormOption = None
     keep_going: arguments.KeepGoing = False
     sampling: arguments.SamplingOption = None
@@ -140,13 +142,13 @@ class LogOptions:
         if len(self.data) == 1 and is_counts_file(self.data[0]):
             self._require_for_counts()
             return _claiming(self.sampling, self.data[0], read_counts(self.data[0], model))
-        if self.state:
-            raise DataError("--state: states that are expressions of columns are not supported yet")
         with progress_bar("rows") as show:
             log = read_log(
                 self.data,
                 model,
                 columns=pairs("--column", self.column or []),
+                states=state_maps(self.state or []),
+                actions=self.action,
                 form=self.form,
                 sampling=self.sampling or "adaptive",
                 order=self.order,
@@ -165,7 +167,8 @@ class LogOptions:
                     f"{option}: {file} is a file of counts, which keeps the pilot that it was counted with; count the "
                     f"log again with {option}, or give the log itself"
                 )
-        for option, given in (("--column", self.column), ("--state", self.state), ("--form", self.form)):
+        mapped = (("--column", self.column), ("--state", self.state), ("--action", self.action), ("--form", self.form))
+        for option, given in mapped:
             if given:
                 raise DataError(
                     f"{option}: {file} is a file of counts that plumdp wrote, in which nothing has another name; leave "

@@ -123,7 +123,10 @@ def _own_names(element: str) -> str:
 
 def bound_text(value: float, side: int, digits: int = 4) -> str:
     """Return a bound for a picture, rounded down (side -1) or up (side 1)."""
-    return outward(value, side, digits) if isfinite(value) else "no bound"
+    if not isfinite(value):
+        return "no bound"
+    text = outward(value, side, digits)
+    return f"{int(text):,}" if text.lstrip("-").isdigit() else text
 
 
 def number_text(value: float, digits: int = 4) -> str:
@@ -151,7 +154,7 @@ def plain_ticks(axis: Any, *, is_log: bool = False) -> None:
         axis.set_major_locator(LogLocator(numticks=6))
         axis.set_minor_formatter(NullFormatter())
     else:
-        axis.set_major_locator(MaxNLocator(4))
+        axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
 
 
 def short_text(value: float) -> str:
