@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from plumdp.cli import arguments
+from plumdp.cli.certify import EXIT_CODES, exit_code
 from plumdp.cli.interval_options import At, IntervalModelOptions, is_interval_file
 from plumdp.cli.options import LogOptions, ModelOptions, PropertyOptions, SetOptions, require_new, with_options
 from plumdp.errors import DataError
@@ -18,6 +19,7 @@ from plumdp.model.objective import Objective
 from plumdp.model.text import number_of
 from plumdp.pipeline import conclude
 from plumdp.relaxation.interval_model import IntervalModel
+from plumdp.result.certificate import Status, percent
 from plumdp.result.folder import CERTIFICATE, POLICY
 from plumdp.result.interval_files import write_interval_model, writer_for
 from plumdp.result.policy_files import policy_writer, write_policy, write_values
@@ -75,11 +77,11 @@ class FileOptions:
         for file in given:
             require_new(file, force=self.force)
 
-    def write_model(self, model: IntervalModel) -> None:
-        """Write the interval model, if it is asked for."""
+    def write_model(self, model: IntervalModel, claim: str = "") -> None:
+        """Write the interval model, if it is asked for, and say what is claimed of it."""
         if self.model_file is not None:
             write_interval_model(model, self.model_file)
-            print(f"{self.model_file}: interval model, {number_of(model.graph.n_states, 'state')}")
+            print(f"{self.model_file}: interval model, {number_of(model.graph.n_states, 'state')}{claim}")
 
     def write_policy(self, policy: PolicyTable) -> None:
         """Write the policy, if it is asked for."""
@@ -148,18 +150,31 @@ def _export_learned(
     """Learn from data and write the intervals; policy and values are those of the certificate."""
     if files.policy_file is None and files.values_file is None and not asked.property:
         read, _ = model.load()
-        files.write_model(interval_model(sets.learn(read, log.read(read), [])))
+        _write_learned(sets.learn(read, log.read(read), []), files)
         return
     _only(asked.property)
     read, (objective,) = asked.load(model)
     learned = sets.learn(read, log.read(read), [objective])
-    files.write_model(interval_model(learned))
+    _write_learned(learned, files)
     if files.policy_file is not None or files.values_file is not None:
         certificate = conclude(learned, objective)
         print(certificate.headline)
         files.write_policy(certificate.policy)
         if files.values_file is not None:
             _write_certified_values(learned, objective, certificate.policy, files.values_file)
+        raise typer.Exit(exit_code([certificate]))
+
+
+def _write_learned(learned: Learned, files: FileOptions) -> None:
+    """Write the intervals; end with 3 if no parameters explain the data, and they rest on the graph alone."""
+    claim = f"; the true probabilities lie in the intervals with confidence {percent(1 - learned.error)}"
+    if learned.as_published:
+        claim = "; as published, without a guarantee"
+    if learned.conflict is not None:
+        claim = f"; MODEL CONTRADICTED: {learned.conflict}"
+    files.write_model(interval_model(learned), claim)
+    if learned.conflict is not None and files.policy_file is None and files.values_file is None:
+        raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
 
 
 def _write_certified_values(learned: Learned, objective: Objective, policy: PolicyTable, file: Path) -> None:

@@ -156,7 +156,7 @@ def _until(records: Iterator[OnlineRecord], gap: float, objective: Objective) ->
     for record in records:
         if is_shown:
             low, high = _bounds(record.bound, record.optimistic_bound, objective.direction)
-            print(f"{record.episodes:>9,} runs  {low} to {high}", file=sys.stderr)
+            print(f"runs {record.episodes:>9,}  {low} to {high}", file=sys.stderr)
         yield record
         if gap_of(record) <= gap:
             return
