@@ -9,12 +9,13 @@ from typing import Annotated
 import typer
 
 from plumdp.cli import arguments
-from plumdp.cli.certify import EXIT_CODES, exit_code
 from plumdp.cli.interval_options import At, IntervalModelOptions, is_interval_file
 from plumdp.cli.options import LogOptions, ModelOptions, PropertyOptions, SetOptions, require_new, with_options
+from plumdp.cli.results import EXIT_CODES
 from plumdp.errors import DataError
 from plumdp.interval_models import interval_model
 from plumdp.learning import Learned
+from plumdp.model.language.threshold import Threshold
 from plumdp.model.objective import Objective
 from plumdp.model.text import number_of
 from plumdp.pipeline import conclude
@@ -38,6 +39,7 @@ class OptionalLogOptions:
     ] = None
     column: arguments.ColumnNames = None
     state: arguments.States = None
+    action: arguments.ActionMap = None
     form: arguments.FormOption = None
     keep_going: arguments.KeepGoing = False
     sampling: arguments.SamplingOption = None
@@ -123,6 +125,8 @@ def _export_known(model: IntervalModelOptions, asked: PropertyOptions, files: Fi
         files.write_model(model.load()[0])
         return
     read, objective = model.ask(_only(asked.property))
+    if isinstance(objective, Threshold):
+        objective = objective.objective
     files.write_model(read)
     solution = solve(read, objective)
     files.write_policy(PolicyTable(read.graph, solution.policy))
@@ -162,7 +166,7 @@ def _export_learned(
         files.write_policy(certificate.policy)
         if files.values_file is not None:
             _write_certified_values(learned, objective, certificate.policy, files.values_file)
-        raise typer.Exit(exit_code([certificate]))
+        raise typer.Exit(EXIT_CODES[certificate.status])
 
 
 def _write_learned(learned: Learned, files: FileOptions) -> None:

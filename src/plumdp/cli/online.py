@@ -16,8 +16,8 @@ from rich.text import Text
 
 from plumdp.case_studies import CaseStudy, case_study, is_case_study
 from plumdp.cli.arguments import AsJson, Confidence, pairs
-from plumdp.cli.certify import EXIT_CODES, grid
 from plumdp.cli.options import ModelOptions, OnePropertyOptions, require_confidence, require_new, with_options
+from plumdp.cli.results import EXIT_CODES, grid
 from plumdp.errors import DataError
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP

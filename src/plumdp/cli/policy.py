@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from plumdp.cli.arguments import AsJson
-from plumdp.cli.certify import exit_code, print_all, print_json
 from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions, with_options
+from plumdp.cli.progress import LOGGER
+from plumdp.cli.results import Result, exit_code, print_json, print_results
 from plumdp.errors import DataError
 from plumdp.pipeline import conclude
 from plumdp.relaxation.relax import Relaxation
@@ -47,11 +48,13 @@ def policy(
     read, objectives = asked.load(model)
     chosen = read_policy(policy, read)
     learned = sets.learn(read, log.read(read), objectives)
+    LOGGER.info("certifying the policy of %s", policy)
     certificates = [conclude(learned, each, relaxation=relaxation, policy=chosen) for each in objectives]
+    results = [Result(certificate) for certificate in certificates]
     if as_json:
-        print_json(certificates if len(certificates) > 1 else certificates[0])
+        print_json([result.to_dict() for result in results], one=len(results) == 1)
     else:
-        print_all(certificates)
+        print_results(results)
     if folder.output is not None:
         write_results(certificates, folder.output, force=folder.force)
-    raise typer.Exit(exit_code(certificates))
+    raise typer.Exit(exit_code(results))

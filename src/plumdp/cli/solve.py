@@ -12,11 +12,12 @@ from rich.console import Console
 from rich.text import Text
 
 from plumdp.cli.arguments import AsJson, Property
-from plumdp.cli.certify import grid
 from plumdp.cli.interval_options import IntervalModelOptions
 from plumdp.cli.options import require_new, with_options
 from plumdp.cli.progress import progress_bar
+from plumdp.cli.results import grid
 from plumdp.errors import ModelError
+from plumdp.model.language.threshold import Threshold
 from plumdp.model.objective import Nature, Objective
 from plumdp.model.text import number_of
 from plumdp.relaxation.interval_model import IntervalModel
@@ -25,8 +26,10 @@ from plumdp.result.policy_files import policy_writer, write_policy, write_values
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.solution import Solution
 from plumdp.solver.solve import solve as solve_model
+from plumdp.thresholds import Verdict
 
 SCHEMA = "plumdp/solution/1"
+_CODES = {Verdict.YES: 0, Verdict.NO: 1, Verdict.UNKNOWN: 4}
 _NATURES = {"robust": "nature against it", "optimistic": "nature on its side"}
 
 
@@ -61,12 +64,15 @@ def solve(
             require_new(file, force=force)
     if output is not None:
         policy_writer(output)
-    read, objective = model.ask(property)
+    read, question = model.ask(property)
+    objective = question.objective if isinstance(question, Threshold) else question
     player = _player(objective, nature)
     start = perf_counter()
     with progress_bar("states") as show:
         solution = solve_model(read, objective, nature=player, precision=precision, progress=show)
     facts = _facts(model.model, read, objective, player, solution, perf_counter() - start)
+    if isinstance(question, Threshold):
+        facts |= {"property": question.text, "verdict": _verdict(question, facts)}
     policy = PolicyTable(read.graph, solution.policy)
     if output is not None:
         write_policy(policy, output)
@@ -76,6 +82,7 @@ def solve(
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     else:
         _print(facts, read, [f"{file}" for file in (output, values) if file is not None])
+    raise typer.Exit(_CODES[facts.get("verdict", Verdict.YES)])
 
 
 def _player(objective: Objective, nature: Nature | None) -> Nature:
@@ -84,6 +91,15 @@ def _player(objective: Objective, nature: Nature | None) -> Nature:
         said = f"the property {objective.text} says {objective.nature}"
         raise ModelError(f"--nature {nature}: {said}; leave out --nature, or change the property")
     return nature or objective.nature or "robust"
+
+
+def _verdict(question: Threshold, facts: dict[str, Any]) -> Verdict:
+    """Return the answer to a threshold: yes, no, or unknown where the bounds are too far apart."""
+    sides = ("lower", "upper") if facts["direction"] == "max" else ("upper", "lower")
+    reached, best = (question.holds_for(float(facts[side])) for side in sides)
+    if not reached and best:
+        return Verdict.UNKNOWN
+    return Verdict.YES if reached != question.is_negated else Verdict.NO
 
 
 def _facts(
@@ -131,6 +147,8 @@ def _print(facts: dict[str, Any], model: IntervalModel, files: list[str]) -> Non
         ("solver", f"{facts['status']}, {number_of(facts['sweeps'], 'sweep')}, {facts['seconds']:.2f} s"),
         ("written", ", ".join(files)),
     ]
+    answers = {Verdict.YES: "Yes. ", Verdict.NO: "No. ", Verdict.UNKNOWN: "Not known with this --precision. "}
+    answer = answers[facts["verdict"]] if "verdict" in facts else ""
     console = Console(highlight=False)
-    console.print(Text(f"The best policy's value lies between {low} and {high}{nature}.", style="bold"))
+    console.print(Text(f"{answer}The best policy's value lies between {low} and {high}{nature}.", style="bold"))
     console.print(grid([row for row in rows if row[1]]))
