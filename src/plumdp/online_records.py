@@ -89,7 +89,14 @@ def gap_of(record: Mapping[str, Any] | OnlineRecord) -> float:
 
 
 def read_record(path: str | Path) -> OnlineRun:
-    """Return the run of ``learn_online`` that ``OnlineRun.save``, or ``plumdp online -o``, wrote to a file."""
+    """Return the run of ``learn_online`` that ``OnlineRun.save``, or ``plumdp online -o``, wrote to a file.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     OnlineRun("Pmax=? [ F x=1 ]", "max", 0.999, ()).save(Path(folder) / "record.json")
+    ...     read_record(Path(folder) / "record.json")
+    OnlineRun(0 records, 0 episodes, Pmax=? [ F x=1 ])
+    """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
         if content["schema"] != SCHEMA:
