@@ -16,12 +16,15 @@ DOORS = {
         f"cli/{name}.py" for name in ("__init__", "arguments", "info", "data", "certify", "check", "advise", "bench")
     },
     "rich": {f"cli/{name}.py" for name in ("__init__", "info", "data", "certify", "check", "advise", "bench")},
-    "matplotlib": {"experiments/plots.py", "plots.py"},
+    "matplotlib": {
+        "experiments/plots.py",
+        *(f"plots/{name}.py" for name in ("style", "expression_forest", "model_graph", "policy_map", "region_outline")),
+    },
     "joblib": {"experiments/runner.py"},
     "distributed": {"experiments/runner.py"},
     "ray": {"experiments/runner.py"},
     "duckdb": {"data/duckdb_tables.py"},
-    "narwhals": {"data/frame_logs.py"},
+    "narwhals": {"data/frame_logs.py", "data/frame_mappings.py"},
     "sqlglot": {"data/sql.py"},
     "gymnasium": {"data/environment.py"},
     "minari": {"data/minari_logs.py"},

@@ -51,6 +51,8 @@ from .region.build import build_region as build_region
 from .region.build import project as project
 from .relaxation.intervals import IntervalMDP as IntervalMDP
 from .relaxation.intervals import instantiate as instantiate
+from .relaxation.interval_model import IntervalModel as IntervalModel
+from .relaxation.readers.read import read_interval_model as read_interval_model
 from .relaxation.relax import expression_wise as expression_wise
 from .relaxation.relax import interval_wise as interval_wise
 from .relaxation.relax import parameter_wise as parameter_wise
@@ -60,6 +62,9 @@ from .solver.solve import solve as solve
 from .solver.evaluate import evaluate as evaluate
 from .result.policy_table import PolicyTable as PolicyTable
 from .result.policy_table import read_policy as read_policy
+from .result.policy_files import write_policy as write_policy
+from .result.policy_files import write_values as write_values
+from .result.interval_files import write_interval_model as write_interval_model
 from .result.certificate import Certificate as Certificate
 from .learning import Learned as Learned
 from .learning import learn as learn
@@ -67,10 +72,13 @@ from .pipeline import certify as certify
 from .pipeline import certify_all as certify_all
 from .pipeline import compare as compare
 from .pipeline import conclude as conclude
+from .interval_models import interval_model as interval_model
+from .interval_models import model_at as model_at
 from .checking.check import ModelCheck as ModelCheck
 from .checking.check import check_model as check_model
 from .result.advice import Advice as Advice
 from .advising.advice import advise as advise
+from .reporting.read import read_result as read_result
 from .online import OnlineRecord as OnlineRecord
 from .online import learn_online as learn_online
 from .online import simulator as simulator

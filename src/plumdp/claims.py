@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,7 @@ def make_certificate(
             "expressions": model.fingerprint,
             "counts": digest_of_counts(learned.counts),
             "steps": f"{learned.counts.total}",
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
         },
         **_estimated(learned, objective, valued),
         gap=_parts_of_gap(valued),

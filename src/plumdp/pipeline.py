@@ -40,6 +40,7 @@ from plumdp.region.conflict import Conflict
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import RELAXATIONS, Relaxation, tolerating
 from plumdp.result.certificate import Certificate
+from plumdp.sources import LearnedSource
 from plumdp.valuation import best_valuation, value_policy
 
 
@@ -280,7 +281,8 @@ def conclude(
             valued = value_policy(learned, uncertain, robust.policy, objective, precision=precision)
     clock.lap("solver")
     # stage 7: what may be claimed (Theorem 1)
-    return make_certificate(learned, objective, relaxation, valued, clock.laps, is_given=policy is not None)
+    certificate = make_certificate(learned, objective, relaxation, valued, clock.laps, is_given=policy is not None)
+    return replace(certificate, source=LearnedSource(learned, objective, policy is not None, precision))
 
 
 def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:

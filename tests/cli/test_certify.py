@@ -10,10 +10,11 @@ from typer.testing import CliRunner
 
 import plumdp as pl
 from plumdp.cli import app
-from plumdp.cli.data import read_data
+from plumdp.cli.options import LogOptions
 
 RUNNER = CliRunner()
 STUDY = "aircraft:20,10"
+SAVED = ["certificate.json", "findings.json", "policy.csv"]
 
 
 @pytest.fixture(scope="module")
@@ -213,8 +214,10 @@ def test_pilots_of_commands_are_those_of_the_functions(tmp_path):
     assert said.endswith("steps of 400 runs, counted, 600 of them as a pilot (planned)\n")
     expected = pl.simulate(model, point, 400, rng=0, max_steps=6, pilot=0.25)
     assert pl.read_counts(out, model).pilot.counts.tolist() == expected.pilot.counts.tolist()
-    assert read_data([out], model, None).pilot is not None
-    assert read_data([out], model, "adaptive").pilot is None  # a share of a length that nobody says was planned
+    assert LogOptions([out]).read(model).pilot is not None
+    assert (
+        LogOptions([out], sampling="adaptive").read(model).pilot is None
+    )  # a share of a length that nobody says was planned
     assert run("count", "betting:5", log, "-o", out).endswith("2,400 steps, counted\n")
     said = run("count", "betting:5", log, "-o", out, "--order", "runs")
     assert said.endswith("2,400 steps, counted, 192 of them as a pilot (power of two)\n")
@@ -231,7 +234,7 @@ def test_short_logs_in_order_have_an_empty_pilot_which_less_sampling_keeps(tmp_p
     reason = "fewer than 160 runs or rows, or it is not clear which came first"
     assert said.output.endswith(f"954 steps, counted, none of them as a pilot ({reason})\n")
     for sampling in ("independent", "adaptive"):
-        pilot = read_data([out], model, sampling).pilot
+        pilot = LogOptions([out], sampling=sampling).read(model).pilot
         assert (pilot.total, pilot.weight, pilot.end) == (0, 0.1, "power of two")
 
 
@@ -318,7 +321,7 @@ def test_several_results_get_a_folder_each_and_replace_each_other_only_by_force(
     arguments = ["certify", STUDY, str(folder / "counts.parquet"), "-o", str(tmp_path / "result")]
     assert RUNNER.invoke(app, [*arguments, *ASKED]).exit_code == 0
     files = sorted(str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.*"))
-    assert files == [f"result/{k}/{name}" for k in (1, 2) for name in ("certificate.json", "policy.csv")]
+    assert files == [f"result/{k}/{name}" for k in (1, 2) for name in SAVED]
     saved = [json.loads((tmp_path / "result" / f"{k}" / "certificate.json").read_text()) for k in (1, 2)]
     assert [one["objective"] for one in saved] == SEVERAL
     refused = RUNNER.invoke(app, arguments)
@@ -330,7 +333,7 @@ def test_several_results_get_a_folder_each_and_replace_each_other_only_by_force(
     assert str(refused.exception).endswith("holds other files than a result (2/notes.txt); name another folder")
     (tmp_path / "result" / "2" / "notes.txt").unlink()
     assert RUNNER.invoke(app, [*arguments, "--force"]).exit_code == 0
-    assert sorted(file.name for file in (tmp_path / "result").iterdir()) == ["certificate.json", "policy.csv"]
+    assert sorted(file.name for file in (tmp_path / "result").iterdir()) == SAVED
 
 
 def test_the_weakest_of_several_results_decides_the_exit_code(tmp_path):

@@ -99,7 +99,7 @@ def test_misuse_says_what_to_do(folder, tmp_path):
             f"--order: {folder / 'right.parquet'} is a file of counts, which keeps the pilot that it was counted with; "
             "count the log again with --order, or give the log itself",
         ),
-        (["--confidence", "1"], "confidence=1.0: give a number between 0 and 1, such as 0.999"),
+        (["--confidence", "1"], "--confidence 1: give a number between 0 and 1, such as 0.999"),
     ]
     for options, message in cases:
         result = run(folder, "right", *options)

@@ -30,8 +30,12 @@ def test_the_certificate_carries_hashes_of_policy_counts_and_model(counts, tmp_p
     assert result.exit_code == 0, result.output
     folder = tmp_path / "deep" / "result"
     saved = json.loads((folder / "certificate.json").read_text())
-    policy = blake2b((folder / "policy.csv").read_bytes(), digest_size=16).hexdigest()
-    assert saved["hashes"] == {"policy.csv": policy}
+    hashes = saved.pop("hashes")
+    for name in ("policy.csv", "findings.json"):
+        assert hashes[name] == blake2b((folder / name).read_bytes(), digest_size=16).hexdigest()
+    content = json.dumps(saved, sort_keys=True, separators=(",", ":")).encode()
+    assert hashes["certificate.json"] == blake2b(content, digest_size=16).hexdigest()
+    assert sorted(hashes) == sorted(file.name for file in folder.iterdir())
     assert saved["provenance"]["counts"] == digest_of_counts(COUNTS)
     assert saved["provenance"]["expressions"] == STUDY.model.fingerprint
     assert sorted(file.name for file in folder.parent.iterdir()) == ["result"]
@@ -78,7 +82,7 @@ def test_a_failure_on_the_way_leaves_nothing_or_the_old_result(tmp_path):
     """An action's name that is no text cannot be written to the file of the policy."""
     write_result(CERTIFICATE, tmp_path / "old")
     graph = replace(STUDY.model.graph, action_names=tuple("\ud800" for _ in STUDY.model.graph.action_names))
-    broken = replace(CERTIFICATE, policy=pl.PolicyTable(graph, CERTIFICATE.policy.choice))
+    broken = replace(CERTIFICATE, policy=pl.PolicyTable(graph, CERTIFICATE.policy.choice), source=None)
     for name in ("new", "old"):
         with pytest.raises(UnicodeEncodeError):
             write_result(broken, tmp_path / name, force=True)

@@ -17,6 +17,7 @@ from random_products import random_product_problem
 
 import plumdp as pl
 from plumdp.model.objective import Reach, Reward
+from plumdp.pipeline import compare_learned
 from plumdp.region import vertices
 
 pytestmark = pytest.mark.slow
@@ -91,14 +92,14 @@ def test_bounds_for_one_policy_are_nested_as_the_relaxations_are(is_complete, mo
     wrong, touching, incomplete = {}, 0, 0
     for seed in range(N_NESTED) if is_complete else range(N_NESTED, N_NESTED + 200):
         model, counts, objective, policy = nested_problem(seed)
-        options = {"policy": policy, "confidence": 0.9, "confidence_set": "interval"}
-        found = {c.relaxation: c for c in pl.compare(model, counts, objective, **options)}
+        learned = pl.learn(model, counts, confidence=0.9, confidence_set="interval", objectives=[objective])
+        found = {c.relaxation: c for c in compare_learned(learned, objective, policy=policy)}
         if "untied" in found:
             continue
-        incomplete += not pl.learn(model, counts, confidence=0.9, confidence_set="interval").region.table.is_complete
+        incomplete += not learned.region.table.is_complete
         touching += any(low <= 0 for low, _ in found["expression"].parameters.values())
-        alone = pl.certify(model, counts, objective, relaxation="rectangular", **options)
-        expression = pl.certify(model, counts, objective, relaxation="expression", **options)
+        alone = pl.conclude(learned, objective, relaxation="rectangular", policy=policy)
+        expression = pl.conclude(learned, objective, relaxation="expression", policy=policy)
         pairs = [
             (found["interval"], found["expression"]),
             (found["parameter"], found["expression"]),

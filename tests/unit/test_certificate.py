@@ -183,7 +183,8 @@ def test_json_holds_everything_but_the_policy(one, other, text):
     made = certificate(lower=lower, upper=upper, objective=text, parameters={"p": (lower, upper)})
     read = json.loads(made.to_json(), parse_constant=refuse)
     assert read.pop("intervals") == made.confidence_set  # its name in version 0.1
-    assert set(read) == {field.name for field in fields(Certificate)} - {"policy"}
+    assert read.pop("schema") == "plumdp/certificate/1"
+    assert set(read) == {field.name for field in fields(Certificate)} - {"policy", "source"}
     for name in set(read) - {"lower", "upper", "parameters", "assumptions", "jointly"}:
         assert read[name] == getattr(made, name)
     assert (float(read["lower"]), float(read["upper"])) == (lower, upper)  # infinite numbers are text

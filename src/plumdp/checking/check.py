@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from plumdp.checking.diagnosis import ADVICE, Examination, examine, in_words
@@ -14,7 +14,7 @@ from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
 from plumdp.errors import DataError
-from plumdp.learning import learn
+from plumdp.learning import Learned, learn
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.text import html_table, one_line
@@ -150,11 +150,17 @@ def check_model(
             "that read_log returns"
         )
     learned = learn(model, counts, confidence=confidence, confidence_set="likelihood", objectives=objectives)
-    assert learned.fit is not None
+    return replace(check_learned(learned), confidence=confidence)
+
+
+def check_learned(learned: Learned) -> ModelCheck:
+    """Return the same from what was learned with ``learn``, which has tested the model."""
+    if learned.fit is None:
+        raise DataError("the model was not tested: published sets come without a test of the model")
     own = learned.bounds.estimate if isinstance(learned.bounds, LikelihoodSet) else None
-    examination = examine(model, counts, learned.estimate if own is None else own)
+    examination = examine(learned.model, learned.counts, learned.estimate if own is None else own)
     findings = () if learned.conflict is None else learned.conflict.findings
-    return _checked(examination, learned.fit.p_value, confidence, findings)
+    return _checked(examination, learned.fit.p_value, 1 - learned.error, findings)
 
 
 def _checked(examination: Examination, p_value: float, confidence: float, findings: tuple[str, ...]) -> ModelCheck:

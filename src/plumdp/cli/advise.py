@@ -12,38 +12,28 @@ from rich.table import Table
 from rich.text import Text
 
 from plumdp.advising.advice import advise as find_advice
-from plumdp.cli.arguments import (
-    AsJson,
-    Confidence,
-    Constants,
-    Data,
-    Model,
-    OrderOption,
-    PilotOption,
-    SamplingOption,
-    SetKind,
-    load_problem,
-)
+from plumdp.cli.arguments import AsJson
 from plumdp.cli.certify import EXIT_CODES
-from plumdp.cli.data import read_data
-from plumdp.errors import DataError
-from plumdp.learning import learn
+from plumdp.cli.options import (
+    LikelihoodOptions,
+    LogOptions,
+    ModelOptions,
+    OnePropertyOptions,
+    require_new,
+    with_options,
+)
 from plumdp.result.advice import Advice
 from plumdp.result.certificate import Status
-from plumdp.result.folder import require_file
 
 _MOST_ROWS = 10
 
 
+@with_options
 def advise(
-    model: Model,
-    data: Data,
-    property: Annotated[
-        str | None,
-        typer.Option(
-            "--property", "-p", metavar="TEXT", help="What is asked, as in PRISM; the model's own if it has one."
-        ),
-    ] = None,
+    model: ModelOptions,
+    log: LogOptions,
+    asked: OnePropertyOptions,
+    sets: LikelihoodOptions,
     runs: Annotated[
         int | None,
         typer.Option("--runs", "-n", help="How many more runs are planned; by default as many as there are."),
@@ -52,12 +42,6 @@ def advise(
         int | None,
         typer.Option("--max-steps", help="Where new runs are cut off; by default where those of the data are."),
     ] = None,
-    constant: Constants = None,
-    sampling: SamplingOption = None,
-    order: OrderOption = None,
-    pilot: PilotOption = None,
-    confidence: Confidence = 0.999,
-    confidence_set: SetKind = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="A CSV file for the sampling policy: a probability for each action."),
@@ -72,9 +56,8 @@ def advise(
     """
     if output is not None:
         require_new(output, force=force)
-    read, (objective,) = load_problem(model, constant or [], [] if property is None else [property])
-    counts = read_data(data, read, sampling, order, pilot)
-    learned = learn(read, counts, confidence=confidence, confidence_set=confidence_set, objectives=[objective])
+    read, objective = asked.load(model)
+    learned = sets.learn(read, log.read(read), [objective])
     if learned.conflict is not None:
         Console(stderr=True, highlight=False).print(f"the data contradict the model: {learned.conflict}", markup=False)
         raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
@@ -85,13 +68,6 @@ def advise(
         print(json.dumps(advice.to_dict(_MOST_ROWS), indent=2, ensure_ascii=False))
     else:
         _print(advice, "" if output is None else str(output))
-
-
-def require_new(path: Path, *, force: bool) -> None:
-    """Refuse a file that cannot be written, or that is there already unless it may be replaced."""
-    require_file(path)
-    if path.exists() and not force:
-        raise DataError(f"{path} is there already; name another file, or replace it with --force")
 
 
 def _print(advice: Advice, file: str) -> None:

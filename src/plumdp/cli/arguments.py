@@ -9,12 +9,11 @@ import typer
 
 from plumdp.case_studies import case_study, is_case_study
 from plumdp.confidence.bounds import Intervals
+from plumdp.data.columns import LogForm
 from plumdp.data.counts import Sampling
 from plumdp.data.log_pilots import Order
 from plumdp.errors import ModelError
 from plumdp.learning import Sets
-from plumdp.model.language.property import as_objectives
-from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 
 Model = Annotated[
@@ -36,6 +35,10 @@ Properties = Annotated[
         "hold jointly.",
     ),
 ]
+Property = Annotated[
+    str | None,
+    typer.Option("--property", "-p", metavar="TEXT", help="What is asked, as in PRISM; the model's own if it has one."),
+]
 AllProperties = Annotated[
     bool, typer.Option("--all-properties", help="Ask all properties that come with the model; they hold jointly.")
 ]
@@ -47,6 +50,32 @@ ColumnNames = Annotated[
     list[str] | None,
     typer.Option("--column", metavar="NAME=COLUMN", help="What the log calls a column; commas or repeats for more."),
 ]
+States = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--state",
+        metavar="NAME=EXPRESSION",
+        help="How a state variable follows from columns of the log: an expression, such as 'x=floor(lon/0.5)', or the "
+        "edges of bins, such as 'battery=[0,20,60,100]'; repeat for more.",
+    ),
+]
+ActionMap = Annotated[
+    str | None,
+    typer.Option(
+        "--action",
+        metavar="EXPRESSION",
+        help="How the action follows from columns of the log, such as \"if thrust > 0 then 'up' else 'down'\".",
+    ),
+]
+FormOption = Annotated[
+    LogForm | None,
+    typer.Option(
+        "--form",
+        help="Rows with the next state (transitions), one row per state (trajectories), or ready-made counts. Default: "
+        "what the columns show.",
+    ),
+]
+KeepGoing = Annotated[bool, typer.Option("--keep-going", help="Count what fits the model even if some rows do not.")]
 SamplingOption = Annotated[
     Sampling | None,
     typer.Option(
@@ -140,20 +169,3 @@ def _properties(path: Path) -> list[str]:
             lines = (line.partition("//")[0].strip() for line in text.splitlines())
             return [line for line in lines if line]
     return []
-
-
-def load_problem(
-    model: str, constants: list[str], texts: list[str], *, ask_all: bool = False
-) -> tuple[ParametricMDP, tuple[Objective, ...]]:
-    """Return the model and what is asked: the texts, the only property that comes with the model, or all of them."""
-    read, properties = load(model, constants)
-    if ask_all and texts:
-        raise ModelError("--all-properties and --property: choose one of them")
-    if not texts and not properties:
-        raise ModelError(f"{model}: no property comes with the model; say with --property what is asked")
-    if not texts and not ask_all and len(properties) > 1:
-        known = "; ".join(properties)
-        raise ModelError(f"{model}: say with --property which of these is asked, or --all-properties: {known}")
-    if not texts and is_case_study(model):
-        return read, (case_study(model).objective,)
-    return read, as_objectives(texts or properties, read)

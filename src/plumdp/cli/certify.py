@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,119 +10,54 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from plumdp.cli.arguments import (
-    AllProperties,
-    AsJson,
-    AsPublished,
-    Confidence,
-    Constants,
-    Data,
-    IntervalKind,
-    Misfit,
-    Model,
-    OrderOption,
-    PilotOption,
-    Properties,
-    SamplingOption,
-    SetKind,
-    load_problem,
-)
-from plumdp.cli.data import read_data
-from plumdp.learning import learn
-from plumdp.pipeline import certify_all, compare_learned
+from plumdp.cli.arguments import AsJson
+from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions, with_options
+from plumdp.pipeline import compare_learned, conclude
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate, Status
-from plumdp.result.folder import require_folder, write_results
+from plumdp.result.folder import write_results
 
 EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.VACUOUS: 4, Status.NO_GUARANTEE: 4}
 
 
+@with_options
 def certify(
-    model: Model,
-    data: Data,
-    property: Properties = None,
-    all_properties: AllProperties = False,
-    constant: Constants = None,
-    sampling: SamplingOption = None,
-    order: OrderOption = None,
-    pilot: PilotOption = None,
-    confidence: Confidence = 0.999,
+    model: ModelOptions,
+    log: LogOptions,
+    asked: PropertyOptions,
+    sets: SetOptions,
+    folder: FolderOptions,
     relaxation: Annotated[
         Relaxation | None,
         typer.Option(
             "--relaxation", "-r", help="What nature may do. Default: coupled; rectangular, if --as-published is given."
         ),
     ] = None,
-    confidence_set: SetKind = None,
-    interval_method: IntervalKind = None,
-    as_published: AsPublished = False,
-    misfit: Misfit = 0.0,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="A folder for certificate and policy; of several properties, folders 1, 2, … in it."
-        ),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the result of an earlier run.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Find a policy and bounds on its value that hold with the given confidence.
 
     Ends with 0 if certified, 3 if the data contradict the model, 4 if nothing is certified or guaranteed.
     """
-    if output is not None:
-        require_folder(output, force=force)
-    read, objectives = load_problem(model, constant or [], property or [], ask_all=all_properties)
-    counts = read_data(data, read, sampling, order, pilot)
-    certificates = certify_all(
-        read,
-        counts,
-        objectives,
-        confidence=confidence,
-        relaxation=relaxation,
-        confidence_set=confidence_set,
-        interval_method=interval_method,
-        as_published=as_published,
-        misfit=misfit,
-    )
+    read, objectives = asked.load(model)
+    learned = sets.learn(read, log.read(read), objectives)
+    certificates = [conclude(learned, objective, relaxation=relaxation) for objective in objectives]
     if as_json:
         _print_json(certificates if len(certificates) > 1 else certificates[0])
     else:
         _print_all(certificates)
-    if output is not None:
-        write_results(certificates, output, force=force)
+    if folder.output is not None:
+        write_results(certificates, folder.output, force=folder.force)
     raise typer.Exit(_exit_code(certificates))
 
 
+@with_options
 def compare(
-    model: Model,
-    data: Data,
-    property: Properties = None,
-    all_properties: AllProperties = False,
-    constant: Constants = None,
-    sampling: SamplingOption = None,
-    order: OrderOption = None,
-    pilot: PilotOption = None,
-    confidence: Confidence = 0.999,
-    confidence_set: SetKind = None,
-    interval_method: IntervalKind = None,
-    as_published: AsPublished = False,
-    misfit: Misfit = 0.0,
-    as_json: AsJson = False,
+    model: ModelOptions, log: LogOptions, asked: PropertyOptions, sets: SetOptions, as_json: AsJson = False
 ) -> None:
     """Show what each relaxation certifies from the same data; ends with 3 if the data contradict the model."""
-    read, objectives = load_problem(model, constant or [], property or [], ask_all=all_properties)
-    counts = read_data(data, read, sampling, order, pilot)
-    learned = learn(
-        read,
-        counts,
-        confidence=confidence,
-        confidence_set=confidence_set,
-        interval_method=interval_method,
-        as_published=as_published,
-        objectives=objectives,
-        misfit=misfit,
-    )
+    read, objectives = asked.load(model)
+    learned = sets.learn(read, log.read(read), objectives)
     comparisons = [compare_learned(learned, objective) for objective in objectives]
     certificates = [certificate for each in comparisons for certificate in each]
     if as_json:

@@ -12,18 +12,9 @@ from rich.text import Text
 
 from plumdp.checking.check import ModelCheck
 from plumdp.checking.check import check_model as test_model
-from plumdp.cli.arguments import (
-    AsJson,
-    Constants,
-    Data,
-    Model,
-    OrderOption,
-    PilotOption,
-    SamplingOption,
-    load,
-)
+from plumdp.cli.arguments import AsJson
 from plumdp.cli.certify import EXIT_CODES, grid
-from plumdp.cli.data import read_data
+from plumdp.cli.options import LogOptions, ModelOptions, require_confidence, with_options
 from plumdp.errors import DataError
 from plumdp.model.language.property import parse_property
 from plumdp.model.text import cut
@@ -36,19 +27,16 @@ _NARROW = 80  # columns: on a narrower screen there are sentences instead of the
 _LONGEST = 60  # text of a cell
 
 
+@with_options
 def check_model(
-    model: Model,
-    data: Data,
+    model: ModelOptions,
+    log: LogOptions,
     property: Annotated[
         list[str] | None,
         typer.Option(
             "--property", "-p", metavar="TEXT", help="What the model is for: tests are sharp there. Repeat for more."
         ),
     ] = None,
-    constant: Constants = None,
-    sampling: SamplingOption = None,
-    order: OrderOption = None,
-    pilot: PilotOption = None,
     confidence: Annotated[
         float, typer.Option("--confidence", help="How sure it must be that the model is wrong, below 1.")
     ] = 0.999,
@@ -61,12 +49,12 @@ def check_model(
 
     Ends with 0 if they do not, and with 3 if the data contradict the model.
     """
+    require_confidence(confidence)
     if plot is not None:
         _require_picture(plot)
-    read, _ = load(model, constant or [])
-    counts = read_data(data, read, sampling, order, pilot)
+    read, _ = model.load()
     objectives = [parse_property(text, read) for text in property or []]
-    check = test_model(read, counts, confidence=confidence, objectives=objectives)
+    check = test_model(read, log.read(read), confidence=confidence, objectives=objectives)
     if as_json:
         print(check.to_json())
     else:

@@ -9,14 +9,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from plumdp.cli.arguments import AsJson, Constants, Model, load
+from plumdp.cli.arguments import AsJson
+from plumdp.cli.options import ModelOptions, with_options
 from plumdp.summary import summarise
 
 
-def info(model: Model, constant: Constants = None, as_json: AsJson = False) -> None:
+@with_options
+def info(model: ModelOptions, as_json: AsJson = False) -> None:
     """Show a model's sizes, parameters and their space, expressions, structure, properties and issues."""
-    read, properties = load(model, constant or [])
-    facts = {"model": model, **summarise(read), "properties": properties}
+    read, properties = model.load()
+    facts = {"model": model.model, **summarise(read), "properties": properties}
     if as_json:
         print(json.dumps(facts, indent=2))
     else:

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.data.sql import quoted
+from plumdp.data.columns import quoted
 from plumdp.errors import DataError
 
 Block: TypeAlias = dict[str, npt.NDArray[Any]]

@@ -7,11 +7,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from plumdp.data.columns import COUNT, EPISODE, LARGEST_STEP, PLACE, STEP, LogForm, not_steps
+from plumdp.data.columns import COUNT, EPISODE, LARGEST_STEP, PLACE, STEP, LogForm, Source, not_steps, quoted
 from plumdp.data.duckdb_tables import Block, Progress, keeps_order, pages, watched
 from plumdp.data.log_pilots import not_numbered
+from plumdp.data.mapping_sql import mapped_sql
 from plumdp.data.report import BrokenEpisode
-from plumdp.data.sql import count_ordered_sql, count_sql, order_sql, quoted
+from plumdp.data.sql import count_ordered_sql, count_sql, order_sql
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph
 
@@ -62,7 +63,7 @@ class FileLog:
             kept[f"{_ROWS}_{number}"] = {name: types[name] for name in columns}
         return replace(self, tables=kept)
 
-    def count(self, graph: Graph, form: LogForm, columns: Mapping[str, str]) -> Iterator[Block]:
+    def count(self, graph: Graph, form: LogForm, columns: Mapping[str, Source]) -> Iterator[Block]:
         """Yield blocks of different rows and how often each occurs; of trajectories, with their place in the run."""
         for number, (table, types) in enumerate(self.tables.items()):
             here = {name: _expression(name, column, types) for name, column in columns.items()}
@@ -93,7 +94,7 @@ class FileLog:
         return n_runs, all_named
 
     def count_first_runs(
-        self, graph: Graph, form: LogForm, columns: Mapping[str, str], column: str, n: int
+        self, graph: Graph, form: LogForm, columns: Mapping[str, Source], column: str, n: int
     ) -> Iterator[Block]:
         """Yield what ``count`` yields of the first n runs, once ``find_runs`` was called; files are in order."""
         for number, (table, types) in enumerate(self.tables.items()):
@@ -107,7 +108,7 @@ class FileLog:
             if n == 0:
                 return
 
-    def count_first_rows(self, graph: Graph, form: LogForm, columns: Mapping[str, str], n: int) -> Iterator[Block]:
+    def count_first_rows(self, graph: Graph, form: LogForm, columns: Mapping[str, Source], n: int) -> Iterator[Block]:
         """Yield what ``count`` would yield if the log had ended after n rows."""
         for table, types in self.tables.items():
             if not keeps_order(table):
@@ -123,7 +124,7 @@ class FileLog:
         self,
         graph: Graph,
         form: LogForm,
-        columns: Mapping[str, str],
+        columns: Mapping[str, Source],
         rows: str,
         types: Mapping[str, str],
         *,
@@ -137,7 +138,7 @@ class FileLog:
         self._run(count_sql(graph, "trajectories" if form == "trajectories" else "transitions", here, rows), (1.0, 1.0))
         yield from pages(self.connection, _COUNTED)
 
-    def broken_episodes(self, columns: Mapping[str, str], n: int) -> list[BrokenEpisode]:
+    def broken_episodes(self, columns: Mapping[str, Source], n: int) -> list[BrokenEpisode]:
         """Return a few episodes that lack steps or have a step twice, those with the most of them."""
         found = []
         for table, types in self.tables.items():
@@ -203,8 +204,10 @@ def _run_changes(run: str, kind: str, table: str) -> str:
     return f"({rows}) WHERE has_before IS NULL OR run IS DISTINCT FROM before"
 
 
-def _expression(name: str, column: str, types: Mapping[str, str]) -> str:
+def _expression(name: str, column: Source, types: Mapping[str, str]) -> str:
     """Return a column as SQL; a step as a number, null if it is none."""
+    if not isinstance(column, str):
+        return mapped_sql(column, types)
     if name != STEP:
         return quoted(column)
     kind = types[column].partition("(")[0]

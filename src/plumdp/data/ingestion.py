@@ -21,6 +21,7 @@ from plumdp.data.columns import (
 )
 from plumdp.data.counts import CountArray, exact_sum, require_countable
 from plumdp.data.duckdb_tables import Block
+from plumdp.data.mappings import StateMapping
 from plumdp.data.matching import Matcher, row_counts
 from plumdp.data.report import KINDS, NAMED, BrokenEpisode, IngestionReport, Kind
 from plumdp.data.values import shown
@@ -32,7 +33,8 @@ _FOLLOWED = 100_000  # different offenders of each kind; of more, the rare ones 
 class Tally:
     """The counts of transitions and of kinds of rows, while a log is read block by block."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, mapping: StateMapping | None = None) -> None:
+        self._mapping = mapping or StateMapping()
         self.counts: CountArray = np.zeros(graph.n_transitions, dtype=np.int64)
         self.pilot: CountArray = np.zeros(graph.n_transitions, dtype=np.int64)  # if the counts were made with one
         self.pilot_sizes: set[tuple[Any, Any]] = set()  # number of runs, and of those in the pilot
@@ -82,7 +84,7 @@ class Tally:
     def report(self, form: LogForm, broken: Sequence[BrokenEpisode]) -> IngestionReport:
         """Return the report; ``broken`` are examples of episodes with gaps or repeated steps."""
         worst: dict[Kind, Sequence[str]] = {
-            kind: [f"{self._name(kind, values)} ({n:,}×)" for values, n in _most_common(found)]
+            kind: [f"{name} ({n:,}×)" for name, n in self._worst(kind, found)]
             for kind, found in self._offenders.items()
         }
         worst["gap in steps"] = [str(episode) for episode in broken if episode.has_gap][:NAMED]
@@ -104,6 +106,13 @@ class Tally:
         if len(found) > _FOLLOWED:
             self._offenders[kind] = Counter(dict(found.most_common(_FOLLOWED // 10)))
 
+    def _worst(self, kind: Kind, found: Counter[tuple[Any, ...]]) -> list[tuple[str, int]]:
+        """Return those with the most rows, the same ones in whatever order an engine gives the rows."""
+        named: Counter[str] = Counter()
+        for values, n in sorted(found.items(), key=lambda item: (-item[1], str(item[0]))):
+            named[self._name(kind, values)] += n  # different values may look alike: null and NaN
+        return named.most_common(NAMED)
+
     def _name(self, kind: Kind, values: tuple[Any, ...]) -> str:
         if kind == "unknown action":
             return _quoted(values[0])
@@ -113,12 +122,7 @@ class Tally:
 
     def _valuation(self, values: Sequence[Any]) -> str:
         pairs = zip(self._variables, values, strict=True)
-        return f"({', '.join(f'{name}={shown(value)}' for name, value in pairs)})"
-
-
-def _most_common(found: Counter[tuple[Any, ...]]) -> list[tuple[tuple[Any, ...], int]]:
-    """Return those with the most rows, the same ones in whatever order an engine gives the rows."""
-    return sorted(found.items(), key=lambda item: (-item[1], str(item[0])))[:NAMED]
+        return f"({', '.join(f'{name}={self._mapping.shown(name, value)}' for name, value in pairs)})"
 
 
 def _quoted(value: Any) -> str:

@@ -117,6 +117,14 @@ def instantiate(model: ParametricMDP, point: Point) -> IntervalMDP:
 
 def check_rows(imdp: IntervalMDP) -> IntervalMDP:
     """Return the model; refuse bounds that are not an interval in [0, 1] and rows that no distribution fits."""
+    fault = first_fault(imdp)
+    if fault is not None:
+        raise ModelError(fault[1])
+    return imdp
+
+
+def first_fault(imdp: IntervalMDP) -> tuple[int, str] | None:
+    """Return a transition whose bounds or row are wrong, and what is wrong with them, or None."""
     lower, upper = imdp.lower, imdp.upper
     for wrong, what in (
         (~(np.isfinite(lower) & np.isfinite(upper)), "not numbers"),
@@ -128,7 +136,7 @@ def check_rows(imdp: IntervalMDP) -> IntervalMDP:
             transition = int(np.argmax(bad))
             f = imdp.expression[transition]
             where = describe_transition(imdp.graph, transition)
-            raise ModelError(f"{where}: the bounds {lower[f]:g} and {upper[f]:g} are {what}")
+            return transition, f"{where}: the bounds {lower[f]:g} and {upper[f]:g} are {what}"
     least, most = imdp.graph.sum_by_choice(lower[imdp.expression]), imdp.graph.sum_by_choice(upper[imdp.expression])
     slack = ULP * (np.diff(imdp.graph.first_transition) + 1)
     for wrong, sums, what in (
@@ -137,9 +145,9 @@ def check_rows(imdp: IntervalMDP) -> IntervalMDP:
     ):
         if wrong.any():
             choice = int(np.argmax(wrong))
-            text = what.format(sums[choice])
-            raise ModelError(f"{imdp.graph.describe_choice(choice)}: the {text}, so no distribution fits")
-    return imdp
+            text = f"the {what.format(sums[choice])}, so no distribution fits"
+            return int(imdp.graph.first_transition[choice]), f"{imdp.graph.describe_choice(choice)}: {text}"
+    return None
 
 
 def tighten(imdp: IntervalMDP) -> IntervalMDP:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 from plumdp.confidence.sets import Guarantee
 from plumdp.deprecated import warn_renamed
+from plumdp.errors import DataError
 from plumdp.model.text import one_line
 from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.relaxation.relax import Relaxation as Relaxation
 from plumdp.result.data_quality import DataQuality
+from plumdp.result.findings import Findings, Rung, Source
+from plumdp.result.folder import write_results
 from plumdp.result.policy_table import PolicyTable
 
 
@@ -33,6 +38,8 @@ class Status(StrEnum):
 
     __repr__ = str.__repr__  # at the prompt as in JSON: the text
 
+
+SCHEMA = "plumdp/certificate/1"
 
 _DOUBT = 0.05  # smaller p-values are worth a word
 
@@ -76,6 +83,7 @@ class Certificate:
     p_value: float | None = None  # of the model as a whole, valid at any time; None if it was not tested
     not_coupled: str = ""  # why there are no coupled bounds, if they were asked for: these are then rectangular
     misfit: float = 0.0  # how far every row may be off from the model, in total variation
+    source: Source | None = field(default=None, repr=False)  # of findings; None if there are none besides these fields
 
     @property
     def claims_bounds(self) -> bool:
@@ -114,6 +122,8 @@ class Certificate:
         return "\n".join([self.headline, *(f"  {label:14}  {text}" for label, text in self.facts())])
 
     def _repr_html_(self) -> str:
+        if self.source is not None:
+            return self.source.page(self)
         rows = "".join(f"<tr><td>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>" for a, b in self.facts())
         return f"<p><b>{html.escape(self.headline)}</b></p><table>{rows}</table>"
 
@@ -182,9 +192,48 @@ class Certificate:
         others = "1 other property" if len(self.jointly) == 1 else f"{len(self.jointly):,} other properties"
         return f"holds together with the certificates of {others}: all of them at once with this confidence"
 
+    def findings(self, *, ladder: bool = True) -> Findings:
+        """Return what a report shows besides: region, expressions, advice, test of the model, and the ladder.
+
+        The ladder is what each relaxation certifies from the same data, which takes longer than all other parts. What
+        was found once is kept; a certificate that was pickled knows what had been found before.
+        """
+        return replace(self._parts, ladder=self._ladder if ladder else ())
+
+    @cached_property
+    def _parts(self) -> Findings:
+        return Findings(parameters=dict(self.parameters)) if self.source is None else self.source.findings(self)
+
+    @cached_property
+    def _ladder(self) -> tuple[Rung, ...]:
+        return () if self.source is None else self.source.ladder(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: without the data, of which only the source of the findings knows."""
+        state = dict(self.__dict__)
+        parts, ladder = state.pop("_parts", Findings(parameters=dict(self.parameters))), state.pop("_ladder", ())
+        if self.source is not None:
+            state["source"] = self.source.kept(replace(parts, ladder=ladder))
+        return state
+
+    def save(self, path: str | Path, *, force: bool = False, ladder: bool = True) -> None:
+        """Write certificate, findings and policy to a new folder, which ``read_result`` opens again.
+
+        A folder that holds an earlier result is replaced with ``force``; ``ladder=False`` leaves out what other
+        relaxations certify, which takes the longest to find.
+        """
+        write_results([self], path, force=force, ladder=ladder)
+
+    def report(self, path: str | Path) -> None:
+        """Write a report for people as one HTML file that needs nothing else: no other file, and no network."""
+        if self.source is None:
+            raise DataError("this certificate was put together by hand: a report needs one that certify has made")
+        self.source.report(self, path)
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the policy, ready for JSON; infinite numbers as text, bounds not claimed as null."""
         return {
+            "schema": SCHEMA,
             "status": str(self.status),
             "lower": _plain(self.lower) if self.claims_bounds else None,
             "upper": _plain(self.upper) if self.claims_bounds else None,

@@ -34,8 +34,8 @@ def write_umb(
 ) -> None:
     """Write an interval MDP as an uncompressed UMB archive, with the bounds as they are, bit by bit.
 
-    Labels have one truth value per state; the name of a reward structure may be empty. State variables are left out:
-    states keep their numbers.
+    Labels have one truth value per state; the name of a reward structure may be empty. State variables that are texts
+    are left out; states keep their numbers.
 
     >>> import tempfile
     >>> from plumdp.model.readers.umb import read_umb
@@ -49,6 +49,7 @@ def write_umb(
     graph = imdp.graph
     _check(graph, labels, rewards)
     files = _structure(imdp) | _actions(graph)
+    valuations = _add_valuations(files, graph)
     index: dict[str, Any] = {
         "format-version": 1,
         "format-revision": 0,
@@ -66,6 +67,7 @@ def write_umb(
             "branch-probability-type": _INTERVAL,
         },
         "annotations": {"aps": _add_labels(files, labels), "rewards": _add_rewards(files, rewards)},
+        **valuations,
     }
     _write(Path(path), {"index.json": np.frombuffer(json.dumps(index, indent=2).encode(), np.uint8)} | files)
 
@@ -108,6 +110,23 @@ def _actions(graph: Graph) -> Files:
         "actions/choices/string-mapping.bin": np.array([0, *accumulate(map(len, names))], dtype="<u8"),
         "actions/choices/strings.bin": np.frombuffer(b"".join(names), np.uint8),
     }
+
+
+def _add_valuations(files: Files, graph: Graph) -> dict[str, Any]:
+    """Add the state variables, 32 bits for a whole number and 8 for a Boolean; return their part of the index."""
+    parts: list[npt.NDArray[np.uint8]] = []
+    variables: list[dict[str, Any]] = []
+    for name, values in graph.states.items():
+        if values.dtype.kind == "b":
+            parts.append(values.astype(np.uint8)[:, None])
+            variables += [{"name": name, "type": _BOOL}, {"padding": 7}]
+        elif values.dtype.kind in "iu":
+            parts.append(values.astype("<i4")[:, None].view(np.uint8))
+            variables.append({"name": name, "type": {"type": "int", "size": 32}})
+    if not parts:
+        return {}
+    files["valuations/states/valuations.bin"] = np.concatenate(parts, axis=1)
+    return {"valuations": {"states": {"unique": False, "classes": [{"variables": variables}]}}}
 
 
 def _add_labels(files: Files, labels: Mapping[str, BoolArray]) -> dict[str, Any]:

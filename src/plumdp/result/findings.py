@@ -9,9 +9,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from math import inf, isinf
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
+
+from plumdp.errors import DataError
 
 Point = tuple[float, float]
+SCHEMA = "plumdp/findings/1"
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,8 @@ class Findings:
 
     def to_json(self) -> str:
         """Return all of it as JSON; infinite numbers as text."""
-        return json.dumps(_plain(asdict(self)), indent=1, ensure_ascii=False, allow_nan=False)
+        content = {"schema": SCHEMA, **_plain(asdict(self))}
+        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Findings:
@@ -108,6 +113,8 @@ class Findings:
         True
         """
         content = _numbers(json.loads(text))
+        if content.get("schema") != SCHEMA:
+            raise DataError(f"findings of the schema {content.get('schema')!r} cannot be read, only {SCHEMA!r}")
         drawing = content["drawing"]
         return cls(
             ladder=tuple(Rung(**each) for each in content["ladder"]),
@@ -120,6 +127,29 @@ class Findings:
             drawing=None if drawing is None else _drawing(drawing),
             variables=tuple(content["variables"]),
         )
+
+
+class Source(Protocol):
+    """Where the findings about a certificate come from, and what writes a report of them.
+
+    Findings are made of what was learned from the data, by functions that a stage may not import: whoever makes a
+    certificate gives it a source.
+    """
+
+    def findings(self, certificate: Any) -> Findings:
+        """Return the findings without the ladder of relaxations."""
+
+    def ladder(self, certificate: Any) -> tuple[Rung, ...]:
+        """Return what each relaxation certifies."""
+
+    def report(self, certificate: Any, path: str | Path) -> None:
+        """Write the report of the certificate as one file."""
+
+    def page(self, certificate: Any) -> str:
+        """Return the certificate for notebooks, in HTML."""
+
+    def kept(self, findings: Findings) -> Source:
+        """Return a source that knows these findings and nothing else: what is pickled."""
 
 
 def _outline(content: dict[str, Any]) -> Outline:

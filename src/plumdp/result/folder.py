@@ -8,19 +8,35 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile, mkdtemp
+from typing import Any, Protocol
 
 from plumdp.data.counts import TransitionCounts
 from plumdp.errors import DataError
-from plumdp.result.certificate import Certificate
+from plumdp.result.findings import Findings
+from plumdp.result.policy_table import PolicyTable
 
-CERTIFICATE, POLICY = "certificate.json", "policy.csv"
+CERTIFICATE, FINDINGS, POLICY, REPORT = "certificate.json", "findings.json", "policy.csv", "report.html"
 
 
-def write_result(certificate: Certificate, path: str | Path, *, force: bool = False) -> None:
-    """Write certificate and policy to a new folder; one that holds an earlier result is replaced with ``force``.
+class Saveable(Protocol):
+    """What a folder keeps of a certificate."""
+
+    @property
+    def policy(self) -> PolicyTable:
+        """The policy, which becomes a file of its own."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything else, ready for JSON."""
+
+    def findings(self, *, ladder: bool = True) -> Findings:
+        """Return what a report shows besides."""
+
+
+def write_result(certificate: Saveable, path: str | Path, *, force: bool = False, ladder: bool = True) -> None:
+    """Write certificate, findings and policy to a new folder; one that holds an earlier result is replaced by force.
 
     The files are prepared in a folder beside it, which then gets its name: a crash leaves the old result, or none. The
-    certificate carries a hash of the policy's file, beside those of the counts and of the model.
+    certificate carries hashes of all files, beside those of the counts and of the model.
 
     >>> from plumdp import case_study, certify, simulate
     >>> study = case_study("betting:5")
@@ -28,23 +44,26 @@ def write_result(certificate: Certificate, path: str | Path, *, force: bool = Fa
     >>> with TemporaryDirectory() as folder:
     ...     write_result(certify(study.model, counts, study.objective), Path(folder) / "result")
     ...     sorted(file.name for file in (Path(folder) / "result").iterdir())
-    ['certificate.json', 'policy.csv']
+    ['certificate.json', 'findings.json', 'policy.csv']
     """
-    write_results([certificate], path, force=force)
+    write_results([certificate], path, force=force, ladder=ladder)
 
 
-def write_results(certificates: Sequence[Certificate], path: str | Path, *, force: bool = False) -> None:
-    """Write certificates and policies to a new folder, as ``write_result`` does; several to folders 1, 2, … in it."""
+def write_results(
+    certificates: Sequence[Saveable], path: str | Path, *, force: bool = False, ladder: bool = True
+) -> None:
+    """Write results to a new folder, as ``write_result`` does; several to folders 1, 2, … in it."""
     target = Path(path)
     require_folder(target, force=force)
+    found = [certificate.findings(ladder=ladder) for certificate in certificates]
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         prepared = Path(mkdtemp(prefix=".plumdp-", dir=target.parent))
     except OSError as error:
         raise _unwritable(target, error) from None
     try:
-        for number, certificate in enumerate(certificates, start=1):
-            _write_files(certificate, prepared if len(certificates) == 1 else prepared / f"{number}")
+        for number, (certificate, findings) in enumerate(zip(certificates, found, strict=True), start=1):
+            _write_files(certificate, findings, prepared if len(certificates) == 1 else prepared / f"{number}")
         _put(prepared, target)
     except OSError as error:
         raise _unwritable(target, error) from None
@@ -71,7 +90,8 @@ def _others(folder: Path) -> list[str]:
     parts = {each.name: each for each in folder.iterdir() if each.name.isdecimal() and each.is_dir()}
     inside = [f"{name}/{file.name}" for name, part in parts.items() for file in part.iterdir()]
     here = [file.name for file in folder.iterdir() if file.name not in parts]
-    return sorted(name for name in (*here, *inside) if name.rpartition("/")[2] not in (CERTIFICATE, POLICY))
+    own = (CERTIFICATE, FINDINGS, POLICY, REPORT)
+    return sorted(name for name in (*here, *inside) if name.rpartition("/")[2] not in own)
 
 
 def require_file(path: str | Path) -> None:
@@ -107,12 +127,32 @@ def _unwritable(target: Path, error: OSError) -> DataError:
     return DataError(f"{target} cannot be written: {error.strerror or error}")
 
 
-def _write_files(certificate: Certificate, folder: Path) -> None:
+def _write_files(certificate: Saveable, findings: Findings, folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     certificate.policy.to_csv(folder / POLICY)
-    policy = blake2b((folder / POLICY).read_bytes(), digest_size=16).hexdigest()
-    content = {**certificate.to_dict(), "hashes": {POLICY: policy}}
-    (folder / CERTIFICATE).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / FINDINGS).write_text(findings.to_json() + "\n", encoding="utf-8")
+    columns = {name: column_kind(values.dtype) for name, values in certificate.policy.columns().items()}
+    content = certificate.to_dict() | {"columns": columns}
+    hashes = {name: digest((folder / name).read_bytes()) for name in (FINDINGS, POLICY)}
+    hashes |= {CERTIFICATE: digest_of_content(content)}
+    text = json.dumps({**content, "hashes": hashes}, indent=2, ensure_ascii=False) + "\n"
+    (folder / CERTIFICATE).write_text(text, encoding="utf-8")
+
+
+def column_kind(kind: Any) -> str:
+    """Return the type of a column of the policy's file in words, so that it is read as it was written."""
+    return {"b": "truth", "i": "integer"}.get(kind.kind, "text")
+
+
+def digest(content: bytes) -> str:
+    """Return the hash of the content of a file."""
+    return blake2b(content, digest_size=16).hexdigest()
+
+
+def digest_of_content(content: dict[str, Any]) -> str:
+    """Return the hash of a JSON object, whatever its layout: of everything but its ``hashes``, which hold this one."""
+    rest = {name: value for name, value in content.items() if name != "hashes"}
+    return digest(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode())
 
 
 def _put(prepared: Path, target: Path) -> None:

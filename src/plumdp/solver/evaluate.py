@@ -11,6 +11,7 @@ import numpy as np
 from plumdp.model.graph import read_only
 from plumdp.model.objective import Kind, Nature, Objective
 from plumdp.model.policy import Policy, check_policy
+from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_components import solve_game
 from plumdp.solver.layout import lay_out
@@ -24,9 +25,9 @@ from plumdp.solver.solve import solve
 
 
 def evaluate(
-    imdp: IntervalMDP,
+    imdp: IntervalMDP | IntervalModel,
     policy: Policy,
-    objective: Objective,
+    objective: Objective | str,
     *,
     nature: Nature | None = None,
     precision: float = 1e-6,
@@ -44,9 +45,9 @@ def evaluate(
     >>> print(f"{values.lower[0]:.6f}")
     19.042863
     """
-    require_problem("evaluate", imdp, objective)
-    given = check_policy(imdp.graph, policy)
-    problem = Problem(imdp, objective, nature or objective.nature or "robust")
+    mdp, asked = require_problem("evaluate", imdp, objective)
+    given = check_policy(mdp.graph, policy)
+    problem = Problem(mdp, asked, nature or asked.nature or "robust")
     chain, invert = drawn_policy(problem, given) if given.dtype.kind == "f" else given_policy(problem, given)
     solution = solve(chain.imdp, chain.objective, nature=nature, precision=precision, max_sweeps=max_sweeps)
     return invert(solution)

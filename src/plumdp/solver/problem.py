@@ -8,8 +8,10 @@ from numbers import Real
 from typing import TypeAlias
 
 from plumdp.errors import ModelError
+from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Nature, Objective
 from plumdp.model.parametric import ParametricMDP
+from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.solution import Solution
 
@@ -45,26 +47,31 @@ def reduce_all(problem: Problem, reductions: Sequence[Reduction]) -> tuple[Probl
     return rest, lambda solution: invert(invert_rest(solution))
 
 
-def require_problem(function: str, imdp: IntervalMDP, objective: Objective) -> None:
-    """Refuse what is not an interval MDP with an objective, and say what to write instead."""
-    if isinstance(imdp, ParametricMDP):
+def require_problem(
+    function: str, model: IntervalMDP | IntervalModel, objective: Objective | str
+) -> tuple[IntervalMDP, Objective]:
+    """Return an interval MDP with an objective; refuse anything else, and say what to write instead."""
+    if isinstance(model, IntervalModel):
+        return model.mdp, as_objective(objective, model)
+    if isinstance(model, ParametricMDP):
         raise ModelError(
             f"{function} takes an interval MDP, and this model has unknown parameters: write instantiate(model, point) "
             "for its probabilities at a point, or certify(model, counts, objective) for what data say"
         )
-    if not isinstance(imdp, IntervalMDP):
+    if not isinstance(model, IntervalMDP):
         raise ModelError(
-            f"{function} takes an interval MDP, such as instantiate(model, point), not {type(imdp).__name__}"
+            f"{function} takes an interval MDP, such as instantiate(model, point), not {type(model).__name__}"
         )
     if isinstance(objective, str):
         raise ModelError(
-            f"an interval MDP has no labels that a text could name: give {function} the objective "
+            f"an interval MDP has no labels that a text could name: give {function} an IntervalModel, or the objective "
             "parse_property(text, model)"
         )
     if not isinstance(objective, Objective):
         raise ModelError(
             f"{function} takes an objective, such as parse_property(text, model), not {type(objective).__name__}"
         )
+    return model, objective
 
 
 def check_request(imdp: IntervalMDP, objective: Objective, precision: float) -> None:

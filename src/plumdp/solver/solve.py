@@ -5,6 +5,7 @@ from __future__ import annotations
 from plumdp.errors import ModelError
 from plumdp.model.objective import Kind, Nature, Objective
 from plumdp.model.policy import check_policy
+from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_components import solve_game
 from plumdp.solver.by_discount import solve_discounted
@@ -20,8 +21,8 @@ REDUCTIONS: tuple[Reduction, ...] = (complement, known_support)
 
 
 def solve(
-    imdp: IntervalMDP,
-    objective: Objective,
+    imdp: IntervalMDP | IntervalModel,
+    objective: Objective | str,
     *,
     nature: Nature | None = None,
     precision: float = 1e-6,
@@ -31,6 +32,7 @@ def solve(
 ) -> Solution:
     """Return certified values of all states, and a policy that is optimal up to the precision.
 
+    The objective may be a text if the model has labels, as one of ``read_interval_model`` has (see ``parse_property``).
     ``nature`` is "robust" (against the agent, the default) or "optimistic" (with the agent). The precision is relative
     for values above 1. Stopping early, by ``max_sweeps`` or by hand, loosens the bounds and never breaks them.
     ``start`` is the solution of a similar problem on the same graph: it saves time if policies are alike, and is not
@@ -42,14 +44,14 @@ def solve(
     >>> print(f"{solution.lower[0]:.6f} {solution.upper[0]:.6f} {solution.status}")
     19.042863 19.042863 converged
     """
-    require_problem("solve", imdp, objective)
-    check_request(imdp, objective, precision)
-    player: Nature = nature or objective.nature or "robust"
+    mdp, asked = require_problem("solve", imdp, objective)
+    check_request(mdp, asked, precision)
+    player: Nature = nature or asked.nature or "robust"
     if player not in ("robust", "optimistic"):
         raise ModelError(f"nature={player!r}: choose 'robust' (against the agent) or 'optimistic' (with the agent)")
     if start is not None:
-        check_policy(imdp.graph, start.policy)
-    problem, invert = reduce_all(Problem(imdp, objective, player, start), REDUCTIONS)
+        check_policy(mdp.graph, start.policy)
+    problem, invert = reduce_all(Problem(mdp, asked, player, start), REDUCTIONS)
     return invert(solve_reduced(problem, precision, max_sweeps, progress))
 
 

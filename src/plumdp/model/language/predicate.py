@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from plumdp.errors import ModelError
 from plumdp.model.expressions.polynomial import Polynomial, exact
-from plumdp.model.graph import BoolArray, read_only
+from plumdp.model.graph import BoolArray, Graph, read_only
 from plumdp.model.language.formula import Formula, evaluate, literal, variable
 from plumdp.model.language.tokens import OPERATOR, REFUSED, Token, Tokens
-from plumdp.model.parametric import ParametricMDP
+from plumdp.model.parametric import ParametricMDP, RewardStructure
 
 Kind: TypeAlias = Literal["Boolean", "integer", "fraction", "text"]
 
@@ -39,7 +39,27 @@ _MAX_BITS = 4096  # of a number that is calculated from the text
 _SHOWN = {"Boolean": "a Boolean", "integer": "an integer", "fraction": "a fraction", "text": "a text"}
 
 
-def parse_predicate(text: str, model: ParametricMDP) -> BoolArray:
+class NamedModel(Protocol):
+    """A model with names that formulas refer to: parametric, or one of intervals."""
+
+    @property
+    def graph(self) -> Graph:
+        """The states with their variables."""
+
+    @property
+    def labels(self) -> Mapping[str, BoolArray]:
+        """The states of each label (n_states)."""
+
+    @property
+    def rewards(self) -> Mapping[str, RewardStructure]:
+        """The reward structures by name."""
+
+    @property
+    def constants(self) -> Mapping[str, bool | int | Fraction]:
+        """The values of constants."""
+
+
+def parse_predicate(text: str, model: NamedModel) -> BoolArray:
     """Return the states in which a formula over labels, variables and constants holds: a Boolean per state.
 
     >>> from plumdp import ParameterSpace, explore
@@ -70,7 +90,7 @@ class _Operand:
 class PredicateReader:
     """Reads predicates and numbers from tokens, in the names of a model."""
 
-    def __init__(self, tokens: Tokens, model: ParametricMDP) -> None:
+    def __init__(self, tokens: Tokens, model: NamedModel) -> None:
         self.tokens, self.model = tokens, model
         self.names: Mapping[str, Any] = {**model.constants, **model.graph.states}
         self.labels = _labels(model)
@@ -235,7 +255,7 @@ class PredicateReader:
 
     def _unknown(self, token: Token) -> ModelError:
         name = token.text
-        if name in self.model.space.names:
+        if isinstance(self.model, ParametricMDP) and name in self.model.space.names:
             return self.tokens.error(f"{name} is a parameter: its value is unknown", token)
         if name in self.labels:
             return self.tokens.error(f'{name} is a label; write it in quotes, "{name}"', token)
@@ -251,7 +271,7 @@ class PredicateReader:
         return self.tokens.error(f"{name} is not a variable or constant of the model{near}; {known}", token)
 
 
-def _labels(model: ParametricMDP) -> dict[str, BoolArray]:
+def _labels(model: NamedModel) -> dict[str, BoolArray]:
     """Return the model's labels, and those that every model has."""
     initial = np.arange(model.graph.n_states) == model.graph.initial_state
     return {"init": initial, "deadlock": np.diff(model.graph.first_choice) == 0, **model.labels}

@@ -12,10 +12,10 @@ import numpy as np
 
 from plumdp.errors import ModelError
 from plumdp.model.graph import read_only
-from plumdp.model.language.predicate import PredicateReader, parse_predicate
+from plumdp.model.language.predicate import NamedModel, PredicateReader, parse_predicate
 from plumdp.model.language.tokens import OPERATOR, Token, Tokens
 from plumdp.model.objective import Direction, Nature, Objective, Reach, Reward, digest
-from plumdp.model.parametric import ParametricMDP, RewardStructure
+from plumdp.model.parametric import RewardStructure
 
 __all__ = ["as_objective", "as_objectives", "parse_predicate", "parse_property"]
 
@@ -32,7 +32,7 @@ _QUANTIFIERS: dict[str, Quantifier] = {
 _BOUNDS = ("<=", "<", "=", "[", ">=", ">", "{")  # what may be between a temporal operator and its formula
 
 
-def parse_property(text: str, model: ParametricMDP) -> Objective:
+def parse_property(text: str, model: NamedModel) -> Objective:
     """Return the objective that a PRISM property asks for.
 
     ``Pmax=? [ … ]`` and ``Pmin=?`` take ``F b``, ``G a``, ``X b`` and ``a U b``, with step bounds such as ``F<=10 b``;
@@ -62,7 +62,7 @@ def parse_property(text: str, model: ParametricMDP) -> Objective:
     return replace(objective, text=text.strip())
 
 
-def as_objective(objective: Objective | str, model: ParametricMDP) -> Objective:
+def as_objective(objective: Objective | str, model: NamedModel) -> Objective:
     """Return an objective, or what a text asks of the model."""
     if isinstance(objective, str):
         return parse_property(objective, model)
@@ -74,7 +74,7 @@ def as_objective(objective: Objective | str, model: ParametricMDP) -> Objective:
     return objective
 
 
-def as_objectives(objectives: Sequence[Objective | str], model: ParametricMDP) -> tuple[Objective, ...]:
+def as_objectives(objectives: Sequence[Objective | str], model: NamedModel) -> tuple[Objective, ...]:
     """Return objectives, or what texts ask of the model; refuse the same question twice, however it is written."""
     if isinstance(objectives, str):
         raise ModelError(f"objectives={objectives!r}: give a list of objectives, even if there is only one")

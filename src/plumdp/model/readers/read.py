@@ -10,6 +10,7 @@ from plumdp.errors import ModelError
 from plumdp.model.expressions.polynomial import Number
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.readers.storm import read_prism
+from plumdp.model.readers.storm_languages import INTERVALS
 from plumdp.model.space import ParameterSpace
 
 
@@ -29,6 +30,9 @@ READERS: Mapping[str, Reader] = {
     ".sm": read_prism,
     ".jani": read_prism,
 }
+
+
+_OF_INTERVALS = (".umb", ".tra", ".drn")  # without parameters: see relaxation/readers
 
 
 def read_model(
@@ -55,6 +59,8 @@ def read_model(
     if not file.is_file():
         raise ModelError(f"{file}: there is no such file")
     reader = READERS.get(file.suffix.lower())
+    if file.suffix.lower() in _OF_INTERVALS:
+        raise ModelError(f"{file}: this is an explicit model, without parameters to learn; {INTERVALS}")
     if reader is None:
         ending = f"that ends in {file.suffix}" if file.suffix else "without an ending"
         raise ModelError(f"{file}: there is no reader for a file {ending}; the endings are {', '.join(READERS)}")

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +20,10 @@ import numpy as np
 from plumdp.errors import MissingExtra, ModelError
 from plumdp.model.assemble import assemble
 from plumdp.model.expressions.polynomial import Number, exact, parameters
-from plumdp.model.graph import Graph, IntArray, owners, read_only
+from plumdp.model.graph import FloatArray, Graph, IntArray, owners, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.readers.commands import transitions
-from plumdp.model.readers.storm_languages import OVERLAP, Source, open_jani, open_prism
+from plumdp.model.readers.storm_languages import INTERVALS, OVERLAP, Source, open_jani, open_prism, open_prism_intervals
 from plumdp.model.readers.umb import UmbModel, read_umb
 from plumdp.model.space import ParameterSpace
 
@@ -52,6 +54,43 @@ def read_prism(
         raise ModelError(f"{file}: a formula is nested too deeply") from None
     except (ModelError, RuntimeError) as error:  # ours, and Storm's own
         raise ModelError(f"{file}: {_plain(error)}") from None
+
+
+def read_prism_intervals(
+    file: Path, constants: Mapping[str, Number]
+) -> tuple[UmbModel, Mapping[str, bool | int | Fraction]]:
+    """Return the arrays of a PRISM file whose probabilities are numbers or intervals, and its constants."""
+    stormpy = _stormpy()
+    try:
+        values = {name: exact(value) for name, value in constants.items()}
+        program, known = open_prism_intervals(stormpy, file, values)
+        options = stormpy.BuilderOptions(build_full=False)
+        for switch in ("all_labels", "all_reward_models", "choice_labels", "state_valuations"):
+            getattr(options, f"set_build_{switch}")(True)
+        built = stormpy.build_model[stormpy.RationalInterval](program, options=options)
+        umb = _export(stormpy, built, frozenset(), of_intervals=True)
+        return _with_nearest_floats(umb, built), known
+    except (ModelError, RuntimeError) as error:  # ours, and Storm's own
+        raise ModelError(f"{file}: {_plain(error)}") from None
+
+
+def _with_nearest_floats(umb: UmbModel, built: Any) -> UmbModel:
+    """Return the arrays with numbers rounded to the nearest float: Storm rounds fractions towards 0."""
+    matrix = built.transition_matrix
+    edges = (entry.value for row in range(matrix.nr_rows) for entry in matrix.get_row(row))
+    rewards = {}
+    for name, parts in umb.rewards.items():
+        model = built.reward_models[name]
+        values = {"states": "state_rewards", "choices": "state_action_rewards"}
+        rewards[name] = {part: _nearest_floats(getattr(model, values[part])) for part in parts}
+    return replace(umb, probability=_nearest_floats(edges), rewards=rewards)
+
+
+def _nearest_floats(intervals: Iterable[Any]) -> FloatArray:
+    """Return the bounds of Storm's intervals of fractions (n, 2)."""
+    nearest = cache(lambda text: float(Fraction(text)))
+    bounds = [(nearest(str(interval.lower())), nearest(str(interval.upper()))) for interval in intervals]
+    return np.array(bounds, dtype=np.float64).reshape(-1, 2)
 
 
 def _read(stormpy: Any, file: Path, constants: dict[str, Fraction], space: ParameterSpace | None) -> ParametricMDP:
@@ -140,13 +179,15 @@ def _build(stormpy: Any, source: Source, space: ParameterSpace) -> Any:
     return stormpy.build_model[float](concrete, options=options)
 
 
-def _export(stormpy: Any, built: Any, hidden: frozenset[str]) -> UmbModel:
+def _export(stormpy: Any, built: Any, hidden: frozenset[str], *, of_intervals: bool = False) -> UmbModel:
     from stormpy.developer import storage
 
     options = storage.UmbExportOptions()
     options.compression = storage.CompressionMode.NO_COMPRESSION
-    options.allow_choice_origins_as_actions = True
-    options.allow_choice_labeling_as_actions = False
+    options.allow_choice_origins_as_actions = not of_intervals
+    options.allow_choice_labeling_as_actions = of_intervals
+    if of_intervals:
+        options.value_type = stormpy.io.UmbExportValueType.DOUBLE_INTERVAL
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.umb"
         stormpy.io.export_to_umb(built, str(file), options=options)
@@ -161,6 +202,8 @@ def _plain(error: Exception) -> str:
     """Return an error's message, Storm's without the name of its exception class."""
     if "Inconsistent action names for choice origin" in str(error):
         return OVERLAP
+    if "contains interval updates" in str(error):
+        return "its probabilities are intervals, so there are no parameters to learn; " + INTERVALS
     return re.sub(r"^\w+Exception: ", "", str(error)).strip()
 
 

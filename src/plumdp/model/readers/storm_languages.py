@@ -18,6 +18,7 @@ from plumdp.model.expressions.polynomial import MAX_DEGREE, Polynomial, exact
 from plumdp.model.language.formula import Formula, evaluate, literal, variable
 from plumdp.model.readers.commands import Branch, Command
 
+INTERVALS = "read_interval_model reads an interval model, and plumdp solve solves it"
 OVERLAP = "several commands of a dtmc are possible in one state; make their guards exclusive, or use an mdp"
 
 
@@ -55,6 +56,21 @@ def open_prism(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Sour
         return tuple(commands[index] for index in indices)
 
     return Source(program, unknown, _constant_values(program.constants), joint_commands)
+
+
+def open_prism_intervals(
+    stormpy: Any, path: Path, constants: dict[str, Fraction]
+) -> tuple[Any, dict[str, bool | int | Fraction]]:
+    """Return the program of a PRISM file without parameters, and the values of its constants."""
+    _refuse_model_type(_prism_model_type(_text_of(path)))
+    program = stormpy.parse_prism_program(str(path))
+    undefined = {c.name: str(c.type) for c in program.constants if not c.defined}
+    program = _define(stormpy, program, undefined, {c.name for c in program.constants}, constants)
+    unknown = _unknown(undefined, constants)
+    if unknown:
+        have = "has no value" if len(unknown) == 1 else "have no values"
+        raise ModelError(f"{', '.join(unknown)} {have}; an interval model has no parameters, so give constants")
+    return program, _constant_values(program.constants)
 
 
 def _text_of(path: Path) -> str:

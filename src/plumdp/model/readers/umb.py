@@ -6,6 +6,7 @@ import json
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +24,31 @@ class UmbModel:
     first_choice: IntArray  # (n_states + 1)
     first_transition: IntArray  # (n_choices + 1)
     successor: IntArray  # (n_transitions)
-    probability: FloatArray  # (n_transitions)
+    probability: FloatArray  # (n_transitions), or (n_transitions, 2): lower and upper bounds
     initial_states: IntArray
     action: IntArray  # (n_choices)
+    action_names: tuple[str, ...]  # empty, if there are none in the archive
     states: Mapping[str, npt.NDArray[Any]]
     labels: Mapping[str, BoolArray]
-    rewards: Mapping[str, Mapping[str, FloatArray]]  # name → "states" or "choices" → values
+    rewards: Mapping[str, Mapping[str, FloatArray]]  # name → "states", "choices" or "branches" → values
 
 
 def read_umb(path: Path, *, skip: frozenset[str] = frozenset()) -> UmbModel:
-    """Return the arrays of an uncompressed archive, without the state variables to skip."""
-    with tarfile.open(path, "r:") as archive:
-        files = {member.name: archive.extractfile(member).read() for member in archive if member.isfile()}  # type: ignore[union-attr]
-    index = json.loads(files["index.json"])
+    """Return the arrays of an archive, compressed or not, without the state variables to skip."""
+    try:
+        with tarfile.open(path, "r:*") as archive:
+            files = {member.name: archive.extractfile(member).read() for member in archive if member.isfile()}  # type: ignore[union-attr]
+        index = json.loads(files["index.json"])
+        return _model(index, files, skip)
+    except ModelError:
+        raise
+    except (tarfile.TarError, EOFError, OSError, LookupError, TypeError, ValueError) as error:
+        raise ModelError(f"this is not a UMB archive, or it is damaged ({type(error).__name__}: {error})") from None
+
+
+def _model(index: Mapping[str, Any], files: Mapping[str, bytes], skip: frozenset[str]) -> UmbModel:
     system = index["transition-system"]
+    _require_mdp(system)
     n_states, n_choices = system["#states"], system["#choices"]
     first_choice = _offsets(files.get("state-to-choices.bin"), n_states)
     annotations = index.get("annotations", {})
@@ -44,9 +56,10 @@ def read_umb(path: Path, *, skip: frozenset[str] = frozenset()) -> UmbModel:
         first_choice,
         _offsets(files.get("choice-to-branches.bin"), n_choices),
         np.frombuffer(files["branch-to-target.bin"], "<u8").astype(np.int32),
-        np.frombuffer(files["branch-to-probability.bin"], "<f8"),
+        _numbers(files["branch-to-probability.bin"], system["branch-probability-type"]),
         np.flatnonzero(_bits(files["state-is-initial.bin"], n_states)).astype(np.int32),
         _actions(files, n_choices),
+        _action_names(files),
         _valuations(index, files, n_states, skip),
         {
             info.get("alias", name): _bits(files[f"annotations/aps/{name}/states/values.bin"], n_states)
@@ -54,12 +67,38 @@ def read_umb(path: Path, *, skip: frozenset[str] = frozenset()) -> UmbModel:
         },
         {
             info.get("alias", "" if name == "default" else name): {
-                part: np.frombuffer(files[f"annotations/rewards/{name}/{part}/values.bin"], "<f8")
+                part: _numbers(files[f"annotations/rewards/{name}/{part}/values.bin"], info["type"])
                 for part in info["applies-to"]
             }
             for name, info in annotations.get("rewards", {}).items()
         },
     )
+
+
+def _require_mdp(system: Mapping[str, Any]) -> None:
+    """Refuse what is neither a Markov decision process nor a chain in discrete time."""
+    for name, allowed, what in (
+        ("time", ("discrete",), "it is not in discrete time"),
+        ("#players", (0, 1), "it is a game of several players"),
+        ("#observations", (0,), "its states are observed in part"),
+    ):
+        if system.get(name, allowed[0]) not in allowed:
+            raise ModelError(f"{what}; give a Markov decision process or a chain in discrete time")
+
+
+def _numbers(data: bytes, kind: Mapping[str, Any]) -> FloatArray:
+    """Return numbers (n), or the bounds of intervals (n, 2): doubles, or fractions rounded to the nearest double."""
+    name = kind["type"]
+    width = 2 if name.endswith("-interval") else 1
+    scalar, size = name.removesuffix("-interval"), {"double": 64, "rational": 128}
+    if scalar not in size or kind.get("size", width * size[scalar]) != width * size[scalar]:
+        raise ModelError(f"numbers of type {name} and {kind.get('size')} bits cannot be read; write doubles")
+    if scalar == "double":
+        values = np.frombuffer(data, "<f8")
+    else:  # a signed numerator, then an unsigned denominator
+        parts = zip(np.frombuffer(data, "<i8")[::2].tolist(), np.frombuffer(data, "<u8")[1::2].tolist(), strict=True)
+        values = np.array([numerator / denominator for numerator, denominator in parts])
+    return values.reshape(-1, 2) if width == 2 else values
 
 
 def _offsets(data: bytes | None, n: int) -> IntArray:
@@ -74,6 +113,17 @@ def _bits(data: bytes, n: int) -> BoolArray:
 def _actions(files: Mapping[str, bytes], n_choices: int) -> IntArray:
     data = files.get("actions/choices/values.bin")
     return np.zeros(n_choices, dtype=np.int32) if data is None else np.frombuffer(data, "<u4").astype(np.int32)
+
+
+def _action_names(files: Mapping[str, bytes]) -> tuple[str, ...]:
+    if "actions/choices/strings.bin" not in files:
+        return ()
+    return _strings(files["actions/choices/string-mapping.bin"], files["actions/choices/strings.bin"])
+
+
+def _strings(offsets: bytes, text: bytes) -> tuple[str, ...]:
+    ends = np.frombuffer(offsets, "<u8").tolist()
+    return tuple(text[start:end].decode() for start, end in pairwise(ends))
 
 
 def _valuations(

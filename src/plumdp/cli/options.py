@@ -1,0 +1,262 @@
+"""Groups of options, each defined once: a command takes groups, and the command line shows their fields.
+
+A group is a frozen dataclass whose fields are arguments and options (``cli/arguments.py``), and whose methods do what
+these ask for. ``with_options`` puts the fields of its groups into the signature of a command. What can be checked
+without the model is checked when the group is made, before any work is done.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from plumdp.cli import arguments
+from plumdp.cli.arguments import pairs
+from plumdp.cli.mappings import state_maps
+from plumdp.cli.progress import progress_bar
+from plumdp.data.counts import PilotEnd, Sampling, TransitionCounts, weaker
+from plumdp.data.files import is_counts_file, read_counts
+from plumdp.data.logs import read_log
+from plumdp.errors import DataError, ModelError
+from plumdp.learning import Learned, learn
+from plumdp.model.language.property import as_objectives
+from plumdp.model.objective import Objective
+from plumdp.model.parametric import ParametricMDP
+from plumdp.result.folder import require_file, require_folder
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command with the fields of its groups as parameters, which it gets as groups again."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, type] = {}
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        kind = hints[parameter.name]
+        if is_dataclass(kind) and isinstance(kind, type):
+            groups[parameter.name] = kind
+            parameters += _parameters(kind)
+        else:
+            parameters.append(parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY))
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        made = {
+            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        command(**made, **given)
+
+    names = {parameter.name: parameter.annotation for parameter in parameters}
+    vars(run)["__signature__"] = inspect.Signature(parameters)
+    run.__annotations__ = names
+    return run
+
+
+def _parameters(group: type) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(group)
+    ]
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Which model is meant."""
+
+    model: arguments.Model
+    constant: arguments.Constants = None
+
+    def load(self) -> tuple[ParametricMDP, list[str]]:
+        """Return the model and the properties that come with it."""
+        return arguments.load(self.model, self.constant or [])
+
+
+@dataclass(frozen=True)
+class PropertyOptions:
+    """What is asked: one or more properties."""
+
+    property: arguments.Properties = None
+    all_properties: arguments.AllProperties = False
+
+    def __post_init__(self) -> None:
+        if self.all_properties and self.property:
+            raise ModelError("--all-properties and --property: choose one of them")
+
+    def load(self, model: ModelOptions) -> tuple[ParametricMDP, tuple[Objective, ...]]:
+        """Return the model, and what is asked: the given texts, its only property, or all that come with it."""
+        read, properties = model.load()
+        if not self.property:
+            require_properties(model.model, properties, ask_all=self.all_properties)
+        return read, as_objectives(self.property or properties, read)
+
+
+@dataclass(frozen=True)
+class OnePropertyOptions:
+    """What is asked: one property."""
+
+    property: arguments.Property = None
+
+    def load(self, model: ModelOptions) -> tuple[ParametricMDP, Objective]:
+        """Return the model, and what is asked: the given text, or its only property."""
+        read, (objective,) = PropertyOptions(None if self.property is None else [self.property]).load(model)
+        return read, objective
+
+
+def require_properties(model: str, properties: Sequence[str], *, ask_all: bool) -> None:
+    """Refuse to guess what is asked if nothing was said."""
+    if not properties:
+        raise ModelError(f"{model}: no property comes with the model; say with --property what is asked")
+    if not ask_all and len(properties) > 1:
+        known = "; ".join(properties)
+        raise ModelError(f"{model}: say with --property which of these is asked, or --all-properties: {known}")
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """Which data there are, what they are called there, and how they came about."""
+
+    data: arguments.Data
+    column: arguments.ColumnNames = None
+    state: arguments.States = None
+    action: arguments.ActionMap = None
+    form: arguments.FormOption = None
+    keep_going: arguments.KeepGoing = False
+    sampling: arguments.SamplingOption = None
+    order: arguments.OrderOption = None
+    pilot: arguments.PilotOption = None
+
+    def read(self, model: ParametricMDP) -> TransitionCounts:
+        """Return the counts in a file of counts, or those of logs, with the report of what became of each row."""
+        if len(self.data) == 1 and is_counts_file(self.data[0]):
+            self._require_for_counts()
+            return _claiming(self.sampling, self.data[0], read_counts(self.data[0], model))
+        with progress_bar("rows") as show:
+            log = read_log(
+                self.data,
+                model,
+                columns=pairs("--column", self.column or []),
+                states=state_maps(self.state or []),
+                actions=self.action,
+                form=self.form,
+                sampling=self.sampling or "adaptive",
+                order=self.order,
+                pilot=self.pilot,
+                on_unmatched="report" if self.keep_going else "error",
+                progress=show,
+            )
+        return log.counts
+
+    def _require_for_counts(self) -> None:
+        """Refuse what can only be said of a log."""
+        file = self.data[0]
+        for option, value in (("--order", self.order), ("--pilot", self.pilot)):
+            if value is not None:
+                raise DataError(
+                    f"{option}: {file} is a file of counts, which keeps the pilot that it was counted with; count the "
+                    f"log again with {option}, or give the log itself"
+                )
+        mapped = (("--column", self.column), ("--state", self.state), ("--action", self.action), ("--form", self.form))
+        for option, given in mapped:
+            if given:
+                raise DataError(
+                    f"{option}: {file} is a file of counts that plumdp wrote, in which nothing has another name; leave "
+                    f"out {option}, or give the log itself"
+                )
+
+
+def _claiming(sampling: Sampling | None, file: str, counts: TransitionCounts) -> TransitionCounts:
+    """Return counts of which no more is said than when they were counted."""
+    if sampling is not None and weaker(sampling, counts.sampling) != sampling:
+        raise DataError(
+            f"--sampling {sampling}: {file} was counted as {counts.sampling}, which claims less; if the stronger "
+            f"claim is true, count the log again with --sampling {sampling}"
+        )
+    if sampling is None or sampling == counts.sampling:
+        return counts
+    kept = counts.pilot if counts.pilot is not None and counts.pilot.end == PilotEnd.POWER_OF_TWO else None
+    # who takes back that the length was planned has no share of it; an empty pilot keeps its weight
+    return replace(counts, sampling=sampling, pilot=kept)
+
+
+@dataclass(frozen=True)
+class SetOptions:
+    """How sure results must be, and which sets are made around the data."""
+
+    confidence: arguments.Confidence = 0.999
+    confidence_set: arguments.SetKind = None
+    interval_method: arguments.IntervalKind = None
+    as_published: arguments.AsPublished = False
+    misfit: arguments.Misfit = 0.0
+
+    def __post_init__(self) -> None:
+        require_confidence(self.confidence)
+
+    def learn(self, model: ParametricMDP, counts: TransitionCounts, objectives: Sequence[Objective]) -> Learned:
+        """Return what the data say about the parameters."""
+        return learn(
+            model,
+            counts,
+            confidence=self.confidence,
+            confidence_set=self.confidence_set,
+            interval_method=self.interval_method,
+            as_published=self.as_published,
+            objectives=objectives,
+            misfit=self.misfit,
+        )
+
+
+@dataclass(frozen=True)
+class LikelihoodOptions:
+    """How sure results must be, and which set is made around the data, where intervals are not offered."""
+
+    confidence: arguments.Confidence = 0.999
+    confidence_set: arguments.SetKind = None
+
+    def __post_init__(self) -> None:
+        require_confidence(self.confidence)
+
+    def learn(self, model: ParametricMDP, counts: TransitionCounts, objectives: Sequence[Objective]) -> Learned:
+        """Return what the data say about the parameters."""
+        return SetOptions(self.confidence, self.confidence_set).learn(model, counts, objectives)
+
+
+def require_confidence(confidence: float) -> None:
+    """Refuse a confidence that is none."""
+    if not 0 < confidence < 1:
+        raise DataError(f"--confidence {confidence:g}: give a number between 0 and 1, such as 0.999")
+
+
+@dataclass(frozen=True)
+class FolderOptions:
+    """Where results are written."""
+
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="A folder for certificate and policy; of several properties, folders 1, 2, … in it."
+        ),
+    ] = None
+    force: Annotated[bool, typer.Option("--force", help="Replace the result of an earlier run.")] = False
+
+    def __post_init__(self) -> None:
+        if self.output is not None:
+            require_folder(self.output, force=self.force)
+
+
+def require_new(path: Path, *, force: bool) -> None:
+    """Refuse a file that cannot be written, or that is there already unless it may be replaced."""
+    require_file(path)
+    if path.exists() and not force:
+        raise DataError(f"{path} is there already; name another file, or replace it with --force")

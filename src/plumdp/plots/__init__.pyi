@@ -1,0 +1,30 @@
+# What pictures there are; each is loaded when it is first used.
+
+from .advice_bars import advice_figure as advice_figure
+from .advice_bars import plot_advice as plot_advice
+from .bounds_ladder import ladder_figure as ladder_figure
+from .bounds_ladder import plot_ladder as plot_ladder
+from .expression_forest import forest_figure as forest_figure
+from .expression_forest import plot_forest as plot_forest
+from .model_graph import model_figure as model_figure
+from .model_graph import plot_model as plot_model
+from .online_curve import online_figure as online_figure
+from .online_curve import plot_online as plot_online
+from .pictures import Picture as Picture
+from .pictures import advice as advice
+from .pictures import forest as forest
+from .pictures import ladder as ladder
+from .pictures import model as model
+from .pictures import online as online
+from .pictures import policy as policy
+from .pictures import region as region
+from .pictures import residuals as residuals
+from .policy_map import plot_policy as plot_policy
+from .policy_map import policy_figure as policy_figure
+from .region_outline import plot_region as plot_region
+from .region_outline import region_figure as region_figure
+from .residual_panels import plot_residuals as plot_residuals
+from .residual_panels import residual_figure as residual_figure
+from .residual_panels import write_residuals as write_residuals
+from .style import svg_of as svg_of
+from .style import write_figure as write_figure

@@ -1,0 +1,59 @@
+"""Where the next data help most: choices ranked by what a run is worth there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from textwrap import wrap
+from typing import Any
+
+from plumdp.model.text import cut, number_of
+from plumdp.plots.style import BLUE, PHONE, new_figure
+
+_LONGEST = 24  # characters of a line
+_MOST_LINES = 3  # of a state
+
+
+def plot_advice(axes: Any, advice: Mapping[str, Any]) -> Any:
+    """Draw the choices at which a run narrows the bounds most, with the visits so far, and return the axes.
+
+    ``advice`` is what ``Advice.to_dict`` returns. The bar of a choice is its visits in a run under the advised policy
+    times what a visit is worth, relative to the best one: an estimate.
+    """
+    choices = list(advice["choices"])
+    worth = [choice["rate"] * choice["visits_per_run"] for choice in choices]
+    best = max(worth, default=1.0) or 1.0
+    for height, (choice, own) in enumerate(zip(choices, worth, strict=True)):
+        share = 100 * own / best
+        axes.barh(height, share, height=0.62, color=BLUE)
+        visits = number_of(choice["visits"], "visit") if choice["visits"] else "never visited"
+        inside = share > 55
+        look = {"color": "white", "ha": "right"} if inside else {"color": "black", "ha": "left"}
+        move = (-3, 0) if inside else (3, 0)
+        axes.annotate(visits, (share, height), move, textcoords="offset points", va="center", fontsize=8.5, **look)
+    axes.set_yticks(range(len(choices)), [_label(choice) for choice in choices])
+    axes.set_ylim(len(choices) - 0.4, -0.6)
+    axes.set_xlim(0, 102)
+    axes.set_xticks([0, 50, 100], ["0 %", "50 %", "100 %"])
+    axes.set_xlabel("how much a run helps here, relative to\nthe best choice; visits so far beside")
+    return axes
+
+
+def advice_figure(advice: Mapping[str, Any]) -> Any:
+    """Return a figure of the choices at which more data help most."""
+    lines = max([_label(choice).count("\n") for choice in advice["choices"]], default=0) + 1
+    figure = new_figure(PHONE, 0.9 + (0.08 + 0.145 * lines) * max(1, len(advice["choices"])))
+    plot_advice(figure.add_subplot(), advice)
+    return figure
+
+
+def _label(choice: Mapping[str, Any]) -> str:
+    state = ", ".join(
+        f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in choice["state"].items()
+    )
+    lines = wrap(state, _LONGEST)
+    shown = (
+        lines
+        if len(lines) <= _MOST_LINES
+        else [*lines[: _MOST_LINES - 1], cut(f"{lines[_MOST_LINES - 1]} …", _LONGEST)]
+    )
+    return "\n".join([*shown, cut(str(choice["action"]), _LONGEST)])

@@ -1,0 +1,77 @@
+"""The curve of learning while acting: what was certified after how many runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite, nan
+from textwrap import fill
+from typing import Any
+
+from plumdp.plots.style import BLACK, PALETTE, PHONE, legend_below, mark, new_figure, plain_ticks
+
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+
+def plot_online(
+    axes: Any, records: Sequence[Any] | Mapping[str, Sequence[Any]], *, objective: str = "", truth: float | None = None
+) -> Any:
+    """Draw bounds over the number of runs, on a logarithmic axis, and return the axes.
+
+    ``records`` are those of ``learn_online``, or mappings with the same names, or several such lists by their names.
+    A solid line is what is certified for the policy, a dashed one what no policy exceeds, and a dotted one what the
+    policy is truly worth, if the environment knows it. ``truth`` is the best value that there is.
+    """
+    runs = dict(records) if isinstance(records, Mapping) else {"": list(records)}
+    styles = {"bound": "-", "optimistic_bound": "--", "true_value": ":"}
+    seen: set[str] = set()
+    for i, own in enumerate(runs.values()):
+        shown = [record for record in own if _value(record, "episodes") >= 1]
+        episodes = [_value(record, "episodes") for record in shown]
+        for part, line in styles.items():
+            values = [_value(record, part) for record in shown]
+            if any(isfinite(value) for value in values):
+                seen.add(part)
+                spread = max(1, len(values) // 6)
+                points = (i * spread // max(1, len(runs)), spread)  # marks of several curves are not at the same places
+                look = {"color": PALETTE[i % len(PALETTE)], "linestyle": line, "linewidth": 1.6}
+                dots = {"marker": _MARKERS[i % len(_MARKERS)], "markersize": 4.5, "markevery": points}
+                axes.plot(episodes, values, **look, **(dots if part == "bound" and len(runs) > 1 else {}))
+    if truth is not None:
+        axes.axhline(truth, color=BLACK, linewidth=0.9)
+    axes.set_xscale("log")
+    plain_ticks(axes.xaxis, is_log=True)
+    plain_ticks(axes.yaxis)
+    axes.set_xlabel("runs")
+    axes.set_ylabel("value")
+    axes.set_title(fill(objective, 52), loc="left")
+    _legend(axes, list(runs), [part for part in styles if part in seen], styles, truth is not None)
+    return axes
+
+
+def online_figure(
+    records: Sequence[Any] | Mapping[str, Sequence[Any]], *, objective: str = "", truth: float | None = None
+) -> Any:
+    """Return a figure of one or several runs of learning."""
+    figure = new_figure(PHONE, 3.4 + 0.1 * (len(records) if isinstance(records, Mapping) else 0))
+    plot_online(figure.add_subplot(), records, objective=objective, truth=truth)
+    return figure
+
+
+def _value(record: Any, name: str) -> float:
+    """Return a number of a record; what is missing or infinite is not drawn."""
+    value = record.get(name) if isinstance(record, Mapping) else getattr(record, name)
+    return float(value) if value is not None and not isinstance(value, str) and isfinite(value) else nan
+
+
+def _legend(axes: Any, names: list[str], parts: list[str], styles: Mapping[str, str], has_truth: bool) -> None:
+    words = {"bound": "certified", "optimistic_bound": "no policy is better", "true_value": "true value of the policy"}
+    colour = PALETTE[0] if len(names) == 1 else BLACK
+    handles = [
+        mark(name, PALETTE[i % len(PALETTE)], _MARKERS[i % len(_MARKERS)], line="-")
+        for i, name in enumerate(names)
+        if len(names) > 1
+    ]
+    handles += [mark(words[part], colour, line=styles[part], width=1.6) for part in parts]
+    if has_truth:
+        handles.append(mark("best true value", BLACK, line="-", width=0.9))
+    legend_below(axes, handles, columns=2)

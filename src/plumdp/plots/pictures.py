@@ -1,0 +1,177 @@
+"""Whole pictures from live objects, one function per question: each returns a ``Picture`` to look at or to save."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from plumdp.checking.check import ModelCheck
+from plumdp.errors import DataError
+from plumdp.finding import count_expressions, drawing, expression_rows, outlines, telling_variables
+from plumdp.learning import Learned
+from plumdp.model.language.property import as_objective
+from plumdp.model.objective import Objective
+from plumdp.model.policy import Policy
+from plumdp.pipeline import conclude
+from plumdp.plots.advice_bars import advice_figure, plot_advice
+from plumdp.plots.bounds_ladder import ladder_figure, plot_ladder
+from plumdp.plots.expression_forest import forest_figure, plot_forest
+from plumdp.plots.model_graph import model_figure, plot_model
+from plumdp.plots.online_curve import online_figure, plot_online
+from plumdp.plots.policy_map import plot_policy, policy_figure
+from plumdp.plots.region_outline import plot_region, region_figure
+from plumdp.plots.residual_panels import residual_figure
+from plumdp.plots.style import styled, svg_of, write_figure
+from plumdp.result.advice import Advice
+from plumdp.result.certificate import Certificate
+from plumdp.result.findings import Rung
+from plumdp.result.policy_table import PolicyTable
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A figure of matplotlib that shows itself in notebooks and knows how to save itself."""
+
+    figure: Any  # matplotlib.figure.Figure
+
+    def save(self, path: Path | str) -> None:
+        """Write the picture as PNG, SVG or PDF, whichever the name says."""
+        write_figure(self.figure, path)
+
+    @property
+    def svg(self) -> str:
+        """The picture as an element of a page."""
+        return svg_of(self.figure)
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+
+def ladder(certificates: Sequence[Certificate], *, truth: float | None = None, axes: Any = None) -> Picture:
+    """Return what each relaxation certifies from the same data, from loose to tight: certificates of ``compare``.
+
+    ``truth`` is the value that is known, as in an experiment. As in all these functions, ``axes`` of your own are drawn
+    into, if you give some.
+    """
+    if not certificates:
+        raise DataError("certificates: there are none to draw; give those that compare returns")
+    rungs = [rung_of(certificate) for certificate in certificates]
+    dots = [certificate.estimated_value for certificate in certificates]
+    options: dict[str, Any] = {"objective": certificates[-1].objective, "estimate": dots, "truth": truth}
+    return _picture(partial(ladder_figure, rungs, **options), plot_ladder, axes, rungs, **options)
+
+
+def rung_of(certificate: Certificate) -> Rung:
+    """Return what a ladder shows of a certificate."""
+    bounds = certificate.lower, certificate.upper
+    return Rung(certificate.relaxation, *bounds, str(certificate.status), sum(certificate.seconds.values()))
+
+
+def region(
+    learned: Learned,
+    objective: Objective | str | None = None,
+    *,
+    policy: Policy | None = None,
+    truth: Mapping[str, Any] | None = None,
+    axes: Any = None,
+) -> Picture:
+    """Return the region of the parameters: a strip, an outline in two, or pairs of those that matter most.
+
+    Which parameters matter is decided for the ``policy`` and ``objective``; without a policy, by the pilot's.
+    """
+    asked = None if objective is None else as_objective(objective, learned.model)
+    found = outlines(learned, asked, policy)
+    if not found:
+        why = "the data contradict the model" if learned.conflict is not None else "the model has no parameters"
+        raise DataError(f"there is no region to draw: {why}")
+    known = None if truth is None else {name: float(v) for name, v in learned.model.space.point(truth).items()}
+    own = learned.region
+    d = learned.model.space.dimension
+    ends = zip(own.names[:d], own.lower[:d].tolist(), own.upper[:d].tolist(), strict=True)  # type: ignore[union-attr]
+    bounds = {name: (low, high) for name, low, high in ends}
+    if axes is not None and len(found) > 1:
+        raise DataError(f"axes: {d} parameters need several panels; leave axes out, or draw plumdp.finding.outlines")
+    pair = None if known is None else tuple(known[name] for name in found[0].names if name)
+    at = None if pair is None else (pair[0], pair[-1] if len(pair) > 1 else 0.0)
+    return _picture(partial(region_figure, found, bounds, truth=known), plot_region, axes, found[0], truth=at)
+
+
+def forest(learned: Learned, objective: Objective | str, *, policy: Policy | None = None, axes: Any = None) -> Picture:
+    """Return what is known of each expression: its interval, the estimate, the share seen, and the trials.
+
+    Expressions come first whose intervals matter most to the value of the policy, by default the certified one.
+    """
+    asked = as_objective(objective, learned.model)
+    rows = expression_rows(learned, asked, _policy(learned, asked, policy))
+    if not rows:
+        why = "the data contradict the model" if learned.conflict is not None else "the model has no parameters"
+        raise DataError(f"there are no expressions to draw: {why}")
+    return _picture(partial(forest_figure, rows, count_expressions(learned)), plot_forest, axes, rows)
+
+
+def online(
+    records: Sequence[Any] | Mapping[str, Sequence[Any]],
+    *,
+    objective: str = "",
+    truth: float | None = None,
+    axes: Any = None,
+) -> Picture:
+    """Return what was certified after how many runs: the records of ``learn_online``, or several lists by name."""
+    options: dict[str, Any] = {"objective": objective, "truth": truth}
+    return _picture(partial(online_figure, records, **options), plot_online, axes, records, **options)
+
+
+def policy(
+    table: PolicyTable,
+    *,
+    x: str | None = None,
+    y: str | None = None,
+    fixed: Mapping[str, Any] | None = None,
+    axes: Any = None,
+) -> Picture:
+    """Return a policy as a map over two state variables, by default those that it depends on most.
+
+    Other variables have the values in ``fixed``, or those that most states have: the title says which.
+    """
+    taken = {x, y, *(fixed or {})}
+    free = [name for name in telling_variables(table) if name not in taken]
+    first = x if x is not None else free.pop(0)
+    second = y if y is not None else (free.pop(0) if free else "")
+    columns = table.columns()
+    options: dict[str, Any] = {"fixed": fixed}
+    return _picture(
+        partial(policy_figure, columns, first, second, **options), plot_policy, axes, columns, first, second, **options
+    )
+
+
+def advice(found: Advice, *, most: int = 10, axes: Any = None) -> Picture:
+    """Return the choices at which the next data help most, with the visits so far."""
+    content = found.to_dict(most)
+    return _picture(partial(advice_figure, content), plot_advice, axes, content)
+
+
+def model(learned: Learned, objective: Objective | str, *, policy: Policy | None = None, axes: Any = None) -> Picture:
+    """Return a model of at most 400 states as a graph, with the policy on it, by default the certified one."""
+    asked = as_objective(objective, learned.model)
+    found = drawing(learned, _policy(learned, asked, policy), asked)
+    if found is None:
+        raise DataError(f"{learned.model.graph.n_states:,} states are too many to be drawn: a picture has at most 400")
+    return _picture(partial(model_figure, found), plot_model, axes, found)
+
+
+def residuals(check: ModelCheck) -> Picture:
+    """Return where data and model differ, over each state variable and over the actions."""
+    return Picture(residual_figure(check))
+
+
+def _policy(learned: Learned, objective: Objective, policy: Policy | None) -> Policy:
+    return conclude(learned, objective).policy if policy is None else policy
+
+
+def _picture(make: Callable[[], Any], plot: Callable[..., Any], axes: Any, *content: Any, **options: Any) -> Picture:
+    """Return a new figure, or that of axes that were drawn into."""
+    with styled():
+        return Picture(make() if axes is None else plot(axes, *content, **options).figure)

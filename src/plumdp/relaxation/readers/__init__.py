@@ -1,0 +1,1 @@
+"""Readers of interval models: one file each."""

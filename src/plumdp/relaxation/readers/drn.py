@@ -1,0 +1,206 @@
+"""Reads Storm's explicit text files (``.drn``): Markov decision processes and chains, with numbers or intervals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.errors import ModelError
+from plumdp.model.graph import read_only
+from plumdp.model.parametric import RewardStructure
+from plumdp.model.text import cut, number_of
+from plumdp.relaxation.interval_model import IntervalModel
+from plumdp.relaxation.readers.rows import Place, Rows, bounds, build, column_of, reward_of, whole
+
+_STATE = re.compile(r"state\s+(\S+)\s*(!\S+)?\s*(\{[^}]*\})?\s*(\[.*\])?\s*(.*)")
+_WORD = re.compile(r'"([^"]*)"|(\S+)')
+_NO_NAME = "__NOLABEL__"
+_NUMBERS = ("double", "double-interval", "rational", "rational-interval")
+
+
+@dataclass
+class _Content:
+    """What the lines of a file have said so far."""
+
+    file: Path
+    rows: Rows
+    header: dict[str, str] = field(default_factory=dict)
+    placeholders: dict[str, str] = field(default_factory=dict)
+    labels: list[list[str]] = field(default_factory=list)  # of each state
+    state_rewards: list[list[float]] = field(default_factory=list)
+    choice_rewards: list[list[float]] = field(default_factory=list)
+    valuations: list[str] = field(default_factory=list)  # comments behind the states
+    n_choices: int = 0  # of the last state
+    action: str = ""
+
+
+def read_drn(path: str | Path) -> IntervalModel:
+    """Return the model of a ``.drn`` file, as Storm writes it, with probabilities ``0.5`` or ``[0.4, 0.6]``.
+
+    State variables are read from the comments ``//[x=1\t& y=2]`` that Storm puts below the states.
+    """
+    file = Path(path)
+    content = _Content(file, Rows(file))
+    try:
+        lines = file.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise ModelError(f"{file}: this is not a text in UTF-8") from None
+    start = _read_header(content, lines)
+    _check_header(content, start)
+    for line in range(start, len(lines)):
+        if text := lines[line].strip():
+            _read_line(content, text, Place(file, line + 1))
+    return _assemble(content)
+
+
+def _read_header(content: _Content, lines: list[str]) -> int:
+    """Read the lines before ``@model``; return the number of the first one behind it."""
+    key = ""
+    for line, raw in enumerate(lines):
+        text = raw.strip()
+        if text == "@model":
+            return line + 1
+        if text.startswith("@"):
+            key, _, value = text[1:].partition(":")
+            content.header[key] = value.strip()
+        elif key == "placeholders" and ":" in text:
+            name, _, value = text.partition(":")
+            content.placeholders[name.strip()] = value.strip()
+        elif text and not text.startswith("//"):
+            content.header[key] = text
+    raise ModelError(f"{content.file}: there is no line @model, so this is not a .drn file")
+
+
+def _check_header(content: _Content, start: int) -> None:
+    header, file = content.header, content.file
+    if header.get("type", "").upper() not in ("MDP", "DTMC"):
+        raise ModelError(f"{file}: a model of type {header.get('type', '?')} cannot be read; give an MDP or a DTMC")
+    if header.get("parameters"):
+        names = cut(header["parameters"])
+        raise ModelError(f"{file}: the model has parameters ({names}); give a model with numbers or intervals")
+    if header.get("value_type", "double") not in _NUMBERS:
+        raise ModelError(f"{file}: values of type {header['value_type']} cannot be read; write double-interval")
+    if not header.get("nr_states", "").isdigit():
+        raise Place(file, start).wrong("the number of states is missing; write it below @nr_states")
+
+
+def _read_line(content: _Content, text: str, place: Place) -> None:
+    if text.startswith("//"):
+        if len(content.valuations) < len(content.labels):
+            content.valuations += [""] * (len(content.labels) - 1 - len(content.valuations)) + [text[2:].strip()]
+    elif text.startswith("state"):
+        _read_state(content, text, place)
+    elif text.startswith("action"):
+        _read_action(content, text, place)
+    else:
+        successor, colon, value = text.partition(":")
+        if not (colon and content.labels and content.n_choices):
+            raise place.wrong(
+                f"{cut(text, 40)!r}: a state, an action or a transition such as 3 : [0.1, 0.4] is expected"
+            )
+        target = whole(successor.strip(), place, "state", int(content.header["nr_states"]))
+        value = content.placeholders.get(value.strip(), value.strip())
+        state, choice = len(content.labels) - 1, content.n_choices - 1
+        content.rows.add(place.line, state, choice, target, value, content.action)
+
+
+def _read_state(content: _Content, text: str, place: Place) -> None:
+    match = _STATE.fullmatch(text)
+    if match is None:
+        raise place.wrong(f"{cut(text, 40)!r}: write state, its number, its rewards in brackets, and its labels")
+    if match[2] or match[3]:
+        raise place.wrong("exit rates and observations cannot be read; give an MDP or a DTMC in discrete time")
+    if match[1] != str(len(content.labels)):
+        raise place.wrong(f"state {cut(match[1], 20)}, where state {len(content.labels)} is expected")
+    content.labels.append([quoted or word for quoted, word in _WORD.findall(match[5])])
+    content.state_rewards.append(_numbers(match[4], place, content.placeholders))
+    content.n_choices = 0
+
+
+def _read_action(content: _Content, text: str, place: Place) -> None:
+    if not content.labels:
+        raise place.wrong("an action before the first state")
+    before, bracket, rest = text.removeprefix("action").partition("[")
+    name = before.strip().strip('"')
+    content.action = "" if name == _NO_NAME else name
+    content.choice_rewards.append(_numbers(bracket + rest, place, content.placeholders))
+    content.n_choices += 1
+
+
+def _numbers(text: str | None, place: Place, placeholders: Mapping[str, str]) -> list[float]:
+    """Return the rewards in brackets: numbers, or intervals that are numbers."""
+    if not text:
+        return []
+    if not text.strip().endswith("]"):
+        raise place.wrong(f"{cut(text, 40)!r}: a bracket is not closed")
+    found = []
+    for part in re.findall(r"\[[^\]]*\]|[^,\s\[\]]+", text.strip()[1:-1]):
+        lower, upper = bounds(placeholders.get(part, part), place)
+        if lower != upper:
+            raise place.wrong(f"{part}: a reward that is an interval cannot be read; give a number")
+        found.append(lower)
+    return found
+
+
+def _assemble(content: _Content) -> IntervalModel:
+    n_states = int(content.header["nr_states"])
+    if len(content.labels) != n_states:
+        found = number_of(len(content.labels), "state")
+        raise ModelError(f"{content.file}: the header says {n_states} states, but there are {found}")
+    names = dict.fromkeys(name for labels in content.labels for name in labels)
+    labels = {name: read_only(np.array([name in held for held in content.labels])) for name in names}
+    initial = np.flatnonzero(labels.pop("init", np.arange(n_states) == 0))
+    if len(initial) != 1:
+        raise ModelError(f"{content.file}: {len(initial)} initial states; there must be exactly one")
+    states = _states(content, n_states)
+    model = build(content.rows, n_states, initial_state=int(initial[0]), states=states, labels=labels)
+    if len(content.choice_rewards) != model.graph.n_choices:
+        raise ModelError(f"{content.file}: an action has no transition; give it a self-loop")
+    return replace(model, rewards=_rewards(content))
+
+
+def _rewards(content: _Content) -> dict[str, RewardStructure]:
+    """Return the reward structures; Storm leaves the name of the default one empty, and of missing ones the numbers."""
+    n_rewards = max(map(len, (*content.state_rewards, *content.choice_rewards)))
+    names = content.header.get("reward_models", "").split()
+    if len(names) == n_rewards - 1:
+        names = ["", *names]
+    if len(names) != n_rewards:
+        found = number_of(n_rewards, "reward")
+        raise ModelError(f"{content.file}: {found} in a line, but {number_of(len(names), 'name')} below @reward_models")
+    state, choice = _table(content.state_rewards, n_rewards), _table(content.choice_rewards, n_rewards)
+    return {name: reward_of(state[:, i], choice[:, i]) for i, name in enumerate(names)}
+
+
+def _table(rows: list[list[float]], width: int) -> npt.NDArray[np.float64]:
+    return np.array([row + [0.0] * (width - len(row)) for row in rows]).reshape(len(rows), width)
+
+
+def _states(content: _Content, n_states: int) -> Mapping[str, npt.NDArray[Any]] | None:
+    """Return the state variables in comments such as ``[!b\t& x=0]``, or None if some state has none.
+
+    Storm 1.10 to 1.13 writes nothing in place of a Boolean that is true, so that its name comes from another state.
+    """
+    texts = [text[1:-1] for text in content.valuations if text.startswith("[") and text.endswith("]")]
+    cells = [[part.strip() for part in text.split("&")] for text in texts]
+    if len(cells) != n_states or len({len(row) for row in cells}) != 1:
+        return None
+    columns: dict[str, npt.NDArray[Any]] = {}
+    for column in zip(*cells, strict=True):
+        names = {_variable(cell)[0] for cell in column if cell}
+        if len(names) != 1:
+            return None
+        columns[names.pop()] = column_of([_variable(cell)[1] for cell in column])
+    return columns
+
+
+def _variable(cell: str) -> tuple[str, str]:
+    """Return the name and the value in ``x=0``, ``b`` or ``!b``."""
+    name, equals, value = cell.partition("=")
+    return (name.strip(), value.strip()) if equals else (name.removeprefix("!"), str(not name.startswith("!")).lower())

@@ -1,0 +1,90 @@
+"""A small picture of the bounds and the estimate, as SVG in a few lines: light enough for notebooks."""
+
+from __future__ import annotations
+
+from html import escape
+from math import isfinite
+
+from plumdp.result.certificate import Certificate
+
+_WIDTH, _HEIGHT, _LEFT, _RIGHT = 640, 92, 12, 628
+_LINE = 46  # where the axis is
+
+
+def bounds_svg(certificate: Certificate) -> str:
+    """Return the bounds on a line with the estimate, or nothing if no bound is claimed or none is finite.
+
+    Colours follow the text of the page, so that the picture is legible on light and dark pages.
+    """
+    lower, upper, estimate = certificate.lower, certificate.upper, certificate.estimated_value
+    finite = [value for value in (lower, upper, estimate) if value is not None and isfinite(value)]
+    if not certificate.claims_bounds or not finite:
+        return ""
+    first, last = _view(certificate, finite)
+    low, high = certificate.printed_bounds
+    start, end = (_place(min(max(value, first), last), first, last) for value in (lower, upper))
+    parts = [
+        f'<line x1="{_LEFT}" y1="{_LINE}" x2="{_RIGHT}" y2="{_LINE}" stroke="currentColor" stroke-opacity="0.45"/>',
+        *(_tick(value, first, last) for value in (first, last)),
+        f'<rect x="{start:.1f}" y="{_LINE - 8}" width="{max(end - start, 2):.1f}" height="16" rx="2" '
+        'fill="var(--bar, #0072b2)"/>',
+        *_labels(low, high, start, end),
+    ]
+    words = f"between {low} and {high}"
+    if estimate is not None and isfinite(estimate):
+        parts += _estimate(estimate, first, last)
+        words += f", estimate about {estimate:.6g}"
+    body = "".join(parts)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
+        f'aria-label="{escape(words)}" font-family="system-ui, sans-serif" font-size="17" fill="currentColor">'
+        f"{body}</svg>"
+    )
+
+
+def _view(certificate: Certificate, finite: list[float]) -> tuple[float, float]:
+    """Return the ends of the line: 0 and 1 for probabilities, else round the finite values with a margin."""
+    if certificate.objective.lstrip("(").startswith("P") and 0 <= min(finite) and max(finite) <= 1:
+        return 0.0, 1.0
+    span = max(finite) - min(finite) or abs(finite[0]) or 1.0
+    first = min(finite) - span / 2
+    return (0.0 if min(finite) >= 0 > first else first), max(finite) + span / 2
+
+
+def _place(value: float, first: float, last: float) -> float:
+    return _LEFT + (_RIGHT - _LEFT) * (value - first) / (last - first)
+
+
+def _tick(value: float, first: float, last: float) -> str:
+    x, anchor = _place(value, first, last), "start" if value == first else "end"
+    return (
+        f'<line x1="{x:.1f}" y1="{_LINE - 6}" x2="{x:.1f}" y2="{_LINE + 6}" stroke="currentColor"/>'
+        f'<text x="{x:.1f}" y="{_LINE + 26}" text-anchor="{anchor}" fill-opacity="0.75" font-size="14">{value:.4g}</text>'
+    )
+
+
+def _labels(low: str, high: str, start: float, end: float) -> list[str]:
+    """Return both bounds above the line, in one text where they would touch."""
+    if end - start > 9.5 * (len(low) + len(high)) / 2 + 12:
+        return [
+            f'<text x="{_held(x, text):.1f}" y="{_LINE - 18}" text-anchor="middle" font-weight="600">{text}</text>'
+            for x, text in ((start, low), (end, high))
+        ]
+    text = f"{low} to {high}"
+    x = _held((start + end) / 2, text)
+    return [f'<text x="{x:.1f}" y="{_LINE - 18}" text-anchor="middle" font-weight="600">{text}</text>']
+
+
+def _held(x: float, text: str) -> float:
+    """Return the middle of a text, moved so that it does not leave the picture."""
+    half = 9.8 * len(text) / 2
+    return min(max(x, half), _WIDTH - half)
+
+
+def _estimate(value: float, first: float, last: float) -> list[str]:
+    x, text = _place(min(max(value, first), last), first, last), f"estimate {value:.4g}"
+    middle = min(max(_held(x, text), 110), _WIDTH - 110)  # clear of the ends of the line
+    return [
+        f'<circle cx="{x:.1f}" cy="{_LINE}" r="5" fill="#ffffff" stroke="#000000" stroke-width="2"/>',
+        f'<text x="{middle:.1f}" y="{_LINE + 30}" text-anchor="middle" font-size="15">{text}</text>',
+    ]

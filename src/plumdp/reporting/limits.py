@@ -1,0 +1,66 @@
+"""What limits a result, in words: what the distance of the bounds is made of, and what would narrow it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plumdp.relaxation.relax import RELAXATIONS
+from plumdp.result.certificate import Certificate, Status, outward
+from plumdp.result.findings import Findings, Rung
+
+_PARTS = {
+    "statistics": "what the data leave open about the parameters: more data narrow it",
+    "remainder": "how much the value bends over the region of the parameters: it shrinks by itself, and faster, as more "
+    "data make the region smaller",
+    "rounding": "rounding and the precision of the solver",
+    "relaxation": "that nature may pick other parameters in each state, at an end where the bounds with one point for "
+    "all states are not the tighter ones",
+}
+_SMALLEST = 1e-3  # share of the width that is worth a sentence
+
+
+def limits(certificate: Certificate, findings: Findings) -> list[str]:
+    """Return what limits the result, the largest part first."""
+    if certificate.status in (Status.CONTRADICTED, Status.NO_GUARANTEE):
+        return []
+    found = _parts_of_gap(certificate)
+    found += _tighter(certificate, findings.ladder)
+    if certificate.not_coupled:
+        found.append(
+            f"There are no bounds with one point for all states: {certificate.not_coupled}. The bounds let "
+            "nature pick other parameters in each state, which is safe but looser."
+        )
+    if certificate.misfit:
+        found.append(
+            f"The bounds allow for rows that are off by {certificate.misfit:g}: that costs width which no data win back."
+        )
+    if certificate.jointly:
+        others = "1 other property" if len(certificate.jointly) == 1 else f"{len(certificate.jointly)} other properties"
+        found.append(f"The confidence is shared with {others}: one property alone would have narrower bounds.")
+    if certificate.solver != "converged":
+        found.append(f"The solver ended before its bounds met ({certificate.solver}).")
+    return found
+
+
+def _parts_of_gap(certificate: Certificate) -> list[str]:
+    total = sum(certificate.gap.values())
+    if not total or total == float("inf"):
+        return []
+    ordered = sorted(certificate.gap.items(), key=lambda part: -part[1])
+    width = outward(certificate.upper - certificate.lower, 1, 3)
+    return [f"The bounds are {width} apart."] + [
+        f"{100 * part / total:.3g} % of that is {_PARTS[name]}."
+        for name, part in ordered
+        if part / total >= _SMALLEST and name in _PARTS
+    ]
+
+
+def _tighter(certificate: Certificate, ladder: Sequence[Rung]) -> list[str]:
+    """Return the relaxation that certifies much narrower bounds than this one, if there is one."""
+    width = certificate.upper - certificate.lower
+    best = min(ladder, key=lambda rung: rung.upper - rung.lower, default=None)
+    if best is None or not best.upper - best.lower < 0.98 * width or best.relaxation == certificate.relaxation:
+        return []
+    words = RELAXATIONS[best.relaxation].words  # type: ignore[index]
+    between = f"between {outward(best.lower, -1)} and {outward(best.upper, 1)}"
+    return [f'The relaxation "{best.relaxation}" ({words}) certifies narrower bounds from the same data: {between}.']

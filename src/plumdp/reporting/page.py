@@ -1,0 +1,123 @@
+"""Writes the report of a certificate: one HTML file for people, which needs no other file and no network."""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING
+
+from plumdp.confidence.sets import Guarantee
+from plumdp.reporting.bounds_picture import bounds_svg
+from plumdp.reporting.parts import Picture, Section
+from plumdp.reporting.sections import SECTIONS
+from plumdp.result.certificate import Certificate, Status
+from plumdp.result.folder import require_file
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True)
+class _Look:
+    """How a page tells the status of its certificate: by a class for colours, a mark, and words."""
+
+    name: str
+    mark: str
+    words: str
+
+
+_LOOKS = {
+    Status.CERTIFIED: _Look("certified", "✓", "Certified"),
+    Status.CONTRADICTED: _Look("contradicted", "✗", "Model contradicted: do not rely on this policy"),
+    Status.VACUOUS: _Look("vacuous", "–", "Nothing certified"),
+    Status.NO_GUARANTEE: _Look("estimate", "≈", "No guarantee: an estimate, nothing proves it"),
+}
+
+
+def write_report(certificate: Certificate, path: str | Path) -> None:
+    """Write the report of a certificate as one HTML file, as a whole or not at all."""
+    target = Path(path)
+    require_file(target)
+    text = render(certificate)
+    with NamedTemporaryFile("w", dir=target.absolute().parent, encoding="utf-8", delete=False) as file:
+        file.write(text)
+    os.chmod(file.name, 0o644)
+    Path(file.name).replace(target)
+
+
+def render(certificate: Certificate) -> str:
+    """Return the report of a certificate as HTML."""
+    from markupsafe import Markup
+
+    findings = certificate.findings()
+    made = [make(certificate, findings) for make in SECTIONS]
+    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            certificate=certificate,
+            title=f"{_LOOKS[certificate.status].words.partition(':')[0]}: {certificate.objective}",
+            look=_LOOKS[certificate.status],
+            headline=certificate.headline,
+            verdict="",
+            first_words=_first_words(certificate),
+            bounds_picture=Markup(bounds_svg(certificate)),
+            sections=[_drawn(section) for section in made if section is not None],
+            css=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),
+            script=Markup(script),
+            policy_of_contents=_policy_of_contents(script),
+        )
+    )
+
+
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    return Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def _drawn(section: Section) -> Section:
+    """Return a section whose pictures are markup: they are ours, and their texts are escaped already."""
+    from markupsafe import Markup
+
+    pictures: list[Picture] = [replace(picture, svg=Markup(picture.svg)) for picture in section.pictures]
+    return replace(section, pictures=pictures)
+
+
+def _policy_of_contents(script: str) -> str:
+    """Return what the page may load: its own styles, this one script, and nothing from anywhere."""
+    own = b64encode(sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{own}'; img-src data:; base-uri 'none'; "
+        "form-action 'none'"
+    )
+
+
+def _first_words(certificate: Certificate) -> list[str]:
+    """Return what must be said beside the claim."""
+    found = []
+    if certificate.status == Status.CERTIFIED and certificate.guarantee == Guarantee.ANYTIME:
+        found.append("This is valid even if you looked at the data while collecting it and stopped when you liked.")
+    if certificate.estimated_value is not None and certificate.claims_bounds:
+        found.append(
+            f"The estimate is about {certificate.estimated_value:.6g}: where the data are most likely, not a bound."
+        )
+    if certificate.misfit:
+        found.append(
+            f"The bounds allow for rows of the model that are off by {certificate.misfit:g} in total variation."
+        )
+    return found

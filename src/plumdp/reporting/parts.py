@@ -1,0 +1,41 @@
+"""The parts that a report is made of: sections with sentences, pictures and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An inline SVG; ``svg`` is markup that we drew, everything else is text."""
+
+    svg: str
+    caption: str = ""
+    is_wide: bool = False
+
+
+@dataclass(frozen=True)
+class TableOf:
+    """A table with a header; ``numeric`` names the columns that are aligned to the right."""
+
+    id: str
+    label: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    numeric: Sequence[str] = ()
+    note: str = ""
+    is_searchable: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading with what is below it, in this order; empty parts are not shown."""
+
+    id: str
+    title: str
+    intro: Sequence[str] = ()
+    points: Sequence[str] = ()
+    pictures: Sequence[Picture] = ()
+    tables: Sequence[TableOf] = ()
+    notes: Sequence[str] = ()
