@@ -198,7 +198,7 @@ def _take_defaults(ctx: typer.Context, path: Path | None) -> Path | None:
 
 def _listen(ctx: typer.Context, verbosity: int) -> int:
     if verbosity and not ctx.resilient_parsing:
-        log_to_standard_error(verbosity)
+        ctx.call_on_close(log_to_standard_error(verbosity))
     return verbosity
 
 
@@ -250,11 +250,11 @@ def _run(given: list[str]) -> int:
     as_json = "--json" in given
     remember(given)
     try:
-        with shown_progress(f"plumdp {command} …") if is_work else nullcontext():
+        with shown_progress(f"plumdp {command}: loading …") if is_work else nullcontext():
             return int(app(given, prog_name="plumdp", standalone_mode=False) or 0)
     except (ModelError, DataError, MissingExtra) as error:
-        kinds = {ModelError: "model", DataError: "data", MissingExtra: "missing extra"}
-        report_error(kinds[type(error)], in_command_line_words(str(error)), as_json=as_json)
+        kind = "model" if isinstance(error, ModelError) else "data" if isinstance(error, DataError) else "missing extra"
+        report_error(kind, in_command_line_words(str(error)), as_json=as_json)
     except _CLICK_ERROR as error:
         hint = (
             f"; plumdp {command} -h shows what there is" if command in COMMANDS else "; plumdp -h shows what there is"
