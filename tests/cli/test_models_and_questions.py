@@ -103,11 +103,11 @@ def test_a_range_is_a_table_or_a_list(run):
 @pytest.mark.parametrize(
     ("text", "code", "opening"),
     [
-        ('P>=0.5 [ F<=8 "goal" ]', 0, "Yes: this policy has at least 0.7"),
+        ('P>=0.5 [ F<=8 "goal" ]', 0, "Yes: the policy found has at least 0.7"),
         ('P>=0.99 [ F<=8 "goal" ]', 1, "No: no policy has more than 0.8"),
-        ('P>=0.83 [ F<=8 "goal" ]', 4, "Not yet known: this policy has at least 0.7"),
+        ('P>=0.83 [ F<=8 "goal" ]', 4, "Not yet known: the policy found has at least 0.7"),
         ('Pmax<=0.99 [ F<=8 "goal" ]', 0, "Yes: no policy has more than 0.8"),
-        ('P<=0.01 [ F<=8 "goal" ]', 0, "Yes: this policy has at most 0"),
+        ('P<=0.01 [ F<=8 "goal" ]', 0, "Yes: the policy found has at most 0"),
     ],
 )
 def test_a_threshold_is_answered_first_and_by_the_exit_code(run, text, code, opening):
