@@ -62,6 +62,8 @@ from .solver.solve import solve as solve
 from .solver.evaluate import evaluate as evaluate
 from .result.policy_table import PolicyTable as PolicyTable
 from .result.policy_table import read_policy as read_policy
+from .result.policy_files import write_policy as write_policy
+from .result.policy_files import write_values as write_values
 from .result.interval_files import write_interval_model as write_interval_model
 from .result.certificate import Certificate as Certificate
 from .learning import Learned as Learned
@@ -70,6 +72,8 @@ from .pipeline import certify as certify
 from .pipeline import certify_all as certify_all
 from .pipeline import compare as compare
 from .pipeline import conclude as conclude
+from .interval_models import interval_model as interval_model
+from .interval_models import model_at as model_at
 from .checking.check import ModelCheck as ModelCheck
 from .checking.check import check_model as check_model
 from .result.advice import Advice as Advice
@@ -78,6 +82,8 @@ from .reporting.read import read_result as read_result
 from .online import OnlineRecord as OnlineRecord
 from .online import learn_online as learn_online
 from .online import simulator as simulator
+from .online_records import OnlineRun as OnlineRun
+from .online_records import read_record as read_record
 from .case_studies import CaseStudy as CaseStudy
 from .case_studies import case_study as case_study
 from .summary import summarise as summarise

@@ -99,7 +99,7 @@ def counts_sql(
     order: OrderOption = None,
     pilot: PilotOption = None,
 ) -> None:
-    """Print the query that counts a log in a warehouse; ``plumdp count`` reads its result."""
+    """Print the query that counts a log in a warehouse; plumdp count reads its result."""
     read, _ = model.load()
     query = counts_query(
         read,

@@ -89,7 +89,7 @@ def _triangle(outlines: Sequence[Outline], names: Sequence[str], truth: Mapping[
     """Return a figure with a panel for each pair, below the diagonal, and one legend above it."""
     n = len(names) - 1
     side = max(PHONE, 1.35 * n + 0.5)
-    figure = new_figure(side, side)
+    figure = new_figure(side, side + (0.7 if n < 3 else 0.0))
     cells = figure.subplots(n, n, squeeze=False, sharex="col", sharey="row")
     for axes in cells.flat:
         axes.set_visible(False)
@@ -104,7 +104,10 @@ def _triangle(outlines: Sequence[Outline], names: Sequence[str], truth: Mapping[
             axis.get_major_locator().set_params(nbins=2)
         axes.tick_params(axis="x", rotation=35 if n > 2 else 0)
     handles = _handles(outlines[0], None if truth is None else (0.0, 0.0), {})
-    figure.legend(handles=handles, loc="upper right", bbox_to_anchor=(0.99, 0.97))
+    if n < 3:
+        figure.legend(handles=handles, loc="outside lower right", ncols=2)
+    else:
+        figure.legend(handles=handles, loc="upper right", bbox_to_anchor=(0.99, 0.97))
     return figure
 
 

@@ -1,0 +1,74 @@
+"""How misuse ends: a message in the words of the command line, or JSON, and an exit code."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import Any
+
+MISUSE = 2  # exit code
+SCHEMA = "plumdp/error/1"
+
+EXIT_CODES = (
+    (0, "certified; or yes, the threshold is reached; or done"),
+    (1, "no: the threshold is out of reach, or a check fails"),
+    (2, "misuse: the message says what to change"),
+    (3, "the data contradict the model"),
+    (4, "nothing is certified, or not yet known"),
+)
+
+_VALUE = r"""(?:'([^']*)'|"([^"]*)"|(-?\d[\w.+-]*\w|\d))"""
+_KEYWORDS = (
+    *("sampling", "order", "pilot", "form", "confidence", "confidence_set", "interval_method", "misfit"),
+    *("relaxation", "max_steps", "runs"),
+)
+_REWRITES = (
+    (r"columns=\{…\}", "--column NAME=COLUMN"),
+    (r"""columns=\{['"]([^'"]+)['"]: …\}""", r"--column \1=…"),
+    (r"""columns=\{['"]([^'"]+)['"]: ['"]([^'"]*)['"]\}""", r"--column \1=\2"),
+    (r"constants=\{(.*?)\}", lambda found: _constants(found[1])),
+    (r"""on_unmatched=['"]report['"]""", "--keep-going"),
+    (r" \(force=True\)", ""),
+    (r"\bas_published=True\b", "--as-published"),
+    (r"\b(form)=…", "--form"),
+    (rf"\b({'|'.join(_KEYWORDS)})={_VALUE}", lambda found: _option(found)),
+    (r"(?<!-)\bas_published\b", "--as-published"),
+    (r"(?<!-)\binterval_method and events\b", "--interval-method"),
+    (r"(?<!-)\b(interval_method|confidence_set|max_steps)\b", lambda found: f"--{found[1].replace('_', '-')}"),
+)
+
+
+def in_command_line_words(message: str) -> str:
+    """Return a message of the library with options where it has the keywords of Python.
+
+    >>> in_command_line_words("misfit=1.0: leave out as_published, or say on_unmatched='report'")
+    '--misfit 1.0: leave out --as-published, or say --keep-going'
+    >>> in_command_line_words("say which they are with columns={…}, or give form=…")
+    'say which they are with --column NAME=COLUMN, or give --form'
+    """
+    for pattern, words in _REWRITES:
+        message = re.sub(pattern, words, message)
+    return message
+
+
+def _option(found: re.Match[str]) -> str:
+    value = next(part for part in found.groups()[1:] if part is not None)
+    return f"--{found[1].replace('_', '-')} {value}"
+
+
+def _constants(pairs: str) -> str:
+    """Return ``"N": 10, "M": 10`` as options."""
+    return "--constant " + ",".join(
+        f"{name}={value}" for name, value in re.findall(r"""['"](\w+)['"]: ([^,]+)""", pairs)
+    )
+
+
+def report(kind: str, message: str, *, as_json: bool) -> None:
+    """Print an error: a sentence on standard error, or an object on standard output."""
+    if as_json:
+        content: dict[str, Any] = {"schema": SCHEMA, "error": {"kind": kind, "message": message}}
+        print(json.dumps(content, indent=2, ensure_ascii=False))
+        return
+    bold = "\x1b[1;31merror:\x1b[0m" if sys.stderr.isatty() else "error:"
+    print(f"{bold} {message}", file=sys.stderr)

@@ -1,0 +1,45 @@
+"""The interval model that certificates rest on, with labels and rewards, so that other tools can check them."""
+
+from __future__ import annotations
+
+from plumdp.errors import DataError
+from plumdp.learning import Learned
+from plumdp.model.parametric import ParametricMDP, require_model
+from plumdp.model.space import Point
+from plumdp.pipeline import relax
+from plumdp.relaxation.interval_model import IntervalModel
+from plumdp.relaxation.intervals import instantiate
+from plumdp.relaxation.relax import Relaxation
+
+
+def interval_model(learned: Learned, *, relaxation: Relaxation = "rectangular") -> IntervalModel:
+    """Return what was learned from data as an interval model, with the labels and rewards of the model.
+
+    With the confidence of what was learned, the true probabilities lie in its intervals. What it says of a policy
+    therefore holds with that confidence, whichever tool calculates it. ``solve`` also uses the region inside the
+    intervals; a file holds the intervals alone, so that another tool finds wider bounds: those of the
+    relaxation "expression". If the data contradict the model, the intervals rest on the graph alone.
+
+    >>> from plumdp import case_study, learn, simulate, solve
+    >>> study = case_study("betting:5")
+    >>> learned = learn(study.model, simulate(study.model, study.true_point, 1000, rng=1, max_steps=6))
+    >>> model = interval_model(learned)
+    >>> bool(solve(model, study.objective).lower[0] > 0)
+    True
+    """
+    if not isinstance(learned, Learned):
+        raise DataError(f"interval_model takes what learn(model, counts) returns, not {type(learned).__name__}")
+    model = learned.model
+    return IntervalModel(relax(learned, relaxation), model.labels, model.rewards, model.constants)
+
+
+def model_at(model: ParametricMDP, point: Point) -> IntervalModel:
+    """Return the model at a point of its parameters, as intervals of width 0, with labels and rewards.
+
+    >>> from plumdp import case_study
+    >>> study = case_study("betting:5")
+    >>> model_at(study.model, study.true_point)
+    IntervalModel(225 states, 624 choices, 1,023 transitions, labels 'end', rewards 'money')
+    """
+    require_model("model_at", model)
+    return IntervalModel(instantiate(model, point), model.labels, model.rewards, model.constants)
