@@ -51,7 +51,7 @@ COMMANDS = {
     "simulate": Command(
         "data",
         "simulate",
-        "Run a model at a point under uniform choices, and write the runs or their counts.",
+        "Run a model at a point under uniform choices or a policy, and write the runs or their counts.",
         "plumdp simulate betting:25 -n 10000 -o runs.parquet",
     ),
     "count": Command(
