@@ -91,6 +91,13 @@ COMMANDS = {
         "Say where the next data narrow the bounds most, how wide these will be, and how to sample.",
         "plumdp advise betting:25 runs.parquet --runs 5000 -o policy.csv",
     ),
+    "plot": Command(
+        "plot",
+        "plot",
+        "Draw the bounds of relaxations, the region, expressions, the policy, advice, the model, residuals, or learning.",
+        "plumdp plot ladder betting:25 runs.parquet -o ladder.png\n"
+        "plumdp plot policy result --x money --y step -o policy.svg",
+    ),
     "bench": Command(
         "bench",
         "bench",
