@@ -12,10 +12,8 @@ FOUNDATION = ("errors", "compiled", "deprecated", "rounding")  # loose files tha
 DOORS = {
     "stormpy": {"model/readers/storm.py"},
     "numba": {"compiled.py"},
-    "typer": {
-        f"cli/{name}.py" for name in ("__init__", "arguments", "info", "data", "certify", "check", "advise", "bench")
-    },
-    "rich": {f"cli/{name}.py" for name in ("__init__", "info", "data", "certify", "check", "advise", "bench")},
+    "typer": {f"cli/{path.name}" for path in (SOURCE / "cli").glob("*.py")},
+    "rich": {f"cli/{path.name}" for path in (SOURCE / "cli").glob("*.py")},
     "matplotlib": {
         "experiments/plots.py",
         *(f"plots/{name}.py" for name in ("style", "expression_forest", "model_graph", "policy_map", "region_outline")),

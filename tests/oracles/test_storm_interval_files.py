@@ -61,7 +61,12 @@ def storm_values(model, text, nature):
 
 
 QUERIES = ('P{}=? [ F "goal" ]', 'P{}=? [ "safe" U "goal" ]', 'P{}=? [ F<=6 "goal" ]', 'R{{"cost"}}{}=? [ C<=5 ]')
-SECOND = {("max", "robust"): "min", ("min", "robust"): "max", ("max", "optimistic"): "max", ("min", "optimistic"): "min"}
+SECOND = {
+    ("max", "robust"): "min",
+    ("min", "robust"): "max",
+    ("max", "optimistic"): "max",
+    ("min", "optimistic"): "min",
+}
 
 
 @pytest.mark.parametrize("ending", [".umb", ".drn"])
@@ -81,7 +86,9 @@ def test_storm_solves_what_we_write_as_we_do(tmp_path, ending, seed):
 
 def bounds_of(model):
     return [
-        sorted((entry.column, entry.value.lower(), entry.value.upper()) for entry in model.transition_matrix.get_row(row))
+        sorted(
+            (entry.column, entry.value.lower(), entry.value.upper()) for entry in model.transition_matrix.get_row(row)
+        )
         for row in range(model.nr_choices)
     ]
 
@@ -130,7 +137,7 @@ def test_prism_files_with_intervals_are_read_with_the_nearest_floats_and_solved_
     theirs = storm_reads(tmp_path / "walk.drn")
     start = model.graph.initial_state
     for nature, second in (("robust", "min"), ("optimistic", "max")):
-        ours = pl.solve(model, f'Pmax{second}=? [ F x=N ]', precision=1e-8)
+        ours = pl.solve(model, f"Pmax{second}=? [ F x=N ]", precision=1e-8)
         value = storm_values(theirs, 'Pmax=? [ F "home" ]', nature)[start]
         assert ours.lower[start] - TOLERANCE <= value <= ours.upper[start] + TOLERANCE
     with pytest.raises(pl.ModelError, match=r"walk\.prism: no value for N"):

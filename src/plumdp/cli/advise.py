@@ -13,7 +13,6 @@ from rich.text import Text
 
 from plumdp.advising.advice import advise as find_advice
 from plumdp.cli.arguments import AsJson
-from plumdp.cli.certify import EXIT_CODES
 from plumdp.cli.options import (
     LikelihoodOptions,
     LogOptions,
@@ -22,6 +21,7 @@ from plumdp.cli.options import (
     require_new,
     with_options,
 )
+from plumdp.cli.results import EXIT_CODES
 from plumdp.result.advice import Advice
 from plumdp.result.certificate import Status
 
