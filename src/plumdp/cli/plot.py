@@ -91,6 +91,7 @@ def plot(
         certificate = _certificate(model, log, asked, sets)
         truth = _point(picture.truth) if kind == "region" else _number(kind, picture.truth)
         fixed = _values(certificate.policy.graph, picture.fix or [])
+        _require_names(certificate, picture, truth if kind == "region" else None)
         figure = figure_of(kind, certificate, truth=truth, x=picture.x, y=picture.y, fixed=fixed)
     write_figure(figure, picture.output)
     print(picture.output)
@@ -149,6 +150,18 @@ def _point(text: str | None) -> Mapping[str, float] | None:
         return {name: float(Fraction(value)) for name, value in pairs.items()}
     except (ValueError, ZeroDivisionError):
         raise DataError(f"--truth {text}: give a number for each parameter, such as p=0.5,q=0.25") from None
+
+
+def _require_names(certificate: Certificate, picture: PictureOptions, truth: Any) -> None:
+    """Refuse variables and parameters that there are not."""
+    variables = certificate.policy.graph.states
+    for option, name in (("--x", picture.x), ("--y", picture.y)):
+        if name is not None and name not in variables:
+            raise DataError(f"{option} {name}: not a state variable; there are {', '.join(variables)}")
+    for name in truth or ():
+        if name not in certificate.parameters:
+            known = ", ".join(certificate.parameters) or "none"
+            raise DataError(f"--truth {picture.truth}: {name} is not a parameter; there are {known}")
 
 
 def _values(graph: Graph, texts: list[str]) -> dict[str, Any]:
