@@ -124,6 +124,13 @@ COMMANDS = {
         "Learn while acting: run a model at a point, and certify a policy after each update.",
         "plumdp online betting:25 --runs 20000 --until-gap 5 -o record.json",
     ),
+    "plot": Command(
+        "plot",
+        "plot",
+        "Draw the bounds of relaxations, the region, expressions, the policy, advice, the model, residuals, or learning.",
+        "plumdp plot ladder betting:25 runs.parquet -o ladder.png\n"
+        "plumdp plot policy result --x money --y step -o policy.svg",
+    ),
     "bench": Command(
         "bench",
         "bench",
