@@ -9,12 +9,12 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "plumdp"
 STAGES = ("model", "data", "confidence", "region", "relaxation", "solver", "result")
 FOUNDATION = ("errors", "compiled", "deprecated", "rounding")  # loose files that every stage may use
-COMMAND_FILES = tuple(path.stem for path in (SOURCE / "cli").glob("*.py"))
+COMMANDS = {f"cli/{path.name}" for path in (SOURCE / "cli").glob("*.py")}
 DOORS = {
     "stormpy": {"model/readers/storm.py"},
     "numba": {"compiled.py"},
-    "typer": {f"cli/{name}.py" for name in (*COMMAND_FILES, "arguments", "options")},
-    "rich": {f"cli/{name}.py" for name in (*COMMAND_FILES, "results", "errors")},
+    "typer": COMMANDS,
+    "rich": COMMANDS,
     "matplotlib": {
         "experiments/plots.py",
         *(f"plots/{name}.py" for name in ("style", "expression_forest", "model_graph", "policy_map", "region_outline")),

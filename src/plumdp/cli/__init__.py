@@ -100,6 +100,30 @@ COMMANDS = {
         "plumdp report result\nplumdp report betting:25 runs.parquet -o report.html",
         _ACCEPT_OLD,
     ),
+    "solve": Command(
+        "solve",
+        "solve",
+        "Solve an interval model: bounds on the value that are proved, and the best policy.",
+        "plumdp solve robot.drn -p 'Pmaxmin=? [ F \"goal\" ]' -o policy.csv",
+    ),
+    "policy": Command(
+        "policy",
+        "policy",
+        "Certify a policy of your own: bounds on its value that hold with the given confidence.",
+        "plumdp policy betting:25 runs.parquet --policy mine.csv",
+    ),
+    "export": Command(
+        "export",
+        "export",
+        "Write what was learned as an interval model for Storm or PRISM, and policy and values as files.",
+        "plumdp export betting:25 runs.parquet --model learned.umb --policy policy.json",
+    ),
+    "online": Command(
+        "online",
+        "online",
+        "Learn while acting: run a model at a point, and certify a policy after each update.",
+        "plumdp online betting:25 --runs 20000 --until-gap 5 -o record.json",
+    ),
     "bench": Command(
         "bench",
         "bench",

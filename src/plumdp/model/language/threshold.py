@@ -7,11 +7,10 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from plumdp.errors import ModelError
-from plumdp.model.language.predicate import PredicateReader
+from plumdp.model.language.predicate import NamedModel, PredicateReader
 from plumdp.model.language.property import parse_property
 from plumdp.model.language.tokens import OPERATOR, Token, Tokens
 from plumdp.model.objective import Direction, Objective
-from plumdp.model.parametric import ParametricMDP
 
 Comparison: TypeAlias = Literal["<", "<=", ">", ">="]
 
@@ -56,7 +55,7 @@ def is_threshold(text: str) -> bool:
     return _comparison(Tokens(text)) is not None
 
 
-def parse_threshold(text: str, model: ParametricMDP) -> Threshold:
+def parse_threshold(text: str, model: NamedModel) -> Threshold:
     """Return the question that a property with a comparison asks, such as ``P>=0.9 [ … ]`` or ``R{"cost"}max<5 [ … ]``.
 
     >>> from plumdp import case_study
@@ -108,6 +107,6 @@ def _direction(tokens: Tokens, symbol: Token, given: Token, best: Direction) -> 
     return "max" if words == "max" else "min" if words == "min" else best
 
 
-def as_question(text: str, model: ParametricMDP) -> Threshold | Objective:
+def as_question(text: str, model: NamedModel) -> Threshold | Objective:
     """Return what a text asks: for a value, or whether it is on one side of a number."""
     return parse_threshold(text, model) if is_threshold(text) else parse_property(text, model)
