@@ -20,7 +20,9 @@ from typer.core import TyperGroup
 from plumdp import __version__
 from plumdp.cli import help as helping
 from plumdp.cli.config import FILE, read_defaults
-from plumdp.cli.errors import EXIT_CODES, MISUSE, in_command_line_words, report
+from plumdp.cli.errors import EXIT_CODES, MISUSE, in_command_line_words
+from plumdp.cli.errors import report as report_error
+from plumdp.cli.invocation import remember
 from plumdp.cli.progress import log_to_standard_error, shown_progress
 from plumdp.errors import DataError, MissingExtra, ModelError
 
@@ -90,6 +92,13 @@ COMMANDS = {
         "advise",
         "Say where the next data narrow the bounds most, how wide these will be, and how to sample.",
         "plumdp advise betting:25 runs.parquet --runs 5000 -o policy.csv",
+    ),
+    "report": Command(
+        "report",
+        "report",
+        "Write a report for people about a result, or about a model and data: one HTML file that needs no network.",
+        "plumdp report result\nplumdp report betting:25 runs.parquet -o report.html",
+        _ACCEPT_OLD,
     ),
     "solve": Command(
         "solve",
@@ -239,17 +248,18 @@ def _run(given: list[str]) -> int:
     command = next((text for text in given if not text.startswith("-")), "")
     is_work = command in COMMANDS and not {"-h", "--help"} & {*given}
     as_json = "--json" in given
+    remember(given)
     try:
         with shown_progress(f"plumdp {command} …") if is_work else nullcontext():
             return int(app(given, prog_name="plumdp", standalone_mode=False) or 0)
     except (ModelError, DataError, MissingExtra) as error:
         kinds = {ModelError: "model", DataError: "data", MissingExtra: "missing extra"}
-        report(kinds[type(error)], in_command_line_words(str(error)), as_json=as_json)
+        report_error(kinds[type(error)], in_command_line_words(str(error)), as_json=as_json)
     except _CLICK_ERROR as error:
         hint = (
             f"; plumdp {command} -h shows what there is" if command in COMMANDS else "; plumdp -h shows what there is"
         )
-        report("usage", f"{error.format_message().rstrip('.')}{hint}", as_json=as_json)
+        report_error("usage", f"{error.format_message().rstrip('.')}{hint}", as_json=as_json)
     except typer.Abort:
         return 130
     return MISUSE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rich.console import Console
@@ -39,6 +39,14 @@ class Result:
     def words(self) -> str:
         """The verdict if there is one, else the status."""
         return str(self.certificate.status if self.answer is None else self.answer.verdict)
+
+    @property
+    def saved(self) -> Certificate:
+        """The certificate with the answer, as folders and reports keep it."""
+        if self.answer is None:
+            return self.certificate
+        told = {"question": self.answer.question.text, "verdict": str(self.answer.verdict)}
+        return replace(self.certificate, answer=told | {"sentence": self.answer.sentence})
 
     def to_dict(self) -> dict[str, Any]:
         """Return it ready for JSON."""

@@ -153,7 +153,13 @@ def _draw_cells(axes: Any, action: npt.NDArray[np.int64]) -> None:
         corners = [
             corner
             for row, a, b in cells
-            for corner in ((a - 0.5, row - 0.5), (b - 0.5, row - 0.5), (b - 0.5, row + 0.5), (a - 0.5, row + 0.5), (0, 0))
+            for corner in (
+                (a - 0.5, row - 0.5),
+                (b - 0.5, row - 0.5),
+                (b - 0.5, row + 0.5),
+                (a - 0.5, row + 0.5),
+                (0, 0),
+            )
         ]
         colour, hatch = _look(number)
         look = {"facecolor": colour, "edgecolor": "white", "linewidth": 0.0 if is_fine else 0.4, "hatch": hatch}

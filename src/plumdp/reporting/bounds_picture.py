@@ -44,7 +44,7 @@ def bounds_svg(certificate: Certificate) -> str:
 
 def _view(certificate: Certificate, finite: list[float]) -> tuple[float, float]:
     """Return the ends of the line: 0 and 1 for probabilities, else round the finite values with a margin."""
-    if certificate.objective.lstrip("(").startswith("P") and 0 <= min(finite) and max(finite) <= 1:
+    if certificate.objective.lstrip("(").startswith("P") and min(finite) >= 0 and max(finite) <= 1:
         return 0.0, 1.0
     span = max(finite) - min(finite) or abs(finite[0]) or 1.0
     first = min(finite) - span / 2
@@ -59,7 +59,8 @@ def _tick(value: float, first: float, last: float) -> str:
     x, anchor = _place(value, first, last), "start" if value == first else "end"
     return (
         f'<line x1="{x:.1f}" y1="{_LINE - 6}" x2="{x:.1f}" y2="{_LINE + 6}" stroke="currentColor"/>'
-        f'<text x="{x:.1f}" y="{_LINE + 26}" text-anchor="{anchor}" fill-opacity="0.75" font-size="14">{value:.4g}</text>'
+        f'<text x="{x:.1f}" y="{_LINE + 26}" text-anchor="{anchor}" fill-opacity="0.75" font-size="14">'
+        f"{value:.4g}</text>"
     )
 
 

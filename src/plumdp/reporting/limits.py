@@ -10,8 +10,8 @@ from plumdp.result.findings import Findings, Rung
 
 _PARTS = {
     "statistics": "what the data leave open about the parameters: more data narrow it",
-    "remainder": "how much the value bends over the region of the parameters: it shrinks by itself, and faster, as more "
-    "data make the region smaller",
+    "remainder": "how much the value bends over the region of the parameters: it shrinks by itself, and faster, as "
+    "more data make the region smaller",
     "rounding": "rounding and the precision of the solver",
     "relaxation": "that nature may pick other parameters in each state, at an end where the bounds with one point for "
     "all states are not the tighter ones",
@@ -31,9 +31,8 @@ def limits(certificate: Certificate, findings: Findings) -> list[str]:
             "nature pick other parameters in each state, which is safe but looser."
         )
     if certificate.misfit:
-        found.append(
-            f"The bounds allow for rows that are off by {certificate.misfit:g}: that costs width which no data win back."
-        )
+        off = f"The bounds allow for rows that are off by {certificate.misfit:g}"
+        found.append(f"{off}: that costs width which no data win back.")
     if certificate.jointly:
         others = "1 other property" if len(certificate.jointly) == 1 else f"{len(certificate.jointly)} other properties"
         found.append(f"The confidence is shared with {others}: one property alone would have narrower bounds.")

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from plumdp.checking.diagnosis import ADVICE
-from plumdp.checking.residual_table import describe_residual
 from plumdp.data.report import KINDS, IngestionReport, Kind
 from plumdp.model.text import number_of
-from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.reporting import pictures
 from plumdp.reporting.limits import limits
 from plumdp.reporting.parts import Section, TableOf
@@ -18,8 +16,16 @@ from plumdp.result.findings import Findings, Rung
 
 _MOST_ROWS = 5_000  # of the policy in a page
 _MOST_PARAMETERS = 200
+_LONG = 20  # rows of a table that can be searched
 _MOST_RESIDUALS = 10
 _FAINT = 2.0  # nats: residuals with less are not shown
+_NATURES = {
+    "interval": "each transition has any probability in its own interval",
+    "parameter": "each transition has its own parameters, from the box around the region",
+    "expression": "each transition has its own parameters, from the region",
+    "rectangular": "each state and action has its own parameters, from the region",
+    "coupled": "all states have the same parameters, from the region",
+}
 _KINDS: dict[Kind, str] = {
     "matched": "a transition of the model: used",
     "last row": "the end of a run, which shows no step",
@@ -52,10 +58,19 @@ def reasons(certificate: Certificate, findings: Findings) -> Section | None:
     if not texts:
         return None
     tried = [text.removeprefix(ADVICE) for text in texts if text.startswith(ADVICE)]
-    why = [text for text in texts if not text.startswith(ADVICE)]
+    why = [sentence(text) for text in texts if not text.startswith(ADVICE)]
     notes = [f"What to try: {text}." for text in tried]
     title = "Why the model is contradicted" if certificate.status == Status.CONTRADICTED else "Why"
     return Section("why", title, points=why, notes=notes)
+
+
+def sentence(text: str) -> str:
+    """Return a text that begins as a sentence does, and ends as one.
+
+    >>> sentence("no parameters fit"), sentence("Why?")
+    ('No parameters fit.', 'Why?')
+    """
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?', '!')) else '.'}"
 
 
 def ladder(certificate: Certificate, findings: Findings) -> Section | None:
@@ -64,12 +79,12 @@ def ladder(certificate: Certificate, findings: Findings) -> Section | None:
     if not rungs:
         return None
     rows = [(rung.relaxation, *_bounds(rung), _width(rung), _meaning(rung), rung.status) for rung in rungs]
-    header = ("relaxation", "lower", "upper", "width", "what nature may do", "status")
+    header = ("relaxation", "lower", "upper", "width", "which parameters the bounds allow for", "status")
     table = TableOf("ladder-table", "Bounds of each relaxation", header, rows, header[1:4])
-    what = "estimates" if certificate.status == Status.NO_GUARANTEE else "bounds"
+    safe = "None has a proof" if certificate.status == Status.NO_GUARANTEE else "All of them hold with this confidence"
     intro = [
-        f"From the same data, from loose to tight: each relaxation is safe, and the last ones know more. All {what} "
-        "are about the policy that the relaxation finds best."
+        f"From the same data, from loose to tight. {safe}; the looser ones allow for cases that cannot happen. Each is "
+        "about the policy that is best for it."
     ]
     return Section(
         "ladder",
@@ -89,8 +104,7 @@ def _width(rung: Rung) -> str:
 
 
 def _meaning(rung: Rung) -> str:
-    known = RELAXATIONS.get(rung.relaxation)  # type: ignore[call-overload]
-    return "" if known is None else str(known.words)
+    return _NATURES.get(rung.relaxation, "")
 
 
 def what_limits(certificate: Certificate, findings: Findings) -> Section | None:
@@ -167,7 +181,9 @@ def expressions(certificate: Certificate, findings: Findings) -> Section | None:
     ]
     left_out = findings.n_expressions - len(rows)
     note = f"Those that matter most; {left_out:,} more are left out." if left_out > 0 else ""
-    table = TableOf("expression-table", "Unknown probabilities", header, cells, header[1:], note)
+    table = TableOf(
+        "expression-table", "Unknown probabilities", header, cells, header[1:], note, is_searchable=len(cells) > _LONG
+    )
     intro = ["The unknown probabilities of the model. All bounds hold at once, with the confidence of the claim."]
     return Section(
         "expressions", "What is known of the probabilities", intro, pictures=pictures.forest(findings), tables=[table]
@@ -182,7 +198,7 @@ def data(certificate: Certificate, findings: Findings) -> Section | None:
     steps = number_of(quality.steps, "step")
     intro = [f"The claim rests on {steps}." if certificate.claims_bounds else f"The data have {steps} of the model."]
     if quality.absence:
-        intro = [f"{quality.absence[:1].upper()}{quality.absence[1:]}."]
+        intro = [sentence(quality.absence)]
     report = quality.report
     if report is None:
         intro.append("They came as counts, without a record of the log they were counted from.")
@@ -209,34 +225,34 @@ def test(certificate: Certificate, findings: Findings) -> Section | None:
     found = findings.residuals
     if verdict is None and not found:
         return None
-    intro = [f"{verdict[:1].upper()}{verdict[1:]}."] if verdict else []
+    intro = [sentence(verdict)] if verdict else []
     if verdict and certificate.p_value is not None:
         intro.append(
             "The p-value is valid whenever the data stopped: a right model has one below 0.001 at most once in 1,000."
         )
-    points = list(found.get("diagnosis", ()))
+    points = [] if certificate.reason else list(found.get("diagnosis", ()))  # which are said above
     if found.get("suspicion"):
         points.append(f"Worth a look, though not enough to contradict the model: {found['suspicion']}")
     records = [record for record in found.get("residuals", ())[:_MOST_RESIDUALS] if record["evidence"] > _FAINT]
     tables = [_residuals(records)] if records and (found.get("contradicted") or found.get("suspicion")) else []
-    points = [text.replace(ADVICE, "What to try: ", 1) if text.startswith(ADVICE) else text for text in points]
+    points = [sentence(text) for text in points]
     return Section("test", "Is the model right?", intro, points, pictures.residuals(findings), tables)
 
 
 def _residuals(records: list[Mapping[str, Any]]) -> TableOf:
-    header = ("where", "what", "observations", "difference", "in words")
+    header = ("where", "what", "observations", "difference", "standard deviations")
     rows = [
         (
             record["where"],
             record["what"],
             f"{record['observations']:,}",
             f"{record['difference']:+.3g}",
-            describe_residual(record).rpartition(": ")[2],
+            f"{record['standardised']:+.3g}",
         )
         for record in records
     ]
-    note = "Where the data differ most from the model at its most likely parameters:"
-    return TableOf("residual-table", "Residuals", header, rows, header[2:4], note)
+    note = "How much more or less often things happened than the model says at its most likely parameters:"
+    return TableOf("residual-table", "Residuals", header, rows, header[2:], note)
 
 
 def policy(certificate: Certificate, findings: Findings) -> Section:
