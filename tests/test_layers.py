@@ -8,12 +8,13 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "plumdp"
 STAGES = ("model", "data", "confidence", "region", "relaxation", "solver", "result")
-FOUNDATION = ("errors", "compiled", "deprecated", "rounding")  # loose files that every stage may use
+FOUNDATION = ("errors", "compiled", "deprecated", "rounding", "tally")  # loose files that every stage may use
 DOORS = {
     "stormpy": {"model/readers/storm.py"},
     "numba": {"compiled.py"},
     "typer": {
-        f"cli/{name}.py" for name in ("__init__", "arguments", "info", "data", "certify", "check", "advise", "bench")
+        f"cli/{name}.py"
+        for name in ("__init__", "arguments", "info", "data", "certify", "check", "advise", "bench", "warmup")
     },
     "rich": {f"cli/{name}.py" for name in ("__init__", "info", "data", "certify", "check", "advise", "bench")},
     "matplotlib": {

@@ -86,7 +86,7 @@ def _print_comparison(certificates: list[Certificate]) -> None:
     for name in ("relaxation", "lower", "upper", "seconds", "status"):
         table.add_column(name, justify="left" if name in ("relaxation", "status") else "right")
     for certificate in certificates:
-        seconds = f"{sum(certificate.seconds.values()):.2f}"
+        seconds = f"{certificate.stage_seconds:.2f}"
         table.add_row(certificate.relaxation, *certificate.printed_bounds, seconds, certificate.status)
     console = Console(highlight=False)
     console.print(table)
