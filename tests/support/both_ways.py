@@ -3,6 +3,7 @@
 from collections import Counter
 from contextlib import contextmanager
 
+import numba
 import numpy as np
 import pytest
 
@@ -54,3 +55,21 @@ def bits(value):
     if isinstance(value, float | np.floating):
         return np.float64(value).tobytes()
     return None if value is None else int(value)
+
+
+def from_compiled_code(helper):
+    """Return a helper of kernels as compiled kernels call it; called from Python it is plain."""
+    return numba.njit(error_model="numpy")(lambda *arguments: helper(*arguments))
+
+
+@contextmanager
+def kernels_run_plain():
+    """Let every kernel run as plain Python."""
+
+    def plain(kernel, *arguments):
+        with np.errstate(all="ignore"):
+            return kernel.plain(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Kernel, "__call__", plain)
+        yield
