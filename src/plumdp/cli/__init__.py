@@ -137,6 +137,12 @@ COMMANDS = {
         "Run the published experiments; what is in the folder already is not run again.",
         "plumdp bench table --quick",
     ),
+    "warmup": Command(
+        "warmup",
+        "warmup",
+        "Compile the kernels now, so that no later run has to: for images and CI.",
+        "plumdp warmup --all",
+    ),
 }
 
 
