@@ -51,7 +51,7 @@ COMMANDS = {
     "simulate": Command(
         "data",
         "simulate",
-        "Run a model at a point under uniform choices, and write the runs or their counts.",
+        "Run a model at a point under uniform choices or a policy, and write the runs or their counts.",
         "plumdp simulate betting:25 -n 10000 -o runs.parquet",
     ),
     "count": Command(
@@ -124,11 +124,24 @@ COMMANDS = {
         "Learn while acting: run a model at a point, and certify a policy after each update.",
         "plumdp online betting:25 --runs 20000 --until-gap 5 -o record.json",
     ),
+    "plot": Command(
+        "plot",
+        "plot",
+        "Draw bounds of relaxations, the region, expressions, the policy, advice, the model, residuals, or learning.",
+        "plumdp plot ladder betting:25 runs.parquet -o ladder.png\n"
+        "plumdp plot policy result --x money --y step -o policy.svg",
+    ),
     "bench": Command(
         "bench",
         "bench",
         "Run the published experiments; what is in the folder already is not run again.",
         "plumdp bench table --quick",
+    ),
+    "warmup": Command(
+        "warmup",
+        "warmup",
+        "Compile the kernels now, so that no later run has to: for images and CI.",
+        "plumdp warmup --all",
     ),
 }
 
