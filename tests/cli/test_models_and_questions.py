@@ -209,7 +209,7 @@ def test_one_value_may_be_compared_with_several_thresholds(run):
         ),
         (
             ["compare", "mine.py:model", "log.parquet", "-p", 'P>=0.5 [ F "goal" ]'],
-            "P>= asks yes or no; ask for the value with Pmax=? or Pmin=? and compare it with the bound\n"
+            "P>= asks yes or no, which certify answers; here ask for the value with Pmax=? or Pmin=?\n"
             '  P>=0.5 [ F "goal" ]\n   ^',
         ),
         (

@@ -39,6 +39,7 @@ _REWRITES = (
     (r"\binterval_method and events\b", "--interval-method"),
     (r"\b(interval_method|confidence_set|max_steps)\b", lambda found: f"--{found[1].replace('_', '-')}"),
     (r"(leave out .*) or misfit\b", r"\1 or --misfit"),
+    (r"\bwhich decide answers\b", "which certify answers"),
     (r"\bValue error, ", ""),
     (r"\bInput should be a valid number, .* as a number", "give a number"),
     (r"\bInput should be a valid integer, .* as an integer", "give a whole number"),
