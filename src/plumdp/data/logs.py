@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
@@ -17,6 +17,7 @@ from plumdp.data.duckdb_tables import MEMORY, Block, Progress, column_types, con
 from plumdp.data.file_logs import FileLog
 from plumdp.data.frame_logs import is_arrow, open_frame
 from plumdp.data.ingestion import Tally
+from plumdp.data.log_files import describe_files, now
 from plumdp.data.log_pilots import LogPilot, Order, pilot_of_counts, pilot_of_log
 from plumdp.data.mappings import StateMaps, read_mapping
 from plumdp.data.report import BrokenEpisode, IngestionReport, refusal
@@ -160,6 +161,7 @@ def read_log(
         first = None if planned is None else _pilot(log, model, tally, form, found, runs, planned, report)
     if PILOT_COUNT in found and pilot != 0:
         first = pilot_of_counts(tally.pilot, tally.pilot_sizes, sampling)
+    report = replace(report, files=describe_files(find_files(source) if _is_paths(source) else []), read=now())
     return Log(TransitionCounts(model.graph, read_only(tally.counts), sampling, first, report))
 
 
