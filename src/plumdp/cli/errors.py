@@ -21,7 +21,7 @@ EXIT_CODES = (
 _VALUE = r"""(?:'([^']*)'|"([^"]*)"|(-?\d[\w.+-]*\w|\d))"""
 _KEYWORDS = (
     *("sampling", "order", "pilot", "form", "confidence", "confidence_set", "interval_method", "misfit"),
-    *("relaxation", "max_steps", "runs"),
+    *("relaxation", "max_steps", "runs", "table", "dialect"),
 )
 _REWRITES = (
     (r"columns=\{…\}", "--column NAME=COLUMN"),
