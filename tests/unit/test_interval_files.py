@@ -181,6 +181,8 @@ BESIDE = {
     "variables": ("m.sta", "(x)\n0:(0,1)\n", ", line 2: 2 values for 1 variable"),
     "missing": ("m.sta", "(x)\n0:(0)\n1:(0)\n", ": state 2 is missing; 3 states in all"),
     "reward": ("m1.srew", "3 1\n0\n", ", line 2: '0': write a state and its reward"),
+    "infinite": ("m1.srew", "3 1\n0 inf\n", ", line 2: 'inf' is not a number"),
+    "edge": ("m1.trew", "3 4 1\n0 0 0 5\n", ", line 2: state 0, choice 0 has no transition to state 0"),
     "successor": (
         "m1.trew",
         "3 4 1\n0 0 1 5\n",
@@ -264,6 +266,32 @@ def test_wrong_texts_of_storm_are_refused_with_file_and_line(tmp_path, old, new,
     with pytest.raises(pl.ModelError) as caught:
         pl.read_interval_model(path)
     assert str(caught.value).startswith(f"{path}{message}")
+
+
+ALL_TEXTS = {
+    "m.tra": TRA,
+    "m.lab": '0="init" 1="goal"\n0: 0\n1: 1\n',
+    "m.sta": "(x)\n0:(0)\n1:(1)\n2:(2)\n",
+    "m.srew": "3 1\n0 1.5\n",
+    "m.trew": "3 4 2\n0 1 0 2\n0 1 2 2\n",
+    "m.drn": DRN,
+}
+
+
+@given(st.sampled_from(sorted(ALL_TEXTS)), st.data())
+def test_damaged_texts_are_read_or_refused_and_nothing_else(tmp_path_factory, name, data):
+    """A line or a few characters of one file are replaced by others of the same kind."""
+    folder, text = tmp_path_factory.mktemp("damaged"), ALL_TEXTS[name]
+    for file, content in ALL_TEXTS.items():
+        (folder / file).write_text(content)
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, min(len(text), start + 12)))
+    new = data.draw(st.text(alphabet='0123456789.-,:;[](){}="@$/# \nabeE²\u0663', max_size=6))
+    (folder / name).write_text(text[:start] + new + text[end:])
+    try:
+        pl.read_interval_model(folder / ("m.drn" if name == "m.drn" else "m.tra"))
+    except pl.ModelError as error:
+        assert str(error).startswith(f"{folder}/m")
 
 
 def test_files_without_a_reader_or_writer_are_refused(tmp_path):
