@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.result.certificate import Certificate, Status, outward
 from plumdp.result.findings import Findings, Rung
 
@@ -55,11 +54,14 @@ def _parts_of_gap(certificate: Certificate) -> list[str]:
 
 
 def _tighter(certificate: Certificate, ladder: Sequence[Rung]) -> list[str]:
-    """Return the relaxation that certifies much narrower bounds than this one, if there is one."""
-    width = certificate.upper - certificate.lower
-    best = min(ladder, key=lambda rung: rung.upper - rung.lower, default=None)
-    if best is None or not best.upper - best.lower < 0.98 * width or best.relaxation == certificate.relaxation:
+    """Return the relaxation that certifies a better value than this one, if there is one."""
+    sign = 1 if certificate.direction == "max" else -1
+    best = max(ladder, key=lambda rung: sign * _bound(rung, sign), default=None)
+    if best is None or not sign * _bound(best, sign) > sign * certificate.bound:
         return []
-    words = RELAXATIONS[best.relaxation].words  # type: ignore[index]
     between = f"between {outward(best.lower, -1)} and {outward(best.upper, 1)}"
-    return [f'The relaxation "{best.relaxation}" ({words}) certifies narrower bounds from the same data: {between}.']
+    return [f'The relaxation "{best.relaxation}" certifies a better policy from the same data: {between}.']
+
+
+def _bound(rung: Rung, sign: int) -> float:
+    return rung.lower if sign > 0 else rung.upper

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plumdp.checking.diagnosis import ADVICE
-from plumdp.data.report import KINDS, IngestionReport, Kind
+from plumdp.data.report import CONTRADICTING, KINDS, IngestionReport, Kind
 from plumdp.model.text import number_of
 from plumdp.reporting import pictures
 from plumdp.reporting.limits import limits
@@ -46,6 +46,8 @@ def assumptions(certificate: Certificate, findings: Findings) -> Section:
     if not certificate.assumptions:
         intro = ["Nothing is claimed, so there is nothing that a claim could rest on."]
     facts = dict(certificate.facts())
+    if not certificate.claims_bounds:
+        return Section("assumptions", "What the claim rests on", intro)
     how = [f"Method: {facts['confidence set']}.", f"Relaxation: {facts['relaxation']}."]
     if "jointly" in facts:
         how.append(f"This certificate {facts['jointly']}.")
@@ -55,6 +57,9 @@ def assumptions(certificate: Certificate, findings: Findings) -> Section:
 def reasons(certificate: Certificate, findings: Findings) -> Section | None:
     """Return why nothing, or not what was hoped for, is certified."""
     texts = [text for text in certificate.reason.split("; ") if text]
+    quality = certificate.data_quality
+    if quality is not None and quality.report is not None and quality.contradicting:
+        texts = [*quality.report.reasons(CONTRADICTING), f"{ADVICE}add these steps to the model, or correct the rows"]
     if not texts:
         return None
     tried = [text.removeprefix(ADVICE) for text in texts if text.startswith(ADVICE)]
@@ -78,8 +83,10 @@ def ladder(certificate: Certificate, findings: Findings) -> Section | None:
     rungs = findings.ladder
     if not rungs:
         return None
-    rows = [(rung.relaxation, *_bounds(rung), _width(rung), _meaning(rung), rung.status) for rung in rungs]
-    header = ("relaxation", "lower", "upper", "width", "which parameters the bounds allow for", "status")
+    header: tuple[str, ...] = ("relaxation", "lower", "upper", "width", "which parameters the bounds allow for")
+    rows: list[tuple[str, ...]] = [(rung.relaxation, *_bounds(rung), _width(rung), _meaning(rung)) for rung in rungs]
+    if any(rung.status != Status.CERTIFIED for rung in rungs):
+        header, rows = (*header, "status"), [(*row, rung.status) for row, rung in zip(rows, rungs, strict=True)]
     table = TableOf("ladder-table", "Bounds of each relaxation", header, rows, header[1:4])
     safe = "None has a proof" if certificate.status == Status.NO_GUARANTEE else "All of them hold with this confidence"
     intro = [
@@ -100,7 +107,7 @@ def _bounds(rung: Rung) -> tuple[str, str]:
 
 
 def _width(rung: Rung) -> str:
-    return outward(rung.upper - rung.lower, 1, 3)
+    return outward(rung.upper - rung.lower, 1, 3).lower()
 
 
 def _meaning(rung: Rung) -> str:
@@ -116,10 +123,12 @@ def what_limits(certificate: Certificate, findings: Findings) -> Section | None:
     tables, notes = [], []
     if advice.get("choices"):
         tables.append(_choices(advice["choices"]))
-        notes.append("All predictions are estimates; none of them is a bound.")
     elif advice.get("none"):
-        notes.append(f"There is no advice on where to sample next: {advice['none']}.")
+        why = advice["none"].replace("say with max_steps how long a run may be", "plumdp advise --max-steps says more")
+        notes.append(f"There is no advice on where to sample next: {why}.")
     drawn = pictures.advice(findings)
+    if advice.get("sentences"):
+        points.append("What more data would do, as estimates:")
     said = [text for text in advice.get("sentences", ()) if not text.startswith("The bounds on the policy's value are")]
     return Section("limits", "What limits the result, and where to sample next", points, said, drawn, tables, notes)
 
@@ -226,6 +235,8 @@ def test(certificate: Certificate, findings: Findings) -> Section | None:
     if verdict is None and not found:
         return None
     intro = [sentence(verdict)] if verdict else []
+    if not certificate.claims_bounds:
+        intro = ["No: the data show what the model says cannot happen, which no probabilities explain."]
     if verdict and certificate.p_value is not None:
         intro.append(
             "The p-value is valid whenever the data stopped: a right model has one below 0.001 at most once in 1,000."
