@@ -288,10 +288,12 @@ def test_damaged_texts_are_read_or_refused_and_nothing_else(tmp_path_factory, na
     end = data.draw(st.integers(start, min(len(text), start + 12)))
     new = data.draw(st.text(alphabet='0123456789.-,:;[](){}="@$/# \nabeE²\u0663', max_size=6))
     (folder / name).write_text(text[:start] + new + text[end:])
+    message = ""
     try:
         pl.read_interval_model(folder / ("m.drn" if name == "m.drn" else "m.tra"))
     except pl.ModelError as error:
-        assert str(error).startswith(f"{folder}/m")
+        message = str(error)
+    assert not message or message.startswith(f"{folder}/m")
 
 
 def test_files_without_a_reader_or_writer_are_refused(tmp_path):
