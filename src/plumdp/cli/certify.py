@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from plumdp.cli.arguments import AsJson
+from plumdp.cli.invocation import command_line
 from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions, with_options
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import Result, exit_code, print_comparison, print_json, print_results
@@ -44,17 +46,23 @@ def certify(
     models = model.each()
     if len(models) > 1 and folder.output is not None:
         raise DataError("--output: a range has several results; write one at a time, with one value for each constant")
-    results: list[Result] = []
-    for one in models:
-        learned, questions = _learn(one, log, asked, sets)
-        results += [_answer(learned, question, relaxation, one) for question in questions]
+    results = [each for one in models for each in certified(one, log, asked, sets, relaxation)]
     if as_json:
         print_json([result.to_dict() for result in results], one=len(results) == 1)
     else:
         print_results(results)
     if folder.output is not None:
-        write_results([result.certificate for result in results], folder.output, force=folder.force)
+        certificates = [result.saved for result in results]
+        write_results(certificates, folder.output, force=folder.force, ladder=not folder.no_ladder)
     raise typer.Exit(exit_code(results))
+
+
+def certified(
+    model: ModelOptions, log: LogOptions, asked: PropertyOptions, sets: SetOptions, relaxation: Relaxation | None
+) -> list[Result]:
+    """Return the certificates of one model, with the answers to thresholds; they know the command that made them."""
+    learned, questions = _learn(model, log, asked, sets)
+    return [_answer(learned, question, relaxation, model) for question in questions]
 
 
 def _learn(
@@ -71,10 +79,18 @@ def _answer(
     learned: Learned, question: Objective | Threshold, relaxation: Relaxation | None, model: ModelOptions
 ) -> Result:
     LOGGER.info("certifying %s", question.text)
+    objective = question.objective if isinstance(question, Threshold) else question
+    certificate = _with_command(conclude(learned, objective, relaxation=relaxation))
     if not isinstance(question, Threshold):
-        return Result(conclude(learned, question, relaxation=relaxation), constants=model.constants)
-    answer = decide(learned, question, relaxation=relaxation)
+        return Result(certificate, constants=model.constants)
+    answer = decide(learned, question, relaxation=relaxation, certificate=certificate)
     return Result(answer.certificate, answer, model.constants)
+
+
+def _with_command(certificate: Certificate) -> Certificate:
+    """Return a certificate that says by which command it was made."""
+    typed = command_line()
+    return replace(certificate, provenance={**certificate.provenance, "command": typed}) if typed else certificate
 
 
 @with_options

@@ -288,9 +288,15 @@ class FolderOptions:
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="A folder for certificate and policy; of several properties, folders 1, 2, … in it."
+            "--output",
+            "-o",
+            help="A folder for certificate, policy and findings, which plumdp report and read_result open; of several "
+            "properties, folders 1, 2, … in it.",
         ),
     ] = None
+    no_ladder: Annotated[
+        bool, typer.Option("--no-ladder", help="Leave out of the folder what other relaxations certify.")
+    ] = False
     force: Annotated[bool, typer.Option("--force", help="Replace the result of an earlier run.")] = False
 
     def __post_init__(self) -> None:

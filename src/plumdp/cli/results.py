@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -17,7 +18,6 @@ from plumdp.thresholds import Answer, Verdict
 EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.VACUOUS: 4, Status.NO_GUARANTEE: 4}
 _VERDICT_CODES = {Verdict.YES: 0, Verdict.NO: 1, Verdict.UNKNOWN: 4}
 _WORST_FIRST = (3, 1, 4, 0)
-_NARROW = 72  # columns: on a narrower screen a table becomes lines
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,14 @@ class Result:
     def words(self) -> str:
         """The verdict if there is one, else the status."""
         return str(self.certificate.status if self.answer is None else self.answer.verdict)
+
+    @property
+    def saved(self) -> Certificate:
+        """The certificate with the answer, as folders and reports keep it."""
+        if self.answer is None:
+            return self.certificate
+        told = {"question": self.answer.question.text, "verdict": str(self.answer.verdict)}
+        return replace(self.certificate, answer=told | {"sentence": self.answer.sentence})
 
     def to_dict(self) -> dict[str, Any]:
         """Return it ready for JSON."""
@@ -88,7 +96,9 @@ def print_table(console: Console, title: str, header: Sequence[str], rows: Seque
     console.print(Text(title, style="bold"))
     if console.width < sum(widths) + 3 * len(widths) + 1:
         for row in rows:
-            console.print(Text(", ".join(f"{name} {cell}" for name, cell in zip(header, row, strict=True))))
+            console.print(Text(f"{header[0]} {row[0]}"))
+            rest = ", ".join(f"{name} {cell}" for name, cell in list(zip(header, row, strict=True))[1:])
+            console.print(Padding(Text(rest), (0, 0, 0, 2)))
         return
     table = Table()
     for name, cells in zip(header, zip(*rows, strict=True), strict=True):

@@ -67,7 +67,7 @@ def ladder(certificates: Sequence[Certificate], *, truth: float | None = None, a
 def rung_of(certificate: Certificate) -> Rung:
     """Return what a ladder shows of a certificate."""
     bounds = certificate.lower, certificate.upper
-    return Rung(certificate.relaxation, *bounds, str(certificate.status), sum(certificate.seconds.values()))
+    return Rung(certificate.relaxation, *bounds, str(certificate.status), certificate.stage_seconds)
 
 
 def region(

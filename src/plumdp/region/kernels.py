@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.compiled import compiled
+from plumdp.compiled import compiled, compiled_leaf
 from plumdp.rounding import UNDERFLOW, UNIT
 
 RELAXATION = 1e-12  # how far offsets are relaxed, for variables and rows of size one
@@ -22,6 +22,7 @@ PIVOT = 1e-10  # a row whose slope along an edge is less is taken as parallel to
 FEASIBLE = 1e-14  # a row that is missed by less is taken as met, if edges are of length one
 LONG = 100.0  # edges that are longer are calculated anew in each step
 MAX_STEPS = 2_000  # of one objective from vertex to vertex
+NONE: Any = np.int64(-1)  # no literal, for which numba would compile helpers on their own
 
 
 @compiled
@@ -62,7 +63,7 @@ def safe_minimum(
     return bound if bound > fallback else fallback  # written so that a bound that is not a number loses
 
 
-@compiled
+@compiled_leaf
 def edges_of(basis: Any, rows: Any, edges: Any, work: Any) -> bool:
     """Write the edges of a basis, so that ``rows[basis[k]] @ edges[i]`` is -1 for k = i and else 0; False if singular.
 
@@ -115,7 +116,7 @@ def dual_simplex(objective: Any, rows: Any, offsets: Any, basis: Any, edges: Any
         entering = most_violated(rows, offsets, point, FEASIBLE * longest)
         if entering < 0:
             return -1
-        leaving, ratio = -1, np.inf
+        leaving, ratio = NONE, np.inf
         for i in range(d):
             slopes[i] = 0.0
             for j in range(d):
@@ -129,7 +130,7 @@ def dual_simplex(objective: Any, rows: Any, offsets: Any, basis: Any, edges: Any
     return int(entering)
 
 
-@compiled
+@compiled_leaf
 def evaluate_basis(objective: Any, offsets: Any, basis: Any, edges: Any, multipliers: Any, point: Any) -> float:
     """Write the multipliers and the vertex of a basis; return the length of its longest edge."""
     d, longest = len(objective), 0.0
@@ -138,12 +139,12 @@ def evaluate_basis(objective: Any, offsets: Any, basis: Any, edges: Any, multipl
         for j in range(d):
             multipliers[i] += objective[j] * edges[i, j]
             point[i] -= offsets[basis[j]] * edges[j, i]
-            length += edges[i, j] ** 2
+            length += edges[i, j] * edges[i, j]
         longest = max(longest, np.sqrt(length))
     return float(longest)
 
 
-@compiled
+@compiled_leaf
 def pivot(edges: Any, slopes: Any, leaving: int) -> None:
     """Update edges for a basis in which one row is replaced by another, given the slopes of the new row along them."""
     for i in range(len(slopes)):
@@ -155,7 +156,7 @@ def pivot(edges: Any, slopes: Any, leaving: int) -> None:
         edges[leaving, j] /= -slopes[leaving]
 
 
-@compiled
+@compiled_leaf
 def most_violated(rows: Any, offsets: Any, point: Any, tolerance: float) -> int:
     """Return the row that a point misses most, or -1 if it misses none by more than the tolerance."""
     worst, found = tolerance, -1
