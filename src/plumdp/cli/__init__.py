@@ -127,7 +127,7 @@ COMMANDS = {
     "plot": Command(
         "plot",
         "plot",
-        "Draw a picture: bounds of relaxations, region, expressions, policy, advice, model, residuals, or learning.",
+        "Draw bounds of relaxations, the region, expressions, the policy, advice, the model, residuals, or learning.",
         "plumdp plot ladder betting:25 runs.parquet -o ladder.png\n"
         "plumdp plot policy result --x money --y step -o policy.svg",
     ),

@@ -77,7 +77,7 @@ def plot(
     sets: SetOptions,
     picture: PictureOptions,
 ) -> None:
-    """Draw a picture: bounds of relaxations, region, expressions, policy, advice, model, residuals, or learning.
+    """Draw bounds of relaxations, the region, expressions, the policy, advice, the model, residuals, or learning.
 
     MODEL may also be the folder of a saved result, and for online records of plumdp online. Kinds: ladder (what each
     relaxation certifies), region (the parameters that explain the data), expressions (each unknown probability),
