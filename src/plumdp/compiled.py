@@ -97,6 +97,12 @@ KERNELS: list[Kernel] = []
 """All kernels of the modules imported so far."""
 
 
+def compile_at_once() -> None:
+    """Let this process compile each kernel when it is called first, however little there is to do."""
+    global PATIENCE
+    PATIENCE = 0.0
+
+
 def signatures() -> list[str]:
     """Return what this process compiled or read: each kernel once for each kind of arguments, helpers included."""
     return [f"{kernel.name}{signature}" for kernel in KERNELS for signature in kernel.dispatcher.signatures]
@@ -241,7 +247,7 @@ def cache_folders() -> Iterator[Path]:
     beside = Path(__file__).parent / "__pycache__"
     if os.access(beside, os.W_OK):
         yield beside
-    yield Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)
+    yield Path(cast(Any, AppDirs)(appname="numba", appauthor=False).user_cache_dir)
 
 
 _TALLY = Tally(cache_folders)

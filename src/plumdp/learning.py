@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 from plumdp.checking.diagnosis import diagnose
 from plumdp.checking.fit import ModelFit, fit_model
 from plumdp.checking.smallest_misfit import smallest_misfit
+from plumdp.compiled import seconds_of_compiling
 from plumdp.confidence.bounds import ExpressionBounds, Intervals, expression_bounds
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers, find_fixed_numbers
 from plumdp.confidence.least_squares import least_squares
@@ -39,7 +40,7 @@ from plumdp.region.l1 import build_l1_region
 from plumdp.region.likelihood_region import build_likelihood_region
 from plumdp.region.shapes import Region
 from plumdp.region.tangents import build_ellipsoid_region
-from plumdp.result.certificate import outward
+from plumdp.result.certificate import NO_STAGE, outward
 from plumdp.shares import CONFIDENCE_SET, FALLBACK, FIT
 from plumdp.solver.at_points import PointSolver, move_inside
 
@@ -400,15 +401,18 @@ SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
 
 
 class Clock:
-    """Seconds of the stages of a calculation."""
+    """Seconds of the stages of a calculation; those of compiling kernels, if any, are an entry of their own."""
 
     def __init__(self, laps: dict[str, float] | None = None) -> None:
         self.laps = {} if laps is None else laps
-        self._last = perf_counter()
+        self._last, self._compiling = perf_counter(), seconds_of_compiling()
 
     def lap(self, stage: str) -> None:
         """Enter the seconds since the last stage, and say so to those who listen to the logger ``plumdp``."""
-        now = perf_counter()
-        self.laps[stage] = self.laps.get(stage, 0.0) + now - self._last
-        self._last = now
+        now, compiling = perf_counter(), seconds_of_compiling()
+        compiled = compiling - self._compiling
+        self.laps[stage] = self.laps.get(stage, 0.0) + max(now - self._last - compiled, 0.0)
+        if compiled > 0:
+            self.laps[NO_STAGE] = self.laps.get(NO_STAGE, 0.0) + compiled
+        self._last, self._compiling = now, compiling
         _LOGGER.debug("%s: %.3f s", stage, self.laps[stage])

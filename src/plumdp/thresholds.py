@@ -58,7 +58,7 @@ class Answer:
         reached = outward(self.certificate.bound, -1 if is_max else 1)
         limit = outward(self.limit, 1 if is_max else -1)
         beyond, side = ("more", "at least") if is_max else ("less", "at most")
-        found, other = f"this policy has {side} {reached}", f"no policy has {beyond} than {limit}"
+        found, other = f"the policy found has {side} {reached}", f"no policy has {beyond} than {limit}"
         confidence = f"with confidence {percent(self.certificate.confidence)}"
         if self.verdict == Verdict.UNKNOWN:
             return f"{opening}: {found}, and {other}, {confidence}; more data may decide it."

@@ -72,6 +72,20 @@ def test_a_parametric_file_needs_a_point_and_a_length(run, tmp_path):
     assert run(*asked, "--at", "p=0.3", "--max-steps", "4")[0] == 0
 
 
+def test_what_is_certified_holds_when_learning_is_stopped_by_hand(monkeypatch, run, tmp_path):
+    def stopped(*arguments, **options):
+        for number, record in enumerate(pl.learn_online(*arguments, **options)):
+            if number == 3:
+                raise KeyboardInterrupt
+            yield record
+
+    monkeypatch.setattr("plumdp.cli.online.learn_online", stopped)
+    code, out, err = run(STUDY, "--runs", "500", "-o", "record.json")
+    assert (code, err) == (0, "stopped by hand; what is certified so far holds\n")
+    assert out.startswith("The policy is worth at least ")
+    assert len(pl.read_record(tmp_path / "record.json").records) == 3
+
+
 MISUSES = {
     "runs": (["--runs", "0"], "--runs 0: give a number from 1 on"),
     "gap": (["--until-gap", "-1"], "--until-gap -1: give a number above 0"),

@@ -148,7 +148,7 @@ def test_prism_files_with_intervals_are_read_with_the_nearest_floats_and_solved_
 
 def test_parameters_of_a_prism_file_must_have_values(tmp_path):
     (tmp_path / "p.prism").write_text("mdp const double p; module m x:[0..1]; [] true -> p:(x'=1)+1-p:true; endmodule")
-    with pytest.raises(pl.ModelError, match=r"p\.prism: p has no value; an interval model has no parameters, so give"):
+    with pytest.raises(pl.ModelError, match=r"p\.prism: p has no value; give constants=\{.p.: 0\.3\}, or learn from"):
         pl.read_interval_model(tmp_path / "p.prism")
     model = pl.read_interval_model(tmp_path / "p.prism", constants={"p": "1/3"})
     assert sorted(set(model.mdp.lower.tolist())) == [1 / 3, 2 / 3, 1.0]

@@ -126,7 +126,7 @@ def test_a_threshold_between_the_bounds_is_not_yet_known(learned):
     for form in ("R>={}", "Rmax>={}", "Rmax<={}", "Rmax>{}", "Rmax<{}"):
         answer = decide(learned, f'{form.format(between)} [ F "end" ]')
         assert answer.verdict == Verdict.UNKNOWN
-        assert answer.sentence.startswith("Not yet known: this policy has at least 10.")
+        assert answer.sentence.startswith("Not yet known: the policy found has at least 10.")
 
 
 def test_a_threshold_at_the_bound_itself_is_reached_but_not_passed(learned):

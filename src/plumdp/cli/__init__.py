@@ -51,7 +51,7 @@ COMMANDS = {
     "simulate": Command(
         "data",
         "simulate",
-        "Run a model at a point under uniform choices, and write the runs or their counts.",
+        "Run a model at a point under uniform choices or a policy, and write the runs or their counts.",
         "plumdp simulate betting:25 -n 10000 -o runs.parquet",
     ),
     "count": Command(
@@ -124,11 +124,24 @@ COMMANDS = {
         "Learn while acting: run a model at a point, and certify a policy after each update.",
         "plumdp online betting:25 --runs 20000 --until-gap 5 -o record.json",
     ),
+    "plot": Command(
+        "plot",
+        "plot",
+        "Draw bounds of relaxations, the region, expressions, the policy, advice, the model, residuals, or learning.",
+        "plumdp plot ladder betting:25 runs.parquet -o ladder.png\n"
+        "plumdp plot policy result --x money --y step -o policy.svg",
+    ),
     "bench": Command(
         "bench",
         "bench",
         "Run the published experiments; what is in the folder already is not run again.",
         "plumdp bench table --quick",
+    ),
+    "warmup": Command(
+        "warmup",
+        "warmup",
+        "Compile the kernels now, so that no later run has to: for images and CI.",
+        "plumdp warmup --all",
     ),
 }
 
@@ -198,7 +211,7 @@ def _take_defaults(ctx: typer.Context, path: Path | None) -> Path | None:
 
 def _listen(ctx: typer.Context, verbosity: int) -> int:
     if verbosity and not ctx.resilient_parsing:
-        log_to_standard_error(verbosity)
+        ctx.call_on_close(log_to_standard_error(verbosity))
     return verbosity
 
 
@@ -250,11 +263,11 @@ def _run(given: list[str]) -> int:
     as_json = "--json" in given
     remember(given)
     try:
-        with shown_progress(f"plumdp {command} …") if is_work else nullcontext():
+        with shown_progress(f"plumdp {command}: loading …") if is_work else nullcontext():
             return int(app(given, prog_name="plumdp", standalone_mode=False) or 0)
     except (ModelError, DataError, MissingExtra) as error:
-        kinds = {ModelError: "model", DataError: "data", MissingExtra: "missing extra"}
-        report_error(kinds[type(error)], in_command_line_words(str(error)), as_json=as_json)
+        kind = "model" if isinstance(error, ModelError) else "data" if isinstance(error, DataError) else "missing extra"
+        report_error(kind, in_command_line_words(str(error)), as_json=as_json)
     except _CLICK_ERROR as error:
         hint = (
             f"; plumdp {command} -h shows what there is" if command in COMMANDS else "; plumdp -h shows what there is"

@@ -14,7 +14,7 @@ from plumdp.checking.check import ModelCheck
 from plumdp.checking.check import check_model as test_model
 from plumdp.cli.arguments import AsJson
 from plumdp.cli.options import LogOptions, ModelOptions, require_confidence, with_options
-from plumdp.cli.results import EXIT_CODES, grid
+from plumdp.cli.results import EXIT_CODES, grid, print_json
 from plumdp.cli.sources import chosen_properties
 from plumdp.errors import DataError
 from plumdp.model.language.property import as_objectives
@@ -61,7 +61,7 @@ def check_model(
     objectives = as_objectives(chosen_properties(model.model, property or [], properties), read)
     check = test_model(read, log.read(read), confidence=confidence, objectives=objectives)
     if as_json:
-        print(check.to_json())
+        print_json([{"schema": "plumdp/check/1", **check.to_dict()}], one=True)
     else:
         _print(check)
     if plot is not None:

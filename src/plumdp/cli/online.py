@@ -151,15 +151,24 @@ def _environment(name: str, model: ParametricMDP, at: list[str], max_steps: int 
 
 
 def _until(records: Iterator[OnlineRecord], gap: float, objective: Objective) -> Iterator[OnlineRecord]:
-    """Yield records until the bounds are close enough, and show each in a line of a terminal's standard error."""
-    is_shown = sys.stderr.isatty()
-    for record in records:
-        if is_shown:
-            low, high = _bounds(record.bound, record.optimistic_bound, objective.direction)
-            print(f"runs {record.episodes:>9,}  {low} to {high}", file=sys.stderr)
-        yield record
-        if gap_of(record) <= gap:
-            return
+    """Yield records until the bounds are close enough, and show each in a line of a terminal's standard error.
+
+    After Ctrl-C there are no more records: those so far hold, as they would have done with any other end.
+    """
+    is_shown, n_records = sys.stderr.isatty(), 0
+    try:
+        for record in records:
+            n_records += 1
+            if is_shown:
+                low, high = _bounds(record.bound, record.optimistic_bound, objective.direction)
+                print(f"runs {record.episodes:>9,}  {low} to {high}", file=sys.stderr)
+            yield record
+            if gap_of(record) <= gap:
+                return
+    except KeyboardInterrupt:
+        if not n_records:
+            raise
+        print("stopped by hand; what is certified so far holds", file=sys.stderr)
 
 
 def _bounds(bound: float, optimistic: float, direction: str) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -17,7 +18,6 @@ from plumdp.thresholds import Answer, Verdict
 EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.VACUOUS: 4, Status.NO_GUARANTEE: 4}
 _VERDICT_CODES = {Verdict.YES: 0, Verdict.NO: 1, Verdict.UNKNOWN: 4}
 _WORST_FIRST = (3, 1, 4, 0)
-_NARROW = 72  # columns: on a narrower screen a table becomes lines
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,9 @@ def print_table(console: Console, title: str, header: Sequence[str], rows: Seque
     console.print(Text(title, style="bold"))
     if console.width < sum(widths) + 3 * len(widths) + 1:
         for row in rows:
-            console.print(Text(", ".join(f"{name} {cell}" for name, cell in zip(header, row, strict=True))))
+            console.print(Text(f"{header[0]} {row[0]}"))
+            rest = ", ".join(f"{name} {cell}" for name, cell in list(zip(header, row, strict=True))[1:])
+            console.print(Padding(Text(rest), (0, 0, 0, 2)))
         return
     table = Table()
     for name, cells in zip(header, zip(*rows, strict=True), strict=True):
@@ -111,7 +113,7 @@ def print_comparison(certificates: Sequence[Certificate], constants: Mapping[str
     """Print what each relaxation certifies, and what all of them rest on."""
     console = Console(highlight=False)
     rows = [
-        (each.relaxation, *each.printed_bounds, f"{sum(each.seconds.values()):.2f}", str(each.status))
+        (each.relaxation, *each.printed_bounds, f"{each.stage_seconds:.2f}", str(each.status))
         for each in certificates
     ]
     title = ", ".join([certificates[0].objective, *(f"{name}={value}" for name, value in constants.items())])

@@ -88,9 +88,9 @@ def _view(rungs: Sequence[Rung], others: Sequence[float]) -> tuple[float, float]
     low, high = (min(ends), max(ends)) if ends else (0.0, 1.0)
     tight = rungs[-1]
     width = tight.upper - tight.lower
-    if 0 < width < inf:  # bars that are much longer end in arrows, so that the others can be seen; none is out of view
-        low = max(low, min([tight.lower - _LONGEST * width, *(rung.upper for rung in rungs)]))
-        high = min(high, max([tight.upper + _LONGEST * width, *(rung.lower for rung in rungs)]))
+    if 0 < width < inf:  # bars that are much longer end in arrows, so that the others can be seen
+        low, high = max(low, tight.lower - _LONGEST * width), min(high, tight.upper + _LONGEST * width)
+        low, high = min([low, *(rung.upper for rung in rungs)]), max([high, *(rung.lower for rung in rungs)])
     width = high - low or abs(high) or 1.0
     return low - _ROOM * width, high + _ROOM * width
 

@@ -149,12 +149,19 @@ def plain_ticks(axis: Any, *, is_log: bool = False, most: int = 6) -> None:
     """Let an axis have ticks that are written out, without powers of ten or offsets; ``most`` decades have one."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
-    axis.set_major_formatter(FuncFormatter(lambda value, _: short_text(value) if is_log else number_text(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short_text(value) if is_log else _tick_text(axis, value)))
     if is_log:
         axis.set_major_locator(LogLocator(numticks=most))
         axis.set_minor_formatter(FuncFormatter(lambda value, _: _between_decades(axis, value)))
     else:
         axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
+
+
+def _tick_text(axis: Any, value: float) -> str:
+    """Return the text of a tick, with as many digits as tell it from its neighbours."""
+    low, high = axis.get_view_interval()
+    width, size = high - low, max(abs(low), abs(high))
+    return number_text(value, max(4, 3 + floor(log10(size / width))) if width > 0 else 4)
 
 
 def _between_decades(axis: Any, value: float) -> str:

@@ -40,6 +40,7 @@ class Status(StrEnum):
 
 
 SCHEMA = "plumdp/certificate/1"
+NO_STAGE = "compiling"  # the entry of ``seconds`` for kernels compiled meanwhile, which is done once
 
 GUARANTEES = {
     Guarantee.ANYTIME: "proved for any number of samples, whenever you stopped",
@@ -80,7 +81,7 @@ class Certificate:
     reason: str
     parameters: Mapping[str, tuple[float, float]]  # name → smallest box that holds the region
     solver: str  # how the solver ended
-    seconds: Mapping[str, float]  # stage → time
+    seconds: Mapping[str, float]  # stage → time; what was compiled meanwhile is the entry ``compiling``
     provenance: Mapping[str, str]
     data_quality: DataQuality | None = None
     estimate: Mapping[str, float] = field(default_factory=dict)  # name → most likely value: not a bound
@@ -116,6 +117,11 @@ class Certificate:
     def bound(self) -> float:
         """The bound that the policy was made for: the lower one if large values are better, else the upper one."""
         return self.lower if self.direction == "max" else self.upper
+
+    @property
+    def stage_seconds(self) -> float:
+        """The seconds of all stages together, without those of compiling kernels, which is done once."""
+        return sum(seconds for stage, seconds in self.seconds.items() if stage != NO_STAGE)
 
     @property
     def printed_bounds(self) -> tuple[str, str]:
