@@ -36,6 +36,7 @@ _REWRITES = (
     (r"constants=\{(.*?)\}", lambda found: _constants(found[1])),
     (r"""on_unmatched=['"]report['"]""", "--keep-going"),
     (r" \(force=True\)", ""),
+    (r"read it alone \(read_counts\)", "give it alone"),
     (r"\bas_published=True\b", "--as-published"),
     (r"\b(form)=…", "--form"),
     (rf"\b({'|'.join(_KEYWORDS)})={_VALUE}", lambda found: _option(found)),
