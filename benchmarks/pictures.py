@@ -1,6 +1,7 @@
 """Makes every kind of picture, from models with few and many parameters, states and actions: python pictures.py FOLDER.
 
-Each is written as it is, and with ``--phone`` also at 390 pixels, to be looked at. ``--only region`` makes some.
+Each is written as it is, and with ``--phone`` also at 390 pixels, to be looked at; ``--only region`` makes some. With
+``--studies`` it draws the figures of ``plumdp bench`` again, such as those in docs/results, from their stored rows.
 """
 
 from __future__ import annotations
@@ -179,13 +180,25 @@ def several() -> plots.Picture:
     return plots.online(found, objective='R{"money"}max=? [ F "end" ]', truth=12.4)
 
 
+def redraw_studies(results: Path) -> None:
+    """Draw the figures of all studies again, from the rows that are stored beside them."""
+    from plumdp.experiments.report import draw_again
+
+    for study in sorted(path.parent for path in results.glob("*/results.parquet")):
+        print(*draw_again(study.name, study))
+
+
 def main() -> None:
     """Write the pictures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--phone", action="store_true", help="also write each at 390 pixels")
     parser.add_argument("--only", default="", help="pictures whose names contain this")
+    parser.add_argument("--studies", action="store_true", help="the folder has results of plumdp bench: redraw them")
     asked = parser.parse_args()
+    if asked.studies:
+        redraw_studies(asked.folder)
+        return
     asked.folder.mkdir(parents=True, exist_ok=True)
     for name, make in [*(pair for study in STUDIES for pair in of_study(study)), *others()]:
         if asked.only in name:

@@ -72,6 +72,9 @@ from .pipeline import certify as certify
 from .pipeline import certify_all as certify_all
 from .pipeline import compare as compare
 from .pipeline import conclude as conclude
+from .thresholds import Answer as Answer
+from .thresholds import Verdict as Verdict
+from .thresholds import decide as decide
 from .interval_models import interval_model as interval_model
 from .interval_models import model_at as model_at
 from .checking.check import ModelCheck as ModelCheck
@@ -82,6 +85,8 @@ from .reporting.read import read_result as read_result
 from .online import OnlineRecord as OnlineRecord
 from .online import learn_online as learn_online
 from .online import simulator as simulator
+from .online_records import OnlineRun as OnlineRun
+from .online_records import read_record as read_record
 from .case_studies import CaseStudy as CaseStudy
 from .case_studies import case_study as case_study
 from .summary import summarise as summarise

@@ -61,7 +61,12 @@ def storm_values(model, text, nature):
 
 
 QUERIES = ('P{}=? [ F "goal" ]', 'P{}=? [ "safe" U "goal" ]', 'P{}=? [ F<=6 "goal" ]', 'R{{"cost"}}{}=? [ C<=5 ]')
-SECOND = {("max", "robust"): "min", ("min", "robust"): "max", ("max", "optimistic"): "max", ("min", "optimistic"): "min"}
+SECOND = {
+    ("max", "robust"): "min",
+    ("min", "robust"): "max",
+    ("max", "optimistic"): "max",
+    ("min", "optimistic"): "min",
+}
 
 
 @pytest.mark.parametrize("ending", [".umb", ".drn"])
@@ -81,7 +86,9 @@ def test_storm_solves_what_we_write_as_we_do(tmp_path, ending, seed):
 
 def bounds_of(model):
     return [
-        sorted((entry.column, entry.value.lower(), entry.value.upper()) for entry in model.transition_matrix.get_row(row))
+        sorted(
+            (entry.column, entry.value.lower(), entry.value.upper()) for entry in model.transition_matrix.get_row(row)
+        )
         for row in range(model.nr_choices)
     ]
 
@@ -130,7 +137,7 @@ def test_prism_files_with_intervals_are_read_with_the_nearest_floats_and_solved_
     theirs = storm_reads(tmp_path / "walk.drn")
     start = model.graph.initial_state
     for nature, second in (("robust", "min"), ("optimistic", "max")):
-        ours = pl.solve(model, f'Pmax{second}=? [ F x=N ]', precision=1e-8)
+        ours = pl.solve(model, f"Pmax{second}=? [ F x=N ]", precision=1e-8)
         value = storm_values(theirs, 'Pmax=? [ F "home" ]', nature)[start]
         assert ours.lower[start] - TOLERANCE <= value <= ours.upper[start] + TOLERANCE
     with pytest.raises(pl.ModelError, match=r"walk\.prism: no value for N"):
@@ -141,7 +148,7 @@ def test_prism_files_with_intervals_are_read_with_the_nearest_floats_and_solved_
 
 def test_parameters_of_a_prism_file_must_have_values(tmp_path):
     (tmp_path / "p.prism").write_text("mdp const double p; module m x:[0..1]; [] true -> p:(x'=1)+1-p:true; endmodule")
-    with pytest.raises(pl.ModelError, match=r"p\.prism: p has no value; an interval model has no parameters, so give"):
+    with pytest.raises(pl.ModelError, match=r"p\.prism: p has no value; give constants=\{.p.: 0\.3\}, or learn from"):
         pl.read_interval_model(tmp_path / "p.prism")
     model = pl.read_interval_model(tmp_path / "p.prism", constants={"p": "1/3"})
     assert sorted(set(model.mdp.lower.tolist())) == [1 / 3, 2 / 3, 1.0]

@@ -165,7 +165,8 @@ def test_a_log_as_it_is_read_gives_a_certificate_for_those_who_look_and_stop():
     certificate = pl.certify(COIN, throws(*[1] * 60, *[2] * 40), HEADS)
     assert certificate.guarantee == "finite-sample, anytime"
     assert certificate.assumptions[-1] == (
-        "nothing about when you stopped: you may have looked at the data while collecting it"
+        "nothing about when you stopped: valid even if you looked at the data while collecting it and stopped when you "
+        "liked"
     )
 
 

@@ -146,6 +146,12 @@ WRONG_TRA = {
         "[0.1, 0.2]",
         ", line 4: state (state=0), action 'wait': the upper bounds sum to only 0.40000000000000002, so no",
     ),
+    "digits": (
+        "[0.3,0.5] go\n0 0 2 [0.5,0.7]",
+        "0.333333 go\n0 0 2 0.666666",
+        ", line 2: state (state=0), action 'go': the upper bounds sum to only 0.99999899999999997, so no distribution "
+        "fits; if these are rounded numbers, write them with all their digits (17), or as intervals",
+    ),
     "many": ("3 4 6", "3 4 7", ": the first line says 7 transitions, but there are 6 transitions"),
     "gap": ("0 1 0", "0 2 0", ", line 4: state 0 has a choice 2, but no choice 1"),
     "dead": ("2 0 2 1.0", "1 0 2 0", ": no transition leaves 1 state, such as state 2; give it a self-loop"),

@@ -20,7 +20,9 @@ from typer.core import TyperGroup
 from plumdp import __version__
 from plumdp.cli import help as helping
 from plumdp.cli.config import FILE, read_defaults
-from plumdp.cli.errors import EXIT_CODES, MISUSE, in_command_line_words, report
+from plumdp.cli.errors import EXIT_CODES, MISUSE, in_command_line_words
+from plumdp.cli.errors import report as report_error
+from plumdp.cli.invocation import remember
 from plumdp.cli.progress import log_to_standard_error, shown_progress
 from plumdp.errors import DataError, MissingExtra, ModelError
 
@@ -49,7 +51,7 @@ COMMANDS = {
     "simulate": Command(
         "data",
         "simulate",
-        "Run a model at a point under uniform choices, and write the runs or their counts.",
+        "Run a model at a point under uniform choices or a policy, and write the runs or their counts.",
         "plumdp simulate betting:25 -n 10000 -o runs.parquet",
     ),
     "count": Command(
@@ -90,6 +92,44 @@ COMMANDS = {
         "advise",
         "Say where the next data narrow the bounds most, how wide these will be, and how to sample.",
         "plumdp advise betting:25 runs.parquet --runs 5000 -o policy.csv",
+    ),
+    "report": Command(
+        "report",
+        "report",
+        "Write a report for people about a result, or about a model and data: one HTML file that needs no network.",
+        "plumdp report result\nplumdp report betting:25 runs.parquet -o report.html",
+        _ACCEPT_OLD,
+    ),
+    "solve": Command(
+        "solve",
+        "solve",
+        "Solve an interval model: bounds on the value that are proved, and the best policy.",
+        "plumdp solve robot.drn -p 'Pmaxmin=? [ F \"goal\" ]' -o policy.csv",
+    ),
+    "policy": Command(
+        "policy",
+        "policy",
+        "Certify a policy of your own: bounds on its value that hold with the given confidence.",
+        "plumdp policy betting:25 runs.parquet --policy mine.csv",
+    ),
+    "export": Command(
+        "export",
+        "export",
+        "Write what was learned as an interval model for Storm or PRISM, and policy and values as files.",
+        "plumdp export betting:25 runs.parquet --model learned.umb --policy policy.json",
+    ),
+    "online": Command(
+        "online",
+        "online",
+        "Learn while acting: run a model at a point, and certify a policy after each update.",
+        "plumdp online betting:25 --runs 20000 --until-gap 5 -o record.json",
+    ),
+    "plot": Command(
+        "plot",
+        "plot",
+        "Draw bounds of relaxations, the region, expressions, the policy, advice, the model, residuals, or learning.",
+        "plumdp plot ladder betting:25 runs.parquet -o ladder.png\n"
+        "plumdp plot policy result --x money --y step -o policy.svg",
     ),
     "bench": Command(
         "bench",
@@ -171,7 +211,7 @@ def _take_defaults(ctx: typer.Context, path: Path | None) -> Path | None:
 
 def _listen(ctx: typer.Context, verbosity: int) -> int:
     if verbosity and not ctx.resilient_parsing:
-        log_to_standard_error(verbosity)
+        ctx.call_on_close(log_to_standard_error(verbosity))
     return verbosity
 
 
@@ -221,17 +261,18 @@ def _run(given: list[str]) -> int:
     command = next((text for text in given if not text.startswith("-")), "")
     is_work = command in COMMANDS and not {"-h", "--help"} & {*given}
     as_json = "--json" in given
+    remember(given)
     try:
-        with shown_progress(f"plumdp {command} …") if is_work else nullcontext():
+        with shown_progress(f"plumdp {command}: loading …") if is_work else nullcontext():
             return int(app(given, prog_name="plumdp", standalone_mode=False) or 0)
     except (ModelError, DataError, MissingExtra) as error:
-        kinds = {ModelError: "model", DataError: "data", MissingExtra: "missing extra"}
-        report(kinds[type(error)], in_command_line_words(str(error)), as_json=as_json)
+        kind = "model" if isinstance(error, ModelError) else "data" if isinstance(error, DataError) else "missing extra"
+        report_error(kind, in_command_line_words(str(error)), as_json=as_json)
     except _CLICK_ERROR as error:
         hint = (
             f"; plumdp {command} -h shows what there is" if command in COMMANDS else "; plumdp -h shows what there is"
         )
-        report("usage", f"{error.format_message().rstrip('.')}{hint}", as_json=as_json)
+        report_error("usage", f"{error.format_message().rstrip('.')}{hint}", as_json=as_json)
     except typer.Abort:
         return 130
     return MISUSE

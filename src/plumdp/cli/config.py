@@ -25,10 +25,10 @@ def read_defaults(path: Path | None, command: str, commands: list[str], options:
         return {}
     content = _parse(file)
     for name, table in content.items():
-        if name not in commands:
-            raise ModelError(f"{file}: there is no command {name}{_near(name, commands)}; write [COMMAND]")
         if not isinstance(table, dict):
-            raise ModelError(f"{file}: {name} = … must be in the table of a command; write [{name}]")
+            raise ModelError(f"{file}: {name} = … is not in the table of a command; write [COMMAND] above it")
+        if name not in commands:
+            raise ModelError(f"{file}: there is no command {name}{_near(name, commands)}")
     return {_parameter(file, command, key, options): _value(value) for key, value in content.get(command, {}).items()}
 
 

@@ -102,10 +102,20 @@ def shown_progress(text: str) -> Iterator[None]:
         LOGGER.setLevel(before[3])
 
 
-def log_to_standard_error(verbosity: int) -> None:
-    """Write the log of the library to standard error: what it does (1), or also how long stages take (2)."""
+def log_to_standard_error(verbosity: int) -> Callable[[], None]:
+    """Write the log of the library to standard error: what it does (1), or also how long stages take (2).
+
+    Returns a function that ends it.
+    """
+    handler, level = _InLines(), LOGGER.level
     LOGGER.setLevel(logging.INFO if verbosity == 1 else logging.DEBUG)
-    LOGGER.addHandler(_InLines())
+    LOGGER.addHandler(handler)
+
+    def stop() -> None:
+        LOGGER.removeHandler(handler)
+        LOGGER.setLevel(level)
+
+    return stop
 
 
 @contextmanager

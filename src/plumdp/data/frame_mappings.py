@@ -12,7 +12,7 @@ from plumdp.data.mapping_sql import other_kind
 from plumdp.data.mappings import OUTSIDE
 
 _SPACE = " \t\r\n"
-_NUMBER = rf"^[{_SPACE}]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[{_SPACE}]*$"
+_NUMBER = rf"^[{_SPACE}]*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[{_SPACE}]*$"
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "=": operator.eq, "!=": operator.ne,
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
@@ -138,34 +138,31 @@ def _column(name: str, dtype: Any, kind: Kind) -> _Known:
     import narwhals as nw
 
     column = nw.col(name)
-    is_text = dtype in (nw.String, nw.Categorical, nw.Enum)
-    if is_text:
-        column = column.cast(nw.String)
+    is_there = ~column.is_null()
+    is_text = dtype in (nw.String, nw.Categorical, nw.Enum, nw.Object)  # of pandas, truth values with gaps are objects
     if kind == "number" and dtype.is_numeric():
         number = column.cast(nw.Float64)
-        return _Known(number, ~number.is_null() & number.is_finite())
-    if kind == "number" and is_text:
-        is_number = ~column.is_null() & _where(~column.is_null(), column, "").str.contains(_NUMBER)
-        number = _where(is_number, column, "0").str.strip_chars(_SPACE).cast(nw.Float64)
-        return _Known(number, is_number)
-    if kind == "text" and is_text:
-        return _Known(_where(~column.is_null(), column, "").str.strip_chars(" "), ~column.is_null())
-    if kind == "truth" and (is_text or dtype.is_numeric() or dtype == nw.Boolean):
-        return _truth(column, dtype, is_text=is_text)
-    raise other_kind(name, str(dtype), kind)
+        return _Known(number, is_there & number.is_finite())
+    if kind == "truth" and (dtype.is_numeric() or dtype == nw.Boolean):
+        return _truth(column, is_there, dtype)
+    if not is_text:
+        raise other_kind(name, str(dtype), kind)
+    text = _where(is_there, column.cast(nw.String), "")
+    if kind == "text":
+        return _Known(text.str.strip_chars(" "), is_there)
+    if kind == "truth":
+        word = text.str.strip_chars(" ").str.to_lowercase()
+        is_true, is_false = word.is_in(["true", "yes", "1"]), word.is_in(["false", "no", "0"])
+        return _Known(is_true, is_true | is_false)
+    is_number = text.str.contains(_NUMBER)
+    return _Known(_where(is_number, text, "0").str.strip_chars(_SPACE).cast(nw.Float64), is_number)
 
 
-def _truth(column: Any, dtype: Any, *, is_text: bool) -> _Known:
-    """Return a column as truth values: true, yes or 1, and false, no or 0."""
+def _truth(column: Any, is_there: Any, dtype: Any) -> _Known:
+    """Return truth values, or numbers, as truth values: 1 and 0."""
     import narwhals as nw
 
-    is_there = ~column.is_null()
     if dtype == nw.Boolean:
         return _Known(_where(is_there, column, False), is_there)
-    if is_text:
-        word = _where(is_there, column, "").str.strip_chars(" ").str.to_lowercase()
-        is_true, is_false = word.is_in(["true", "yes", "1"]), word.is_in(["false", "no", "0"])
-    else:
-        number = _where(is_there, column.cast(nw.Float64), -1.0)
-        is_true, is_false = number == 1, number == 0
-    return _Known(is_there & is_true, is_there & (is_true | is_false))
+    number = _where(is_there, column.cast(nw.Float64), -1.0)
+    return _Known(number == 1, (number == 1) | (number == 0))

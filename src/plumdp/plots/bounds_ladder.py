@@ -86,10 +86,11 @@ def _view(rungs: Sequence[Rung], others: Sequence[float]) -> tuple[float, float]
     ends = [end for rung in rungs for end in (rung.lower, rung.upper) if isfinite(end)]
     ends += [value for value in others if isfinite(value)]
     low, high = (min(ends), max(ends)) if ends else (0.0, 1.0)
-    tight = min(rungs, key=lambda rung: rung.upper - rung.lower)
+    tight = rungs[-1]
     width = tight.upper - tight.lower
     if 0 < width < inf:  # bars that are much longer end in arrows, so that the others can be seen
         low, high = max(low, tight.lower - _LONGEST * width), min(high, tight.upper + _LONGEST * width)
+        low, high = min([low, *(rung.upper for rung in rungs)]), max([high, *(rung.lower for rung in rungs)])
     width = high - low or abs(high) or 1.0
     return low - _ROOM * width, high + _ROOM * width
 

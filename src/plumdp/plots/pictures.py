@@ -21,7 +21,7 @@ from plumdp.plots.bounds_ladder import ladder_figure, plot_ladder
 from plumdp.plots.expression_forest import forest_figure, plot_forest
 from plumdp.plots.model_graph import model_figure, plot_model
 from plumdp.plots.online_curve import online_figure, plot_online
-from plumdp.plots.policy_map import plot_policy, policy_figure
+from plumdp.plots.policy_map import axes_of_map, plot_policy, policy_figure
 from plumdp.plots.region_outline import plot_region, region_figure
 from plumdp.plots.residual_panels import residual_figure
 from plumdp.plots.style import styled, svg_of, write_figure
@@ -136,10 +136,7 @@ def policy(
 
     Other variables have the values in ``fixed``, or those that most states have: the title says which.
     """
-    taken = {x, y, *(fixed or {})}
-    free = [name for name in telling_variables(table) if name not in taken]
-    first = x if x is not None else free.pop(0)
-    second = y if y is not None else (free.pop(0) if free else "")
+    first, second = axes_of_map(telling_variables(table), x, y, fixed)
     columns = table.columns()
     options: dict[str, Any] = {"fixed": fixed}
     return _picture(

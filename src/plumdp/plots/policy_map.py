@@ -82,6 +82,21 @@ def policy_figure(
     return figure
 
 
+def axes_of_map(
+    ranked: Sequence[str], x: str | None, y: str | None, fixed: Mapping[str, Any] | None
+) -> tuple[str, str]:
+    """Return the variables of both axes: those asked for, and else the first of a ranking that are not fixed.
+
+    >>> axes_of_map(["money", "step"], None, "money", None)
+    ('step', 'money')
+    """
+    free = [name for name in ranked if name not in {x, y, *(fixed or {})}]
+    if x is None and not free:
+        raise DataError("there is no state variable left for a map: leave one without a value")
+    first = free.pop(0) if x is None else x
+    return first, y if y is not None else free[0] if free else ""
+
+
 def slice_policy(
     columns: Columns, x: str, y: str = "", *, fixed: Mapping[str, Any] | None = None, action: str = ""
 ) -> PolicySlice:
@@ -153,7 +168,13 @@ def _draw_cells(axes: Any, action: npt.NDArray[np.int64]) -> None:
         corners = [
             corner
             for row, a, b in cells
-            for corner in ((a - 0.5, row - 0.5), (b - 0.5, row - 0.5), (b - 0.5, row + 0.5), (a - 0.5, row + 0.5), (0, 0))
+            for corner in (
+                (a - 0.5, row - 0.5),
+                (b - 0.5, row - 0.5),
+                (b - 0.5, row + 0.5),
+                (a - 0.5, row + 0.5),
+                (0, 0),
+            )
         ]
         colour, hatch = _look(number)
         look = {"facecolor": colour, "edgecolor": "white", "linewidth": 0.0 if is_fine else 0.4, "hatch": hatch}

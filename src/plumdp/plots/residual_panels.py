@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
 from textwrap import fill
@@ -49,9 +50,13 @@ def plot_residuals(axes: Any, residuals: CellResiduals) -> Any:
 
 def residual_figure(check: ModelCheck) -> Any:
     """Return a figure of matplotlib with the residuals over each state variable, and over the actions."""
-    panels = check.cells
-    if not panels:
+    if not check.cells:
         raise DataError("there is nothing to draw: no choice with several outcomes was seen")
+    return cells_figure(check.cells, check.headline)
+
+
+def cells_figure(panels: Sequence[CellResiduals], headline: str) -> Any:
+    """Return the same from residuals of variables and actions; the headline says what the test found."""
     n_columns = 1 if len(panels) <= _MOST_IN_A_COLUMN else 2
     n_rows = ceil(len(panels) / n_columns)
     with styled():
@@ -63,7 +68,7 @@ def residual_figure(check: ModelCheck) -> Any:
             if i % n_columns:
                 axes.set_ylabel("")
         width = 54 if n_columns == 1 else 72
-        title = f"{fill(check.headline, width)}\nBars: two standard deviations to either side"
+        title = f"{fill(headline, width)}\nBars: two standard deviations to either side"
         figure.suptitle(title, fontsize=9, x=0.01, ha="left")
     return figure
 

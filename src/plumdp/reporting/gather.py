@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,11 +21,13 @@ from plumdp.pipeline import compare_learned
 from plumdp.result.certificate import Certificate, Status
 from plumdp.result.findings import Findings, Rung
 
+_LOGGER = logging.getLogger("plumdp")
 _OWN_STAGES = ("relaxation", "solver")  # what comes before is the same for all relaxations
 
 
 def gather(learned: Learned, objective: Objective, certificate: Certificate) -> Findings:
     """Return all findings but the ladder; parts that have no answer for these data are empty."""
+    _LOGGER.info("finding what limits the result")
     policy = certificate.policy
     has_region = certificate.claims_bounds and learned.conflict is None
     return Findings(
@@ -53,6 +56,7 @@ def ladder(
     """
     if learned.conflict is not None or not certificate.claims_bounds:
         return ()
+    _LOGGER.info("finding what other relaxations certify")
     found = compare_learned(learned, objective, policy=policy, precision=precision)
     return tuple(_rung(certificate if each.relaxation == certificate.relaxation else each) for each in found)
 

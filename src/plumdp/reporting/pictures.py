@@ -1,9 +1,10 @@
-"""The pictures of a report, as SVG inside the page: each from parts of findings, so that saved results are drawn too."""
+"""The pictures of a report, as SVG inside the page, from parts of findings: saved results are drawn as well."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,9 @@ _CELLS = 60  # values of a variable in a picture of residuals
 
 def ladder(certificate: Certificate, findings: Findings) -> list[Picture]:
     """Return the bounds of each relaxation."""
-    rungs, options = findings.ladder, {"objective": certificate.objective, "estimate": certificate.estimated_value}
-    return [_drawn(lambda: plots.ladder_figure(rungs, **options), "bounds of each relaxation")]
+    rungs, asked, estimate = findings.ladder, certificate.objective, certificate.estimated_value
+    draw = partial(plots.ladder_figure, rungs, objective=asked, estimate=estimate)
+    return [_drawn(draw, "bounds of each relaxation")]
 
 
 def advice(findings: Findings) -> list[Picture]:

@@ -42,6 +42,13 @@ class Status(StrEnum):
 SCHEMA = "plumdp/certificate/1"
 NO_STAGE = "compiling"  # the entry of ``seconds`` for kernels compiled meanwhile, which is done once
 
+GUARANTEES = {
+    Guarantee.ANYTIME: "proved for any number of samples, whenever you stopped",
+    Guarantee.FIXED: "proved for any number of samples that was fixed beforehand",
+    Guarantee.ASYMPTOTIC: "proved in the limit of many samples, not for any number of them",
+    Guarantee.NONE: "without a proof",
+}
+
 _DOUBT = 0.05  # smaller p-values are worth a word
 
 _WORDS = {name: each.words for name, each in RELAXATIONS.items()} | {"untied": "without the expressions"}
@@ -84,6 +91,9 @@ class Certificate:
     p_value: float | None = None  # of the model as a whole, valid at any time; None if it was not tested
     not_coupled: str = ""  # why there are no coupled bounds, if they were asked for: these are then rectangular
     misfit: float = 0.0  # how far every row may be off from the model, in total variation
+    answer: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # to a threshold: ``question``, ``verdict`` and ``sentence``
     source: Source | None = field(default=None, repr=False)  # of findings; None if there are none besides these fields
 
     @property
@@ -167,7 +177,7 @@ class Certificate:
         facts = [
             ("objective", self.objective),
             ("relaxation", words),
-            ("confidence set", f"{self.confidence_set}; guarantee: {self.guarantee}"),
+            ("confidence set", f"{self.confidence_set}; {GUARANTEES[self.guarantee]}"),
         ]
         if self.jointly:
             facts.append(("jointly", self._company()))
@@ -264,7 +274,7 @@ class Certificate:
             "not_coupled": self.not_coupled,
             "misfit": self.misfit,
             "data_quality": None if self.data_quality is None else self.data_quality.to_dict(),
-        }
+        } | ({"answer": dict(self.answer)} if self.answer else {})
 
     def to_json(self) -> str:
         """Return everything but the policy as JSON."""

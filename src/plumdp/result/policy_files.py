@@ -67,7 +67,17 @@ POLICY_WRITERS: Mapping[str, Callable[[PolicyTable, Path], None]] = {
 
 
 def write_values(graph: Graph, lower: FloatArray, upper: FloatArray, path: str | Path) -> None:
-    """Write a CSV file with one line per state: its variables, and the certified bounds on its value, all digits."""
+    """Write a CSV file with one line per state: its variables, and the certified bounds on its value, all digits.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from plumdp import case_study, model_at, solve
+    >>> study = case_study("betting:5")
+    >>> solution = solve(model_at(study.model, study.true_point), study.objective)
+    >>> with TemporaryDirectory() as folder:
+    ...     write_values(study.model.graph, solution.lower, solution.upper, Path(folder) / "values.csv")
+    ...     print((Path(folder) / "values.csv").read_text().splitlines()[0])
+    money,step,lower,upper
+    """
     if Path(path).suffix.lower() != ".csv":
         raise DataError(f"{path}: values are written to files that end in .csv")
     names = [name if name not in graph.states else f"value_{name}" for name in ("lower", "upper")]

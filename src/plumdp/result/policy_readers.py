@@ -28,6 +28,14 @@ def read_csv(path: str | Path, graph: Graph) -> IntArray:
     return _complete(path, graph, state, _choices(path, graph, state, columns[needed[-1]]))
 
 
+def rows_of_choices(path: str | Path, graph: Graph, others: list[str]) -> tuple[Codes, list[npt.NDArray[Any]]]:
+    """Return the choice that each row of a CSV file names by state and action, and other columns as texts."""
+    needed = [*graph.states, action_column(graph)]
+    columns = _read_columns(path, [*needed, *others])
+    state = _states(path, graph, [columns[name] for name in graph.states])
+    return _choices(path, graph, state, columns[needed[-1]]), [columns[name] for name in others]
+
+
 def read_list(path: str | Path, graph: Graph) -> IntArray:
     """Return the policy of PRISM's list of actions: lines ``(0,1):north``; the state's number may come first."""
     rows = []
