@@ -173,7 +173,7 @@ def _is_installed_for_reading(function: Any) -> bool:
     """Return whether a function was compiled where the package is installed, by someone who may write there."""
     file = Path(function.__code__.co_filename)
     folder = file.parent / "__pycache__"
-    if getattr(config, "CACHE_DIR", "") or os.access(folder, os.W_OK):
+    if _given_folder() or os.access(folder, os.W_OK):
         return False
     return any(folder.glob(f"{file.stem}.{function.__qualname__}-*.nbi"))
 
@@ -265,10 +265,15 @@ def _say(text: str) -> None:
         _LOGGER.info(text)
 
 
+def _given_folder() -> str:
+    """Return where numba is told to keep what it compiles; empty if it is not."""
+    return str(getattr(config, "CACHE_DIR", ""))
+
+
 def cache_folders() -> Iterator[Path]:
     """Yield where numba may keep what it compiles, best first: as it is told, beside this module, or the user's."""
-    if getattr(config, "CACHE_DIR", ""):
-        yield Path(config.CACHE_DIR)
+    if _given_folder():
+        yield Path(_given_folder())
         return
     beside = Path(__file__).parent / "__pycache__"
     if os.access(beside, os.W_OK):

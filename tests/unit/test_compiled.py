@@ -38,7 +38,7 @@ def uncached(monkeypatch):
     """Let nothing be read from numba's cache, or written to it, and begin with an empty tally."""
     njit = module.njit
     monkeypatch.setattr(module, "njit", lambda **options: njit(**options | {"cache": False}))
-    monkeypatch.setattr(module, "_TALLY", Tally(lambda: []))
+    monkeypatch.setattr(module, "_TALLY", Tally(list))
 
 
 @pytest.fixture
