@@ -89,6 +89,7 @@ from .online import learn_online as learn_online
 from .online import simulator as simulator
 from .online_records import OnlineRun as OnlineRun
 from .online_records import read_record as read_record
+from . import plots as plots
 from .case_studies import CaseStudy as CaseStudy
 from .case_studies import case_study as case_study
 from .summary import summarise as summarise
