@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from plumdp.cli.errors import in_command_line_words
 from plumdp.result.certificate import Certificate, Status
 from plumdp.thresholds import Answer, Verdict
 
@@ -113,8 +114,7 @@ def print_comparison(certificates: Sequence[Certificate], constants: Mapping[str
     """Print what each relaxation certifies, and what all of them rest on."""
     console = Console(highlight=False)
     rows = [
-        (each.relaxation, *each.printed_bounds, f"{each.stage_seconds:.2f}", str(each.status))
-        for each in certificates
+        (each.relaxation, *each.printed_bounds, f"{each.stage_seconds:.2f}", str(each.status)) for each in certificates
     ]
     title = ", ".join([certificates[0].objective, *(f"{name}={value}" for name, value in constants.items())])
     print_table(console, title, ("relaxation", "lower", "upper", "seconds", "status"), rows)
@@ -126,5 +126,6 @@ def grid(facts: Sequence[tuple[str, str]]) -> Table:
     """Return labels and texts as two columns."""
     table = Table.grid(padding=(0, 2, 0, 0))
     for label, text in facts:
-        table.add_row(Text(label, style="bold"), Text(text))
+        is_reason = label in ("because", "")
+        table.add_row(Text(label, style="bold"), Text(in_command_line_words(text) if is_reason else text))
     return table
