@@ -64,7 +64,8 @@ def explore(
     number: dict[State, int] = {initial: 0}
     expressions: dict[Polynomial, int] = {}
     names: dict[str, int] = {}
-    choices, lengths, actions = [], [], []
+    choices: list[int] = []
+    lengths, actions = [], []
     successor: list[int] = []
     expression: list[int] = []
     queue, teller = [initial], Teller("exploring", "states")

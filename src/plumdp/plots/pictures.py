@@ -15,6 +15,7 @@ from plumdp.learning import Learned
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective
 from plumdp.model.policy import Policy
+from plumdp.model.text import one_line
 from plumdp.pipeline import conclude
 from plumdp.plots.advice_bars import advice_figure, plot_advice
 from plumdp.plots.bounds_ladder import ladder_figure, plot_ladder
@@ -36,6 +37,10 @@ class Picture:
     """A figure of matplotlib that shows itself in notebooks and knows how to save itself."""
 
     figure: Any  # matplotlib.figure.Figure
+    kind: str = "picture"  # what it shows, in a word
+
+    def __repr__(self) -> str:
+        return one_line(self, self.kind)
 
     def save(self, path: Path | str) -> None:
         """Write the picture as PNG, SVG or PDF, whichever the name says."""
@@ -161,7 +166,7 @@ def model(learned: Learned, objective: Objective | str, *, policy: Policy | None
 
 def residuals(check: ModelCheck) -> Picture:
     """Return where data and model differ, over each state variable and over the actions."""
-    return Picture(residual_figure(check))
+    return Picture(residual_figure(check), "residuals")
 
 
 def _policy(learned: Learned, objective: Objective, policy: Policy | None) -> Policy:
@@ -171,4 +176,5 @@ def _policy(learned: Learned, objective: Objective, policy: Policy | None) -> Po
 def _picture(make: Callable[[], Any], plot: Callable[..., Any], axes: Any, *content: Any, **options: Any) -> Picture:
     """Return a new figure, or that of axes that were drawn into."""
     with styled():
-        return Picture(make() if axes is None else plot(axes, *content, **options).figure)
+        figure = make() if axes is None else plot(axes, *content, **options).figure
+    return Picture(figure, plot.__name__.removeprefix("plot_"))

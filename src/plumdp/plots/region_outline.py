@@ -88,7 +88,7 @@ def region_figure(
 def _triangle(outlines: Sequence[Outline], names: Sequence[str], truth: Mapping[str, float] | None) -> Any:
     """Return a figure with a panel for each pair, below the diagonal, and one legend above it."""
     n = len(names) - 1
-    side = max(PHONE, 1.35 * n + 0.5)
+    side = max(PHONE, 1.0 * n + 0.5)  # at 390 pixels, letters of six parameters are nine pixels high
     figure = new_figure(side, side + (0.7 if n < 3 else 0.0))
     cells = figure.subplots(n, n, squeeze=False, sharex="col", sharey="row")
     for axes in cells.flat:
