@@ -164,9 +164,10 @@ def parameters(certificate: Certificate, findings: Findings) -> Section | None:
     left_out = len(certificate.parameters) - len(shown)
     note = f"{left_out:,} more parameters are in certificate.json." if left_out else ""
     table = TableOf("parameter-table", "Bounds of the parameters", header, rows, header[1:], note)
-    intro = _unproved(certificate) + [
+    intro = [
+        *_unproved(certificate),
         "All parameters that explain the data form a region; these are the ends of the box around it. The estimate is "
-        "where the data are most likely: not a bound."
+        "where the data are most likely: not a bound.",
     ]
     return Section(
         "region", "What is known of the parameters", intro, pictures=pictures.region(findings), tables=[table]
