@@ -1,10 +1,11 @@
 """Kernels: loops that run as plain Python while there is little to do, and compiled by numba once there is more.
 
 Compiling a kernel takes about as long as running it in plain Python on some hundred thousand elements. A kernel is
-therefore run as it is written until that has taken ``PATIENCE`` seconds, counting earlier processes (``tally.py``), and
-compiled then: all in all it takes at most about twice the time of the better choice. With large arguments it is
-compiled at once, and what an earlier process has compiled is read from numba's cache and used. Both ways give the same
-bits: kernels are written in sums, products, quotients, square roots and comparisons of floats, which IEEE 754 defines.
+therefore run as it is written until that has taken as long as compiling would, counting earlier processes
+(``tally.py``), and compiled then: all in all it takes at most about twice the time of the better choice. With large
+arguments it is compiled at once, and what an earlier process has compiled is read from numba's cache and used. Both
+ways give the same bits: kernels are written in sums, products, quotients, square roots and comparisons of floats, which
+IEEE 754 defines.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from numba.misc.appdirs import AppDirs
 
 from plumdp.tally import Tally
 
-PATIENCE = 1.0  # seconds that a kernel may run as plain Python: about what compiling one takes; 0 compiles at once
-SMALL = 500_000  # elements of all arguments; with more of them a kernel is compiled at once
+PATIENCE = 0.001  # seconds of plain Python for each instruction of a kernel, about what compiling takes; 0: at once
+SMALL = 400_000  # elements of all arguments; with more of them a kernel is compiled at once
 COMPILING = "compiling kernels, once: about 10 s"
 
 _LOGGER = logging.getLogger("plumdp")
@@ -46,6 +47,7 @@ class Kernel:
         self.py_func, self.targetoptions = function, dispatcher.targetoptions  # what numba asks before it inlines
         self._is_helper, self._small = is_helper, small
         self._is_compiled = self._is_missing = False
+        self._pace = 0.0  # seconds of plain Python for each element, in the slowest call so far
         self.__doc__ = function.__doc__
         KERNELS.append(self)
 
@@ -62,7 +64,8 @@ class Kernel:
         return result
 
     def _is_worth_compiling(self, arguments: tuple[Any, ...]) -> bool:
-        is_due = _TALLY.seconds(self.name) >= PATIENCE or n_elements(arguments) > self._small
+        work = amount_of(arguments)
+        is_due = work > self._small or _TALLY.seconds(self.name) + self._pace * work >= PATIENCE * self.n_instructions
         return is_due or self._is_kept(arguments)
 
     def _is_kept(self, arguments: tuple[Any, ...]) -> bool:
@@ -76,16 +79,31 @@ class Kernel:
         with np.errstate(all="ignore"):  # as compiled loops do
             result = self.plain(*arguments)
         if not self._is_helper:
-            _TALLY.add(self.name, thread_time() - start)
+            seconds = thread_time() - start
+            self._pace = max(self._pace, seconds / (amount_of(arguments) + 1000))  # short calls say little
+            _TALLY.add(self.name, seconds)
         return result
 
     @cached_property
     def plain(self) -> Callable[..., Any]:
         """The function as plain Python, with the plain functions of the kernels that it calls."""
-        code, names = self.function.__code__, self.function.__globals__
-        used = {name: names[name] for name in code.co_names if name in names}
-        plain = {name: value.plain if isinstance(value, Kernel) else value for name, value in used.items()}
-        return FunctionType(code, plain)
+        plain = {name: value.plain if isinstance(value, Kernel) else value for name, value in self._used.items()}
+        return FunctionType(self.function.__code__, plain)
+
+    @property
+    def _used(self) -> dict[str, Any]:
+        """What the function uses of its module, by name."""
+        names = self.function.__globals__
+        return {name: names[name] for name in self.function.__code__.co_names if name in names}
+
+    @cached_property
+    def n_instructions(self) -> int:
+        """The length of the function, with the kernels that it calls: compiling takes about a millisecond for each."""
+        called, new = set[Kernel](), {self}
+        while new:
+            called |= new
+            new = {each for kernel in new for each in kernel._used.values() if isinstance(each, Kernel)} - called
+        return sum(len(kernel.function.__code__.co_code) // 2 for kernel in called)
 
     @property
     def folder(self) -> str | None:
@@ -155,7 +173,7 @@ def _is_installed_for_reading(function: Any) -> bool:
     """Return whether a function was compiled where the package is installed, by someone who may write there."""
     file = Path(function.__code__.co_filename)
     folder = file.parent / "__pycache__"
-    if getattr(config, "CACHE_DIR", "") or os.access(folder, os.W_OK):
+    if _given_folder() or os.access(folder, os.W_OK):
         return False
     return any(folder.glob(f"{file.stem}.{function.__qualname__}-*.nbi"))
 
@@ -178,12 +196,20 @@ class _InstalledCache(caching.FunctionCache):
         """Keep nothing."""
 
 
-def n_elements(arguments: tuple[Any, ...]) -> int:
-    """Return the number of elements of all arrays, also of those in tuples."""
-    return sum(
-        each.size if isinstance(each, np.ndarray) else n_elements(each) if isinstance(each, tuple) else 1
-        for each in arguments
-    )
+def amount_of(arguments: tuple[Any, ...]) -> int:
+    """Return how much there is to do, roughly: elements of arrays, also of those in tuples, and integers as they are.
+
+    Integers are mostly sizes, or numbers of runs or sweeps; to take one for more than it is only compiles too early.
+    """
+    total = 0
+    for each in arguments:
+        if isinstance(each, np.ndarray):
+            total += each.size
+        elif isinstance(each, tuple):
+            total += amount_of(each)
+        elif isinstance(each, int):
+            total += abs(each)
+    return total
 
 
 class _Compiler(event.Listener):
@@ -239,10 +265,15 @@ def _say(text: str) -> None:
         _LOGGER.info(text)
 
 
+def _given_folder() -> str:
+    """Return where numba is told to keep what it compiles; empty if it is not."""
+    return str(getattr(config, "CACHE_DIR", ""))
+
+
 def cache_folders() -> Iterator[Path]:
     """Yield where numba may keep what it compiles, best first: as it is told, beside this module, or the user's."""
-    if getattr(config, "CACHE_DIR", ""):
-        yield Path(config.CACHE_DIR)
+    if _given_folder():
+        yield Path(_given_folder())
         return
     beside = Path(__file__).parent / "__pycache__"
     if os.access(beside, os.W_OK):

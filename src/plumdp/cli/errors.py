@@ -21,7 +21,7 @@ EXIT_CODES = (
 _VALUE = r"""(?:'([^']*)'|"([^"]*)"|(-?\d[\w.+-]*\w|\d))"""
 _KEYWORDS = (
     *("sampling", "order", "pilot", "form", "confidence", "confidence_set", "interval_method", "misfit"),
-    *("relaxation", "max_steps", "runs"),
+    *("relaxation", "max_steps", "runs", "table", "dialect"),
 )
 _BEFORE = r"(^|: |\b(?:say|with|or|for|which|out) )"  # a keyword, rather than the value of a state variable
 _REWRITES = (
@@ -31,6 +31,7 @@ _REWRITES = (
     (r"constants=\{(.*?)\}", lambda found: _constants(found[1])),
     (r"""on_unmatched=['"]report['"]""", "--keep-going"),
     (r" \(force=True\)", ""),
+    (r"read it alone \(read_counts\)", "give it alone"),
     (r"\bas_published=True\b", "--as-published"),
     (r"\bgive form=…", "give --form"),
     (rf"{_BEFORE}({'|'.join(_KEYWORDS)})={_VALUE}", lambda found: _option(found)),

@@ -7,6 +7,7 @@ decides whether a bound is a bound: the multipliers may be wrong and it is still
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ def safe_minimum(
     return bound if bound > fallback else fallback  # written so that a bound that is not a number loses
 
 
-@compiled
+@partial(compiled, small=5_000)
 def minima(
     objectives: Any, walls: Any, heights: Any, lengths: Any, shake: Any, rows: Any, offsets: Any, centre: Any,
     root: Any, radius: float, lower: Any, upper: Any, values: Any,
@@ -96,7 +97,7 @@ def minima(
         )  # fmt: skip
 
 
-@compiled
+@partial(compiled, small=2_000)
 def find_multipliers(direction: Any, walls: Any, heights: Any, multipliers: Any) -> None:
     """Write multipliers of the walls for the least ``direction @ x`` in the unit ball, by ascent in the dual.
 

@@ -9,6 +9,7 @@ Nothing but ``safe_minimum`` decides whether a bound is a bound: everything else
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,7 @@ def edges_of(basis: Any, rows: Any, edges: Any, work: Any) -> bool:
     return True
 
 
-@compiled
+@partial(compiled, small=10_000)
 def dual_simplex(objective: Any, rows: Any, offsets: Any, basis: Any, edges: Any, multipliers: Any, point: Any) -> int:
     """Move to the vertex with the least ``objective @ x``; return -1, or the row that stood in the way.
 
@@ -169,7 +170,7 @@ def most_violated(rows: Any, offsets: Any, point: Any, tolerance: float) -> int:
     return found
 
 
-@compiled
+@partial(compiled, small=5_000)
 def simplex_minima(objectives: Any, relaxed: Any, rows: Any, offsets: Any, lower: Any, upper: Any, values: Any) -> None:
     """Write a safe minimum for each objective, by the dual simplex on the relaxed offsets, each from the start."""
     d = objectives.shape[1]
@@ -180,7 +181,7 @@ def simplex_minima(objectives: Any, relaxed: Any, rows: Any, offsets: Any, lower
         values[k] = safe_minimum(objectives[k], basis, multipliers, rows, offsets, lower, upper)
 
 
-@compiled
+@partial(compiled, small=20_000)
 def shoot(directions: Any, rows: Any, slack: Any, hit: Any) -> None:
     """Write the row that each ray from a point inside meets first, given the slack of the rows at that point.
 

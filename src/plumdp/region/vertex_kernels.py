@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ MISSED = 10 * RELAXATION  # a point that misses a row by more is not a vertex
 UNEXPLORED, DEAD = -1, -2  # what stands in place of a neighbour; a dead edge leads to no vertex that floats can tell
 
 
-@compiled
+@partial(compiled, small=50_000)
 def walk(
     objectives: Any, start: int, position: Any, is_optimal: Any, may_grow: bool, rows: Any, relaxed: Any, found: Any
 ) -> int:
@@ -61,7 +62,7 @@ def walk(
     return len(objectives)
 
 
-@compiled
+@partial(compiled, small=20_000)
 def enumerate_all(start: int, rows: Any, relaxed: Any, found: Any) -> int:
     """Explore every edge of the vertices from ``start`` on; return the first vertex left undone for lack of room."""
     v = start
@@ -191,7 +192,7 @@ def fill_slots(found: Any) -> None:
         found.slots[find_slot(found.bases[v], found)] = v
 
 
-@compiled
+@partial(compiled, small=20_000)
 def safe_minima(
     objectives: Any, position: Any, rows: Any, offsets: Any, lower: Any, upper: Any, found: Any, values: Any
 ) -> None:

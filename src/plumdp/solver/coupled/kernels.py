@@ -45,7 +45,7 @@ def visit(
     return n_open, n_ends, is_ordered
 
 
-@compiled
+@partial(compiled, small=50_000)
 def mark_ahead(first: Any, successor: Any, is_ahead: Any) -> None:
     """Mark all nodes from which a marked one can be reached."""
     changed = True

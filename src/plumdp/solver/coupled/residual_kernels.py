@@ -34,7 +34,7 @@ def add_products(
             k += 1
 
 
-@partial(compiled, small=30_000)
+@partial(compiled, small=100_000)
 def write_low_degrees(
     edges: Any, forms: Any, after: Any, here: Any, reward: Any, mean: Any, constant: Any, linear: Any, quadratic: Any,
     rounding: Any,
@@ -76,7 +76,7 @@ def write_low_degrees(
         rounding[s] = gamma * (abs(reward[s]) + size + here[3][s]) + error_size + error * mean_size
 
 
-@partial(compiled, small=10_000)
+@partial(compiled, small=60_000)
 def write_high_degrees(
     first: Any, successor: Any, expression: Any, lengths: Any, after: Any, mean: Any, is_sharp: bool, result: Any
 ) -> None:

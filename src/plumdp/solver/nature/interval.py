@@ -99,7 +99,7 @@ def finite_part(
     return base + total, UNIT * ((4.0 * float(b - a) + 8.0) * weight + 2.0 * abs(base + total)) + UNDERFLOW
 
 
-@partial(compiled, small=50_000)
+@partial(compiled, small=150_000)
 def backup(
     start: int,
     end: int,

@@ -125,7 +125,7 @@ def touches_zero(a: int, b: int, expression: Any, lower: Any) -> bool:
     return touches
 
 
-@partial(compiled, small=50_000)
+@partial(compiled, small=100_000)
 def backup(
     start: int,
     end: int,
