@@ -64,6 +64,15 @@ def test_a_model_in_python_is_a_name_or_a_function_of_constants(run):
     assert read["properties"] == ['R{"money"}max=? [ F "end" ]']
 
 
+def test_what_a_file_prints_is_not_part_of_the_result(run, folder):
+    """It is called like a module of the standard library, which must not be in its way."""
+    (folder / "json.py").write_text(f"print('made by me')\nfrom mine import model as inner\n{MODEL}")
+    ended = run("info", "json.py:build", "-c", "n=2", "--json")
+    assert json.loads(ended.out)["states"] == 3
+    assert ended.err == "made by me\n"
+    (folder / "json.py").unlink()
+
+
 def test_properties_have_names_and_may_go_over_lines(run):
     read = json.loads(run("info", "mine.py:model", "--json").out)
     fast, safe = '"fast": Pmax=? [ F<=5 "goal" ]', '"safe": Pmax=? [ F<=8 "goal" ]'
