@@ -55,6 +55,8 @@ def read_result(path: str | Path, model: ParametricMDP | None = None) -> Certifi
     try:
         policy = _read_policy(folder, content, model)
         return certificate_from(content, policy, _read_findings(folder, content))
+    except DataError:
+        raise
     except (KeyError, TypeError, ValueError) as error:  # of files without hashes, which anything may be in
         raise DataError(f"{folder} is not a result that this version reads ({type(error).__name__}: {error})") from None
 
