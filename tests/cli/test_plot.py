@@ -1,5 +1,6 @@
 """``plumdp plot``: pictures from a model and data, from a saved result, from records, and misuse."""
 
+import numpy as np
 import pytest
 
 import plumdp as pl
@@ -72,6 +73,24 @@ def test_the_name_says_what_is_written(ending, run, place):
 def test_a_policy_over_chosen_variables(run, place):
     assert run("policy", "result", "--x", "money", "--fix", "step=2", "-o", "slice.svg")[0] == 0
     assert "where step = 2: 25 of 225 states" in (place / "slice.svg").read_text()
+
+
+def test_data_that_contradict_the_model_end_with_three_where_there_is_nothing_to_draw(run, place):
+    study = pl.case_study(STUDY)
+    graph = study.model.graph
+    high, low = (pl.simulate(study.model, {"p": p}, 2_000, rng=1, max_steps=6).counts for p in ("0.9", "0.2"))
+    odd = (graph.state_of_choice() % 2)[graph.choice_of_transition()] == 1
+    pl.write_counts(pl.TransitionCounts(graph, np.where(odd, high, low), "adaptive"), place / "bad.parquet")
+    code, out, err = run("region", STUDY, "bad.parquet", "-o", "bad.png")
+    assert (code, out) == (3, "")
+    assert err.startswith("the data contradict the model, so that there is no region to draw: the data fit another p")
+    assert not (place / "bad.png").exists()
+    assert run("policy", STUDY, "bad.parquet", "-o", "bad.png")[0] == 0
+
+
+def test_a_picture_of_published_sets_says_that_nothing_is_proved(run, place):
+    assert run("region", STUDY, "counts.parquet", "--as-published", "-o", "published.svg")[0] == 0
+    assert "Estimates: nothing proves these bounds" in (place / "published.svg").read_text()
 
 
 def test_records_of_learning_are_compared(run, place):

@@ -207,6 +207,19 @@ def test_bounds_without_guarantee_say_so():
     assert "certified bounds" not in shown
 
 
+def test_regions_and_expressions_without_guarantee_say_so():
+    said = "Estimates: nothing proves these bounds"
+    proved = (FIGURES["strip"](), FIGURES["forest"]())
+    estimated = (
+        plots.region_figure([STRIP], {"p": (0.5, 0.53)}, is_proved=False),
+        plots.forest_figure([row(i) for i in range(30)], 100, is_proved=False),
+    )
+    assert not any(said in text for figure in proved for text in texts(figure))
+    assert all(any(said in text for text in texts(figure)) for figure in estimated)
+    assert "80 expressions left out" in " ".join(texts(estimated[1]))
+    assert [cut_off(figure) for figure in estimated] == [[], []]
+
+
 def test_the_region_says_what_drew_its_borders_and_draws_them_there():
     figure = FIGURES["region"]()
     shown = texts(figure)

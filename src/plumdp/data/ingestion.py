@@ -107,11 +107,10 @@ class Tally:
         for each, row in zip(offenders, rows, strict=True):
             first = f", {'first in ' if each.n > 1 else ''}{row}" if row else ""
             worst[each.kind] = [*worst[each.kind], f"{each.name} ({each.n:,}×{first})"]
-        for kind, hint in self._hints(offenders).items():
-            worst[kind] = [*worst[kind][:-1], f"{worst[kind][-1]}; {hint}"]
         worst["gap in steps"] = [str(episode) for episode in broken if episode.has_gap][:NAMED]
         worst["repeated step"] = [str(episode) for episode in broken if episode.has_repeats][:NAMED]
-        return IngestionReport(form, dict(zip(KINDS, self._rows.tolist(), strict=True)), worst)
+        rows_of_kinds = dict(zip(KINDS, self._rows.tolist(), strict=True))
+        return IngestionReport(form, rows_of_kinds, worst, hints=self._hints(offenders))
 
     @property
     def has_broken_episodes(self) -> bool:

@@ -71,7 +71,7 @@ class BrokenEpisode:
 class IngestionReport:
     """What became of the rows of a log; each row is of one kind. ``worst`` names what most rejected rows are about.
 
-    ``files`` are those that were read, and ``read`` is when that was; a data frame has neither.
+    ``files`` are those that were read, and ``read`` is when that was. ``hints`` say what may be meant by the first.
     """
 
     form: LogForm | Literal["several forms"]
@@ -79,6 +79,7 @@ class IngestionReport:
     worst: Mapping[Kind, Sequence[str]]
     files: tuple[LogFile, ...] = field(default=(), compare=False)
     read: str = field(default="", compare=False)  # date and time, in UTC
+    hints: Mapping[Kind, str] = field(default_factory=dict, compare=False)  # what may be meant
 
     @property
     def total(self) -> int:
@@ -128,14 +129,15 @@ class IngestionReport:
             worst |= {kind: [*named][:NAMED]} if named else {}
         files = tuple(dict.fromkeys((*self.files, *other.files)))
         form = self.form if self.form == other.form else "several forms"
-        return IngestionReport(form, rows, worst, files, max(self.read, other.read))
+        hints = {**other.hints, **self.hints}
+        return IngestionReport(form, rows, worst, files, max(self.read, other.read), hints)
 
     def reasons(self, kinds: Sequence[Kind] = KINDS[2:]) -> list[str]:
         """Return a line for each kind of rejected rows."""
         lines = []
         for kind in kinds:
             if self.rows[kind]:
-                details = [", ".join(self.worst.get(kind, ())), _REMARKS.get(kind, "")]
+                details = [", ".join(self.worst.get(kind, ())), self.hints.get(kind, ""), _REMARKS.get(kind, "")]
                 rows = "1 row" if self.rows[kind] == 1 else f"{self.rows[kind]:,} rows"
                 lines.append("; ".join([f"{kind}: {rows}", *filter(None, details)]))
         return lines
@@ -147,6 +149,7 @@ class IngestionReport:
             "rows": {kind: n for kind, n in self.rows.items() if n},
             "worst": {kind: [*texts] for kind, texts in self.worst.items() if texts},
             **({"files": [file.to_dict() for file in self.files], "read": self.read} if self.read else {}),
+            **({"hints": dict(self.hints)} if self.hints else {}),
         }
 
 
@@ -161,9 +164,12 @@ def report_from(given: Any) -> IngestionReport:
     """Return the report that ``IngestionReport.to_dict`` made this of; anything else is refused."""
     if not (
         isinstance(given, dict)
-        and {"form", "rows", "worst"} <= given.keys() <= {"form", "rows", "worst", "files", "read"}
+        and {"form", "rows", "worst"} <= given.keys() <= {"form", "rows", "worst", "files", "read", "hints"}
         and isinstance(given.get("files", []), list)
         and isinstance(given.get("read", ""), str)
+        and isinstance(given.get("hints", {}), dict)
+        and given.get("hints", {}).keys() <= {*KINDS}
+        and all(isinstance(hint, str) for hint in given.get("hints", {}).values())
         and given["form"] in (*get_args(LogForm), _SEVERAL)
         and all(isinstance(given[part], dict) and given[part].keys() <= {*KINDS} for part in ("rows", "worst"))
         and all(type(n) is int and n >= 0 for n in given["rows"].values())
@@ -175,4 +181,4 @@ def report_from(given: Any) -> IngestionReport:
         raise DataError("the report of what became of the rows of the log is not one")
     rows = {kind: given["rows"].get(kind, 0) for kind in KINDS}
     files = tuple(map(log_file_from, given.get("files", [])))
-    return IngestionReport(given["form"], rows, given["worst"], files, given.get("read", ""))
+    return IngestionReport(given["form"], rows, given["worst"], files, given.get("read", ""), given.get("hints", {}))
