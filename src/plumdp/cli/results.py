@@ -113,8 +113,7 @@ def print_comparison(certificates: Sequence[Certificate], constants: Mapping[str
     """Print what each relaxation certifies, and what all of them rest on."""
     console = Console(highlight=False)
     rows = [
-        (each.relaxation, *each.printed_bounds, f"{each.stage_seconds:.2f}", str(each.status))
-        for each in certificates
+        (each.relaxation, *each.printed_bounds, f"{each.stage_seconds:.2f}", str(each.status)) for each in certificates
     ]
     title = ", ".join([certificates[0].objective, *(f"{name}={value}" for name, value in constants.items())])
     print_table(console, title, ("relaxation", "lower", "upper", "seconds", "status"), rows)
