@@ -21,7 +21,7 @@ from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate, Status
-from plumdp.result.data_quality import DataQuality
+from plumdp.result.data_quality import DataQuality, data_provenance
 from plumdp.result.folder import digest_of_counts
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.coupled.gradient import policy_gradient
@@ -71,6 +71,7 @@ def make_certificate(
             "expressions": model.fingerprint,
             "counts": digest_of_counts(learned.counts),
             "steps": f"{learned.counts.total}",
+            **data_provenance(learned.counts.report),
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
         },
         **_estimated(learned, objective, valued),

@@ -32,7 +32,7 @@ from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.language.property import as_objectives
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.text import number_of, one_line
+from plumdp.model.text import html_table, number_of, one_line
 from plumdp.policy_search import value_directions
 from plumdp.region.build import build_region
 from plumdp.region.conflict import NOTHING_FITS, Conflict, with_numbers
@@ -40,7 +40,7 @@ from plumdp.region.l1 import build_l1_region
 from plumdp.region.likelihood_region import build_likelihood_region
 from plumdp.region.shapes import Region
 from plumdp.region.tangents import build_ellipsoid_region
-from plumdp.result.certificate import NO_STAGE
+from plumdp.result.certificate import NO_STAGE, outward
 from plumdp.shares import CONFIDENCE_SET, FALLBACK, FIT
 from plumdp.solver.at_points import PointSolver, move_inside
 
@@ -51,6 +51,7 @@ squares, or the likelihood with half-spaces across what is asked."""
 _LOGGER = logging.getLogger("plumdp")
 _LOGGER.addHandler(logging.NullHandler())  # silent unless the user wants to hear
 
+_SHOWN = 20  # parameters in a notebook
 _ANNOUNCED = "what is asked was decided without looking at the data that came after the pilot"
 
 Measured = TypeVar("Measured", bound=ConfidenceSet)
@@ -121,6 +122,23 @@ class Learned:
     def __repr__(self) -> str:
         confidence = f"confidence {1 - self.error:.10g}"
         return one_line(self, number_of(self.counts.total, "step"), confidence, self.bounds.method, repr(self.region))
+
+    def _repr_html_(self) -> str:
+        facts = [
+            ("data", number_of(self.counts.total, "step")),
+            ("confidence", f"{1 - self.error:.10g}"),
+            ("confidence set", self.bounds.method),
+        ]
+        if self.conflict is not None:
+            facts += [("contradicted", text) for text in str(self.conflict).split("; ")]
+        elif not isinstance(self.region, Conflict):
+            ends = zip(self.region.names, self.region.lower, self.region.upper, strict=True)
+            known = list(ends)[: self.model.space.dimension]
+            facts += [(name, f"{outward(low, -1)} to {outward(high, 1)}") for name, low, high in known[:_SHOWN]]
+            facts += [("…", number_of(len(known) - _SHOWN, "more parameter"))] if len(known) > _SHOWN else []
+        if self.fit is not None:
+            facts.append(("model test", f"p = {outward(self.fit.p_value, 1, 2).lower()}"))
+        return html_table(facts)
 
 
 @renamed_keywords(sets="confidence_set", intervals="interval_method", paper="as_published")

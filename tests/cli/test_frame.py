@@ -85,10 +85,12 @@ def test_misuse_is_one_sentence_on_standard_error_or_an_object_and_ends_with_2(a
         ("x is there already; replace it with --force (force=True)", "x is there already; replace it with --force"),
         (
             "confidence_set='l1': interval_method and events are for confidence_set='interval'",
-            "--confidence-set l1: --interval-method are for --confidence-set interval",
+            "--confidence-set l1: --interval-method is for --confidence-set interval",
         ),
         ('no value for N; give constants={"N": 10}', "no value for N; give --constant N=10"),
         ("off by 0.3: misfit=0.3 or more", "off by 0.3: --misfit 0.3 or more"),
+        ("state (runs=5, order=2), action 'go': no", "state (runs=5, order=2), action 'go': no"),
+        ("found ]\n  Pmax=? [ F runs=5 ]\n  ^", "found ]\n  Pmax=? [ F runs=5 ]\n  ^"),
     ],
 )
 def test_errors_of_the_library_are_told_in_options(library, command_line):
@@ -138,6 +140,19 @@ def test_verbose_says_on_standard_error_what_is_done_and_the_result_stays_the_sa
     assert loud.out == silent.out
     assert loud.err.splitlines()[:2] == ["reading the model betting:5", "learning from 6,000 steps"]
     assert plumdp("info", "betting:5").err == ""  # one command's -v is not that of the next
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [("plumdp cer", ["certify"]), ("plumdp info gli", ["glider:"]), ("plumdp info --js", ["--json"])],
+)
+def test_the_shell_completes_commands_case_studies_and_options(words, found, monkeypatch):
+    monkeypatch.setenv("_PLUMDP_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    printed = plumdp().out.split()
+    assert all(any(line.startswith(text) for line in printed) for text in found)
+    assert all(line.startswith(words.split()[-1]) for line in printed)
 
 
 def test_a_narrow_screen_cuts_no_bound(counts, monkeypatch):

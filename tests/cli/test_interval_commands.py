@@ -242,6 +242,10 @@ EXPORT_MISUSES = {
         [STUDY, "--model", "m.umb"],
         "give DATA, the folder of a result, or --at a point: the model alone has no probabilities",
     ),
+    "space": (
+        [STUDY, "--space", "p<=0.5", "--at", "p=0.3", "--model", "m.umb"],
+        "--space: without data there are no unknown parameters; leave it out",
+    ),
     "both": ([STUDY, "counts.parquet", "--at", "p=0.3", "--model", "m.umb"], "--at and DATA: choose one of them"),
     "folder": ([STUDY, "counts.parquet", "--model", "no/m.umb"], "no/m.umb: there is no folder no; make it first"),
 }

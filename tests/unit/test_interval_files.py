@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -181,6 +182,8 @@ BESIDE = {
     "variables": ("m.sta", "(x)\n0:(0,1)\n", ", line 2: 2 values for 1 variable"),
     "missing": ("m.sta", "(x)\n0:(0)\n1:(0)\n", ": state 2 is missing; 3 states in all"),
     "reward": ("m1.srew", "3 1\n0\n", ", line 2: '0': write a state and its reward"),
+    "infinite": ("m1.srew", "3 1\n0 inf\n", ", line 2: 'inf' is not a number"),
+    "edge": ("m1.trew", "3 4 1\n0 0 0 5\n", ", line 2: state 0, choice 0 has no transition to state 0"),
     "successor": (
         "m1.trew",
         "3 4 1\n0 0 1 5\n",
@@ -266,6 +269,34 @@ def test_wrong_texts_of_storm_are_refused_with_file_and_line(tmp_path, old, new,
     assert str(caught.value).startswith(f"{path}{message}")
 
 
+ALL_TEXTS = {
+    "m.tra": TRA,
+    "m.lab": '0="init" 1="goal"\n0: 0\n1: 1\n',
+    "m.sta": "(x)\n0:(0)\n1:(1)\n2:(2)\n",
+    "m.srew": "3 1\n0 1.5\n",
+    "m.trew": "3 4 2\n0 1 0 2\n0 1 2 2\n",
+    "m.drn": DRN,
+}
+
+
+@given(st.sampled_from(sorted(ALL_TEXTS)), st.data())
+def test_damaged_texts_are_read_or_refused_and_nothing_else(tmp_path_factory, name, data):
+    """A line or a few characters of one file are replaced by others of the same kind."""
+    folder, text = tmp_path_factory.mktemp("damaged"), ALL_TEXTS[name]
+    for file, content in ALL_TEXTS.items():
+        (folder / file).write_text(content)
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, min(len(text), start + 12)))
+    new = data.draw(st.text(alphabet='0123456789.-,:;[](){}="@$/# \nabeE²\u0663', max_size=6))
+    (folder / name).write_text(text[:start] + new + text[end:])
+    message = ""
+    try:
+        pl.read_interval_model(folder / ("m.drn" if name == "m.drn" else "m.tra"))
+    except pl.ModelError as error:
+        message = str(error)
+    assert not message or message.startswith(f"{folder}/m")
+
+
 def test_files_without_a_reader_or_writer_are_refused(tmp_path):
     (tmp_path / "m.dot").touch()
     (tmp_path / "m.umb").write_text("no archive")
@@ -347,6 +378,21 @@ def test_lists_of_actions_are_refused_by_line(tmp_path):
         pl.read_policy(tmp_path / "p.txt", GRAPH)
     form = "(money,step):action"
     assert str(caught.value) == f"{tmp_path / 'p.txt'}, line 2: '(10):bet0' is not of the form {form}"
+
+
+def test_the_interval_model_of_a_certificate_is_that_of_what_was_learned():
+    counts = pl.simulate(STUDY.model, STUDY.true_point, 500, rng=1, max_steps=6)
+    learned = pl.learn(STUDY.model, counts, objectives=[STUDY.objective])
+    certificate = pl.conclude(learned, STUDY.objective)
+    ours, theirs = pl.interval_model(learned), pl.interval_model(certificate)
+    assert theirs.mdp.lower.tolist() == ours.mdp.lower.tolist()
+    truth = STUDY.model.probabilities(STUDY.true_point)
+    assert (ours.mdp.lower <= truth).all()
+    assert (truth <= ours.mdp.upper).all()
+    with pytest.raises(pl.DataError, match="this certificate has its data no more: give interval_model what learn"):
+        pl.interval_model(pickle.loads(pickle.dumps(certificate)))
+    with pytest.raises(pl.DataError, match=r"interval_model takes a certificate, or what learn\(.* returns, not str"):
+        pl.interval_model("learned")
 
 
 def test_values_are_written_with_all_digits(tmp_path):

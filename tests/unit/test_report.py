@@ -10,8 +10,9 @@ import pytest
 from browser import CHROMIUM, WHY_NOT, look_at
 
 import plumdp as pl
+from plumdp.data.report import KINDS as KINDS_OF_ROWS
 from plumdp.reporting.page import render
-from plumdp.result.certificate import Status
+from plumdp.result.certificate import Status, outward
 
 HOSTILE = "<script>alert('x')</script>&\"$x^2$"
 
@@ -165,7 +166,10 @@ def test_other_statuses_look_different_and_claim_nothing(pages, contradicted):
     assert "not a claim about the model" in pages["contradicted"]
     assert "What each relaxation certifies" not in pages["contradicted"]
     assert '<body class="estimate">' in pages["published"]
-    assert "Nothing proves these numbers." in pages["published"]
+    assert pages["published"].count("Nothing proves these numbers.") == 3  # bounds, parameters and probabilities
+    for claim in ("The claim holds", "relaxation certifies", "with the confidence of the claim"):
+        assert claim in pages["certified"]
+        assert claim not in pages["published"]
 
 
 def test_no_bound_is_shown_if_the_data_show_what_cannot_happen(problem, tmp_path):
@@ -214,6 +218,52 @@ def test_a_result_without_findings_still_has_a_report(certified, tmp_path):
     pl.read_result(tmp_path / "result").report(tmp_path / "x.html")
     page = Page((tmp_path / "x.html").read_text(encoding="utf-8"))
     assert page.texts["h1"] == [certified.headline]
+
+
+# Notebooks
+
+
+def test_notebooks_show_the_claim_the_bounds_and_the_facts(certified):
+    shown = Page(certified._repr_html_())
+    assert shown.texts["b"] == [certified.headline]
+    (label,) = [attributes["aria-label"] for tag, attributes, _ in shown.elements if tag == "svg"]
+    low, high = certified.printed_bounds
+    assert label == f"between {low} and {high}, estimate about {certified.estimated_value:.6g}"
+    assert [text for pair in certified.facts() for text in pair if text] == shown.texts["td"]
+    assert len(certified._repr_html_()) < 10_000
+
+
+def test_notebooks_draw_no_bounds_where_none_are_claimed(certified, contradicted):
+    report = pl.IngestionReport("transitions", dict.fromkeys(KINDS_OF_ROWS, 0) | {"impossible transition": 1}, {})
+    refused = replace(certified, data_quality=replace(certified.data_quality, report=report))
+    assert "<svg" not in refused._repr_html_()
+    assert "<svg" in contradicted._repr_html_()  # on the graph alone, as its headline says
+    assert "MODEL CONTRADICTED" in contradicted._repr_html_()
+
+
+def test_everything_in_a_notebook_is_escaped_and_light(hostile):
+    model, counts, objective = hostile_problem()
+    learned = pl.learn(model, counts, objectives=[objective])
+    advice = pl.advise(learned, objective)
+    shown = {
+        "certificate": hostile,
+        "learned": learned,
+        "advice": advice,
+        "check": pl.check_model(model, counts),
+        "policy": hostile.policy,
+    }
+    for name, thing in shown.items():
+        text = thing._repr_html_()
+        assert "<script" not in text, name
+        assert Page(text).elements, name
+        assert len(text) < 50_000
+    assert HOSTILE in "".join(Page(advice._repr_html_()).texts["td"])
+    rows = Page(learned._repr_html_()).texts["td"]
+    assert rows[rows.index("p") + 1].split(" to ")[0] == outward(float(learned.region.lower[0]), -1)
+
+
+def test_what_was_learned_says_why_it_contradicts_the_model(contradicted):
+    assert "contradicted" in contradicted.source.learned._repr_html_()
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)

@@ -272,7 +272,8 @@ def _run(given: list[str]) -> int:
         hint = (
             f"; plumdp {command} -h shows what there is" if command in COMMANDS else "; plumdp -h shows what there is"
         )
-        report_error("usage", f"{error.format_message().rstrip('.')}{hint}", as_json=as_json)
+        message = in_command_line_words(error.format_message().rstrip("."))
+        report_error("usage", f"{message}{hint}", as_json=as_json)
     except typer.Abort:
         return 130
     return MISUSE

@@ -21,6 +21,7 @@ from plumdp.cli.options import (
     with_options,
 )
 from plumdp.cli.results import EXIT_CODES, print_json
+from plumdp.errors import DataError
 from plumdp.result.advice import Advice
 from plumdp.result.certificate import Status
 
@@ -53,6 +54,9 @@ def advise(
     Ends with 0, or with 3 if the data contradict the model. Example: plumdp advise betting:25 counts.parquet -o
     policy.csv
     """
+    for option, number in (("--runs", runs), ("--max-steps", max_steps)):
+        if number is not None and number < 1:
+            raise DataError(f"{option} {number}: give a whole number, at least 1")
     if output is not None:
         require_new(output, force=force)
     read, objective = asked.load(model)

@@ -88,11 +88,11 @@ def simulate(
 
 def _require_output(path: Path, *, counts: bool, force: bool) -> None:
     """Refuse a file that cannot be written, is there already, or whose name says nothing of what it would be."""
+    require_new(path, force=force)
     if counts and path.suffix != ".parquet":
         raise DataError(f"{path}: counts are kept as Parquet; name a file that ends in .parquet")
     if not counts:
         require_format(path)
-    require_new(path, force=force)
 
 
 @with_options

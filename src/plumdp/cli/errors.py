@@ -21,28 +21,30 @@ EXIT_CODES = (
 _VALUE = r"""(?:'([^']*)'|"([^"]*)"|(-?\d[\w.+-]*\w|\d))"""
 _KEYWORDS = (
     *("sampling", "order", "pilot", "form", "confidence", "confidence_set", "interval_method", "misfit"),
-    *("relaxation", "max_steps", "runs"),
+    *("relaxation", "max_steps", "runs", "table", "dialect"),
 )
+_BEFORE = r"(^|: |\b(?:say|with|or|for|which|out) )"  # a keyword, rather than the value of a state variable
 _REWRITES = (
     (r"columns=\{…\}", "--column NAME=COLUMN"),
     (r"""columns=\{['"]([^'"]+)['"]: …\}""", r"--column \1=…"),
     (r"""columns=\{['"]([^'"]+)['"]: ['"]([^'"]*)['"]\}""", r"--column \1=\2"),
-    (r"""states=\{['"]([^'"]+)['"]: …\}""", r"--state \1=…"),
-    (
-        r"""states=\{'(\w+)': (?:'(.*?)'|"(.*?)"|(\[.*?\]))\}: """,
-        lambda found: f"--state {found[1]}=" + _first(found) + ": ",
-    ),
-    (r"""(?m)^actions=(?:'(.*?)'|"(.*?)"): """, lambda found: f"--action {found[1] or found[2]}: "),
     (r"constants=\{(.*?)\}", lambda found: _constants(found[1])),
     (r"""on_unmatched=['"]report['"]""", "--keep-going"),
     (r" \(force=True\)", ""),
+    (r"read it alone \(read_counts\)", "give it alone"),
     (r"\bas_published=True\b", "--as-published"),
-    (r"\b(form)=…", "--form"),
-    (rf"\b({'|'.join(_KEYWORDS)})={_VALUE}", lambda found: _option(found)),
+    (r"\bgive form=…", "give --form"),
+    (rf"{_BEFORE}({'|'.join(_KEYWORDS)})={_VALUE}", lambda found: _option(found)),
     (r"(?<!-)\bas_published\b", "--as-published"),
-    (r"(?<!-)\binterval_method and events\b", "--interval-method"),
-    (r"(?<!-)\b(interval_method|confidence_set|max_steps)\b", lambda found: f"--{found[1].replace('_', '-')}"),
+    (r"\binterval_method and events are for\b", "--interval-method is for"),
+    (r"\binterval_method and events\b", "--interval-method"),
+    (r"\b(interval_method|confidence_set|max_steps)\b", lambda found: f"--{found[1].replace('_', '-')}"),
+    (r"(leave out .*) or misfit\b", r"\1 or --misfit"),
+    (r"\bValue error, ", ""),
+    (r"\bInput should be a valid number, .* as a number", "give a number"),
+    (r"\bInput should be a valid integer, .* as an integer", "give a whole number"),
 )
+_QUOTED = "  "  # lines that begin so show a property, or rows of a log
 
 
 def in_command_line_words(message: str) -> str:
@@ -53,19 +55,18 @@ def in_command_line_words(message: str) -> str:
     >>> in_command_line_words("say which they are with columns={…}, or give form=…")
     'say which they are with --column NAME=COLUMN, or give --form'
     """
+    return "\n".join(line if line.startswith(_QUOTED) else _rewritten(line) for line in message.split("\n"))
+
+
+def _rewritten(line: str) -> str:
     for pattern, words in _REWRITES:
-        message = re.sub(pattern, words, message)
-    return message
-
-
-def _first(found: re.Match[str]) -> str:
-    """Return what was found after the name."""
-    return next(part for part in found.groups()[1:] if part is not None)
+        line = re.sub(pattern, words, line)
+    return line
 
 
 def _option(found: re.Match[str]) -> str:
-    value = next(part for part in found.groups()[1:] if part is not None)
-    return f"--{found[1].replace('_', '-')} {value}"
+    value = next(part for part in found.groups()[2:] if part is not None)
+    return f"{found[1]}--{found[2].replace('_', '-')} {value}"
 
 
 def _constants(pairs: str) -> str:

@@ -94,12 +94,13 @@ class FileOptions:
 
 @with_options
 def export(
+    *,
     model: ModelOptions,
     log: OptionalLogOptions,
-    asked: PropertyOptions,
-    sets: SetOptions,
     files: FileOptions,
     at: At = None,
+    asked: PropertyOptions,
+    sets: SetOptions,
 ) -> None:
     """Write what was learned as an interval model for Storm or PRISM, and policy and values as files.
 
@@ -108,6 +109,8 @@ def export(
     folder of a result, its policy is written.
     """
     if not log.data:
+        if model.space:
+            raise DataError("--space: without data there are no unknown parameters; leave it out")
         if not (at or is_interval_file(model.model) or Path(model.model).suffix.lower() in (".prism", ".nm", ".pm")):
             raise DataError("give DATA, the folder of a result, or --at a point: the model alone has no probabilities")
         _export_known(IntervalModelOptions(model.model, model.constant, at), asked, files)

@@ -81,10 +81,9 @@ class RecordOptions:
 
 @with_options
 def online(
+    *,
     model: ModelOptions,
     asked: OnePropertyOptions,
-    strategy: StrategyOptions,
-    files: RecordOptions,
     at: Annotated[
         list[str] | None,
         typer.Option("--at", metavar="NAME=VALUE", help="The true parameters; a case study knows its own."),
@@ -98,6 +97,8 @@ def online(
     ] = None,
     max_steps: Annotated[int | None, typer.Option("--max-steps", help="Where a run is cut off.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same runs.")] = 0,
+    strategy: StrategyOptions,
+    files: RecordOptions,
     as_json: AsJson = False,
 ) -> None:
     """Learn while acting: run a model at a point, and certify a policy after each update.

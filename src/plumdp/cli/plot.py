@@ -12,13 +12,14 @@ import typer
 
 from plumdp.cli import arguments
 from plumdp.cli.options import LogOptions, ModelOptions, OnePropertyOptions, SetOptions, require_new, with_options
+from plumdp.cli.results import EXIT_CODES
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph
 from plumdp.pipeline import conclude
 from plumdp.plots.from_findings import figure_of
 from plumdp.plots.online_curve import online_figure
 from plumdp.plots.style import require_format, styled, write_figure
-from plumdp.result.certificate import Certificate
+from plumdp.result.certificate import Certificate, Status
 
 Kind = Literal["ladder", "region", "expressions", "policy", "advice", "model", "residuals", "online"]
 
@@ -82,13 +83,14 @@ def plot(
     MODEL may also be the folder of a saved result, and for online records of plumdp online. Kinds: ladder (what each
     relaxation certifies), region (the parameters that explain the data), expressions (each unknown probability),
     policy (over two state variables), advice (where more data help), model (a small one as a graph), residuals (where
-    data and model differ), online (bounds over runs).
+    data and model differ), online (bounds over runs). Ends with 0, or with 3 if the data contradict the model.
     """
     require_options(kind, picture)
     if kind == "online":
         figure = _online([model.model, *(log.data or [])], _number(kind, picture.truth))
     else:
         certificate = _certificate(model, log, asked, sets)
+        _require_region(kind, certificate)
         truth = _point(picture.truth) if kind == "region" else _number(kind, picture.truth)
         fixed = _values(certificate.policy.graph, picture.fix or [])
         _require_names(certificate, picture, truth if kind == "region" else None)
@@ -150,6 +152,16 @@ def _point(text: str | None) -> Mapping[str, float] | None:
         return {name: float(Fraction(value)) for name, value in pairs.items()}
     except (ValueError, ZeroDivisionError):
         raise DataError(f"--truth {text}: give a number for each parameter, such as p=0.5,q=0.25") from None
+
+
+def _require_region(kind: Kind, certificate: Certificate) -> None:
+    """End with 3 if there is nothing to draw because the data contradict the model."""
+    if certificate.status == Status.CONTRADICTED and kind in ("ladder", "region", "expressions", "advice"):
+        from rich.console import Console
+
+        reason = f"the data contradict the model, so that there is no {kind} to draw: {certificate.reason}"
+        Console(stderr=True, highlight=False).print(reason, markup=False, soft_wrap=True)
+        raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
 
 
 def _require_names(certificate: Certificate, picture: PictureOptions, truth: Any) -> None:

@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from plumdp.cli.errors import in_command_line_words
 from plumdp.result.certificate import Certificate, Status
 from plumdp.thresholds import Answer, Verdict
 
@@ -125,5 +126,6 @@ def grid(facts: Sequence[tuple[str, str]]) -> Table:
     """Return labels and texts as two columns."""
     table = Table.grid(padding=(0, 2, 0, 0))
     for label, text in facts:
-        table.add_row(Text(label, style="bold"), Text(text))
+        is_reason = label in ("because", "")
+        table.add_row(Text(label, style="bold"), Text(in_command_line_words(text) if is_reason else text))
     return table

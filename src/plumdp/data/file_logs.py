@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from plumdp.data.columns import COUNT, EPISODE, LARGEST_STEP, PLACE, STEP, LogForm, Source, not_steps, quoted
-from plumdp.data.duckdb_tables import Block, Progress, keeps_order, pages, watched
+from plumdp.data.duckdb_tables import Block, Progress, column_types, keeps_order, pages, watched
+from plumdp.data.first_rows import Offender, first_places
 from plumdp.data.log_pilots import not_numbered
 from plumdp.data.mapping_sql import mapped_sql
 from plumdp.data.report import BrokenEpisode
@@ -45,6 +46,7 @@ class FileLog:
     partitions: int | None  # of the runs in a table; None: none if the rows are in order, else as few as need be
     progress: Progress | None
     text_bytes: float = 0.0  # of files that take long to read; 0: they do not
+    files: Mapping[str, Sequence[str]] = field(default_factory=dict)  # what to select from → files
 
     @property
     def columns(self) -> list[str]:
@@ -75,6 +77,18 @@ class FileLog:
             counted = count_sql(graph, form, here, table) if form == "transitions" else f"SELECT {given} FROM {table}"
             self._run(counted, share)
             yield from pages(self.connection, _COUNTED)
+
+    def first_rows(self, form: LogForm, columns: Mapping[str, Source], offenders: Sequence[Offender]) -> Sequence[str]:
+        """Return the row, and of several files the file, in which each offender is first, where that can be told."""
+        found = [""] * len(offenders)
+        for table, files in self.files.items():
+            if not files or any("://" in file for file in files):
+                continue
+            types = self.tables[table] if table in self.tables else column_types(self.connection, table)
+            here = {name: _expression(name, column, types) for name, column in columns.items()}
+            places = first_places(self.connection, files, here, form, offenders)
+            found = [one or other for one, other in zip(found, places, strict=True)]
+        return found
 
     def find_runs(self, column: str, *, in_order: bool) -> tuple[int, bool]:
         """Return how many runs there are, and whether each row names its run; ``in_order`` refuses unordered names."""

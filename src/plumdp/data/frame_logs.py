@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,10 @@ class FrameLog:
     def count(self, graph: Graph, form: LogForm, columns: Mapping[str, Source]) -> Iterator[Block]:
         """Yield the different rows and how often each occurs; of trajectories, with their place in the run."""
         yield from self._count(self.frame, graph, form, columns)
+
+    def first_rows(self, form: LogForm, columns: Mapping[str, Source], offenders: Sequence[Any]) -> Sequence[str]:
+        """Return nothing for each: the rows of a data frame are easily searched where it is."""
+        return [""] * len(offenders)
 
     def find_runs(self, column: str, *, in_order: bool) -> tuple[int, bool]:
         """Return how many runs there are, and whether each row names its run; ``in_order`` refuses unordered names."""

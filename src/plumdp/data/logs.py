@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
@@ -15,8 +16,10 @@ from plumdp.data.columns import PILOT_COUNT, LogForm, Source, find_columns, find
 from plumdp.data.counts import Pilot, Sampling, TransitionCounts
 from plumdp.data.duckdb_tables import MEMORY, Block, Progress, column_types, connect, find_files, scan, text_bytes
 from plumdp.data.file_logs import FileLog
+from plumdp.data.files import is_counts_file
 from plumdp.data.frame_logs import is_arrow, open_frame
-from plumdp.data.ingestion import Tally
+from plumdp.data.ingestion import Offender, Tally
+from plumdp.data.log_files import describe_files, now
 from plumdp.data.log_pilots import LogPilot, Order, pilot_of_counts, pilot_of_log
 from plumdp.data.mappings import StateMaps, read_mapping
 from plumdp.data.report import BrokenEpisode, IngestionReport, refusal
@@ -25,6 +28,8 @@ from plumdp.errors import DataError
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
+
+_LOGGER = logging.getLogger("plumdp")
 
 Partitions: TypeAlias = int | Literal["files"] | None
 
@@ -59,6 +64,10 @@ class _OpenLog(Protocol):
     def count(self, graph: Graph, form: LogForm, columns: Mapping[str, Source]) -> Iterator[Block]: ...
 
     def broken_episodes(self, columns: Mapping[str, Source], n: int) -> list[BrokenEpisode]: ...
+
+    def first_rows(
+        self, form: LogForm, columns: Mapping[str, Source], offenders: Sequence[Offender]
+    ) -> Sequence[str]: ...
 
     def find_runs(self, column: str, *, in_order: bool) -> tuple[int, bool]: ...
 
@@ -141,6 +150,7 @@ def read_log(
     """
     if on_unmatched not in ("error", "report"):
         raise DataError(f"on_unmatched={on_unmatched!r}: choose 'error' or 'report'")
+    _LOGGER.info("reading the log")
     with _open(source, partitions, memory_limit, progress) as log:
         mapping = read_mapping(model.graph, states, actions)
         form, found = find_columns(model.graph, log.columns, columns, form, mapping)
@@ -154,12 +164,15 @@ def read_log(
             if PILOT_COUNT in found and pilot != 0:
                 tally.add_pilot(block)
         is_broken = form == "trajectories" and tally.has_broken_episodes
-        report = tally.report(form, log.broken_episodes(found, 10) if is_broken else [])
+        broken = log.broken_episodes(found, 10) if is_broken else []
+        report = tally.report(form, broken, lambda offenders: log.first_rows(form, found, offenders))
+        _LOGGER.info("%s", report.summary)
         if report.rejected and on_unmatched == "error":
             raise DataError(refusal(report))
         first = None if planned is None else _pilot(log, model, tally, form, found, runs, planned, report)
     if PILOT_COUNT in found and pilot != 0:
         first = pilot_of_counts(tally.pilot, tally.pilot_sizes, sampling)
+    report = replace(report, files=describe_files(find_files(source) if _is_paths(source) else []), read=now())
     return Log(TransitionCounts(model.graph, read_only(tally.counts), sampling, first, report))
 
 
@@ -213,9 +226,21 @@ def _open(source: Any, partitions: Partitions, memory_limit: float, progress: Pr
         if partitions != "files":
             refuse_copies(files, partial(_has_rows, connection))
         types = {table: column_types(connection, table) for table in tables}
+        if any({"transition", "n"} <= names.keys() for names in types.values()):
+            _refuse_counts(files)
         _require_same_columns(tables, types)
         n_parts = None if partitions == "files" else partitions
-        yield FileLog(connection, types, memory_limit, n_parts, progress, text_bytes(files))
+        yield FileLog(connection, types, memory_limit, n_parts, progress, text_bytes(files), tables)
+
+
+def _refuse_counts(files: Sequence[str]) -> None:
+    """Refuse a file of counts that plumdp wrote, which has other columns than a log."""
+    for file in files:
+        if is_counts_file(file):
+            raise DataError(
+                f"{file} is a file of counts that plumdp wrote, not a log; read it alone (read_counts), or give the "
+                "log that it was counted from"
+            )
 
 
 def _has_rows(connection: Any, file: str) -> bool:

@@ -137,8 +137,9 @@ def _label(rung: Rung) -> str:
 def _keep_probabilities(axes: Any, rungs: Sequence[Rung], objective: str) -> None:
     """Let the axis of a probability have no ticks below 0 or above 1."""
     if objective.startswith("P") and all(rung.lower >= -1e-9 and rung.upper <= 1 + 1e-9 for rung in rungs):
-        ticks = axes.xaxis.get_major_locator().tick_values(*axes.get_xlim())
-        axes.set_xticks([tick for tick in ticks if -1e-9 <= tick <= 1 + 1e-9])
+        low, high = axes.get_xlim()
+        ticks = axes.xaxis.get_major_locator().tick_values(low, high)
+        axes.set_xticks([tick for tick in ticks if max(low, -1e-9) <= tick <= min(high, 1 + 1e-9)])
 
 
 def _legend(axes: Any, rungs: Sequence[Rung], has_dots: bool, has_truth: bool) -> None:

@@ -5,11 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fractions import Fraction
-from textwrap import fill, wrap
+from textwrap import wrap
 from typing import Any
 
 from plumdp.model.text import cut, number_of
-from plumdp.plots.style import BLACK, BLUE, ORANGE, PHONE, legend_below, mark, new_figure, number_text, plain_ticks
+from plumdp.plots.style import (
+    BLACK,
+    BLUE,
+    NO_GUARANTEE,
+    ORANGE,
+    PHONE,
+    heading,
+    legend_below,
+    mark,
+    new_figure,
+    number_text,
+    plain_ticks,
+)
 from plumdp.result.findings import ExpressionRow
 
 MOST_ROWS = 20
@@ -47,16 +59,17 @@ def plot_forest(axes: Any, expressions: Sequence[ExpressionRow]) -> Any:
     return axes
 
 
-def forest_figure(expressions: Sequence[ExpressionRow], n_expressions: int | None = None) -> Any:
-    """Return a figure of the expressions that matter most; it says how many are left out."""
+def forest_figure(
+    expressions: Sequence[ExpressionRow], n_expressions: int | None = None, *, is_proved: bool = True
+) -> Any:
+    """Return a figure of the expressions that matter most; it says how many are left out, and if nothing is proved."""
     rows = list(expressions)[:MOST_ROWS]
     is_long = any("\n" in short_expression(row.text) for row in rows)
     figure = new_figure(PHONE, 1.3 + (0.34 if is_long else 0.25) * len(rows))
-    axes = plot_forest(figure.add_subplot(), rows)
-    total = max(n_expressions or 0, len(expressions))
-    if total > len(rows):
-        left_out = number_of(total - len(rows), "expression")
-        axes.figure.suptitle(fill(f"{left_out} left out, which matter less", 56), fontsize=8.5, x=0.01, ha="left")
+    plot_forest(figure.add_subplot(), rows)
+    rest = max(n_expressions or 0, len(expressions)) - len(rows)
+    left_out = f"{number_of(rest, 'expression')} left out, which matter less" if rest else ""
+    heading(figure, "" if is_proved else NO_GUARANTEE, left_out)
     return figure
 
 

@@ -201,12 +201,29 @@ def _look(action: int) -> tuple[str, str]:
 
 
 def _ticks(place: Any, values: Sequence[Any]) -> None:
-    step = max(1, -(-len(values) // _MOST_TICKS))
-    labels = [cut(_text(value), _LONGEST) for value in values]
-    is_long = sum(len(label) + 2 for label in labels[::step]) > 44
-    shown = range(0, len(values), step)
+    shown = _tick_places(values)
+    labels = [cut(_text(values[i]), _LONGEST) for i in shown]
+    is_long = sum(len(label) + 2 for label in labels) > 44
     turned = {"rotation": 45, "ha": "right"} if is_long and place.__name__ == "set_xticks" else {}
-    place(list(shown), [labels[i] for i in shown], **turned)
+    place(shown, labels, **turned)
+
+
+def _tick_places(values: Sequence[Any]) -> list[int]:
+    """Return which of many values have ticks: round numbers, or every second, third, … of others.
+
+    >>> [range(3, 60)[i] for i in _tick_places(range(3, 60))], _tick_places(["dry", "wet"])
+    ([10, 20, 30, 40, 50], [0, 1])
+    """
+    n = len(values)
+    if n <= _MOST_TICKS:
+        return list(range(n))
+    is_number = all(isinstance(value, int) and not isinstance(value, bool) for value in values)
+    if is_number and values[-1] - values[0] < 2 * n:
+        for step in (k * 10**e for e in range(9) for k in (1, 2, 5)):
+            found = [i for i, value in enumerate(values) if value % step == 0]
+            if len(found) <= _MOST_TICKS:
+                return found
+    return list(range(0, n, -(-n // _MOST_TICKS)))
 
 
 def _text(value: Any) -> str:

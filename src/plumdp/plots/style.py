@@ -9,6 +9,7 @@ from hashlib import blake2b
 from io import StringIO
 from math import floor, isfinite, log10
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from plumdp.errors import DataError
@@ -32,6 +33,7 @@ RELAXATION_COLOURS = {
 }
 RELAXATION_MARKERS = {"interval": "s", "parameter": "D", "expression": "o", "rectangular": "^", "coupled": "P"}
 
+NO_GUARANTEE = "Estimates: nothing proves these bounds"  # a heading
 PHONE = 4.2  # inches: at 390 pixels, nine points are then twelve pixels
 STYLE = {
     "font.size": 9,
@@ -191,6 +193,13 @@ def legend_below(axes: Any, handles: Sequence[Any], *, columns: int = 2, at: flo
         below = axes.transAxes + ScaledTranslation(0, -at, axes.figure.dpi_scale_trans)
         place = {"loc": "upper right", "bbox_to_anchor": (1, 0), "bbox_transform": below, "borderaxespad": 0}
         axes.legend(handles=list(handles), ncols=min(columns, len(handles)), **place)
+
+
+def heading(figure: Any, *sentences: str) -> None:
+    """Put sentences above all panels, those that are not empty."""
+    shown = [fill(sentence, 56) for sentence in sentences if sentence]
+    if shown:
+        figure.suptitle("\n".join(shown), fontsize=8.5, x=0.01, ha="left")
 
 
 def mark(label: str, colour: str, marker: str = "", *, line: Any = "none", width: float = 1.4, face: str = "") -> Any:

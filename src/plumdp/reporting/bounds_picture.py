@@ -9,7 +9,7 @@ from plumdp.result.certificate import Certificate
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT = 420, 84, 8, 412
 _LINE = 42  # where the axis is
-_WIDE = 9.2  # a bold character, or more
+_WIDE = 10.5  # a bold character of the widest usual font
 
 
 def bounds_svg(certificate: Certificate) -> str:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from plumdp import plots
 from plumdp.checking.residual_table import CellResiduals
-from plumdp.confidence.fit.residuals import Residuals
+from plumdp.plots.from_findings import cells_from
 from plumdp.plots.style import new_figure, styled, svg_of
 from plumdp.reporting.parts import Picture
 from plumdp.result.certificate import Certificate
@@ -54,7 +52,7 @@ def forest(findings: Findings) -> list[Picture]:
 
 def residuals(findings: Findings) -> list[Picture]:
     """Return by how much the data differ from the model, over each state variable and over the actions."""
-    cells = [_cells(each) for each in findings.residuals.get("cells", ())[:_PANELS]]
+    cells = [cells_from(each) for each in findings.residuals.get("cells", ())[:_PANELS]]
     return [_residual(each) for each in cells if len(each.cells) <= _CELLS]
 
 
@@ -65,11 +63,6 @@ def _residual(cells: CellResiduals) -> Picture:
         return figure
 
     return _drawn(draw, f"residuals over {cells.name}")
-
-
-def _cells(given: Mapping[str, Any]) -> CellResiduals:
-    arrays = {name: np.array(given[name], dtype=np.float64) for name in Residuals.__dataclass_fields__}
-    return CellResiduals(given["kind"], given["name"], given["change"], tuple(given["cells"]), Residuals(**arrays))
 
 
 def policy_map(certificate: Certificate, findings: Findings) -> list[Picture]:

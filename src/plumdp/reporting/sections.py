@@ -43,6 +43,8 @@ _KINDS: dict[Kind, str] = {
 def assumptions(certificate: Certificate, findings: Findings) -> Section:
     """Return what the claim rests on."""
     intro = ["The claim holds if all of this is true:"] if certificate.assumptions else []
+    if certificate.status == Status.NO_GUARANTEE:
+        intro = ["The estimate presumes all of this. Even if it is true, nothing proves how sure the numbers are:"]
     if not certificate.assumptions:
         intro = ["Nothing is claimed, so there is nothing that a claim could rest on."]
     facts = dict(certificate.facts())
@@ -95,7 +97,7 @@ def ladder(certificate: Certificate, findings: Findings) -> Section | None:
     ]
     return Section(
         "ladder",
-        "What each relaxation certifies",
+        "What each relaxation gives" if certificate.status == Status.NO_GUARANTEE else "What each relaxation certifies",
         intro,
         pictures=pictures.ladder(certificate, findings),
         tables=[table],
@@ -163,12 +165,17 @@ def parameters(certificate: Certificate, findings: Findings) -> Section | None:
     note = f"{left_out:,} more parameters are in certificate.json." if left_out else ""
     table = TableOf("parameter-table", "Bounds of the parameters", header, rows, header[1:], note)
     intro = [
+        *_unproved(certificate),
         "All parameters that explain the data form a region; these are the ends of the box around it. The estimate is "
-        "where the data are most likely: not a bound."
+        "where the data are most likely: not a bound.",
     ]
     return Section(
         "region", "What is known of the parameters", intro, pictures=pictures.region(findings), tables=[table]
     )
+
+
+def _unproved(certificate: Certificate) -> list[str]:
+    return ["Nothing proves these numbers."] if certificate.status == Status.NO_GUARANTEE else []
 
 
 def expressions(certificate: Certificate, findings: Findings) -> Section | None:
@@ -193,7 +200,9 @@ def expressions(certificate: Certificate, findings: Findings) -> Section | None:
     table = TableOf(
         "expression-table", "Unknown probabilities", header, cells, header[1:], note, is_searchable=len(cells) > _LONG
     )
-    intro = ["The unknown probabilities of the model. All bounds hold at once, with the confidence of the claim."]
+    intro = _unproved(certificate) or [
+        "The unknown probabilities of the model. All bounds hold at once, with the confidence of the claim."
+    ]
     return Section(
         "expressions", "What is known of the probabilities", intro, pictures=pictures.forest(findings), tables=[table]
     )
@@ -307,17 +316,19 @@ def model(certificate: Certificate, findings: Findings) -> Section | None:
 
 def provenance(certificate: Certificate, findings: Findings) -> Section:
     """Return where everything comes from."""
-    known = {
+    known = {  # command and files come before these
+        "steps": "steps counted",
+        "counts": "hash of the counts",
+        "model": "hash of the model's graph",
+        "expressions": "hash of model, expressions and space",
+        "date": "certified at",
         "plumdp": "version of plumdp",
         "python": "version of Python",
         "numpy": "version of NumPy",
-        "model": "hash of the model's graph",
-        "expressions": "hash of model, expressions and space",
-        "counts": "hash of the counts",
-        "steps": "steps counted",
-        "date": "written at",
     }
-    rows = [(known.get(name, name), text) for name, text in _flat(certificate.provenance)]
+    last = list(known)
+    entries = sorted(_flat(certificate.provenance), key=lambda entry: last.index(entry[0]) if entry[0] in last else -1)
+    rows = [(known.get(name, name), text) for name, text in entries]
     seconds = ", ".join(f"{stage} {time:.2f} s" for stage, time in certificate.seconds.items())
     rows.append(("time", seconds))
     table = TableOf("provenance-table", "Provenance", ("what", "value"), rows)

@@ -88,7 +88,7 @@ def _check_header(content: _Content, start: int) -> None:
         raise ModelError(f"{file}: the model has parameters ({names}); give a model with numbers or intervals")
     if header.get("value_type", "double") not in _NUMBERS:
         raise ModelError(f"{file}: values of type {header['value_type']} cannot be read; write double-interval")
-    if not header.get("nr_states", "").isdigit():
+    if not header.get("nr_states", "").isdecimal():
         raise Place(file, start).wrong("the number of states is missing; write it below @nr_states")
     content.n_states = int(header["nr_states"])
 

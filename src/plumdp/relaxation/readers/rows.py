@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,9 +59,12 @@ class Rows:
 def number(text: str, place: Place) -> float:
     """Return a decimal number or a fraction such as ``1/3`` as the nearest float."""
     try:
-        return float(Fraction(text)) if "/" in text else float(text)
+        value = float(Fraction(text)) if "/" in text else float(text)
     except (ValueError, ArithmeticError):
-        raise place.wrong(f"{cut(text, 40)!r} is not a number") from None
+        value = nan
+    if not isfinite(value):
+        raise place.wrong(f"{cut(text, 40)!r} is not a number")
+    return value
 
 
 def whole(text: str, place: Place, thing: str, size: int | None = None) -> int:
