@@ -75,7 +75,6 @@ from .pipeline import certify_all as certify_all
 from .pipeline import compare as compare
 from .pipeline import conclude as conclude
 from .thresholds import Answer as Answer
-from .thresholds import Verdict as Verdict
 from .thresholds import decide as decide
 from .interval_models import interval_model as interval_model
 from .interval_models import model_at as model_at

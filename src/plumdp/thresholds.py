@@ -25,7 +25,7 @@ class Verdict(StrEnum):
     NO = "no"
     UNKNOWN = "unknown"
 
-    __repr__ = str.__repr__
+    __repr__ = str.__repr__  # at the prompt as in JSON: the text
 
 
 @dataclass(frozen=True, eq=False)
