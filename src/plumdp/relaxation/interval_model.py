@@ -21,7 +21,7 @@ class IntervalModel:
     >>> from plumdp import solve
     >>> mdp = IntervalMDP.from_arrays([0, 1, 2, 3], [0, 2, 3, 4], [1, 2, 1, 2], [0.3, 0.5, 1, 1], [0.5, 0.7, 1, 1])
     >>> model = IntervalModel(mdp, {"goal": np.array([False, True, False])})
-    >>> print(f"{solve(model, 'Pmaxmin=? [ F "goal" ]').lower[0]:.3f}")
+    >>> round(float(solve(model, 'Pmaxmin=? [ F "goal" ]').lower[0]), 3)
     0.300
     """
 

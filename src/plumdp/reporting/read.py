@@ -45,7 +45,7 @@ def read_result(path: str | Path, model: ParametricMDP | None = None) -> Certifi
     ...     certificate.save(f"{folder}/result", ladder=False)
     ...     again = read_result(f"{folder}/result")
     >>> again.lower == certificate.lower, again.policy.action(money=10, step=0)
-    (True, 'bet0')
+    (True, 'bet5')
     """
     folder = Path(path)
     numbered = numbered_results(folder)
