@@ -22,7 +22,7 @@ class IntervalModel:
     >>> mdp = IntervalMDP.from_arrays([0, 1, 2, 3], [0, 2, 3, 4], [1, 2, 1, 2], [0.3, 0.5, 1, 1], [0.5, 0.7, 1, 1])
     >>> model = IntervalModel(mdp, {"goal": np.array([False, True, False])})
     >>> round(float(solve(model, 'Pmaxmin=? [ F "goal" ]').lower[0]), 3)
-    0.300
+    0.3
     """
 
     mdp: IntervalMDP
