@@ -51,7 +51,10 @@ def test_info_reads_a_prism_file_and_the_properties_beside_it():
     ("arguments", "message"),
     [
         (["info", "betting:many"], "error: 'betting:many': write it as betting:ROUNDS, with whole numbers"),
-        (["info", "bettin"], "error: bettin: there is no such file, and no case study of this name (try betting:50)"),
+        (
+            ["info", "bettin"],
+            "error: bettin: there is no such file, and no case study of this name (did you mean betting:50?)",
+        ),
         (["info", "nowhere.prism"], "error: nowhere.prism: there is no such file"),
         (
             ["info", "betting:25", "-c", "N=3"],
