@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from plumdp.cli import arguments
 from plumdp.cli.interval_options import At, IntervalModelOptions, is_interval_file
-from plumdp.cli.options import LogOptions, ModelOptions, PropertyOptions, SetOptions, require_new, with_options
+from plumdp.cli.options import (
+    LogOptions,
+    ModelOptions,
+    OptionalLogOptions,
+    PropertyOptions,
+    SetOptions,
+    require_new,
+    with_options,
+)
 from plumdp.cli.results import EXIT_CODES
 from plumdp.errors import DataError
 from plumdp.interval_models import interval_model
@@ -27,28 +34,6 @@ from plumdp.result.policy_files import policy_writer, write_policy, write_values
 from plumdp.result.policy_table import PolicyTable, read_policy
 from plumdp.solver.evaluate import evaluate
 from plumdp.solver.solve import solve
-
-
-@dataclass(frozen=True)
-class OptionalLogOptions:
-    """Data as in ``LogOptions``, or none."""
-
-    data: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[DATA...]", help="Counts or logs; or the folder of a result, for its policy."),
-    ] = None
-    column: arguments.ColumnNames = None
-    state: arguments.States = None
-    action: arguments.ActionMap = None
-    form: arguments.FormOption = None
-    keep_going: arguments.KeepGoing = False
-    sampling: arguments.SamplingOption = None
-    order: arguments.OrderOption = None
-    pilot: arguments.PilotOption = None
-
-    def log(self) -> LogOptions:
-        """Return the same, with data."""
-        return LogOptions(**{field.name: getattr(self, field.name) for field in fields(self)})
 
 
 @dataclass(frozen=True)
@@ -121,7 +106,7 @@ def export(
     elif len(log.data) == 1 and (Path(log.data[0]) / CERTIFICATE).is_file():
         _export_saved(model, Path(log.data[0]), files)
     else:
-        _export_learned(model, log.log(), asked, sets, files)
+        _export_learned(model, log.given(model.model), asked, sets, files)
 
 
 def _export_known(model: IntervalModelOptions, asked: PropertyOptions, files: FileOptions) -> None:

@@ -218,6 +218,30 @@ class LogOptions:
                 )
 
 
+@dataclass(frozen=True)
+class OptionalLogOptions:
+    """Data as in ``LogOptions``, or none: for commands that also take a saved result or a finished model."""
+
+    data: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[DATA...]", help="Counts or logs, as plumdp certify takes them, if they are needed."),
+    ] = None
+    column: arguments.ColumnNames = None
+    state: arguments.States = None
+    action: arguments.ActionMap = None
+    form: arguments.FormOption = None
+    keep_going: arguments.KeepGoing = False
+    sampling: arguments.SamplingOption = None
+    order: arguments.OrderOption = None
+    pilot: arguments.PilotOption = None
+
+    def given(self, model: str) -> LogOptions:
+        """Return the same with data; refuse if there are none."""
+        if not self.data:
+            raise DataError(f"{model}: give data after the model, or the folder of a result that certify -o wrote")
+        return LogOptions(**vars(self))
+
+
 def _claiming(sampling: Sampling | None, file: str, counts: TransitionCounts) -> TransitionCounts:
     """Return counts of which no more is said than when they were counted."""
     if sampling is not None and weaker(sampling, counts.sampling) != sampling:

@@ -11,7 +11,14 @@ from typing import Annotated, Any, Literal
 import typer
 
 from plumdp.cli import arguments
-from plumdp.cli.options import LogOptions, ModelOptions, OnePropertyOptions, SetOptions, require_new, with_options
+from plumdp.cli.options import (
+    ModelOptions,
+    OnePropertyOptions,
+    OptionalLogOptions,
+    SetOptions,
+    require_new,
+    with_options,
+)
 from plumdp.cli.results import EXIT_CODES
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph
@@ -22,29 +29,6 @@ from plumdp.plots.style import require_format, styled, write_figure
 from plumdp.result.certificate import Certificate, Status
 
 Kind = Literal["ladder", "region", "expressions", "policy", "advice", "model", "residuals", "online"]
-
-
-@dataclass(frozen=True)
-class MaybeLogOptions:
-    """Which data there are, if the result is not a saved one, and how they came about."""
-
-    data: Annotated[
-        list[str] | None, typer.Argument(metavar="[DATA...]", help="Counts or logs; nothing after a saved result.")
-    ] = None
-    column: arguments.ColumnNames = None
-    state: arguments.States = None
-    action: arguments.ActionMap = None
-    form: arguments.FormOption = None
-    keep_going: arguments.KeepGoing = False
-    sampling: arguments.SamplingOption = None
-    order: arguments.OrderOption = None
-    pilot: arguments.PilotOption = None
-
-    def given(self, model: str) -> LogOptions:
-        """Return the options of a log, if there is one."""
-        if not self.data:
-            raise DataError(f"{model}: give data after the model, or the folder of a result that certify -o wrote")
-        return LogOptions(**vars(self))
 
 
 @dataclass(frozen=True)
@@ -73,7 +57,7 @@ class PictureOptions:
 def plot(
     kind: Annotated[Kind, typer.Argument(metavar="KIND", help="What is drawn: ladder, region, expressions, …")],
     model: ModelOptions,
-    log: MaybeLogOptions,
+    log: OptionalLogOptions,
     asked: OnePropertyOptions,
     sets: SetOptions,
     picture: PictureOptions,
@@ -108,7 +92,9 @@ def require_options(kind: Kind, picture: PictureOptions) -> None:
         raise DataError(f"--truth is for ladder, region and online; leave it out for {kind}")
 
 
-def _certificate(model: ModelOptions, log: MaybeLogOptions, asked: OnePropertyOptions, sets: SetOptions) -> Certificate:
+def _certificate(
+    model: ModelOptions, log: OptionalLogOptions, asked: OnePropertyOptions, sets: SetOptions
+) -> Certificate:
     """Return the certificate of a folder, or that of a model and data."""
     if Path(model.model).is_dir():
         if log.data:

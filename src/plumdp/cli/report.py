@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +12,7 @@ from rich.console import Console
 
 from plumdp.cli import arguments
 from plumdp.cli.certify import certified
-from plumdp.cli.options import LogOptions, ModelOptions, PropertyOptions, SetOptions, require_new, with_options
+from plumdp.cli.options import ModelOptions, OptionalLogOptions, PropertyOptions, SetOptions, require_new, with_options
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import exit_code, print_results
 from plumdp.errors import DataError
@@ -26,33 +26,20 @@ _SCHEMA = "plumdp/report/1"
 
 @dataclass(frozen=True)
 class SubjectOptions:
-    """What the report is about: a result, or a model with data."""
+    """What the report is about: a result, or a model."""
 
     subject: Annotated[
         str, typer.Argument(metavar="RESULT", help="The folder of a result; or a model, if data come after it.")
     ]
-    data: Annotated[
-        list[str] | None, typer.Argument(metavar="[DATA...]", help="Data for the model, as plumdp certify takes them.")
-    ] = None
     constant: arguments.Constants = None
     space: arguments.Spaces = None
-    column: arguments.ColumnNames = None
-    state: arguments.States = None
-    action: arguments.ActionMap = None
-    form: arguments.FormOption = None
-    keep_going: arguments.KeepGoing = False
-    sampling: arguments.SamplingOption = None
-    order: arguments.OrderOption = None
-    pilot: arguments.PilotOption = None
 
-    def parts(self) -> tuple[ModelOptions, LogOptions]:
-        """Return which model and which data are meant."""
-        shared = {each.name: getattr(self, each.name) for each in fields(self) if each.name in _LOG_FIELDS}
-        return ModelOptions(self.subject, self.constant, self.space), LogOptions(**shared)
+    def model(self) -> ModelOptions:
+        """Return which model is meant."""
+        return ModelOptions(self.subject, self.constant, self.space)
 
 
 _OF_PAGES = ("subject", "data", "output", "force", "show", "as_json", "verbose", "config", "help")
-_LOG_FIELDS = {field.name for field in fields(LogOptions)}
 
 
 @dataclass(frozen=True)
@@ -73,6 +60,7 @@ class PageOptions:
 def report(
     ctx: typer.Context,
     about: SubjectOptions,
+    log: OptionalLogOptions,
     asked: PropertyOptions,
     sets: SetOptions,
     page: PageOptions,
@@ -84,8 +72,8 @@ def report(
     A result is what plumdp certify -o writes; each of several results gets its own report. For a model and data, the
     claim is printed as well, and the exit code is that of plumdp certify.
     """
-    if about.data:
-        _certify(about, asked, sets, page, relaxation, as_json=as_json)
+    if log.data:
+        _certify(about, log, asked, sets, page, relaxation, as_json=as_json)
     _require_nothing_else(ctx)
     folders = _folders(Path(about.subject))
     files = _places(folders, page)
@@ -97,6 +85,7 @@ def report(
 
 def _certify(
     about: SubjectOptions,
+    log: OptionalLogOptions,
     asked: PropertyOptions,
     sets: SetOptions,
     page: PageOptions,
@@ -109,8 +98,7 @@ def _certify(
         raise DataError(f"{about.subject} is a result already; leave out the data, or give a model")
     target = page.output or Path(REPORT)
     require_new(target, force=page.force)
-    model, log = about.parts()
-    results = certified(model, log, asked, sets, relaxation)
+    results = certified(about.model(), log.given(about.subject), asked, sets, relaxation)
     if not as_json:
         print_results(results)
     files = [target]
