@@ -17,7 +17,7 @@ from plumdp.result.certificate import Certificate, Status, percent
 from plumdp.thresholds import Answer, Verdict
 
 EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.VACUOUS: 4, Status.NO_GUARANTEE: 4}
-_VERDICT_CODES = {Verdict.YES: 0, Verdict.NO: 1, Verdict.UNKNOWN: 4}
+VERDICT_CODES = {Verdict.YES: 0, Verdict.NO: 1, Verdict.UNKNOWN: 4}
 _WORST_FIRST = (3, 1, 4, 0)
 
 
@@ -34,7 +34,7 @@ class Result:
         """The exit code of this result alone."""
         if self.answer is None or self.certificate.status == Status.CONTRADICTED:
             return EXIT_CODES[self.certificate.status]
-        return _VERDICT_CODES[self.answer.verdict]
+        return VERDICT_CODES[self.answer.verdict]
 
     @property
     def words(self) -> str:

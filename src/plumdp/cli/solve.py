@@ -15,7 +15,7 @@ from plumdp.cli.arguments import AsJson, Property
 from plumdp.cli.interval_options import IntervalModelOptions
 from plumdp.cli.options import require_new, with_options
 from plumdp.cli.progress import progress_bar
-from plumdp.cli.results import grid
+from plumdp.cli.results import VERDICT_CODES, grid
 from plumdp.errors import ModelError
 from plumdp.model.language.threshold import Threshold
 from plumdp.model.objective import Nature, Objective
@@ -29,7 +29,6 @@ from plumdp.solver.solve import solve as solve_model
 from plumdp.thresholds import Verdict
 
 SCHEMA = "plumdp/solution/1"
-_CODES = {Verdict.YES: 0, Verdict.NO: 1, Verdict.UNKNOWN: 4}
 _NATURES = {"robust": "nature against it", "optimistic": "nature on its side"}
 
 
@@ -82,7 +81,7 @@ def solve(
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     else:
         _print(facts, read, [f"{file}" for file in (output, values) if file is not None])
-    raise typer.Exit(_CODES[facts.get("verdict", Verdict.YES)])
+    raise typer.Exit(VERDICT_CODES[facts.get("verdict", Verdict.YES)])
 
 
 def _player(objective: Objective, nature: Nature | None) -> Nature:
