@@ -12,6 +12,7 @@ import numpy.typing as npt
 from plumdp.errors import ModelError
 from plumdp.model.assemble import assemble
 from plumdp.model.expressions.arrays import PolynomialArray, number_in
+from plumdp.model.expressions.interned import PolynomialTable
 from plumdp.model.expressions.polynomial import Number, Polynomial, polynomial
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, own_array, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
@@ -59,7 +60,7 @@ def explore(
     """
     initial = _as_state(initial)
     number: dict[State, int] = {initial: 0}
-    expressions: dict[Polynomial, int] = {}
+    expressions = PolynomialTable()
     names: dict[str, int] = {}
     choices, lengths, actions = [], [], []
     successor: list[int] = []
@@ -77,7 +78,7 @@ def explore(
                     number[target] = len(number)
                     queue.append(target)
                 successor.append(number[target])
-                expression.append(expressions.setdefault(polynomial(probability), len(expressions)))
+                expression.append(expressions.number(probability))
             lengths.append(len(successor) - before)
     by_variable = zip(initial._fields, zip(*queue, strict=True), strict=True)
     columns = {field: _column(field, values) for field, values in by_variable}
@@ -91,7 +92,7 @@ def explore(
         for name in {**rewards, **choice_rewards}
     }
     marked = {name: read_only(np.array([bool(f(s)) for s in queue])) for name, f in (labels or {}).items()}
-    array = PolynomialArray(tuple(expressions), np.array(expression, dtype=np.int32))
+    array = PolynomialArray(expressions, np.array(expression, dtype=np.int32))
     return assemble(graph, array, space, labels=marked, rewards=earned, constants={})
 
 
@@ -121,7 +122,7 @@ def explore_batch(
     """
     initial = _as_state(initial)
     found = _Found(initial)
-    expressions: dict[Polynomial, int] = {}
+    expressions = PolynomialTable()
     names: dict[str, int] = {}
     layers = [_layer(step, batch, found, expressions, names) for batch in found.batches()]
     choices, lengths, actions, successor, expression = (np.concatenate(part) for part in zip(*layers, strict=True))
@@ -141,7 +142,7 @@ def explore_batch(
         name: own_array(np.broadcast_to(np.asarray(f(states), dtype=np.bool_), graph.n_states))
         for name, f in (labels or {}).items()
     }
-    array = PolynomialArray(tuple(expressions), expression)
+    array = PolynomialArray(expressions, expression)
     return assemble(graph, array, space, labels=marked, rewards=earned, constants={})
 
 
@@ -175,7 +176,7 @@ class _Found:
 
 
 def _layer(
-    step: BatchStep, batch: State, found: _Found, expressions: dict[Polynomial, int], names: dict[str, int]
+    step: BatchStep, batch: State, found: _Found, expressions: PolynomialTable, names: dict[str, int]
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
     """Return choices per state, transitions and action per choice, successor and expression per transition."""
     n = len(batch[0])
@@ -218,7 +219,7 @@ def _rows(target: State, fields: tuple[str, ...], n: int, mask: BoolArray, actio
     return rows
 
 
-def _expression_index(probability: Any, n: int, expressions: dict[Polynomial, int]) -> IntArray:
+def _expression_index(probability: Any, n: int, expressions: PolynomialTable) -> IntArray:
     if not isinstance(probability, PolynomialArray):
         return np.full(n, number_in(expressions, polynomial(probability)), dtype=np.int32)
     if len(probability) != n:

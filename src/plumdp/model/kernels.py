@@ -111,3 +111,20 @@ def row_classes(first_transition: Any, expression: Any, slots: Any, row_class: A
                 break
             slot = (slot + np.uint64(1)) & mask
     return n_classes
+
+
+@compiled
+def number_by_first_use(index: Any, number: Any, order: Any, renumbered: Any) -> int:
+    """Number the items that occur in ``index`` in order of first use; return how many do.
+
+    ``number`` is -1 for every item at first. ``order`` gets the item of each number, ``renumbered`` the new index.
+    """
+    n_used = 0
+    for i in range(len(index)):
+        item = index[i]
+        if number[item] < 0:
+            number[item] = n_used
+            order[n_used] = item
+            n_used += 1
+        renumbered[i] = number[item]
+    return n_used

@@ -1,0 +1,134 @@
+"""Growing tables of distinct polynomials, which remember what was calculated from them.
+
+A polynomial gets its number once, by its canonical text. After that, whole arrays are calculated by number: exact
+arithmetic is done once for each combination of numbers that was not met before, in this call or in an earlier one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.model.expressions.polynomial import Polynomial, polynomial
+
+Codes = npt.NDArray[np.int32]
+
+_MAX_CELLS = 1 << 20  # of a memo; larger ones would take more memory than time
+_ADDING = Lock()  # of new polynomials: a number is given out once, also if several threads explore
+
+
+class PolynomialTable(Sequence[Polynomial]):
+    """Distinct polynomials, numbered in the order in which they came; a number never changes."""
+
+    def __init__(self, polynomials: Iterable[Polynomial] = ()) -> None:
+        self._polynomials: list[Polynomial] = []
+        self._number: dict[str, int] = {}
+        self._memos: dict[Hashable, Memo] = {}
+        self._numbers_of: dict[PolynomialTable, Codes] = {}
+        self.numbers(polynomials)
+
+    def __len__(self) -> int:
+        return len(self._polynomials)
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._polynomials[i]
+
+    def __iter__(self) -> Iterator[Polynomial]:
+        return iter(self._polynomials)
+
+    def __repr__(self) -> str:
+        return repr(tuple(self._polynomials))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PolynomialTable, (tuple(self._polynomials),)
+
+    def number(self, value: Any) -> int:
+        """Return the number of an expression, which is added if it is new."""
+        found = polynomial(value)
+        text = str(found)
+        number = self._number.get(text)
+        if number is not None:
+            return number
+        with _ADDING:
+            number = self._number.get(text, len(self._polynomials))
+            if number == len(self._polynomials):
+                self._polynomials.append(found)
+                self._number[text] = number
+            return number
+
+    def numbers(self, values: Iterable[Any]) -> Codes:
+        """Return the numbers of expressions; new ones are added."""
+        return np.array([self.number(value) for value in values], dtype=np.int32)
+
+    def numbers_from(self, other: PolynomialTable, codes: Codes) -> Codes:
+        """Return the numbers here of polynomials that are given by their numbers in another table."""
+        known = self._numbers_of.get(other)
+        if known is None or len(known) < len(other):
+            n_known = 0 if known is None else len(known)
+            more = self.numbers(other[n_known:])
+            known = more if known is None else np.concatenate([known, more])
+            self._numbers_of[other] = known
+        return known[codes]
+
+    def memo(self, key: Hashable) -> Memo:
+        """Return what is remembered under a key: results of one operation on the polynomials of this table."""
+        return self._memos.setdefault(key, Memo())
+
+
+class Memo:
+    """Results by the integers that they were calculated from: a dense array over the box of all integers so far."""
+
+    def __init__(self) -> None:
+        self.table = PolynomialTable()
+        self._box: tuple[list[int], Codes] | None = None  # least integers; a dimension for each column, -1: not known
+
+    def codes(
+        self, columns: Sequence[npt.NDArray[Any]], calculate: Callable[[npt.NDArray[np.intp]], Iterable[Any]]
+    ) -> Codes | None:
+        """Return the number of each result in ``table``, or None if the integers are too far apart to remember.
+
+        ``calculate`` returns the results at some positions of the columns, one for each combination that is new.
+        """
+        ends = [(int(column.min()), int(column.max())) for column in columns]
+        box = _covering(self._box, ends)
+        if box is None:
+            return None
+        self._box = box
+        low, known = box
+        shifted = [column.astype(np.int64) - least for column, least in zip(columns, low, strict=True)]
+        key = np.ravel_multi_index(shifted, known.shape) if len(shifted) > 1 else shifted[0]
+        flat = known.reshape(-1)
+        found = flat[key]
+        missing = np.flatnonzero(found < 0)
+        if len(missing):
+            new, once = np.unique(key[missing], return_index=True)
+            flat[new] = self.table.numbers(calculate(missing[once]))
+            found = flat[key]
+        return found
+
+
+def _covering(box: tuple[list[int], Codes] | None, ends: list[tuple[int, int]]) -> tuple[list[int], Codes] | None:
+    """Return a box that includes the given one and the given ranges; None if it has too many cells."""
+    if box is None:
+        box = [low for low, _ in ends], np.full([1] * len(ends), -1, dtype=np.int32)
+    old = list(zip(box[0], box[1].shape, strict=True))
+    grown = [_extended(low, width, *end) for (low, width), end in zip(old, ends, strict=True)]
+    if grown == old:
+        return box
+    if np.prod([float(width) for _, width in grown]) > _MAX_CELLS:
+        return None
+    codes = np.full([width for _, width in grown], -1, dtype=np.int32)
+    inside = [slice(low - new, low - new + width) for (low, width), (new, _) in zip(old, grown, strict=True)]
+    codes[tuple(inside)] = box[1]
+    return [low for low, _ in grown], codes
+
+
+def _extended(low: int, width: int, first: int, last: int) -> tuple[int, int]:
+    """Return the start and width of a range that includes another; it grows by half at least, so that growing is rare."""
+    start = low if first >= low else min(first, low - width // 2)
+    end = low + width if last < low + width else max(last + 1, low + width + width // 2)
+    return start, end - start
