@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -212,9 +212,8 @@ def _apply(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Polyn
     return _calculate(operation, [left, right], _memo_of_pairs(operation, left, right))
 
 
-def _memo_of_pairs(operation: Callable[[Any, Any], Any], left: Column, right: Column) -> Memo:
-    """Return what is remembered of an operation on two columns, of which one may be of integers."""
-    if isinstance(left, PolynomialArray):
-        return left.table.memo((operation, right.table if isinstance(right, PolynomialArray) else "integers"))
-    assert isinstance(right, PolynomialArray)  # one of the two is
-    return right.table.memo(("integers", operation))
+def _memo_of_pairs(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Memo:
+    """Return what is remembered of an operation on two columns, one of which may be of integers."""
+    if not isinstance(left, PolynomialArray):
+        return cast(Memo, right.table.memo(("integers", operation)))
+    return left.table.memo((operation, right.table if isinstance(right, PolynomialArray) else "integers"))

@@ -48,21 +48,22 @@ class PolynomialTable(Sequence[Polynomial]):
 
     def number(self, value: Any) -> int:
         """Return the number of an expression, which is added if it is new."""
-        found = polynomial(value)
-        text = str(found)
-        number = self._number.get(text)
-        if number is not None:
-            return number
-        with _ADDING:
-            number = self._number.get(text, len(self._polynomials))
-            if number == len(self._polynomials):
-                self._polynomials.append(found)
-                self._number[text] = number
-            return number
+        number = self._number.get(str(polynomial(value)))
+        return int(self.numbers([value])[0]) if number is None else number
 
     def numbers(self, values: Iterable[Any]) -> Codes:
         """Return the numbers of expressions; new ones are added."""
-        return np.array([self.number(value) for value in values], dtype=np.int32)
+        polynomials = [polynomial(value) for value in values]
+        texts, number, numbers = [str(f) for f in polynomials], self._number, []
+        with _ADDING:
+            for f, text in zip(polynomials, texts, strict=True):
+                n = number.get(text)
+                if n is None:
+                    n = len(self._polynomials)
+                    self._polynomials.append(f)
+                    number[text] = n
+                numbers.append(n)
+        return np.array(numbers, dtype=np.int32)
 
     def numbers_from(self, other: PolynomialTable, codes: Codes) -> Codes:
         """Return the numbers here of polynomials that are given by their numbers in another table."""
@@ -99,16 +100,34 @@ class Memo:
             return None
         self._box = box
         low, known = box
-        shifted = [column.astype(np.int64) - least for column, least in zip(columns, low, strict=True)]
-        key = np.ravel_multi_index(shifted, known.shape) if len(shifted) > 1 else shifted[0]
+        key = _place(columns, low, known.shape)
         flat = known.reshape(-1)
         found = flat[key]
-        missing = np.flatnonzero(found < 0)
-        if len(missing):
-            new, once = np.unique(key[missing], return_index=True)
-            flat[new] = self.table.numbers(calculate(missing[once]))
+        if found.min() < 0:
+            missing = np.flatnonzero(found < 0)
+            once = missing[_first_of_each(key[missing], flat.size)]
+            flat[key[once]] = self.table.numbers(calculate(once))
             found = flat[key]
         return found
+
+
+def _place(columns: Sequence[npt.NDArray[Any]], low: Sequence[int], shape: tuple[int, ...]) -> Codes:
+    """Return the place of each row of integers in a flat box that includes all."""
+    key: Codes = np.zeros(0, dtype=np.int32)
+    for j, column in enumerate(columns):
+        wide = column if column.dtype.itemsize >= 4 else column.astype(np.int32)
+        offset = (wide - low[j]).astype(np.int32, copy=False)
+        key = offset if j == 0 else key * np.int32(shape[j]) + offset
+    return key
+
+
+def _first_of_each(key: Codes, size: int) -> npt.NDArray[np.intp]:
+    """Return where each key, of which all are below the size, occurs first; in the order of the keys."""
+    if 16 * len(key) < size:
+        return np.unique(key, return_index=True)[1]
+    first = np.full(size, -1, dtype=np.intp)
+    first[key[::-1]] = np.arange(len(key) - 1, -1, -1)
+    return first[first >= 0]
 
 
 def _covering(box: tuple[list[int], Codes] | None, ends: list[tuple[int, int]]) -> tuple[list[int], Codes] | None:
@@ -128,7 +147,7 @@ def _covering(box: tuple[list[int], Codes] | None, ends: list[tuple[int, int]]) 
 
 
 def _extended(low: int, width: int, first: int, last: int) -> tuple[int, int]:
-    """Return the start and width of a range that includes another; it grows by half at least, so that growing is rare."""
+    """Return the start and width of a range with another inside; it grows by half at least, so that it grows rarely."""
     start = low if first >= low else min(first, low - width // 2)
     end = low + width if last < low + width else max(last + 1, low + width + width // 2)
     return start, end - start

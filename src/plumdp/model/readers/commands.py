@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,7 @@ def _outcomes(
         for _, assigned in combination:
             for name, values in assigned.items():
                 target[:, position[name]] = values
-        yield reduce(lambda a, b: a * b, (probability for probability, _ in combination), Polynomial(1)), target
+        yield reduce(mul, [probability for probability, _ in combination] or [Polynomial(1)]), target
 
 
 def _probability(command: Command, branch: Branch, calculate: DistinctEvaluator) -> Polynomial | PolynomialArray:
