@@ -105,9 +105,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     sources = {"before": options.against, "now": HERE} if options.against else {"now": HERE}
-    print(
-        "| instance | way | CPU s | ratio to Storm | ratio to before | bytes per transition |\n|---|---|---|---|---|---|"
-    )
+    print("| instance | way | CPU s | ratio to Storm | ratio to before | bytes per transition |")
+    print("|---|---|---|---|---|---|")
     for name in options.instances:
         print("\n".join(rows(name, sources, options.ways, options.rounds)).replace("nan", "–"), flush=True)
 

@@ -41,12 +41,20 @@ class Parallel(NamedTuple):
 def parallel(rounds: int, small: bool) -> ParametricMDP:
     """Return the model of the given number of rounds, with constant odds in game 1 or small odds in both."""
 
+    @cache  # a purse comes back in every round
+    def first_chance(bet: int, purse: int) -> Polynomial:
+        return _first(bet, purse, small)
+
+    @cache
+    def second_chance(bet: int, purse: int) -> Polynomial:
+        return _second(bet, purse, small)
+
     def step(s: Parallel) -> Iterator[Any]:
         m, q, later = s.m, s.q, s.step + 1
         playing = s.step < rounds
         yield "bet0", playing, [(1, s._replace(step=later))]
         for bet in _BETS:
-            first, second = tabulate(partial(_first, bet, small), m), tabulate(partial(_second, bet, small), q)
+            first, second = tabulate(partial(first_chance, bet), m), tabulate(partial(second_chance, bet), q)
             chance = {True: (first, second), False: (1 - first, 1 - second)}
             outcomes = [
                 (chance[wins[0]][0] * chance[wins[1]][1], Parallel(*_pay(m, q, bet, wins), later)) for wins in _OUTCOMES
@@ -68,7 +76,7 @@ def parallel(rounds: int, small: bool) -> ParametricMDP:
 def space(rounds: int, small: bool) -> ParameterSpace:
     """Return the coins for which every chance of winning is a probability, up to the fullest purse that may bet."""
     full = 10 * rounds
-    chances = [game(bet, small, full) for game in (_first, _second) for bet in _BETS]
+    chances = [game(bet, full, small) for game in (_first, _second) for bet in _BETS]
     return ParameterSpace.box({"p1": (0, 1), "p2": (0, 1)}, constraints=[1 - chance for chance in chances])
 
 
@@ -76,12 +84,10 @@ def _pay(m: Any, q: Any, bet: int, wins: tuple[bool, bool]) -> tuple[Any, Any]:
     return (m + bet if wins[0] else m - bet), (q + bet if wins[1] else q - bet)
 
 
-@cache
-def _first(bet: int, small: bool, purse: int) -> Polynomial:
+def _first(bet: int, purse: int, small: bool) -> Polynomial:
     bonus = Fraction(_PER_COIN[bet]) * purse if small else Fraction(_BONUS[bet])
     return (_P1 / 2 if bet == 10 else _P1) + bonus
 
 
-@cache
-def _second(bet: int, small: bool, purse: int) -> Polynomial:
+def _second(bet: int, purse: int, small: bool) -> Polynomial:
     return (_P2 / 2 if bet == 10 else _P2) + Fraction(_PER_COIN[bet]) * purse * (1 if small else 10)

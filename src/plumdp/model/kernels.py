@@ -47,7 +47,7 @@ def intern_rows(rows: Any, slots: Any, stored: Any, n_stored: int, index: Any) -
 def intern_in_box(
     rows: Any, start: int, low: Any, width: Any, box: Any, stored: Any, n_stored: int, index: Any
 ) -> tuple[int, int]:
-    """Do the same from row ``start`` on, with numbers in a dense array over the box from ``low``, -1 where there is none.
+    """Do the same from row ``start`` on, with the numbers in a dense array over a box, -1 where there is none.
 
     Return how many rows are stored, and the first row that is outside the box.
     """

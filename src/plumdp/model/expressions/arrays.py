@@ -216,4 +216,5 @@ def _memo_of_pairs(operation: Callable[[Any, Any], Any], left: Any, right: Any) 
     """Return what is remembered of an operation on two columns, one of which may be of integers."""
     if not isinstance(left, PolynomialArray):
         return cast(Memo, right.table.memo(("integers", operation)))
-    return left.table.memo((operation, right.table if isinstance(right, PolynomialArray) else "integers"))
+    other: Hashable = right.table if isinstance(right, PolynomialArray) else "integers"
+    return left.table.memo((operation, other))

@@ -2,6 +2,9 @@
 
 A polynomial gets its number once, by its canonical text. After that, whole arrays are calculated by number: exact
 arithmetic is done once for each combination of numbers that was not met before, in this call or in an earlier one.
+
+Results are remembered as long as someone has one of them: a table of results holds its memo, a memo the tables that it
+calculates from, and these know their memos by weak references only.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from threading import Lock
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +31,8 @@ class PolynomialTable(Sequence[Polynomial]):
     def __init__(self, polynomials: Iterable[Polynomial] = ()) -> None:
         self._polynomials: list[Polynomial] = []
         self._number: dict[str, int] = {}
-        self._memos: dict[Hashable, Memo] = {}
+        self._memos: WeakValueDictionary[Hashable, Memo] = WeakValueDictionary()
+        self._source: Memo | None = None  # whose results these are
         self._numbers_of: dict[PolynomialTable, Codes] = {}
         self.numbers(polynomials)
 
@@ -77,14 +82,19 @@ class PolynomialTable(Sequence[Polynomial]):
 
     def memo(self, key: Hashable) -> Memo:
         """Return what is remembered under a key: results of one operation on the polynomials of this table."""
-        return self._memos.setdefault(key, Memo())
+        memo = self._memos.get(key)
+        if memo is None:
+            memo = self._memos[key] = Memo(self, key)
+            memo.table._source = memo
+        return memo
 
 
 class Memo:
     """Results by the integers that they were calculated from: a dense array over the box of all integers so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, *operands: Any) -> None:
         self.table = PolynomialTable()
+        self._operands = operands  # kept, so that who calculates the same again finds this memo
         self._box: tuple[list[int], Codes] | None = None  # least integers; a dimension for each column, -1: not known
 
     def codes(
