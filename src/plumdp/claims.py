@@ -21,7 +21,7 @@ from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate, Status
-from plumdp.result.data_quality import DataQuality
+from plumdp.result.data_quality import DataQuality, data_provenance
 from plumdp.result.folder import digest_of_counts
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.coupled.gradient import policy_gradient
@@ -71,6 +71,7 @@ def make_certificate(
             "expressions": model.fingerprint,
             "counts": digest_of_counts(learned.counts),
             "steps": f"{learned.counts.total}",
+            **data_provenance(learned.counts.report),
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
         },
         **_estimated(learned, objective, valued),
@@ -182,29 +183,37 @@ def _box(region: Region | Conflict, n_parameters: int) -> dict[str, tuple[float,
     return {name: (float(low), float(high)) for name, low, high in list(columns)[:n_parameters]}
 
 
-_ANYTIME = "nothing about when you stopped: you may have looked at the data while collecting it"
+_ANYTIME = (
+    "nothing about when you stopped: valid even if you looked at the data while collecting it and stopped when you "
+    "liked"
+)
 _SAMPLED: dict[Sampling, str] = {
     "independent": "you fixed the number of samples of each choice before you looked at any data",
     "trajectories": "runs are independent, all under one policy, and you fixed their number before you looked at any",
-    "adaptive": "the data were collected without regard to what they showed, which nobody has said",
+    "adaptive": "neither what was sampled nor when you stopped depended on what the data showed; nobody has said so",
 }
 
 
 def _assumptions(learned: Learned) -> tuple[str, ...]:
     """Return what the confidence rests on, in words."""
-    structure = "the transitions of the model are all there are, and the next state depends on state and action alone"
-    tied = "the expressions of the model are right for some parameters of its space"
+    structure = (
+        "the model has every transition that can happen, and where a step leads depends on state and action alone"
+    )
+    tied = "the probabilities in the model are right for some values of its parameters"
     if learned.misfit:
         tied = (
-            "the rows of the model are right for some parameters of its space up to "
-            f"{learned.misfit:g} in total variation"
+            "for some values of its parameters, the probabilities in the model are right up to "
+            f"{learned.misfit:g} for each state and action (in total variation)"
         )
     bounds = learned.bounds
     if learned.conflict is not None or bounds.guarantee == Guarantee.ANYTIME:
         sampled = _ANYTIME
     elif bounds.guarantee == Guarantee.ASYMPTOTIC:
         planned = _SAMPLED[learned.counts.sampling]
-        sampled = f"{planned}, and there are so many that asymptotics apply (no finite-sample proof)"
+        sampled = (
+            f"{planned}, and there are so many that approximations for large samples hold (no number is proved to be "
+            "enough)"
+        )
     else:
         sampled = _SAMPLED[learned.counts.sampling]
     known = (structure, tied, sampled) if learned.conflict is None else (structure, sampled)

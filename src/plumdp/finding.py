@@ -126,6 +126,7 @@ def _ellipse(region: Region, i: int, j: int) -> tuple[Point, ...]:
         return ()
     factor = found.radius * found.root[[i, j]]
     axes, lengths, _ = np.linalg.svd(factor, full_matrices=False)
+    axes[:, 1] *= np.sign(np.linalg.det(axes))  # corners go around to the left, as those of other polygons
     circle = directions_around(_DIRECTIONS) / cos(pi / _DIRECTIONS)  # its sides touch the ellipse from outside
     points = found.centre[[i, j]] + circle @ (axes * lengths).T
     return tuple((x, y) for x, y in points.tolist())

@@ -92,9 +92,12 @@ def test_a_log_is_adaptive_unless_more_is_claimed_and_counts_keep_what_was_said(
     log, counts = str(folder / "runs.parquet"), str(tmp_path / "counts.parquet")
     model = pl.case_study(STUDY).model
     for claim, kept in (([], "adaptive"), (["--sampling", "trajectories"], "trajectories")):
-        assert RUNNER.invoke(app, ["count", STUDY, log, "-o", counts, *claim]).exit_code == 0
+        assert RUNNER.invoke(app, ["count", STUDY, log, "-o", counts, "--force", *claim]).exit_code == 0
         assert pl.read_counts(counts, model).sampling == kept
-    anytime = "nothing about when you stopped: you may have looked at the data while collecting it"
+    anytime = (
+        "nothing about when you stopped: valid even if you looked at the data while collecting it and stopped when you "
+        "liked"
+    )
     for command in ("certify", "compare"):
         for data, claim, is_anytime in (
             (log, [], True),

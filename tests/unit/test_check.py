@@ -113,5 +113,5 @@ def test_sums_of_rows_are_exact_at_any_size_of_the_numbers(size):
     part = Fraction(1, 7 * size)
     model_of({"go": [p * part, q * part, 1 - (p + q) * part]})
     for off in (part, -part, p * part):
-        with pytest.raises(pl.ModelError, match="sum to .*, not 1"):
+        with pytest.raises(pl.ModelError, match=r"sum to .*, not 1"):
             model_of({"go": [p * part, q * part, 1 - (p + q) * part + off]})

@@ -14,7 +14,7 @@ from plumdp.model import kernels
 from plumdp.model.expressions.bernstein import box_range
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.terms import Terms, terms_of
-from plumdp.model.graph import Indices, IntArray, owners, ranges
+from plumdp.model.graph import Indices, IntArray, owners, ranges, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import one_line
 
@@ -131,7 +131,7 @@ def distinct_rows(first: IntArray, items: IntArray) -> tuple[IntArray, IntArray]
     n_rows = len(first) - 1
     slots = np.full(1 << max(4, (2 * n_rows).bit_length()), kernels.EMPTY, dtype=np.int32)
     row_class, representative = np.empty(n_rows, dtype=np.int32), np.empty(n_rows, dtype=np.int32)
-    n_classes = kernels.row_classes(first, items, slots, row_class, representative)
+    n_classes = kernels.row_classes(read_only(first.view()), read_only(items.view()), slots, row_class, representative)
     return row_class, representative[:n_classes]
 
 
@@ -227,7 +227,7 @@ def _rows_of(model: ParametricMDP, choices: IntArray) -> tuple[IntArray, IntArra
     """Return the expressions of some choices one after the other, and before them where each choice starts."""
     start, size = model.graph.first_transition[choices], np.diff(model.graph.first_transition)[choices]
     first = np.concatenate([[0], np.cumsum(size)]).astype(np.int32)
-    return first, model.expression[ranges(start, start + size)]
+    return read_only(first), read_only(model.expression[ranges(start, start + size)])
 
 
 def _ambiguous_actions(model: ParametricMDP) -> Iterator[Issue]:

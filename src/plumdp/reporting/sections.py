@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from plumdp.checking.diagnosis import ADVICE
-from plumdp.checking.residual_table import describe_residual
-from plumdp.data.report import KINDS, IngestionReport, Kind
+from plumdp.data.report import CONTRADICTING, KINDS, IngestionReport, Kind
 from plumdp.model.text import number_of
-from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.reporting import pictures
 from plumdp.reporting.limits import limits
 from plumdp.reporting.parts import Section, TableOf
@@ -18,8 +16,16 @@ from plumdp.result.findings import Findings, Rung
 
 _MOST_ROWS = 5_000  # of the policy in a page
 _MOST_PARAMETERS = 200
+_LONG = 20  # rows of a table that can be searched
 _MOST_RESIDUALS = 10
 _FAINT = 2.0  # nats: residuals with less are not shown
+_NATURES = {
+    "interval": "each transition has any probability in its own interval",
+    "parameter": "each transition has its own parameters, from the box around the region",
+    "expression": "each transition has its own parameters, from the region",
+    "rectangular": "each state and action has its own parameters, from the region",
+    "coupled": "all states have the same parameters, from the region",
+}
 _KINDS: dict[Kind, str] = {
     "matched": "a transition of the model: used",
     "last row": "the end of a run, which shows no step",
@@ -37,9 +43,13 @@ _KINDS: dict[Kind, str] = {
 def assumptions(certificate: Certificate, findings: Findings) -> Section:
     """Return what the claim rests on."""
     intro = ["The claim holds if all of this is true:"] if certificate.assumptions else []
+    if certificate.status == Status.NO_GUARANTEE:
+        intro = ["The estimate presumes all of this. Even if it is true, nothing proves how sure the numbers are:"]
     if not certificate.assumptions:
         intro = ["Nothing is claimed, so there is nothing that a claim could rest on."]
     facts = dict(certificate.facts())
+    if not certificate.claims_bounds:
+        return Section("assumptions", "What the claim rests on", intro)
     how = [f"Method: {facts['confidence set']}.", f"Relaxation: {facts['relaxation']}."]
     if "jointly" in facts:
         how.append(f"This certificate {facts['jointly']}.")
@@ -49,13 +59,25 @@ def assumptions(certificate: Certificate, findings: Findings) -> Section:
 def reasons(certificate: Certificate, findings: Findings) -> Section | None:
     """Return why nothing, or not what was hoped for, is certified."""
     texts = [text for text in certificate.reason.split("; ") if text]
+    quality = certificate.data_quality
+    if quality is not None and quality.report is not None and quality.contradicting:
+        texts = [*quality.report.reasons(CONTRADICTING), f"{ADVICE}add these steps to the model, or correct the rows"]
     if not texts:
         return None
     tried = [text.removeprefix(ADVICE) for text in texts if text.startswith(ADVICE)]
-    why = [text for text in texts if not text.startswith(ADVICE)]
+    why = [sentence(text) for text in texts if not text.startswith(ADVICE)]
     notes = [f"What to try: {text}." for text in tried]
     title = "Why the model is contradicted" if certificate.status == Status.CONTRADICTED else "Why"
     return Section("why", title, points=why, notes=notes)
+
+
+def sentence(text: str) -> str:
+    """Return a text that begins as a sentence does, and ends as one.
+
+    >>> sentence("no parameters fit"), sentence("Why?")
+    ('No parameters fit.', 'Why?')
+    """
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?', '!')) else '.'}"
 
 
 def ladder(certificate: Certificate, findings: Findings) -> Section | None:
@@ -63,17 +85,19 @@ def ladder(certificate: Certificate, findings: Findings) -> Section | None:
     rungs = findings.ladder
     if not rungs:
         return None
-    rows = [(rung.relaxation, *_bounds(rung), _width(rung), _meaning(rung), rung.status) for rung in rungs]
-    header = ("relaxation", "lower", "upper", "width", "what nature may do", "status")
+    header: tuple[str, ...] = ("relaxation", "lower", "upper", "width", "which parameters the bounds allow for")
+    rows: list[tuple[str, ...]] = [(rung.relaxation, *_bounds(rung), _width(rung), _meaning(rung)) for rung in rungs]
+    if any(rung.status != Status.CERTIFIED for rung in rungs):
+        header, rows = (*header, "status"), [(*row, rung.status) for row, rung in zip(rows, rungs, strict=True)]
     table = TableOf("ladder-table", "Bounds of each relaxation", header, rows, header[1:4])
-    what = "estimates" if certificate.status == Status.NO_GUARANTEE else "bounds"
+    safe = "None has a proof" if certificate.status == Status.NO_GUARANTEE else "All of them hold with this confidence"
     intro = [
-        f"From the same data, from loose to tight: each relaxation is safe, and the last ones know more. All {what} "
-        "are about the policy that the relaxation finds best."
+        f"From the same data, from loose to tight. {safe}; the looser ones allow for cases that cannot happen. Each is "
+        "about the policy that is best for it."
     ]
     return Section(
         "ladder",
-        "What each relaxation certifies",
+        "What each relaxation gives" if certificate.status == Status.NO_GUARANTEE else "What each relaxation certifies",
         intro,
         pictures=pictures.ladder(certificate, findings),
         tables=[table],
@@ -85,12 +109,11 @@ def _bounds(rung: Rung) -> tuple[str, str]:
 
 
 def _width(rung: Rung) -> str:
-    return outward(rung.upper - rung.lower, 1, 3)
+    return outward(rung.upper - rung.lower, 1, 3).lower()
 
 
 def _meaning(rung: Rung) -> str:
-    known = RELAXATIONS.get(rung.relaxation)  # type: ignore[call-overload]
-    return "" if known is None else str(known.words)
+    return _NATURES.get(rung.relaxation, "")
 
 
 def what_limits(certificate: Certificate, findings: Findings) -> Section | None:
@@ -102,10 +125,12 @@ def what_limits(certificate: Certificate, findings: Findings) -> Section | None:
     tables, notes = [], []
     if advice.get("choices"):
         tables.append(_choices(advice["choices"]))
-        notes.append("All predictions are estimates; none of them is a bound.")
     elif advice.get("none"):
-        notes.append(f"There is no advice on where to sample next: {advice['none']}.")
+        why = advice["none"].replace("say with max_steps how long a run may be", "plumdp advise --max-steps says more")
+        notes.append(f"There is no advice on where to sample next: {why}.")
     drawn = pictures.advice(findings)
+    if advice.get("sentences"):
+        points.append("What more data would do, as estimates:")
     said = [text for text in advice.get("sentences", ()) if not text.startswith("The bounds on the policy's value are")]
     return Section("limits", "What limits the result, and where to sample next", points, said, drawn, tables, notes)
 
@@ -140,12 +165,17 @@ def parameters(certificate: Certificate, findings: Findings) -> Section | None:
     note = f"{left_out:,} more parameters are in certificate.json." if left_out else ""
     table = TableOf("parameter-table", "Bounds of the parameters", header, rows, header[1:], note)
     intro = [
+        *_unproved(certificate),
         "All parameters that explain the data form a region; these are the ends of the box around it. The estimate is "
-        "where the data are most likely: not a bound."
+        "where the data are most likely: not a bound.",
     ]
     return Section(
         "region", "What is known of the parameters", intro, pictures=pictures.region(findings), tables=[table]
     )
+
+
+def _unproved(certificate: Certificate) -> list[str]:
+    return ["Nothing proves these numbers."] if certificate.status == Status.NO_GUARANTEE else []
 
 
 def expressions(certificate: Certificate, findings: Findings) -> Section | None:
@@ -167,8 +197,12 @@ def expressions(certificate: Certificate, findings: Findings) -> Section | None:
     ]
     left_out = findings.n_expressions - len(rows)
     note = f"Those that matter most; {left_out:,} more are left out." if left_out > 0 else ""
-    table = TableOf("expression-table", "Unknown probabilities", header, cells, header[1:], note)
-    intro = ["The unknown probabilities of the model. All bounds hold at once, with the confidence of the claim."]
+    table = TableOf(
+        "expression-table", "Unknown probabilities", header, cells, header[1:], note, is_searchable=len(cells) > _LONG
+    )
+    intro = _unproved(certificate) or [
+        "The unknown probabilities of the model. All bounds hold at once, with the confidence of the claim."
+    ]
     return Section(
         "expressions", "What is known of the probabilities", intro, pictures=pictures.forest(findings), tables=[table]
     )
@@ -182,7 +216,7 @@ def data(certificate: Certificate, findings: Findings) -> Section | None:
     steps = number_of(quality.steps, "step")
     intro = [f"The claim rests on {steps}." if certificate.claims_bounds else f"The data have {steps} of the model."]
     if quality.absence:
-        intro = [f"{quality.absence[:1].upper()}{quality.absence[1:]}."]
+        intro = [sentence(quality.absence)]
     report = quality.report
     if report is None:
         intro.append("They came as counts, without a record of the log they were counted from.")
@@ -209,34 +243,36 @@ def test(certificate: Certificate, findings: Findings) -> Section | None:
     found = findings.residuals
     if verdict is None and not found:
         return None
-    intro = [f"{verdict[:1].upper()}{verdict[1:]}."] if verdict else []
+    intro = [sentence(verdict)] if verdict else []
+    if not certificate.claims_bounds:
+        intro = ["No: the data show what the model says cannot happen, which no probabilities explain."]
     if verdict and certificate.p_value is not None:
         intro.append(
             "The p-value is valid whenever the data stopped: a right model has one below 0.001 at most once in 1,000."
         )
-    points = list(found.get("diagnosis", ()))
+    points = [] if certificate.reason else list(found.get("diagnosis", ()))  # which are said above
     if found.get("suspicion"):
         points.append(f"Worth a look, though not enough to contradict the model: {found['suspicion']}")
     records = [record for record in found.get("residuals", ())[:_MOST_RESIDUALS] if record["evidence"] > _FAINT]
     tables = [_residuals(records)] if records and (found.get("contradicted") or found.get("suspicion")) else []
-    points = [text.replace(ADVICE, "What to try: ", 1) if text.startswith(ADVICE) else text for text in points]
+    points = [sentence(text) for text in points]
     return Section("test", "Is the model right?", intro, points, pictures.residuals(findings), tables)
 
 
 def _residuals(records: list[Mapping[str, Any]]) -> TableOf:
-    header = ("where", "what", "observations", "difference", "in words")
+    header = ("where", "what", "observations", "difference", "standard deviations")
     rows = [
         (
             record["where"],
             record["what"],
             f"{record['observations']:,}",
             f"{record['difference']:+.3g}",
-            describe_residual(record).rpartition(": ")[2],
+            f"{record['standardised']:+.3g}",
         )
         for record in records
     ]
-    note = "Where the data differ most from the model at its most likely parameters:"
-    return TableOf("residual-table", "Residuals", header, rows, header[2:4], note)
+    note = "How much more or less often things happened than the model says at its most likely parameters:"
+    return TableOf("residual-table", "Residuals", header, rows, header[2:], note)
 
 
 def policy(certificate: Certificate, findings: Findings) -> Section:
@@ -280,17 +316,19 @@ def model(certificate: Certificate, findings: Findings) -> Section | None:
 
 def provenance(certificate: Certificate, findings: Findings) -> Section:
     """Return where everything comes from."""
-    known = {
+    known = {  # command and files come before these
+        "steps": "steps counted",
+        "counts": "hash of the counts",
+        "model": "hash of the model's graph",
+        "expressions": "hash of model, expressions and space",
+        "date": "certified at",
         "plumdp": "version of plumdp",
         "python": "version of Python",
         "numpy": "version of NumPy",
-        "model": "hash of the model's graph",
-        "expressions": "hash of model, expressions and space",
-        "counts": "hash of the counts",
-        "steps": "steps counted",
-        "date": "written at",
     }
-    rows = [(known.get(name, name), text) for name, text in _flat(certificate.provenance)]
+    last = list(known)
+    entries = sorted(_flat(certificate.provenance), key=lambda entry: last.index(entry[0]) if entry[0] in last else -1)
+    rows = [(known.get(name, name), text) for name, text in entries]
     seconds = ", ".join(f"{stage} {time:.2f} s" for stage, time in certificate.seconds.items())
     rows.append(("time", seconds))
     table = TableOf("provenance-table", "Provenance", ("what", "value"), rows)
