@@ -204,12 +204,19 @@ def _renumbered(code: npt.NDArray[np.int64]) -> tuple[int, npt.NDArray[np.int64]
 
 def _apply(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> PolynomialArray:
     if not isinstance(right, PolynomialArray | np.ndarray):
-        memo = left.table.memo((operation, "right", type(right), right)) if type(right) in _CONSTANTS else None
+        memo = _memo_of_constant(left, operation, "right", right)
         return _calculate(lambda element: operation(element, right), [left], memo)
     if not isinstance(left, PolynomialArray | np.ndarray):
-        memo = right.table.memo((operation, "left", type(left), left)) if type(left) in _CONSTANTS else None
+        memo = _memo_of_constant(right, operation, "left", left)
         return _calculate(lambda element: operation(left, element), [right], memo)
     return _calculate(operation, [left, right], _memo_of_pairs(operation, left, right))
+
+
+def _memo_of_constant(array: Any, operation: Callable[[Any, Any], Any], side: str, constant: Any) -> Memo | None:
+    """Return what is remembered of an operation with a constant on one side; None if the constant is unusual."""
+    if type(constant) not in _CONSTANTS:
+        return None
+    return cast(Memo, array.table.memo((operation, side, type(constant), constant)))
 
 
 def _memo_of_pairs(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Memo:
