@@ -28,6 +28,7 @@ from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.solver.qualitative import make_game
 from plumdp.valuation import Valuation
 
+_COUNTS_NO_STEPS = "one action per state, whatever the step; a policy that counts steps may do better"
 _FALLBACK_SET = "beta-binomial, one for each transition"
 
 
@@ -79,9 +80,16 @@ def make_certificate(
         jointly=_others(learned, objective),
         p_value=None if learned.fit is None else learned.fit.p_value,
         not_coupled=valued.not_coupled,
+        remark=_remark(model, objective),
         misfit=learned.misfit,
     )
     return with_data(certificate, learned.counts)
+
+
+def _remark(model: ParametricMDP, objective: Objective) -> str:
+    """Return what a policy with one action per state gives away: what is best may depend on the steps that are left."""
+    n_steps, has_choices = objective.n_steps, model.graph.n_choices > model.graph.n_states
+    return _COUNTS_NO_STEPS if n_steps is not None and n_steps > 1 and has_choices else ""
 
 
 def _others(learned: Learned, objective: Objective) -> tuple[str, ...]:

@@ -31,7 +31,8 @@ from plumdp.tally import Tally
 
 PATIENCE = 0.001  # seconds of plain Python for each instruction of a kernel, about what compiling takes; 0: at once
 SMALL = 400_000  # elements of all arguments; with more of them a kernel is compiled at once
-COMPILING = "compiling kernels, once: about 10 s"
+COMPILING = "compiling kernels, once: up to 10 s"
+COMPILING_ALL = "compiling kernels, once: about half a minute"
 
 _LOGGER = logging.getLogger("plumdp")
 
@@ -239,7 +240,7 @@ class _Compiler(event.Listener):
             gc.disable()
         if event.kind == "numba:compile" and not self._has_spoken:
             self._has_spoken = True
-            _say(COMPILING)
+            _say(COMPILING if PATIENCE > 0 else COMPILING_ALL)
 
     def on_end(self, event: Any) -> None:
         """Add the seconds of the outermost of nested compilations."""

@@ -262,20 +262,19 @@ def telling_variables(policy: PolicyTable) -> tuple[str, ...]:
 
     def rank(name: str) -> tuple[bool, float, float]:
         others = [code for other, code in codes.items() if other != name]
-        alone = _entropy([]) - _entropy([codes[name]])
-        return bool(codes[name].any()), round(_entropy(others), 12), round(alone, 12)
-
-    def _entropy(known: list[npt.NDArray[np.intp]]) -> float:
-        """Return the mean entropy of the action among states that agree in what is known."""
-        group = (
-            np.unique(np.stack(known, axis=1), axis=0, return_inverse=True)[1].ravel()
-            if known
-            else np.zeros_like(action)
-        )
-        both = np.unique(np.stack([group, action], axis=1), axis=0, return_counts=True)[1]
-        return _information(both) - _information(np.unique(group, return_counts=True)[1])
+        alone = _entropy(action, []) - _entropy(action, [codes[name]])
+        return bool(codes[name].any()), round(_entropy(action, others), 12), round(alone, 12)
 
     return tuple(sorted(codes, key=rank, reverse=True))
+
+
+def _entropy(action: IntArray, known: list[npt.NDArray[np.intp]]) -> float:
+    """Return the mean entropy of the action among states that agree in what is known."""
+    group = np.zeros(len(action), dtype=np.intp)
+    for code in known:
+        group = np.unique(group * (code.max(initial=0) + 1) + code, return_inverse=True)[1].ravel()
+    both = np.unique(group * (int(action.max(initial=0)) + 1) + action, return_counts=True)[1]
+    return _information(both) - _information(np.bincount(group))
 
 
 def _information(numbers: npt.NDArray[np.intp]) -> float:

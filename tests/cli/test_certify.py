@@ -221,10 +221,10 @@ def test_pilots_of_commands_are_those_of_the_functions(tmp_path):
     assert (
         LogOptions([out], sampling="adaptive").read(model).pilot is None
     )  # a share of a length that nobody says was planned
-    assert run("count", "betting:5", log, "-o", out).endswith("2,400 steps, counted\n")
-    said = run("count", "betting:5", log, "-o", out, "--order", "runs")
+    assert run("count", "betting:5", log, "-o", out, "--force").endswith("2,400 steps, counted\n")
+    said = run("count", "betting:5", log, "-o", out, "--force", "--order", "runs")
     assert said.endswith("2,400 steps, counted, 192 of them as a pilot (power of two)\n")
-    said = run("count", "betting:5", log, "-o", out, "--sampling", "trajectories", "--pilot", "0.5")
+    said = run("count", "betting:5", log, "-o", out, "--force", "--sampling", "trajectories", "--pilot", "0.5")
     assert said.endswith("2,400 steps, counted, 1,200 of them as a pilot (planned)\n")
     assert "n_pilot_runs" in run("counts-sql", "betting:5", "--order", "runs")
 
@@ -254,7 +254,7 @@ def test_a_log_given_directly_has_the_pilot_of_its_order(tmp_path, command):
         return [(one["relaxation"], one["lower"], one["upper"]) for one in (found if command == "compare" else [found])]
 
     for options in (["--order", "runs"], ["--sampling", "trajectories", "--pilot", "0.5"]):
-        assert RUNNER.invoke(app, ["count", "betting:5", log, "-o", out, *options]).exit_code == 0
+        assert RUNNER.invoke(app, ["count", "betting:5", log, "-o", out, "--force", *options]).exit_code == 0
         assert certified(log, *options) == certified(out) != certified(log)
 
 

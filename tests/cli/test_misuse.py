@@ -77,7 +77,7 @@ COUNTS = ["betting:5", "counts.parquet"]
         (["advise", *COUNTS, "-o", "nowhere/x.csv"], "nowhere/x.csv: there is no folder nowhere; make it first"),
         (
             ["advise", *COUNTS, "-p", 'P>=0.5 [ F "end" ]'],
-            "P>= asks yes or no; ask for the value with Pmax=? or Pmin=?",
+            "P>= asks yes or no, which certify answers; here ask for the value with Pmax=? or Pmin=?",
         ),
         (["advise", *COUNTS, "--confidence", "2"], "--confidence 2: give a number between 0 and 1, such as 0.999"),
         (["info", "betting:5", "-c", "N"], "--constant N: write NAME=VALUE"),

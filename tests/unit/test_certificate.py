@@ -243,3 +243,18 @@ def test_statuses_and_guarantees_are_their_texts_wherever_they_are_read(kind):
 def test_a_certificate_as_a_dictionary_has_plain_texts():
     plain = certificate(status=Status.CERTIFIED, guarantee=Guarantee.FIXED).to_dict()
     assert (type(plain["status"]), type(plain["guarantee"])) == (str, str)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_said"), [("Pmax=? [ F<=3 at=1 ]", True), ("Pmax=? [ F at=1 ]", False), ("Pmax=? [ X at=1 ]", False)]
+)
+def test_what_a_policy_without_memory_gives_away_is_said_where_steps_are_counted(text, is_said):
+    (p,) = pl.parameters("p")
+
+    def step(state):
+        return {"go": [(p, state._replace(at=1)), (1 - p, state)], "stop": [(1, state)]}
+
+    model = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p"))
+    counts = pl.simulate(model, {"p": 0.5}, 50, rng=1, max_steps=3)
+    said = "one action per state, whatever the step; a policy that counts steps may do better"
+    assert (("policy", said) in pl.certify(model, counts, text).facts()) == is_said

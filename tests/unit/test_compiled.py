@@ -194,14 +194,22 @@ def test_compiling_says_so_once_on_a_terminal_and_never_again(tmp_path):
         with open(ours, encoding="utf-8", newline="") as terminal:
             said.append(list(iter(terminal.readline, "end\r\n")))
         os.close(theirs)
-    assert said == [[f"{module.COMPILING}\r\n"], []]
+    assert said == [[f"{module.COMPILING_ALL}\r\n"], []]
 
 
 def test_compiling_is_silent_in_a_pipe_and_known_to_the_logger(tmp_path):
     quiet = in_a_process(tmp_path / "one", "WARNING", capture_output=True, text=True)
     told = in_a_process(tmp_path / "two", "INFO", capture_output=True, text=True)
     assert (quiet.stdout, quiet.stderr) == ("", "")
-    assert (told.stdout, told.stderr) == ("", f"plumdp: {module.COMPILING}\n")
+    assert (told.stdout, told.stderr) == ("", f"plumdp: {module.COMPILING_ALL}\n")
+
+
+def test_a_run_that_compiles_what_pays_says_less(tmp_path):
+    code = COMPILING.replace("compiled.compile_at_once()", "kernels.count._small = 0")
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    run = [sys.executable, "-c", code, "INFO"]
+    done = subprocess.run(run, env=environment, check=True, capture_output=True, text=True)
+    assert done.stderr == f"plumdp: {module.COMPILING}\n"
 
 
 def test_the_logger_has_no_handlers_that_print():

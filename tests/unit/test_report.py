@@ -186,7 +186,7 @@ def test_no_bound_is_shown_if_the_data_show_what_cannot_happen(problem, tmp_path
 
 
 def test_large_policies_are_cut_and_the_page_says_so(certified, monkeypatch):
-    monkeypatch.setattr("plumdp.reporting.sections._MOST_ROWS", 50)
+    monkeypatch.setattr("plumdp.reporting.evidence._MOST_ROWS", 50)
     text = render(certified)
     assert "Only the first 50 of 225 states are in this file; policy.csv has all." in text
     assert "the first 50 of 225" in text

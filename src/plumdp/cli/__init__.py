@@ -217,7 +217,14 @@ def _listen(ctx: typer.Context, verbosity: int) -> int:
 
 def _common(
     verbose: Annotated[
-        int, typer.Option("--verbose", "-v", count=True, callback=_listen, help="Say on standard error what is done.")
+        int,
+        typer.Option(
+            *("--verbose", "-v"),
+            count=True,
+            callback=_listen,
+            show_default=False,
+            help="Say on standard error what is done; -vv also for how long.",
+        ),
     ] = 0,
     config: Annotated[
         Path | None,

@@ -28,6 +28,12 @@ _REWRITES = (
     (r"columns=\{…\}", "--column NAME=COLUMN"),
     (r"""columns=\{['"]([^'"]+)['"]: …\}""", r"--column \1=…"),
     (r"""columns=\{['"]([^'"]+)['"]: ['"]([^'"]*)['"]\}""", r"--column \1=\2"),
+    (r"""states=\{['"]([^'"]+)['"]: …\}""", r"--state \1=…"),
+    (
+        r"""states=\{'(\w+)': (?:'(.*?)'|"(.*?)"|(\[.*?\]))\}: """,
+        lambda found: f"--state {found[1]}=" + _first(found) + ": ",
+    ),
+    (r"""^actions=(?:'(.*?)'|"(.*?)"): """, lambda found: f"--action {found[1] or found[2]}: "),
     (r"constants=\{(.*?)\}", lambda found: _constants(found[1])),
     (r"""on_unmatched=['"]report['"]""", "--keep-going"),
     (r" \(force=True\)", ""),
@@ -40,6 +46,7 @@ _REWRITES = (
     (r"\binterval_method and events\b", "--interval-method"),
     (r"\b(interval_method|confidence_set|max_steps)\b", lambda found: f"--{found[1].replace('_', '-')}"),
     (r"(leave out .*) or misfit\b", r"\1 or --misfit"),
+    (r"\bwhich decide answers\b", "which certify answers"),
     (r"\bValue error, ", ""),
     (r"\bInput should be a valid number, .* as a number", "give a number"),
     (r"\bInput should be a valid integer, .* as an integer", "give a whole number"),
@@ -62,6 +69,11 @@ def _rewritten(line: str) -> str:
     for pattern, words in _REWRITES:
         line = re.sub(pattern, words, line)
     return line
+
+
+def _first(found: re.Match[str]) -> str:
+    """Return what was found after the name."""
+    return next(part for part in found.groups()[1:] if part is not None)
 
 
 def _option(found: re.Match[str]) -> str:

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plumdp.cli.errors import in_command_line_words
-from plumdp.result.certificate import Certificate, Status
+from plumdp.result.certificate import Certificate, Status, percent
 from plumdp.thresholds import Answer, Verdict
 
 EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.VACUOUS: 4, Status.NO_GUARANTEE: 4}
@@ -38,8 +38,9 @@ class Result:
 
     @property
     def words(self) -> str:
-        """The verdict if there is one, else the status."""
-        return str(self.certificate.status if self.answer is None else self.answer.verdict)
+        """The status, after the verdict if there is one."""
+        status = str(self.certificate.status)
+        return status if self.answer is None else f"{self.answer.verdict} ({status})"
 
     @property
     def saved(self) -> Certificate:
@@ -89,6 +90,8 @@ def _print_range(console: Console, results: Sequence[Result]) -> None:
         names = list(of_text[0].constants)
         rows = [(*result.constants.values(), *result.certificate.printed_bounds, result.words) for result in of_text]
         print_table(console, text, (*names, "lower", "upper", "status"), rows)
+    share = percent(results[0].certificate.confidence)
+    console.print(Text(f"Each row by itself with confidence {share}; certify one value for all that it rests on."))
 
 
 def print_table(console: Console, title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from difflib import get_close_matches
 from fractions import Fraction
 from importlib.util import module_from_spec, spec_from_file_location
@@ -141,14 +142,16 @@ def _run(file: Path) -> ModuleType:
     """Run a Python file, with its folder on the path, and return its names."""
     if not file.is_file():
         raise ModelError(f"{file}: there is no such file")
-    spec = spec_from_file_location(file.stem, file)
+    name = f"plumdp_model_{file.stem}"  # not that of a module which others import
+    spec = spec_from_file_location(name, file)
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
     sys.path.insert(0, str(file.absolute().parent))
-    sys.modules[file.stem] = module  # as dataclasses look up their module
+    sys.modules[name] = module  # as dataclasses look up their module
     try:
-        spec.loader.exec_module(module)
+        with redirect_stdout(sys.stderr):  # standard output is for results
+            spec.loader.exec_module(module)
     except Exception as error:
         raise _failed(file, error) from None
     return module
@@ -165,7 +168,8 @@ def _called(file: Path, name: str, function: Any, constants: Mapping[str, str]) 
     if missing:
         raise ModelError(f"{file}:{name} needs a value for {missing[0]}; give --constant {missing[0]}=…")
     try:
-        return function(**{key: _number(value) for key, value in constants.items()})
+        with redirect_stdout(sys.stderr):
+            return function(**{key: _number(value) for key, value in constants.items()})
     except Exception as error:
         raise _failed(file, error) from None
 

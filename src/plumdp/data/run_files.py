@@ -66,7 +66,7 @@ def write_runs(
     ...     write_runs(f"{folder}/runs.csv", study.model, study.true_point, 100, rng=1, max_steps=25)
     ...     print(read_log(f"{folder}/runs.csv", study.model))
     2500
-    2500 rows of transitions: 2,500 matched, 0 rejected
+    2,500 rows of transitions: 2,500 matched, 0 rejected
     """
     ending = require_format(path)
     blocks = record_blocks(model, point, trajectories, rng=rng, max_steps=max_steps, policy=policy, stop=stop)

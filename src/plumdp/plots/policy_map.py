@@ -17,6 +17,7 @@ from plumdp.plots.style import HATCHES, PALETTE, PHONE, legend_below, new_figure
 _MOST_EDGES = 600  # cells with lines between them
 _MOST_ACTIONS = 24  # in a legend
 _MOST_TICKS = 9
+_LITTLE = 1e-3  # bits: what a slice counts in which the action does not vary
 _LONGEST = 18  # characters of a label
 
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -138,7 +139,7 @@ def _most_common(
     if free:
         codes = np.stack([np.unique(columns[name], return_inverse=True)[1] for name in free], axis=1)
         kinds, group, number = np.unique(codes[inside], axis=0, return_inverse=True, return_counts=True)
-        best = int(np.argmax(number * (1 + _variety(group.ravel(), action[inside]))))
+        best = int(np.argmax(number * (_LITTLE + _variety(group.ravel(), action[inside]))))
         inside &= (codes == kinds[best]).all(axis=1)
         example = int(np.flatnonzero(inside)[0])
         values |= {name: columns[name][example].item() for name in free}
@@ -222,8 +223,17 @@ def _tick_places(values: Sequence[Any]) -> list[int]:
         for step in (k * 10**e for e in range(9) for k in (1, 2, 5)):
             found = [i for i, value in enumerate(values) if value % step == 0]
             if len(found) <= _MOST_TICKS:
-                return found
+                return _apart(found, n // (2 * _MOST_TICKS))
     return list(range(0, n, -(-n // _MOST_TICKS)))
+
+
+def _apart(places: Sequence[int], least: int) -> list[int]:
+    """Return places without those that are too near to the one before; values may have gaps."""
+    kept: list[int] = []
+    for place in places:
+        if not kept or place - kept[-1] > least:
+            kept.append(place)
+    return kept
 
 
 def _text(value: Any) -> str:

@@ -35,6 +35,8 @@ def limits(certificate: Certificate, findings: Findings) -> list[str]:
     if certificate.jointly:
         others = "1 other property" if len(certificate.jointly) == 1 else f"{len(certificate.jointly)} other properties"
         found.append(f"The confidence is shared with {others}: one property alone would have narrower bounds.")
+    if certificate.remark:
+        found.append(f"The policy has {certificate.remark}.")
     if certificate.solver != "converged":
         found.append(f"The solver ended before its bounds met ({certificate.solver}).")
     return found

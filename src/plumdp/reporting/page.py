@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from plumdp.confidence.sets import Guarantee
 from plumdp.reporting.bounds_picture import bounds_svg
+from plumdp.reporting.evidence import SECTIONS
 from plumdp.reporting.parts import Picture, Section
-from plumdp.reporting.sections import SECTIONS
 from plumdp.result.certificate import Certificate, Status
 from plumdp.result.folder import require_file
 

@@ -90,6 +90,7 @@ class Certificate:
     jointly: tuple[str, ...] = ()  # other properties: certificates of all of them hold at once with the confidence
     p_value: float | None = None  # of the model as a whole, valid at any time; None if it was not tested
     not_coupled: str = ""  # why there are no coupled bounds, if they were asked for: these are then rectangular
+    remark: str = ""  # what the policy does not make use of
     misfit: float = 0.0  # how far every row may be off from the model, in total variation
     answer: Mapping[str, Any] = field(
         default_factory=dict
@@ -179,6 +180,8 @@ class Certificate:
             ("relaxation", words),
             ("confidence set", f"{self.confidence_set}; {GUARANTEES[self.guarantee]}"),
         ]
+        if self.remark:
+            facts.append(("policy", self.remark))
         if self.jointly:
             facts.append(("jointly", self._company()))
         if self.misfit:
@@ -272,6 +275,7 @@ class Certificate:
             "jointly": list(self.jointly),
             "p_value": self.p_value,
             "not_coupled": self.not_coupled,
+            "remark": self.remark,
             "misfit": self.misfit,
             "data_quality": None if self.data_quality is None else self.data_quality.to_dict(),
         } | ({"answer": dict(self.answer)} if self.answer else {})

@@ -22,15 +22,13 @@ def read_sampling(path: str | Path, model: ParametricMDP | Graph) -> FloatArray:
     ``probability``; or any file that ``read_policy`` reads, with one action per state.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from plumdp import case_study, simulate
+    >>> from plumdp import PolicyTable, case_study, simulate
     >>> study = case_study("betting:5")
     >>> with TemporaryDirectory() as folder:
-    ...     lines = "money,step,action\\n" + "".join(
-    ...         f"{money},{step},bet0\\n" for money, step in zip(*study.model.graph.states.values())
-    ...     )
-    ...     _ = (Path(folder) / "never.csv").write_text(lines)
-    ...     never = read_sampling(Path(folder) / "never.csv", study.model)
-    >>> simulate(study.model, study.true_point, 100, rng=1, max_steps=6, policy=never).total
+    ...     first = PolicyTable(study.model.graph, study.model.graph.first_choice[:-1])
+    ...     first.to_csv(Path(folder) / "policy.csv")
+    ...     weights = read_sampling(Path(folder) / "policy.csv", study.model)
+    >>> simulate(study.model, study.true_point, 100, rng=1, max_steps=6, policy=weights).total
     600
     """
     graph = model if isinstance(model, Graph) else model.graph
