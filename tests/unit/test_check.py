@@ -105,3 +105,13 @@ def test_rows_are_classed_by_their_sequence_of_expressions():
     assert len(set(rows)) == len(representative)
     assert len(set(zip(rows, row_class.tolist(), strict=True))) == len(representative)
     assert (row_class[representative] == np.arange(len(representative))).all()
+
+
+@pytest.mark.parametrize("size", [1, 2**40, 2**61, 10**40], ids=["small", "large", "too large to add up", "huge"])
+def test_sums_of_rows_are_exact_at_any_size_of_the_numbers(size):
+    """A row that is off by 1 in 7 times the size is refused; the exact one is not."""
+    part = Fraction(1, 7 * size)
+    model_of({"go": [p * part, q * part, 1 - (p + q) * part]})
+    for off in (part, -part, p * part):
+        with pytest.raises(pl.ModelError, match=r"sum to .*, not 1"):
+            model_of({"go": [p * part, q * part, 1 - (p + q) * part + off]})

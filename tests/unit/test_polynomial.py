@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from strategies import NAMES, expand, fold, numbers, points, trees, write
 
 from plumdp import ModelError, Polynomial, parameters
-from plumdp.model.expressions.polynomial import exact, float_terms
+from plumdp.model.expressions.polynomial import exact
+from plumdp.model.expressions.terms import terms_of
 
 p, q, r = parameters("p", "q", "r")
 
@@ -188,9 +189,19 @@ def test_numpy_integers_are_integers():
 
 
 @given(st.lists(trees, max_size=4))
-def test_float_terms_are_the_nearest_floats_in_the_order_of_the_names(group):
-    names, rows = float_terms([write(tree) for tree in group])
-    assert list(names) == sorted(names)
-    for tree, row in zip(group, rows, strict=True):
-        found = {tuple(e[names.index(n)] if n in names else 0 for n in NAMES): c for e, c in row}
-        assert found == {exponents: float(value) for exponents, value in expand(tree).items()}
+def test_terms_read_from_texts_are_those_of_the_expanded_trees(group):
+    terms = terms_of([write(tree) for tree in group])
+    for f, tree in enumerate(group):
+        own = terms.term[terms.first[f] : terms.first[f + 1]].tolist()
+        powers = [dict(terms.monomials[terms.monomial[t]]) for t in own]
+        found = {
+            tuple(power.get(n, 0) for n in NAMES): Fraction(terms.above[t], terms.below[t])
+            for t, power in zip(own, powers, strict=True)
+        }
+        assert found == expand(tree)
+        assert terms.floats()[own].tolist() == [float(found[key]) for key in found]
+
+
+def test_coefficients_longer_than_python_reads_are_exact():
+    (terms,) = (terms_of([p * Fraction(10**9000 + 1, 3**9000)]),)
+    assert (terms.above, terms.below) == ((10**9000 + 1,), (3**9000,))

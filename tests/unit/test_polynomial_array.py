@@ -1,7 +1,12 @@
 """Arrays of polynomials against loops over their elements."""
 
+import gc
 import operator
+import pickle
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -11,6 +16,7 @@ from strategies import trees, write
 
 from plumdp import ModelError, Polynomial, parameters, tabulate
 from plumdp.model.expressions.arrays import PolynomialArray, constant_array, distinct
+from plumdp.model.expressions.interned import PolynomialTable
 
 p, q = parameters("p", "q")
 INT64, INT32 = np.iinfo(np.int64), np.iinfo(np.int32)
@@ -148,8 +154,8 @@ def test_negation_and_powers_are_those_of_the_elements():
 
 
 def test_results_that_become_equal_share_one_place_in_the_table():
-    result = POLYNOMIALS * np.array([0, 0, 0, 0, 7])
-    assert (result.table, result.index.tolist()) == ((Polynomial(0),), [0] * 5)
+    result = polynomial_array([p, q, p, 1 - p, Polynomial(0)]) * np.array([0, 0, 0, 0, 7])
+    assert (tuple(result.table), result.index.tolist()) == ((Polynomial(0),), [0] * 5)
 
 
 def test_slices_and_masks_select_elements():
@@ -180,3 +186,81 @@ def test_misuse_is_refused_by_name(action, message):
     with pytest.raises(ModelError) as caught:
         action()
     assert str(caught.value) == message
+
+
+def counted(is_cached):
+    """Return a function of a level, and the list of its calls."""
+    calls = []
+
+    def weigh(level):
+        calls.append(level)
+        return p / (1 + level)
+
+    return cache(weigh) if is_cached else weigh, calls
+
+
+def test_a_cached_function_is_asked_once_in_all_calls_and_other_functions_once_in_each():
+    for is_cached, expected in ((True, [3, 1, 2, -40]), (False, [3, 1, 2, 3, -40, 3])):
+        weigh, calls = counted(is_cached)
+        found = [tabulate(weigh, np.array(levels)) for levels in ([3, 3], [1, 2, 3, 1], [-40, 3])]
+        assert sorted(calls) == sorted(expected)
+        assert [elements(array) for array in found] == [
+            [p / 4, p / 4], [p / 2, p / 3, p / 4, p / 2], [p / -39, p / 4]
+        ]  # fmt: skip
+
+
+@given(st.lists(st.lists(st.integers(-3, 3) | st.sampled_from([INT32.min, INT32.max, 900]), max_size=8), max_size=6))
+def test_remembered_results_equal_a_loop_whatever_was_asked_before(batches):
+    """With both ends of int32 the box of the memo is too large, and results are calculated anew."""
+
+    @cache
+    def weigh(bonus, level, twice):
+        return p * level + (2 * q if twice else q) + bonus
+
+    for levels in batches:
+        column = np.array(levels, dtype=np.int32)
+        for bonus in (0, Fraction(1, 3)):
+            result = tabulate(partial(weigh, bonus), column, column % 2 == 0)
+            expected = [p * level + (2 * q if level % 2 == 0 else q) + bonus for level in levels]
+            assert elements(result) == expected
+            assert elements(1 - result) == [1 - f for f in expected]
+            assert elements(result * result) == [f * f for f in expected]
+            assert elements(result * column) == [f * level for f, level in zip(expected, levels, strict=True)]
+
+
+def test_a_float_that_is_refused_is_refused_also_after_the_equal_fraction():
+    """The float 1/3 looks like the rounded result of a calculation; the fraction of the same value is meant exactly."""
+    column = constant_array(p, 2)
+    assert elements(column * Fraction(1 / 3)) == [p * Fraction(1 / 3)] * 2
+    with pytest.raises(ModelError, match="looks like the rounded result of a calculation"):
+        column * (1 / 3)
+
+
+def test_tables_keep_their_numbers_and_translate_into_each_other():
+    table, other = PolynomialTable([p, q, p, 1 - q]), PolynomialTable([1 - q, p])
+    assert list(table) == [p, q, 1 - q]
+    assert table.numbers_from(other, np.array([0, 1, 0])).tolist() == [2, 0, 2]
+    other.number(2 * p)
+    assert table.numbers_from(other, np.array([2, 1])).tolist() == [3, 0]
+    assert [table.number(f) for f in (p, 2 * p, q * q)] == [0, 3, 4]
+    assert list(pickle.loads(pickle.dumps(table))) == [p, q, 1 - q, 2 * p, q * q]
+
+
+def test_several_threads_number_the_same_polynomials_alike():
+    table, polynomials = PolynomialTable(), [p * k + q for k in range(300)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda turn: table.numbers(polynomials[turn:] + polynomials[:turn]), range(0, 300, 10)))
+    assert sorted(table, key=str) == sorted(polynomials, key=str)
+    for turn, numbers in zip(range(0, 300, 10), found, strict=True):
+        assert [table[i] for i in numbers] == polynomials[turn:] + polynomials[:turn]
+
+
+def test_results_are_forgotten_with_the_last_array_of_them():
+    column = constant_array(p, 2)
+    result = (1 - column) * column
+    memo = weakref.ref(result.table)
+    assert ((1 - column) * column).table is result.table
+    del result
+    gc.collect()
+    assert memo() is None
+    assert elements((1 - column) * column) == [p - p * p] * 2

@@ -88,7 +88,8 @@ def aircraft(length: int, height: int, collision_height: int) -> ParametricMDP:
 
 
 def _line(ends: tuple[tuple[str, str], ...]) -> Callable[[int, Fraction], Fraction]:
-    return lambda mode, n: Fraction(ends[mode][0]) * (1 - n) + Fraction(ends[mode][1]) * n
+    rates = [(Fraction(start), Fraction(end)) for start, end in ends]
+    return lambda mode, n: rates[mode][0] * (1 - n) + rates[mode][1] * n
 
 
 def _complement(*rates: Callable[[int, Fraction], Fraction]) -> Callable[[int, Fraction], Fraction]:

@@ -18,6 +18,8 @@ from plumdp.model.space import ParameterSpace
 TRUE_POINT = {"p": "0.55"}
 PROPERTY = 'R{"money"}max=? [ F "end" ]'
 
+_PER_COIN = {1: Fraction(0), 2: Fraction("0.0002"), 5: Fraction("0.0003"), 10: Fraction("0.0004")}
+
 
 class Betting(NamedTuple):
     """The money at hand and the rounds played."""
@@ -29,11 +31,11 @@ class Betting(NamedTuple):
 def betting(rounds: int) -> ParametricMDP:
     """Return the model of a game of the given number of rounds."""
     (p,) = parameters("p")
+    odds = {1: p, 2: p, 5: p, 10: p / 2}
 
     @cache  # the same money comes back in every round
     def win(bet: int, money: int) -> Polynomial:
-        odds = {1: p, 2: p + Fraction("0.0002") * money, 5: p + Fraction("0.0003") * money}
-        return odds.get(bet, p / 2 + Fraction("0.0004") * money)
+        return odds[bet] + _PER_COIN[bet] * money
 
     def step(s: Betting) -> Iterator[Any]:
         later, money = s.step + 1, s.money

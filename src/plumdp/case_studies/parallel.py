@@ -41,19 +41,23 @@ class Parallel(NamedTuple):
 def parallel(rounds: int, small: bool) -> ParametricMDP:
     """Return the model of the given number of rounds, with constant odds in game 1 or small odds in both."""
 
-    @cache  # a pair of purses comes back in every round
-    def chance(bet: int, wins: tuple[bool, bool], m: int, q: int) -> Polynomial:
-        first, second = _first(bet, m, small), _second(bet, q, small)
-        return (first if wins[0] else 1 - first) * (second if wins[1] else 1 - second)
+    @cache  # a purse comes back in every round
+    def first_chance(bet: int, purse: int) -> Polynomial:
+        return _first(bet, purse, small)
+
+    @cache
+    def second_chance(bet: int, purse: int) -> Polynomial:
+        return _second(bet, purse, small)
 
     def step(s: Parallel) -> Iterator[Any]:
         m, q, later = s.m, s.q, s.step + 1
         playing = s.step < rounds
         yield "bet0", playing, [(1, s._replace(step=later))]
         for bet in _BETS:
+            first, second = tabulate(partial(first_chance, bet), m), tabulate(partial(second_chance, bet), q)
+            chance = {True: (first, second), False: (1 - first, 1 - second)}
             outcomes = [
-                (tabulate(partial(chance, bet, wins), m, q), Parallel(*_pay(m, q, bet, wins), later))
-                for wins in _OUTCOMES
+                (chance[wins[0]][0] * chance[wins[1]][1], Parallel(*_pay(m, q, bet, wins), later)) for wins in _OUTCOMES
             ]
             possible = playing & (np.maximum(m, q) <= 10 * rounds) & (np.minimum(m, q) >= bet)
             yield f"bet{bet}", possible, outcomes
@@ -80,12 +84,10 @@ def _pay(m: Any, q: Any, bet: int, wins: tuple[bool, bool]) -> tuple[Any, Any]:
     return (m + bet if wins[0] else m - bet), (q + bet if wins[1] else q - bet)
 
 
-@cache
 def _first(bet: int, purse: int, small: bool) -> Polynomial:
     bonus = Fraction(_PER_COIN[bet]) * purse if small else Fraction(_BONUS[bet])
     return (_P1 / 2 if bet == 10 else _P1) + bonus
 
 
-@cache
 def _second(bet: int, purse: int, small: bool) -> Polynomial:
     return (_P2 / 2 if bet == 10 else _P2) + Fraction(_PER_COIN[bet]) * purse * (1 if small else 10)

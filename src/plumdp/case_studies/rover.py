@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plumdp.model.explore import Variable, explore_batch
-from plumdp.model.expressions.arrays import tabulate
+from plumdp.model.expressions.arrays import PolynomialArray, tabulate
 from plumdp.model.expressions.polynomial import Polynomial, parameters
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import ParameterSpace
@@ -43,8 +43,7 @@ class Rover(NamedTuple):
 
 def rover(width: int, height: int, max_tries: int) -> ParametricMDP:
     """Return the model of a grid of the given size."""
-    low = _channel(_L, _L_ZONE, _L_JAM, lambda x, y: Fraction(x - 1, width - 1))
-    high = _channel(_H, _H_ZONE, _H_JAM, lambda x, y: Fraction(y - 1, height - 1))
+    low, high = _channel(_L, _L_ZONE, _L_JAM, width), _channel(_H, _H_ZONE, _H_JAM, height)
 
     def is_home(s: Rover) -> Any:
         return (s.x == width) & (s.y == height)
@@ -55,10 +54,9 @@ def rover(width: int, height: int, max_tries: int) -> ParametricMDP:
         yield "up", x < width, [(1, moved._replace(x=x + 1))]
         yield "right", y < height, [(1, moved._replace(y=y + 1))]
         may_send = ~sent & (s.tries < max_tries) & ~is_home(s)
-        for action, channel in (("sendL", low), ("sendH", high)):
-            success = tabulate(channel, x, y)
-            outcomes = [(success, s._replace(sent=True, tries=0)), (1 - success, s._replace(tries=s.tries + 1))]
-            yield action, may_send, outcomes
+        received, lost = s._replace(sent=True, tries=0), s._replace(tries=s.tries + 1)
+        for action, success in (("sendL", low(x, x, y)), ("sendH", high(y, x, y))):
+            yield action, may_send, [(success, received), (1 - success, lost)]
         yield "done", is_home(s), [(1, s)]
 
     return explore_batch(
@@ -73,27 +71,32 @@ def _channel(
     rates: tuple[tuple[str, str], ...],
     zones: tuple[tuple[str, ...], ...],
     jams: tuple[tuple[int, int, int, int], ...],
-    position: Callable[[int, int], Fraction],
-) -> Callable[[int, int], Polynomial]:
-    """Return (x, y) → the probability that a report gets through."""
+    length: int,
+) -> Callable[[Any, Any, Any], PolynomialArray]:
+    """Return (coordinate that the channel depends on, x, y) → the probability that a report gets through."""
     weights = parameters("t1", "t2", "t3", "t4")
     modes = (*weights, 1 - sum(weights, Polynomial(0)))
 
     @cache
-    def base(at: Fraction) -> Polynomial:
+    def base(coordinate: int) -> Polynomial:
+        at = Fraction(coordinate - 1, length - 1)
         terms = [
             weight * (Fraction(near) + Fraction(far) * at) for weight, (near, far) in zip(modes, rates, strict=True)
         ]
         return sum(terms, Polynomial(0))
 
     @cache
-    def success(x: int, y: int) -> Polynomial:
-        jammed = any(x1 <= x <= x2 and y1 <= y <= y2 for x1, x2, y1, y2 in jams)
-        factor = Fraction(zones[_third(x)][_third(y)]) * (Fraction("0.6") if jammed else 1)
-        return base(position(x, y)) * factor
+    def factor(column: int, row: int, is_jammed: bool) -> Polynomial:
+        return Polynomial(Fraction(zones[column][row]) * (Fraction("0.6") if is_jammed else 1))
+
+    def success(coordinate: Any, x: Any, y: Any) -> PolynomialArray:
+        is_jammed = np.zeros(len(x), dtype=np.bool_)
+        for x1, x2, y1, y2 in jams:
+            is_jammed |= (x1 <= x) & (x <= x2) & (y1 <= y) & (y <= y2)
+        return tabulate(base, coordinate) * tabulate(factor, _third(x), _third(y), is_jammed)
 
     return success
 
 
-def _third(coordinate: int) -> int:
-    return 0 if coordinate <= 4 else 1 if coordinate <= 8 else 2
+def _third(coordinate: Any) -> Any:
+    return (coordinate > 4).astype(np.int32) + (coordinate > 8)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 
 import numpy as np
 
 from plumdp.errors import ModelError
-from plumdp.model.check import check
+from plumdp.model.check import check_with_terms
 from plumdp.model.expressions.arrays import PolynomialArray, number_in
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
+from plumdp.model.expressions.terms import terms_of
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, read_only
-from plumdp.model.kernels import repeated_successors
+from plumdp.model.kernels import number_by_first_use, repeated_successors
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.space import ParameterSpace
 
@@ -34,12 +35,11 @@ def assemble(
         raise ModelError(f"space={space!r}: give a ParameterSpace, for example ParameterSpace.box({{'p': (0, 1)}})")
     graph, expression = _merge_equal_successors(graph, expression)
     graph, expression = _drop_zero_transitions(graph, expression)
-    expression = _renumber(expression)
-    table = ExpressionTable.build(expression.table, space.names)
-    model = ParametricMDP(
-        graph, space, cut_space(space, table), table, read_only(expression.index), labels, rewards, constants
-    )
-    errors = [issue for issue in check(model) if issue.severity == "error"]
+    polynomials, index = _renumber(expression)
+    terms = terms_of(polynomials)
+    table = ExpressionTable.of_terms(polynomials, space.names, terms)
+    model = ParametricMDP(graph, space, cut_space(space, table), table, read_only(index), labels, rewards, constants)
+    errors = [issue for issue in check_with_terms(model, terms) if issue.severity == "error"]
     if errors:
         raise ModelError("\n".join(str(issue) for issue in errors))
     return model
@@ -89,7 +89,7 @@ def _merge_equal_successors(graph: Graph, expression: PolynomialArray) -> tuple[
     while len(repeated):
         target, once = np.unique(first_same[repeated], return_index=True)  # each sum takes one more term per round
         total = PolynomialArray(table, index[target]) + PolynomialArray(table, index[repeated[once]])
-        table, index[target] = _extend(table, total)
+        index[target] = number_in(table, total)
         repeated = np.delete(repeated, once)
     keep = first_same == position
     return graph.keep(keep), PolynomialArray(table, index[keep])
@@ -103,21 +103,9 @@ def _drop_zero_transitions(graph: Graph, expression: PolynomialArray) -> tuple[G
     return graph.keep(keep), expression[keep]
 
 
-def _extend(table: Sequence[Polynomial], array: PolynomialArray) -> tuple[tuple[Polynomial, ...], IntArray]:
-    """Return the table with the array's polynomials added, and the array's index into it."""
-    number = {polynomial: i for i, polynomial in enumerate(table)}
-    index = number_in(number, array)
-    return tuple(number), index
-
-
-def _renumber(expression: PolynomialArray) -> PolynomialArray:
-    """Return the same array with a table of just the polynomials in use, in order of first use."""
-    if not len(expression):
-        return PolynomialArray((), expression.index)
-    first_use = np.full(len(expression.table), len(expression), dtype=np.int64)
-    backwards = np.arange(len(expression) - 1, -1, -1)
-    first_use[expression.index[backwards]] = backwards
-    order = np.argsort(first_use, kind="stable")[: np.count_nonzero(first_use < len(expression))]
+def _renumber(expression: PolynomialArray) -> tuple[tuple[Polynomial, ...], IntArray]:
+    """Return the polynomials in use, in order of first use, and for each transition its number among them."""
     number = np.full(len(expression.table), -1, dtype=np.int32)
-    number[order] = np.arange(len(order), dtype=np.int32)
-    return PolynomialArray(tuple(expression.table[i] for i in order), number[expression.index])
+    order, index = np.empty_like(number), np.empty_like(expression.index)
+    n = number_by_first_use(expression.index, number, order, index)
+    return tuple(expression.table[i] for i in order[:n].tolist()), index

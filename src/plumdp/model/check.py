@@ -13,7 +13,8 @@ import numpy as np
 from plumdp.model import kernels
 from plumdp.model.expressions.bernstein import box_range
 from plumdp.model.expressions.polynomial import Polynomial
-from plumdp.model.graph import Indices, IntArray, read_only
+from plumdp.model.expressions.terms import Terms, terms_of
+from plumdp.model.graph import Indices, IntArray, owners, ranges, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import one_line
 
@@ -46,10 +47,15 @@ def check(model: ParametricMDP) -> list[Issue]:
     ...     print(issue.severity, issue)  # doctest: +ELLIPSIS
     note expression p + 1/500 is 1.002 at p=1 (809 more expressions leave [0, 1] too): the space is cut ...
     """
+    return check_with_terms(model, terms_of(model.expressions.polynomials))
+
+
+def check_with_terms(model: ParametricMDP, terms: Terms) -> list[Issue]:
+    """Return all issues of a model, given the terms of its expressions."""
     rows = row_classes(model)
     found = [
         *_deadlocks(model),
-        *_row_sums(model, *rows),
+        *_row_sums(model, terms, *rows),
         *_constants(model),
         *_ranges(model),
         *_equal_in_row(model, *rows),
@@ -73,10 +79,10 @@ def _deadlocks(model: ParametricMDP) -> Iterator[Issue]:
         yield Issue("warning", "deadlock", text)
 
 
-def _row_sums(model: ParametricMDP, row_class: IntArray, representative: IntArray) -> Iterator[Issue]:
+def _row_sums(model: ParametricMDP, terms: Terms, row_class: IntArray, representative: IntArray) -> Iterator[Issue]:
     """Yield an issue for each distinct row whose sum is not exactly the polynomial 1."""
     graph, polynomials = model.graph, model.expressions.polynomials
-    wrong = [c for c in representative.tolist() if _row_sum(model, c) != 1]
+    wrong = _wrong_rows(model, terms, representative)
     for choice in _first(wrong):
         first, last = graph.first_transition[choice], graph.first_transition[choice + 1]
         row = " + ".join(f"({polynomials[f]})" for f in model.expression[first:last]) or "nothing"
@@ -84,6 +90,27 @@ def _row_sums(model: ParametricMDP, row_class: IntArray, representative: IntArra
         more = f" (and {others} more choices with the same expressions)" if others else ""
         text = f"{graph.describe_choice(choice)}: probabilities {row} sum to {_row_sum(model, choice)}, not 1{more}"
         yield Issue("error", "row sum", text)
+
+
+def _wrong_rows(model: ParametricMDP, terms: Terms, representative: IntArray) -> list[int]:
+    """Return the choices, of those given, whose probabilities do not sum to 1: in whole numbers if these are small."""
+    from scipy.sparse import csr_array
+
+    first, row = _rows_of(model, representative)
+    whole = terms.whole(int(np.diff(first).max(initial=0)))
+    constant = terms.monomials.index(()) if () in terms.monomials else -1
+    if whole is None or constant < 0:
+        return [c for c in representative.tolist() if _row_sum(model, c) != 1]
+    coefficient, denominator = whole
+    shape = (len(model.expressions), len(terms.monomials))
+    expressions = csr_array((coefficient[terms.term], terms.monomial[terms.term], terms.first), shape=shape)
+    n_rows = len(representative)
+    rows = csr_array((np.ones(len(row), dtype=np.int64), row, first), shape=(n_rows, len(model.expressions)))
+    sums = (rows @ expressions).tocoo()
+    is_wrong = np.ones(n_rows, dtype=np.bool_)
+    is_wrong[sums.row[(sums.col == constant) & (sums.data == denominator)]] = False
+    is_wrong[sums.row[(sums.col != constant) & (sums.data != 0)]] = True
+    return [int(c) for c in representative[is_wrong]]
 
 
 def _row_sum(model: ParametricMDP, choice: int) -> Polynomial:
@@ -177,10 +204,9 @@ def _outside(
 def _equal_in_row(model: ParametricMDP, row_class: IntArray, representative: IntArray) -> Iterator[Issue]:
     """Yield an issue for rows with one unknown expression at two successors: a visit counts once for their sum."""
     graph, found = model.graph, []
-    for choice in representative.tolist():
+    for choice in _choices_with_equal_expressions(model, representative):
         row = model.expression[graph.first_transition[choice] : graph.first_transition[choice + 1]].tolist()
-        if len(set(row)) < len(row):
-            found += [(choice, f) for f in set(row) if row.count(f) > 1 and model.expressions.is_unknown[f]]
+        found += [(choice, f) for f in set(row) if row.count(f) > 1 and model.expressions.is_unknown[f]]
     for choice, f in _first(found):
         n = int((row_class == row_class[choice]).sum())
         more = f" ({n} choices like this)" if n > 1 else ""
@@ -188,13 +214,30 @@ def _equal_in_row(model: ParametricMDP, row_class: IntArray, representative: Int
         yield Issue("note", "equal expressions", f"{graph.describe_choice(choice)}: {text}")
 
 
+def _choices_with_equal_expressions(model: ParametricMDP, representative: IntArray) -> list[int]:
+    first, row = _rows_of(model, representative)
+    same = np.empty(len(row), dtype=np.int32)
+    if not kernels.repeated_successors(first, row, same):
+        return []
+    choices: list[int] = representative[np.unique(owners(first)[same != np.arange(len(row))])].tolist()
+    return choices
+
+
+def _rows_of(model: ParametricMDP, choices: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the expressions of some choices one after the other, and before them where each choice starts."""
+    start, size = model.graph.first_transition[choices], np.diff(model.graph.first_transition)[choices]
+    first = np.concatenate([[0], np.cumsum(size)]).astype(np.int32)
+    return read_only(first), read_only(model.expression[ranges(start, start + size)])
+
+
 def _ambiguous_actions(model: ParametricMDP) -> Iterator[Issue]:
     """Yield an issue for two choices of one state under one action name: a log cannot tell them apart."""
     graph = model.graph
-    key = graph.state_of_choice().astype(np.int64) * len(graph.action_names) + graph.action
-    ordered = np.sort(key)
-    repeated = np.flatnonzero(np.isin(key, ordered[1:][ordered[1:] == ordered[:-1]]))
-    if len(repeated):
+    same = np.empty(graph.n_choices, dtype=np.int32)
+    n_repeated = kernels.repeated_successors(graph.first_choice, graph.action, same)
+    if n_repeated:
+        is_later = same != np.arange(graph.n_choices)
+        repeated = np.union1d(same[is_later], np.flatnonzero(is_later))
         text = f"{graph.describe_choice(int(repeated.min()))} stands for several choices; logs cannot tell them apart"
         yield Issue("warning", "ambiguous action", f"{text} ({len(repeated)} choices are concerned)")
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from plumdp.model.check import row_classes
 from plumdp.model.expressions.arrays import PolynomialArray, number_in, tabulate
+from plumdp.model.expressions.interned import PolynomialTable
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.factor_events import MAX_SUCCESSORS, lower_sums
 from plumdp.model.graph import BoolArray, Indices, IntArray, owners, ranges, read_only
@@ -148,8 +149,8 @@ def _multiples(model: ParametricMDP, groups: _Groups) -> tuple[tuple[Polynomial,
     table, number = model.expressions.polynomials, groups.expression.copy()
     several = groups.multiple > 1
     if several.any():
-        single = PolynomialArray(table, number[several].astype(np.int32))
-        known = {polynomial: i for i, polynomial in enumerate(table)}
+        known = PolynomialTable(table)
+        single = PolynomialArray(known, number[several].astype(np.int32))
         number[several] = number_in(known, tabulate(operator.mul, single, groups.multiple[several]))
         table = tuple(known)
     return table, number

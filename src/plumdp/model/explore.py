@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,8 @@ import numpy.typing as npt
 from plumdp.errors import ModelError
 from plumdp.model.assemble import assemble
 from plumdp.model.expressions.arrays import PolynomialArray, number_in
-from plumdp.model.expressions.polynomial import Number, Polynomial, polynomial
+from plumdp.model.expressions.interned import PolynomialTable
+from plumdp.model.expressions.polynomial import Number, Polynomial
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, own_array, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.space import ParameterSpace
@@ -62,7 +63,7 @@ def explore(
     """
     initial = _as_state(initial)
     number: dict[State, int] = {initial: 0}
-    expressions: dict[Polynomial, int] = {}
+    expressions = PolynomialTable()
     names: dict[str, int] = {}
     choices: list[int] = []
     lengths, actions = [], []
@@ -83,7 +84,7 @@ def explore(
                     number[target] = len(number)
                     queue.append(target)
                 successor.append(number[target])
-                expression.append(expressions.setdefault(polynomial(probability), len(expressions)))
+                expression.append(expressions.number(probability))
             lengths.append(len(successor) - before)
     by_variable = zip(initial._fields, zip(*queue, strict=True), strict=True)
     columns = {field: _column(field, values) for field, values in by_variable}
@@ -97,7 +98,7 @@ def explore(
         for name in {**rewards, **choice_rewards}
     }
     marked = {name: read_only(np.array([bool(f(s)) for s in queue])) for name, f in (labels or {}).items()}
-    array = PolynomialArray(tuple(expressions), np.array(expression, dtype=np.int32))
+    array = PolynomialArray(expressions, np.array(expression, dtype=np.int32))
     return assemble(graph, array, space, labels=marked, rewards=earned, constants={})
 
 
@@ -127,7 +128,7 @@ def explore_batch(
     """
     initial = _as_state(initial)
     found = _Found(initial)
-    expressions: dict[Polynomial, int] = {}
+    expressions = PolynomialTable()
     names: dict[str, int] = {}
     layers = [_layer(step, batch, found, expressions, names) for batch in found.batches()]
     choices, lengths, actions, successor, expression = (np.concatenate(part) for part in zip(*layers, strict=True))
@@ -147,7 +148,7 @@ def explore_batch(
         name: own_array(np.broadcast_to(np.asarray(f(states), dtype=np.bool_), graph.n_states))
         for name, f in (labels or {}).items()
     }
-    array = PolynomialArray(tuple(expressions), expression)
+    array = PolynomialArray(expressions, expression)
     return assemble(graph, array, space, labels=marked, rewards=earned, constants={})
 
 
@@ -182,41 +183,67 @@ class _Found:
 
 
 def _layer(
-    step: BatchStep, batch: State, found: _Found, expressions: dict[Polynomial, int], names: dict[str, int]
+    step: BatchStep, batch: State, found: _Found, expressions: PolynomialTable, names: dict[str, int]
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
     """Return choices per state, transitions and action per choice, successor and expression per transition."""
     n = len(batch[0])
-    masks, widths, actions, successors, indices = [], [], [], [], []
+    masks, actions, parts = [], [], []
+    known: dict[tuple[int, int], tuple[Any, State, IntArray]] = {}
     for action, where, outcomes in step(batch):
         mask = np.broadcast_to(np.asarray(where, dtype=np.bool_), n)
-        pairs = list(outcomes)
+        chosen = slice(None) if mask.all() else np.flatnonzero(mask)
         masks.append(mask)
-        widths.append(len(pairs))
         actions.append(names.setdefault(action, len(names)))
-        for probability, target in pairs:
-            successor = np.zeros(n, dtype=np.int32)
-            successor[mask] = found.store.intern(_rows(target, found.type._fields, n, mask, action))
-            successors.append(successor)
-            indices.append(_expression_index(probability, n, expressions))
+        parts.append(_Part(chosen, []))
+        for probability, target in list(outcomes):
+            key = id(where), id(target)  # the same objects lead to the same states
+            if key not in known:
+                rows = _rows(target, found.type._fields, n, chosen, action)
+                known[key] = where, target, found.store.intern(rows)
+            parts[-1].outcomes.append((known[key][-1], _expression_index(probability, n, expressions)))
     if not masks:
         raise ModelError(f"the step yields no action for a layer of {n} states, for example ({_show(_pick(batch, 0))})")
     possible = np.stack(masks, axis=1)  # (n, n_actions)
-    taken = np.repeat(possible, widths, axis=1)  # (n, n_outcomes)
+    widths = np.array([len(part.outcomes) for part in parts], dtype=np.int32)
     return (
         possible.sum(axis=1, dtype=np.int32),
-        np.broadcast_to(np.array(widths, dtype=np.int32), possible.shape)[possible],
+        np.broadcast_to(widths, possible.shape)[possible],
         np.broadcast_to(np.array(actions, dtype=np.int32), possible.shape)[possible],
-        np.stack(successors, axis=1)[taken],
-        np.stack(indices, axis=1)[taken],
+        *_by_state(parts, n),
     )
 
 
-def _rows(target: State, fields: tuple[str, ...], n: int, mask: BoolArray, action: str) -> IntArray:
+class _Part(NamedTuple):
+    """One action in a layer: the states where it is possible, and for each outcome successors there and expressions."""
+
+    chosen: Any  # indices, or a slice of all
+    outcomes: list[tuple[IntArray, IntArray | int]]  # expressions of all states of the layer, or one number
+
+
+def _by_state(parts: list[_Part], n: int) -> tuple[IntArray, IntArray]:
+    """Return successors and expressions in the order of the states: for each its actions, with all their outcomes."""
+    n_of_state = np.zeros(n, dtype=np.int64)
+    for part in parts:
+        n_of_state[part.chosen] += len(part.outcomes)
+    end = np.cumsum(n_of_state)
+    place = end - n_of_state  # of the next transition of each state
+    successor, expression = np.empty((2, int(end[-1])), dtype=np.int32)
+    for part in parts:
+        at = place[part.chosen]
+        for k, (successors, numbers) in enumerate(part.outcomes):
+            successor[at + k] = successors
+            expression[at + k] = numbers if isinstance(numbers, int) else numbers[part.chosen]
+        place[part.chosen] += len(part.outcomes)
+    return successor, expression
+
+
+def _rows(target: State, fields: tuple[str, ...], n: int, chosen: Any, action: str) -> IntArray:
     if getattr(target, "_fields", None) != fields:
         raise ModelError(f"action {action!r}: the next state is {target!r}; give it as states._replace(…)")
-    rows = np.empty((int(mask.sum()), len(target)), dtype=np.int32)
+    n_rows = n if isinstance(chosen, slice) else len(chosen)
+    rows = np.empty((n_rows, len(target)), dtype=np.int32)
     for j, (field, values) in enumerate(zip(fields, target, strict=True)):
-        column = np.broadcast_to(np.asarray(values), n)[mask]
+        column = np.broadcast_to(np.asarray(values), n)[chosen]
         if column.dtype.kind not in "biu":
             raise ModelError(f"action {action!r}: state variable {field} becomes {column.dtype}; use ints or Booleans")
         rows[:, j] = column
@@ -225,9 +252,9 @@ def _rows(target: State, fields: tuple[str, ...], n: int, mask: BoolArray, actio
     return rows
 
 
-def _expression_index(probability: Any, n: int, expressions: dict[Polynomial, int]) -> IntArray:
+def _expression_index(probability: Any, n: int, expressions: PolynomialTable) -> IntArray | int:
     if not isinstance(probability, PolynomialArray):
-        return np.full(n, number_in(expressions, polynomial(probability)), dtype=np.int32)
+        return expressions.number(probability)
     if len(probability) != n:
         raise ModelError(f"{len(probability)} probabilities for a layer of {n} states")
     index: IntArray = number_in(expressions, probability)

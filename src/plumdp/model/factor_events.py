@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.model.expressions.arrays import PolynomialArray
+from plumdp.model.expressions.interned import PolynomialTable
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, Indices, IntArray
 from plumdp.model.parametric import ParametricMDP
@@ -41,6 +42,7 @@ def lower_sums(model: ParametricMDP, representative: IntArray) -> Iterator[Lower
     Given is one choice of each distinct row. Left out is what says nothing, or nothing new: sums that are constant, and
     complements of single successors and of subsets that were yielded.
     """
+    table = PolynomialTable(model.expressions.polynomials)
     first, size = model.graph.first_transition[representative], np.diff(model.graph.first_transition)[representative]
     for n in range(4, MAX_SUCCESSORS + 1):
         rows = np.flatnonzero(size == n)
@@ -50,7 +52,7 @@ def lower_sums(model: ParametricMDP, representative: IntArray) -> Iterator[Lower
         subsets, is_lower = _find(model.expressions, expression)
         for subset, chosen in zip(subsets, is_lower.T, strict=True):
             if chosen.any():
-                parts = [PolynomialArray(model.expressions.polynomials, expression[chosen, i]) for i in subset]
+                parts = [PolynomialArray(table, expression[chosen, i]) for i in subset]
                 yield LowerSum(rows[chosen], np.isin(np.arange(n), subset), reduce(add, parts))
 
 

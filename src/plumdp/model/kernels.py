@@ -45,6 +45,33 @@ def intern_rows(rows: Any, slots: Any, stored: Any, n_stored: int, index: Any) -
 
 
 @compiled
+def intern_in_box(
+    rows: Any, start: int, low: Any, width: Any, box: Any, stored: Any, n_stored: int, index: Any
+) -> tuple[int, int]:
+    """Do the same from row ``start`` on, with the numbers in a dense array over a box, -1 where there is none.
+
+    Return how many rows are stored, and the first row that is outside the box.
+    """
+    n_columns = rows.shape[1]
+    for i in range(start, rows.shape[0]):
+        place = 0
+        for j in range(n_columns):
+            at = rows[i, j] - low[j]
+            if at < 0 or at >= width[j]:
+                return n_stored, i
+            place = place * width[j] + at
+        number = box[place]
+        if number < 0:
+            number = n_stored
+            box[place] = number
+            for j in range(n_columns):
+                stored[number, j] = rows[i, j]
+            n_stored += 1
+        index[i] = number
+    return n_stored, rows.shape[0]
+
+
+@compiled
 def rebuild_slots(stored: Any, n_stored: int, slots: Any) -> None:
     """Fill an empty, larger table with the rows stored so far, which are all different."""
     mask = np.uint64(len(slots) - 1)
@@ -112,3 +139,20 @@ def row_classes(first_transition: Any, expression: Any, slots: Any, row_class: A
                 break
             slot = (slot + np.uint64(1)) & mask
     return n_classes
+
+
+@compiled
+def number_by_first_use(index: Any, number: Any, order: Any, renumbered: Any) -> int:
+    """Number the items that occur in ``index`` in order of first use; return how many do.
+
+    ``number`` is -1 for every item at first. ``order`` gets the item of each number, ``renumbered`` the new index.
+    """
+    n_used = 0
+    for i in range(len(index)):
+        item = index[i]
+        if number[item] < 0:
+            number[item] = n_used
+            order[n_used] = item
+            n_used += 1
+        renumbered[i] = number[item]
+    return n_used

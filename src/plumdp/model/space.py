@@ -89,11 +89,12 @@ class ParameterSpace:
         """Return the points of this space at which the affine polynomials are at least zero."""
         bounds, kept = dict(zip(self.names, self.bounds, strict=True)), list(self.constraints)
         for constraint in constraints:
-            self._check_constraint(constraint)
-            if len(constraint.names) == 1:
-                name = constraint.names[0]
+            names = constraint.names
+            self._check_constraint(constraint, names)
+            if len(names) == 1:
+                name = names[0]
                 bounds[name] = _intersect(name, bounds[name], constraint)
-            elif not constraint.is_constant and constraint not in kept:
+            elif names and constraint not in kept:
                 kept.append(constraint)
         return replace(self, bounds=tuple(bounds.values()), constraints=tuple(kept))
 
@@ -149,15 +150,15 @@ class ParameterSpace:
         constraints = f" with {number_of(len(self.constraints), 'constraint')}" if self.constraints else ""
         return f"{number_of(self.dimension, 'parameter')}{constraints}: {', '.join(self.names)}"
 
-    def _check_constraint(self, constraint: Polynomial) -> None:
-        unknown = [name for name in constraint.names if name not in self.names]
+    def _check_constraint(self, constraint: Polynomial, names: tuple[str, ...]) -> None:
+        unknown = [name for name in names if name not in self.names]
         if unknown:
             raise ModelError(f"constraint {constraint} >= 0: {', '.join(unknown)} is not declared")
         if not constraint.is_affine:
             raise ModelError(
                 f"constraint {constraint} >= 0 is not linear; a parameter space is a box cut by linear inequalities"
             )
-        if constraint.is_constant and constraint.constant < 0:
+        if not names and constraint.constant < 0:
             raise ModelError(f"constraint {constraint} >= 0 can never hold")
 
     def _rows(self) -> list[Polynomial]:

@@ -1,20 +1,25 @@
 """Arrays of polynomials: an index per element into a table of the distinct ones.
 
 A model of ten million transitions has a few thousand distinct expressions. Exact arithmetic is done on the
-table, once per distinct value; the elements only carry an int32 index.
+table, once per distinct value; the elements only carry an int32 index. Tables remember what was calculated from them,
+so that the layers of an exploration share one calculation.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from fractions import Fraction
+from functools import cache, partial
+from typing import Any, TypeAlias, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from plumdp.errors import ModelError
+from plumdp.model.expressions.interned import Memo, PolynomialTable
 from plumdp.model.expressions.polynomial import Polynomial, polynomial
 from plumdp.model.text import number_of, one_line
 
@@ -26,10 +31,14 @@ Column: TypeAlias = "npt.NDArray[Any] | PolynomialArray"
 class PolynomialArray:
     """Polynomials by element: ``table[index[i]]``. No polynomial is in the table twice."""
 
-    table: tuple[Polynomial, ...]
+    table: PolynomialTable
     index: npt.NDArray[np.int32]  # (n,)
 
     __array_ufunc__ = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.table, PolynomialTable):  # any sequence of distinct polynomials may be given
+            object.__setattr__(self, "table", PolynomialTable(self.table))
 
     def __len__(self) -> int:
         return len(self.index)
@@ -69,7 +78,7 @@ class PolynomialArray:
         return _apply(operator.truediv, other, self)
 
     def __neg__(self) -> PolynomialArray:
-        return tabulate(operator.neg, self)
+        return _calculate(operator.neg, [self], self.table.memo("neg"))
 
 
 def tabulate(function: Callable[..., Any], *columns: Column) -> PolynomialArray:
@@ -80,33 +89,71 @@ def tabulate(function: Callable[..., Any], *columns: Column) -> PolynomialArray:
 
     >>> from plumdp import parameters
     >>> (p,) = parameters("p")
-    >>> tabulate(lambda level: p / 2 if level > 1 else p, np.array([0, 1, 2, 3])).table
+    >>> tuple(tabulate(lambda level: p / 2 if level > 1 else p, np.array([0, 1, 2, 3])).table)
     (Polynomial('p'), Polynomial('1/2*p'))
     """
+    return _calculate(function, columns, _memo_of(function, columns))
+
+
+def _calculate(function: Callable[..., Any], columns: Sequence[Column], memo: Memo | None) -> PolynomialArray:
+    """Return the function of each row of the columns; a memo says what is known, and remembers what is new."""
     keys = [column.index if isinstance(column, PolynomialArray) else column for column in columns]
+
+    def results(positions: npt.NDArray[np.intp]) -> Iterator[Any]:
+        return (function(*row) for row in zip(*(_elements(column, positions) for column in columns), strict=True))
+
+    if memo is not None and _may_be_remembered(keys):
+        codes = memo.codes(keys, results)
+        if codes is not None:
+            return PolynomialArray(memo.table, codes)
     representatives, inverse = distinct(keys)
-    arguments = [
-        [column.table[i] for i in key[representatives].tolist()]
-        if isinstance(column, PolynomialArray)
-        else key[representatives].tolist()
-        for column, key in zip(columns, keys, strict=True)
-    ]
-    table: dict[Polynomial, int] = {}
-    position = [table.setdefault(polynomial(function(*row)), len(table)) for row in zip(*arguments, strict=True)]
-    return PolynomialArray(tuple(table), np.array(position, dtype=np.int32)[inverse])
+    table = PolynomialTable()
+    return PolynomialArray(table, table.numbers(results(representatives))[inverse])
+
+
+def _may_be_remembered(keys: Sequence[npt.NDArray[Any]]) -> bool:
+    lengths = {len(key) for key in keys}
+    return len(lengths) == 1 and lengths != {0} and all(key.dtype.kind in "bi" for key in keys)
+
+
+def _elements(column: Column, positions: npt.NDArray[np.intp]) -> list[Any]:
+    if isinstance(column, PolynomialArray):
+        return [column.table[i] for i in column.index[positions].tolist()]
+    values: list[Any] = column[positions].tolist()
+    return values
+
+
+_CACHED = type(cache(int))
+_CONSTANTS = (int, float, Fraction, Polynomial)  # operands that are remembered by type and value
+_MEMOS: WeakKeyDictionary[Any, dict[Hashable, Memo]] = WeakKeyDictionary()
+
+
+def _memo_of(function: Callable[..., Any], columns: Sequence[Column]) -> Memo | None:
+    """Return what is remembered of a function that its author has declared to be pure, by ``functools.cache``.
+
+    Such a function is never asked the same twice anyway. The memo lives as long as the function.
+    """
+    fixed: Hashable = ()
+    if type(function) is partial:
+        fixed = (function.args, *sorted(function.keywords.items()))
+        function = function.func
+    if not isinstance(function, _CACHED) or function.cache_parameters()["maxsize"] is not None:
+        return None
+    if any(isinstance(column, PolynomialArray) for column in columns):
+        return None
+    return _MEMOS.setdefault(function, {}).setdefault((fixed, len(columns)), Memo())
 
 
 def constant_array(value: Any, length: int) -> PolynomialArray:
     """Return an array that holds one value everywhere."""
-    return PolynomialArray((polynomial(value),), np.zeros(length, dtype=np.int32))
+    return PolynomialArray(PolynomialTable([polynomial(value)]), np.zeros(length, dtype=np.int32))
 
 
-def number_in(table: dict[Polynomial, int], value: Polynomial | PolynomialArray) -> Any:
+def number_in(table: PolynomialTable, value: Polynomial | PolynomialArray) -> Any:
     """Return the number of a polynomial in a growing table, or the numbers of an array of them; new ones are added."""
     if isinstance(value, Polynomial):
-        return table.setdefault(value, len(table))
-    number = np.array([table.setdefault(f, len(table)) for f in value.table], dtype=np.int32)
-    return number[value.index]
+        return table.number(value)
+    return table.numbers_from(value.table, value.index)
 
 
 def distinct(columns: Sequence[npt.NDArray[Any]]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -157,7 +204,24 @@ def _renumbered(code: npt.NDArray[np.int64]) -> tuple[int, npt.NDArray[np.int64]
 
 def _apply(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> PolynomialArray:
     if not isinstance(right, PolynomialArray | np.ndarray):
-        return tabulate(lambda element: operation(element, right), left)
+        memo = _memo_of_constant(left, operation, "right", right)
+        return _calculate(lambda element: operation(element, right), [left], memo)
     if not isinstance(left, PolynomialArray | np.ndarray):
-        return tabulate(lambda element: operation(left, element), right)
-    return tabulate(operation, left, right)
+        memo = _memo_of_constant(right, operation, "left", left)
+        return _calculate(lambda element: operation(left, element), [right], memo)
+    return _calculate(operation, [left, right], _memo_of_pairs(operation, left, right))
+
+
+def _memo_of_constant(array: Any, operation: Callable[[Any, Any], Any], side: str, constant: Any) -> Memo | None:
+    """Return what is remembered of an operation with a constant on one side; None if the constant is unusual."""
+    if type(constant) not in _CONSTANTS:
+        return None
+    return cast(Memo, array.table.memo((operation, side, type(constant), constant)))
+
+
+def _memo_of_pairs(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Memo:
+    """Return what is remembered of an operation on two columns, one of which may be of integers."""
+    if not isinstance(left, PolynomialArray):
+        return cast(Memo, right.table.memo(("integers", operation)))
+    other: Hashable = right.table if isinstance(right, PolynomialArray) else "integers"
+    return left.table.memo((operation, other))

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from math import comb
 from numbers import Integral, Rational
 from typing import Any, TypeAlias
@@ -258,15 +259,6 @@ def polynomial(value: Polynomial | Number) -> Polynomial:
     return value if isinstance(value, Polynomial) else Polynomial(value)
 
 
-def float_terms(polynomials: Sequence[Polynomial]) -> tuple[tuple[str, ...], list[list[tuple[tuple[int, ...], float]]]]:
-    """Return the sorted names of all parameters, and for each polynomial its terms (exponents, coefficient).
-
-    Coefficients are rounded to the nearest float.
-    """
-    names, terms = whole_terms(polynomials)
-    return names, [[(exponents, above / below) for exponents, above, below in of_one] for of_one in terms]
-
-
 def whole_terms(
     polynomials: Sequence[Polynomial],
 ) -> tuple[tuple[str, ...], list[list[tuple[tuple[int, ...], int, int]]]]:
@@ -304,14 +296,22 @@ def _restore(names: tuple[str, ...], terms: dict[tuple[int, ...], Fraction]) -> 
     return Polynomial(_context(names).from_dict({key: _fmpq(value) for key, value in terms.items()}))
 
 
+@cache
 def _context(names: tuple[str, ...]) -> Any:
     return fmpq_mpoly_ctx.get(names, "lex")
+
+
+@cache
+def _common_context(names: tuple[str, ...], others: tuple[str, ...]) -> Any:
+    return _context(tuple(sorted({*names, *others})))
 
 
 def _combine(left: Polynomial, other: object, operation: Any) -> Polynomial:
     a = left._value
     if type(other) is int:
         return Polynomial(operation(a, other))
+    if type(other) is Fraction:
+        return Polynomial(operation(a, _fmpq(other)))
     if not isinstance(other, Polynomial):
         if not isinstance(other, float | Rational | Decimal | Integral):
             return NotImplemented  # type: ignore[no-any-return]  # Python then asks the other operand
@@ -323,7 +323,7 @@ def _in_one_context(a: Any, b: Any) -> tuple[Any, Any]:
     """Return both of python-flint's polynomials in a context with the names of both."""
     if a.context() is b.context():
         return a, b
-    common = _context(tuple(sorted({*a.context().names(), *b.context().names()})))
+    common = _common_context(a.context().names(), b.context().names())
     return a.project_to_context(common), b.project_to_context(common)
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from plumdp.errors import ModelError
-from plumdp.model.expressions.polynomial import Polynomial, float_terms
+from plumdp.model.expressions.polynomial import Polynomial
+from plumdp.model.expressions.terms import Terms, terms_of
 from plumdp.model.graph import BoolArray, FloatArray, IntArray, owners, read_only
 from plumdp.model.space import ParameterSpace, Point
 from plumdp.model.text import number_of, one_line
@@ -35,27 +36,25 @@ class ExpressionTable:
     @staticmethod
     def build(polynomials: Sequence[Polynomial], names: tuple[str, ...]) -> ExpressionTable:
         """Return the table of the given distinct polynomials."""
-        own, terms = float_terms(polynomials)
-        if not set(own) <= set(names):
+        return ExpressionTable.of_terms(polynomials, names, terms_of(polynomials))
+
+    @staticmethod
+    def of_terms(polynomials: Sequence[Polynomial], names: tuple[str, ...], terms: Terms) -> ExpressionTable:
+        """Return the table of the given distinct polynomials, whose terms are known."""
+        column = {name: j for j, name in enumerate(names)}
+        if not {name for factors in terms.monomials for name, _ in factors} <= column.keys():
             _refuse_undeclared(polynomials, names)
-        number: dict[tuple[int, ...], int] = {}
-        first_term, monomial, coefficient = [0], [], []
-        for expression in terms:
-            for exponents, value in expression:
-                monomial.append(number.setdefault(exponents, len(number)))
-                coefficient.append(value)
-            first_term.append(len(monomial))
-        monomials = np.zeros((len(number), len(names)), dtype=np.int32)
-        for column, name in enumerate(own):
-            if name in names:
-                monomials[:, names.index(name)] = [int(exponents[column]) for exponents in number]
+        monomials = np.zeros((len(terms.monomials), len(names)), dtype=np.int32)
+        for i, factors in enumerate(terms.monomials):
+            for name, power in factors:
+                monomials[i, column[name]] = power
         return ExpressionTable(
             names,
             tuple(polynomials),
             read_only(monomials),
-            read_only(np.array(first_term, dtype=np.int32)),
-            read_only(np.array(monomial, dtype=np.int32)),
-            read_only(np.array(coefficient, dtype=np.float64)),
+            read_only(terms.first),
+            read_only(terms.monomial[terms.term]),
+            read_only(terms.floats()[terms.term]),
         )
 
     @property

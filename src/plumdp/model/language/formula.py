@@ -129,7 +129,7 @@ def _merge(chosen: Any, then: Value, otherwise: Value) -> Value:
     first, second = _column(then), _column(otherwise)
     position = np.empty(len(chosen), dtype=np.int32)
     position[chosen], position[~chosen] = first.index, second.index + len(first.table)
-    return tabulate((first.table + second.table).__getitem__, position)
+    return tabulate((*first.table, *second.table).__getitem__, position)
 
 
 def _is_integral(*values: Value) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy.typing as npt
 
 from plumdp.errors import ModelError
 from plumdp.model.expressions.arrays import PolynomialArray, number_in, tabulate
+from plumdp.model.expressions.interned import PolynomialTable
 from plumdp.model.expressions.polynomial import Polynomial, polynomial
 from plumdp.model.graph import IntArray
 from plumdp.model.language.formula import DistinctEvaluator, Formula
@@ -54,7 +56,7 @@ def transitions(
     np.cumsum(widths[origin], out=first_transition[1:])
     successor = np.empty(first_transition[-1], dtype=np.int32)
     expression = np.empty(first_transition[-1], dtype=np.int32)
-    table: dict[Polynomial, int] = {}
+    table = PolynomialTable()
     store, rows = _stored(states)
     for number, choices in _groups(origin):
         source = state_of_choice[choices]
@@ -65,7 +67,7 @@ def transitions(
             expression[place] = number_in(table, probability)
             if store.n != len(rows):
                 _refuse_new_state(commands[number], states, store.rows[len(rows)])
-    return first_transition, successor, PolynomialArray(tuple(table), expression)
+    return first_transition, successor, PolynomialArray(table, expression)
 
 
 def _outcomes(
@@ -83,7 +85,7 @@ def _outcomes(
         for _, assigned in combination:
             for name, values in assigned.items():
                 target[:, position[name]] = values
-        yield reduce(lambda a, b: a * b, (probability for probability, _ in combination), Polynomial(1)), target
+        yield reduce(mul, [probability for probability, _ in combination] or [Polynomial(1)]), target
 
 
 def _probability(command: Command, branch: Branch, calculate: DistinctEvaluator) -> Polynomial | PolynomialArray:
