@@ -102,6 +102,8 @@ def _factorised(chain: Chain) -> FloatArray | None:
 
 
 def _is_solution(chain: Chain, solution: FloatArray) -> bool:
+    if not np.isfinite(solution).all():
+        return False
     residual = np.abs(chain.constants + chain.matrix @ solution - solution).max(axis=0)
     return bool((residual <= _RESIDUAL * np.abs(solution).max(axis=0)).all())
 

@@ -41,6 +41,7 @@ _LARGE = 5_000  # states
 _CHEAP_FILL = 5_000_000  # entries of a factorisation: below, solving equations again and again costs little
 _THIN = 100  # entries of a factorisation for each state: below, it costs as much as some dozen sweeps
 _SHARES = (2.0**-14, 2.0**-9, 2.0**-4)  # of the distance of both bounds that are tried in the end
+_BLIND_SWEEPS = 5_000  # where nothing tells how long runs are
 _PROPOSALS = 300  # policies that are evaluated for one proposal, which is enough along any chain met so far
 _MAX_PROOF = 100  # steps in which a candidate may be moved outward
 
@@ -98,7 +99,10 @@ def bound_component(component: Component, precision: float, max_sweeps: int) -> 
         sweeps += used
         if converged:
             return sweeps
-    if sweeps >= max_sweeps or _solve_equations(component, precision) or _are_runs_longer(component, max_sweeps):
+    if sweeps >= max_sweeps or _solve_equations(component, precision):
+        return sweeps
+    max_sweeps = _worthwhile_sweeps(component, max_sweeps)
+    if sweeps >= max_sweeps:
         return sweeps
     tolerance = precision / 16
     for _ in range(_ATTEMPTS):
@@ -179,10 +183,12 @@ def _tighten(component: Component) -> None:
             any(prove(component, bounds, candidate, side, 1) for candidate in shares)
 
 
-def _are_runs_longer(component: Component, n_steps: int) -> bool:
-    """Return whether runs take more steps under good moves than sweeps can follow."""
+def _worthwhile_sweeps(component: Component, max_sweeps: int) -> int:
+    """Return the number of sweeps that may get anywhere: none if runs take more steps under good moves."""
     solution = evaluate_moves(component, better_moves(component, first_moves(component)))
-    return solution is not None and float(solution[:, 2].max()) > n_steps
+    if solution is None:  # runs may be too long for floats
+        return min(max_sweeps, _BLIND_SWEEPS)
+    return 0 if float(solution[:, 2].max()) > max_sweeps else max_sweeps
 
 
 def _prove_candidates(
