@@ -8,23 +8,23 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "plumdp"
 STAGES = ("model", "data", "confidence", "region", "relaxation", "solver", "result")
-FOUNDATION = ("errors", "compiled", "deprecated", "rounding")  # loose files that every stage may use
+FOUNDATION = ("errors", "compiled", "deprecated", "rounding", "tally")  # loose files that every stage may use
+COMMANDS = {f"cli/{path.name}" for path in (SOURCE / "cli").glob("*.py")}
 DOORS = {
     "stormpy": {"model/readers/storm.py"},
     "numba": {"compiled.py"},
-    "typer": {
-        f"cli/{name}.py" for name in ("__init__", "arguments", "info", "data", "certify", "check", "advise", "bench")
-    },
-    "rich": {f"cli/{name}.py" for name in ("__init__", "info", "data", "certify", "check", "advise", "bench")},
+    "typer": COMMANDS,
+    "rich": COMMANDS,
     "matplotlib": {
         "experiments/plots.py",
         *(f"plots/{name}.py" for name in ("style", "expression_forest", "model_graph", "policy_map", "region_outline")),
     },
+    "jinja2": {"reporting/page.py"},
     "joblib": {"experiments/runner.py"},
     "distributed": {"experiments/runner.py"},
     "ray": {"experiments/runner.py"},
     "duckdb": {"data/duckdb_tables.py"},
-    "narwhals": {"data/frame_logs.py"},
+    "narwhals": {"data/frame_logs.py", "data/frame_mappings.py"},
     "sqlglot": {"data/sql.py"},
     "gymnasium": {"data/environment.py"},
     "minari": {"data/minari_logs.py"},

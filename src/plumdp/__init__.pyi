@@ -32,6 +32,7 @@ from .data.simulate import simulate as simulate
 from .data.trajectories import Trajectories as Trajectories
 from .data.trajectories import record as record
 from .data.trajectories import record_blocks as record_blocks
+from .data.run_files import write_runs as write_runs
 from .data.simulators import as_env as as_env
 from .data.simulators import gym_environment as gym_environment
 from .data.simulators import sample_env as sample_env
@@ -62,6 +63,9 @@ from .solver.solve import solve as solve
 from .solver.evaluate import evaluate as evaluate
 from .result.policy_table import PolicyTable as PolicyTable
 from .result.policy_table import read_policy as read_policy
+from .result.sampling_policy import read_sampling as read_sampling
+from .result.policy_files import write_policy as write_policy
+from .result.policy_files import write_values as write_values
 from .result.interval_files import write_interval_model as write_interval_model
 from .result.certificate import Certificate as Certificate
 from .learning import Learned as Learned
@@ -70,6 +74,11 @@ from .pipeline import certify as certify
 from .pipeline import certify_all as certify_all
 from .pipeline import compare as compare
 from .pipeline import conclude as conclude
+from .thresholds import Answer as Answer
+from .thresholds import Verdict as Verdict
+from .thresholds import decide as decide
+from .interval_models import interval_model as interval_model
+from .interval_models import model_at as model_at
 from .checking.check import ModelCheck as ModelCheck
 from .checking.check import check_model as check_model
 from .result.advice import Advice as Advice
@@ -78,6 +87,9 @@ from .reporting.read import read_result as read_result
 from .online import OnlineRecord as OnlineRecord
 from .online import learn_online as learn_online
 from .online import simulator as simulator
+from .online_records import OnlineRun as OnlineRun
+from .online_records import read_record as read_record
+from . import plots as plots
 from .case_studies import CaseStudy as CaseStudy
 from .case_studies import case_study as case_study
 from .summary import summarise as summarise

@@ -21,13 +21,14 @@ from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate, Status
-from plumdp.result.data_quality import DataQuality
+from plumdp.result.data_quality import DataQuality, data_provenance
 from plumdp.result.folder import digest_of_counts
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.solver.qualitative import make_game
 from plumdp.valuation import Valuation
 
+_COUNTS_NO_STEPS = "one action per state, whatever the step; a policy that counts steps may do better"
 _FALLBACK_SET = "beta-binomial, one for each transition"
 
 
@@ -71,6 +72,7 @@ def make_certificate(
             "expressions": model.fingerprint,
             "counts": digest_of_counts(learned.counts),
             "steps": f"{learned.counts.total}",
+            **data_provenance(learned.counts.report),
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
         },
         **_estimated(learned, objective, valued),
@@ -78,9 +80,16 @@ def make_certificate(
         jointly=_others(learned, objective),
         p_value=None if learned.fit is None else learned.fit.p_value,
         not_coupled=valued.not_coupled,
+        remark=_remark(model, objective),
         misfit=learned.misfit,
     )
     return with_data(certificate, learned.counts)
+
+
+def _remark(model: ParametricMDP, objective: Objective) -> str:
+    """Return what a policy with one action per state gives away: what is best may depend on the steps that are left."""
+    n_steps, has_choices = objective.n_steps, model.graph.n_choices > model.graph.n_states
+    return _COUNTS_NO_STEPS if n_steps is not None and n_steps > 1 and has_choices else ""
 
 
 def _others(learned: Learned, objective: Objective) -> tuple[str, ...]:
@@ -190,29 +199,37 @@ def _box(region: Region | Conflict, n_parameters: int) -> dict[str, tuple[float,
     return {name: (float(low), float(high)) for name, low, high in list(columns)[:n_parameters]}
 
 
-_ANYTIME = "nothing about when you stopped: you may have looked at the data while collecting it"
+_ANYTIME = (
+    "nothing about when you stopped: valid even if you looked at the data while collecting it and stopped when you "
+    "liked"
+)
 _SAMPLED: dict[Sampling, str] = {
     "independent": "you fixed the number of samples of each choice before you looked at any data",
     "trajectories": "runs are independent, all under one policy, and you fixed their number before you looked at any",
-    "adaptive": "the data were collected without regard to what they showed, which nobody has said",
+    "adaptive": "neither what was sampled nor when you stopped depended on what the data showed; nobody has said so",
 }
 
 
 def _assumptions(learned: Learned) -> tuple[str, ...]:
     """Return what the confidence rests on, in words."""
-    structure = "the transitions of the model are all there are, and the next state depends on state and action alone"
-    tied = "the expressions of the model are right for some parameters of its space"
+    structure = (
+        "the model has every transition that can happen, and where a step leads depends on state and action alone"
+    )
+    tied = "the probabilities in the model are right for some values of its parameters"
     if learned.misfit:
         tied = (
-            "the rows of the model are right for some parameters of its space up to "
-            f"{learned.misfit:g} in total variation"
+            "for some values of its parameters, the probabilities in the model are right up to "
+            f"{learned.misfit:g} for each state and action (in total variation)"
         )
     bounds = learned.bounds
     if learned.conflict is not None or bounds.guarantee == Guarantee.ANYTIME:
         sampled = _ANYTIME
     elif bounds.guarantee == Guarantee.ASYMPTOTIC:
         planned = _SAMPLED[learned.counts.sampling]
-        sampled = f"{planned}, and there are so many that asymptotics apply (no finite-sample proof)"
+        sampled = (
+            f"{planned}, and there are so many that approximations for large samples hold (no number is proved to be "
+            "enough)"
+        )
     else:
         sampled = _SAMPLED[learned.counts.sampling]
     known = (structure, tied, sampled) if learned.conflict is None else (structure, sampled)

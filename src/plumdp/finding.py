@@ -126,6 +126,7 @@ def _ellipse(region: Region, i: int, j: int) -> tuple[Point, ...]:
         return ()
     factor = found.radius * found.root[[i, j]]
     axes, lengths, _ = np.linalg.svd(factor, full_matrices=False)
+    axes[:, 1] *= np.sign(np.linalg.det(axes))  # corners go around to the left, as those of other polygons
     circle = directions_around(_DIRECTIONS) / cos(pi / _DIRECTIONS)  # its sides touch the ellipse from outside
     points = found.centre[[i, j]] + circle @ (axes * lengths).T
     return tuple((x, y) for x, y in points.tolist())
@@ -261,20 +262,19 @@ def telling_variables(policy: PolicyTable) -> tuple[str, ...]:
 
     def rank(name: str) -> tuple[bool, float, float]:
         others = [code for other, code in codes.items() if other != name]
-        alone = _entropy([]) - _entropy([codes[name]])
-        return bool(codes[name].any()), round(_entropy(others), 12), round(alone, 12)
-
-    def _entropy(known: list[npt.NDArray[np.intp]]) -> float:
-        """Return the mean entropy of the action among states that agree in what is known."""
-        group = (
-            np.unique(np.stack(known, axis=1), axis=0, return_inverse=True)[1].ravel()
-            if known
-            else np.zeros_like(action)
-        )
-        both = np.unique(np.stack([group, action], axis=1), axis=0, return_counts=True)[1]
-        return _information(both) - _information(np.unique(group, return_counts=True)[1])
+        alone = _entropy(action, []) - _entropy(action, [codes[name]])
+        return bool(codes[name].any()), round(_entropy(action, others), 12), round(alone, 12)
 
     return tuple(sorted(codes, key=rank, reverse=True))
+
+
+def _entropy(action: IntArray, known: list[npt.NDArray[np.intp]]) -> float:
+    """Return the mean entropy of the action among states that agree in what is known."""
+    group = np.zeros(len(action), dtype=np.intp)
+    for code in known:
+        group = np.unique(group * (code.max(initial=0) + 1) + code, return_inverse=True)[1].ravel()
+    both = np.unique(group * (int(action.max(initial=0)) + 1) + action, return_counts=True)[1]
+    return _information(both) - _information(np.bincount(group))
 
 
 def _information(numbers: npt.NDArray[np.intp]) -> float:

@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 from plumdp.checking.diagnosis import diagnose
 from plumdp.checking.fit import ModelFit, fit_model
 from plumdp.checking.smallest_misfit import smallest_misfit
+from plumdp.compiled import seconds_of_compiling
 from plumdp.confidence.bounds import ExpressionBounds, Intervals, expression_bounds
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers, find_fixed_numbers
 from plumdp.confidence.least_squares import least_squares
@@ -31,7 +32,7 @@ from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.language.property import as_objectives
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.text import number_of, one_line
+from plumdp.model.text import html_table, number_of, one_line
 from plumdp.policy_search import value_directions
 from plumdp.region.build import build_region
 from plumdp.region.conflict import NOTHING_FITS, Conflict, with_numbers
@@ -39,6 +40,7 @@ from plumdp.region.l1 import build_l1_region
 from plumdp.region.likelihood_region import build_likelihood_region
 from plumdp.region.shapes import Region
 from plumdp.region.tangents import build_ellipsoid_region
+from plumdp.result.certificate import NO_STAGE, outward
 from plumdp.shares import CONFIDENCE_SET, FALLBACK, FIT
 from plumdp.solver.at_points import PointSolver, move_inside
 
@@ -49,6 +51,7 @@ squares, or the likelihood with half-spaces across what is asked."""
 _LOGGER = logging.getLogger("plumdp")
 _LOGGER.addHandler(logging.NullHandler())  # silent unless the user wants to hear
 
+_SHOWN = 20  # parameters in a notebook
 _ANNOUNCED = "what is asked was decided without looking at the data that came after the pilot"
 
 Measured = TypeVar("Measured", bound=ConfidenceSet)
@@ -119,6 +122,23 @@ class Learned:
     def __repr__(self) -> str:
         confidence = f"confidence {1 - self.error:.10g}"
         return one_line(self, number_of(self.counts.total, "step"), confidence, self.bounds.method, repr(self.region))
+
+    def _repr_html_(self) -> str:
+        facts = [
+            ("data", number_of(self.counts.total, "step")),
+            ("confidence", f"{1 - self.error:.10g}"),
+            ("confidence set", self.bounds.method),
+        ]
+        if self.conflict is not None:
+            facts += [("contradicted", text) for text in str(self.conflict).split("; ")]
+        elif not isinstance(self.region, Conflict):
+            ends = zip(self.region.names, self.region.lower, self.region.upper, strict=True)
+            known = list(ends)[: self.model.space.dimension]
+            facts += [(name, f"{outward(low, -1)} to {outward(high, 1)}") for name, low, high in known[:_SHOWN]]
+            facts += [("…", number_of(len(known) - _SHOWN, "more parameter"))] if len(known) > _SHOWN else []
+        if self.fit is not None:
+            facts.append(("model test", f"p = {outward(self.fit.p_value, 1, 2).lower()}"))
+        return html_table(facts)
 
 
 @renamed_keywords(sets="confidence_set", intervals="interval_method", paper="as_published")
@@ -381,15 +401,18 @@ SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
 
 
 class Clock:
-    """Seconds of the stages of a calculation."""
+    """Seconds of the stages of a calculation; those of compiling kernels, if any, are an entry of their own."""
 
     def __init__(self, laps: dict[str, float] | None = None) -> None:
         self.laps = {} if laps is None else laps
-        self._last = perf_counter()
+        self._last, self._compiling = perf_counter(), seconds_of_compiling()
 
     def lap(self, stage: str) -> None:
         """Enter the seconds since the last stage, and say so to those who listen to the logger ``plumdp``."""
-        now = perf_counter()
-        self.laps[stage] = self.laps.get(stage, 0.0) + now - self._last
-        self._last = now
+        now, compiling = perf_counter(), seconds_of_compiling()
+        compiled = compiling - self._compiling
+        self.laps[stage] = self.laps.get(stage, 0.0) + max(now - self._last - compiled, 0.0)
+        if compiled > 0:
+            self.laps[NO_STAGE] = self.laps.get(NO_STAGE, 0.0) + compiled
+        self._last, self._compiling = now, compiling
         _LOGGER.debug("%s: %.3f s", stage, self.laps[stage])

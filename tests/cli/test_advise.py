@@ -69,7 +69,7 @@ def test_an_earlier_file_is_replaced_only_by_force(counts, tmp_path):
 
 
 def test_no_runs_are_refused(counts):
-    assert refusal([STUDY, counts, "--runs", "0"]) == "runs=0: give a whole number, at least 1"
+    assert refusal([STUDY, counts, "--runs", "0"]) == "--runs 0: give a whole number, at least 1"
 
 
 def test_a_folder_is_not_a_file(counts, tmp_path):

@@ -92,9 +92,12 @@ def test_a_log_is_adaptive_unless_more_is_claimed_and_counts_keep_what_was_said(
     log, counts = str(folder / "runs.parquet"), str(tmp_path / "counts.parquet")
     model = pl.case_study(STUDY).model
     for claim, kept in (([], "adaptive"), (["--sampling", "trajectories"], "trajectories")):
-        assert RUNNER.invoke(app, ["count", STUDY, log, "-o", counts, *claim]).exit_code == 0
+        assert RUNNER.invoke(app, ["count", STUDY, log, "-o", counts, "--force", *claim]).exit_code == 0
         assert pl.read_counts(counts, model).sampling == kept
-    anytime = "nothing about when you stopped: you may have looked at the data while collecting it"
+    anytime = (
+        "nothing about when you stopped: valid even if you looked at the data while collecting it and stopped when you "
+        "liked"
+    )
     for command in ("certify", "compare"):
         for data, claim, is_anytime in (
             (log, [], True),
@@ -218,10 +221,10 @@ def test_pilots_of_commands_are_those_of_the_functions(tmp_path):
     assert (
         LogOptions([out], sampling="adaptive").read(model).pilot is None
     )  # a share of a length that nobody says was planned
-    assert run("count", "betting:5", log, "-o", out).endswith("2,400 steps, counted\n")
-    said = run("count", "betting:5", log, "-o", out, "--order", "runs")
+    assert run("count", "betting:5", log, "-o", out, "--force").endswith("2,400 steps, counted\n")
+    said = run("count", "betting:5", log, "-o", out, "--force", "--order", "runs")
     assert said.endswith("2,400 steps, counted, 192 of them as a pilot (power of two)\n")
-    said = run("count", "betting:5", log, "-o", out, "--sampling", "trajectories", "--pilot", "0.5")
+    said = run("count", "betting:5", log, "-o", out, "--force", "--sampling", "trajectories", "--pilot", "0.5")
     assert said.endswith("2,400 steps, counted, 1,200 of them as a pilot (planned)\n")
     assert "n_pilot_runs" in run("counts-sql", "betting:5", "--order", "runs")
 
@@ -251,7 +254,7 @@ def test_a_log_given_directly_has_the_pilot_of_its_order(tmp_path, command):
         return [(one["relaxation"], one["lower"], one["upper"]) for one in (found if command == "compare" else [found])]
 
     for options in (["--order", "runs"], ["--sampling", "trajectories", "--pilot", "0.5"]):
-        assert RUNNER.invoke(app, ["count", "betting:5", log, "-o", out, *options]).exit_code == 0
+        assert RUNNER.invoke(app, ["count", "betting:5", log, "-o", out, "--force", *options]).exit_code == 0
         assert certified(log, *options) == certified(out) != certified(log)
 
 

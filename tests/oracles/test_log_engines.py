@@ -219,3 +219,25 @@ def test_a_variable_called_n_or_place_keeps_its_counts_apart():
         result = duckdb.sql(counts_query(model, table="log", dialect="duckdb", form=form)).pl()
         assert {"state_n", "state_place", "n"} <= {*result.columns}
         assert np.array_equal(read_log(result, model).counts.counts, recorded.counts().counts)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_states_are_mapped_alike_by_duckdb_and_by_spark(form, spark):
+    rng = np.random.default_rng(2)
+    rows = [dict(row) for row in corrupted_rows(form)]
+    for row in rows:
+        for before in ("", "next_") if form == "transitions" else ("",):
+            place = row.pop(f"{before}place_x")
+            row[f"{before}lon"] = (
+                float(rng.choice([np.nan, np.inf])) if place is None else 0.5 * place + rng.random() / 2
+            )
+    table = pyarrow.Table.from_pandas(pd.DataFrame(rows).astype({"episode": "Int64", "step": "Int64"}))
+    states = {"place_x": "floor(lon / 0.5)"}
+    direct = read_log(table, LAMP, form=form, states=states, on_unmatched="report")
+    frame = spark.createDataFrame(table)
+    frame.createOrReplaceTempView("mapped")
+    assert read_log(frame, LAMP, form=form, states=states, on_unmatched="report").report.rows == direct.report.rows
+    query = counts_query(LAMP, table="mapped", dialect="spark", form=form, states=states)
+    back = read_log(spark.sql(query), LAMP, on_unmatched="report")
+    assert back.report.rows == direct.report.rows
+    assert np.array_equal(back.counts.counts, direct.counts.counts)

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from both_ways import kernels_run_both_ways
 from exact_values import BEST, all_outcomes, first_step_values, policy_key, policy_values, settled_states
 from random_models import model_of, random_case
 
@@ -130,9 +131,23 @@ def describe(imdp, objective, nature):
 @pytest.mark.parametrize("known_support", [False, True], ids=["unknown", "known"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_bounds_contain_the_exact_value_and_the_policy_attains_it(kind, known_support):
+    failures = failures_of(kind, known_support, N_MODELS)
+    assert not failures, f"{len(failures)} of {4 * N_MODELS} fail, for instance\n" + "\n\n".join(failures[:3])
+
+
+@pytest.mark.parametrize("known_support", [False, True], ids=["unknown", "known"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_so_it_is_with_kernels_as_plain_python_which_write_the_same_bits(kind, known_support):
+    with kernels_run_both_ways() as compared:
+        assert failures_of(kind, known_support, 12) == []
+    assert sum(compared.values()) > 100
+
+
+def failures_of(kind, known_support, n_models):
+    """Return what is wrong with the solutions of random models."""
     rng = np.random.default_rng([30, list(KINDS).index(kind), known_support])
     failures = []
-    for _ in range(N_MODELS):
+    for _ in range(n_models):
         case = random_case(rng, known_support=known_support)
         for objective, nature, exact, attains in exact_in_all_senses(case.imdp, KINDS[kind](case, rng)):
             solution = solve(case.imdp, objective, nature=nature, precision=PRECISION)
@@ -142,7 +157,7 @@ def test_bounds_contain_the_exact_value_and_the_policy_attains_it(kind, known_su
                 failures.append(
                     "\n".join([*wrong, f"status {solution.status}", describe(case.imdp, objective, nature)])
                 )
-    assert not failures, f"{len(failures)} of {4 * N_MODELS} fail, for instance\n" + "\n\n".join(failures[:3])
+    return failures
 
 
 @pytest.mark.parametrize("known_support", [False, True], ids=["unknown", "known"])

@@ -88,6 +88,7 @@ def is_same(value, written):
     if isinstance(value, str):
         return written == value
     spellings = {str(int(value)), f"{int(value)}.0", *({str(bool(value)).lower()} if value in (0, 1) else ())}
+    spellings |= {"yes" if value else "no"} if isinstance(value, bool) else set()
     return written is not None and (written.lower() in spellings if isinstance(written, str) else written == value)
 
 
@@ -103,7 +104,8 @@ def shows_unknown_state(graph, values):
 def is_readable(example, written):
     """Return whether a log's value can be the value of a variable that has the example as one of its values."""
     if isinstance(written, str):
-        number = re.fullmatch(r"[+-]?[0-9]+(\.0*)?|true|false", written.strip().lower())
+        answers = "|yes|no" if isinstance(example, bool) else ""
+        number = re.fullmatch(rf"[+-]?[0-9]+(\.0*)?|true|false{answers}", written.strip().lower())
         return bool(written.strip()) if isinstance(example, str) else number is not None
     return written is not None and written == written and float(written).is_integer()
 

@@ -33,7 +33,7 @@ BAD = {
         lambda: read_log(MOVES.assign(place_x=[7] * 8 + [None] * 4), LAMP),
         "12 of 12 rows do not fit the model:\n"
         "  unknown state: 8 rows; (place_x=7.0, lit=false, mode=rest) (5×), (place_x=7.0, lit=true, mode=rest) (2×), "
-        "(place_x=7.0, lit=false, mode=work) (1×)\n"
+        "(place_x=7.0, lit=false, mode=work) (1×); place_x is 0 to 2 in the model\n"
         "  unreadable state: 4 rows; "
         "(place_x=null, lit=false, mode=rest) 'rest' → (place_x=0, lit=false, mode=rest) (2×), "
         "(place_x=null, lit=false, mode=rest) 'go' → (place_x=1, lit=false, mode=work) (1×), "
@@ -42,13 +42,15 @@ BAD = {
     "unknown and impossible": (
         lambda: read_log(MOVES.assign(next_place_x=2), LAMP),
         "11 of 12 rows do not fit the model:\n"
-        "  unknown next state: 8 rows; (place_x=2, lit=false, mode=rest) (6×), (place_x=2, lit=true, mode=rest) (2×)\n"
+        "  unknown next state: 8 rows; (place_x=2, lit=false, mode=rest) (6×), (place_x=2, lit=true, mode=rest) (2×); "
+        "each value is known, but the model has no state with all of them\n"
         "  impossible transition: 3 rows; (place_x=0, lit=false, mode=rest) 'go' → (place_x=2, lit=false, mode=work) "
         f"(3×); the model has no such edge, so it may be wrong\n{ADVICE}",
     ),
     "unknown action": (
         lambda: read_log(MOVES.assign(action=["fly"] * 8 + [None] * 4), LAMP),
-        f"12 of 12 rows do not fit the model:\n  unknown action: 12 rows; 'fly' (8×), null (4×)\n{ADVICE}",
+        f"12 of 12 rows do not fit the model:\n  unknown action: 12 rows; 'fly' (8×), null (4×); the actions "
+        f"are 'go', 'rest'\n{ADVICE}",
     ),
     "gap": (
         lambda: read_log(RUNS.drop(index=[1, 2]), LAMP),

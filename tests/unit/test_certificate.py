@@ -95,7 +95,7 @@ def test_it_reads_as_a_short_paragraph():
         "The policy's value lies between 0.25 and 0.5 with confidence 99.9 %.",
         '  objective       Pmax=? [ F "goal" ]',
         "  relaxation      expression-wise",
-        "  confidence set  Clopper–Pearson; guarantee: finite-sample, fixed N",
+        "  confidence set  Clopper–Pearson; proved for any number of samples that was fixed beforehand",
         "  parameters      p in [0.1, 0.3]",
         "  assuming        one thing",
         "  assuming        another",
@@ -184,7 +184,7 @@ def test_json_holds_everything_but_the_policy(one, other, text):
     read = json.loads(made.to_json(), parse_constant=refuse)
     assert read.pop("intervals") == made.confidence_set  # its name in version 0.1
     assert read.pop("schema") == "plumdp/certificate/1"
-    assert set(read) == {field.name for field in fields(Certificate)} - {"policy", "source"}
+    assert set(read) == {field.name for field in fields(Certificate)} - {"policy", "source", "answer"}
     for name in set(read) - {"lower", "upper", "parameters", "assumptions", "jointly"}:
         assert read[name] == getattr(made, name)
     assert (float(read["lower"]), float(read["upper"])) == (lower, upper)  # infinite numbers are text
@@ -243,3 +243,18 @@ def test_statuses_and_guarantees_are_their_texts_wherever_they_are_read(kind):
 def test_a_certificate_as_a_dictionary_has_plain_texts():
     plain = certificate(status=Status.CERTIFIED, guarantee=Guarantee.FIXED).to_dict()
     assert (type(plain["status"]), type(plain["guarantee"])) == (str, str)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_said"), [("Pmax=? [ F<=3 at=1 ]", True), ("Pmax=? [ F at=1 ]", False), ("Pmax=? [ X at=1 ]", False)]
+)
+def test_what_a_policy_without_memory_gives_away_is_said_where_steps_are_counted(text, is_said):
+    (p,) = pl.parameters("p")
+
+    def step(state):
+        return {"go": [(p, state._replace(at=1)), (1 - p, state)], "stop": [(1, state)]}
+
+    model = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p"))
+    counts = pl.simulate(model, {"p": 0.5}, 50, rng=1, max_steps=3)
+    said = "one action per state, whatever the step; a policy that counts steps may do better"
+    assert (("policy", said) in pl.certify(model, counts, text).facts()) == is_said

@@ -1,6 +1,8 @@
-"""Helpers of kernels are compiled without counting references where numba allows it, and as usual where it does not."""
+"""Kernels: plain Python while there is little to do, then compiled; helpers count no references."""
 
-import io
+import gc
+import logging
+import math
 import os
 import subprocess
 import sys
@@ -9,6 +11,8 @@ import numpy as np
 import pytest
 
 from plumdp import compiled as module
+from plumdp.learning import Clock
+from plumdp.tally import Tally
 
 
 def total(values):
@@ -16,6 +20,35 @@ def total(values):
     for value in values:
         result += value
     return result
+
+
+def doubled_total(values):
+    return 2.0 * helping_total(values)
+
+
+def item(values, index):
+    return values[index]
+
+
+helping_total = module.compiled_leaf(total)
+
+
+@pytest.fixture
+def uncached(monkeypatch):
+    """Let nothing be read from numba's cache, or written to it, and begin with an empty tally."""
+    njit = module.njit
+    monkeypatch.setattr(module, "njit", lambda **options: njit(**options | {"cache": False}))
+    monkeypatch.setattr(module, "_TALLY", Tally(list))
+
+
+@pytest.fixture
+def patient(uncached, monkeypatch):
+    """Let kernels run as plain Python for ever, unless they have much to do."""
+    monkeypatch.setattr(module, "PATIENCE", math.inf)
+
+
+def is_compiled(kernel):
+    return bool(kernel.dispatcher.signatures)
 
 
 def refusing(reason):
@@ -30,12 +63,10 @@ def refusing(reason):
     return old_njit
 
 
-def test_a_helper_counts_no_references(monkeypatch):
-    njit = module.njit
-    monkeypatch.setattr(module, "njit", lambda **options: njit(**options | {"cache": False}))  # cached code has no text
+def test_a_helper_counts_no_references(uncached):
     helper = module.compiled_leaf(total)
-    assert helper(np.arange(5.0)) == 10
-    assert "NRT_incref" not in next(iter(helper.inspect_llvm().values()))
+    helper.dispatcher.compile("(float64[::1],)")
+    assert "NRT_incref" not in next(iter(helper.dispatcher.inspect_llvm().values()))
 
 
 @pytest.mark.parametrize("reason", [KeyError("_nrt"), TypeError("unexpected keyword argument")])
@@ -44,37 +75,142 @@ def test_a_numba_without_the_option_compiles_helpers_as_all_other_functions(monk
     assert module.compiled_leaf(total)(np.arange(5.0)) == 10
 
 
-@pytest.mark.parametrize("is_terminal", [True, False])
-def test_a_person_at_a_terminal_is_told_once_that_kernels_are_compiled(monkeypatch, is_terminal):
-    class Screen(io.StringIO):
-        def isatty(self):
-            return is_terminal
+def test_a_kernel_is_plain_python_until_it_has_taken_as_long_as_compiling(uncached, monkeypatch):
+    kernel = module.compiled(total)
+    monkeypatch.setattr(module, "PATIENCE", 1.0)
+    assert kernel(np.arange(5.0)) == 10
+    assert not is_compiled(kernel)
+    module._TALLY.add(kernel.name, kernel.n_instructions - 0.5)
+    assert kernel(np.arange(5.0)) == 10
+    assert not is_compiled(kernel)
+    module._TALLY.add(kernel.name, 0.5)
+    assert kernel(np.arange(5.0)) == 10
+    assert is_compiled(kernel)
 
-    screen, announcement = Screen(), module.Announcement()
-    monkeypatch.setattr(sys, "stderr", screen)
+
+def test_a_kernel_with_much_to_do_is_compiled_at_once(patient):
+    kernel = module.compiled(total, small=4)
+    kernel(np.arange(4.0))
+    assert not is_compiled(kernel)
+    kernel(np.arange(5.0))
+    assert is_compiled(kernel)
+
+
+def test_a_call_that_would_take_long_at_the_pace_of_earlier_ones_is_compiled(uncached, monkeypatch):
+    kernel = module.compiled(total)
+    monkeypatch.setattr(module, "PATIENCE", 1.0)
+    kernel._pace = kernel.n_instructions / 10
+    kernel(np.arange(5.0))
+    assert not is_compiled(kernel)
+    kernel(np.arange(10.0))
+    assert is_compiled(kernel)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ((np.zeros((2, 3)), 1.5, np.zeros(0)), 6),
+        (((np.zeros(4), (np.zeros(1), True)), -3), 9),
+        ((), 0),
+    ],
+)
+def test_elements_and_integers_count_as_work_also_in_tuples(arguments, expected):
+    assert module.amount_of(arguments) == expected
+
+
+def test_plain_kernels_call_plain_kernels_and_compiled_ones_compiled_ones(patient, monkeypatch):
+    helper, kernel = module.compiled_leaf(total), module.compiled(doubled_total)
+    monkeypatch.setitem(doubled_total.__globals__, "helping_total", helper)
+    assert kernel.n_instructions > helper.n_instructions
+    assert kernel(np.arange(5.0)) == 20
+    assert not is_compiled(helper)
+    module.compile_at_once()
+    assert kernel(np.arange(5.0)) == 20
+    assert is_compiled(helper)
+
+
+def test_what_python_raises_in_a_plain_kernel_reaches_the_caller_and_counts_nothing(patient):
+    kernel = module.compiled(item)
+    with pytest.raises(IndexError, match="out of bounds"):
+        kernel(np.arange(3.0), 5)
+    assert module._TALLY.seconds(kernel.name) == 0.0
+    assert kernel(np.arange(3.0), 2) == 2.0
+
+
+def test_a_kernel_that_numba_cannot_compile_says_so_and_is_not_taken_for_compiled(uncached, monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE", 0.0)
+    kernel = module.compiled(item)
     for _ in range(2):
-        announcement.on_start(None)
-        announcement.on_end(None)
-    assert screen.getvalue() == (f"{module.COMPILING}\n" if is_terminal else "")
+        with pytest.raises(Exception, match="Cannot determine Numba type"):
+            kernel({"a": 1}, np.arange(3))
+    assert gc.isenabled()
 
 
-def test_it_is_told_when_nothing_is_in_the_cache(tmp_path):
-    """A fresh process with an empty cache, whose standard error says that it is a terminal."""
-    code = """
-import sys
-sys.stderr.isatty = lambda: True
+def test_seconds_of_compiling_are_not_those_of_a_stage(uncached, monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE", 0.0)
+    before = module.seconds_of_compiling()
+    clock = Clock()
+    module.compiled(total)(np.arange(5.0))
+    clock.lap("stage")
+    clock.lap("another stage")
+    clock.lap("stage")
+    spent = module.seconds_of_compiling() - before
+    assert list(clock.laps) == ["stage", "compiling", "another stage"]
+    assert clock.laps["compiling"] == spent > 0.01
+    assert clock.laps["stage"] < spent  # defining a function, and adding five numbers
+    assert gc.isenabled()
+
+
+def test_a_process_that_compiles_nothing_has_no_such_entry():
+    clock = Clock({"before": 1.0})
+    clock.lap("stage")
+    assert list(clock.laps) == ["before", "stage"]
+
+
+COMPILING = """
+import logging, sys
+logging.basicConfig(level=sys.argv[1], format="%(name)s: %(message)s")
 import numpy as np
-from plumdp.compiled import compiled
-from plumdp.model import kernels
-def total(values): return values.sum()
-for _ in range(2): print(compiled(total)(np.arange(5.0)))
+from plumdp import compiled
+from plumdp.data import kernels
+compiled.compile_at_once()
+kernels.count(np.zeros((1, 1), dtype=np.int32), np.zeros(1, dtype=np.int64))
+kernels.cumulate(np.array([0, 1], dtype=np.int32), np.ones(1), np.ones(1))
 """
+
+
+def in_a_process(tmp_path, level, **more):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    file = tmp_path / "total.py"
-    file.write_text(code)
-    runs = [
-        subprocess.run([sys.executable, file], env=environment, capture_output=True, text=True, check=True)
-        for _ in range(2)
-    ]
-    assert [run.stdout for run in runs] == ["10.0\n10.0\n"] * 2
-    assert [run.stderr for run in runs] == [f"{module.COMPILING}\n", ""]
+    return subprocess.run([sys.executable, "-c", COMPILING, level], env=environment, check=True, **more)
+
+
+def test_compiling_says_so_once_on_a_terminal_and_never_again(tmp_path):
+    pty = pytest.importorskip("pty")
+    said = []
+    for _ in range(2):
+        ours, theirs = pty.openpty()
+        in_a_process(tmp_path, "WARNING", stderr=theirs)
+        os.write(theirs, b"end\n")  # so that there is something to read
+        with open(ours, encoding="utf-8", newline="") as terminal:
+            said.append(list(iter(terminal.readline, "end\r\n")))
+        os.close(theirs)
+    assert said == [[f"{module.COMPILING_ALL}\r\n"], []]
+
+
+def test_compiling_is_silent_in_a_pipe_and_known_to_the_logger(tmp_path):
+    quiet = in_a_process(tmp_path / "one", "WARNING", capture_output=True, text=True)
+    told = in_a_process(tmp_path / "two", "INFO", capture_output=True, text=True)
+    assert (quiet.stdout, quiet.stderr) == ("", "")
+    assert (told.stdout, told.stderr) == ("", f"plumdp: {module.COMPILING_ALL}\n")
+
+
+def test_a_run_that_compiles_what_pays_says_less(tmp_path):
+    code = COMPILING.replace("compiled.compile_at_once()", "kernels.count._small = 0")
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    run = [sys.executable, "-c", code, "INFO"]
+    done = subprocess.run(run, env=environment, check=True, capture_output=True, text=True)
+    assert done.stderr == f"plumdp: {module.COMPILING}\n"
+
+
+def test_the_logger_has_no_handlers_that_print():
+    assert all(isinstance(each, logging.NullHandler) for each in logging.getLogger("plumdp").handlers)

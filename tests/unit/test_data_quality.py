@@ -45,15 +45,21 @@ CONTRADICTIONS = {
         lambda: log_of([0, 1], ["go", "go"], [1, 1]),
         "impossible transition: 1 row; (x=1) 'go' → (x=1) (1×); the model has no such edge, so it may be wrong",
     ),
-    "unknown next state": (lambda: throws(1, 2, 7, 7), "unknown next state: 2 rows; (x=7) (2×)"),
-    "unknown state": (lambda: log_of([0, -1], ["go", None], [1, None]), "unknown state: 1 row; (x=-1) (1×)"),
+    "unknown next state": (
+        lambda: throws(1, 2, 7, 7),
+        "unknown next state: 2 rows; (x=7) (2×); x is 0 to 2 in the model",
+    ),
+    "unknown state": (
+        lambda: log_of([0, -1], ["go", None], [1, None]),
+        "unknown state: 1 row; (x=-1) (1×); x is 0 to 2 in the model",
+    ),
     "unknown state in the last row of a run": (
         lambda: pl.read_log(
             pd.DataFrame({"episode": [1, 1, 2], "step": [0, 1, 0], "x": [0, 1, 5], "action": ["go", None, None]}),
             COIN,
             on_unmatched="report",
         ),
-        "unknown state: 1 row; (x=5) (1×)",
+        "unknown state: 1 row; (x=5) (1×); x is 0 to 2 in the model",
     ),
 }
 
@@ -89,7 +95,8 @@ def test_a_contradiction_travels_with_the_counts(way, tmp_path):
     elif way == "sum":
         counts = others + counts
         assert str(counts.report) == (
-            "7 rows of transitions: 5 matched, 2 rejected\n  unknown next state: 1 row; (x=7) (1×)\n"
+            "7 rows of transitions: 5 matched, 2 rejected\n"
+            "  unknown next state: 1 row; (x=7) (1×); x is 0 to 2 in the model\n"
             "  unreadable state: 1 row; (x=0) 'go' → (x=null) (1×)"
         )
     elif way == "planned sum":
@@ -165,7 +172,8 @@ def test_a_log_as_it_is_read_gives_a_certificate_for_those_who_look_and_stop():
     certificate = pl.certify(COIN, throws(*[1] * 60, *[2] * 40), HEADS)
     assert certificate.guarantee == "finite-sample, anytime"
     assert certificate.assumptions[-1] == (
-        "nothing about when you stopped: you may have looked at the data while collecting it"
+        "nothing about when you stopped: valid even if you looked at the data while collecting it and stopped when you "
+        "liked"
     )
 
 

@@ -1,5 +1,6 @@
 """Models written in Python: both explorers find the same model, and it is the one the step describes."""
 
+import logging
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -162,3 +163,18 @@ def test_exploration_goes_on_where_one_batch_ends(monkeypatch):
     monkeypatch.setattr("plumdp.model.explore._LAYER", 7)
     parts = pl.case_study("betting:25").model
     assert edges(parts) == edges(whole)
+
+
+@pytest.mark.parametrize("kind", ["states", "layers"])
+def test_exploring_tells_how_many_states_there_are(kind, caplog, monkeypatch):
+    monkeypatch.setattr("plumdp.model.telling._SECONDS", 0.0)
+    with caplog.at_level(logging.INFO, logger="plumdp"):
+        if kind == "states":
+            model = pl.explore(
+                lambda s: {"go": [(1, s._replace(x=(s.x + 1) % 3000))]}, {"x": 0}, space=pl.ParameterSpace.unit("p")
+            )
+        else:
+            model = pl.case_study("glider:11,9").model
+    told = [record.getMessage() for record in caplog.records]
+    assert told[0] == "exploring: 1 states"
+    assert model.graph.n_states > 1

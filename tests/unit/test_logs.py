@@ -395,5 +395,5 @@ def test_gzip_and_nested_json_values_are_read_as_text(tmp_path):
     report = read_log(tmp_path / "log.json.gz", LAMP, on_unmatched="report").report
     assert (report.matched, report.rows["unreadable state"]) == (1, 1)
     assert report.worst["unreadable state"] == [
-        "(place_x=[1], lit=false, mode=rest) 'rest' → (place_x=0, lit=0, mode=rest) (1×)"
+        "(place_x=[1], lit=false, mode=rest) 'rest' → (place_x=0, lit=0, mode=rest) (1×, row 1)"
     ]

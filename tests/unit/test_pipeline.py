@@ -16,9 +16,12 @@ from plumdp.region.conflict import Conflict
 
 p, q = pl.parameters("p", "q")
 RELAXATIONS = ["interval", "parameter", "expression", "rectangular", "coupled"]
-STRUCTURE = "the transitions of the model are all there are, and the next state depends on state and action alone"
-TIED = "the expressions of the model are right for some parameters of its space"
-ANYTIME = "nothing about when you stopped: you may have looked at the data while collecting it"
+STRUCTURE = "the model has every transition that can happen, and where a step leads depends on state and action alone"
+TIED = "the probabilities in the model are right for some values of its parameters"
+ANYTIME = (
+    "nothing about when you stopped: valid even if you looked at the data while collecting it and stopped when you "
+    "liked"
+)
 
 
 def two_coins():
@@ -53,10 +56,14 @@ def goal(model, direction="max"):
     return Reach(target, np.zeros_like(target), direction, text=f'P{direction}=? [ F "goal" ]')
 
 
+NOT_COMPARED = ("policy", "seconds", "provenance", "source")
+
+
 def same(one, other):
-    """Return whether two certificates say the same, but for the time they took."""
-    names = [field.name for field in fields(one) if field.name not in ("policy", "seconds")]
+    """Return whether two certificates say the same, but for the time they took and the date."""
+    names = [field.name for field in fields(one) if field.name not in NOT_COMPARED]
     is_equal = [getattr(one, name) == getattr(other, name) for name in names]
+    is_equal += [one.provenance | {"date": ""} == other.provenance | {"date": ""}]
     return all(is_equal) and (one.policy.choice == other.policy.choice).all()
 
 
@@ -160,13 +167,13 @@ def test_two_rows_with_one_expression_and_clashing_frequencies_are_pooled_and_on
             "clopper-pearson",
             "asymptotic",
             "runs are independent, all under one policy, and you fixed their number before you looked at any, and "
-            "there are so many that asymptotics apply (no finite-sample proof)",
+            "there are so many that approximations for large samples hold (no number is proved to be enough)",
         ),
         (
             "adaptive",
             "hoeffding",
             "none",
-            "the data were collected without regard to what they showed, which nobody has said",
+            "neither what was sampled nor when you stopped depended on what the data showed; nobody has said so",
         ),
         ("adaptive", "beta-binomial", "finite-sample, anytime", ANYTIME),
     ],
@@ -340,7 +347,7 @@ def test_published_intervals_are_one_for_each_expression_at_the_whole_error_and_
     assert certificate.lower == pytest.approx(lower[0] ** 2, abs=1e-9)
     assert (certificate.guarantee, certificate.status) == ("none", "no guarantee")
     assert certificate.headline.startswith("Estimate, no guarantee: the policy's value may lie between ")
-    assert "guarantee: none" in certificate._repr_html_()
+    assert "without a proof" in certificate._repr_html_()
     assert certificate.to_dict()["status"] == "no guarantee"
 
 

@@ -118,8 +118,8 @@ FILES = {
         " has several rows for the state (room=hall, is_lit=false, n=0)",
     ),
     "lacking": (
-        lambda text: "\n".join(text.splitlines()[:-2]),
-        " says nothing about 2 states of the model, such as ({})",
+        lambda text: "\n".join(line for line in text.splitlines() if "hall" not in line),
+        " says nothing about 8 states of the model with several actions, such as ({}), ({}), ({})",
     ),
     "action": (
         changed("hall,False,0,walk", "hall,False,0,fly"),
@@ -136,7 +136,17 @@ def test_files_that_are_not_a_policy_of_the_model_are_refused(tmp_path, change, 
     path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
     with pytest.raises(pl.DataError) as caught:
         pl.read_policy(path, MODEL)
-    assert str(caught.value) == f"{path}{message}".format(GRAPH.describe_state(GRAPH.n_states - 2))
+    halls = [GRAPH.describe_state(state) for state in np.flatnonzero(GRAPH.states["room"] == "hall")]
+    assert str(caught.value) == f"{path}{message}".format(*halls)
+
+
+def test_states_with_one_action_may_be_left_out(tmp_path):
+    path = tmp_path / "policy.csv"
+    FIRST.to_csv(path)
+    kept = [line for line in path.read_text(encoding="utf-8").splitlines() if "rest" not in line]
+    path.write_text("\n".join(kept), encoding="utf-8")
+    assert len(kept) <= GRAPH.n_states
+    assert pl.read_policy(path, MODEL).choice.tolist() == FIRST.choice.tolist()
 
 
 def test_a_file_that_is_not_there_and_something_that_is_no_model_are_refused(tmp_path):

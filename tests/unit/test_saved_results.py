@@ -157,6 +157,17 @@ def test_folders_of_version_0_1_still_open(certificate, folder):
     assert read.findings().expressions == ()
 
 
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [({"lower": []}, "TypeError"), ({"status": "fine"}, "ValueError"), ({"data_quality": {}}, "KeyError")],
+)
+def test_what_is_wrong_in_files_without_hashes_gets_a_sentence(folder, change, what):
+    content = json.loads((folder / "certificate.json").read_text())
+    (folder / "certificate.json").write_text(json.dumps(content | change | {"hashes": {}}))
+    with pytest.raises(pl.DataError, match=rf"result is not a result that this version reads \({what}: "):
+        pl.read_result(folder)
+
+
 def test_a_pickled_certificate_has_no_data_but_what_was_found():
     fresh = pl.certify(STUDY.model, COUNTS, STUDY.objective)
     bare = pickle.dumps(fresh)

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from both_ways import from_compiled_code
 
 import plumdp as pl
 from plumdp.data import kernels
@@ -85,6 +86,8 @@ def by_run(runs):
 
 # --- random words
 
+FILL_WORDS, HIGH_PRODUCT, DRAW = map(from_compiled_code, (kernels.fill_words, kernels._high_product, kernels._draw))
+
 
 def test_random_words_are_those_of_numpys_philox():
     rng = np.random.default_rng(5)
@@ -93,7 +96,7 @@ def test_random_words_are_those_of_numpys_philox():
         runs = np.array([0, 1, 2**63, 2**64 - 1, *rng.integers(0, 2**64, 3, dtype=np.uint64).tolist()], dtype=np.uint64)
         blocks = np.empty((6, 4, len(runs)), dtype=np.uint64)
         for block in range(len(blocks)):
-            kernels.fill_words(key, block, runs, blocks[block])
+            FILL_WORDS(key, block, runs, blocks[block])
         for i, run in enumerate(runs.tolist()):
             counter = np.array([0, run, 0, 0], dtype=np.uint64)
             theirs = np.random.Philox(key=key, counter=counter).random_raw(24)
@@ -105,7 +108,7 @@ def test_the_product_of_words_is_exact_in_its_upper_half():
     edges = [0, 1, 2**32 - 1, 2**32, 2**63, 2**64 - 1]
     pairs = [(a, b) for a in edges for b in edges] + rng.integers(0, 2**64, (1000, 2), dtype=np.uint64).tolist()
     for a, b in pairs:
-        assert int(kernels._high_product(np.uint64(a), np.uint64(b))) == (a * b) >> 64
+        assert int(HIGH_PRODUCT(np.uint64(a), np.uint64(b))) == (a * b) >> 64
 
 
 # --- runs
@@ -182,7 +185,7 @@ def test_a_word_draws_the_first_outcome_whose_running_sum_is_above_it(case):
     probability, uniform, expected = DRAWN[case]
     sums = running_sums(np.array([0, 1, 1 + len(probability)], dtype=np.int32), np.array([1.0, *probability]))
     word = np.uint64(int(uniform * 2**53) << 11)
-    assert kernels._draw(sums, 1, len(sums), word) == 1 + expected
+    assert DRAW(sums, 1, len(sums), word) == 1 + expected
 
 
 @pytest.mark.parametrize("size", [1, 2, 8, 9, 40])
@@ -191,8 +194,8 @@ def test_the_largest_word_draws_the_last_positive_probability(size):
     probability = np.append(np.full(size, 1 / size), [0.0, 0.0])
     cumulative = np.empty(size + 2)
     kernels.cumulate(np.array([0, size + 2]), probability, cumulative)
-    assert kernels._draw(cumulative, 0, size + 2, np.uint64(2**64 - 1)) == size - 1
-    assert kernels._draw(cumulative, 0, size + 2, np.uint64(0)) == 0
+    assert DRAW(cumulative, 0, size + 2, np.uint64(2**64 - 1)) == size - 1
+    assert DRAW(cumulative, 0, size + 2, np.uint64(0)) == 0
 
 
 # --- where runs end

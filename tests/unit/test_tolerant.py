@@ -346,7 +346,10 @@ def test_certificates_say_what_they_tolerate():
     found = pl.certify(study.model, counts, study.objective, misfit=0.01, **options)
     assert found.misfit == found.to_dict()["misfit"] == 0.01
     assert ("misfit", "the bounds allow for rows that are off by 0.01 in total variation") in found.facts()
-    said = "the rows of the model are right for some parameters of its space up to 0.01 in total variation"
+    said = (
+        "for some values of its parameters, the probabilities in the model are right up to 0.01 for each state and "
+        "action (in total variation)"
+    )
     assert said in found.assumptions
     right = pl.certify(study.model, counts, study.objective, **options)
     assert right.misfit == 0

@@ -30,7 +30,10 @@ _UNKNOWN = (
     " takes an interval MDP, and this model has unknown parameters: write instantiate(model, point) for its "
     "probabilities at a point, or certify(model, counts, objective) for what data say"
 )
-_NO_LABELS = "an interval MDP has no labels that a text could name: give {} the objective parse_property(text, model)"
+_NO_LABELS = (
+    "an interval MDP has no labels that a text could name: give {} an IntervalModel, or the objective "
+    "parse_property(text, model)"
+)
 _ARRAY = (
     "counts of type {}: write TransitionCounts(model.graph, counts, sampling), which says how the data came about: "
     "'independent', 'trajectories' or 'adaptive'"

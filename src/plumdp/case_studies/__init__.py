@@ -146,6 +146,20 @@ def is_case_study(name: str) -> bool:
     return name.partition(":")[0] in _FAMILIES and not Path(name).exists()
 
 
+def case_study_names() -> list[str]:
+    """Return the names of the published instances, family by family.
+
+    >>> case_study_names()[:2]
+    ['aircraft:20,10', 'aircraft:50,10']
+    """
+    small = {"betting": [(25,), (50,)], "engagement": [(100,)]}
+    return [
+        f"{family}:{','.join(map(str, sizes))}"
+        for family, about in _FAMILIES.items()
+        for sizes in about.published or small[family]
+    ]
+
+
 def check_name(name: str) -> None:
     """Raise an error that says how to write it, unless the name is that of a case study."""
     _parse(name)

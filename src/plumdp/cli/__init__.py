@@ -5,28 +5,39 @@ A sub-command's module is imported when it is run: ``plumdp --help`` needs none 
 
 from __future__ import annotations
 
+import inspect
 import sys
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import wraps
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from plumdp import __version__
+from plumdp.cli import help as helping
+from plumdp.cli.config import FILE, read_defaults
+from plumdp.cli.errors import EXIT_CODES, MISUSE, in_command_line_words
+from plumdp.cli.errors import report as report_error
+from plumdp.cli.invocation import remember
+from plumdp.cli.progress import log_to_standard_error, shown_progress
 from plumdp.errors import DataError, MissingExtra, ModelError
-
-MISUSE = 2  # exit code
 
 _OLD_OPTIONS = {"sets": "confidence-set", "intervals": "interval-method", "paper": "as-published"}  # until version 0.2
 _ACCEPT_OLD = {"token_normalize_func": lambda name: _OLD_OPTIONS.get(name, name)}
+_CLICK_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 
 class Command(NamedTuple):
-    """Where a sub-command is defined, and the first paragraph of its docstring."""
+    """Where a sub-command is defined, the first paragraph of its docstring, and how it is used."""
 
     module: str
     function: str
     summary: str
+    example: str  # lines, shown at the end of its help
     context: dict[str, Any] | None = None
 
 
@@ -35,37 +46,102 @@ COMMANDS = {
         "info",
         "info",
         "Show a model's sizes, parameters and their space, expressions, structure, properties and issues.",
+        "plumdp info betting:25",
     ),
     "simulate": Command(
-        "data", "simulate", "Run a model at a point under uniform choices, and write the runs or their counts."
+        "data",
+        "simulate",
+        "Run a model at a point under uniform choices or a policy, and write the runs or their counts.",
+        "plumdp simulate betting:25 -n 10000 -o runs.parquet",
     ),
     "count": Command(
-        "data", "count", "Count the transitions of logs of any size, and report what became of every row."
+        "data",
+        "count",
+        "Count the transitions of logs of any size, and report what became of every row.",
+        "plumdp count betting:25 runs.parquet -o counts.parquet",
     ),
     "counts-sql": Command(
-        "data", "counts_sql", "Print the query that counts a log in a warehouse; ``plumdp count`` reads its result."
+        "data",
+        "counts_sql",
+        "Print the query that counts a log in a warehouse; plumdp count reads its result.",
+        "plumdp counts-sql betting:25 --dialect snowflake --table runs",
     ),
     "certify": Command(
-        "certify", "certify", "Find a policy and bounds on its value that hold with the given confidence.", _ACCEPT_OLD
+        "certify",
+        "certify",
+        "Find a policy and bounds on its value that hold with the given confidence.",
+        "plumdp certify betting:25 runs.parquet -o result\n"
+        "plumdp certify model.prism log.csv -p 'P>=0.9 [ F \"goal\" ]'",
+        _ACCEPT_OLD,
     ),
     "compare": Command(
         "certify",
         "compare",
         "Show what each relaxation certifies from the same data; ends with 3 if the data contradict the model.",
+        "plumdp compare betting:25 runs.parquet",
         _ACCEPT_OLD,
     ),
     "check-model": Command(
         "check",
         "check_model",
         "Test whether data contradict a model, and say what is wrong and what to try if they do.",
+        "plumdp check-model betting:25 runs.parquet --plot residuals.svg",
     ),
     "advise": Command(
         "advise",
         "advise",
         "Say where the next data narrow the bounds most, how wide these will be, and how to sample.",
+        "plumdp advise betting:25 runs.parquet --runs 5000 -o policy.csv",
+    ),
+    "report": Command(
+        "report",
+        "report",
+        "Write a report for people about a result, or about a model and data: one HTML file that needs no network.",
+        "plumdp report result\nplumdp report betting:25 runs.parquet -o report.html",
+        _ACCEPT_OLD,
+    ),
+    "solve": Command(
+        "solve",
+        "solve",
+        "Solve an interval model: bounds on the value that are proved, and the best policy.",
+        "plumdp solve robot.drn -p 'Pmaxmin=? [ F \"goal\" ]' -o policy.csv",
+    ),
+    "policy": Command(
+        "policy",
+        "policy",
+        "Certify a policy of your own: bounds on its value that hold with the given confidence.",
+        "plumdp policy betting:25 runs.parquet --policy mine.csv",
+    ),
+    "export": Command(
+        "export",
+        "export",
+        "Write what was learned as an interval model for Storm or PRISM, and policy and values as files.",
+        "plumdp export betting:25 runs.parquet --model learned.umb --policy policy.json",
+    ),
+    "online": Command(
+        "online",
+        "online",
+        "Learn while acting: run a model at a point, and certify a policy after each update.",
+        "plumdp online betting:25 --runs 20000 --until-gap 5 -o record.json",
+    ),
+    "plot": Command(
+        "plot",
+        "plot",
+        "Draw bounds of relaxations, the region, expressions, the policy, advice, the model, residuals, or learning.",
+        "plumdp plot ladder betting:25 runs.parquet -o ladder.png\n"
+        "plumdp plot policy result --x money --y step -o policy.svg",
     ),
     "bench": Command(
-        "bench", "bench", "Run the published experiments; what is in the folder already is not run again."
+        "bench",
+        "bench",
+        "Run the published experiments; what is in the folder already is not run again.",
+        "plumdp bench table --quick",
+    ),
+    "warmup": Command(
+        "warmup",
+        "warmup",
+        "Compile the kernels now, so that no later run has to: for images and CI.",
+        "plumdp warmup --all",
     ),
 }
 
@@ -78,11 +154,22 @@ class _Group(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         about = COMMANDS.get(cmd_name)
-        return None if about is None else TyperCommand(cmd_name, help=about.summary)
+        return None if about is None else helping.Command(cmd_name, help=about.summary)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
         return name, command if name is None else load(name), rest
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        parts = [
+            f"Usage: {ctx.command_path} COMMAND [OPTIONS] …",
+            helping.filled(self.help or ""),
+            helping.section("Commands", ((name, about.summary) for name, about in COMMANDS.items())),
+            helping.section("Options", (param.get_help_record(ctx) or ("", "") for param in self.get_params(ctx))),
+            helping.section("Exit codes", ((f"{code}", words) for code, words in EXIT_CODES)),
+            helping.filled(f"plumdp COMMAND -h shows the options of a command; defaults for them may be in {FILE}."),
+        ]
+        formatter.write("\n\n".join(parts) + "\n")
 
 
 def load(name: str) -> Any:
@@ -90,8 +177,67 @@ def load(name: str) -> Any:
     about = COMMANDS[name]
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     function = getattr(import_module(f"plumdp.cli.{about.module}"), about.function)
-    alone.command(name, context_settings=about.context)(function)
-    return typer.main.get_command(alone)
+    context = {"help_option_names": ["-h", "--help"], **(about.context or {})}
+    alone.command(name, cls=helping.Command, context_settings=context)(_with_common_options(function))
+    command: Any = typer.main.get_command(alone)
+    command.example = about.example
+    return command
+
+
+def _with_common_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that also takes the options which all commands have."""
+    own = inspect.signature(function, eval_str=True).parameters.values()
+    common = inspect.signature(_common, eval_str=True).parameters.values()
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [parameter.replace(kind=keyword) for parameter in (*own, *common)]
+
+    @wraps(function)
+    def run(*, verbose: int, config: Path | None, **options: Any) -> None:
+        function(**options)
+
+    vars(run)["__signature__"] = inspect.Signature(parameters)
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def _take_defaults(ctx: typer.Context, path: Path | None) -> Path | None:
+    """Take the defaults of a command from a file, before its other options are read."""
+    if not ctx.resilient_parsing:
+        known = [param for param in ctx.command.params if param.param_type_name == "option" and param.name != "config"]
+        options = {text[2:]: param for param in known for text in param.opts if text.startswith("--")}
+        ctx.default_map = read_defaults(path, str(ctx.info_name), list(COMMANDS), options)
+    return path
+
+
+def _listen(ctx: typer.Context, verbosity: int) -> int:
+    if verbosity and not ctx.resilient_parsing:
+        ctx.call_on_close(log_to_standard_error(verbosity))
+    return verbosity
+
+
+def _common(
+    verbose: Annotated[
+        int,
+        typer.Option(
+            *("--verbose", "-v"),
+            count=True,
+            callback=_listen,
+            show_default=False,
+            help="Say on standard error what is done; -vv also for how long.",
+        ),
+    ] = 0,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            is_eager=True,
+            callback=_take_defaults,
+            help=f"Defaults of options; otherwise {FILE} in this folder, if there is one.",
+        ),
+    ] = None,
+) -> None:
+    """The options that all commands have."""
 
 
 app = typer.Typer(
@@ -99,7 +245,7 @@ app = typer.Typer(
     cls=_Group,
     help="Parameter learning for uncertain MDPs: from a parametric model and data to a policy with a guarantee.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 
@@ -111,15 +257,30 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
         raise typer.Exit
 
 
-def main() -> None:
-    """Run the command line; misuse ends with a sentence on standard error and exit code 2."""
-    try:
-        app()
-    except (ModelError, DataError, MissingExtra) as error:
-        from rich.console import Console
-        from rich.text import Text
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; misuse ends with a message on standard error, or as JSON, and exit code 2."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(_run(given))
 
-        Console(stderr=True, highlight=False).print(
-            Text("error: ", style="bold red").append(str(error), style="default")
+
+def _run(given: list[str]) -> int:
+    """Run the command and return its exit code."""
+    command = next((text for text in given if not text.startswith("-")), "")
+    is_work = command in COMMANDS and not {"-h", "--help"} & {*given}
+    as_json = "--json" in given
+    remember(given)
+    try:
+        with shown_progress(f"plumdp {command}: loading …") if is_work else nullcontext():
+            return int(app(given, prog_name="plumdp", standalone_mode=False) or 0)
+    except (ModelError, DataError, MissingExtra) as error:
+        kind = "model" if isinstance(error, ModelError) else "data" if isinstance(error, DataError) else "missing extra"
+        report_error(kind, in_command_line_words(str(error)), as_json=as_json)
+    except _CLICK_ERROR as error:
+        hint = (
+            f"; plumdp {command} -h shows what there is" if command in COMMANDS else "; plumdp -h shows what there is"
         )
-        sys.exit(MISUSE)
+        message = in_command_line_words(error.format_message().rstrip("."))
+        report_error("usage", f"{message}{hint}", as_json=as_json)
+    except typer.Abort:
+        return 130
+    return MISUSE

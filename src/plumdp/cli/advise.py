@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +12,6 @@ from rich.text import Text
 
 from plumdp.advising.advice import advise as find_advice
 from plumdp.cli.arguments import AsJson
-from plumdp.cli.certify import EXIT_CODES
 from plumdp.cli.options import (
     LikelihoodOptions,
     LogOptions,
@@ -22,6 +20,8 @@ from plumdp.cli.options import (
     require_new,
     with_options,
 )
+from plumdp.cli.results import EXIT_CODES, print_json
+from plumdp.errors import DataError
 from plumdp.result.advice import Advice
 from plumdp.result.certificate import Status
 
@@ -54,6 +54,9 @@ def advise(
     Ends with 0, or with 3 if the data contradict the model. Example: plumdp advise betting:25 counts.parquet -o
     policy.csv
     """
+    for option, number in (("--runs", runs), ("--max-steps", max_steps)):
+        if number is not None and number < 1:
+            raise DataError(f"{option} {number}: give a whole number, at least 1")
     if output is not None:
         require_new(output, force=force)
     read, objective = asked.load(model)
@@ -65,7 +68,7 @@ def advise(
     if output is not None:
         advice.to_csv(output)
     if as_json:
-        print(json.dumps(advice.to_dict(_MOST_ROWS), indent=2, ensure_ascii=False))
+        print_json([{"schema": "plumdp/advice/1", **advice.to_dict(_MOST_ROWS)}], one=True)
     else:
         _print(advice, "" if output is None else str(output))
 

@@ -2,42 +2,86 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from fractions import Fraction
+from glob import glob
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from plumdp.case_studies import case_study, is_case_study
+from plumdp.case_studies import case_study_names
+from plumdp.cli.sources import load_source
 from plumdp.confidence.bounds import Intervals
 from plumdp.data.columns import LogForm
 from plumdp.data.counts import Sampling
 from plumdp.data.log_pilots import Order
 from plumdp.errors import ModelError
 from plumdp.learning import Sets
+from plumdp.model.language.constraint import cut_model
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.readers.read import READERS
+
+_MOST_VALUES = 1000  # of a range
+
+
+def complete_model(incomplete: str) -> list[str]:
+    """Return case studies and model files that begin with a text, for the completion of the shell."""
+    names = [name for name in case_study_names() if name.startswith(incomplete)]
+    files = [file for file in glob(f"{incomplete}*") if Path(file).suffix in (*READERS, ".py") or Path(file).is_dir()]
+    return names + sorted(files)
+
 
 Model = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A PRISM or JANI file, or a case study such as betting:50.")
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A PRISM or JANI file, a case study such as betting:50, or model.py:NAME for a model (or a function that "
+        "returns one) in a Python file.",
+        autocompletion=complete_model,
+    ),
 ]
 Constants = Annotated[
     list[str] | None,
     typer.Option(
-        "--constant", "-c", metavar="NAME=VALUE", help="Value of an undefined constant; commas or repeats for more."
+        "--constant",
+        "--const",
+        "-c",
+        metavar="NAME=VALUE",
+        help="Value of an undefined constant, or of an argument of a function in Python; commas or repeats for more. "
+        "certify, compare and info also take ranges: N=4:6, or N=4:2:10 in steps of 2.",
+    ),
+]
+Spaces = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--space",
+        metavar="CONSTRAINT",
+        help="What is known of the parameters: linear, such as 'crash<=0.2' or '0.1<=p<=0.9'. Repeat for more.",
     ),
 ]
 Properties = Annotated[
     list[str] | None,
     typer.Option(
         "--property",
+        "--prop",
         "-p",
         metavar="TEXT",
-        help="What is asked, as in PRISM; the model's own property if it has one. Repeat for more: the results of all "
-        "hold jointly.",
+        help="What is asked, as in PRISM, or the name of a property that comes with the model; its only one, if none "
+        "is given. Repeat for more: the results of all hold jointly.",
     ),
 ]
 Property = Annotated[
     str | None,
-    typer.Option("--property", "-p", metavar="TEXT", help="What is asked, as in PRISM; the model's own if it has one."),
+    typer.Option(
+        "--property",
+        "--prop",
+        "-p",
+        metavar="TEXT",
+        help="What is asked, as in PRISM, or the name of a property that comes with the model; its only one, if none "
+        "is given.",
+    ),
 ]
 AllProperties = Annotated[
     bool, typer.Option("--all-properties", help="Ask all properties that come with the model; they hold jointly.")
@@ -55,7 +99,16 @@ States = Annotated[
     typer.Option(
         "--state",
         metavar="NAME=EXPRESSION",
-        help="How a state variable follows from the columns of the log, such as 'x=floor(lon/0.5)'; repeat for more.",
+        help="How a state variable follows from columns of the log: an expression, such as 'x=floor(lon/0.5)', or the "
+        "edges of bins, such as 'battery=[0,20,60,100]'; repeat for more.",
+    ),
+]
+ActionMap = Annotated[
+    str | None,
+    typer.Option(
+        "--action",
+        metavar="EXPRESSION",
+        help="How the action follows from columns of the log, such as \"if thrust > 0 then 'up' else 'down'\".",
     ),
 ]
 FormOption = Annotated[
@@ -121,20 +174,46 @@ Misfit = Annotated[
 ]
 
 
-def load(model: str, constants: list[str]) -> tuple[ParametricMDP, list[str]]:
+def load(model: str, constants: list[str], spaces: Sequence[str] = ()) -> tuple[ParametricMDP, list[str]]:
     """Return the model and the properties that come with it."""
-    values = pairs("--constant", constants)
-    if is_case_study(model):
-        if values:
-            raise ModelError(f"{model}: a case study takes its sizes in its name, not as constants")
-        study = case_study(model)
-        return study.model, [study.objective.text]
-    from plumdp.model.readers.read import read_model
+    first, *others = value_ranges(constants)
+    if others:
+        raise ModelError(
+            "--constant: this command takes one value for each constant; certify, compare and info take ranges"
+        )
+    read, properties, _ = load_source(model, first)
+    try:
+        return cut_model(read, spaces), properties
+    except ModelError as error:
+        raise ModelError(f"--space: {error}") from None
 
-    path = Path(model)
-    if not path.is_file() and not path.suffix:
-        raise ModelError(f"{model}: there is no such file, and no case study of this name (try betting:50)")
-    return read_model(path, constants=values), _properties(path)
+
+def value_ranges(constants: list[str]) -> list[dict[str, str]]:
+    """Return the values of constants by name, for each combination of values that ranges such as 4:6 have.
+
+    >>> value_ranges(["N=4:6", "K=1"])
+    [{'N': '4', 'K': '1'}, {'N': '5', 'K': '1'}, {'N': '6', 'K': '1'}]
+    """
+    values = pairs("--constant", constants)
+    lists = [_values(f"--constant {name}={value}", value) for name, value in values.items()]
+    return [dict(zip(values, chosen, strict=True)) for chosen in product(*lists)]
+
+
+def _values(option: str, text: str) -> list[str]:
+    """Return the values of LOW:HIGH or LOW:STEP:HIGH, both ends included; or the value itself."""
+    parts = text.split(":")
+    if len(parts) == 1:
+        return parts
+    try:
+        low, step, high = (Fraction(part) for part in (parts if len(parts) == 3 else (parts[0], "1", parts[-1])))
+    except (ValueError, ZeroDivisionError):
+        raise ModelError(f"{option}: a range is LOW:HIGH or LOW:STEP:HIGH, such as 4:6 or 4:2:10") from None
+    if len(parts) > 3 or step <= 0 or low > high:
+        raise ModelError(f"{option}: a range goes up from LOW to HIGH in steps above 0, such as 4:6 or 4:2:10")
+    n_values = int((high - low) / step) + 1
+    if n_values > _MOST_VALUES:
+        raise ModelError(f"{option}: this range has {n_values:,} values; take at most {_MOST_VALUES:,}")
+    return [str(low + number * step) for number in range(n_values)]
 
 
 def pairs(option: str, texts: list[str]) -> dict[str, str]:
@@ -146,17 +225,3 @@ def pairs(option: str, texts: list[str]) -> dict[str, str]:
             raise ModelError(f"{option} {text}: write NAME=VALUE")
         values[name.strip()] = {"true": "1", "false": "0"}.get(value.strip(), value.strip())
     return values
-
-
-def _properties(path: Path) -> list[str]:
-    """Return the lines of the property file beside a model file."""
-    for suffix in (".props", ".pctl", ".prctl"):
-        file = path.with_suffix(suffix)
-        if file.is_file():
-            try:
-                text = file.read_text(encoding="utf-8-sig")
-            except UnicodeDecodeError:
-                raise ModelError(f"{file}: this is not a text in UTF-8; save it as UTF-8") from None
-            lines = (line.partition("//")[0].strip() for line in text.splitlines())
-            return [line for line in lines if line]
-    return []

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from plumdp.cli.arguments import AsJson
+from plumdp.cli.invocation import command_line
 from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions, with_options
+from plumdp.cli.progress import LOGGER
+from plumdp.cli.results import Result, exit_code, print_comparison, print_json, print_results
+from plumdp.errors import DataError
+from plumdp.learning import Learned
+from plumdp.model.language.threshold import Threshold
+from plumdp.model.objective import Objective, digest
 from plumdp.pipeline import compare_learned, conclude
 from plumdp.relaxation.relax import Relaxation
-from plumdp.result.certificate import Certificate, Status
+from plumdp.result.certificate import Certificate
 from plumdp.result.folder import write_results
-
-EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.VACUOUS: 4, Status.NO_GUARANTEE: 4}
+from plumdp.thresholds import decide
 
 
 @with_options
@@ -37,18 +40,57 @@ def certify(
 ) -> None:
     """Find a policy and bounds on its value that hold with the given confidence.
 
-    Ends with 0 if certified, 3 if the data contradict the model, 4 if nothing is certified or guaranteed.
+    A property with a threshold, such as P>=0.9 [ F "goal" ], is answered with yes, no or not yet known. Ends with 0 if
+    certified or yes, 1 if no, 3 if the data contradict the model, 4 if nothing is certified or not yet known.
     """
-    read, objectives = asked.load(model)
-    learned = sets.learn(read, log.read(read), objectives)
-    certificates = [conclude(learned, objective, relaxation=relaxation) for objective in objectives]
+    models = model.each()
+    if len(models) > 1 and folder.output is not None:
+        raise DataError("--output: a range has several results; write one at a time, with one value for each constant")
+    results = [each for one in models for each in certified(one, log, asked, sets, relaxation)]
     if as_json:
-        _print_json(certificates if len(certificates) > 1 else certificates[0])
+        print_json([result.to_dict() for result in results], one=len(results) == 1)
     else:
-        _print_all(certificates)
+        print_results(results)
     if folder.output is not None:
-        write_results(certificates, folder.output, force=folder.force)
-    raise typer.Exit(_exit_code(certificates))
+        certificates = [result.saved for result in results]
+        write_results(certificates, folder.output, force=folder.force, ladder=not folder.no_ladder)
+    raise typer.Exit(exit_code(results))
+
+
+def certified(
+    model: ModelOptions, log: LogOptions, asked: PropertyOptions, sets: SetOptions, relaxation: Relaxation | None
+) -> list[Result]:
+    """Return the certificates of one model, with the answers to thresholds; they know the command that made them."""
+    learned, questions = _learn(model, log, asked, sets)
+    return [_answer(learned, question, relaxation, model) for question in questions]
+
+
+def _learn(
+    model: ModelOptions, log: LogOptions, asked: PropertyOptions, sets: SetOptions
+) -> tuple[Learned, tuple[Objective | Threshold, ...]]:
+    """Return what the data say, and what is asked; the same value may be compared with several thresholds."""
+    read, questions = asked.questions(model)
+    objectives = [question.objective if isinstance(question, Threshold) else question for question in questions]
+    distinct = {digest(objective): objective for objective in objectives}
+    return sets.learn(read, log.read_for(model, read), list(distinct.values())), questions
+
+
+def _answer(
+    learned: Learned, question: Objective | Threshold, relaxation: Relaxation | None, model: ModelOptions
+) -> Result:
+    LOGGER.info("certifying %s", question.text)
+    objective = question.objective if isinstance(question, Threshold) else question
+    certificate = _with_command(conclude(learned, objective, relaxation=relaxation))
+    if not isinstance(question, Threshold):
+        return Result(certificate, constants=model.constants)
+    answer = decide(learned, question, relaxation=relaxation, certificate=certificate)
+    return Result(answer.certificate, answer, model.constants)
+
+
+def _with_command(certificate: Certificate) -> Certificate:
+    """Return a certificate that says by which command it was made."""
+    typed = command_line()
+    return replace(certificate, provenance={**certificate.provenance, "command": typed}) if typed else certificate
 
 
 @with_options
@@ -56,59 +98,18 @@ def compare(
     model: ModelOptions, log: LogOptions, asked: PropertyOptions, sets: SetOptions, as_json: AsJson = False
 ) -> None:
     """Show what each relaxation certifies from the same data; ends with 3 if the data contradict the model."""
-    read, objectives = asked.load(model)
-    learned = sets.learn(read, log.read(read), objectives)
-    comparisons = [compare_learned(learned, objective) for objective in objectives]
-    certificates = [certificate for each in comparisons for certificate in each]
+    found: list[tuple[ModelOptions, list[Certificate]]] = []
+    for one in model.each():
+        read, objectives = asked.load(one)
+        learned = sets.learn(read, log.read_for(one, read), objectives)
+        for objective in objectives:
+            LOGGER.info("comparing what relaxations certify: %s", objective.text)
+            found.append((one, compare_learned(learned, objective)))
+    results = [Result(each, constants=one.constants) for one, certificates in found for each in certificates]
     if as_json:
-        _print_json(certificates)
+        print_json([result.to_dict() for result in results])
     else:
-        for each in comparisons:
-            _print_comparison(each)
-    if any(certificate.status == Status.CONTRADICTED for certificate in certificates):
-        raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
-
-
-def _exit_code(certificates: list[Certificate]) -> int:
-    """Return the exit code of several results: 3 if the data contradict the model, else that of the weakest claim."""
-    codes = {EXIT_CODES[certificate.status] for certificate in certificates}
-    contradicted = EXIT_CODES[Status.CONTRADICTED]
-    return contradicted if contradicted in codes else max(codes)
-
-
-def _print_json(found: Certificate | list[Certificate]) -> None:
-    content = found.to_dict() if isinstance(found, Certificate) else [each.to_dict() for each in found]
-    print(json.dumps(content, indent=2, ensure_ascii=False))
-
-
-def _print_comparison(certificates: list[Certificate]) -> None:
-    table = Table(title=certificates[0].objective, title_style="bold", title_justify="left")
-    for name in ("relaxation", "lower", "upper", "seconds", "status"):
-        table.add_column(name, justify="left" if name in ("relaxation", "status") else "right")
-    for certificate in certificates:
-        seconds = f"{sum(certificate.seconds.values()):.2f}"
-        table.add_row(certificate.relaxation, *certificate.printed_bounds, seconds, certificate.status)
-    console = Console(highlight=False)
-    console.print(table)
-    shared = [
-        fact for fact in certificates[0].facts() if fact[0] not in ("objective", "relaxation", "estimate", "width")
-    ]
-    console.print(grid(shared))
-
-
-def _print_all(certificates: list[Certificate]) -> None:
-    console = Console(highlight=False)
-    for number, certificate in enumerate(certificates):
-        if number:
-            console.print()
-        style = {Status.CERTIFIED: "bold", Status.CONTRADICTED: "bold red"}.get(certificate.status, "yellow")
-        console.print(Text(certificate.headline, style=style))
-        console.print(grid(certificate.facts()))
-
-
-def grid(facts: list[tuple[str, str]]) -> Table:
-    """Return labels and texts as two columns."""
-    table = Table.grid(padding=(0, 2, 0, 0))
-    for label, text in facts:
-        table.add_row(Text(label, style="bold"), Text(text))
-    return table
+        for one, certificates in found:
+            print_comparison(certificates, one.constants)
+    if exit_code(results) == 3:
+        raise typer.Exit(3)

@@ -13,10 +13,11 @@ from rich.text import Text
 from plumdp.checking.check import ModelCheck
 from plumdp.checking.check import check_model as test_model
 from plumdp.cli.arguments import AsJson
-from plumdp.cli.certify import EXIT_CODES, grid
 from plumdp.cli.options import LogOptions, ModelOptions, require_confidence, with_options
+from plumdp.cli.results import EXIT_CODES, grid, print_json
+from plumdp.cli.sources import chosen_properties
 from plumdp.errors import DataError
-from plumdp.model.language.property import parse_property
+from plumdp.model.language.property import as_objectives
 from plumdp.model.text import cut
 from plumdp.result.certificate import Status
 from plumdp.result.folder import require_file
@@ -34,7 +35,11 @@ def check_model(
     property: Annotated[
         list[str] | None,
         typer.Option(
-            "--property", "-p", metavar="TEXT", help="What the model is for: tests are sharp there. Repeat for more."
+            "--property",
+            "--prop",
+            "-p",
+            metavar="TEXT",
+            help="What the model is for: tests are sharp there. Repeat for more.",
         ),
     ] = None,
     confidence: Annotated[
@@ -52,11 +57,11 @@ def check_model(
     require_confidence(confidence)
     if plot is not None:
         _require_picture(plot)
-    read, _ = model.load()
-    objectives = [parse_property(text, read) for text in property or []]
+    read, properties = model.load()
+    objectives = as_objectives(chosen_properties(model.model, property or [], properties), read)
     check = test_model(read, log.read(read), confidence=confidence, objectives=objectives)
     if as_json:
-        print(check.to_json())
+        print_json([{"schema": "plumdp/check/1", **check.to_dict()}], one=True)
     else:
         _print(check)
     if plot is not None:

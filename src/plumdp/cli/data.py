@@ -2,71 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from plumdp.case_studies import case_study, is_case_study
-from plumdp.cli.arguments import ColumnNames, OrderOption, PilotOption, SamplingOption, pairs
-from plumdp.cli.options import LogOptions, ModelOptions, with_options
+from plumdp.cli.arguments import ActionMap, ColumnNames, OrderOption, PilotOption, SamplingOption, States, pairs
+from plumdp.cli.mappings import state_maps
+from plumdp.cli.options import LogOptions, ModelOptions, require_new, with_options
 from plumdp.cli.progress import progress_bar
 from plumdp.data.counts import PilotEnd, TransitionCounts
-from plumdp.data.duckdb_tables import write_parquet
 from plumdp.data.files import write_counts
 from plumdp.data.pilots import WHY_EMPTY
+from plumdp.data.run_files import require_format, write_runs
+from plumdp.data.runs import Policy
 from plumdp.data.simulate import simulate as run_model
 from plumdp.data.sql import Dialect, counts_query
-from plumdp.data.trajectories import Columns, Form, record_blocks
+from plumdp.data.trajectories import Form
 from plumdp.errors import DataError
-from plumdp.result.folder import require_file
+from plumdp.result.sampling_policy import read_sampling
 
 WrittenForm = Annotated[Form, typer.Option("--form", help="Rows with the next state, or one row per state.")]
+
+
+Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there already.")]
 
 
 @with_options
 def simulate(
     model: ModelOptions,
-    output: Annotated[Path, typer.Option("--output", "-o", help="A Parquet file.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="A file that ends in .parquet, .csv, .json or .jsonl; .parquet for counts."
+        ),
+    ],
     at: Annotated[
         list[str] | None,
         typer.Option("--at", metavar="NAME=VALUE", help="The parameters; a case study knows its own."),
     ] = None,
     trajectories: Annotated[int, typer.Option("--trajectories", "-n", help="How many runs.")] = 1000,
     max_steps: Annotated[int | None, typer.Option("--max-steps", help="Where a run is cut off.")] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            "--policy",
+            help="The policy of the runs: a file of plumdp certify or advise (.csv), of PRISM (.txt) or of Storm "
+            "(.json). Default: uniform choices.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same runs.")] = 0,
     form: WrittenForm = "transitions",
     counts: Annotated[bool, typer.Option("--counts", help="Write counts of transitions, not the runs.")] = False,
     pilot: PilotOption = None,
+    force: Force = False,
 ) -> None:
-    """Run a model at a point under uniform choices, and write the runs or their counts."""
-    require_file(output)
+    """Run a model at a point under uniform choices or a policy, and write the runs or their counts."""
+    _require_output(output, counts=counts, force=force)
+    if pilot is not None and not counts:
+        raise DataError("--pilot: only counts have a pilot; say --counts, or --pilot to plumdp count")
+    if policy is not None and not policy.is_file():
+        raise DataError(f"--policy {policy}: there is no such file")
     read, _ = model.load()
     study = case_study(model.model) if is_case_study(model.model) else None
     point = pairs("--at", at or []) or (dict(study.true_point) if study else {})
     steps = max_steps or (study.max_steps + 1 if study else None)
     if steps is None:
         raise DataError("say with --max-steps where a run is cut off")
-    if pilot is not None and not counts:
-        raise DataError("--pilot: only counts have a pilot; say --counts, or --pilot to plumdp count")
-    if counts:
-        with progress_bar("runs") as show:
-            counted = run_model(read, point, trajectories, rng=seed, max_steps=steps, pilot=pilot, progress=show)
-        write_counts(counted, output)
-        print(f"{output}: {counted.total:,} steps of {trajectories:,} runs, counted{_pilot_text(counted)}")
-        return
-    blocks = record_blocks(read, point, trajectories, rng=seed, max_steps=steps)
-    n_rows = 0
+    drawn: Policy = "uniform" if policy is None else read_sampling(policy, read)
+    with progress_bar("runs") as show:
+        if counts:
+            counted = run_model(
+                read, point, trajectories, rng=seed, max_steps=steps, policy=drawn, pilot=pilot, progress=show
+            )
+            write_counts(counted, output)
+            n_steps, how = counted.total, f"counted{_pilot_text(counted)}"
+        else:
+            n_steps = write_runs(
+                output, read, point, trajectories, rng=seed, max_steps=steps, policy=drawn, form=form, progress=show
+            )
+            how = f"as {form}"
+    print(f"{output}: {n_steps:,} steps of {trajectories:,} runs, {how}")
 
-    def columns() -> Iterator[Columns]:
-        nonlocal n_rows
-        for block in blocks:
-            n_rows += len(block)
-            yield block.columns(form)
 
-    write_parquet(output, columns())
-    print(f"{output}: {n_rows:,} steps of {trajectories:,} runs, as {form}")
+def _require_output(path: Path, *, counts: bool, force: bool) -> None:
+    """Refuse a file that cannot be written, is there already, or whose name says nothing of what it would be."""
+    require_new(path, force=force)
+    if counts and path.suffix != ".parquet":
+        raise DataError(f"{path}: counts are kept as Parquet; name a file that ends in .parquet")
+    if not counts:
+        require_format(path)
 
 
 @with_options
@@ -74,9 +100,10 @@ def count(
     model: ModelOptions,
     log: LogOptions,
     output: Annotated[Path, typer.Option("--output", "-o", help="A Parquet file for the counts.")],
+    force: Force = False,
 ) -> None:
     """Count the transitions of logs of any size, and report what became of every row."""
-    require_file(output)
+    _require_output(output, counts=True, force=force)
     read, _ = model.load()
     counted = log.read(read)
     write_counts(counted, output)
@@ -92,11 +119,13 @@ def counts_sql(
     table: Annotated[str, typer.Option("--table", help="The table with the log.")] = "log",
     form: WrittenForm = "transitions",
     column: ColumnNames = None,
+    state: States = None,
+    action: ActionMap = None,
     sampling: SamplingOption = None,
     order: OrderOption = None,
     pilot: PilotOption = None,
 ) -> None:
-    """Print the query that counts a log in a warehouse; ``plumdp count`` reads its result."""
+    """Print the query that counts a log in a warehouse; plumdp count reads its result."""
     read, _ = model.load()
     query = counts_query(
         read,
@@ -104,6 +133,8 @@ def counts_sql(
         dialect=dialect,
         form=form,
         columns=pairs("--column", column or []),
+        states=state_maps(state or []),
+        actions=action,
         sampling=sampling or "adaptive",
         order=order,
         pilot=pilot,

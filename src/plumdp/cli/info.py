@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from rich.console import Console
@@ -11,18 +10,28 @@ from rich.text import Text
 
 from plumdp.cli.arguments import AsJson
 from plumdp.cli.options import ModelOptions, with_options
+from plumdp.cli.results import print_json, print_table
 from plumdp.summary import summarise
 
 
 @with_options
 def info(model: ModelOptions, as_json: AsJson = False) -> None:
     """Show a model's sizes, parameters and their space, expressions, structure, properties and issues."""
-    read, properties = model.load()
-    facts = {"model": model.model, **summarise(read), "properties": properties}
+    found = [_facts(one) for one in model.each()]
     if as_json:
-        print(json.dumps(facts, indent=2))
+        print_json(found, one=len(found) == 1)
+    elif len(found) == 1:
+        _print_facts(found[0])
     else:
-        _print_facts(facts)
+        names, sizes = list(found[0]["constants"]), ("states", "choices", "transitions")
+        rows = [(*each["constants"].values(), *(f"{each[size]:,}" for size in sizes)) for each in found]
+        print_table(Console(highlight=False), model.model, (*names, *sizes), rows)
+
+
+def _facts(model: ModelOptions) -> dict[str, Any]:
+    read, properties = model.load()
+    known = {"schema": "plumdp/info/1", "model": model.model, **summarise(read), "properties": properties}
+    return known | ({"constants": model.constants} if model.constants else {})
 
 
 def _print_facts(facts: dict[str, Any]) -> None:

@@ -18,13 +18,16 @@ import typer
 
 from plumdp.cli import arguments
 from plumdp.cli.arguments import pairs
-from plumdp.cli.progress import progress_bar
+from plumdp.cli.mappings import state_maps
+from plumdp.cli.progress import LOGGER, progress_bar
+from plumdp.cli.sources import chosen_properties
 from plumdp.data.counts import PilotEnd, Sampling, TransitionCounts, weaker
 from plumdp.data.files import is_counts_file, read_counts
 from plumdp.data.logs import read_log
 from plumdp.errors import DataError, ModelError
 from plumdp.learning import Learned, learn
 from plumdp.model.language.property import as_objectives
+from plumdp.model.language.threshold import Threshold, as_question, is_threshold
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.result.folder import require_file, require_folder
@@ -76,10 +79,29 @@ class ModelOptions:
 
     model: arguments.Model
     constant: arguments.Constants = None
+    space: arguments.Spaces = None
+
+    def each(self) -> list[ModelOptions]:
+        """Return the same with single values of constants, for each combination of values of ranges such as N=4:6."""
+        return [
+            replace(self, constant=[f"{name}={value}" for name, value in values.items()])
+            for values in arguments.value_ranges(self.constant or [])
+        ]
+
+    @property
+    def constants(self) -> dict[str, str]:
+        """The values of constants by name."""
+        return pairs("--constant", self.constant or [])
+
+    @property
+    def name(self) -> str:
+        """The model with its constants, for people."""
+        return " ".join([self.model, *(f"{name}={value}" for name, value in self.constants.items())])
 
     def load(self) -> tuple[ParametricMDP, list[str]]:
         """Return the model and the properties that come with it."""
-        return arguments.load(self.model, self.constant or [])
+        LOGGER.info("reading the model %s", self.name)
+        return arguments.load(self.model, self.constant or [], self.space or [])
 
 
 @dataclass(frozen=True)
@@ -94,11 +116,22 @@ class PropertyOptions:
             raise ModelError("--all-properties and --property: choose one of them")
 
     def load(self, model: ModelOptions) -> tuple[ParametricMDP, tuple[Objective, ...]]:
-        """Return the model, and what is asked: the given texts, its only property, or all that come with it."""
+        """Return the model, and what is asked: the given values, its only property, or all that come with it."""
+        read, texts = self.texts(model)
+        return read, as_objectives(texts, read)
+
+    def questions(self, model: ModelOptions) -> tuple[ParametricMDP, tuple[Objective | Threshold, ...]]:
+        """Return the model, and what is asked of it, where thresholds such as P>=0.9 may be among the properties."""
+        read, texts = self.texts(model)
+        as_objectives([text for text in texts if not is_threshold(text)], read)  # refuses what is asked twice
+        return read, tuple(as_question(text, read) for text in texts)
+
+    def texts(self, model: ModelOptions) -> tuple[ParametricMDP, list[str]]:
+        """Return the model, and what is asked of it as texts."""
         read, properties = model.load()
         if not self.property:
             require_properties(model.model, properties, ask_all=self.all_properties)
-        return read, as_objectives(self.property or properties, read)
+        return read, chosen_properties(model.model, self.property or [], properties) or properties
 
 
 @dataclass(frozen=True)
@@ -129,6 +162,7 @@ class LogOptions:
     data: arguments.Data
     column: arguments.ColumnNames = None
     state: arguments.States = None
+    action: arguments.ActionMap = None
     form: arguments.FormOption = None
     keep_going: arguments.KeepGoing = False
     sampling: arguments.SamplingOption = None
@@ -140,13 +174,14 @@ class LogOptions:
         if len(self.data) == 1 and is_counts_file(self.data[0]):
             self._require_for_counts()
             return _claiming(self.sampling, self.data[0], read_counts(self.data[0], model))
-        if self.state:
-            raise DataError("--state: states that are expressions of columns are not supported yet")
-        with progress_bar("rows") as show:
+        LOGGER.info("reading the data")
+        with progress_bar("reading the data") as show:
             log = read_log(
                 self.data,
                 model,
                 columns=pairs("--column", self.column or []),
+                states=state_maps(self.state or []),
+                actions=self.action,
                 form=self.form,
                 sampling=self.sampling or "adaptive",
                 order=self.order,
@@ -155,6 +190,15 @@ class LogOptions:
                 progress=show,
             )
         return log.counts
+
+    def read_for(self, options: ModelOptions, model: ParametricMDP) -> TransitionCounts:
+        """Return the counts for one of several models; say of which one, if the data do not fit it."""
+        try:
+            return self.read(model)
+        except DataError as error:
+            if not options.constants:
+                raise
+            raise DataError(f"{options.name}: {error}") from None
 
     def _require_for_counts(self) -> None:
         """Refuse what can only be said of a log."""
@@ -165,7 +209,8 @@ class LogOptions:
                     f"{option}: {file} is a file of counts, which keeps the pilot that it was counted with; count the "
                     f"log again with {option}, or give the log itself"
                 )
-        for option, given in (("--column", self.column), ("--state", self.state), ("--form", self.form)):
+        mapped = (("--column", self.column), ("--state", self.state), ("--action", self.action), ("--form", self.form))
+        for option, given in mapped:
             if given:
                 raise DataError(
                     f"{option}: {file} is a file of counts that plumdp wrote, in which nothing has another name; leave "
@@ -202,6 +247,7 @@ class SetOptions:
 
     def learn(self, model: ParametricMDP, counts: TransitionCounts, objectives: Sequence[Objective]) -> Learned:
         """Return what the data say about the parameters."""
+        LOGGER.info("learning from %s steps", f"{counts.total:,}")
         return learn(
             model,
             counts,
@@ -242,9 +288,15 @@ class FolderOptions:
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="A folder for certificate and policy; of several properties, folders 1, 2, … in it."
+            "--output",
+            "-o",
+            help="A folder for certificate, policy and findings, which plumdp report and read_result open; of several "
+            "properties, folders 1, 2, … in it.",
         ),
     ] = None
+    no_ladder: Annotated[
+        bool, typer.Option("--no-ladder", help="Leave out of the folder what other relaxations certify.")
+    ] = False
     force: Annotated[bool, typer.Option("--force", help="Replace the result of an earlier run.")] = False
 
     def __post_init__(self) -> None:

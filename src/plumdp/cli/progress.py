@@ -1,25 +1,133 @@
-"""What is shown on standard error of a terminal while a command works; nothing if it is not a terminal."""
+"""What is shown on standard error of a terminal while a command works: one line, which results push aside.
+
+Nothing is shown if standard error is not a terminal. Whatever is written meanwhile clears the line first, so that
+commands need not know of it. The log of the library (the logger ``plumdp``, from INFO on) is shown in the line, and
+with ``-v`` as lines of its own.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
+import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import monotonic
+from typing import Any, TextIO
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+LOGGER = logging.getLogger("plumdp")
+_CLEAR = "\r\x1b[2K"
+_SECONDS = 0.1  # between two updates of the line
+_BAR = 20  # columns
+
+
+class _Line:
+    """The last line of a terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream, self.is_shown, self.is_on = stream, False, False
+        self.last = 0.0
+
+    def show(self, text: str) -> None:
+        """Write a text in place of the one before."""
+        if not self.is_on:
+            return
+        widest = shutil.get_terminal_size().columns - 1
+        self._write(f"{_CLEAR}{text if len(text) <= widest else text[: widest - 1] + '…'}")
+        self.is_shown, self.last = True, monotonic()
+
+    def clear(self) -> None:
+        """Take the text away."""
+        if self.is_shown:
+            self._write(_CLEAR)
+            self.is_shown = False
+
+    def _write(self, text: str) -> None:
+        self.stream.write(text)
+        self.stream.flush()
+
+
+class _ClearsFirst:
+    """A stream that takes the line away before it writes."""
+
+    def __init__(self, stream: TextIO, line: _Line) -> None:
+        self._stream, self._line = stream, line
+
+    def write(self, text: str) -> int:
+        self._line.clear()
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class _InLine(logging.Handler):
+    """Shows what is logged in the line."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _current.show(record.getMessage())
+
+
+class _InLines(logging.Handler):
+    """Writes what is logged to standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(record.getMessage(), file=sys.stderr)
+
+
+_current = _Line(sys.stderr)
+
+
+@contextmanager
+def shown_progress(text: str) -> Iterator[None]:
+    """Show a text at once, and then what the library says that it does, until the end; only on a terminal."""
+    global _current
+    line, before = _Line(sys.stderr), (_current, sys.stdout, sys.stderr, LOGGER.level)
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield
+        return
+    line.is_on, _current = True, line
+    sys.stdout, sys.stderr = _ClearsFirst(sys.stdout, line), _ClearsFirst(sys.stderr, line)
+    handler = _InLine(logging.INFO)
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    line.show(text)
+    try:
+        yield
+    finally:
+        line.clear()
+        LOGGER.removeHandler(handler)
+        _current, sys.stdout, sys.stderr = before[:3]
+        LOGGER.setLevel(before[3])
+
+
+def log_to_standard_error(verbosity: int) -> Callable[[], None]:
+    """Write the log of the library to standard error: what it does (1), or also how long stages take (2).
+
+    Returns a function that ends it.
+    """
+    handler, level = _InLines(), LOGGER.level
+    LOGGER.setLevel(logging.INFO if verbosity == 1 else logging.DEBUG)
+    LOGGER.addHandler(handler)
+
+    def stop() -> None:
+        LOGGER.removeHandler(handler)
+        LOGGER.setLevel(level)
+
+    return stop
 
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[float, float], None]]:
-    """Yield a function that updates a progress bar on standard error, which is only shown on a terminal."""
-    console = Console(stderr=True)
-    with Progress(
-        TextColumn(what),
-        BarColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as bar:
-        task = bar.add_task(what, total=1.0)
-        yield lambda done, total: bar.update(task, completed=done / total if total else 1.0)
+    """Yield a function that is told how much is done, and of how much; it shows a bar, on a terminal."""
+
+    def show(done: float, total: float) -> None:
+        if not _current.is_on or (monotonic() - _current.last < _SECONDS and done < total):
+            return
+        share = min(done / total, 1.0) if total else 1.0
+        full = int(_BAR * share)
+        _current.show(f"{what} {'━' * full}{'─' * (_BAR - full)} {100 * share:.0f} %")
+
+    yield show
+    _current.clear()

@@ -1,12 +1,17 @@
-"""The columns of a log: what plumdp calls them, and which columns of a log at hand they are."""
+"""The columns of a log: what plumdp calls them, and which columns of a log at hand they are, or are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias, get_args
 
+from plumdp.data.mapping_language import Term
+from plumdp.data.mappings import StateMapping
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph
+
+Source: TypeAlias = str | Term
+"""Where a column that plumdp needs comes from: a column of the log, or a mapping of some of them."""
 
 LogForm: TypeAlias = Literal["transitions", "trajectories", "counts"]
 """Rows with the state before and after; rows of runs in their order; or ready-made counts of the first."""
@@ -52,22 +57,59 @@ def needed_columns(graph: Graph, form: LogForm) -> list[str]:
     return columns
 
 
+def needed_sources(graph: Graph, form: LogForm, mapping: StateMapping) -> dict[str, Source]:
+    """Return for each needed column its own name, or the mapping that makes it of others.
+
+    What makes the state of the columns ``lon`` makes the next state of ``next_lon``.
+    """
+    state = dict(zip(state_columns(graph, form), graph.states, strict=True))
+    after = dict(zip(next_columns(graph), graph.states, strict=True))
+    sources: dict[str, Source] = {}
+    for name in needed_columns(graph, form):
+        term = mapping.variables.get(state.get(name, after.get(name, "")))
+        term = mapping.action if name == ACTION else term
+        if term is not None and name in after:
+            term = term.renamed({column: f"next_{column}" for column in term.columns()})
+        sources[name] = name if term is None else term
+    return sources
+
+
+def source_columns(sources: Iterable[Source]) -> list[str]:
+    """Return the columns that sources are made of, each once."""
+    return [
+        *dict.fromkeys(
+            name for source in sources for name in ([source] if isinstance(source, str) else source.columns())
+        )
+    ]
+
+
+def found_in(source: Source, names: Mapping[str, str]) -> Source:
+    """Return a source with the names that its columns have in the log."""
+    return names[source] if isinstance(source, str) else source.renamed({n: names[n] for n in source.columns()})
+
+
 def find_columns(
-    graph: Graph, available: Sequence[str], columns: Mapping[str, str] | None, form: LogForm | None
-) -> tuple[LogForm, dict[str, str]]:
-    """Return the form of a log, guessed if it is not given, and for each column it needs the name it has there."""
+    graph: Graph,
+    available: Sequence[str],
+    columns: Mapping[str, str] | None,
+    form: LogForm | None,
+    mapping: StateMapping,
+) -> tuple[LogForm, dict[str, Source]]:
+    """Return the form of a log, guessed if it is not given, and for each column it needs where that comes from."""
     if not graph.states:
         raise DataError("the states of this model have no variables, so that a log cannot name them")
     if form is not None and form not in get_args(LogForm):
         raise DataError(f"form={form!r}: choose one of {', '.join(map(repr, get_args(LogForm)))}")
     columns = columns or {}
-    _check_mapping(graph, available, columns)
-    forms = {f: _located(needed_columns(graph, f), available, columns) for f in get_args(LogForm)}
+    sources = {f: needed_sources(graph, f, mapping) for f in get_args(LogForm)}
+    _check_columns(sources, available, columns)
+    forms = {f: _located(source_columns(needed.values()), available, columns) for f, needed in sources.items()}
     chosen = form or _guess(forms)
     missing = [name for name, there in forms[chosen].items() if there is None]
     if missing:
-        raise DataError(_missing_text(chosen, missing, available, was_given=form is not None))
-    found = {name: there for name, there in forms[chosen].items() if there is not None}
+        raise DataError(_missing_text(chosen, missing, available, was_given=form is not None) + _hint(missing, mapping))
+    names = {name: there for name, there in forms[chosen].items() if there is not None}
+    found = {name: found_in(source, names) for name, source in sources[chosen].items()}
     if chosen == "counts":
         place = _located([PLACE], available, columns)[PLACE]
         found |= {PLACE: place} if place is not None else {}
@@ -90,7 +132,7 @@ def find_runs(available: Sequence[str], columns: Mapping[str, str] | None) -> st
 def _guess(forms: Mapping[LogForm, Mapping[str, str | None]]) -> LogForm:
     """Return counts only if nothing speaks of runs: a log of transitions may have a column n of another meaning."""
     complete = [form for form, found in forms.items() if None not in found.values()]
-    is_run = forms["trajectories"][EPISODE] is not None
+    is_run = forms["trajectories"][EPISODE] is not None  # needed, whatever is mapped
     if "counts" in complete and not is_run:
         return "counts"
     return next(iter(complete), "trajectories" if is_run else "transitions")
@@ -109,8 +151,10 @@ def _located(names: Sequence[str], available: Sequence[str], columns: Mapping[st
     return found
 
 
-def _check_mapping(graph: Graph, available: Sequence[str], columns: Mapping[str, str]) -> None:
-    known = dict.fromkeys(name for form in get_args(LogForm) for name in [*needed_columns(graph, form), PLACE])
+def _check_columns(
+    sources: Mapping[LogForm, Mapping[str, Source]], available: Sequence[str], columns: Mapping[str, str]
+) -> None:
+    known = dict.fromkeys(name for needed in sources.values() for name in [*source_columns(needed.values()), PLACE])
     for name, there in columns.items():
         if name not in known:
             raise DataError(f"columns={{{name!r}: …}}: plumdp has no column of this name, only {', '.join(known)}")
@@ -122,6 +166,21 @@ def _missing_text(form: LogForm, missing: Sequence[str], available: Sequence[str
     what = f"as a log of {form}, it" if was_given else f"the log looks like {form}, but it"
     advice = "say which they are with columns={…}" + ("" if was_given else ", or give form=…")
     return f"{what} lacks {', '.join(missing)}; its columns are {', '.join(available)}: {advice}"
+
+
+def _hint(missing: Sequence[str], mapping: StateMapping) -> str:
+    """Return how to say that a column which a mapping uses is the same before and after a step."""
+    used = [name for term in mapping.variables.values() for name in term.columns()]
+    lacking = next((name for name in used if f"next_{name}" in missing and name not in missing), None)
+    if lacking is None:
+        return ""
+    pair = f"columns={{'next_{lacking}': '{lacking}'}}"
+    return f"; the next state is made of next_{lacking} (if a step never changes {lacking}, say {pair})"
+
+
+def quoted(name: str) -> str:
+    """Return a name as DuckDB writes it between quotes."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _require_distinct(names: Sequence[str]) -> None:

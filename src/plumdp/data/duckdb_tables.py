@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.data.sql import quoted
+from plumdp.data.columns import quoted
 from plumdp.errors import DataError
 
 Block: TypeAlias = dict[str, npt.NDArray[Any]]
@@ -37,6 +37,7 @@ _FORMATS = {"parquet": "parquet", "pq": "parquet", "csv": "csv", "tsv": "csv", "
 _PACKED = ("gz", "zst")
 _PARQUET = b"PAR1"  # the first bytes of a file
 _TEXT = "'VARCHAR'"
+_NUMBERED = 20  # text files whose rows are numbered
 _UNION = " UNION ALL BY NAME "
 
 
@@ -97,6 +98,23 @@ def scan(connection: Any, files: Sequence[str]) -> str:
     if formats == ["parquet"]:
         return f"read_parquet({_listed(files)}, union_by_name = true)"
     return (_scan_csv if formats == ["csv"] else _scan_json)(connection, files)
+
+
+def numbered_scan(connection: Any, files: Sequence[str]) -> str | None:
+    """Return what ``scan`` reads with ``place_of_row``: the number of the file, and of the row in it; None if unknown.
+
+    Rows of text files have no numbers of their own; those of each file are numbered as they are read, in their order.
+    """
+    if {_format(file) for file in files} == {"parquet"}:
+        options = "union_by_name = true, filename = true, file_row_number = true"
+        number = " ".join(f"WHEN filename = {literal(file)} THEN {i}" for i, file in enumerate(files))
+        place = f"{{'file': CASE {number} END, 'row': file_row_number + 1}} AS place_of_row"
+        return f"(SELECT *, {place} FROM read_parquet({_listed(files)}, {options}))"
+    parts = [
+        f"SELECT *, {{'file': {i}, 'row': row_number() OVER ()}} AS place_of_row FROM {scan(connection, [file])}"
+        for i, file in enumerate(files)
+    ]
+    return f"({_UNION.join(parts)})" if len(files) <= _NUMBERED else None
 
 
 def text_bytes(files: Sequence[str]) -> float:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from plumdp.data.columns import COUNT, EPISODE, LARGEST_STEP, PLACE, STEP, LogForm, not_steps
-from plumdp.data.duckdb_tables import Block, Progress, keeps_order, pages, watched
+from plumdp.data.columns import COUNT, EPISODE, LARGEST_STEP, PLACE, STEP, LogForm, Source, not_steps, quoted
+from plumdp.data.duckdb_tables import Block, Progress, column_types, keeps_order, pages, watched
+from plumdp.data.first_rows import Offender, first_places
 from plumdp.data.log_pilots import not_numbered
+from plumdp.data.mapping_sql import mapped_sql
 from plumdp.data.report import BrokenEpisode
-from plumdp.data.sql import count_ordered_sql, count_sql, order_sql, quoted
+from plumdp.data.sql import count_ordered_sql, count_sql, order_sql
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph
 
@@ -44,6 +46,7 @@ class FileLog:
     partitions: int | None  # of the runs in a table; None: none if the rows are in order, else as few as need be
     progress: Progress | None
     text_bytes: float = 0.0  # of files that take long to read; 0: they do not
+    files: Mapping[str, Sequence[str]] = field(default_factory=dict)  # what to select from → files
 
     @property
     def columns(self) -> list[str]:
@@ -62,7 +65,7 @@ class FileLog:
             kept[f"{_ROWS}_{number}"] = {name: types[name] for name in columns}
         return replace(self, tables=kept)
 
-    def count(self, graph: Graph, form: LogForm, columns: Mapping[str, str]) -> Iterator[Block]:
+    def count(self, graph: Graph, form: LogForm, columns: Mapping[str, Source]) -> Iterator[Block]:
         """Yield blocks of different rows and how often each occurs; of trajectories, with their place in the run."""
         for number, (table, types) in enumerate(self.tables.items()):
             here = {name: _expression(name, column, types) for name, column in columns.items()}
@@ -74,6 +77,18 @@ class FileLog:
             counted = count_sql(graph, form, here, table) if form == "transitions" else f"SELECT {given} FROM {table}"
             self._run(counted, share)
             yield from pages(self.connection, _COUNTED)
+
+    def first_rows(self, form: LogForm, columns: Mapping[str, Source], offenders: Sequence[Offender]) -> Sequence[str]:
+        """Return the row, and of several files the file, in which each offender is first, where that can be told."""
+        found = [""] * len(offenders)
+        for table, files in self.files.items():
+            if not files or any("://" in file for file in files):
+                continue
+            types = self.tables[table] if table in self.tables else column_types(self.connection, table)
+            here = {name: _expression(name, column, types) for name, column in columns.items()}
+            places = first_places(self.connection, files, here, form, offenders)
+            found = [one or other for one, other in zip(found, places, strict=True)]
+        return found
 
     def find_runs(self, column: str, *, in_order: bool) -> tuple[int, bool]:
         """Return how many runs there are, and whether each row names its run; ``in_order`` refuses unordered names."""
@@ -93,7 +108,7 @@ class FileLog:
         return n_runs, all_named
 
     def count_first_runs(
-        self, graph: Graph, form: LogForm, columns: Mapping[str, str], column: str, n: int
+        self, graph: Graph, form: LogForm, columns: Mapping[str, Source], column: str, n: int
     ) -> Iterator[Block]:
         """Yield what ``count`` yields of the first n runs, once ``find_runs`` was called; files are in order."""
         for number, (table, types) in enumerate(self.tables.items()):
@@ -107,7 +122,7 @@ class FileLog:
             if n == 0:
                 return
 
-    def count_first_rows(self, graph: Graph, form: LogForm, columns: Mapping[str, str], n: int) -> Iterator[Block]:
+    def count_first_rows(self, graph: Graph, form: LogForm, columns: Mapping[str, Source], n: int) -> Iterator[Block]:
         """Yield what ``count`` would yield if the log had ended after n rows."""
         for table, types in self.tables.items():
             if not keeps_order(table):
@@ -123,7 +138,7 @@ class FileLog:
         self,
         graph: Graph,
         form: LogForm,
-        columns: Mapping[str, str],
+        columns: Mapping[str, Source],
         rows: str,
         types: Mapping[str, str],
         *,
@@ -137,7 +152,7 @@ class FileLog:
         self._run(count_sql(graph, "trajectories" if form == "trajectories" else "transitions", here, rows), (1.0, 1.0))
         yield from pages(self.connection, _COUNTED)
 
-    def broken_episodes(self, columns: Mapping[str, str], n: int) -> list[BrokenEpisode]:
+    def broken_episodes(self, columns: Mapping[str, Source], n: int) -> list[BrokenEpisode]:
         """Return a few episodes that lack steps or have a step twice, those with the most of them."""
         found = []
         for table, types in self.tables.items():
@@ -203,8 +218,10 @@ def _run_changes(run: str, kind: str, table: str) -> str:
     return f"({rows}) WHERE has_before IS NULL OR run IS DISTINCT FROM before"
 
 
-def _expression(name: str, column: str, types: Mapping[str, str]) -> str:
+def _expression(name: str, column: Source, types: Mapping[str, str]) -> str:
     """Return a column as SQL; a step as a number, null if it is none."""
+    if not isinstance(column, str):
+        return mapped_sql(column, types)
     if name != STEP:
         return quoted(column)
     kind = types[column].partition("(")[0]

@@ -1,8 +1,8 @@
-"""Logs in data frames, each counted by its own engine. The only importer of Narwhals."""
+"""Logs in data frames, each counted by its own engine. It and ``frame_mappings`` are the only importers of Narwhals."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +20,14 @@ from plumdp.data.columns import (
     STEP,
     STEP_BEFORE,
     LogForm,
+    Source,
     needed_columns,
     next_columns,
     not_steps,
     state_columns,
 )
 from plumdp.data.duckdb_tables import Block, columns_of
+from plumdp.data.frame_mappings import mapped_expression
 from plumdp.data.log_pilots import not_numbered
 from plumdp.data.report import BrokenEpisode
 from plumdp.data.sql import keys
@@ -48,9 +50,13 @@ class FrameLog:
         """Return the log as it is: data frames are read quickly."""
         return self
 
-    def count(self, graph: Graph, form: LogForm, columns: Mapping[str, str]) -> Iterator[Block]:
+    def count(self, graph: Graph, form: LogForm, columns: Mapping[str, Source]) -> Iterator[Block]:
         """Yield the different rows and how often each occurs; of trajectories, with their place in the run."""
         yield from self._count(self.frame, graph, form, columns)
+
+    def first_rows(self, form: LogForm, columns: Mapping[str, Source], offenders: Sequence[Any]) -> Sequence[str]:
+        """Return nothing for each: the rows of a data frame are easily searched where it is."""
+        return [""] * len(offenders)
 
     def find_runs(self, column: str, *, in_order: bool) -> tuple[int, bool]:
         """Return how many runs there are, and whether each row names its run; ``in_order`` refuses unordered names."""
@@ -63,13 +69,13 @@ class FrameLog:
         return int(found["named"][0]), int(found["named"][0]) == int(found["n"][0])
 
     def count_first_runs(
-        self, graph: Graph, form: LogForm, columns: Mapping[str, str], column: str, n: int
+        self, graph: Graph, form: LogForm, columns: Mapping[str, Source], column: str, n: int
     ) -> Iterator[Block]:
         """Yield what ``count`` yields of the first n runs."""
         first = self._runs(column).drop_nulls().sort("run").head(n)
         yield from self._count(self.frame.join(first, how="semi", left_on=column, right_on="run"), graph, form, columns)
 
-    def count_first_rows(self, graph: Graph, form: LogForm, columns: Mapping[str, str], n: int) -> Iterator[Block]:
+    def count_first_rows(self, graph: Graph, form: LogForm, columns: Mapping[str, Source], n: int) -> Iterator[Block]:
         """Yield what ``count`` would yield if the log had ended after n rows."""
         engine = self.frame.implementation
         if not (engine.is_pandas_like() or engine.is_polars()):
@@ -84,28 +90,28 @@ class FrameLog:
 
         return self.frame.select(run=nw.col(column)).unique()
 
-    def _count(self, frame: Any, graph: Graph, form: LogForm, columns: Mapping[str, str]) -> Iterator[Block]:
+    def _count(self, frame: Any, graph: Graph, form: LogForm, columns: Mapping[str, Source]) -> Iterator[Block]:
         import narwhals as nw
 
         if form == "counts":
-            yield _collect(frame.select(**{name: nw.col(column) for name, column in columns.items()}))
+            yield _collect(frame.select(**_expressions(frame, columns)))
             return
         shared = dict(zip(needed_columns(graph, form), _names_in_counts(graph, form), strict=True))
-        rows = frame.select(**{shared[name]: nw.col(column) for name, column in columns.items()})
+        rows = frame.select(**{shared[name]: each for name, each in _expressions(frame, columns).items()})
         group = keys(graph)
         if form == "trajectories":
-            rows, group = _with_place(graph, _with_numbers(rows, columns[STEP])), [*group, PLACE]
+            rows, group = _with_place(graph, _with_numbers(rows, str(columns[STEP]))), [*group, PLACE]
         try:
             yield _collect(rows.group_by(*group).agg(nw.len().alias(COUNT)))
         except TypeError as error:  # as pandas says of values like [1]
             raise DataError(f"the rows of the log cannot be compared: {error}") from None
 
-    def broken_episodes(self, columns: Mapping[str, str], n: int) -> list[BrokenEpisode]:
+    def broken_episodes(self, columns: Mapping[str, Source], n: int) -> list[BrokenEpisode]:
         """Return a few episodes that lack steps or have a step twice, those with the most of them."""
         import narwhals as nw
 
-        rows = self.frame.select(**{name: nw.col(columns[name]) for name in (EPISODE, STEP)})
-        rows = _with_numbers(rows, columns[STEP]).drop_nulls()
+        rows = self.frame.select(**{name: nw.col(str(columns[name])) for name in (EPISODE, STEP)})
+        rows = _with_numbers(rows, str(columns[STEP])).drop_nulls()
         step = nw.col(STEP)
         spans = rows.group_by(EPISODE).agg(
             nw.len().alias("n_rows"), n_steps=step.n_unique(), first=step.min(), last=step.max()
@@ -135,6 +141,17 @@ def is_arrow(source: Any) -> bool:
     import narwhals as nw
 
     return nw.dependencies.is_pyarrow_table(source)
+
+
+def _expressions(frame: Any, columns: Mapping[str, Source]) -> dict[str, Any]:
+    """Return the columns as expressions, those that are mapped too."""
+    import narwhals as nw
+
+    schema = frame.collect_schema()
+    return {
+        name: nw.col(source) if isinstance(source, str) else mapped_expression(source, schema)
+        for name, source in columns.items()
+    }
 
 
 def _names_in_counts(graph: Graph, form: LogForm) -> list[str]:

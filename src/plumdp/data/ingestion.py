@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,8 @@ from plumdp.data.columns import (
 )
 from plumdp.data.counts import CountArray, exact_sum, require_countable
 from plumdp.data.duckdb_tables import Block
+from plumdp.data.hints import action_hint, state_hint
+from plumdp.data.mappings import StateMapping
 from plumdp.data.matching import Matcher, row_counts
 from plumdp.data.report import KINDS, NAMED, BrokenEpisode, IngestionReport, Kind
 from plumdp.data.values import shown
@@ -29,10 +31,20 @@ from plumdp.model.graph import Graph, Indices
 _FOLLOWED = 100_000  # different offenders of each kind; of more, the rare ones are forgotten
 
 
+class Offender(NamedTuple):
+    """Rejected rows that are alike: the values of some columns, what they are called, and how many there are."""
+
+    kind: Kind
+    values: Mapping[str, Any]
+    name: str
+    n: int
+
+
 class Tally:
     """The counts of transitions and of kinds of rows, while a log is read block by block."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, mapping: StateMapping | None = None) -> None:
+        self._graph, self._mapping = graph, mapping or StateMapping()
         self.counts: CountArray = np.zeros(graph.n_transitions, dtype=np.int64)
         self.pilot: CountArray = np.zeros(graph.n_transitions, dtype=np.int64)  # if the counts were made with one
         self.pilot_sizes: set[tuple[Any, Any]] = set()  # number of runs, and of those in the pilot
@@ -79,15 +91,26 @@ class Tally:
         sizes = {*zip(block[N_RUNS].tolist(), block[N_PILOT_RUNS].tolist(), strict=True)}
         self.pilot_sizes |= {(n, size) for n, size in sizes if n is not None and size is not None}
 
-    def report(self, form: LogForm, broken: Sequence[BrokenEpisode]) -> IngestionReport:
-        """Return the report; ``broken`` are examples of episodes with gaps or repeated steps."""
-        worst: dict[Kind, Sequence[str]] = {
-            kind: [f"{self._name(kind, values)} ({n:,}×)" for values, n in _most_common(found)]
-            for kind, found in self._offenders.items()
-        }
+    def report(
+        self,
+        form: LogForm,
+        broken: Sequence[BrokenEpisode] = (),
+        find: Callable[[Sequence[Offender]], Sequence[str]] | None = None,
+    ) -> IngestionReport:
+        """Return the report; ``broken`` are examples of episodes with gaps or repeated steps.
+
+        ``find`` says in which row each of some offenders is found first, or nothing where that is not known.
+        """
+        offenders = [each for kind, found in self._offenders.items() for each in self._worst(kind, found)]
+        worst: dict[Kind, Sequence[str]] = {kind: [] for kind in self._offenders}
+        rows = find(offenders) if find is not None and offenders else [""] * len(offenders)
+        for each, row in zip(offenders, rows, strict=True):
+            first = f", {'first in ' if each.n > 1 else ''}{row}" if row else ""
+            worst[each.kind] = [*worst[each.kind], f"{each.name} ({each.n:,}×{first})"]
         worst["gap in steps"] = [str(episode) for episode in broken if episode.has_gap][:NAMED]
         worst["repeated step"] = [str(episode) for episode in broken if episode.has_repeats][:NAMED]
-        return IngestionReport(form, dict(zip(KINDS, self._rows.tolist(), strict=True)), worst)
+        rows_of_kinds = dict(zip(KINDS, self._rows.tolist(), strict=True))
+        return IngestionReport(form, rows_of_kinds, worst, hints=self._hints(offenders))
 
     @property
     def has_broken_episodes(self) -> bool:
@@ -104,6 +127,30 @@ class Tally:
         if len(found) > _FOLLOWED:
             self._offenders[kind] = Counter(dict(found.most_common(_FOLLOWED // 10)))
 
+    def _worst(self, kind: Kind, found: Counter[tuple[Any, ...]]) -> list[Offender]:
+        """Return those with the most rows, the same ones in whatever order an engine gives the rows."""
+        named: Counter[str] = Counter()
+        examples: dict[str, tuple[Any, ...]] = {}
+        for values, n in sorted(found.items(), key=lambda item: (-item[1], str(item[0]))):
+            name = self._name(kind, values)
+            named[name] += n  # different values may look alike: null and NaN
+            examples.setdefault(name, values)
+        columns = self._about[kind]
+        return [
+            Offender(kind, dict(zip(columns, examples[name], strict=True)), name, n)
+            for name, n in named.most_common(NAMED)
+        ]
+
+    def _hints(self, offenders: Sequence[Offender]) -> dict[Kind, str]:
+        """Return what the worst offender of some kinds may be meant as."""
+        hints: dict[Kind, str] = {}
+        for each in reversed(offenders):
+            if each.kind == "unknown action":
+                hints[each.kind] = action_hint(self._graph, each.values[ACTION])
+            elif each.kind in ("unknown state", "unknown next state"):
+                hints[each.kind] = state_hint(self._graph, [*each.values.values()])
+        return {kind: hint for kind, hint in hints.items() if hint}
+
     def _name(self, kind: Kind, values: tuple[Any, ...]) -> str:
         if kind == "unknown action":
             return _quoted(values[0])
@@ -113,12 +160,7 @@ class Tally:
 
     def _valuation(self, values: Sequence[Any]) -> str:
         pairs = zip(self._variables, values, strict=True)
-        return f"({', '.join(f'{name}={shown(value)}' for name, value in pairs)})"
-
-
-def _most_common(found: Counter[tuple[Any, ...]]) -> list[tuple[tuple[Any, ...], int]]:
-    """Return those with the most rows, the same ones in whatever order an engine gives the rows."""
-    return sorted(found.items(), key=lambda item: (-item[1], str(item[0])))[:NAMED]
+        return f"({', '.join(f'{name}={self._mapping.shown(name, value)}' for name, value in pairs)})"
 
 
 def _quoted(value: Any) -> str:

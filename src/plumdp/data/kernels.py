@@ -7,11 +7,12 @@ SC 2011), a function of a key and a counter that passes all known batteries of t
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from plumdp.compiled import compiled
+from plumdp.compiled import compiled, compiled_leaf
 
 _ENDED = np.int32(-1)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
@@ -19,6 +20,7 @@ _HALF = np.uint64(32)
 _MULTIPLIER_0, _MULTIPLIER_1 = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
 _WEYL_0, _WEYL_1 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)
 _ROUNDS = 10
+_FEW = 10_000  # elements: a step of a run takes long in plain Python, for its random words
 
 
 class WalkTables(NamedTuple):
@@ -32,7 +34,7 @@ class WalkTables(NamedTuple):
     stop: Any  # (n_states): whether a run ends there
 
 
-@compiled
+@compiled_leaf
 def fill_words(key: Any, block: int, runs: Any, words: Any) -> None:
     """Write the four words of one block of each run's stream into ``words`` (4, n_runs)."""
     for i in range(len(runs)):
@@ -46,7 +48,7 @@ def fill_words(key: Any, block: int, runs: Any, words: Any) -> None:
         words[0, i], words[1, i], words[2, i], words[3, i] = c0, c1, c2, c3
 
 
-@compiled
+@compiled_leaf
 def _high_product(a: Any, b: Any) -> Any:
     """Return the upper 64 bits of the product of two 64-bit words."""
     a_low, a_high, b_low, b_high = a & _LOW_HALF, a >> _HALF, b & _LOW_HALF, b >> _HALF
@@ -68,7 +70,7 @@ def cumulate(first: Any, probability: Any, cumulative: Any) -> None:
         cumulative[last : first[group + 1]] = np.inf  # the sum may be just below 1, and must not let a word through
 
 
-@compiled
+@compiled_leaf
 def _draw(cumulative: Any, start: int, end: int, word: Any) -> int:
     """Return the first index whose running sum is above the word, read as a multiple of 2^-53 in [0, 1)."""
     uniform = np.float64(word >> np.uint64(11)) * 2.0**-53
@@ -83,7 +85,7 @@ def _draw(cumulative: Any, start: int, end: int, word: Any) -> int:
     return start
 
 
-@compiled
+@partial(compiled, small=_FEW)
 def walk(tables: Any, key: Any, first_step: int, runs: Any, state: Any, steps: Any) -> None:
     """Advance all runs by ``len(steps)`` steps; write the transition each takes, or -1 behind its end.
 
@@ -145,7 +147,7 @@ def count_first_visits(
                     counts[1, event] += success[transition] == event
 
 
-@compiled
+@partial(compiled, small=_FEW)
 def count_until(
     tables: Any, key: Any, initial: int, first_run: int, last_run: int, choice_of: Any, limits: Any, visits: Any,
     counts: Any, steps: Any,

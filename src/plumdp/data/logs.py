@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from plumdp.data.columns import PILOT_COUNT, LogForm, find_columns, find_runs
+from plumdp.data.columns import PILOT_COUNT, LogForm, Source, find_columns, find_runs, source_columns
 from plumdp.data.counts import Pilot, Sampling, TransitionCounts
 from plumdp.data.duckdb_tables import MEMORY, Block, Progress, column_types, connect, find_files, scan, text_bytes
 from plumdp.data.file_logs import FileLog
+from plumdp.data.files import is_counts_file
 from plumdp.data.frame_logs import is_arrow, open_frame
-from plumdp.data.ingestion import Tally
+from plumdp.data.ingestion import Offender, Tally
+from plumdp.data.log_files import describe_files, now
 from plumdp.data.log_pilots import LogPilot, Order, pilot_of_counts, pilot_of_log
+from plumdp.data.mappings import StateMaps, read_mapping
 from plumdp.data.report import BrokenEpisode, IngestionReport, refusal
 from plumdp.data.same_files import refuse_copies, refuse_same_files
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
+
+_LOGGER = logging.getLogger("plumdp")
 
 Partitions: TypeAlias = int | Literal["files"] | None
 
@@ -55,17 +61,23 @@ class _OpenLog(Protocol):
 
     def read_once(self, columns: Collection[str]) -> _OpenLog: ...
 
-    def count(self, graph: Graph, form: LogForm, columns: Mapping[str, str]) -> Iterator[Block]: ...
+    def count(self, graph: Graph, form: LogForm, columns: Mapping[str, Source]) -> Iterator[Block]: ...
 
-    def broken_episodes(self, columns: Mapping[str, str], n: int) -> list[BrokenEpisode]: ...
+    def broken_episodes(self, columns: Mapping[str, Source], n: int) -> list[BrokenEpisode]: ...
+
+    def first_rows(
+        self, form: LogForm, columns: Mapping[str, Source], offenders: Sequence[Offender]
+    ) -> Sequence[str]: ...
 
     def find_runs(self, column: str, *, in_order: bool) -> tuple[int, bool]: ...
 
     def count_first_runs(
-        self, graph: Graph, form: LogForm, columns: Mapping[str, str], column: str, n: int
+        self, graph: Graph, form: LogForm, columns: Mapping[str, Source], column: str, n: int
     ) -> Iterator[Block]: ...
 
-    def count_first_rows(self, graph: Graph, form: LogForm, columns: Mapping[str, str], n: int) -> Iterator[Block]: ...
+    def count_first_rows(
+        self, graph: Graph, form: LogForm, columns: Mapping[str, Source], n: int
+    ) -> Iterator[Block]: ...
 
 
 def read_log(
@@ -73,6 +85,8 @@ def read_log(
     model: ParametricMDP,
     *,
     columns: Mapping[str, str] | None = None,
+    states: StateMaps | None = None,
+    actions: str | None = None,
     form: LogForm | None = None,
     sampling: Sampling = "adaptive",
     order: Order | None = None,
@@ -90,6 +104,12 @@ def read_log(
     and ``step`` instead of the next state; the action of the last row of an episode does not matter. "counts" are
     transitions with their number ``n``. Which it is shows in the columns unless ``form`` says it; ``columns`` maps
     these names to those of the log. (A variable called episode, step or action has ``state_`` before its name.)
+
+    ``states`` makes state variables of other columns: ``{"x": "floor(lon / 0.5)", "battery": [0, 20, 60, 100]}`` is an
+    expression for x, and bins for battery: 0 from 0 to below 20, 1 to below 60, 2 to 100. The same rule makes the next
+    state of ``next_lon`` and ``next_battery``. ``actions`` is an expression that gives the names of actions. See the
+    page on data for what can be written; a row whose value is missing, is outside of the bins or is not a value in the
+    model is rejected as others are.
 
     Nothing is dropped silently: rows that do not fit the model are an error. With ``on_unmatched="report"`` the others
     are counted, and the report goes with the counts into the certificate. Rows that show what the model says cannot
@@ -130,26 +150,29 @@ def read_log(
     """
     if on_unmatched not in ("error", "report"):
         raise DataError(f"on_unmatched={on_unmatched!r}: choose 'error' or 'report'")
+    _LOGGER.info("reading the log")
     with _open(source, partitions, memory_limit, progress) as log:
-        form, found = find_columns(model.graph, log.columns, columns, form)
+        mapping = read_mapping(model.graph, states, actions)
+        form, found = find_columns(model.graph, log.columns, columns, form, mapping)
         runs = find_runs(log.columns, columns)
         planned = pilot_of_log(form, sampling, order, pilot, has_runs=runs is not None)
         if form == "transitions" and runs is not None and planned is not None and planned.unit == "runs":
-            log = log.read_once(
-                dict.fromkeys([runs, *found.values()])
-            )  # rather than three times: for counts, runs and pilot
-        tally = Tally(model.graph)
+            log = log.read_once(source_columns([runs, *found.values()]))  # for counts, runs and pilot
+        tally = Tally(model.graph, mapping)
         for block in log.count(model.graph, form, found):
             tally.add(block)
             if PILOT_COUNT in found and pilot != 0:
                 tally.add_pilot(block)
         is_broken = form == "trajectories" and tally.has_broken_episodes
-        report = tally.report(form, log.broken_episodes(found, 10) if is_broken else [])
+        broken = log.broken_episodes(found, 10) if is_broken else []
+        report = tally.report(form, broken, lambda offenders: log.first_rows(form, found, offenders))
+        _LOGGER.info("%s", report.summary)
         if report.rejected and on_unmatched == "error":
             raise DataError(refusal(report))
         first = None if planned is None else _pilot(log, model, tally, form, found, runs, planned, report)
     if PILOT_COUNT in found and pilot != 0:
         first = pilot_of_counts(tally.pilot, tally.pilot_sizes, sampling)
+    report = replace(report, files=describe_files(find_files(source) if _is_paths(source) else []), read=now())
     return Log(TransitionCounts(model.graph, read_only(tally.counts), sampling, first, report))
 
 
@@ -158,7 +181,7 @@ def _pilot(
     model: ParametricMDP,
     tally: Tally,
     form: LogForm,
-    columns: Mapping[str, str],
+    columns: Mapping[str, Source],
     runs: str | None,
     planned: LogPilot,
     report: IngestionReport,
@@ -203,9 +226,21 @@ def _open(source: Any, partitions: Partitions, memory_limit: float, progress: Pr
         if partitions != "files":
             refuse_copies(files, partial(_has_rows, connection))
         types = {table: column_types(connection, table) for table in tables}
+        if any({"transition", "n"} <= names.keys() for names in types.values()):
+            _refuse_counts(files)
         _require_same_columns(tables, types)
         n_parts = None if partitions == "files" else partitions
-        yield FileLog(connection, types, memory_limit, n_parts, progress, text_bytes(files))
+        yield FileLog(connection, types, memory_limit, n_parts, progress, text_bytes(files), tables)
+
+
+def _refuse_counts(files: Sequence[str]) -> None:
+    """Refuse a file of counts that plumdp wrote, which has other columns than a log."""
+    for file in files:
+        if is_counts_file(file):
+            raise DataError(
+                f"{file} is a file of counts that plumdp wrote, not a log; read it alone (read_counts), or give the "
+                "log that it was counted from"
+            )
 
 
 def _has_rows(connection: Any, file: str) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, Literal, TypeAlias, get_args
 
 from plumdp.data.columns import LogForm
+from plumdp.data.log_files import LogFile, log_file_from
 from plumdp.errors import DataError
 from plumdp.model.text import number_of, one_line
 
@@ -68,11 +69,17 @@ class BrokenEpisode:
 
 @dataclass(frozen=True)
 class IngestionReport:
-    """What became of the rows of a log; each row is of one kind. ``worst`` names what most rejected rows are about."""
+    """What became of the rows of a log; each row is of one kind. ``worst`` names what most rejected rows are about.
+
+    ``files`` are those that were read, and ``read`` is when that was. ``hints`` say what may be meant by the first.
+    """
 
     form: LogForm | Literal["several forms"]
     rows: Mapping[Kind, int]  # of every kind
     worst: Mapping[Kind, Sequence[str]]
+    files: tuple[LogFile, ...] = field(default=(), compare=False)
+    read: str = field(default="", compare=False)  # date and time, in UTC
+    hints: Mapping[Kind, str] = field(default_factory=dict, compare=False)  # what may be meant
 
     @property
     def total(self) -> int:
@@ -120,14 +127,17 @@ class IngestionReport:
             pairs = zip_longest(self.worst.get(kind, ()), other.worst.get(kind, ()))
             named = dict.fromkeys(text for pair in pairs for text in pair if text is not None)
             worst |= {kind: [*named][:NAMED]} if named else {}
-        return IngestionReport(self.form if self.form == other.form else "several forms", rows, worst)
+        files = tuple(dict.fromkeys((*self.files, *other.files)))
+        form = self.form if self.form == other.form else "several forms"
+        hints = {**other.hints, **self.hints}
+        return IngestionReport(form, rows, worst, files, max(self.read, other.read), hints)
 
     def reasons(self, kinds: Sequence[Kind] = KINDS[2:]) -> list[str]:
         """Return a line for each kind of rejected rows."""
         lines = []
         for kind in kinds:
             if self.rows[kind]:
-                details = [", ".join(self.worst.get(kind, ())), _REMARKS.get(kind, "")]
+                details = [", ".join(self.worst.get(kind, ())), self.hints.get(kind, ""), _REMARKS.get(kind, "")]
                 rows = "1 row" if self.rows[kind] == 1 else f"{self.rows[kind]:,} rows"
                 lines.append("; ".join([f"{kind}: {rows}", *filter(None, details)]))
         return lines
@@ -138,6 +148,8 @@ class IngestionReport:
             "form": self.form,
             "rows": {kind: n for kind, n in self.rows.items() if n},
             "worst": {kind: [*texts] for kind, texts in self.worst.items() if texts},
+            **({"files": [file.to_dict() for file in self.files], "read": self.read} if self.read else {}),
+            **({"hints": dict(self.hints)} if self.hints else {}),
         }
 
 
@@ -152,7 +164,12 @@ def report_from(given: Any) -> IngestionReport:
     """Return the report that ``IngestionReport.to_dict`` made this of; anything else is refused."""
     if not (
         isinstance(given, dict)
-        and given.keys() == {"form", "rows", "worst"}
+        and {"form", "rows", "worst"} <= given.keys() <= {"form", "rows", "worst", "files", "read", "hints"}
+        and isinstance(given.get("files", []), list)
+        and isinstance(given.get("read", ""), str)
+        and isinstance(given.get("hints", {}), dict)
+        and given.get("hints", {}).keys() <= {*KINDS}
+        and all(isinstance(hint, str) for hint in given.get("hints", {}).values())
         and given["form"] in (*get_args(LogForm), _SEVERAL)
         and all(isinstance(given[part], dict) and given[part].keys() <= {*KINDS} for part in ("rows", "worst"))
         and all(type(n) is int and n >= 0 for n in given["rows"].values())
@@ -162,4 +179,6 @@ def report_from(given: Any) -> IngestionReport:
         )
     ):
         raise DataError("the report of what became of the rows of the log is not one")
-    return IngestionReport(given["form"], {kind: given["rows"].get(kind, 0) for kind in KINDS}, given["worst"])
+    rows = {kind: given["rows"].get(kind, 0) for kind in KINDS}
+    files = tuple(map(log_file_from, given.get("files", [])))
+    return IngestionReport(given["form"], rows, given["worst"], files, given.get("read", ""), given.get("hints", {}))

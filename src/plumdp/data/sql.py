@@ -21,12 +21,18 @@ from plumdp.data.columns import (
     SECOND_STEP,
     STEP,
     STEP_BEFORE,
-    needed_columns,
+    Source,
+    found_in,
+    needed_sources,
     next_columns,
+    quoted,
+    source_columns,
     state_columns,
 )
 from plumdp.data.counts import PilotEnd, Sampling
 from plumdp.data.log_pilots import LogPilot, Order, pilot_of_log
+from plumdp.data.mapping_sql import mapped_sql
+from plumdp.data.mappings import StateMaps, read_mapping
 from plumdp.data.pilots import FEW_RUNS, SMALLEST, pilot_share
 from plumdp.data.trajectories import Form
 from plumdp.errors import DataError
@@ -64,6 +70,8 @@ def counts_query(
     dialect: Dialect,
     form: Form,
     columns: Mapping[str, str] | None = None,
+    states: StateMaps | None = None,
+    actions: str | None = None,
     sampling: Sampling = "adaptive",
     order: Order | None = None,
     pilot: float | None = None,
@@ -71,8 +79,12 @@ def counts_query(
     """Return the query that counts the log in a table of a warehouse or cluster.
 
     ``read_log`` reads its result, one row for all rows that are alike, as ``form="counts"``. ``columns`` maps plumdp's
-    names of the columns to those of the table. Names are quoted, so that their case matters where the engine says so;
-    Snowflake, which keeps a name in capitals unless it was quoted, is asked for capitals unless ``columns`` has it.
+    names of the columns to those of the table. Names are quoted, so that their case matters where the engine says so.
+    Snowflake keeps a name in capitals unless it was quoted when the table was made: it is asked for capitals, unless a
+    name in ``columns`` has double quotes around it (``{"x": '"lon"'}``).
+
+    ``states`` and ``actions`` make state variables and actions of other columns, as in ``read_log``; the table must
+    have numbers where an expression calculates.
 
     ``sampling``, ``order`` and ``pilot`` say how the log came about, in what order its runs are and how large its pilot
     is, as in ``read_log``. If there is a pilot, the query also counts how often each row is in it (``n_pilot``), all
@@ -113,21 +125,43 @@ def counts_query(
     for name, value, kinds in (("dialect", dialect, Dialect), ("form", form, Form)):
         if value not in get_args(kinds):
             raise DataError(f"{name}={value!r}: choose one of {', '.join(map(repr, get_args(kinds)))}")
-    names, first = needed_columns(model.graph, form), _pilot_of(model, form, sampling, order, pilot, columns or {})
-    names += [EPISODE] if first is not None and EPISODE not in names else []
-    for name in columns or {}:
-        if name not in names:
-            raise DataError(f"columns={{{name!r}: …}}: a log of {form} has no such column, only {', '.join(names)}")
-    default = {name: name.upper() if dialect == "snowflake" else name for name in names}
-    there = {name: quoted(column) for name, column in (default | dict(columns or {})).items()}
+    first = _pilot_of(model, form, sampling, order, pilot, columns or {})
+    sources = needed_sources(model.graph, form, read_mapping(model.graph, states, actions))
+    sources |= {EPISODE: EPISODE} if first is not None else {}
+    there = _names_there(source_columns(sources.values()), columns or {}, form, dialect)
+    expressions = {name: _as_sql(found_in(source, there)) for name, source in sources.items()}
     size = "" if first is None else _pilot_size(first, form, model.space.dimension)
-    query = sqlglot.parse_one(count_sql(model.graph, form, there, _TABLE, pilot_size=size), dialect="duckdb")
+    query = sqlglot.parse_one(count_sql(model.graph, form, expressions, _TABLE, pilot_size=size), dialect="duckdb")
     for term in list(query.find_all(exp.Ordered)):
         term.replace(term.this)  # where missing steps are put makes no difference, so no engine need be told
     log = next(node for node in query.find_all(exp.Table) if node.name == _TABLE)
     log.replace(_table_name(table, dialect))
     text: str = query.sql(dialect=dialect, pretty=True)
     return text
+
+
+def _names_there(names: Sequence[str], columns: Mapping[str, str], form: Form, dialect: Dialect) -> dict[str, str]:
+    """Return what the columns are called in the table; Snowflake has in capitals what was not quoted."""
+    for name in columns:
+        if name not in names:
+            raise DataError(f"columns={{{name!r}: …}}: a log of {form} has no such column, only {', '.join(names)}")
+    there = {name: columns.get(name, name) for name in names}
+    return {name: _as_kept(column) for name, column in there.items()} if dialect == "snowflake" else there
+
+
+def _as_kept(column: str) -> str:
+    """Return a name as Snowflake keeps it.
+
+    >>> _as_kept("lon"), _as_kept('"lon"'), _as_kept("the lon")
+    ('LON', 'lon', 'the lon')
+    """
+    if len(column) > 2 and column[0] == column[-1] == '"':
+        return column[1:-1].replace('""', '"')
+    return column.upper() if column.isidentifier() and column.isascii() else column
+
+
+def _as_sql(source: Source) -> str:
+    return quoted(source) if isinstance(source, str) else mapped_sql(source, {}, is_warehouse=True)
 
 
 def _pilot_of(
@@ -230,11 +264,6 @@ def order_sql(columns: Mapping[str, str], table: str) -> str:
 def keys(graph: Graph) -> list[str]:
     """Return the columns that tell one transition from another."""
     return [*state_columns(graph), ACTION, *next_columns(graph)]
-
-
-def quoted(name: str) -> str:
-    """Return a name as DuckDB writes it between quotes."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _count_trajectories(

@@ -20,14 +20,16 @@ _LARGEST_KEY = 1 << 62
 _SPARE = 8  # places of a table for each row in it, up to which it is filled by position
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.0*)?")
 _TRUTH = {"true": 1, "false": 0}
+_ANSWERS = {"yes": 1, "no": 0}  # how many logs write truth values
 
 
 @dataclass(frozen=True)
 class Whole:
-    """Whole numbers from ``low`` on; truth values are 0 and 1."""
+    """Whole numbers from ``low`` on; truth values are 0 and 1, and may be written as yes and no."""
 
     low: int
     size: int
+    is_truth: bool = False
 
     def code(self, values: npt.NDArray[Any]) -> Codes:
         """Return how far each value is above the lowest, also if the log has 3 as 3.0 or "3"."""
@@ -43,13 +45,17 @@ class Whole:
     def is_readable(self, values: npt.NDArray[Any]) -> BoolArray:
         """Return which values are whole numbers, whether some state has them or not."""
         if values.dtype.kind not in "biuf":
-            return np.asarray(_code_objects(values, lambda value: 0 if whole(value) is not None else -1) == 0)
+            return np.asarray(_code_objects(values, lambda value: -1 if self._number(value) is None else 0) == 0)
         numbers = np.ma.getdata(values)
         is_whole = np.isfinite(numbers) & (numbers == np.floor(numbers)) if values.dtype.kind == "f" else True
         return np.asarray(~np.ma.getmaskarray(values) & is_whole)
 
+    def _number(self, value: Any) -> int | None:
+        answer = _ANSWERS.get(value.strip().lower()) if self.is_truth and isinstance(value, str) else None
+        return whole(value) if answer is None else answer
+
     def _code_one(self, value: Any) -> int:
-        number = whole(value)
+        number = self._number(value)
         return number - self.low if number is not None and 0 <= number - self.low < self.size else -1
 
 
@@ -91,7 +97,7 @@ def domain(values: npt.NDArray[Any]) -> Whole | Texts:
     if values.dtype.kind == "U":
         return Texts(tuple(np.unique(values).tolist()))
     if values.dtype.kind == "b":
-        return Whole(0, 2)
+        return Whole(0, 2, is_truth=True)
     return Whole(int(values.min()), int(values.max()) - int(values.min()) + 1)
 
 

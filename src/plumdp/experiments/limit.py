@@ -16,7 +16,7 @@ from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.data.simulate import simulate
 from plumdp.experiments.experiment import Experiment, held_against_truth, prepare
 from plumdp.experiments.markdown import distinct, grouped, markdown_table, mean, middle, short, short_seconds
-from plumdp.experiments.plots import finite, line, new_figure
+from plumdp.experiments.plots import WIDTH, finite, line, new_figure
 from plumdp.experiments.published import INSTANCES, SMALL_INSTANCES
 from plumdp.experiments.study import Cell, Plan, Row, Study
 from plumdp.learning import Learned, learn
@@ -142,7 +142,7 @@ def _draw(rows: Sequence[Row], folder: Path) -> list[Path]:
     groups = grouped([row for row in rows if row["runs"] == most], "instance", "method")
     instances = distinct(rows, "instance")
     gap = partial(mean, name="gap")
-    with new_figure(folder / "limit", (7.0, 0.32 * len(instances) + 1.6)) as figure:
+    with new_figure(folder / "limit", (WIDTH, 0.36 * len(instances) + 2.2)) as figure:
         axes = figure.add_subplot()
         for height, instance in enumerate(instances):
             limit = gap(groups[instance, LIMIT_METHOD])
@@ -158,9 +158,11 @@ def _draw(rows: Sequence[Row], folder: Path) -> list[Path]:
         axes.set_yticks(range(len(instances)), instances)
         axes.set_ylim(len(instances) - 0.5, -0.5)
         axes.grid(axis="x", linewidth=0.3)
-        axes.set_xlabel(f"gap over that of the chi-square ellipsoid, which nothing proves; {most:,} runs")
-        marks = [line("none", method, colour=c, marker=m) for method, (c, m) in _LOOKS.items()]
-        figure.legend(handles=marks, loc="outside upper center", ncols=3)
+        what = "gap over that of the chi-square ellipsoid, which nothing proves"
+        axes.set_xlabel(f"{what};\n{most:,} runs; 1: the statistical limit")
+        words = {name: name.replace(" P_R", ", rectangular") for name in _LOOKS}
+        marks = [line("none", words[method], colour=c, marker=m) for method, (c, m) in _LOOKS.items()]
+        figure.legend(handles=marks, loc="outside upper center", ncols=2)
     return [folder / "limit.png"]
 
 

@@ -15,7 +15,7 @@ from plumdp.errors import DataError
 from plumdp.experiments.experiment import held_against_truth
 from plumdp.experiments.layered import KINDS, layered_model
 from plumdp.experiments.markdown import distinct, grouped, markdown_table, mean, short, short_seconds
-from plumdp.experiments.plots import finite, line, new_figure
+from plumdp.experiments.plots import WIDTH, fine_ticks, finite, line, new_figure
 from plumdp.experiments.study import Cell, Plan, Row, Study
 from plumdp.pipeline import certify
 
@@ -82,7 +82,7 @@ def _entry(rows: Sequence[Row]) -> str:
 def _draw(rows: Sequence[Row], folder: Path) -> list[Path]:
     """Draw the gap against the number of parameters, one line per kind and method."""
     groups, styles = grouped(rows, "instance", "method"), dict(zip(_METHODS, (":", "--", "-"), strict=True))
-    with new_figure(folder / "many-parameters", (6.0, 4.0)) as figure:
+    with new_figure(folder / "many-parameters", (WIDTH, 5.0)) as figure:
         axes = figure.add_subplot()
         for kind, colour in _COLOURS.items():
             names = [name for name in distinct(rows, "instance") if name.startswith(kind)]
@@ -97,9 +97,11 @@ def _draw(rows: Sequence[Row], folder: Path) -> list[Path]:
         axes.set_xticks([], minor=True)
         axes.set_xlabel("parameters")
         axes.set_ylabel("relative gap")
+        fine_ticks(axes.yaxis)
         axes.grid(linewidth=0.3)
         marks = [line("-", kind, colour=colour) for kind, colour in _COLOURS.items()]
-        figure.legend(handles=[*marks, *(line(s, m) for m, s in styles.items())], loc="outside upper center", ncols=3)
+        marks += [line(style, method.replace(" P_R", ", rectangular")) for method, style in styles.items()]
+        figure.legend(handles=marks, loc="outside upper center", ncols=2)
     return [folder / "many-parameters.png"]
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from plumdp.experiments.experiment import RELAXATIONS, prepare
 from plumdp.experiments.markdown import SYMBOLS, distinct, grouped, markdown_table, middle, short, short_seconds
-from plumdp.experiments.plots import COLOURS, LABELS, finite, legend, line, new_figure
+from plumdp.experiments.plots import COLOURS, NAMES, WIDTH, finite, legend, line, new_figure, plain_ticks
 from plumdp.experiments.study import Cell, Plan, Row, Study
 from plumdp.online import learn_online, simulator
 
@@ -93,38 +93,46 @@ def _sign(row: Row) -> int:
 def _draw(rows: Sequence[Row], folder: Path) -> list[Path]:
     """Draw learning curves: certified bounds dashed, true values of their policies solid, and seconds below."""
     instances = list(dict.fromkeys(row["instance"] for row in rows))
-    n_columns = min(3, len(instances))
+    n_columns = min(2, len(instances))
     n_bands = -(-len(instances) // n_columns)
-    with new_figure(folder / "online", (3.4 * n_columns, 3.6 * n_bands + 0.5)) as figure:
-        grid = figure.add_gridspec(2 * n_bands, n_columns, height_ratios=[4, 1] * n_bands)
+    with new_figure(folder / "online", (WIDTH, 4.3 * n_bands + 1.1)) as figure:
+        grid = figure.add_gridspec(2 * n_bands, n_columns, height_ratios=[5, 2] * n_bands)
         for k, instance in enumerate(instances):
             band, column = divmod(k, n_columns)
             here = [row for row in rows if row["instance"] == instance]
-            _draw_curves(figure.add_subplot(grid[2 * band, column]), here)
-            _draw_seconds(figure.add_subplot(grid[2 * band + 1, column]), here)
-        lines = [line("-", "true value of the certified policy"), line("--", "certified bound")]
-        legend(figure, [*lines, line("-", "best value", width=0.6)], marked=False)
+            curves = figure.add_subplot(grid[2 * band, column])
+            bars = figure.add_subplot(grid[2 * band + 1, column])
+            _draw_curves(curves, here)
+            _draw_seconds(bars, here, named=column == 0)
+            if column == 0:
+                curves.set_ylabel("value")
+        lines = [line("-", "true value of the policy", width=2), line((0, (4, 2)), "certified bound", width=2)]
+        legend(figure, [*lines, line("-", "best value", width=0.8)], marked=False, columns=3)
     return [folder / "online.png"]
 
 
 def _draw_curves(axes: Any, rows: list[Row]) -> None:
+    """Draw the curves of each relaxation; those that come later are narrower, so that equal ones can all be seen."""
     value, direction = rows[0]["value"], rows[0]["direction"]
     grid = np.unique(np.geomspace(10, max(row["episodes"] for row in rows), 120).astype(int))
     shown = []
-    for relaxation in LABELS:
-        seeds = _curves(rows, relaxation)
-        for name, style, alpha in (("true_value", "-", 0.25), ("bound", "--", 0.15)):
+    for relaxation, width in zip(NAMES, (4.2, 3.0, 1.9, 0.9), strict=True):
+        seeds, colour = _curves(rows, relaxation), COLOURS[relaxation]
+        for name, style, alpha in (("true_value", "-", 0.2), ("bound", (0, (4, 2)), 0.12)):
             steps = np.array([_at(seed, name, grid) for seed in seeds])
             low, middle, high = np.quantile(steps, (0.0, 0.5, 1.0), axis=0, method="nearest")
-            axes.plot(grid, finite(middle), style, color=COLOURS[relaxation], linewidth=1.4)
-            axes.fill_between(grid, low, high, where=np.isfinite(high), color=COLOURS[relaxation], alpha=alpha, lw=0)
+            axes.plot(grid, finite(middle), linestyle=style, color=colour, linewidth=width, dash_capstyle="butt")
+            axes.fill_between(grid, low, high, where=np.isfinite(high), color=colour, alpha=alpha, lw=0)
             shown.append(middle)
-    axes.axhline(value, color="black", linewidth=0.6)
+    axes.axhline(value, color="black", linewidth=0.8)
     axes.set_ylim(*_limits(np.array(shown), value))
     axes.set_xscale("log")
     axes.set_xlim(grid[0], grid[-1])
+    plain_ticks(axes.xaxis, is_log=True, most=4)
+    plain_ticks(axes.yaxis)
+    axes.set_xlabel("runs")
     better = "higher" if direction == "max" else "lower"
-    axes.set_title(f"{rows[0]['instance']} ({better} is better)")
+    axes.set_title(f"{rows[0]['instance']}\n({better} is better)")
 
 
 def _limits(curves: npt.NDArray[np.float64], value: float) -> tuple[float, float]:
@@ -136,19 +144,18 @@ def _limits(curves: npt.NDArray[np.float64], value: float) -> tuple[float, float
     return low - margin, high + margin
 
 
-def _draw_seconds(axes: Any, rows: list[Row]) -> None:
+def _draw_seconds(axes: Any, rows: list[Row], *, named: bool) -> None:
     """Draw the total seconds of each relaxation."""
-    names = list(LABELS)
-    totals = [[seed[-1]["seconds"] for seed in _curves(rows, name)] for name in names]
+    totals = [[seed[-1]["seconds"] for seed in _curves(rows, name)] for name in NAMES]
     middles = np.array([np.median(t) for t in totals])
     spread = np.array([[m - min(t), max(t) - m] for m, t in zip(middles, totals, strict=True)]).T
-    bars = axes.barh(range(4), middles, xerr=spread, color=[COLOURS[n] for n in names], error_kw={"lw": 0.8})
-    axes.bar_label(bars, [f" {m:.1f} s" for m in middles], fontsize=7, padding=2)
-    axes.set_yticks(range(4), [LABELS[name] for name in names], fontsize=7)
+    bars = axes.barh(range(len(NAMES)), middles, xerr=spread, color=[COLOURS[n] for n in NAMES], error_kw={"lw": 0.8})
+    axes.bar_label(bars, [f" {m:.1f} s" for m in middles], fontsize=9, padding=2)
+    axes.set_yticks(range(len(NAMES)), NAMES if named else [""] * len(NAMES))
     axes.invert_yaxis()
-    axes.set_xlim(0, 1.35 * max(max(t) for t in totals))
-    axes.tick_params(axis="x", labelsize=7)
-    axes.set_xlabel("episodes (above), seconds of learning (here)", fontsize=7)
+    axes.set_xlim(0, 1.45 * max(max(t) for t in totals))
+    plain_ticks(axes.xaxis)
+    axes.set_xlabel("seconds of learning")
 
 
 def _curves(rows: list[Row], relaxation: str) -> list[list[Row]]:

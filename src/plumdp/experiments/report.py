@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from plumdp import __version__
-from plumdp.data.duckdb_tables import write_parquet
+from plumdp.data.duckdb_tables import Block, read_parquet, write_parquet
 from plumdp.experiments.runner import read_cells
 from plumdp.experiments.studies import find_study
 from plumdp.experiments.study import Row, Size
@@ -21,16 +21,25 @@ def write_report(name: str, size: Size, cells: Path, folder: Path, *, command: s
     study = find_study(name)
     columns = read_cells(cells)
     write_parquet(folder / "results.parquet", [columns], metadata={"plumdp": __version__, "command": command})
-    rows = [
-        dict(zip(columns, values, strict=True)) for values in zip(*(c.tolist() for c in columns.values()), strict=True)
-    ]
-    rows.sort(key=_place)
+    rows = _rows(columns)
     figures = study.draw(rows, folder)
     parts = [f"# plumdp bench {name} ({size})", _provenance(command), *study.describe(rows)]
     parts += [f"![{figure.stem}]({figure.name})" for figure in figures]
     path = folder / "results.md"
     path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return path
+
+
+def draw_again(name: str, folder: Path) -> list[Path]:
+    """Draw the figures of a study from the rows in its folder, and return those of the report."""
+    return find_study(name).draw(_rows(read_parquet([folder / "results.parquet"])), folder)
+
+
+def _rows(columns: Block) -> list[Row]:
+    rows = [
+        dict(zip(columns, values, strict=True)) for values in zip(*(c.tolist() for c in columns.values()), strict=True)
+    ]
+    return sorted(rows, key=_place)
 
 
 def _place(row: Row) -> tuple[str, list[int], int]:

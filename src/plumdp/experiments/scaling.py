@@ -10,7 +10,7 @@ from plumdp.case_studies import case_study
 from plumdp.data.simulate import simulate
 from plumdp.experiments.experiment import RELAXATIONS
 from plumdp.experiments.markdown import SYMBOLS, distinct, grouped, markdown_table, middle, short_seconds
-from plumdp.experiments.plots import COLOURS, LABELS, MARKERS, legend, new_figure
+from plumdp.experiments.plots import COLOURS, MARKERS, NAMES, WIDTH, fine_ticks, legend, new_figure, plain_ticks
 from plumdp.experiments.study import Cell, Plan, Row, Study
 from plumdp.learning import Clock
 from plumdp.pipeline import compare
@@ -76,33 +76,43 @@ def _draw(rows: Sequence[Row], folder: Path) -> list[Path]:
     families: dict[str, list[Row]] = {}
     for row in sorted(rows, key=lambda row: row["transitions"]):
         families.setdefault(row["instance"].partition(":")[0], []).append(row)
-    with new_figure(folder / "scaling", (9.0, 5.0)) as figure:
-        panels = figure.subplots(2, 3, sharex=True, sharey=True, squeeze=False).flat
+    with new_figure(folder / "scaling", (WIDTH, 2.4 * -(-len(families) // 2) + 0.9)) as figure:
+        n_columns = min(2, len(families))
+        shape = {"sharex": True, "sharey": True, "squeeze": False}
+        cells = figure.subplots(-(-len(families) // 2), n_columns, **shape)
+        panels = cells.flat
         for axes, (family, here) in zip(panels, sorted(families.items()), strict=False):
-            for name in LABELS:
+            for k, name in enumerate(NAMES):
                 some = [row for row in here if row["relaxation"] == name]
-                _draw_growth(axes, some, [_seconds_from_counts(row) for row in some], COLOURS[name], MARKERS[name])
+                seconds = [_seconds_from_counts(row) for row in some]
+                _draw_growth(axes, some, seconds, COLOURS[name], MARKERS[name], width=3.2 - 0.8 * k)
             axes.set_title(family)
-        figure.supxlabel("transitions")
-        figure.supylabel("seconds from counts to certificate")
+        for axes in cells[-1]:
+            axes.set_xlabel("transitions")
+        for axes in cells[:, 0]:
+            axes.set_ylabel("seconds from counts\nto certificate")
         legend(figure, [])
-    with new_figure(folder / "memory", (5.0, 3.4)) as figure:
+    with new_figure(folder / "memory", (WIDTH, 4.4)) as figure:
         axes = figure.add_subplot()
         for (family, here), colour in zip(sorted(families.items()), _SIX, strict=False):
             some = [row for row in here if row["relaxation"] == "expression"]
             _draw_growth(axes, some, [row["memory"] / 1e9 for row in some], colour, "o", label=family)
-        axes.yaxis.set_major_formatter("{x:g}")
         axes.set_xlabel("transitions")
         axes.set_ylabel("peak memory of the process, GB")
-        axes.legend(fontsize=8)
+        fine_ticks(axes.yaxis)
+        axes.legend()
     return [folder / "scaling.png", folder / "memory.png"]
 
 
-def _draw_growth(axes: Any, rows: list[Row], values: list[float], colour: str, marker: str, label: str = "") -> None:
+def _draw_growth(
+    axes: Any, rows: list[Row], values: list[float], colour: str, marker: str, label: str = "", width: float = 1.4
+) -> None:
     axes.loglog(
-        [row["transitions"] for row in rows], values, marker=marker, ms=4, lw=1.0, color=colour, label=label or None
+        [row["transitions"] for row in rows], values, marker=marker, ms=4.5, lw=width, color=colour, label=label or None
     )
     axes.grid(linewidth=0.3)
+    plain_ticks(axes.xaxis, is_log=True, most=4)
+    plain_ticks(axes.yaxis, is_log=True)
 
 
 def _seconds_from_counts(row: Row) -> float:

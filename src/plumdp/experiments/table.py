@@ -108,7 +108,7 @@ def _draw(rows: Sequence[Row], folder: Path) -> list[Path]:
 
     gaps = "relative gap; filled: ours, hollow: published"
     draw_dots(paper, folder / "gaps", lambda row: row["gap"], lambda row: published(row, "gap"), gaps)
-    what = "seconds for construction and solution; filled: ours, hollow: published (at 7200: time-out)"
+    what = "seconds for construction and solution;\nfilled: ours, hollow: published (at 7200: time-out)"
     draw_dots(paper, folder / "seconds", seconds, lambda row: published(row, "seconds"), what)
     return [folder / "gaps.png", folder / "seconds.png"]
 

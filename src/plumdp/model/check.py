@@ -13,7 +13,7 @@ import numpy as np
 from plumdp.model import kernels
 from plumdp.model.expressions.bernstein import box_range
 from plumdp.model.expressions.polynomial import Polynomial
-from plumdp.model.graph import Indices, IntArray
+from plumdp.model.graph import Indices, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import one_line
 
@@ -104,7 +104,7 @@ def distinct_rows(first: IntArray, items: IntArray) -> tuple[IntArray, IntArray]
     n_rows = len(first) - 1
     slots = np.full(1 << max(4, (2 * n_rows).bit_length()), kernels.EMPTY, dtype=np.int32)
     row_class, representative = np.empty(n_rows, dtype=np.int32), np.empty(n_rows, dtype=np.int32)
-    n_classes = kernels.row_classes(first, items, slots, row_class, representative)
+    n_classes = kernels.row_classes(read_only(first.view()), read_only(items.view()), slots, row_class, representative)
     return row_class, representative[:n_classes]
 
 

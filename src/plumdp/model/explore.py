@@ -17,6 +17,7 @@ from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, own_array
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.space import ParameterSpace
 from plumdp.model.state_store import StateStore
+from plumdp.model.telling import Teller
 
 Expression: TypeAlias = Polynomial | Number
 State: TypeAlias = Any
@@ -31,6 +32,8 @@ BatchStep: TypeAlias = Callable[
 ]
 
 _LAYER = 1 << 18  # states given to a batch step at once: bounds the memory of a step
+
+_TOLD = 1 << 10  # states after which it is looked whether to tell of them
 
 
 def explore(
@@ -61,11 +64,14 @@ def explore(
     number: dict[State, int] = {initial: 0}
     expressions: dict[Polynomial, int] = {}
     names: dict[str, int] = {}
-    choices, lengths, actions = [], [], []
+    choices: list[int] = []
+    lengths, actions = [], []
     successor: list[int] = []
     expression: list[int] = []
-    queue = [initial]
+    queue, teller = [initial], Teller("exploring", "states")
     for state in queue:  # grows while it is walked: breadth first
+        if len(choices) % _TOLD == 0:
+            teller.tell(len(queue))
         row = _step_result(step, state)
         choices.append(len(row))
         for action, outcomes in row.items():
@@ -159,8 +165,9 @@ class _Found:
 
     def batches(self) -> Iterator[State]:
         """Yield the states in order, a batch at a time, until no new ones are found."""
-        done = 0
+        done, teller = 0, Teller("exploring", "states")
         while done < self.store.n:
+            teller.tell(self.store.n)
             end = min(self.store.n, done + _LAYER)
             yield self.type(*(self._take(j, slice(done, end)) for j in range(len(self.kinds))))
             done = end

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from plumdp.compiled import compiled
+from plumdp.compiled import compiled, compiled_leaf
 
 EMPTY = np.int32(-1)
 
 
-@compiled
+@partial(compiled, small=10_000)
 def intern_rows(rows: Any, slots: Any, stored: Any, n_stored: int, index: Any) -> int:
     """Write the number of each row into ``index``, numbering new rows in order; return how many are stored.
 
@@ -54,7 +55,7 @@ def rebuild_slots(stored: Any, n_stored: int, slots: Any) -> None:
         slots[slot] = i
 
 
-@compiled
+@compiled_leaf
 def _hash(rows: Any, i: int, n_columns: int) -> Any:
     h = np.uint64(0x9E3779B97F4A7C15)
     for j in range(n_columns):
@@ -79,7 +80,7 @@ def repeated_successors(first_transition: Any, successor: Any, first_same: Any) 
     return n_repeated
 
 
-@compiled
+@partial(compiled, small=100_000)
 def row_classes(first_transition: Any, expression: Any, slots: Any, row_class: Any, representative: Any) -> int:
     """Number the choices by their sequence of expressions; return how many distinct sequences there are."""
     n_classes = 0

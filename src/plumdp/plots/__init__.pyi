@@ -6,6 +6,7 @@ from .bounds_ladder import ladder_figure as ladder_figure
 from .bounds_ladder import plot_ladder as plot_ladder
 from .expression_forest import forest_figure as forest_figure
 from .expression_forest import plot_forest as plot_forest
+from .from_findings import figure_of as figure_of
 from .model_graph import model_figure as model_figure
 from .model_graph import plot_model as plot_model
 from .online_curve import online_figure as online_figure

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from textwrap import fill
+from textwrap import wrap
 from typing import Any
 
-from plumdp.model.text import cut
+from plumdp.model.text import cut, number_of
 from plumdp.plots.style import BLUE, PHONE, new_figure
 
-_LONGEST = 30  # characters of a line
+_LONGEST = 24  # characters of a line
+_MOST_LINES = 3  # of a state
 
 
 def plot_advice(axes: Any, advice: Mapping[str, Any]) -> Any:
@@ -24,7 +25,7 @@ def plot_advice(axes: Any, advice: Mapping[str, Any]) -> Any:
     for height, (choice, own) in enumerate(zip(choices, worth, strict=True)):
         share = 100 * own / best
         axes.barh(height, share, height=0.62, color=BLUE)
-        visits = f"{choice['visits']:,} so far" if choice["visits"] else "never seen"
+        visits = number_of(choice["visits"], "visit") if choice["visits"] else "never visited"
         inside = share > 55
         look = {"color": "white", "ha": "right"} if inside else {"color": "black", "ha": "left"}
         move = (-3, 0) if inside else (3, 0)
@@ -33,13 +34,14 @@ def plot_advice(axes: Any, advice: Mapping[str, Any]) -> Any:
     axes.set_ylim(len(choices) - 0.4, -0.6)
     axes.set_xlim(0, 102)
     axes.set_xticks([0, 50, 100], ["0 %", "50 %", "100 %"])
-    axes.set_xlabel("how much a run helps here,\nrelative to the best choice")
+    axes.set_xlabel("how much a run helps here, relative to\nthe best choice; visits so far beside", loc="right")
     return axes
 
 
 def advice_figure(advice: Mapping[str, Any]) -> Any:
     """Return a figure of the choices at which more data help most."""
-    figure = new_figure(PHONE, 0.9 + 0.36 * max(1, len(advice["choices"])))
+    lines = max([_label(choice).count("\n") for choice in advice["choices"]], default=0) + 1
+    figure = new_figure(PHONE, 0.9 + (0.08 + 0.145 * lines) * max(1, len(advice["choices"])))
     plot_advice(figure.add_subplot(), advice)
     return figure
 
@@ -48,4 +50,10 @@ def _label(choice: Mapping[str, Any]) -> str:
     state = ", ".join(
         f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in choice["state"].items()
     )
-    return f"{fill(cut(state, 2 * _LONGEST), _LONGEST)}\n{cut(str(choice['action']), _LONGEST)}"
+    lines = wrap(state, _LONGEST)
+    shown = (
+        lines
+        if len(lines) <= _MOST_LINES
+        else [*lines[: _MOST_LINES - 1], cut(f"{lines[_MOST_LINES - 1]} …", _LONGEST)]
+    )
+    return "\n".join([*shown, cut(str(choice["action"]), _LONGEST)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf, isfinite
+from math import floor, inf, isfinite, log10
 from textwrap import fill
 from typing import Any
 
@@ -30,7 +30,8 @@ _LOOKS = {  # colour, and what it means
     Status.CONTRADICTED: (PURPLE, "bounds without the expressions"),
     Status.NO_GUARANTEE: (GREY, "estimate, no guarantee"),
 }
-_ROOM = 0.30  # on either side of the bars, for numbers, relative to the width of all bars
+_LONGEST = 25  # times the tightest bar, on either side of it
+_ROOM = 0.36  # on either side of the bars, for numbers, relative to the width of all bars
 
 
 def plot_ladder(
@@ -61,7 +62,8 @@ def plot_ladder(
     axes.spines["left"].set_visible(False)
     plain_ticks(axes.xaxis)
     _keep_probabilities(axes, rungs, objective)
-    axes.set_xlabel(fill(f"value of the policy, {objective}" if objective else "value of the policy", 52))
+    axes.set_xlabel("value of the policy")
+    axes.set_title(fill(objective, 52), loc="left")
     _legend(axes, rungs, any(dot is not None for dot in dots), truth is not None)
     return axes
 
@@ -84,6 +86,11 @@ def _view(rungs: Sequence[Rung], others: Sequence[float]) -> tuple[float, float]
     ends = [end for rung in rungs for end in (rung.lower, rung.upper) if isfinite(end)]
     ends += [value for value in others if isfinite(value)]
     low, high = (min(ends), max(ends)) if ends else (0.0, 1.0)
+    tight = rungs[-1]
+    width = tight.upper - tight.lower
+    if 0 < width < inf:  # bars that are much longer end in arrows, so that the others can be seen
+        low, high = max(low, tight.lower - _LONGEST * width), min(high, tight.upper + _LONGEST * width)
+        low, high = min([low, *(rung.upper for rung in rungs)]), max([high, *(rung.lower for rung in rungs)])
     width = high - low or abs(high) or 1.0
     return low - _ROOM * width, high + _ROOM * width
 
@@ -100,19 +107,25 @@ def _draw_rung(axes: Any, rung: Rung, height: int, low: float, high: float) -> N
         axes.plot((start + end) / 2, height, marker="|", markersize=10, color=colour, markeredgewidth=2, zorder=2)
     for value, side in ((rung.lower, -1), (rung.upper, 1)):
         at, aligned = (start, "right") if side < 0 else (end, "left")
-        if isfinite(value):
-            _beside(axes, bound_text(value, side), at, height, side, aligned)
+        if low <= value <= high:
+            _beside(axes, bound_text(value, side, _digits(rung)), at, height, side, aligned)
         else:
             place = {"xycoords": "data", "textcoords": "offset points", "va": "center", "zorder": 3}
             axes.annotate("", (at, height), (-12 * side, 0), arrowprops={"arrowstyle": "->", "color": "white"}, **place)
             away = {"ha": "left" if side < 0 else "right", "fontsize": 8.5, "color": "white"}
-            axes.annotate("no bound", (at, height), (-16 * side, -0.5), **away, **place)
+            axes.annotate(bound_text(value, side), (at, height), (-16 * side, -0.5), **away, **place)
 
 
 def _beside(axes: Any, text: str, at: float, height: int, side: int, aligned: str) -> None:
     axes.annotate(
-        text, (at, height), (4 * side, 0), textcoords="offset points", ha=aligned, va="center", fontsize=8.5, zorder=3
+        text, (at, height), (6 * side, 0), textcoords="offset points", ha=aligned, va="center", fontsize=8.5, zorder=3
     )
+
+
+def _digits(rung: Rung) -> int:
+    """Return how many digits tell the two bounds apart."""
+    width, size = rung.upper - rung.lower, max(abs(rung.lower), abs(rung.upper))
+    return min(max(3 + floor(log10(size / width)), 4), 6) if isfinite(width) and 0 < width <= size else 4
 
 
 def _label(rung: Rung) -> str:
@@ -124,8 +137,9 @@ def _label(rung: Rung) -> str:
 def _keep_probabilities(axes: Any, rungs: Sequence[Rung], objective: str) -> None:
     """Let the axis of a probability have no ticks below 0 or above 1."""
     if objective.startswith("P") and all(rung.lower >= -1e-9 and rung.upper <= 1 + 1e-9 for rung in rungs):
-        ticks = axes.xaxis.get_major_locator().tick_values(*axes.get_xlim())
-        axes.set_xticks([tick for tick in ticks if -1e-9 <= tick <= 1 + 1e-9])
+        low, high = axes.get_xlim()
+        ticks = axes.xaxis.get_major_locator().tick_values(low, high)
+        axes.set_xticks([tick for tick in ticks if max(low, -1e-9) <= tick <= min(high, 1 + 1e-9)])
 
 
 def _legend(axes: Any, rungs: Sequence[Rung], has_dots: bool, has_truth: bool) -> None:
@@ -135,4 +149,4 @@ def _legend(axes: Any, rungs: Sequence[Rung], has_dots: bool, has_truth: bool) -
         handles.append(mark("estimate", BLACK, "o", face="white"))
     if has_truth:
         handles.append(mark("true value", VERMILION, line="--"))
-    legend_below(axes, handles, columns=3, at=0.5 if axes.get_xlabel().count("\n") == 0 else 0.65)
+    legend_below(axes, handles, columns=3)

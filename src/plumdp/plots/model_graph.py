@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from textwrap import fill
+from collections.abc import Sequence
+from textwrap import fill, wrap
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,11 @@ from plumdp.result.findings import Drawing, Edge
 MOST_STATES = 400
 _MOST_LABELS = 60  # states with texts; with more they are dots
 _MOST_EDGE_LABELS = 14  # states up to which transitions have texts
-_LONGEST = 16  # characters of a line in a node
+_LONGEST = 9  # characters of a line in a node
 
 
 def plot_model(axes: Any, drawing: Drawing) -> Any:
-    """Draw states and transitions, those of the policy in blue, and return the axes.
+    """Draw states and transitions, those that runs of the policy take in blue, and return the axes.
 
     States are in layers by their distance from the initial one. Up to 60 states have texts; of more there are dots.
     """
@@ -30,33 +30,34 @@ def plot_model(axes: Any, drawing: Drawing) -> Any:
     if n > MOST_STATES:
         raise DataError(f"{number_of(n, 'state')} are too many to be drawn: a picture has at most {MOST_STATES}")
     places, is_wide = _places(drawing)
-    texts, names = _short_texts(drawing.states)
-    groups = _together(drawing.edges)
-    for (source, target), edges in sorted(groups.items(), key=lambda pair: any(e.is_chosen for e in pair[1])):
-        both = (target, source) in groups
-        _draw_edge(axes, places, source, target, edges, n=n, bent=both, is_wide=is_wide)
-    for state, place in enumerate(places.tolist()):
-        _draw_state(axes, place, texts[state] if n <= _MOST_LABELS else "", _role(drawing, state))
+    reached = _reached(drawing)
     low, high = places.min(axis=0), places.max(axis=0)
-    room = 0.6 if n <= _MOST_LABELS else 0.4
-    axes.set_xlim(low[0] - room, high[0] + room)
-    axes.set_ylim(high[1] + room, low[1] - room)
-    axes.set_axis_off()
-    if n <= _MOST_LABELS and names:
-        axes.set_title(fill(f"states: {names}", 54), fontsize=8.5)
+    axes.set_xlim(low[0] - 0.6, high[0] + 0.6)
+    axes.set_ylim(high[1] + 0.6, low[1] - 0.6)
+    if n <= _MOST_LABELS:
+        names = _draw_with_texts(axes, drawing, places, reached, is_wide)
     else:
-        axes.set_title(number_of(n, "state"), fontsize=8.5)
+        names = ""
+        _draw_as_dots(axes, drawing, places, reached)
+    axes.set_axis_off()
+    counted = f"{number_of(n, 'state')}, {len(reached):,} of which the policy reaches"
+    axes.set_title(fill(f"{counted}: {names}" if names else counted, 54), fontsize=8.5)
     _legend(axes, drawing)
     return axes
 
 
 def model_figure(drawing: Drawing) -> Any:
     """Return a figure of a model that grows with its layers."""
-    places, _ = _places(drawing)
+    places, is_wide = _places(drawing)
     across, down = np.ptp(places, axis=0) + 1
-    is_small = len(drawing.states) <= _MOST_LABELS
-    width = max(PHONE, min((0.72 if is_small else 0.16) * across, 11.0))
-    height = min(max((0.78 if is_small else 0.3) * down, 1.4), 11.0)
+    if len(drawing.states) <= _MOST_LABELS:
+        texts = _node_texts(drawing)[0]
+        longest = max(len(line) for text in texts for line in text.split("\n"))
+        step = 0.07 * longest + (0.55 if is_wide else 0.25)
+        rows = 0.14 * max(text.count("\n") + 1 for text in texts) + (0.2 if is_wide else 0.55)
+        width, height = max(PHONE, min(step * across, 11.0)), min(max(rows * down, 1.4), 11.0)
+    else:
+        width, height = max(PHONE, min(0.12 * across, 11.0)), min(max(0.13 * down, 1.4), 6.5)
     figure = new_figure(width, height + 0.8)
     plot_model(figure.add_subplot(), drawing)
     return figure
@@ -68,6 +69,67 @@ def _places(drawing: Drawing) -> tuple[FloatArray, bool]:
     across, down = np.ptp(places, axis=0)
     is_wide = bool(across > 1.5 * down)
     return (places[:, ::-1], True) if is_wide else (places, False)
+
+
+def _reached(drawing: Drawing) -> set[int]:
+    """Return the states that runs of the policy can come to."""
+    after: dict[int, list[int]] = {}
+    for edge in drawing.edges:
+        if edge.is_chosen:
+            after.setdefault(edge.source, []).append(edge.target)
+    seen, stack = {drawing.initial}, [drawing.initial]
+    while stack:
+        new = [state for state in after.get(stack.pop(), ()) if state not in seen]
+        seen.update(new)
+        stack += new
+    return seen
+
+
+def _draw_as_dots(axes: Any, drawing: Drawing, places: FloatArray, reached: set[int]) -> None:
+    """Draw many states: straight lines, and dots that are filled where the policy leads."""
+    from matplotlib.collections import LineCollection
+
+    pairs = {(edge.source, edge.target) for edge in drawing.edges if edge.source != edge.target}
+    taken = {(edge.source, edge.target) for edge in drawing.edges if edge.is_chosen and edge.source in reached}
+    for own, colour, width in ((pairs - taken, PALE, 0.5), (pairs & taken, BLUE, 1.1)):
+        lines = [places[list(pair)] for pair in sorted(own)]
+        order = 2 if colour == BLUE else 1
+        axes.add_collection(LineCollection(lines, colors=colour, linewidths=width, zorder=order), autolim=False)
+    for state, place in enumerate(places.tolist()):
+        colour = GREEN if state in drawing.targets else BLACK
+        size = 7 if state == drawing.initial else 3.6
+        face = colour if state in reached else "white"
+        edge = colour if state in reached else GREY
+        axes.plot(*place, marker="o", markersize=size, color=face, markeredgecolor=edge, markeredgewidth=0.8, zorder=3)
+
+
+def _draw_with_texts(axes: Any, drawing: Drawing, places: FloatArray, reached: set[int], is_wide: bool) -> str:
+    """Draw few states with their values, and return the names of the variables."""
+    texts, names = _node_texts(drawing)
+    groups = _together(drawing.edges)
+    for (source, target), edges in groups.items():
+        taken = [edge for edge in edges if edge.is_chosen and source in reached]
+        bent = (target, source) in groups
+        _draw_edge(axes, places, source, target, taken, n=len(texts), bent=bent, is_wide=is_wide)
+    for state, place in enumerate(places.tolist()):
+        _draw_state(axes, place, texts[state], _role(drawing, state, state in reached))
+    return names
+
+
+def _node_texts(drawing: Drawing) -> tuple[list[str], str]:
+    """Return the values of each state in short lines, the action below where there is a choice, and the variables."""
+    values, names = _short_texts(drawing.states)
+    actions: dict[int, set[str]] = {}
+    for edge in drawing.edges:
+        actions.setdefault(edge.source, set()).add(edge.action)
+    taken = {edge.source: edge.action for edge in drawing.edges if edge.is_chosen}
+    texts = []
+    for state, value in enumerate(values):
+        lines = wrap(value, _LONGEST)[:3]
+        if len(actions.get(state, ())) > 1:
+            lines.append(f"▸{cut(taken.get(state, ''), _LONGEST)}")
+        texts.append("\n".join(lines))
+    return texts, names
 
 
 def _short_texts(states: Sequence[str]) -> tuple[list[str], str]:
@@ -90,66 +152,69 @@ def _together(edges: Sequence[Edge]) -> dict[tuple[int, int], list[Edge]]:
     return groups
 
 
-def _role(drawing: Drawing, state: int) -> Mapping[str, Any]:
+def _role(drawing: Drawing, state: int, is_reached: bool) -> dict[str, Any]:
     """Return how a state looks."""
     is_target, is_initial = state in drawing.targets, state == drawing.initial
     return {
         "facecolor": "#bfe6d9" if is_target else "white",
-        "edgecolor": GREEN if is_target else BLACK,
+        "edgecolor": GREEN if is_target else BLACK if is_reached else "#aaaaaa",
         "linewidth": 2.2 if is_initial else 1.0,
     }
 
 
-def _draw_state(axes: Any, place: Sequence[float], text: str, look: Mapping[str, Any]) -> None:
-    if text:
-        box = {"boxstyle": "round,pad=0.25", **look}
-        axes.text(
-            *place, fill(cut(text, 3 * _LONGEST), _LONGEST), ha="center", va="center", fontsize=8, bbox=box, zorder=3
-        )
-    else:
-        fill_of = look["edgecolor"] if look["edgecolor"] == GREEN else GREY
-        size = 7 if look["linewidth"] > 2 else 4
-        edge = BLACK if look["linewidth"] > 2 else fill_of
-        axes.plot(*place, marker="o", markersize=size, color=fill_of, markeredgecolor=edge, zorder=3)
+def _draw_state(axes: Any, place: Sequence[float], text: str, look: dict[str, Any]) -> None:
+    box = {"boxstyle": "round,pad=0.25", **look}
+    axes.text(*place, text, ha="center", va="center", fontsize=8, bbox=box, zorder=3)
 
 
 def _draw_edge(
-    axes: Any, places: FloatArray, source: int, target: int, edges: Sequence[Edge], *, n: int, bent: bool, is_wide: bool
+    axes: Any, places: FloatArray, source: int, target: int, taken: Sequence[Edge], *, n: int, bent: bool, is_wide: bool
 ) -> None:
-    """Draw the transitions from one state to another as one arrow."""
+    """Draw the transitions from one state to another as one arrow, in blue with words if the policy takes them."""
     from matplotlib.patches import FancyArrowPatch
 
-    chosen = [edge for edge in edges if edge.is_chosen]
-    look: dict[str, Any] = {"color": BLUE if chosen else PALE, "linewidth": 1.5 if chosen else 0.8}
-    look |= {"arrowstyle": "-|>", "mutation_scale": 9 if n <= _MOST_LABELS else 5, "zorder": 2 if chosen else 1}
+    look: dict[str, Any] = {"color": BLUE if taken else PALE, "linewidth": 1.5 if taken else 0.8}
+    look |= {"arrowstyle": "-|>", "mutation_scale": 9, "zorder": 2 if taken else 1}
     start, end = places[source], places[target]
-    shrink = 13 if n <= _MOST_LABELS else 3
     if source == target:
-        side = np.array([0.0, 0.34]) if is_wide else np.array([0.34, 0.0])
-        other = np.array([0.16, 0.0]) if is_wide else np.array([0.0, 0.16])
-        ends = (start + side - other, start + side + other)
-        axes.add_patch(FancyArrowPatch(*ends, connectionstyle="arc3,rad=1.1", shrinkA=0, shrinkB=0, **look))
-    else:
-        is_long = np.abs(end - start).max() > 1.01
-        bow = "arc3,rad=0.22" if bent or is_long else "arc3,rad=0"
-        axes.add_patch(FancyArrowPatch(start, end, connectionstyle=bow, shrinkA=shrink, shrinkB=shrink, **look))
-    if n <= _MOST_EDGE_LABELS and chosen and source != target:
-        words = "\n".join(cut(f"{edge.action} {_share(edge)}", 22) for edge in chosen[:2])
-        at = start + 0.5 * (end - start)
-        back = {"boxstyle": "square,pad=0.05", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
+        if taken and not all(edge.probability == 1 for edge in taken):
+            _draw_loop(axes, start, look, is_wide)
+        return
+    bow = 0.22 if bent or np.abs(end - start).max() > 1.01 else 0.0
+    style = f"arc3,rad={bow}"
+    axes.add_patch(FancyArrowPatch(start, end, connectionstyle=style, shrinkA=13, shrinkB=13, **look))
+    shares = [edge.probability for edge in taken if edge.probability is not None]
+    if n <= _MOST_EDGE_LABELS and shares:
+        back = {"boxstyle": "square,pad=0.05", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
+        words = f"≈{number_text(sum(shares), 2)}"
+        at = _middle(axes, start, end, bow)
         axes.text(*at, words, ha="center", va="center", fontsize=7.5, color=BLUE, bbox=back, zorder=2.5)
 
 
-def _share(edge: Edge) -> str:
-    return edge.expression if edge.probability is None else f"≈{number_text(edge.probability, 2)}"
+def _draw_loop(axes: Any, at: FloatArray, look: dict[str, Any], is_wide: bool) -> None:
+    from matplotlib.patches import FancyArrowPatch
+
+    side = np.array([0.0, -0.3]) if is_wide else np.array([0.3, 0.0])
+    other = np.array([0.14, 0.0]) if is_wide else np.array([0.0, 0.14])
+    bow = "arc3,rad=-1.2" if is_wide else "arc3,rad=1.2"
+    ends = (at + side - other, at + side + other)
+    axes.add_patch(FancyArrowPatch(*ends, connectionstyle=bow, shrinkA=0, shrinkB=0, **look))
+
+
+def _middle(axes: Any, start: FloatArray, end: FloatArray, bow: float) -> FloatArray:
+    """Return the middle of a bent arrow, about, in the coordinates of the axes' data."""
+    (x1, y1), (x2, y2) = axes.transData.transform([start, end])
+    middle = (x1 + x2) / 2 + bow / 2 * (y2 - y1), (y1 + y2) / 2 - bow / 2 * (x2 - x1)
+    return np.asarray(axes.transData.inverted().transform(middle), dtype=np.float64)
 
 
 def _legend(axes: Any, drawing: Drawing) -> None:
     handles = [
-        mark("taken by the policy", BLUE, line="-", width=1.5),
-        mark("not taken", "#bbbbbb", line="-", width=1.0),
+        mark("the policy's runs", BLUE, line="-", width=1.5),
+        mark("other transitions", "#bbbbbb", line="-", width=1.0),
     ]
-    handles.append(mark("initial state", BLACK, "o", face="white"))
+    is_small = len(drawing.states) <= _MOST_LABELS
+    handles.append(mark("initial state", BLACK, "o", face="white" if is_small else BLACK))
     if drawing.targets:
-        handles.append(mark("target", GREEN, "o", face="#bfe6d9"))
+        handles.append(mark("target", GREEN, "o", face="#bfe6d9" if is_small else GREEN))
     legend_below(axes, handles, columns=2, at=0.08)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isfinite, nan
+from textwrap import fill
 from typing import Any
 
 from plumdp.plots.style import BLACK, PALETTE, PHONE, legend_below, mark, new_figure, plain_ticks
@@ -41,7 +42,8 @@ def plot_online(
     plain_ticks(axes.xaxis, is_log=True)
     plain_ticks(axes.yaxis)
     axes.set_xlabel("runs")
-    axes.set_ylabel(f"value, {objective}" if objective else "value")
+    axes.set_ylabel("value")
+    axes.set_title(fill(objective, 52), loc="left")
     _legend(axes, list(runs), [part for part in styles if part in seen], styles, truth is not None)
     return axes
 
@@ -50,7 +52,7 @@ def online_figure(
     records: Sequence[Any] | Mapping[str, Sequence[Any]], *, objective: str = "", truth: float | None = None
 ) -> Any:
     """Return a figure of one or several runs of learning."""
-    figure = new_figure(PHONE, 3.6)
+    figure = new_figure(PHONE, 3.4 + 0.1 * (len(records) if isinstance(records, Mapping) else 0))
     plot_online(figure.add_subplot(), records, objective=objective, truth=truth)
     return figure
 

@@ -9,22 +9,25 @@ from pathlib import Path
 from typing import Any
 
 from plumdp.checking.check import ModelCheck
+from plumdp.confidence.sets import Guarantee
 from plumdp.errors import DataError
 from plumdp.finding import count_expressions, drawing, expression_rows, outlines, telling_variables
 from plumdp.learning import Learned
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective
 from plumdp.model.policy import Policy
+from plumdp.model.text import one_line
 from plumdp.pipeline import conclude
 from plumdp.plots.advice_bars import advice_figure, plot_advice
 from plumdp.plots.bounds_ladder import ladder_figure, plot_ladder
 from plumdp.plots.expression_forest import forest_figure, plot_forest
 from plumdp.plots.model_graph import model_figure, plot_model
 from plumdp.plots.online_curve import online_figure, plot_online
-from plumdp.plots.policy_map import plot_policy, policy_figure
-from plumdp.plots.region_outline import plot_region, region_figure
+from plumdp.plots.policy_map import axes_of_map, plot_policy, policy_figure
+from plumdp.plots.region_outline import pair_of, plot_region, region_figure
 from plumdp.plots.residual_panels import residual_figure
 from plumdp.plots.style import styled, svg_of, write_figure
+from plumdp.region.conflict import Conflict
 from plumdp.result.advice import Advice
 from plumdp.result.certificate import Certificate
 from plumdp.result.findings import Rung
@@ -36,6 +39,10 @@ class Picture:
     """A figure of matplotlib that shows itself in notebooks and knows how to save itself."""
 
     figure: Any  # matplotlib.figure.Figure
+    kind: str = "picture"  # what it shows, in a word
+
+    def __repr__(self) -> str:
+        return one_line(self, self.kind)
 
     def save(self, path: Path | str) -> None:
         """Write the picture as PNG, SVG or PDF, whichever the name says."""
@@ -67,7 +74,7 @@ def ladder(certificates: Sequence[Certificate], *, truth: float | None = None, a
 def rung_of(certificate: Certificate) -> Rung:
     """Return what a ladder shows of a certificate."""
     bounds = certificate.lower, certificate.upper
-    return Rung(certificate.relaxation, *bounds, str(certificate.status), sum(certificate.seconds.values()))
+    return Rung(certificate.relaxation, *bounds, str(certificate.status), certificate.stage_seconds)
 
 
 def region(
@@ -87,16 +94,19 @@ def region(
     if not found:
         why = "the data contradict the model" if learned.conflict is not None else "the model has no parameters"
         raise DataError(f"there is no region to draw: {why}")
-    known = None if truth is None else {name: float(v) for name, v in learned.model.space.point(truth).items()}
-    own = learned.region
-    d = learned.model.space.dimension
-    ends = zip(own.names[:d], own.lower[:d].tolist(), own.upper[:d].tolist(), strict=True)  # type: ignore[union-attr]
-    bounds = {name: (low, high) for name, low, high in ends}
     if axes is not None and len(found) > 1:
-        raise DataError(f"axes: {d} parameters need several panels; leave axes out, or draw plumdp.finding.outlines")
-    pair = None if known is None else tuple(known[name] for name in found[0].names if name)
-    at = None if pair is None else (pair[0], pair[-1] if len(pair) > 1 else 0.0)
-    return _picture(partial(region_figure, found, bounds, truth=known), plot_region, axes, found[0], truth=at)
+        raise DataError("axes: several panels are needed for more than two parameters; leave out axes")
+    known = None if truth is None else {name: float(v) for name, v in learned.model.space.point(truth).items()}
+    make = partial(region_figure, found, _bounds(learned), truth=known, is_proved=_is_proved(learned))
+    return _picture(make, plot_region, axes, found[0], truth=pair_of(known, found[0]))
+
+
+def _bounds(learned: Learned) -> dict[str, tuple[float, float]]:
+    """Return the bounds of the parameters, which come before products of them."""
+    own, n = learned.region, learned.model.space.dimension
+    assert not isinstance(own, Conflict)
+    ends = zip(own.names[:n], own.lower[:n].tolist(), own.upper[:n].tolist(), strict=True)
+    return {name: (low, high) for name, low, high in ends}
 
 
 def forest(learned: Learned, objective: Objective | str, *, policy: Policy | None = None, axes: Any = None) -> Picture:
@@ -109,7 +119,8 @@ def forest(learned: Learned, objective: Objective | str, *, policy: Policy | Non
     if not rows:
         why = "the data contradict the model" if learned.conflict is not None else "the model has no parameters"
         raise DataError(f"there are no expressions to draw: {why}")
-    return _picture(partial(forest_figure, rows, count_expressions(learned)), plot_forest, axes, rows)
+    make = partial(forest_figure, rows, count_expressions(learned), is_proved=_is_proved(learned))
+    return _picture(make, plot_forest, axes, rows)
 
 
 def online(
@@ -136,10 +147,7 @@ def policy(
 
     Other variables have the values in ``fixed``, or those that most states have: the title says which.
     """
-    taken = {x, y, *(fixed or {})}
-    free = [name for name in telling_variables(table) if name not in taken]
-    first = x if x is not None else free.pop(0)
-    second = y if y is not None else (free.pop(0) if free else "")
+    first, second = axes_of_map(telling_variables(table), x, y, fixed)
     columns = table.columns()
     options: dict[str, Any] = {"fixed": fixed}
     return _picture(
@@ -164,7 +172,11 @@ def model(learned: Learned, objective: Objective | str, *, policy: Policy | None
 
 def residuals(check: ModelCheck) -> Picture:
     """Return where data and model differ, over each state variable and over the actions."""
-    return Picture(residual_figure(check))
+    return Picture(residual_figure(check), "residuals")
+
+
+def _is_proved(learned: Learned) -> bool:
+    return learned.bounds.guarantee != Guarantee.NONE
 
 
 def _policy(learned: Learned, objective: Objective, policy: Policy | None) -> Policy:
@@ -174,4 +186,5 @@ def _policy(learned: Learned, objective: Objective, policy: Policy | None) -> Po
 def _picture(make: Callable[[], Any], plot: Callable[..., Any], axes: Any, *content: Any, **options: Any) -> Picture:
     """Return a new figure, or that of axes that were drawn into."""
     with styled():
-        return Picture(make() if axes is None else plot(axes, *content, **options).figure)
+        figure = make() if axes is None else plot(axes, *content, **options).figure
+    return Picture(figure, plot.__name__.removeprefix("plot_"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import fill
 from typing import Any
@@ -14,8 +14,10 @@ from plumdp.errors import DataError
 from plumdp.model.text import cut, number_of
 from plumdp.plots.style import HATCHES, PALETTE, PHONE, legend_below, new_figure, patch
 
+_MOST_EDGES = 600  # cells with lines between them
 _MOST_ACTIONS = 24  # in a legend
 _MOST_TICKS = 9
+_LITTLE = 1e-3  # bits: what a slice counts in which the action does not vary
 _LONGEST = 18  # characters of a label
 
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -52,9 +54,7 @@ def plot_policy(
     default the last one. The title says which states are shown.
     """
     shown = slice_policy(columns, x, y, fixed=fixed, action=action)
-    for row, column in np.argwhere(shown.action >= 0).tolist():
-        colour, hatch = _look(int(shown.action[row, column]))
-        _cell(axes, column, row, colour, hatch)
+    _draw_cells(axes, shown.action)
     axes.set_xlim(-0.5, len(shown.x_values) - 0.5)
     axes.set_ylim(-0.5, len(shown.y_values) - 0.5)
     _ticks(axes.set_xticks, shown.x_values)
@@ -76,11 +76,26 @@ def policy_figure(
     """Return a figure of a policy over two state variables, or over one."""
     shown = slice_policy(columns, x, y, fixed=fixed, action=action)
     n_x, n_y = len(shown.x_values), len(shown.y_values)
-    height = (PHONE - 0.8) * min(max(n_y / n_x, 0.12), 1.3)
+    height = min((PHONE - 0.8) * min(max(n_y / n_x, 0.3 if n_y > 1 else 0.1), 1.3), 0.15 + 0.6 * n_y)
     legend = 0.2 * (1 + min(len(np.unique(shown.action)), _MOST_ACTIONS) // 3)
     figure = new_figure(PHONE, height + legend + 1.0)
     plot_policy(figure.add_subplot(), columns, x, y, fixed=fixed, action=action)
     return figure
+
+
+def axes_of_map(
+    ranked: Sequence[str], x: str | None, y: str | None, fixed: Mapping[str, Any] | None
+) -> tuple[str, str]:
+    """Return the variables of both axes: those asked for, and else the first of a ranking that are not fixed.
+
+    >>> axes_of_map(["money", "step"], None, "money", None)
+    ('step', 'money')
+    """
+    free = [name for name in ranked if name not in {x, y, *(fixed or {})}]
+    if x is None and not free:
+        raise DataError("there is no state variable left for a map: leave one without a value")
+    first = free.pop(0) if x is None else x
+    return first, y if y is not None else free[0] if free else ""
 
 
 def slice_policy(
@@ -97,7 +112,7 @@ def slice_policy(
         raise DataError(f"both axes are {x!r}; choose two state variables, or one")
     given = {name: value for name, value in (fixed or {}).items() if name not in chosen}
     others = [name for name in variables if name not in chosen]
-    inside, values = _most_common(columns, others, given)
+    inside, values = _most_common(columns, others, given, columns[action].astype(str))
     x_values, x_code = np.unique(columns[x][inside], return_inverse=True)
     y_values, y_code = np.unique(columns[y][inside], return_inverse=True) if y else (np.zeros(1), np.zeros(len(x_code)))
     actions = tuple(np.unique(columns[action].astype(str)).tolist())
@@ -108,9 +123,12 @@ def slice_policy(
 
 
 def _most_common(
-    columns: Columns, names: Sequence[str], given: Mapping[str, Any]
+    columns: Columns, names: Sequence[str], given: Mapping[str, Any], action: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.bool_], dict[str, Any]]:
-    """Return the states with the given values, and for other variables those values that most of them have."""
+    """Return the states with the given values, and for other variables those values that most of them have.
+
+    Where the action varies, states count for more: a map of one colour says little.
+    """
     inside = np.ones(len(next(iter(columns.values()))), dtype=np.bool_)
     for name, value in given.items():
         inside &= columns[name] == value
@@ -120,19 +138,62 @@ def _most_common(
     free = [name for name in names if name not in given]
     if free:
         codes = np.stack([np.unique(columns[name], return_inverse=True)[1] for name in free], axis=1)
-        kinds, number = np.unique(codes[inside], axis=0, return_counts=True)
-        best = int(np.argmax(number))
+        kinds, group, number = np.unique(codes[inside], axis=0, return_inverse=True, return_counts=True)
+        best = int(np.argmax(number * (_LITTLE + _variety(group.ravel(), action[inside]))))
         inside &= (codes == kinds[best]).all(axis=1)
         example = int(np.flatnonzero(inside)[0])
         values |= {name: columns[name][example].item() for name in free}
     return inside, {name: values[name] for name in names}
 
 
-def _cell(axes: Any, column: int, row: int, colour: str, hatch: str) -> None:
-    from matplotlib.patches import Rectangle
+def _variety(group: npt.NDArray[np.intp], action: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return the entropy of the action in each group, in bits."""
+    code = np.unique(action, return_inverse=True)[1]
+    pairs, number = np.unique(np.stack([group, code], axis=1), axis=0, return_counts=True)
+    share = number / np.bincount(group)[pairs[:, 0]]
+    return np.bincount(pairs[:, 0], -share * np.log2(share)).astype(np.float64)
 
-    look: dict[str, Any] = {"facecolor": colour, "edgecolor": "white", "linewidth": 0.4, "hatch": hatch}
-    axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **look))
+
+def _draw_cells(axes: Any, action: npt.NDArray[np.int64]) -> None:
+    """Draw one shape per action, made of all its cells: thousands of cells are then a small picture, soon drawn."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    is_fine = int((action >= 0).sum()) > _MOST_EDGES
+    rows: dict[int, list[tuple[int, int, int]]] = {}
+    for row, line in enumerate(action.tolist()):
+        for number, first, end in _runs(line, join=is_fine):
+            rows.setdefault(number, []).append((row, first, end))
+    codes = [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY]
+    for number, cells in rows.items():
+        corners = [
+            corner
+            for row, a, b in cells
+            for corner in (
+                (a - 0.5, row - 0.5),
+                (b - 0.5, row - 0.5),
+                (b - 0.5, row + 0.5),
+                (a - 0.5, row + 0.5),
+                (0, 0),
+            )
+        ]
+        colour, hatch = _look(number)
+        look = {"facecolor": colour, "edgecolor": "white", "linewidth": 0.0 if is_fine else 0.4, "hatch": hatch}
+        axes.add_patch(PathPatch(Path(corners, codes * len(cells)), **look))
+
+
+def _runs(line: Sequence[int], *, join: bool) -> Iterator[tuple[int, int, int]]:
+    """Yield the actions of a row with first and last place; neighbours that are equal together, if they are joined.
+
+    >>> list(_runs([2, 2, -1, 3], join=True)), list(_runs([2, 2], join=False))
+    ([(2, 0, 2), (3, 3, 4)], [(2, 0, 1), (2, 1, 2)])
+    """
+    first = 0
+    for place in range(1, len(line) + 1):
+        if place == len(line) or line[place] != line[first] or not join:
+            if line[first] >= 0:
+                yield line[first], first, place
+            first = place
 
 
 def _look(action: int) -> tuple[str, str]:
@@ -141,12 +202,38 @@ def _look(action: int) -> tuple[str, str]:
 
 
 def _ticks(place: Any, values: Sequence[Any]) -> None:
-    step = max(1, -(-len(values) // _MOST_TICKS))
-    labels = [cut(_text(value), _LONGEST) for value in values]
-    is_long = sum(len(label) + 2 for label in labels[::step]) > 44
-    shown = range(0, len(values), step)
+    shown = _tick_places(values)
+    labels = [cut(_text(values[i]), _LONGEST) for i in shown]
+    is_long = sum(len(label) + 2 for label in labels) > 44
     turned = {"rotation": 45, "ha": "right"} if is_long and place.__name__ == "set_xticks" else {}
-    place(list(shown), [labels[i] for i in shown], **turned)
+    place(shown, labels, **turned)
+
+
+def _tick_places(values: Sequence[Any]) -> list[int]:
+    """Return which of many values have ticks: round numbers, or every second, third, … of others.
+
+    >>> [range(3, 60)[i] for i in _tick_places(range(3, 60))], _tick_places(["dry", "wet"])
+    ([10, 20, 30, 40, 50], [0, 1])
+    """
+    n = len(values)
+    if n <= _MOST_TICKS:
+        return list(range(n))
+    is_number = all(isinstance(value, int) and not isinstance(value, bool) for value in values)
+    if is_number and values[-1] - values[0] < 2 * n:
+        for step in (k * 10**e for e in range(9) for k in (1, 2, 5)):
+            found = [i for i, value in enumerate(values) if value % step == 0]
+            if len(found) <= _MOST_TICKS:
+                return _apart(found, n // (2 * _MOST_TICKS))
+    return list(range(0, n, -(-n // _MOST_TICKS)))
+
+
+def _apart(places: Sequence[int], least: int) -> list[int]:
+    """Return places without those that are too near to the one before; values may have gaps."""
+    kept: list[int] = []
+    for place in places:
+        if not kept or place - kept[-1] > least:
+            kept.append(place)
+    return kept
 
 
 def _text(value: Any) -> str:

@@ -12,6 +12,7 @@ from plumdp.plots.style import (
     BLUE,
     GREEN,
     GREY,
+    NO_GUARANTEE,
     ORANGE,
     PALE,
     PHONE,
@@ -19,6 +20,7 @@ from plumdp.plots.style import (
     SKY,
     VERMILION,
     bound_text,
+    heading,
     legend_below,
     mark,
     new_figure,
@@ -65,31 +67,32 @@ def region_figure(
     parameters: Mapping[str, tuple[float, float]],
     *,
     truth: Mapping[str, float] | None = None,
+    is_proved: bool = True,
 ) -> Any:
     """Return a figure of the region: one panel for each pair of parameters, and what is left out in words.
 
-    ``parameters`` are the bounds of all parameters, such as those of a certificate.
+    ``parameters`` are the bounds of all parameters, such as those of a certificate. If nothing proves these bounds,
+    the figure says so.
     """
     names = tuple(dict.fromkeys(name for outline in outlines for name in outline.names if name))
     if len(names) <= 2:
         figure = new_figure(PHONE, 1.9 if len(names) < 2 else 4.6)
         for outline in outlines:
-            plot_region(figure.add_subplot(), outline, truth=_pair(truth, outline))
+            plot_region(figure.add_subplot(), outline, truth=pair_of(truth, outline))
     else:
         figure = _triangle(outlines, names, truth)
     left_out = [name for name in parameters if name not in names]
-    if left_out:
-        shown = ", ".join(left_out[:_NAMED]) + ("" if len(left_out) <= _NAMED else ", …")
-        text = f"{number_of(len(left_out), 'parameter')} left out, which matter less: {shown}"
-        figure.suptitle(fill(text, 56), fontsize=8.5, x=0.01, ha="left")
+    shown = ", ".join(left_out[:_NAMED]) + ("" if len(left_out) <= _NAMED else ", …")
+    text = f"{number_of(len(left_out), 'parameter')} left out, which matter less: {shown}" if left_out else ""
+    heading(figure, "" if is_proved else NO_GUARANTEE, text)
     return figure
 
 
 def _triangle(outlines: Sequence[Outline], names: Sequence[str], truth: Mapping[str, float] | None) -> Any:
     """Return a figure with a panel for each pair, below the diagonal, and one legend above it."""
     n = len(names) - 1
-    side = max(PHONE, 1.35 * n + 0.5)
-    figure = new_figure(side, side)
+    side = max(PHONE, 1.0 * n + 0.5)  # at 390 pixels, letters of six parameters are nine pixels high
+    figure = new_figure(side, side + (0.7 if n < 3 else 0.0))
     cells = figure.subplots(n, n, squeeze=False, sharex="col", sharey="row")
     for axes in cells.flat:
         axes.set_visible(False)
@@ -97,18 +100,22 @@ def _triangle(outlines: Sequence[Outline], names: Sequence[str], truth: Mapping[
         row, column = names.index(outline.names[1]) - 1, names.index(outline.names[0])
         axes = cells[row, column]
         axes.set_visible(True)
-        plot_region(axes, outline, truth=_pair(truth, outline), legend=False)
+        plot_region(axes, outline, truth=pair_of(truth, outline), legend=False)
         for axis, is_outer in ((axes.xaxis, row == n - 1), (axes.yaxis, column == 0)):
             axis.label.set_visible(is_outer)
             axis.set_tick_params(labelleft=is_outer, labelbottom=is_outer)
             axis.get_major_locator().set_params(nbins=2)
         axes.tick_params(axis="x", rotation=35 if n > 2 else 0)
     handles = _handles(outlines[0], None if truth is None else (0.0, 0.0), {})
-    figure.legend(handles=handles, loc="upper right", bbox_to_anchor=(0.99, 0.97))
+    if n < 3:
+        figure.legend(handles=handles, loc="outside lower right", ncols=2)
+    else:
+        figure.legend(handles=handles, loc="upper right", bbox_to_anchor=(0.99, 0.97))
     return figure
 
 
-def _pair(truth: Mapping[str, float] | None, outline: Outline) -> Point | None:
+def pair_of(truth: Mapping[str, float] | None, outline: Outline) -> Point | None:
+    """Return the two values that an outline shows of a point, if it has both."""
     if truth is None or any(name and name not in truth for name in outline.names):
         return None
     first, second = outline.names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
 from textwrap import fill
@@ -13,14 +14,14 @@ from plumdp.checking.check import ModelCheck
 from plumdp.checking.residual_table import CellResiduals
 from plumdp.errors import DataError
 from plumdp.model.text import cut
-from plumdp.plots.style import BLUE, GREY, VERMILION, new_figure, styled, write_figure
+from plumdp.plots.style import BLUE, GREY, PHONE, VERMILION, new_figure, styled, write_figure
 
 _ABOVE, _BELOW, _CLOSE = VERMILION, BLUE, GREY
 _MARKERS = {_ABOVE: "^", _BELOW: "v", _CLOSE: "o"}
 _WIDE = 2.0  # standard deviations of an error bar
-_COLUMNS = 3
+_MOST_IN_A_COLUMN = 3  # panels: with more there are two columns
 _LONGEST = 14  # characters of a label
-_TITLE = 36  # characters of a line
+_TITLE = 30  # characters of a line
 
 
 def plot_residuals(axes: Any, residuals: CellResiduals) -> Any:
@@ -49,22 +50,26 @@ def plot_residuals(axes: Any, residuals: CellResiduals) -> Any:
 
 def residual_figure(check: ModelCheck) -> Any:
     """Return a figure of matplotlib with the residuals over each state variable, and over the actions."""
-    panels = check.cells
-    if not panels:
+    if not check.cells:
         raise DataError("there is nothing to draw: no choice with several outcomes was seen")
-    n_columns = min(_COLUMNS, len(panels))
+    return cells_figure(check.cells, check.headline)
+
+
+def cells_figure(panels: Sequence[CellResiduals], headline: str) -> Any:
+    """Return the same from residuals of variables and actions; the headline says what the test found."""
+    n_columns = 1 if len(panels) <= _MOST_IN_A_COLUMN else 2
     n_rows = ceil(len(panels) / n_columns)
     with styled():
-        figure = new_figure(0.6 + 3.1 * n_columns, 0.6 + 2.6 * n_rows)
+        figure = new_figure(PHONE if n_columns == 1 else 5.4, 0.7 + 2.3 * n_rows)
         first = None
         for i, panel in enumerate(panels):
             axes = plot_residuals(figure.add_subplot(n_rows, n_columns, i + 1, sharey=first), panel)
             first = axes if first is None else first
             if i % n_columns:
                 axes.set_ylabel("")
-        figure.suptitle(
-            f"{check.headline}\nBars: two standard deviations to either side", fontsize=9, x=0.01, ha="left"
-        )
+        width = 54 if n_columns == 1 else 72
+        title = f"{fill(headline, width)}\nBars: two standard deviations to either side"
+        figure.suptitle(title, fontsize=9, x=0.01, ha="left")
     return figure
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from io import StringIO
 from math import floor, isfinite, log10
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from plumdp.errors import DataError
@@ -32,6 +33,7 @@ RELAXATION_COLOURS = {
 }
 RELAXATION_MARKERS = {"interval": "s", "parameter": "D", "expression": "o", "rectangular": "^", "coupled": "P"}
 
+NO_GUARANTEE = "Estimates: nothing proves these bounds"  # a heading
 PHONE = 4.2  # inches: at 390 pixels, nine points are then twelve pixels
 STYLE = {
     "font.size": 9,
@@ -58,11 +60,11 @@ _DOTS = 200  # per inch, of PNG
 
 
 @contextmanager
-def styled() -> Iterator[None]:
-    """Draw what follows in the style of all pictures."""
+def styled(changes: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Draw what follows in the style of all pictures, with some changes."""
     import matplotlib as mpl
 
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(STYLE | dict(changes or {})):
         yield
 
 
@@ -123,7 +125,10 @@ def _own_names(element: str) -> str:
 
 def bound_text(value: float, side: int, digits: int = 4) -> str:
     """Return a bound for a picture, rounded down (side -1) or up (side 1)."""
-    return outward(value, side, digits) if isfinite(value) else "no bound"
+    if not isfinite(value):
+        return "no bound"
+    text = outward(value, side, digits)
+    return f"{int(text):,}" if text.lstrip("-").isdigit() else text
 
 
 def number_text(value: float, digits: int = 4) -> str:
@@ -142,16 +147,30 @@ def number_text(value: float, digits: int = 4) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def plain_ticks(axis: Any, *, is_log: bool = False) -> None:
-    """Let an axis have ticks that are written out, without powers of ten or offsets."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+def plain_ticks(axis: Any, *, is_log: bool = False, most: int = 6) -> None:
+    """Let an axis have ticks that are written out, without powers of ten or offsets; ``most`` decades have one."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
-    axis.set_major_formatter(FuncFormatter(lambda value, _: short_text(value) if is_log else number_text(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short_text(value) if is_log else _tick_text(axis, value)))
     if is_log:
-        axis.set_major_locator(LogLocator(numticks=6))
-        axis.set_minor_formatter(NullFormatter())
+        axis.set_major_locator(LogLocator(numticks=most))
+        axis.set_minor_formatter(FuncFormatter(lambda value, _: _between_decades(axis, value)))
     else:
-        axis.set_major_locator(MaxNLocator(4))
+        axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
+
+
+def _tick_text(axis: Any, value: float) -> str:
+    """Return the text of a tick, with as many digits as tell it from its neighbours."""
+    low, high = axis.get_view_interval()
+    width, size = high - low, max(abs(low), abs(high))
+    return number_text(value, max(4, 3 + floor(log10(size / width))) if width > 0 else 4)
+
+
+def _between_decades(axis: Any, value: float) -> str:
+    """Return the text of a tick at 2, 3 or 5 times a power of ten, if the axis shows less than a decade."""
+    low, high = axis.get_view_interval()
+    leading = round(value / 10 ** floor(log10(value)))
+    return short_text(value) if high < 10 * low and leading in (2, 3, 5) else ""
 
 
 def short_text(value: float) -> str:
@@ -176,7 +195,14 @@ def legend_below(axes: Any, handles: Sequence[Any], *, columns: int = 2, at: flo
         axes.legend(handles=list(handles), ncols=min(columns, len(handles)), **place)
 
 
-def mark(label: str, colour: str, marker: str = "", *, line: str = "none", width: float = 1.4, face: str = "") -> Any:
+def heading(figure: Any, *sentences: str) -> None:
+    """Put sentences above all panels, those that are not empty."""
+    shown = [fill(sentence, 56) for sentence in sentences if sentence]
+    if shown:
+        figure.suptitle("\n".join(shown), fontsize=8.5, x=0.01, ha="left")
+
+
+def mark(label: str, colour: str, marker: str = "", *, line: Any = "none", width: float = 1.4, face: str = "") -> Any:
     """Return a mark or line for a legend."""
     from matplotlib.lines import Line2D
 

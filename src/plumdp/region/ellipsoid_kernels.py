@@ -7,11 +7,12 @@ decides whether a bound is a bound: the multipliers may be wrong and it is still
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from plumdp.compiled import compiled
+from plumdp.compiled import compiled, compiled_leaf
 from plumdp.rounding import SQUARES_UNDERFLOW, UNIT
 
 PERTURBATION = 1e-11  # what objectives are moved by, so that none is a combination of half-spaces by accident
@@ -66,7 +67,7 @@ def safe_minimum(
     return bound if bound > fallback else fallback  # written so that a bound that is not a number loses
 
 
-@compiled
+@partial(compiled, small=5_000)
 def minima(
     objectives: Any, walls: Any, heights: Any, lengths: Any, shake: Any, rows: Any, offsets: Any, centre: Any,
     root: Any, radius: float, lower: Any, upper: Any, values: Any,
@@ -83,7 +84,7 @@ def minima(
             direction[i] = 0.0
             for j in range(d):
                 direction[i] += radius * root[j, i] * objectives[k, j]
-            size += direction[i] ** 2
+            size += direction[i] * direction[i]
         size = np.sqrt(size)
         if n > 0 and size > 0.0:
             for i in range(d):
@@ -96,7 +97,7 @@ def minima(
         )  # fmt: skip
 
 
-@compiled
+@partial(compiled, small=2_000)
 def find_multipliers(direction: Any, walls: Any, heights: Any, multipliers: Any) -> None:
     """Write multipliers of the walls for the least ``direction @ x`` in the unit ball, by ascent in the dual.
 
@@ -105,29 +106,32 @@ def find_multipliers(direction: Any, walls: Any, heights: Any, multipliers: Any)
     the way leaves. Each move increases the dual, so that no set of binding walls comes twice.
     """
     d = walls.shape[1]
-    multipliers[:] = 0.0
-    binding, target, x = np.empty(d + 1, dtype=np.int64), np.empty(d + 1), np.empty(d)
-    n, is_bounded = 0, best_multipliers(direction, walls, heights, multipliers, binding[:0], target, x)
+    for i in range(len(multipliers)):
+        multipliers[i] = 0.0
+    binding, work, gram = np.empty(d + 1, dtype=np.int64), np.empty((5, d + 1)), np.empty((d + 1, d + 1))
+    n = np.int64(0)
+    is_bounded = best_multipliers(direction, walls, heights, multipliers, binding, n, work, gram)
     for _ in range(MAX_STEPS):
-        entering = most_missed(walls, heights, x, binding[:n])
+        entering = most_missed(walls, heights, work, binding, n)
         if entering < 0 or n > d:
             return
         binding[n] = entering
         n += 1
         leaving = 0
         while leaving >= 0:
-            is_bounded = best_multipliers(direction, walls, heights, multipliers, binding[:n], target, x)
-            leaving = move(binding[:n], target, multipliers)
+            is_bounded = best_multipliers(direction, walls, heights, multipliers, binding, n, work, gram)
+            leaving = move(binding, n, work, multipliers)
             if leaving >= 0:
                 n -= 1
-                binding[leaving:n] = binding[leaving + 1 : n + 1].copy()
+                for k in range(leaving, n):
+                    binding[k] = binding[k + 1]
         if not is_bounded:  # no point of the ball meets all walls: no bound is too large
             return
 
 
-@compiled
+@compiled_leaf
 def best_multipliers(
-    direction: Any, walls: Any, heights: Any, multipliers: Any, binding: Any, target: Any, x: Any
+    direction: Any, walls: Any, heights: Any, multipliers: Any, binding: Any, n: int, work: Any, gram: Any
 ) -> bool:
     """Write the multipliers of binding walls p[i] at which the dual is largest, and the best point with p[i]·x = h[i].
 
@@ -135,80 +139,99 @@ def best_multipliers(
     is the square of what is left of the direction without its combination w of walls. False if the dual grows forever:
     if h·u >= 1, along -u; or if the last wall is a combination of the others, along minus that and plus itself, which
     leaves the objective as it is. The target is then far out in that direction.
+
+    The first ``n`` of ``binding`` count. The rows of ``work`` are the multipliers (n), the point x (d), and room.
     """
-    d, n = len(x), len(binding)
-    p, u, w, gram = walls[binding], heights[binding], np.empty(n), np.empty((n, n))
-    n_free = factorise(p, gram)
-    if n_free < n:
-        w = p @ p[n - 1]
-        solve_factorised(gram[: n - 1, : n - 1], w[: n - 1])
+    d = len(direction)
+    target, x, u, w, rest = work[0], work[1], work[2], work[3], work[4]
+    is_free = factorise(walls, binding, n, gram) == n
+    for i in range(n):
+        u[i], w[i] = heights[binding[i]], 0.0
+        for j in range(d):
+            w[i] += walls[binding[i], j] * (direction[j] if is_free else walls[binding[n - 1], j])
+    if not is_free:
+        solve_factorised(gram, w, n - 1)
         for k in range(n):
             target[k] = multipliers[binding[k]] + FAR * (1.0 if k == n - 1 else -w[k])
         return False
-    w = p @ direction
-    solve_factorised(gram, u)
-    solve_factorised(gram, w)
-    rest = direction - w @ p
-    depth, left = np.sum(u * heights[binding]), np.sqrt(np.sum(rest * rest))
+    solve_factorised(gram, u, n)
+    solve_factorised(gram, w, n)
+    depth, left = 0.0, 0.0
+    for i in range(n):
+        depth += u[i] * heights[binding[i]]
+    for j in range(d):
+        x[j], combined = 0.0, 0.0
+        for i in range(n):
+            x[j] += u[i] * walls[binding[i], j]
+            combined += w[i] * walls[binding[i], j]
+        rest[j] = direction[j] - combined
+        left += rest[j] * rest[j]
     if depth >= 1.0:
         for k in range(n):
             target[k] = multipliers[binding[k]] - FAR * u[k]
         return False
-    target[:n] = -(left / np.sqrt(1.0 - depth) * u + w)
-    x[:] = u @ p
+    left, height = np.sqrt(left), np.sqrt(1.0 - depth)
+    for k in range(n):
+        target[k] = -(left / height * u[k] + w[k])
     if n < d:
-        x -= rest * (np.sqrt(1.0 - depth) / left)
+        for j in range(d):
+            x[j] -= rest[j] * (height / left)
     return True
 
 
-@compiled
-def most_missed(walls: Any, heights: Any, x: Any, binding: Any) -> int:
-    """Return the wall beyond which a point lies furthest, other than the binding ones; -1 if it misses none."""
+@compiled_leaf
+def most_missed(walls: Any, heights: Any, work: Any, binding: Any, n: int) -> int:
+    """Return the wall beyond which a point lies furthest, other than the ``n`` binding ones; -1 if it misses none."""
     worst, found = MISSED, -1
     for i in range(len(walls)):
         excess = -heights[i]
-        for j in range(len(x)):
-            excess += walls[i, j] * x[j]
-        if excess > worst and not np.any(binding == i):
-            worst, found = excess, i
+        for j in range(walls.shape[1]):
+            excess += walls[i, j] * work[1, j]
+        if excess > worst:
+            is_binding = False
+            for k in range(n):
+                is_binding = is_binding or binding[k] == i
+            if not is_binding:
+                worst, found = excess, i
     return found
 
 
-@compiled
-def move(binding: Any, target: Any, multipliers: Any) -> int:
+@compiled_leaf
+def move(binding: Any, n: int, work: Any, multipliers: Any) -> int:
     """Move the multipliers to their targets, or until the first of them is zero; return its place, or -1."""
-    share, leaving = 1.0, -1
-    for k in range(len(binding)):
+    share, leaving, target = 1.0, -1, work[0]
+    for k in range(n):
         now = multipliers[binding[k]]
         if target[k] < 0.0 and now <= share * (now - target[k]):
             share, leaving = now / (now - target[k]), k
-    for k in range(len(binding)):
+    for k in range(n):
         multipliers[binding[k]] += share * (target[k] - multipliers[binding[k]])
     if leaving >= 0:
         multipliers[binding[leaving]] = 0.0
     return leaving
 
 
-@compiled
-def factorise(p: Any, gram: Any) -> int:
-    """Write Cholesky's factor of the inner products of rows; return how many rows come before a dependent one."""
-    for i in range(len(p)):
+@compiled_leaf
+def factorise(walls: Any, binding: Any, n: int, gram: Any) -> int:
+    """Write Cholesky's factor of the inner products of the ``n`` binding walls; return how many come before a
+    dependent one.
+    """
+    for i in range(n):
         for j in range(i + 1):
             total = 0.0
-            for k in range(p.shape[1]):
-                total += p[i, k] * p[j, k]
+            for k in range(walls.shape[1]):
+                total += walls[binding[i], k] * walls[binding[j], k]
             for k in range(j):
                 total -= gram[i, k] * gram[j, k]
             if i == j and total < DEPENDENT:
                 return i
             gram[i, j] = np.sqrt(total) if i == j else total / gram[j, j]
-    return len(p)
+    return n
 
 
-@compiled
-def solve_factorised(gram: Any, values: Any) -> None:
-    """Replace values by the solution of the equations whose matrix has the given Cholesky factor."""
-    n = len(gram)
+@compiled_leaf
+def solve_factorised(gram: Any, values: Any, n: int) -> None:
+    """Replace the first ``n`` values by the solution of the equations whose matrix has the given Cholesky factor."""
     for i in range(n):
         for j in range(i):
             values[i] -= gram[i, j] * values[j]

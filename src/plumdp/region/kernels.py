@@ -9,11 +9,12 @@ Nothing but ``safe_minimum`` decides whether a bound is a bound: everything else
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from plumdp.compiled import compiled
+from plumdp.compiled import compiled, compiled_leaf
 from plumdp.rounding import UNDERFLOW, UNIT
 
 RELAXATION = 1e-12  # how far offsets are relaxed, for variables and rows of size one
@@ -22,6 +23,7 @@ PIVOT = 1e-10  # a row whose slope along an edge is less is taken as parallel to
 FEASIBLE = 1e-14  # a row that is missed by less is taken as met, if edges are of length one
 LONG = 100.0  # edges that are longer are calculated anew in each step
 MAX_STEPS = 2_000  # of one objective from vertex to vertex
+NONE: Any = np.int64(-1)  # no literal, for which numba would compile helpers on their own
 
 
 @compiled
@@ -62,7 +64,7 @@ def safe_minimum(
     return bound if bound > fallback else fallback  # written so that a bound that is not a number loses
 
 
-@compiled
+@compiled_leaf
 def edges_of(basis: Any, rows: Any, edges: Any, work: Any) -> bool:
     """Write the edges of a basis, so that ``rows[basis[k]] @ edges[i]`` is -1 for k = i and else 0; False if singular.
 
@@ -96,7 +98,7 @@ def edges_of(basis: Any, rows: Any, edges: Any, work: Any) -> bool:
     return True
 
 
-@compiled
+@partial(compiled, small=10_000)
 def dual_simplex(objective: Any, rows: Any, offsets: Any, basis: Any, edges: Any, multipliers: Any, point: Any) -> int:
     """Move to the vertex with the least ``objective @ x``; return -1, or the row that stood in the way.
 
@@ -115,7 +117,7 @@ def dual_simplex(objective: Any, rows: Any, offsets: Any, basis: Any, edges: Any
         entering = most_violated(rows, offsets, point, FEASIBLE * longest)
         if entering < 0:
             return -1
-        leaving, ratio = -1, np.inf
+        leaving, ratio = NONE, np.inf
         for i in range(d):
             slopes[i] = 0.0
             for j in range(d):
@@ -129,7 +131,7 @@ def dual_simplex(objective: Any, rows: Any, offsets: Any, basis: Any, edges: Any
     return int(entering)
 
 
-@compiled
+@compiled_leaf
 def evaluate_basis(objective: Any, offsets: Any, basis: Any, edges: Any, multipliers: Any, point: Any) -> float:
     """Write the multipliers and the vertex of a basis; return the length of its longest edge."""
     d, longest = len(objective), 0.0
@@ -138,12 +140,12 @@ def evaluate_basis(objective: Any, offsets: Any, basis: Any, edges: Any, multipl
         for j in range(d):
             multipliers[i] += objective[j] * edges[i, j]
             point[i] -= offsets[basis[j]] * edges[j, i]
-            length += edges[i, j] ** 2
+            length += edges[i, j] * edges[i, j]
         longest = max(longest, np.sqrt(length))
     return float(longest)
 
 
-@compiled
+@compiled_leaf
 def pivot(edges: Any, slopes: Any, leaving: int) -> None:
     """Update edges for a basis in which one row is replaced by another, given the slopes of the new row along them."""
     for i in range(len(slopes)):
@@ -155,7 +157,7 @@ def pivot(edges: Any, slopes: Any, leaving: int) -> None:
         edges[leaving, j] /= -slopes[leaving]
 
 
-@compiled
+@compiled_leaf
 def most_violated(rows: Any, offsets: Any, point: Any, tolerance: float) -> int:
     """Return the row that a point misses most, or -1 if it misses none by more than the tolerance."""
     worst, found = tolerance, -1
@@ -168,7 +170,7 @@ def most_violated(rows: Any, offsets: Any, point: Any, tolerance: float) -> int:
     return found
 
 
-@compiled
+@partial(compiled, small=5_000)
 def simplex_minima(objectives: Any, relaxed: Any, rows: Any, offsets: Any, lower: Any, upper: Any, values: Any) -> None:
     """Write a safe minimum for each objective, by the dual simplex on the relaxed offsets, each from the start."""
     d = objectives.shape[1]
@@ -179,7 +181,7 @@ def simplex_minima(objectives: Any, relaxed: Any, rows: Any, offsets: Any, lower
         values[k] = safe_minimum(objectives[k], basis, multipliers, rows, offsets, lower, upper)
 
 
-@compiled
+@partial(compiled, small=20_000)
 def shoot(directions: Any, rows: Any, slack: Any, hit: Any) -> None:
     """Write the row that each ray from a point inside meets first, given the slack of the rows at that point.
 

@@ -5,18 +5,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from plumdp.compiled import compiled
-from plumdp.region.kernels import LEVEL, MAX_STEPS, PIVOT, RELAXATION, edges_of, most_violated, safe_minimum
+from plumdp.compiled import compiled, compiled_leaf
+from plumdp.region.kernels import LEVEL, MAX_STEPS, NONE, PIVOT, RELAXATION, edges_of, most_violated, safe_minimum
 
 MISSED = 10 * RELAXATION  # a point that misses a row by more is not a vertex
 UNEXPLORED, DEAD = -1, -2  # what stands in place of a neighbour; a dead edge leads to no vertex that floats can tell
 
 
-@compiled
+@partial(compiled, small=50_000)
 def walk(
     objectives: Any, start: int, position: Any, is_optimal: Any, may_grow: bool, rows: Any, relaxed: Any, found: Any
 ) -> int:
@@ -35,7 +36,7 @@ def walk(
         for j in range(d):
             level -= LEVEL * abs(objectives[k, j])
         for _ in range(MAX_STEPS):
-            steepest, best, is_blocked = -1, level, False
+            steepest, best, is_blocked = NONE, level, False
             is_full = found.n[0] == len(edges)
             for i in range(d):
                 slope = 0.0
@@ -61,7 +62,7 @@ def walk(
     return len(objectives)
 
 
-@compiled
+@partial(compiled, small=20_000)
 def enumerate_all(start: int, rows: Any, relaxed: Any, found: Any) -> int:
     """Explore every edge of the vertices from ``start`` on; return the first vertex left undone for lack of room."""
     v = start
@@ -78,7 +79,7 @@ def enumerate_all(start: int, rows: Any, relaxed: Any, found: Any) -> int:
 @compiled
 def explore(v: int, i: int, rows: Any, relaxed: Any, found: Any) -> None:
     """Follow edge ``i`` of vertex ``v`` to the first row it meets; make the vertex there its neighbour."""
-    entering, shortest = -1, np.inf
+    entering, shortest = NONE, np.inf
     for r in range(len(rows)):
         slope, slack = 0.0, relaxed[r]
         for j in range(rows.shape[1]):
@@ -97,7 +98,7 @@ def explore(v: int, i: int, rows: Any, relaxed: Any, found: Any) -> None:
         found.neighbours[other, place] = v
 
 
-@compiled
+@compiled_leaf
 def replace_sorted(numbers: Any, i: int, new: int) -> int:
     """Replace the ``i``-th of sorted numbers and keep them sorted; return the place of the new one."""
     while i > 0 and numbers[i - 1] > new:
@@ -129,7 +130,7 @@ def add_vertex(basis: Any, rows: Any, relaxed: Any, longest: float, found: Any) 
     for i in range(d):
         length = 0.0
         for j in range(d):
-            length += found.edges[v, i, j] ** 2
+            length += found.edges[v, i, j] * found.edges[v, i, j]
         found.lengths[v, i] = np.sqrt(length)
         if found.lengths[v, i] > longest:
             return -1
@@ -150,7 +151,8 @@ def place_vertex(basis: Any, rows: Any, relaxed: Any, edges: Any, point: Any) ->
     """Write the point where the rows of a basis meet; a second time, to correct what long edges make of rounding."""
     d = len(basis)
     residual = np.empty(d)
-    point[:] = 0.0
+    for j in range(d):
+        point[j] = 0.0
     for _ in range(2):
         for i in range(d):
             residual[i] = relaxed[basis[i]]
@@ -161,7 +163,7 @@ def place_vertex(basis: Any, rows: Any, relaxed: Any, edges: Any, point: Any) ->
                 point[j] -= edges[i, j] * residual[i]
 
 
-@compiled
+@compiled_leaf
 def find_slot(basis: Any, found: Any) -> int:
     """Return where a basis stands in the hash table (whose size is a power of two), or where it would stand."""
     key = np.uint64(0x9E3779B97F4A7C15)
@@ -174,7 +176,7 @@ def find_slot(basis: Any, found: Any) -> int:
     return int(slot)
 
 
-@compiled
+@compiled_leaf
 def is_same(one: Any, other: Any) -> bool:
     """Return whether two lists of numbers of one length are equal."""
     for i in range(len(one)):  # noqa: SIM110  # plain, for the compiler
@@ -190,7 +192,7 @@ def fill_slots(found: Any) -> None:
         found.slots[find_slot(found.bases[v], found)] = v
 
 
-@compiled
+@partial(compiled, small=20_000)
 def safe_minima(
     objectives: Any, position: Any, rows: Any, offsets: Any, lower: Any, upper: Any, found: Any, values: Any
 ) -> None:

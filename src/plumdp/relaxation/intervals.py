@@ -16,6 +16,8 @@ from plumdp.model.space import Point
 from plumdp.model.text import number_of, one_line
 from plumdp.rounding import ULP
 
+_AS_IF_ROUNDED = 1e-4  # a sum this close to 1 is not a mistake but numbers with few digits
+
 
 class RowNature(Protocol):
     """A region as the rows of choices see it: what each of its points makes of every expression."""
@@ -146,6 +148,8 @@ def first_fault(imdp: IntervalMDP) -> tuple[int, str] | None:
         if wrong.any():
             choice = int(np.argmax(wrong))
             text = f"the {what.format(sums[choice])}, so no distribution fits"
+            if abs(sums[choice] - 1) < _AS_IF_ROUNDED:
+                text += "; if these are rounded numbers, write them with all their digits (17), or as intervals"
             return int(imdp.graph.first_transition[choice]), f"{imdp.graph.describe_choice(choice)}: {text}"
     return None
 

@@ -37,9 +37,9 @@ class RowRegion:
         nothing = np.zeros((len(values), self.coefficients.shape[1]))
         return replace(
             self,
-            coefficients=np.vstack([self.coefficients, nothing]),
-            constants=np.concatenate([self.constants, values]),
-            sizes=np.concatenate([self.sizes, values]),
+            coefficients=read_only(np.vstack([self.coefficients, nothing])),
+            constants=read_only(np.concatenate([self.constants, values])),
+            sizes=read_only(np.concatenate([self.sizes, values])),
         )
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from typing import Any
 
 from plumdp.advising.advice import advise
 from plumdp.checking.check import check_learned
+from plumdp.checking.residual_table import CellResiduals
+from plumdp.confidence.fit.residuals import Residuals
 from plumdp.confidence.sets import Guarantee
 from plumdp.errors import DataError
+from plumdp.finding import count_expressions, drawing, expression_rows, outlines, telling_variables
 from plumdp.learning import Learned
 from plumdp.model.objective import Objective
 from plumdp.model.policy import Policy
@@ -17,15 +21,24 @@ from plumdp.pipeline import compare_learned
 from plumdp.result.certificate import Certificate, Status
 from plumdp.result.findings import Findings, Rung
 
+_LOGGER = logging.getLogger("plumdp")
 _OWN_STAGES = ("relaxation", "solver")  # what comes before is the same for all relaxations
 
 
 def gather(learned: Learned, objective: Objective, certificate: Certificate) -> Findings:
     """Return all findings but the ladder; parts that have no answer for these data are empty."""
+    _LOGGER.info("finding what limits the result")
+    policy = certificate.policy
+    has_region = certificate.claims_bounds and learned.conflict is None
     return Findings(
         parameters=dict(certificate.parameters),
+        outlines=outlines(learned, objective, policy) if has_region else (),
+        expressions=expression_rows(learned, objective, policy) if has_region else (),
+        n_expressions=count_expressions(learned),
         advice=advice_of(learned, objective, certificate),
         residuals=residuals_of(learned),
+        drawing=drawing(learned, policy, objective),
+        variables=telling_variables(policy),
     )
 
 
@@ -43,6 +56,7 @@ def ladder(
     """
     if learned.conflict is not None or not certificate.claims_bounds:
         return ()
+    _LOGGER.info("finding what other relaxations certify")
     found = compare_learned(learned, objective, policy=policy, precision=precision)
     return tuple(_rung(certificate if each.relaxation == certificate.relaxation else each) for each in found)
 
@@ -67,7 +81,14 @@ def residuals_of(learned: Learned) -> Mapping[str, Any]:
     """Return the test of the model with its residuals; nothing if it was not tested."""
     if learned.fit is None or learned.bounds.guarantee == Guarantee.NONE:
         return {}
-    return _plain(check_learned(learned).to_dict())
+    check = check_learned(learned)
+    return _plain(check.to_dict() | {"cells": [_cells(each) for each in check.cells]})
+
+
+def _cells(cells: CellResiduals) -> dict[str, Any]:
+    """Return residuals over a variable, or over the actions, as a picture needs them."""
+    numbers = {name: getattr(cells.residuals, name).tolist() for name in Residuals.__dataclass_fields__}
+    return {"kind": cells.kind, "name": cells.name, "change": cells.change, "cells": list(cells.cells)} | numbers
 
 
 def _plain(content: Mapping[str, Any]) -> dict[str, Any]:

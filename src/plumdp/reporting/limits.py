@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.result.certificate import Certificate, Status, outward
 from plumdp.result.findings import Findings, Rung
 
 _PARTS = {
     "statistics": "what the data leave open about the parameters: more data narrow it",
-    "remainder": "how much the value bends over the region of the parameters: it shrinks by itself, and faster, as more "
-    "data make the region smaller",
+    "remainder": "how much the value bends over the region of the parameters: it shrinks by itself, and faster, as "
+    "more data make the region smaller",
     "rounding": "rounding and the precision of the solver",
     "relaxation": "that nature may pick other parameters in each state, at an end where the bounds with one point for "
     "all states are not the tighter ones",
@@ -31,12 +30,13 @@ def limits(certificate: Certificate, findings: Findings) -> list[str]:
             "nature pick other parameters in each state, which is safe but looser."
         )
     if certificate.misfit:
-        found.append(
-            f"The bounds allow for rows that are off by {certificate.misfit:g}: that costs width which no data win back."
-        )
+        off = f"The bounds allow for rows that are off by {certificate.misfit:g}"
+        found.append(f"{off}: that costs width which no data win back.")
     if certificate.jointly:
         others = "1 other property" if len(certificate.jointly) == 1 else f"{len(certificate.jointly)} other properties"
         found.append(f"The confidence is shared with {others}: one property alone would have narrower bounds.")
+    if certificate.remark:
+        found.append(f"The policy has {certificate.remark}.")
     if certificate.solver != "converged":
         found.append(f"The solver ended before its bounds met ({certificate.solver}).")
     return found
@@ -56,11 +56,14 @@ def _parts_of_gap(certificate: Certificate) -> list[str]:
 
 
 def _tighter(certificate: Certificate, ladder: Sequence[Rung]) -> list[str]:
-    """Return the relaxation that certifies much narrower bounds than this one, if there is one."""
-    width = certificate.upper - certificate.lower
-    best = min(ladder, key=lambda rung: rung.upper - rung.lower, default=None)
-    if best is None or not best.upper - best.lower < 0.98 * width or best.relaxation == certificate.relaxation:
+    """Return the relaxation that certifies a better value than this one, if there is one."""
+    sign = 1 if certificate.direction == "max" else -1
+    best = max(ladder, key=lambda rung: sign * _bound(rung, sign), default=None)
+    if best is None or not sign * _bound(best, sign) > sign * certificate.bound:
         return []
-    words = RELAXATIONS[best.relaxation].words  # type: ignore[index]
     between = f"between {outward(best.lower, -1)} and {outward(best.upper, 1)}"
-    return [f'The relaxation "{best.relaxation}" ({words}) certifies narrower bounds from the same data: {between}.']
+    return [f'The relaxation "{best.relaxation}" certifies a better policy from the same data: {between}.']
+
+
+def _bound(rung: Rung, sign: int) -> float:
+    return rung.lower if sign > 0 else rung.upper

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from plumdp.confidence.sets import Guarantee
 from plumdp.reporting.bounds_picture import bounds_svg
+from plumdp.reporting.evidence import SECTIONS
 from plumdp.reporting.parts import Picture, Section
-from plumdp.reporting.sections import SECTIONS
 from plumdp.result.certificate import Certificate, Status
 from plumdp.result.folder import require_file
 
@@ -30,13 +30,21 @@ class _Look:
     name: str
     mark: str
     words: str
+    caption: str = ""  # of the picture of bounds that are not the claim
 
 
 _LOOKS = {
     Status.CERTIFIED: _Look("certified", "✓", "Certified"),
-    Status.CONTRADICTED: _Look("contradicted", "✗", "Model contradicted: do not rely on this policy"),
-    Status.VACUOUS: _Look("vacuous", "–", "Nothing certified"),
-    Status.NO_GUARANTEE: _Look("estimate", "≈", "No guarantee: an estimate, nothing proves it"),
+    Status.CONTRADICTED: _Look(
+        "contradicted",
+        "✗",
+        "Model contradicted: do not rely on this policy",
+        "On the graph alone, whatever the probabilities of the model: not a claim about the model.",
+    ),
+    Status.VACUOUS: _Look("vacuous", "–", "Nothing certified", "These bounds say nothing that matters."),
+    Status.NO_GUARANTEE: _Look(
+        "estimate", "≈", "No guarantee: an estimate, nothing proves it", "Nothing proves these numbers."
+    ),
 }
 
 
@@ -66,7 +74,7 @@ def render(certificate: Certificate) -> str:
             title=f"{_LOOKS[certificate.status].words.partition(':')[0]}: {certificate.objective}",
             look=_LOOKS[certificate.status],
             headline=certificate.headline,
-            verdict="",
+            verdict=certificate.answer.get("sentence", ""),
             first_words=_first_words(certificate),
             bounds_picture=Markup(bounds_svg(certificate)),
             sections=[_drawn(section) for section in made if section is not None],

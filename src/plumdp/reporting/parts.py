@@ -39,3 +39,12 @@ class Section:
     pictures: Sequence[Picture] = ()
     tables: Sequence[TableOf] = ()
     notes: Sequence[str] = ()
+
+
+def sentence(text: str) -> str:
+    """Return a text that begins as a sentence does, and ends as one.
+
+    >>> sentence("no parameters fit"), sentence("Why?")
+    ('No parameters fit.', 'Why?')
+    """
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?', '!')) else '.'}"

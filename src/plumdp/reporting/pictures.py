@@ -1,35 +1,87 @@
-"""The pictures of a report, as SVG inside the page."""
+"""The pictures of a report, as SVG inside the page, from parts of findings: saved results are drawn as well."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from plumdp import plots
+from plumdp.checking.residual_table import CellResiduals
+from plumdp.plots.from_findings import cells_from
+from plumdp.plots.style import new_figure, styled, svg_of
 from plumdp.reporting.parts import Picture
 from plumdp.result.certificate import Certificate
 from plumdp.result.findings import Findings
 
+_SHOWN = 20  # expressions in the forest; the table has more
+_STATES = 120  # of a model; more than that is for ``plumdp plot``
+_PANELS = 12  # of residuals
+_CELLS = 60  # values of a variable in a picture of residuals
+
 
 def ladder(certificate: Certificate, findings: Findings) -> list[Picture]:
-    return []
+    """Return the bounds of each relaxation."""
+    rungs, asked, estimate = findings.ladder, certificate.objective, certificate.estimated_value
+    draw = partial(plots.ladder_figure, rungs, objective=asked, estimate=estimate)
+    return [_drawn(draw, "bounds of each relaxation")]
 
 
 def advice(findings: Findings) -> list[Picture]:
-    return []
+    """Return where one more run helps most."""
+    given = findings.advice
+    return [_drawn(lambda: plots.advice_figure(given), "where one more run helps most")] if given.get("choices") else []
 
 
 def region(findings: Findings) -> list[Picture]:
-    return []
+    """Return the region of the parameters, as pairs of them see it."""
+    outlines = findings.outlines
+    if not outlines:
+        return []
+    names = {name for outline in outlines for name in outline.names}
+    drawn = _drawn(lambda: plots.region_figure(outlines, findings.parameters), "region of the parameters")
+    return [replace(drawn, is_wide=len(names) > 3)]
 
 
 def forest(findings: Findings) -> list[Picture]:
-    return []
+    """Return the bounds of the probabilities that matter most."""
+    rows, n = findings.expressions[:_SHOWN], findings.n_expressions
+    return [_drawn(lambda: plots.forest_figure(rows, n), "bounds of unknown probabilities")] if rows else []
 
 
 def residuals(findings: Findings) -> list[Picture]:
-    return []
+    """Return by how much the data differ from the model, over each state variable and over the actions."""
+    cells = [cells_from(each) for each in findings.residuals.get("cells", ())[:_PANELS]]
+    return [_residual(each) for each in cells if len(each.cells) <= _CELLS]
+
+
+def _residual(cells: CellResiduals) -> Picture:
+    def draw() -> Any:
+        figure = new_figure(height=2.8)
+        plots.plot_residuals(figure.add_subplot(), cells)
+        return figure
+
+    return _drawn(draw, f"residuals over {cells.name}")
 
 
 def policy_map(certificate: Certificate, findings: Findings) -> list[Picture]:
-    return []
+    """Return the policy over the two state variables that it depends on most."""
+    names = findings.variables[:2]
+    if not names:
+        return []
+    columns = certificate.policy.columns()
+    return [_drawn(lambda: plots.policy_figure(columns, *names), f"policy over {' and '.join(names)}")]
 
 
 def model(findings: Findings) -> list[Picture]:
-    return []
+    """Return a small model as a graph."""
+    drawing = findings.drawing
+    if drawing is None or len(drawing.states) > _STATES:
+        return []
+    return [replace(_drawn(lambda: plots.model_figure(drawing), "the model as a graph"), is_wide=True)]
+
+
+def _drawn(draw: Callable[[], Any], label: str) -> Picture:
+    with styled():
+        return Picture(svg_of(draw(), label=label))

@@ -25,7 +25,8 @@ from plumdp.sources import KeptSource
 
 _INFINITE = {"infinity": inf, "-infinity": -inf}
 _OPTIONAL: dict[str, Any] = {  # fields that version 0.1 did not write, and what they are then
-    "estimate": {}, "estimated_value": None, "gap": {}, "p_value": None, "not_coupled": "", "misfit": 0.0,
+    "estimate": {}, "estimated_value": None, "gap": {}, "p_value": None, "not_coupled": "", "remark": "", "misfit": 0.0,
+    "answer": {},
 }  # fmt: skip
 
 
@@ -51,8 +52,13 @@ def read_result(path: str | Path, model: ParametricMDP | None = None) -> Certifi
     if numbered:
         raise DataError(f"{folder} holds {len(numbered)} results: read each of them, such as {numbered[0]}")
     content = _read_certificate(folder)
-    policy = _read_policy(folder, content, model)
-    return certificate_from(content, policy, _read_findings(folder, content))
+    try:
+        policy = _read_policy(folder, content, model)
+        return certificate_from(content, policy, _read_findings(folder, content))
+    except DataError:
+        raise
+    except (KeyError, TypeError, ValueError) as error:  # of files without hashes, which anything may be in
+        raise DataError(f"{folder} is not a result that this version reads ({type(error).__name__}: {error})") from None
 
 
 def numbered_results(folder: Path) -> list[Path]:

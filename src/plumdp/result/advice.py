@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import isfinite
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.model.graph import FloatArray, Graph, IntArray
-from plumdp.model.text import number_of, one_line
+from plumdp.model.text import html_table, number_of, one_line
 from plumdp.result.certificate import outward
 
 LIKE_THESE, UNIFORM, CERTIFIED, ADVISED, GIVEN = "like these", "uniform", "certified policy", "advised", "given policy"
@@ -68,6 +69,22 @@ class Advice:
 
     def __str__(self) -> str:
         return "\n".join(self.sentences())
+
+    def _repr_html_(self) -> str:
+        said = "".join(f"<li>{html.escape(text)}</li>" for text in self.sentences())
+        header = ("state", "action", "visits so far", "visits per advised run", "width falls per visit")
+        choices = [self.describe(int(choice)) for choice in self.best_choices()]
+        rows = [
+            (
+                ", ".join(f"{name}={value}" for name, value in each["state"].items()),
+                each["action"],
+                f"{each['visits']:,}",
+                f"{each['visits_per_run']:.3g}",
+                f"{100 * each['rate']:.2g} %",
+            )
+            for each in choices
+        ]
+        return f"<p><b>{html.escape(self.objective)}</b></p><ul>{said}</ul>{html_table(rows, header)}"
 
     def best_choices(self, n: int = 10) -> IntArray:
         """Return the choices (at most n) at which a run helps most: expected visits under ``sampling`` times rate."""

@@ -40,6 +40,14 @@ class Status(StrEnum):
 
 
 SCHEMA = "plumdp/certificate/1"
+NO_STAGE = "compiling"  # the entry of ``seconds`` for kernels compiled meanwhile, which is done once
+
+GUARANTEES = {
+    Guarantee.ANYTIME: "proved for any number of samples, whenever you stopped",
+    Guarantee.FIXED: "proved for any number of samples that was fixed beforehand",
+    Guarantee.ASYMPTOTIC: "proved in the limit of many samples, not for any number of them",
+    Guarantee.NONE: "without a proof",
+}
 
 _DOUBT = 0.05  # smaller p-values are worth a word
 
@@ -73,7 +81,7 @@ class Certificate:
     reason: str
     parameters: Mapping[str, tuple[float, float]]  # name → smallest box that holds the region
     solver: str  # how the solver ended
-    seconds: Mapping[str, float]  # stage → time
+    seconds: Mapping[str, float]  # stage → time; what was compiled meanwhile is the entry ``compiling``
     provenance: Mapping[str, str]
     data_quality: DataQuality | None = None
     estimate: Mapping[str, float] = field(default_factory=dict)  # name → most likely value: not a bound
@@ -82,7 +90,11 @@ class Certificate:
     jointly: tuple[str, ...] = ()  # other properties: certificates of all of them hold at once with the confidence
     p_value: float | None = None  # of the model as a whole, valid at any time; None if it was not tested
     not_coupled: str = ""  # why there are no coupled bounds, if they were asked for: these are then rectangular
+    remark: str = ""  # what the policy does not make use of
     misfit: float = 0.0  # how far every row may be off from the model, in total variation
+    answer: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # to a threshold: ``question``, ``verdict`` and ``sentence``
     source: Source | None = field(default=None, repr=False)  # of findings; None if there are none besides these fields
 
     @property
@@ -106,6 +118,11 @@ class Certificate:
     def bound(self) -> float:
         """The bound that the policy was made for: the lower one if large values are better, else the upper one."""
         return self.lower if self.direction == "max" else self.upper
+
+    @property
+    def stage_seconds(self) -> float:
+        """The seconds of all stages together, without those of compiling kernels, which is done once."""
+        return sum(seconds for stage, seconds in self.seconds.items() if stage != NO_STAGE)
 
     @property
     def printed_bounds(self) -> tuple[str, str]:
@@ -161,8 +178,10 @@ class Certificate:
         facts = [
             ("objective", self.objective),
             ("relaxation", words),
-            ("confidence set", f"{self.confidence_set}; guarantee: {self.guarantee}"),
+            ("confidence set", f"{self.confidence_set}; {GUARANTEES[self.guarantee]}"),
         ]
+        if self.remark:
+            facts.append(("policy", self.remark))
         if self.jointly:
             facts.append(("jointly", self._company()))
         if self.misfit:
@@ -256,9 +275,10 @@ class Certificate:
             "jointly": list(self.jointly),
             "p_value": self.p_value,
             "not_coupled": self.not_coupled,
+            "remark": self.remark,
             "misfit": self.misfit,
             "data_quality": None if self.data_quality is None else self.data_quality.to_dict(),
-        }
+        } | ({"answer": dict(self.answer)} if self.answer else {})
 
     def to_json(self) -> str:
         """Return everything but the policy as JSON."""

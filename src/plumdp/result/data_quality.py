@@ -54,3 +54,15 @@ class DataQuality:
     def to_dict(self) -> dict[str, Any]:
         """Return the same ready for JSON."""
         return {"steps": self.steps, "report": None if self.report is None else self.report.to_dict()}
+
+
+def data_provenance(report: IngestionReport | None) -> dict[str, str]:
+    """Return the files of the data as entries of a certificate's provenance.
+
+    >>> data_provenance(None)
+    {}
+    """
+    if report is None or not report.files:
+        return {}
+    names = {f"data {number}": str(file) for number, file in enumerate(report.files, 1)}
+    return {**names, "data read": report.read}

@@ -13,19 +13,20 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.data.observing import Observe, Places
-from plumdp.data.values import Codes, RowIndex, Texts, domain
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, IntArray, own_array
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import check_policy
 from plumdp.model.text import html_table, number_of, one_line
+from plumdp.relaxation.interval_model import IntervalModel
+from plumdp.result.policy_readers import POLICY_READERS, action_column, read_csv
 
 
 @dataclass(frozen=True, eq=False)
 class PolicyTable:
     """One action per state; called with an observation, it returns the name of the action to take.
 
-    ``to_csv`` saves it, and ``read_policy`` reads it again.
+    ``to_csv`` saves it, ``write_policy`` also in the formats of Storm and PRISM, and ``read_policy`` reads it again.
 
     >>> from plumdp import case_study
     >>> graph = case_study("betting:25").model.graph
@@ -92,7 +93,7 @@ class PolicyTable:
     def columns(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return the state variables and the action as columns, one row per state."""
         names = np.array(self.graph.action_names, dtype=object)
-        return {**self.graph.states, _action_column(self.graph): names[self.graph.action[self.choice]]}
+        return {**self.graph.states, action_column(self.graph): names[self.graph.action[self.choice]]}
 
     def to_csv(self, path: str | Path) -> None:
         """Write one line per state: its variables, and the action."""
@@ -103,10 +104,15 @@ class PolicyTable:
             writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
 
 
-def read_policy(path: str | Path, model: ParametricMDP | Graph) -> PolicyTable:
-    """Return the policy in a CSV file such as ``PolicyTable.to_csv`` writes, for a model with the same states.
+def read_policy(path: str | Path, model: ParametricMDP | IntervalModel | Graph) -> PolicyTable:
+    """Return the policy in a file, for a model with the same states.
 
-    The file has a column for each state variable and one for the action, and a line for each state, in any order.
+    Parameters
+    ----------
+    path
+        A CSV file such as ``PolicyTable.to_csv`` writes: a column for each state variable and one for the action, and a
+        line for each state, in any order. A file that ends in ``.txt`` is PRISM's list of actions, ``(0,1):north`` for
+        each state; one that ends in ``.json`` is a scheduler of Storm. States with one action may be left out.
 
     >>> from tempfile import TemporaryDirectory
     >>> from plumdp import case_study
@@ -116,69 +122,8 @@ def read_policy(path: str | Path, model: ParametricMDP | Graph) -> PolicyTable:
     ...     read_policy(Path(folder) / "policy.csv", graph).action(money=10, step=0)
     'bet0'
     """
-    if not isinstance(model, Graph):
+    if not isinstance(model, Graph | IntervalModel):
         require_model("read_policy", model)
     graph = model if isinstance(model, Graph) else model.graph
-    needed = [*graph.states, _action_column(graph)]
-    columns = _read_columns(path, needed)
-    state = _states(path, graph, [columns[name] for name in graph.states])
-    chosen = np.empty(graph.n_states, dtype=np.int32)
-    chosen[state] = _choices(path, graph, state, columns[needed[-1]])
-    return PolicyTable(graph, chosen)
-
-
-def _action_column(graph: Graph) -> str:
-    return "action" if "action" not in graph.states else "chosen_action"
-
-
-def _read_columns(path: str | Path, needed: list[str]) -> dict[str, npt.NDArray[Any]]:
-    """Return columns of a CSV file as texts."""
-    try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            header, *rows = [*csv.reader(file)] or [[]]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} cannot be read as a policy: {error}") from None
-    missing = [name for name in needed if name not in header]
-    if missing:
-        raise DataError(f"{path} is not a policy of this model: it has no column {', '.join(missing)}")
-    for number, row in enumerate(rows, 1):
-        if len(row) != len(header):
-            raise DataError(f"{path}: row {number} has {len(row)} values, but there are {len(header)} columns")
-    return {name: np.array([row[header.index(name)] for row in rows], dtype=object) for name in needed}
-
-
-def _states(path: str | Path, graph: Graph, columns: list[npt.NDArray[Any]]) -> Codes:
-    """Return the states of the rows; each of the model must occur once."""
-    variables = [domain(values) for values in graph.states.values()]
-    codes = [variable.code(values) for variable, values in zip(variables, graph.states.values(), strict=True)]
-    index = RowIndex([variable.size for variable in variables], codes)
-    if len(index.repeated):
-        where = graph.describe_state(int(index.repeated[0]))
-        raise DataError(f"several states have the valuation ({where}), so that a table cannot tell them apart")
-    state = index.find([variable.code(column) for variable, column in zip(variables, columns, strict=True)])
-    if (state < 0).any():
-        row = int(np.argmax(state < 0))
-        text = ", ".join(f"{name}={column[row]}" for name, column in zip(graph.states, columns, strict=True))
-        raise DataError(f"{path}: row {row + 1}, ({text}) is not a state of the model")
-    times = np.bincount(state, minlength=graph.n_states)
-    if (times != 1).any():
-        example = graph.describe_state(int(np.argmax(times != 1)))
-        if times.max() > 1:
-            raise DataError(f"{path} has several rows for the state ({graph.describe_state(int(np.argmax(times)))})")
-        lacking = number_of(int((times == 0).sum()), "state")
-        raise DataError(f"{path} says nothing about {lacking} of the model, such as ({example})")
-    return state
-
-
-def _choices(path: str | Path, graph: Graph, state: Codes, actions: npt.NDArray[Any]) -> Codes:
-    """Return the choice of each row, by its state and the name of its action."""
-    index = RowIndex([graph.n_states, len(graph.action_names)], [graph.state_of_choice(), graph.action])
-    choice = index.find([state, Texts(graph.action_names).code(actions)])
-    is_wrong = (choice < 0) | np.isin(choice, index.repeated)
-    if is_wrong.any():
-        row = int(np.argmax(is_wrong))
-        first, end = graph.first_choice[state[row]], graph.first_choice[state[row] + 1]
-        names = ", ".join(repr(graph.action_names[action]) for action in graph.action[first:end])
-        where = f"{path}: row {row + 1}, state ({graph.describe_state(int(state[row]))})"
-        raise DataError(f"{where}: {actions[row]!r} is not one of its actions, {names}, or stands for several")
-    return choice
+    reader = POLICY_READERS.get(Path(path).suffix.lower(), read_csv)
+    return PolicyTable(graph, reader(path, graph))

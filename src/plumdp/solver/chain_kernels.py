@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ def divide_loops_out(offset: Any, column: Any, entry: Any, constants: Any) -> No
             constants[i, j] /= 1.0 - stay
 
 
-@compiled
+@partial(compiled, small=2_000)
 def follow(offset: Any, column: Any, entry: Any, constant: Any, values: Any, n_sweeps: int) -> float:
     """Sweep over the equations x = constant + P x, forwards and backwards; return the last sweep's largest change."""
     n = len(constant)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 from plumdp.compiled import compiled
@@ -123,7 +124,7 @@ def split_off(n: int, forward: bool, rows: Any, parts: Any) -> None:
                     drop_row(c, rows, parts)
 
 
-@compiled
+@partial(compiled, small=100_000)
 def refine(dropped: Any, budget: int, rows: Any, parts: Any) -> None:
     """Drop rows of strongly connected parts, and split off the states that small searches then find disconnected.
 

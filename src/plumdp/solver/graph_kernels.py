@@ -174,7 +174,7 @@ def row_may(inside: Any, aim: Any, c: int, rows: Any) -> bool:
             leaves = leaves or upper[f] > 0.0
     if leaves and (most - 1.0) + more < 0.0:
         return False
-    if leaves and not can_vanish(c, rows, inside, False):
+    if leaves and not can_vanish(c, rows, inside, np.bool_(False)):
         return False
     for t in range(start, end):
         f = expression[t]
@@ -206,7 +206,7 @@ def row_must(inside: Any, aim: Any, c: int, rows: Any) -> bool:
     # bounds may sum to less than 1 by rounding; without a transition to the aim there is no chance of it all the same
     if surely or (can_hit and (not can_miss or (elsewhere - 1.0) + more < 0.0)):
         return True
-    return can_hit and not can_vanish(c, rows, aim, True)
+    return can_hit and not can_vanish(c, rows, aim, np.bool_(True))
 
 
 @compiled_leaf
@@ -270,13 +270,13 @@ def attract(rows: Any, before: Any, helps: Any, search: Any, rank: Any, queue: A
         target = queue[head]
         head += 1
         for k in range(before.offset[target], before.offset[target + 1]):
-            s = before.source[k]
-            if reached[s] or not is_searched[s]:
+            other = np.int64(before.source[k])
+            if reached[other] or not is_searched[other]:
                 continue
-            reached[s] = is_attracted(s, rows, helps, search, any_won)
-            if reached[s]:
-                rank[s] = float(n_queue)
-                queue[n_queue] = s
+            reached[other] = is_attracted(other, rows, helps, search, any_won)
+            if reached[other]:
+                rank[other] = float(n_queue)
+                queue[n_queue] = other
                 n_queue += 1
 
 

@@ -90,9 +90,10 @@ class _Operand:
 class PredicateReader:
     """Reads predicates and numbers from tokens, in the names of a model."""
 
-    def __init__(self, tokens: Tokens, model: NamedModel) -> None:
+    def __init__(self, tokens: Tokens, model: NamedModel, names: Mapping[str, Any] | None = None) -> None:
         self.tokens, self.model = tokens, model
-        self.names: Mapping[str, Any] = {**model.constants, **model.graph.states}
+        own: Mapping[str, Any] = {**model.constants, **model.graph.states}
+        self.names = own if names is None else names
         self.labels = _labels(model)
 
     def predicate(self) -> BoolArray:
@@ -120,6 +121,14 @@ class PredicateReader:
         if max(abs(number.numerator), number.denominator).bit_length() > _MAX_BITS:
             raise self.tokens.error("this number is too large", operand.start)
         return number
+
+    def polynomial(self) -> Polynomial:
+        """Read a sum over numbers and names; return it, where names may stand for polynomials."""
+        operand, value = self._read(lambda: self._operation(_LEVEL["+"]))
+        if operand.kind not in ("integer", "fraction"):
+            read = self.tokens.since(operand.start)
+            raise self.tokens.error(f"{read} is {_SHOWN[operand.kind]}; a number is expected", operand.start)
+        return value if isinstance(value, Polynomial) else Polynomial(exact(value))
 
     def _read(self, parse: Callable[[], _Operand]) -> tuple[_Operand, Any]:
         start = self.tokens.next
@@ -244,7 +253,7 @@ class PredicateReader:
                 f"{token.text} is not a label but a variable or constant; leave out the quotes", token
             )
         known = [f'"{label}"' for label in self.labels]
-        near = _near(token.text, known)
+        near = did_you_mean(token.text, known)
         raise self.tokens.error(f"{token.text} is not a label of the model{near}; it has {', '.join(known)}", token)
 
     def _name(self, token: Token) -> _Operand:
@@ -265,7 +274,7 @@ class PredicateReader:
             return self.tokens.refused(token)
         if name in ("round", "log", "func") and self.tokens.next.text == "(":
             return self.tokens.error(f"{name} is not supported; the functions are {', '.join(_ARGUMENTS)}", token)
-        near = _near(name, list(self.names))
+        near = did_you_mean(name, list(self.names))
         variables, constants = ", ".join(self.model.graph.states), ", ".join(self.model.constants) or "none"
         known = f"variables: {variables}; constants: {constants}"
         return self.tokens.error(f"{name} is not a variable or constant of the model{near}; {known}", token)
@@ -292,6 +301,7 @@ def _family(operand: _Operand) -> str:
     return "number" if operand.kind in ("integer", "fraction") else operand.kind
 
 
-def _near(name: str, known: list[str]) -> str:
+def did_you_mean(name: str, known: list[str]) -> str:
+    """Return a suggestion in parentheses, if a known name is like this one."""
     near = get_close_matches(name, known, n=1)
     return f" (did you mean {near[0]}?)" if near else ""

@@ -145,7 +145,7 @@ def _quantifier(reader: PredicateReader, first: Token, letter: str, words: str) 
     values = f"{letter}max=? or {letter}min=?"
     if tokens.next.text in ("<", "<=", ">", ">="):
         bound = f"{letter}{words}{tokens.next.text}"
-        raise tokens.error(f"{bound} asks yes or no; ask for the value with {values} and compare it with the bound")
+        raise tokens.error(f"{bound} asks yes or no, which decide answers; here ask for the value with {values}")
     tokens.expect("=")
     tokens.expect("?")
     if not words and graph.n_choices > graph.n_states:

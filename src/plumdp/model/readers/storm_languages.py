@@ -69,7 +69,8 @@ def open_prism_intervals(
     unknown = _unknown(undefined, constants)
     if unknown:
         have = "has no value" if len(unknown) == 1 else "have no values"
-        raise ModelError(f"{', '.join(unknown)} {have}; an interval model has no parameters, so give constants")
+        example = ", ".join(f'"{name}": 0.3' for name in unknown)
+        raise ModelError(f"{', '.join(unknown)} {have}; give constants={{{example}}}, or learn from data with certify")
     return program, _constant_values(program.constants)
 
 

@@ -20,6 +20,7 @@ from plumdp.relaxation.readers.rows import Place, Rows, bounds, build, column_of
 
 _STATE = re.compile(r"state\s+(\S+)\s*(!\S+)?\s*(\{[^}]*\})?\s*(\[.*\])?\s*(.*)")
 _WORD = re.compile(r'"([^"]*)"|(\S+)')
+_PART = re.compile(r"\[[^\]]*\]|[^,\s\[\]]+")  # an interval, or a word between commas
 _NO_NAME = "__NOLABEL__"
 _NUMBERS = ("double", "double-interval", "rational", "rational-interval")
 
@@ -36,6 +37,7 @@ class _Content:
     state_rewards: list[list[float]] = field(default_factory=list)
     choice_rewards: list[list[float]] = field(default_factory=list)
     valuations: list[str] = field(default_factory=list)  # comments behind the states
+    n_states: int = 0  # as the header says
     n_choices: int = 0  # of the last state
     action: str = ""
 
@@ -86,12 +88,15 @@ def _check_header(content: _Content, start: int) -> None:
         raise ModelError(f"{file}: the model has parameters ({names}); give a model with numbers or intervals")
     if header.get("value_type", "double") not in _NUMBERS:
         raise ModelError(f"{file}: values of type {header['value_type']} cannot be read; write double-interval")
-    if not header.get("nr_states", "").isdigit():
+    if not header.get("nr_states", "").isdecimal():
         raise Place(file, start).wrong("the number of states is missing; write it below @nr_states")
+    content.n_states = int(header["nr_states"])
 
 
 def _read_line(content: _Content, text: str, place: Place) -> None:
-    if text.startswith("//"):
+    if text[0].isdecimal():  # most lines are transitions
+        _read_transition(content, text, place)
+    elif text.startswith("//"):
         if len(content.valuations) < len(content.labels):
             content.valuations += [""] * (len(content.labels) - 1 - len(content.valuations)) + [text[2:].strip()]
     elif text.startswith("state"):
@@ -99,15 +104,20 @@ def _read_line(content: _Content, text: str, place: Place) -> None:
     elif text.startswith("action"):
         _read_action(content, text, place)
     else:
-        successor, colon, value = text.partition(":")
-        if not (colon and content.labels and content.n_choices):
-            raise place.wrong(
-                f"{cut(text, 40)!r}: a state, an action or a transition such as 3 : [0.1, 0.4] is expected"
-            )
-        target = whole(successor.strip(), place, "state", int(content.header["nr_states"]))
-        value = content.placeholders.get(value.strip(), value.strip())
-        state, choice = len(content.labels) - 1, content.n_choices - 1
-        content.rows.add(place.line, state, choice, target, value, content.action)
+        raise _unexpected(text, place)
+
+
+def _read_transition(content: _Content, text: str, place: Place) -> None:
+    successor, colon, value = text.partition(":")
+    if not (colon and content.n_choices):
+        raise _unexpected(text, place)
+    target, value = whole(successor.rstrip(), place, "state", content.n_states), value.strip()
+    state, choice = len(content.labels) - 1, content.n_choices - 1
+    content.rows.add(place.line, state, choice, target, content.placeholders.get(value, value), content.action)
+
+
+def _unexpected(text: str, place: Place) -> ModelError:
+    return place.wrong(f"{cut(text, 40)!r}: a state, an action or a transition such as 3 : [0.1, 0.4] is expected")
 
 
 def _read_state(content: _Content, text: str, place: Place) -> None:
@@ -140,7 +150,8 @@ def _numbers(text: str | None, place: Place, placeholders: Mapping[str, str]) ->
     if not text.strip().endswith("]"):
         raise place.wrong(f"{cut(text, 40)!r}: a bracket is not closed")
     found = []
-    for part in re.findall(r"\[[^\]]*\]|[^,\s\[\]]+", text.strip()[1:-1]):
+    inside = text.strip()[1:-1]
+    for part in _PART.findall(inside) if "[" in inside else map(str.strip, inside.split(",")):
         lower, upper = bounds(placeholders.get(part, part), place)
         if lower != upper:
             raise place.wrong(f"{part}: a reward that is an interval cannot be read; give a number")
@@ -149,7 +160,7 @@ def _numbers(text: str | None, place: Place, placeholders: Mapping[str, str]) ->
 
 
 def _assemble(content: _Content) -> IntervalModel:
-    n_states = int(content.header["nr_states"])
+    n_states = content.n_states
     if len(content.labels) != n_states:
         found = number_of(len(content.labels), "state")
         raise ModelError(f"{content.file}: the header says {n_states} states, but there are {found}")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import isfinite, nan
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +20,7 @@ from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.intervals import IntervalMDP, first_fault
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A line of a file, for messages."""
 
     file: Path
@@ -59,14 +59,17 @@ class Rows:
 def number(text: str, place: Place) -> float:
     """Return a decimal number or a fraction such as ``1/3`` as the nearest float."""
     try:
-        return float(Fraction(text)) if "/" in text else float(text)
+        value = float(Fraction(text)) if "/" in text else float(text)
     except (ValueError, ArithmeticError):
-        raise place.wrong(f"{cut(text, 40)!r} is not a number") from None
+        value = nan
+    if not isfinite(value):
+        raise place.wrong(f"{cut(text, 40)!r} is not a number")
+    return value
 
 
 def whole(text: str, place: Place, thing: str, size: int | None = None) -> int:
     """Return the number of a thing, from 0 up to how many there are if that is known."""
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
+    if not text.isdecimal() or len(text) > 9:
         raise place.wrong(f"{cut(text, 40)!r} is not the number of a {thing}; give 0, 1, 2, …")
     value = int(text)
     if size is not None and value >= size:
@@ -172,8 +175,3 @@ def reward_of(state: npt.NDArray[Any], choice: npt.NDArray[Any]) -> RewardStruct
     """Return a reward structure without the parts that are zero everywhere; at least one part stays."""
     has_choice = bool(choice.any())
     return RewardStructure(state if state.any() or not has_choice else None, choice if has_choice else None)
-
-
-def not_text(file: Path) -> NoReturn:
-    """Refuse a file that is not a text in UTF-8."""
-    raise ModelError(f"{file}: this is not a text in UTF-8")

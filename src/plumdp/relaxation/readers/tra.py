@@ -71,12 +71,12 @@ def _all_lines(file: Path) -> Iterator[tuple[Place, str]]:
 def _header(lines: Iterator[tuple[Place, str]], file: Path) -> _Sizes:
     place, text = next(lines, (Place(file, 1), ""))
     fields = text.split()
-    if len(fields) not in (2, 3) or not all(word.isdigit() for word in fields):
+    if len(fields) not in (2, 3) or not all(word.isdecimal() for word in fields):
         raise place.wrong(
             f"{cut(text, 40)!r} is not the numbers of states, choices and transitions (or of states and transitions)"
         )
-    if int(fields[0]) == 0:
-        raise place.wrong("the model has no states")
+    if not 0 < int(fields[0]) <= int(fields[-1]):
+        raise place.wrong(f"{fields[0]} states and {fields[-1]} transitions: every state needs a transition")
     return _Sizes(int(fields[0]), len(fields) == 3, int(fields[-1]))
 
 
@@ -206,7 +206,11 @@ def _add_choice_rewards(file: Path, graph: Graph, sizes: _Sizes, rewards: npt.ND
         if choice >= graph.first_choice[state + 1]:
             raise place.wrong(f"state {state} has no choice {local}")
         edges = np.arange(graph.first_transition[choice], graph.first_transition[choice + 1])
-        by_edge[edges[graph.successor[edges] == int(fields[-2])]] = number(fields[-1], place)
+        successor = whole(fields[-2], place, "state", sizes.n_states)
+        meant = edges[graph.successor[edges] == successor]
+        if not len(meant):
+            raise place.wrong(f"state {state}, choice {local} has no transition to state {successor}")
+        by_edge[meant] = number(fields[-1], place)
     rewards[:] = by_edge[graph.first_transition[:-1]]
     differs = by_edge != rewards[graph.choice_of_transition()]
     if differs.any():

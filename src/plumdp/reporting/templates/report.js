@@ -4,7 +4,7 @@ for (const input of document.querySelectorAll("input[data-table]")) {
   const body = table.tBodies[0];
   const found = document.getElementById(table.id + "-found");
   const note = found.textContent;
-  const texts = new Map([...body.rows].map((row) => [row, row.textContent.toLowerCase()]));
+  const rows = [...body.rows];
   const names = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.toLowerCase());
   const matches = (row, word) => {
     const [name, value] = word.split("=");
@@ -17,11 +17,11 @@ for (const input of document.querySelectorAll("input[data-table]")) {
   input.addEventListener("input", () => {
     const words = input.value.toLowerCase().replace(/\s*=\s*/g, "=").split(/[\s,]+/).filter(Boolean);
     let shown = 0;
-    for (const row of texts.keys()) {
+    for (const row of rows) {
       row.hidden = !words.every((word) => matches(row, word));
       shown += row.hidden ? 0 : 1;
     }
-    found.textContent = words.length ? `${shown.toLocaleString("en")} of ${texts.size.toLocaleString("en")} rows` : note;
+    found.textContent = words.length ? `${shown.toLocaleString("en")} of ${rows.length.toLocaleString("en")} rows` : note;
   });
   for (const [column, cell] of [...table.tHead.rows[0].cells].entries()) {
     cell.tabIndex = 0;

@@ -90,7 +90,7 @@ def _reached(model: ParametricMDP, policy: Indices, terms: Terms, is_over: BoolA
     graph, n = model.graph, model.graph.n_states
     order, ends, stack = (np.empty(n, dtype=np.int32) for _ in range(3))
     n_open, n_ends, is_ordered = kernels.visit(
-        graph.initial_state, policy, graph.first_transition, graph.successor, is_over,
+        graph.initial_state, policy, graph.first_transition, graph.successor, read_only(is_over.view()),
         np.zeros(n, dtype=np.int8), stack, np.empty(n, dtype=np.int64), order, ends,
     )  # fmt: skip
     state = np.concatenate([order[:n_open], ends[:n_ends]])

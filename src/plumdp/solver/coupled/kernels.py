@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from plumdp.compiled import compiled
@@ -44,7 +45,7 @@ def visit(
     return n_open, n_ends, is_ordered
 
 
-@compiled
+@partial(compiled, small=50_000)
 def mark_ahead(first: Any, successor: Any, is_ahead: Any) -> None:
     """Mark all nodes from which a marked one can be reached."""
     changed = True
@@ -59,7 +60,7 @@ def mark_ahead(first: Any, successor: Any, is_ahead: Any) -> None:
                     break
 
 
-@compiled
+@partial(compiled, small=20_000)
 def substitute(first: Any, successor: Any, probability: Any, values: Any) -> None:
     """Replace right-hand sides (n, k) by the solution of x = right + P x, if successors come before their states."""
     n, k = values.shape

@@ -10,10 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.compiled import compiled
+from plumdp.compiled import compiled, compiled_leaf
 from plumdp.rounding import UNIT, UP
-
-SMALL = 8  # matrices up to this size are multiplied in plain loops
 
 
 @partial(compiled, inline="always")
@@ -36,7 +34,7 @@ def add_products(
             k += 1
 
 
-@compiled
+@partial(compiled, small=100_000)
 def write_low_degrees(
     edges: Any, forms: Any, after: Any, here: Any, reward: Any, mean: Any, constant: Any, linear: Any, quadratic: Any,
     rounding: Any,
@@ -53,7 +51,8 @@ def write_low_degrees(
     vector = np.empty(slopes.shape[1])
     for s in range(len(first) - 1):
         total, size, mean_size, error, error_size = 0.0, 0.0, 0.0, 0.0, 0.0
-        vector[:] = 0.0
+        for i in range(len(vector)):
+            vector[i] = 0.0
         for t in range(first[s], first[s + 1]):
             to, f = successor[t], expression[t]
             total += means[f] * values[to]
@@ -68,7 +67,8 @@ def write_low_degrees(
         constant[s] = abs(reward[s] + total - here[0][s])
         square = 0.0
         for i in range(len(vector)):
-            square += (vector[i] + mean[1][s, i] - here[1][s, i]) ** 2
+            rest = vector[i] + mean[1][s, i] - here[1][s, i]
+            square += rest * rest
         linear[s] = np.sqrt(square)
         for k in range(curvatures.shape[1]):
             quadratic[s, k] += mean[2][s, k] - here[2][s, k]
@@ -76,7 +76,7 @@ def write_low_degrees(
         rounding[s] = gamma * (abs(reward[s]) + size + here[3][s]) + error_size + error * mean_size
 
 
-@compiled
+@partial(compiled, small=60_000)
 def write_high_degrees(
     first: Any, successor: Any, expression: Any, lengths: Any, after: Any, mean: Any, is_sharp: bool, result: Any
 ) -> None:
@@ -96,7 +96,8 @@ def write_high_degrees(
             to, f = successor[t], expression[t]
             square = 0.0
             for i in range(d):
-                square += (slopes[to, i] - mean_slopes[s, i]) ** 2
+                rest = slopes[to, i] - mean_slopes[s, i]
+                square += rest * rest
             slope, curvature = np.sqrt(square), 0.0
             if width:
                 for k in range(width):
@@ -124,11 +125,13 @@ def write_ranges(first: Any, successor: Any, after: Any, mean: Any, result: Any)
             to = successor[t]
             slope, curvature, k = 0.0, 0.0, 0
             for i in range(d):
-                slope += (slopes[to, i] - mean_slopes[s, i]) ** 2
+                rest = slopes[to, i] - mean_slopes[s, i]
+                slope += rest * rest
             if width:
                 for i in range(d):
                     for j in range(i, d):
-                        square = (curvatures[to, k] - mean_curvatures[s, k]) ** 2
+                        rest = curvatures[to, k] - mean_curvatures[s, k]
+                        square = rest * rest
                         curvature += square if i == j else 2.0 * square
                         k += 1
             reach = np.sqrt(slope) + np.sqrt(curvature)
@@ -138,7 +141,7 @@ def write_ranges(first: Any, successor: Any, after: Any, mean: Any, result: Any)
         result[s] = max(highest - lowest, 0.0) * UP + 16 * UNIT * size
 
 
-@compiled
+@compiled_leaf
 def spectral_norm(packed: Any, d: int, is_sharp: bool, work: Any) -> Any:
     """Return an upper bound on the spectral norm of a symmetric matrix D.
 
@@ -149,14 +152,14 @@ def spectral_norm(packed: Any, d: int, is_sharp: bool, work: Any) -> Any:
     square, trace, k = 0.0, 0.0, 0
     for i in range(d):
         trace += packed[k]
-        square += packed[k] ** 2
+        square += packed[k] * packed[k]
         for j in range(1, d - i):
-            square += 2 * packed[k + j] ** 2
+            square += 2 * (packed[k + j] * packed[k + j])
         k += d - i
     norm, middle = np.sqrt(square) * UP, trace / d
     if norm == 0.0:
         return 0.0
-    spread = max(square / d - middle**2, 0.0) + 16 * (d + 4) * UNIT * square
+    spread = max(square / d - middle * middle, 0.0) + 16 * (d + 4) * UNIT * square
     bound = min(norm, (abs(middle) + np.sqrt((d - 1) * spread)) * UP + 4 * (d + 4) * UNIT * norm)
     if d <= 2 or not is_sharp:
         return bound
@@ -170,21 +173,19 @@ def spectral_norm(packed: Any, d: int, is_sharp: bool, work: Any) -> Any:
     fourth = 0.0
     for i in range(d):
         for j in range(d):
-            fourth += work[2, i, j] ** 2
+            fourth += work[2, i, j] * work[2, i, j]
     length = np.sqrt(fourth) * UP + 8 * (d + 4) * UNIT
     return min(bound, np.sqrt(np.sqrt(length)) * norm * UP)
 
 
-@compiled
+@compiled_leaf
 def square_of(matrix: Any, result: Any) -> None:
-    """Write the square of a symmetric matrix."""
+    """Write the square of a symmetric matrix, row by row."""
     d = len(matrix)
-    if d > SMALL:
-        np.dot(matrix, matrix, result)
-        return
     for i in range(d):
-        for j in range(i, d):
-            total = 0.0
-            for k in range(d):
-                total += matrix[i, k] * matrix[k, j]
-            result[i, j] = result[j, i] = total
+        for j in range(d):
+            result[i, j] = 0.0
+        for k in range(d):
+            factor = matrix[i, k]
+            for j in range(d):
+                result[i, j] += factor * matrix[k, j]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumdp.model.graph import FloatArray
+from plumdp.model.graph import FloatArray, read_only
 from plumdp.rounding import SQUARES_UNDERFLOW, UP
 from plumdp.solver.coupled import residual_kernels
 from plumdp.solver.coupled.chain import PolicyChain
@@ -60,7 +60,8 @@ def residuals_of(
     n, d = chain.n_open, forms.dimension
     edges = chain.first, chain.successor, chain.expression
     of_spreads, of_bends = lengths(forms.spreads), packed_norms(forms.curvatures, d)
-    parts = forms.means, forms.spreads, forms.curvatures, np.abs(forms.means) + of_spreads + of_bends, forms.errors
+    means, spreads, curvatures, errors = _as_read_only(forms.means, forms.spreads, forms.curvatures, forms.errors)
+    parts = means, spreads, curvatures, np.abs(means) + of_spreads + of_bends, errors
     later, own = _parts(after, d), _parts(here, d)
     constant, linear, higher, rounding = (np.zeros(n) for _ in range(4))
     quadratic = np.zeros((n, d * (d + 1) // 2))
@@ -87,5 +88,10 @@ def residuals_of(
 
 def _parts(expansion: Expansion, d: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return an expansion as the kernels take it, with the largest absolute value of each node on the ball."""
-    values, slopes, curvatures = expansion.values, expansion.slopes, expansion.curvatures
+    values, slopes, curvatures = _as_read_only(expansion.values, expansion.slopes, expansion.curvatures)
     return values, slopes, curvatures, (np.abs(values) + lengths(slopes) + packed_norms(curvatures, d)) * UP
+
+
+def _as_read_only(*arrays: FloatArray) -> tuple[FloatArray, ...]:
+    """Return arrays as arrays that cannot be written to: of one kind, so that kernels are compiled once."""
+    return tuple(read_only(array.view()) for array in arrays)

@@ -7,6 +7,7 @@ closed form; where intervals are narrower, nature gets the worse of the two for 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def with_intervals(
     return value
 
 
-@compiled
+@partial(compiled, small=20_000)
 def backup(
     start: int,
     end: int,

@@ -7,6 +7,7 @@ written into it once, without helper functions that take arrays: those would cos
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ def finite_part(
     return base + total, UNIT * ((4.0 * float(b - a) + 8.0) * weight + 2.0 * abs(base + total)) + UNDERFLOW
 
 
-@compiled
+@partial(compiled, small=150_000)
 def backup(
     start: int,
     end: int,

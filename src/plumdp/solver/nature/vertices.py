@@ -7,6 +7,7 @@ the vertex of the region with the best value of the row, found by walking along 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,7 @@ def touches_zero(a: int, b: int, expression: Any, lower: Any) -> bool:
     return touches
 
 
-@compiled
+@partial(compiled, small=100_000)
 def backup(
     start: int,
     end: int,

@@ -1,0 +1,61 @@
+"""``plumdp.toml``: defaults of options, in a table for each command."""
+
+from __future__ import annotations
+
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from plumdp.errors import ModelError
+
+FILE = "plumdp.toml"
+
+
+def read_defaults(path: Path | None, command: str, commands: list[str], options: dict[str, Any]) -> dict[str, Any]:
+    """Return the defaults that a file has for a command, by the names of its parameters.
+
+    ``options`` has the parameter of each option by its long name. Without a path, ``plumdp.toml`` in the working
+    directory is read if there is one.
+    """
+    file = Path(FILE) if path is None else path
+    if not file.is_file():
+        if path is not None:
+            raise ModelError(f"--config {path}: there is no such file")
+        return {}
+    content = _parse(file)
+    for name, table in content.items():
+        if not isinstance(table, dict):
+            raise ModelError(f"{file}: {name} = … is not in the table of a command; write [COMMAND] above it")
+        if name not in commands:
+            raise ModelError(f"{file}: there is no command {name}{_near(name, commands)}")
+    return {_parameter(file, command, key, options): _value(value) for key, value in content.get(command, {}).items()}
+
+
+def _parse(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ModelError(f"{file}: this is not TOML: {error}") from None
+
+
+def _parameter(file: Path, command: str, key: str, options: dict[str, Any]) -> str:
+    long = key.replace("_", "-")
+    if long not in options:
+        known = sorted(options)
+        raise ModelError(
+            f"{file}: [{command}] has no option {key}{_near(long, known)}; its options are {', '.join(known)}"
+        )
+    return str(options[long].name)
+
+
+def _value(value: Any) -> Any:
+    """Return a value as it would be written on the command line; a switch stays one."""
+    if isinstance(value, list):
+        return [str(each) for each in value]
+    return value if isinstance(value, bool) else str(value)
+
+
+def _near(name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    return f" (did you mean {near[0]}?)" if near else ""

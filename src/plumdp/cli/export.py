@@ -1,0 +1,194 @@
+"""``plumdp export``: what was learned as an interval model for Storm or PRISM, and policy and values as files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from plumdp.cli import arguments
+from plumdp.cli.interval_options import At, IntervalModelOptions, is_interval_file
+from plumdp.cli.options import LogOptions, ModelOptions, PropertyOptions, SetOptions, require_new, with_options
+from plumdp.cli.results import EXIT_CODES
+from plumdp.errors import DataError
+from plumdp.interval_models import interval_model
+from plumdp.learning import Learned
+from plumdp.model.language.threshold import Threshold
+from plumdp.model.objective import Objective
+from plumdp.model.text import number_of
+from plumdp.pipeline import conclude
+from plumdp.relaxation.interval_model import IntervalModel
+from plumdp.result.certificate import Status, percent
+from plumdp.result.folder import CERTIFICATE, POLICY
+from plumdp.result.interval_files import write_interval_model, writer_for
+from plumdp.result.policy_files import policy_writer, write_policy, write_values
+from plumdp.result.policy_table import PolicyTable, read_policy
+from plumdp.solver.evaluate import evaluate
+from plumdp.solver.solve import solve
+
+
+@dataclass(frozen=True)
+class OptionalLogOptions:
+    """Data as in ``LogOptions``, or none."""
+
+    data: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[DATA...]", help="Counts or logs; or the folder of a result, for its policy."),
+    ] = None
+    column: arguments.ColumnNames = None
+    state: arguments.States = None
+    action: arguments.ActionMap = None
+    form: arguments.FormOption = None
+    keep_going: arguments.KeepGoing = False
+    sampling: arguments.SamplingOption = None
+    order: arguments.OrderOption = None
+    pilot: arguments.PilotOption = None
+
+    def log(self) -> LogOptions:
+        """Return the same, with data."""
+        return LogOptions(**{field.name: getattr(self, field.name) for field in fields(self)})
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """Which files are written."""
+
+    model_file: Annotated[
+        Path | None, typer.Option("--model", metavar="FILE", help="The interval model: .umb, .tra or .drn.")
+    ] = None
+    policy_file: Annotated[
+        Path | None, typer.Option("--policy", metavar="FILE", help="The policy: .csv, .txt (PRISM) or .json (Storm).")
+    ] = None
+    values_file: Annotated[
+        Path | None, typer.Option("--values", metavar="FILE", help="Bounds on the value of each state: .csv.")
+    ] = None
+    force: Annotated[bool, typer.Option("--force", help="Replace files of an earlier run.")] = False
+
+    def __post_init__(self) -> None:
+        given = [file for file in (self.model_file, self.policy_file, self.values_file) if file is not None]
+        if not given:
+            raise DataError("say what to write: --model learned.umb, --policy policy.json or --values values.csv")
+        if self.model_file is not None:
+            writer_for(self.model_file)
+        if self.policy_file is not None:
+            policy_writer(self.policy_file)
+        if self.values_file is not None and self.values_file.suffix.lower() != ".csv":
+            raise DataError(f"--values {self.values_file}: values are written to files that end in .csv")
+        for file in given:
+            require_new(file, force=self.force)
+
+    def write_model(self, model: IntervalModel, claim: str = "") -> None:
+        """Write the interval model, if it is asked for, and say what is claimed of it."""
+        if self.model_file is not None:
+            write_interval_model(model, self.model_file)
+            print(f"{self.model_file}: interval model, {number_of(model.graph.n_states, 'state')}{claim}")
+
+    def write_policy(self, policy: PolicyTable) -> None:
+        """Write the policy, if it is asked for."""
+        if self.policy_file is not None:
+            write_policy(policy, self.policy_file)
+            print(f"{self.policy_file}: policy, {number_of(len(policy), 'state')}")
+
+
+@with_options
+def export(
+    *,
+    model: ModelOptions,
+    log: OptionalLogOptions,
+    files: FileOptions,
+    at: At = None,
+    asked: PropertyOptions,
+    sets: SetOptions,
+) -> None:
+    """Write what was learned as an interval model for Storm or PRISM, and policy and values as files.
+
+    With data, the true probabilities lie in the intervals with the given confidence, so that any tool may check a
+    bound. Without data, MODEL is an interval model, which is converted, or any model at a point (--at). If DATA is the
+    folder of a result, its policy is written.
+    """
+    if not log.data:
+        if model.space:
+            raise DataError("--space: without data there are no unknown parameters; leave it out")
+        if not (at or is_interval_file(model.model) or Path(model.model).suffix.lower() in (".prism", ".nm", ".pm")):
+            raise DataError("give DATA, the folder of a result, or --at a point: the model alone has no probabilities")
+        _export_known(IntervalModelOptions(model.model, model.constant, at), asked, files)
+    elif at:
+        raise DataError("--at and DATA: choose one of them")
+    elif len(log.data) == 1 and (Path(log.data[0]) / CERTIFICATE).is_file():
+        _export_saved(model, Path(log.data[0]), files)
+    else:
+        _export_learned(model, log.log(), asked, sets, files)
+
+
+def _export_known(model: IntervalModelOptions, asked: PropertyOptions, files: FileOptions) -> None:
+    """Convert an interval model; policy and values are those of its solution."""
+    if files.policy_file is None and files.values_file is None:
+        files.write_model(model.load()[0])
+        return
+    read, objective = model.ask(_only(asked.property))
+    if isinstance(objective, Threshold):
+        objective = objective.objective
+    files.write_model(read)
+    solution = solve(read, objective)
+    files.write_policy(PolicyTable(read.graph, solution.policy))
+    if files.values_file is not None:
+        write_values(read.graph, solution.lower, solution.upper, files.values_file)
+        print(f"{files.values_file}: bounds on the values of {number_of(read.graph.n_states, 'state')}")
+
+
+def _only(texts: list[str] | None) -> str | None:
+    if texts and len(texts) > 1:
+        raise DataError("--property: policy and values are of one property; give one")
+    return texts[0] if texts else None
+
+
+def _export_saved(model: ModelOptions, folder: Path, files: FileOptions) -> None:
+    if files.model_file is not None or files.values_file is not None:
+        raise DataError(f"{folder} is a result, which holds a policy alone; give the data for --model and --values")
+    read, _ = model.load()
+    files.write_policy(read_policy(folder / POLICY, read))
+
+
+def _export_learned(
+    model: ModelOptions, log: LogOptions, asked: PropertyOptions, sets: SetOptions, files: FileOptions
+) -> None:
+    """Learn from data and write the intervals; policy and values are those of the certificate."""
+    if files.policy_file is None and files.values_file is None and not asked.property:
+        read, _ = model.load()
+        _write_learned(sets.learn(read, log.read(read), []), files)
+        return
+    _only(asked.property)
+    read, (objective,) = asked.load(model)
+    learned = sets.learn(read, log.read(read), [objective])
+    _write_learned(learned, files)
+    if files.policy_file is not None or files.values_file is not None:
+        certificate = conclude(learned, objective)
+        print(certificate.headline)
+        files.write_policy(certificate.policy)
+        if files.values_file is not None:
+            _write_certified_values(learned, objective, certificate.policy, files.values_file)
+        raise typer.Exit(EXIT_CODES[certificate.status])
+
+
+def _write_learned(learned: Learned, files: FileOptions) -> None:
+    """Write the intervals; end with 3 if no parameters explain the data, and they rest on the graph alone."""
+    claim = f"; the true probabilities lie in the intervals with confidence {percent(1 - learned.error)}"
+    if learned.as_published:
+        claim = "; as published, without a guarantee"
+    if learned.conflict is not None:
+        claim = f"; MODEL CONTRADICTED: {learned.conflict}"
+    files.write_model(interval_model(learned), claim)
+    if learned.conflict is not None and files.policy_file is None and files.values_file is None:
+        raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
+
+
+def _write_certified_values(learned: Learned, objective: Objective, policy: PolicyTable, file: Path) -> None:
+    """Write bounds on the policy's value in each state: nature at its worst and at its best."""
+    known = interval_model(learned)
+    worst = evaluate(known, policy, objective, nature="robust")
+    best = evaluate(known, policy, objective, nature="optimistic")
+    low, high = (worst, best) if objective.direction == "max" else (best, worst)
+    write_values(known.graph, low.lower, high.upper, file)
+    print(f"{file}: bounds on the policy's value in {number_of(known.graph.n_states, 'state')}, by intervals")

@@ -1,0 +1,88 @@
+"""The text of ``--help``: options with their explanation below them, so that it is readable on any screen."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import textwrap
+from collections.abc import Iterable
+from typing import Any
+
+from typer.core import TyperCommand
+
+_WIDEST, _NARROWEST = 100, 30
+_WIDE, _SHORT = 70, 14  # from this width on, names shorter than that have their texts beside them
+_METAVARS = {"float": "NUMBER", "int": "N", "path": "PATH", "str": "TEXT"}
+_TYPE = re.compile(r" <([^>]+)>")
+
+
+class Command(TyperCommand):
+    """A sub-command whose help ends with an example."""
+
+    example: str = ""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help of the command."""
+        formatter.write(help_of(self, ctx, self.example))
+
+
+def help_of(command: Any, ctx: Any, example: str) -> str:
+    """Return the help of a sub-command: usage, what it does, its arguments and options, and an example."""
+    own = [param for param in command.get_params(ctx) if not getattr(param, "hidden", False)]
+    arguments = [param for param in own if param.param_type_name == "argument"]
+    names = [str(param.metavar) for param in arguments]
+    parts = [
+        filled(f"Usage: {ctx.command_path} [OPTIONS] {' '.join(names)}"),
+        *(filled(paragraph) for paragraph in (command.help or "").split("\n\n")),
+        section("Arguments", zip(names, (param.help or "" for param in arguments), strict=True)),
+        section("Options", (_option(param, ctx) for param in own if param.param_type_name == "option")),
+        section("Example", [(line, "") for line in example.splitlines()], as_they_are=True),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def section(title: str, entries: Iterable[tuple[str, str]], *, as_they_are: bool = False) -> str:
+    """Return a title with entries below it, each a name and a text about it; empty if there are none.
+
+    >>> print(section("Options", [("-o, --output PATH", "A file.")]))
+    Options:
+      -o, --output PATH
+          A file.
+    """
+    listed, lines = list(entries), []
+    if not as_they_are and width() >= _WIDE and all(len(name) < _SHORT for name, _ in listed):
+        lines = [filled(text, f"  {name:{_SHORT}}", " " * (_SHORT + 2)) for name, text in listed]
+    for name, text in listed if not lines else []:
+        lines.append(f"  {name}" if as_they_are else filled(name, "  ", "    "))
+        lines += [filled(text, "      ")] if text else []
+    return "\n".join([f"{title}:", *lines]) if lines else ""
+
+
+def filled(text: str, indent: str = "", hanging: str | None = None) -> str:
+    """Return a text in lines that fit the screen, without breaking a word."""
+    return textwrap.fill(
+        " ".join(text.split()) or " ",
+        width(),
+        initial_indent=indent,
+        subsequent_indent=indent if hanging is None else hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def width() -> int:
+    """Return how many columns a text may take."""
+    return max(_NARROWEST, min(shutil.get_terminal_size().columns, _WIDEST))
+
+
+def _option(param: Any, ctx: Any) -> tuple[str, str]:
+    """Return how an option is written, and what it is for, with its choices and its default."""
+    written, text = param.get_help_record(ctx)
+    kind = _TYPE.search(written)
+    if kind is None:
+        return written, text
+    choices = kind[1].split("|")
+    if len(choices) > 1:
+        text = f"{text} Choices: {', '.join(choices)}."
+    metavar = "CHOICE" if len(choices) > 1 else _METAVARS.get(choices[0].partition("[")[0], "TEXT")
+    return _TYPE.sub(f" {metavar}", written), text

@@ -1,0 +1,31 @@
+"""The option ``--state`` as mappings: an expression over columns, or the edges of bins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plumdp.errors import DataError
+
+
+def state_maps(texts: Sequence[str]) -> dict[str, str | list[float]]:
+    """Return the mappings that texts NAME=EXPRESSION or NAME=[EDGE, EDGE, …] give.
+
+    >>> state_maps(["x=floor(lon / 0.5)", "battery=[0, 20, 60, 100]"])
+    {'x': 'floor(lon / 0.5)', 'battery': [0.0, 20.0, 60.0, 100.0]}
+    """
+    maps: dict[str, str | list[float]] = {}
+    for text in texts:
+        name, equals, given = (part.strip() for part in text.partition("="))
+        if not (name.isidentifier() and equals and given):
+            raise DataError(f"--state {text}: write NAME=EXPRESSION, such as 'x=floor(lon / 0.5)', or NAME=[0, 20, 60]")
+        if name in maps:
+            raise DataError(f"--state {name}: this variable has two mappings; give one")
+        maps[name] = _edges(text, given[1:-1]) if given[0] == "[" and given[-1] == "]" else given
+    return maps
+
+
+def _edges(text: str, edges: str) -> list[float]:
+    try:
+        return [float(edge) for edge in edges.split(",")]
+    except ValueError:
+        raise DataError(f"--state {text}: the edges of bins are numbers, such as [0, 20, 60, 100]") from None

@@ -1,0 +1,211 @@
+"""``plumdp online``: learning while acting in a simulated model, with what is certified after each update."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from plumdp.case_studies import CaseStudy, case_study, is_case_study
+from plumdp.cli.arguments import AsJson, Confidence, pairs
+from plumdp.cli.options import ModelOptions, OnePropertyOptions, require_confidence, require_new, with_options
+from plumdp.cli.results import EXIT_CODES, grid
+from plumdp.errors import DataError
+from plumdp.model.objective import Objective
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.text import number_of
+from plumdp.online import OnlineRecord, learn_online, simulator
+from plumdp.online_records import OnlineRun, gap_of
+from plumdp.result.certificate import Status, outward, percent
+from plumdp.result.policy_files import policy_writer, write_policy
+
+Interval = Literal["interval", "parameter", "expression", "rectangular"]
+NOT_REACHED = EXIT_CODES[Status.VACUOUS]
+
+
+@dataclass(frozen=True)
+class StrategyOptions:
+    """How runs are chosen, and when bounds are updated."""
+
+    growth: Annotated[
+        float, typer.Option("--growth", help="Update when some action was taken this many times as often.")
+    ] = 2.0
+    spacing: Annotated[float, typer.Option("--spacing", help="Update after at least this many times as many runs.")] = (
+        1.05
+    )
+    exploration: Annotated[float, typer.Option("--exploration", help="The share of random actions.")] = 0.0
+    relaxation: Annotated[Interval, typer.Option("--relaxation", "-r", help="What nature may do.")] = "rectangular"
+    confidence: Confidence = 0.999
+
+    def __post_init__(self) -> None:
+        require_confidence(self.confidence)
+        for option, value, is_right, range_of in (
+            ("--growth", self.growth, self.growth > 1, "above 1"),
+            ("--spacing", self.spacing, self.spacing >= 1, "from 1 on"),
+            ("--exploration", self.exploration, 0 <= self.exploration <= 1, "from 0 to 1"),
+        ):
+            if not is_right:
+                raise DataError(f"{option} {value:g}: give a number {range_of}")
+
+
+@dataclass(frozen=True)
+class RecordOptions:
+    """Which files are written."""
+
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A JSON file for the records; plumdp plot online draws it.")
+    ] = None
+    policy: Annotated[
+        Path | None, typer.Option("--policy", help="A file for the policy at the end: .csv, .txt or .json.")
+    ] = None
+    checkpoint: Annotated[
+        Path | None, typer.Option("--checkpoint", help="A file to go on from after an interruption.")
+    ] = None
+    force: Annotated[bool, typer.Option("--force", help="Replace files of an earlier run.")] = False
+
+    def __post_init__(self) -> None:
+        for file in (self.output, self.policy):
+            if file is not None:
+                require_new(file, force=self.force)
+        if self.policy is not None:
+            policy_writer(self.policy)
+
+
+@with_options
+def online(
+    *,
+    model: ModelOptions,
+    asked: OnePropertyOptions,
+    at: Annotated[
+        list[str] | None,
+        typer.Option("--at", metavar="NAME=VALUE", help="The true parameters; a case study knows its own."),
+    ] = None,
+    runs: Annotated[int, typer.Option("--runs", "-n", help="The most runs that are made.")] = 10_000,
+    until_gap: Annotated[
+        float | None,
+        typer.Option(
+            "--until-gap", metavar="WIDTH", help="Stop once the bounds are this close; the claim stays valid."
+        ),
+    ] = None,
+    max_steps: Annotated[int | None, typer.Option("--max-steps", help="Where a run is cut off.")] = None,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same runs.")] = 0,
+    strategy: StrategyOptions,
+    files: RecordOptions,
+    as_json: AsJson = False,
+) -> None:
+    """Learn while acting: run a model at a point, and certify a policy after each update.
+
+    The learner sees the runs, never the point. Ends with 0 if certified, 3 if the runs contradict the model, 4 if
+    nothing is certified, or the bounds are not as close as --until-gap asks for.
+    """
+    if runs < 1:
+        raise DataError(f"--runs {runs}: give a number from 1 on")
+    if until_gap is not None and not until_gap > 0:
+        raise DataError(f"--until-gap {until_gap:g}: give a number above 0")
+    read, objective = asked.load(model)
+    environment = _environment(model.model, read, at or [], max_steps, seed)
+    found = learn_online(
+        read,
+        environment,
+        objective,
+        episodes=runs,
+        confidence=strategy.confidence,
+        relaxation=strategy.relaxation,
+        growth=strategy.growth,
+        spacing=strategy.spacing,
+        exploration=strategy.exploration,
+        checkpoint=files.checkpoint,
+    )
+    records = [*_until(found, until_gap or -inf, objective)]
+    run = OnlineRun.of(records, read, objective, confidence=strategy.confidence)
+    if files.output is not None:
+        run.save(files.output)
+    if files.policy is not None:
+        write_policy(records[-1].policy, files.policy)
+    if as_json:
+        print(json.dumps(run.to_dict(), indent=2, ensure_ascii=False))
+    else:
+        _print(run, records[-1], until_gap, [f"{file}" for file in (files.output, files.policy) if file is not None])
+    code = EXIT_CODES[records[-1].status]
+    raise typer.Exit(code or (NOT_REACHED if until_gap is not None and run.gap > until_gap else 0))
+
+
+def _environment(name: str, model: ParametricMDP, at: list[str], max_steps: int | None, seed: int) -> object:
+    """Return the model at a point: that of the options, or the true one of a case study."""
+    study: CaseStudy | None = case_study(name) if is_case_study(name) else None
+    point = pairs("--at", at) or (dict(study.true_point) if study else {})
+    missing = [parameter for parameter in model.space.names if parameter not in point]
+    if missing:
+        raise DataError(f"--at: no value for {', '.join(missing)}; say where the runs are made, --at {missing[0]}=0.3")
+    steps = max_steps or (study.max_steps + 1 if study else None)
+    if steps is None:
+        raise DataError("say with --max-steps where a run is cut off")
+    return simulator(model, point, rng=seed, max_steps=steps)
+
+
+def _until(records: Iterator[OnlineRecord], gap: float, objective: Objective) -> Iterator[OnlineRecord]:
+    """Yield records until the bounds are close enough, and show each in a line of a terminal's standard error.
+
+    After Ctrl-C there are no more records: those so far hold, as they would have done with any other end.
+    """
+    is_shown, n_records = sys.stderr.isatty(), 0
+    try:
+        for record in records:
+            n_records += 1
+            if is_shown:
+                low, high = _bounds(record.bound, record.optimistic_bound, objective.direction)
+                print(f"runs {record.episodes:>9,}  {low} to {high}", file=sys.stderr)
+            yield record
+            if gap_of(record) <= gap:
+                return
+    except KeyboardInterrupt:
+        if not n_records:
+            raise
+        print("stopped by hand; what is certified so far holds", file=sys.stderr)
+
+
+def _bounds(bound: float, optimistic: float, direction: str) -> tuple[str, str]:
+    """Return the certified bound and what no policy exceeds, from below to above, rounded outward."""
+    low, high = (bound, optimistic) if direction == "max" else (optimistic, bound)
+    return outward(low, -1), outward(high, 1)
+
+
+def _headline(run: OnlineRun, record: OnlineRecord) -> str:
+    low, high = _bounds(record.bound, record.optimistic_bound, run.direction)
+    share = percent(run.confidence)
+    if record.status == Status.CONTRADICTED:
+        return f"MODEL CONTRADICTED: no parameters explain the runs (confidence {share})."
+    if record.status == Status.VACUOUS:
+        return f"Nothing is certified yet: bounds {low} to {high}."
+    if run.direction == "max":
+        return f"The policy is worth at least {low} with confidence {share}; no policy is worth more than {high}."
+    return f"The policy is worth at most {high} with confidence {share}; no policy is worth less than {low}."
+
+
+def _print(run: OnlineRun, record: OnlineRecord, until_gap: float | None, files: list[str]) -> None:
+    reached = ""
+    if until_gap is not None:
+        is_close = "reached" if run.gap <= until_gap else "not reached; give more --runs"
+        reached = f"{outward(run.gap, 1)}, asked {until_gap:g}: {is_close}"
+    sizes = ((record.episodes, "run"), (record.steps, "step"), (len(run.records), "update"))
+    rows = [
+        ("property", run.objective),
+        ("runs", ", ".join(number_of(n, thing) for n, thing in sizes)),
+        ("gap", reached),
+        ("true value", "" if record.true_value is None else f"{record.true_value:.6g}, known as runs are simulated"),
+        ("valid", "at all updates at once: stop when you like"),
+        ("seconds", f"{record.seconds:.2f} of learning"),
+        ("written", ", ".join(files)),
+    ]
+    console = Console(highlight=False)
+    style = {Status.CERTIFIED: "bold", Status.CONTRADICTED: "bold red"}.get(record.status, "yellow")
+    console.print(Text(_headline(run, record), style=style))
+    console.print(grid([row for row in rows if row[1]]))

@@ -1,0 +1,134 @@
+"""Prints certificates and answers: sentences, tables that become lines on narrow screens, and JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from plumdp.cli.errors import in_command_line_words
+from plumdp.result.certificate import Certificate, Status, percent
+from plumdp.thresholds import Answer, Verdict
+
+EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.VACUOUS: 4, Status.NO_GUARANTEE: 4}
+_VERDICT_CODES = {Verdict.YES: 0, Verdict.NO: 1, Verdict.UNKNOWN: 4}
+_WORST_FIRST = (3, 1, 4, 0)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A certificate, the answer that it gives if a threshold was asked, and the constants of its model."""
+
+    certificate: Certificate
+    answer: Answer | None = None
+    constants: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of this result alone."""
+        if self.answer is None or self.certificate.status == Status.CONTRADICTED:
+            return EXIT_CODES[self.certificate.status]
+        return _VERDICT_CODES[self.answer.verdict]
+
+    @property
+    def words(self) -> str:
+        """The status, after the verdict if there is one."""
+        status = str(self.certificate.status)
+        return status if self.answer is None else f"{self.answer.verdict} ({status})"
+
+    @property
+    def saved(self) -> Certificate:
+        """The certificate with the answer, as folders and reports keep it."""
+        if self.answer is None:
+            return self.certificate
+        told = {"question": self.answer.question.text, "verdict": str(self.answer.verdict)}
+        return replace(self.certificate, answer=told | {"sentence": self.answer.sentence})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        content = self.certificate.to_dict() if self.answer is None else self.answer.to_dict()
+        return content | ({"constants": dict(self.constants)} if self.constants else {})
+
+
+def exit_code(results: Sequence[Result]) -> int:
+    """Return the exit code of several results: 3 if the data contradict a model, 1 if one is no, else the weakest."""
+    codes = {result.exit_code for result in results}
+    return next(code for code in _WORST_FIRST if code in codes)
+
+
+def print_json(contents: list[dict[str, Any]], *, one: bool = False) -> None:
+    """Print objects as a list, or one by itself."""
+    print(json.dumps(contents[0] if one else contents, indent=2, ensure_ascii=False))
+
+
+def print_results(results: Sequence[Result]) -> None:
+    """Print each result in full; those of a range in a table."""
+    console = Console(highlight=False)
+    if len({tuple(result.constants.items()) for result in results}) > 1:
+        _print_range(console, results)
+        return
+    for number, result in enumerate(results):
+        if number:
+            console.print()
+        certificate = result.certificate
+        style = {Status.CERTIFIED: "bold", Status.CONTRADICTED: "bold red"}.get(certificate.status, "yellow")
+        if result.answer is not None:
+            console.print(Text(result.answer.sentence, style="bold"))
+        console.print(Text(certificate.headline, style="bold" if result.answer is None and style == "bold" else style))
+        console.print(grid(certificate.facts()))
+
+
+def _print_range(console: Console, results: Sequence[Result]) -> None:
+    for text in dict.fromkeys(result.certificate.objective for result in results):
+        of_text = [result for result in results if result.certificate.objective == text]
+        names = list(of_text[0].constants)
+        rows = [(*result.constants.values(), *result.certificate.printed_bounds, result.words) for result in of_text]
+        print_table(console, text, (*names, "lower", "upper", "status"), rows)
+    share = percent(results[0].certificate.confidence)
+    console.print(Text(f"Each row by itself with confidence {share}; certify one value for all that it rests on."))
+
+
+def print_table(console: Console, title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table, or on a narrow screen each row as lines, so that nothing is cut."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    console.print(Text(title, style="bold"))
+    if console.width < sum(widths) + 3 * len(widths) + 1:
+        for row in rows:
+            console.print(Text(f"{header[0]} {row[0]}"))
+            rest = ", ".join(f"{name} {cell}" for name, cell in list(zip(header, row, strict=True))[1:])
+            console.print(Padding(Text(rest), (0, 0, 0, 2)))
+        return
+    table = Table()
+    for name, cells in zip(header, zip(*rows, strict=True), strict=True):
+        is_number = all(cell[:1].isdigit() or cell[:1] in "-i" for cell in cells)
+        table.add_column(name, justify="right" if is_number else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console.print(table)
+
+
+def print_comparison(certificates: Sequence[Certificate], constants: Mapping[str, str]) -> None:
+    """Print what each relaxation certifies, and what all of them rest on."""
+    console = Console(highlight=False)
+    rows = [
+        (each.relaxation, *each.printed_bounds, f"{each.stage_seconds:.2f}", str(each.status)) for each in certificates
+    ]
+    title = ", ".join([certificates[0].objective, *(f"{name}={value}" for name, value in constants.items())])
+    print_table(console, title, ("relaxation", "lower", "upper", "seconds", "status"), rows)
+    facts = certificates[0].facts()
+    console.print(grid([fact for fact in facts if fact[0] not in ("objective", "relaxation", "estimate", "width")]))
+
+
+def grid(facts: Sequence[tuple[str, str]]) -> Table:
+    """Return labels and texts as two columns."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for label, text in facts:
+        is_reason = label in ("because", "")
+        table.add_row(Text(label, style="bold"), Text(in_command_line_words(text) if is_reason else text))
+    return table

@@ -1,0 +1,154 @@
+"""``plumdp solve``: certified bounds on the value of an interval model, and a policy that attains them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from plumdp.cli.arguments import AsJson, Property
+from plumdp.cli.interval_options import IntervalModelOptions
+from plumdp.cli.options import require_new, with_options
+from plumdp.cli.progress import progress_bar
+from plumdp.cli.results import grid
+from plumdp.errors import ModelError
+from plumdp.model.language.threshold import Threshold
+from plumdp.model.objective import Nature, Objective
+from plumdp.model.text import number_of
+from plumdp.relaxation.interval_model import IntervalModel
+from plumdp.result.certificate import outward
+from plumdp.result.policy_files import policy_writer, write_policy, write_values
+from plumdp.result.policy_table import PolicyTable
+from plumdp.solver.solution import Solution
+from plumdp.solver.solve import solve as solve_model
+from plumdp.thresholds import Verdict
+
+SCHEMA = "plumdp/solution/1"
+_CODES = {Verdict.YES: 0, Verdict.NO: 1, Verdict.UNKNOWN: 4}
+_NATURES = {"robust": "nature against it", "optimistic": "nature on its side"}
+
+
+@with_options
+def solve(
+    model: IntervalModelOptions,
+    property: Property = None,
+    nature: Annotated[
+        Nature | None,
+        typer.Option(
+            "--nature",
+            help="What nature does if the property does not say it, as Pmaxmin does: robust (the default) picks "
+            "probabilities against the policy, optimistic with it.",
+        ),
+    ] = None,
+    precision: Annotated[float, typer.Option("--precision", help="How far the bounds may be apart.")] = 1e-6,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A file for the policy: .csv, .txt (PRISM) or .json (Storm).")
+    ] = None,
+    values: Annotated[Path | None, typer.Option("--values", help="A CSV file for the bounds of all states.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files of an earlier run.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Solve an interval model: bounds on the value that are proved, and the best policy.
+
+    In Pmaxmin the first word is the policy's, the second nature's, as in PRISM.
+    """
+    if not precision > 0:
+        raise ModelError(f"--precision {precision:g}: give a number above 0")
+    for file in (output, values):
+        if file is not None:
+            require_new(file, force=force)
+    if output is not None:
+        policy_writer(output)
+    read, question = model.ask(property)
+    objective = question.objective if isinstance(question, Threshold) else question
+    player = _player(objective, nature)
+    start = perf_counter()
+    with progress_bar("states") as show:
+        solution = solve_model(read, objective, nature=player, precision=precision, progress=show)
+    facts = _facts(model.model, read, objective, player, solution, perf_counter() - start)
+    if isinstance(question, Threshold):
+        facts |= {"property": question.text, "verdict": _verdict(question, facts)}
+    policy = PolicyTable(read.graph, solution.policy)
+    if output is not None:
+        write_policy(policy, output)
+    if values is not None:
+        write_values(read.graph, solution.lower, solution.upper, values)
+    if as_json:
+        print(json.dumps(facts, indent=2, ensure_ascii=False))
+    else:
+        _print(facts, read, [f"{file}" for file in (output, values) if file is not None])
+    raise typer.Exit(_CODES[facts.get("verdict", Verdict.YES)])
+
+
+def _player(objective: Objective, nature: Nature | None) -> Nature:
+    """Return what nature does: what the property says, or the option, or robust."""
+    if nature is not None and objective.nature is not None and nature != objective.nature:
+        said = f"the property {objective.text} says {objective.nature}"
+        raise ModelError(f"--nature {nature}: {said}; leave out --nature, or change the property")
+    return nature or objective.nature or "robust"
+
+
+def _verdict(question: Threshold, facts: dict[str, Any]) -> Verdict:
+    """Return the answer to a threshold: yes, no, or unknown where the bounds are too far apart."""
+    sides = ("lower", "upper") if facts["direction"] == "max" else ("upper", "lower")
+    reached, best = (question.holds_for(float(facts[side])) for side in sides)
+    if not reached and best:
+        return Verdict.UNKNOWN
+    return Verdict.YES if reached != question.is_negated else Verdict.NO
+
+
+def _facts(
+    name: str, model: IntervalModel, objective: Objective, player: Nature, solution: Solution, seconds: float
+) -> dict[str, Any]:
+    graph, start = model.graph, model.graph.initial_state
+    lower, upper = float(solution.lower[start]), float(solution.upper[start])
+    columns = {variable: values[start].item() for variable, values in graph.states.items()}
+    return {
+        "schema": SCHEMA,
+        "model": name,
+        "property": objective.text,
+        "direction": objective.direction,
+        "nature": player,
+        "lower": _plain(lower),
+        "upper": _plain(upper),
+        "status": solution.status.name.lower(),
+        "sweeps": solution.sweeps,
+        "seconds": seconds,
+        "states": graph.n_states,
+        "choices": graph.n_choices,
+        "transitions": graph.n_transitions,
+        "has_intervals": bool((model.mdp.lower < model.mdp.upper).any()),
+        "initial_state": columns,
+        "action": graph.action_names[int(graph.action[solution.policy[start]])],
+    }
+
+
+def _plain(value: float) -> float | str:
+    return value if abs(value) != float("inf") else str(value)
+
+
+def _print(facts: dict[str, Any], model: IntervalModel, files: list[str]) -> None:
+    low, high = outward(float(facts["lower"]), -1), outward(float(facts["upper"]), 1)
+    nature = f", with {_NATURES[facts['nature']]}" if facts["has_intervals"] else ""
+    sizes = ", ".join(number_of(facts[f"{thing}s"], thing) for thing in ("state", "choice", "transition"))
+    rows = [
+        ("property", facts["property"]),
+        ("nature", facts["nature"] if nature else "all probabilities are known"),
+        ("model", sizes),
+        (
+            "first action",
+            f"{facts['action'] or 'without a name'}, in {model.graph.describe_state(model.graph.initial_state)}",
+        ),
+        ("solver", f"{facts['status']}, {number_of(facts['sweeps'], 'sweep')}, {facts['seconds']:.2f} s"),
+        ("written", ", ".join(files)),
+    ]
+    answers = {Verdict.YES: "Yes. ", Verdict.NO: "No. ", Verdict.UNKNOWN: "Not known with this --precision. "}
+    answer = answers[facts["verdict"]] if "verdict" in facts else ""
+    console = Console(highlight=False)
+    console.print(Text(f"{answer}The best policy's value lies between {low} and {high}{nature}.", style="bold"))
+    console.print(grid([row for row in rows if row[1]]))

@@ -1,0 +1,20 @@
+"""``plumdp warmup``: compiles kernels ahead of time."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from plumdp.warmup import warm_up
+
+
+def warmup(
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also what other confidence sets and relaxations need: about a minute.")
+    ] = False,
+) -> None:
+    """Compile the kernels now, so that no later run has to: for images and CI."""
+    found = warm_up(everything=everything)
+    kept = f"kept in {found.folder}" if found.folder else "but no folder can be written to, so that none is kept"
+    print(f"{found.kernels} kernels are compiled, {kept} ({found.seconds:.1f} s)")

@@ -1,0 +1,156 @@
+"""Mappings as expressions of SQL, in DuckDB's words: for columns of known types, or for a warehouse.
+
+A number that is not finite is unknown. Sums, products and roundings of such numbers are not finite either, so that most
+need no check: what reads the result takes NaN and infinity for unknown. Checks are where something could hide them:
+comparisons, denominators, minima and maxima.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from plumdp.data.columns import quoted
+from plumdp.data.mapping_language import COMPARISONS, Kind, Term
+from plumdp.data.mappings import OUTSIDE
+from plumdp.errors import DataError
+
+_LARGEST = "1.7976931348623157e308"  # of all finite numbers
+_LONGEST = 100_000  # characters
+_WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
+_NUMBERS = (*_WHOLE, "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL")
+_TEXTS = ("VARCHAR", "ENUM")
+_TRUE, _FALSE = "'true', 'yes', '1'", "'false', 'no', '0'"
+
+Column = Callable[[str, Kind], str]
+"""Returns a column as SQL, for its name and for what it is read as."""
+
+
+def mapped_sql(term: Term, types: Mapping[str, str], *, is_warehouse: bool = False) -> str:
+    """Return a mapping as SQL; in a warehouse, the types of columns are not known, and engines differ on NaN."""
+    column = _warehouse_column if is_warehouse else lambda name, kind: _local_column(name, types[name], kind)
+    return _Writer(column, checks_columns=is_warehouse).write(term)
+
+
+def finite(number: str) -> str:
+    """Return a number as SQL that is null if it is not finite, in all dialects."""
+    return f"CASE WHEN {number} BETWEEN -{_LARGEST} AND {_LARGEST} THEN {number} END"
+
+
+class _Writer:
+    """Writes terms as SQL."""
+
+    def __init__(self, column: Column, *, checks_columns: bool) -> None:
+        self._column, self._checks_columns = column, checks_columns
+
+    def write(self, term: Term, *, is_checked: bool = False) -> str:
+        """Return a term as SQL; ``is_checked``: null where it is not finite."""
+        text = self._write(term, is_checked)
+        if len(text) > _LONGEST:
+            raise DataError("an expression of the mapping is too large: minima and conditions are nested too deeply")
+        return text
+
+    def _write(self, term: Term, is_checked: bool) -> str:
+        if term.operator == "number":
+            return _literal(term.value)
+        if term.operator == "text":
+            return "'" + str(term.value).replace("'", "''") + "'"
+        if term.operator == "truth":
+            return "TRUE" if term.value else "FALSE"
+        if term.operator == "bins":
+            return self._bins(term)
+        if term.operator in COMPARISONS or term.operator in ("and", "or", "not"):
+            return self._truth(term)
+        if term.operator == "column":
+            text = self._column(str(term.value), term.kind)
+            is_checked |= self._checks_columns
+        elif term.operator == "if":
+            condition, then, otherwise = (self.write(operand) for operand in term.operands)
+            text = f"CASE WHEN {condition} THEN {then} WHEN NOT {condition} THEN {otherwise} END"
+        else:
+            text = self._arithmetic(term)
+        return finite(text) if is_checked and term.kind == "number" else text
+
+    def _truth(self, term: Term) -> str:
+        """Comparisons and connectives; null where it is not known what holds."""
+        parts = [self.write(operand, is_checked=True) for operand in term.operands]
+        if term.operator == "not":
+            return f"(NOT {parts[0]})"
+        return f"({parts[0]} {'<>' if term.operator == '!=' else term.operator.upper()} {parts[1]})"
+
+    def _arithmetic(self, term: Term) -> str:
+        if term.operator in ("min", "max"):
+            parts = [self.write(operand, is_checked=True) for operand in term.operands]
+            chosen = "least" if term.operator == "min" else "greatest"
+            all_known = " AND ".join(f"{part} IS NOT NULL" for part in parts)
+            return f"CASE WHEN {all_known} THEN {chosen}({', '.join(parts)}) END"
+        if term.operator == "/":
+            return f"({self.write(term.operands[0])} / {self._denominator(term.operands[1])})"
+        if term.operator == "mod":
+            dividend, divisor = self.write(term.operands[0]), self._denominator(term.operands[1])
+            return f"({dividend} - {divisor} * floor({dividend} / {divisor}))"
+        parts = [self.write(operand) for operand in term.operands]
+        if term.operator == "round":
+            return f"floor({parts[0]} + 0.5e0)"
+        if term.operator in ("floor", "ceil", "abs"):
+            return f"{term.operator}({parts[0]})"
+        return f"({f' {term.operator} '.join(parts)})" if len(parts) == 2 else f"(- {parts[0]})"
+
+    def _denominator(self, term: Term) -> str:
+        if term.operator == "number" and term.value:
+            return self.write(term)
+        return f"NULLIF({self.write(term, is_checked=True)}, 0e0)"
+
+    def _bins(self, term: Term) -> str:
+        """The number of the bin; null for what is not finite: NaN compares as the largest number, or not at all."""
+        value, edges = self._column(str(term.operands[0].value), "number"), term.value
+        assert isinstance(edges, tuple)
+        cases = [f"WHEN {value} < -{_LARGEST} THEN NULL", f"WHEN {value} < {_literal(edges[0])} THEN -{OUTSIDE}"]
+        cases += [f"WHEN {value} < {_literal(edge)} THEN {number}" for number, edge in enumerate(edges[1:-1])]
+        cases += [f"WHEN {value} <= {_literal(edges[-1])} THEN {len(edges) - 2}"]
+        return f"CASE {' '.join(cases)} WHEN {value} <= {_LARGEST} THEN {OUTSIDE} END"
+
+
+def _literal(value: object) -> str:
+    """Return a number that is read as a float of 64 bits, exactly."""
+    text = repr(value).removesuffix(".0")
+    text = text if "e" in text else f"{text}e0"
+    return f"({text})" if text.startswith("-") else text
+
+
+def _warehouse_column(name: str, kind: Kind) -> str:
+    column = quoted(name)
+    if kind == "any":
+        return column
+    if kind == "text":
+        return f"trim(CAST({column} AS VARCHAR))"
+    return f"CAST({column} AS {'DOUBLE' if kind == 'number' else 'BOOLEAN'})"
+
+
+def _local_column(name: str, type_name: str, kind: Kind) -> str:
+    column, base = quoted(name), type_name.partition("(")[0]
+    if kind == "any":
+        return column
+    if kind == "number" and base in _NUMBERS:
+        return column if base == "DOUBLE" else f"CAST({column} AS DOUBLE)"
+    if base in _TEXTS:
+        text = f"CAST({column} AS VARCHAR)" if base == "ENUM" else column
+        if kind == "number":
+            return f"TRY_CAST(replace({text}, '_', 'x') AS DOUBLE)"  # 1_000 is not a number in other engines
+        if kind == "text":
+            return f"trim({text})"
+        word = f"lower(trim({text}))"
+        return f"CASE WHEN {word} IN ({_TRUE}) THEN TRUE WHEN {word} IN ({_FALSE}) THEN FALSE END"
+    if kind == "truth" and base == "BOOLEAN":
+        return column
+    if kind == "truth" and base in _NUMBERS:
+        return f"CASE WHEN {column} = 1 THEN TRUE WHEN {column} = 0 THEN FALSE END"
+    raise other_kind(name, type_name, kind)
+
+
+def other_kind(name: str, type_name: str, kind: Kind) -> DataError:
+    """Return the error that a column of some type is not what a mapping takes it for."""
+    wanted = {"number": "a number", "text": "a text", "truth": "true or false", "any": "anything"}[kind]
+    return DataError(
+        f"the mapping of states or actions reads column {name} as {wanted}, but it has the type {type_name}; "
+        "change the expression, or the type of the column"
+    )

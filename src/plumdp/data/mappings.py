@@ -1,0 +1,115 @@
+"""Mappings from the columns of a log to state variables and actions: expressions, or bins of a column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import isfinite
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from plumdp.data.mapping_language import Term, parse_mapping
+from plumdp.data.values import shown
+from plumdp.errors import DataError
+from plumdp.model.graph import Graph
+
+StateMaps: TypeAlias = Mapping[str, str | Sequence[float]]
+"""For each variable an expression over columns of the log, or the edges of bins."""
+
+OUTSIDE = 2**53  # numbers from here on are what bins give to values outside, and no state has them
+
+
+@dataclass(frozen=True)
+class StateMapping:
+    """What makes state variables, and action names, of the columns of a log; what it does not name is a column."""
+
+    variables: Mapping[str, Term] = field(default_factory=dict)
+    action: Term | None = None
+
+    def shown(self, variable: str, value: Any) -> str:
+        """Return the value of a variable as text; of a mapped one, whole numbers as such, and what lies outside."""
+        term = self.variables.get(variable)
+        if term is None or not isinstance(value, float | int) or isinstance(value, bool):
+            return shown(value)
+        if not isfinite(value):
+            return "null"
+        if term.operator == "bins" and isinstance(term.value, tuple) and abs(value) >= OUTSIDE:
+            return f"below {term.value[0]:g}" if value < 0 else f"above {term.value[-1]:g}"
+        return str(int(value)) if value == int(value) else str(value)
+
+
+def read_mapping(graph: Graph, states: StateMaps | None, actions: str | None = None) -> StateMapping:
+    """Return what ``states=`` and ``actions=`` say, checked.
+
+    >>> from plumdp import case_study
+    >>> graph = case_study("glider:11,9").model.graph
+    >>> mapping = read_mapping(graph, {"x": "floor(lon / 0.5)", "y": [0, 10, 100]})
+    >>> mapping.variables["x"].columns(), mapping.variables["y"].columns()
+    (['lon'], ['y'])
+    """
+    if states is not None and not isinstance(states, Mapping):
+        raise DataError(f"states={states!r}: give an expression or bins for each variable: {{'x': 'floor(lon / 0.5)'}}")
+    variables = {name: _variable(graph, name, given) for name, given in (states or {}).items()}
+    return StateMapping(variables, None if actions is None else _action(actions))
+
+
+def _variable(graph: Graph, name: str, given: Any) -> Term:
+    if name not in graph.states:
+        known = ", ".join(graph.states)
+        raise DataError(f"states={{{name!r}: …}}: the model has no state variable of this name, only {known}")
+    values = graph.states[name]
+    is_text = values.dtype.kind == "U"
+    if not is_text and len(values) and int(np.abs(values.astype(np.float64)).max()) >= OUTSIDE:
+        raise DataError(f"states={{{name!r}: …}}: the model has values of {name} from 2^53 on, which no mapping gives")
+    where = f"states={{{name!r}: {given!r}}}"
+    if isinstance(given, str):
+        term = _parsed(where, given)
+        if term.kind != "any" and (term.kind == "text") != is_text:
+            gives, wanted = ("numbers or truth values", "texts") if is_text else ("texts", "numbers or truth values")
+            raise DataError(
+                f"{where}: the expression gives {gives}, but the values of {name} in the model are {wanted}"
+            )
+        return term
+    if is_text:
+        raise DataError(f"{where}: bins give numbers, but the values of {name} in the model are texts")
+    column = Term("column", value=name, kind="number")
+    return Term("bins", (column,), _edges(where, given), "number")
+
+
+def _action(given: Any) -> Term:
+    where = f"actions={given!r}"
+    if not isinstance(given, str):
+        raise DataError(f"{where}: give an expression such as if thrust > 0 then 'climb' else 'descend'")
+    term = _parsed(where, given)
+    if term.kind not in ("text", "any"):
+        raise DataError(f"{where}: the expression must give the names of actions, as texts in single quotes")
+    return term
+
+
+def _parsed(where: str, text: str) -> Term:
+    try:
+        return parse_mapping(text)
+    except DataError as error:
+        raise DataError(f"{where}: {error}") from None
+
+
+def _edges(where: str, given: Any) -> tuple[float, ...]:
+    """Return the edges of bins, which ascend."""
+    is_list = isinstance(given, list | tuple | np.ndarray | range)
+    numbers = [*given] if is_list else []
+    if len(numbers) < 2 or not all(_is_number(each) for each in numbers):
+        raise DataError(
+            f"{where}: give an expression, or the edges of bins: at least two numbers, such as [0, 20, 60, 100]"
+        )
+    edges = tuple(float(each) for each in numbers)
+    for lower, upper in pairwise(edges):
+        if not lower < upper:
+            raise DataError(f"{where}: the edges of bins ascend, but {upper:g} comes after {lower:g}")
+    return edges
+
+
+def _is_number(value: Any) -> bool:
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return is_number and abs(float(value)) < OUTSIDE  # nan is not below

@@ -1,0 +1,115 @@
+"""Figures of a certificate from its findings, whether it is new or was read from a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from plumdp.checking.residual_table import CellResiduals
+from plumdp.confidence.fit.residuals import Residuals
+from plumdp.confidence.sets import Guarantee
+from plumdp.errors import DataError
+from plumdp.plots.advice_bars import advice_figure
+from plumdp.plots.bounds_ladder import ladder_figure
+from plumdp.plots.expression_forest import forest_figure
+from plumdp.plots.model_graph import model_figure
+from plumdp.plots.policy_map import axes_of_map, policy_figure
+from plumdp.plots.region_outline import region_figure
+from plumdp.plots.residual_panels import cells_figure
+from plumdp.plots.style import styled
+from plumdp.result.certificate import Certificate
+
+_TOO_LARGE = "the model has too many states to be drawn: a picture has at most 400"
+
+
+def figure_of(
+    kind: str,
+    certificate: Certificate,
+    *,
+    truth: Any = None,
+    x: str | None = None,
+    y: str | None = None,
+    fixed: Mapping[str, Any] | None = None,
+) -> Any:
+    """Return the picture of a kind: ladder, region, expressions, policy, advice, model or residuals.
+
+    ``truth`` is a value for the ladder, and a point by name for the region; ``x``, ``y`` and ``fixed`` are for the
+    policy. What was not found, or not saved, is refused in words.
+    """
+    if kind not in _FIGURES:
+        raise DataError(f"kind={kind!r}: choose one of {', '.join(map(repr, _FIGURES))}")
+    with styled():
+        if kind == "policy":
+            return _policy(certificate, x, y, fixed)
+        return _FIGURES[kind](certificate, truth)
+
+
+def _ladder(certificate: Certificate, truth: float | None) -> Any:
+    rungs = certificate.findings().ladder
+    if not rungs:
+        raise DataError("this result has no ladder: it was saved without, or no bound is claimed")
+    return ladder_figure(rungs, objective=certificate.objective, estimate=certificate.estimated_value, truth=truth)
+
+
+def _region(certificate: Certificate, truth: Mapping[str, float] | None) -> Any:
+    found = certificate.findings(ladder=False)
+    if not found.outlines:
+        raise DataError("there is no region to draw: the data contradict the model, or it has no parameters")
+    return region_figure(found.outlines, found.parameters, truth=truth, is_proved=_is_proved(certificate))
+
+
+def _expressions(certificate: Certificate, _: Any) -> Any:
+    found = certificate.findings(ladder=False)
+    if not found.expressions:
+        raise DataError("there are no expressions to draw: the data contradict the model, or it has no parameters")
+    return forest_figure(found.expressions, found.n_expressions, is_proved=_is_proved(certificate))
+
+
+def _is_proved(certificate: Certificate) -> bool:
+    return certificate.guarantee != Guarantee.NONE
+
+
+def _policy(certificate: Certificate, x: str | None, y: str | None, fixed: Mapping[str, Any] | None) -> Any:
+    columns, ranked = certificate.policy.columns(), certificate.findings(ladder=False).variables
+    return policy_figure(columns, *axes_of_map(ranked or list(columns)[:-1], x, y, fixed), fixed=fixed)
+
+
+def _advice(certificate: Certificate, _: Any) -> Any:
+    given = certificate.findings(ladder=False).advice
+    if not given.get("choices"):
+        raise DataError(f"there is no advice to draw: {given.get('none') or 'it was not saved'}")
+    return advice_figure(given)
+
+
+def _model(certificate: Certificate, _: Any) -> Any:
+    drawing = certificate.findings(ladder=False).drawing
+    if drawing is None:
+        raise DataError(_TOO_LARGE)
+    return model_figure(drawing)
+
+
+def _residuals(certificate: Certificate, _: Any) -> Any:
+    given = certificate.findings(ladder=False).residuals
+    cells = [cells_from(each) for each in given.get("cells", ())]
+    if not cells:
+        raise DataError("there are no residuals to draw: the model was not tested, or nothing with outcomes was seen")
+    return cells_figure(cells, "Residuals at the most likely parameters")
+
+
+def cells_from(given: Mapping[str, Any]) -> CellResiduals:
+    """Return the residuals of a variable as they were saved."""
+    arrays = {name: np.array(given[name], dtype=np.float64) for name in Residuals.__dataclass_fields__}
+    return CellResiduals(given["kind"], given["name"], given["change"], tuple(given["cells"]), Residuals(**arrays))
+
+
+_FIGURES: Mapping[str, Callable[..., Any]] = {
+    "ladder": _ladder,
+    "region": _region,
+    "expressions": _expressions,
+    "policy": _policy,
+    "advice": _advice,
+    "model": _model,
+    "residuals": _residuals,
+}

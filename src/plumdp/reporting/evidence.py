@@ -1,0 +1,177 @@
+"""Sections of a report about data, model and policy, and the order of all sections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from plumdp.data.report import KINDS, IngestionReport, Kind
+from plumdp.model.text import number_of
+from plumdp.reporting import pictures
+from plumdp.reporting.parts import Section, TableOf, sentence
+from plumdp.reporting.sections import assumptions, expressions, ladder, parameters, reasons, what_limits
+from plumdp.result.certificate import Certificate
+from plumdp.result.findings import Findings
+
+_MOST_ROWS = 5_000  # of the policy in a page
+_MOST_RESIDUALS = 10
+_FAINT = 2.0  # nats: residuals with less are not shown
+_KINDS: dict[Kind, str] = {
+    "matched": "a transition of the model: used",
+    "last row": "the end of a run, which shows no step",
+    "unknown state": "the log shows a state that the model does not have",
+    "unknown next state": "the step leads to a state that the model does not have",
+    "unknown action": "the model has no such action in this state",
+    "impossible transition": "the model says that this step cannot happen",
+    "unreadable state": "a value is missing, or is not one of its variable",
+    "gap in steps": "a step of the run is missing before or after",
+    "repeated step": "a step of the run occurs twice",
+    "no episode or step": "the row does not say to which run or step it belongs",
+}
+
+
+def data(certificate: Certificate, findings: Findings) -> Section | None:
+    """Return what became of the rows of the data."""
+    quality = certificate.data_quality
+    if quality is None:
+        return None
+    steps = number_of(quality.steps, "step")
+    intro = [f"The claim rests on {steps}." if certificate.claims_bounds else f"The data have {steps} of the model."]
+    if quality.absence:
+        intro = [sentence(quality.absence)]
+    report = quality.report
+    if report is None:
+        intro.append("They came as counts, without a record of the log they were counted from.")
+        return Section("data", "The data", intro)
+    intro.append(_summary(report))
+    header = ("rows", "number", "meaning", "examples")
+    kinds = [kind for kind in KINDS if report.rows[kind]]
+    rows = [(kind, f"{report.rows[kind]:,}", _KINDS[kind], "; ".join(report.worst.get(kind, ()))) for kind in kinds]
+    return Section(
+        "data", "The data", intro, tables=[TableOf("data-table", "Rows of the log", header, rows, ("number",))]
+    )
+
+
+def _summary(report: IngestionReport) -> str:
+    if not report.rejected:
+        return f"The log has {number_of(report.total, 'row')}; none was rejected."
+    share = 100 * report.rejected / report.total
+    return f"The log has {number_of(report.total, 'row')}; {report.rejected:,} of them were rejected ({share:.2g} %)."
+
+
+def test(certificate: Certificate, findings: Findings) -> Section | None:
+    """Return whether the data contradict the model, and where they differ."""
+    verdict = dict(certificate.facts()).get("model test")
+    found = findings.residuals
+    if verdict is None and not found:
+        return None
+    intro = [sentence(verdict)] if verdict else []
+    if not certificate.claims_bounds:
+        intro = ["No: the data show what the model says cannot happen, which no probabilities explain."]
+    if verdict and certificate.p_value is not None:
+        intro.append(
+            "The p-value is valid whenever the data stopped: a right model has one below 0.001 at most once in 1,000."
+        )
+    points = [] if certificate.reason else list(found.get("diagnosis", ()))  # which are said above
+    if found.get("suspicion"):
+        points.append(f"Worth a look, though not enough to contradict the model: {found['suspicion']}")
+    records = [record for record in found.get("residuals", ())[:_MOST_RESIDUALS] if record["evidence"] > _FAINT]
+    tables = [_residuals(records)] if records and (found.get("contradicted") or found.get("suspicion")) else []
+    points = [sentence(text) for text in points]
+    return Section("test", "Is the model right?", intro, points, pictures.residuals(findings), tables)
+
+
+def _residuals(records: list[Mapping[str, Any]]) -> TableOf:
+    header = ("where", "what", "observations", "difference", "standard deviations")
+    rows = [
+        (
+            record["where"],
+            record["what"],
+            f"{record['observations']:,}",
+            f"{record['difference']:+.3g}",
+            f"{record['standardised']:+.3g}",
+        )
+        for record in records
+    ]
+    note = "How much more or less often things happened than the model says at its most likely parameters:"
+    return TableOf("residual-table", "Residuals", header, rows, header[2:], note)
+
+
+def policy(certificate: Certificate, findings: Findings) -> Section:
+    """Return the policy as a map and as a table that can be searched."""
+    columns = certificate.policy.columns()
+    *variables, action = columns
+    n_states = len(certificate.policy)
+    rows = list(zip(*(values[:_MOST_ROWS].tolist() for values in columns.values()), strict=True))
+    numeric = [name for name in variables if columns[name].dtype.kind == "i"]
+    note = f"{number_of(n_states, 'state')}" if n_states <= _MOST_ROWS else f"the first {_MOST_ROWS:,} of {n_states:,}"
+    table = TableOf("policy-table", "Policy", (*variables, action), rows, numeric, note, is_searchable=True)
+    intro = [
+        "What to do in each state. Search for values, such as "
+        + ", ".join(f"{name}={values[0]}" for name, values in list(columns.items())[:1])
+        + ", or for actions; a click on a heading sorts."
+    ]
+    notes = [f"Only the first {_MOST_ROWS:,} of {n_states:,} states are in this file; policy.csv has all."]
+    return Section(
+        "policy",
+        "The policy",
+        intro,
+        pictures=pictures.policy_map(certificate, findings),
+        tables=[table],
+        notes=notes
+        if n_states > _MOST_ROWS
+        else ["On paper, only the first 40 rows are shown."]
+        if n_states > 40
+        else [],
+    )
+
+
+def model(certificate: Certificate, findings: Findings) -> Section | None:
+    """Return a small model as a graph."""
+    drawn = pictures.model(findings)
+    return (
+        Section("model", "The model", ["States, transitions and what the policy does."], pictures=drawn)
+        if drawn
+        else None
+    )
+
+
+def provenance(certificate: Certificate, findings: Findings) -> Section:
+    """Return where everything comes from."""
+    known = {  # command and files come before these
+        "steps": "steps counted",
+        "counts": "hash of the counts",
+        "model": "hash of the model's graph",
+        "expressions": "hash of model, expressions and space",
+        "date": "certified at",
+        "plumdp": "version of plumdp",
+        "python": "version of Python",
+        "numpy": "version of NumPy",
+    }
+    last = list(known)
+    entries = sorted(_flat(certificate.provenance), key=lambda entry: last.index(entry[0]) if entry[0] in last else -1)
+    rows = [(known.get(name, name), text) for name, text in entries]
+    seconds = ", ".join(f"{stage} {time:.2f} s" for stage, time in certificate.seconds.items())
+    rows.append(("time", seconds))
+    table = TableOf("provenance-table", "Provenance", ("what", "value"), rows)
+    return Section("provenance", "Where this comes from", tables=[table])
+
+
+def _flat(content: Mapping[str, Any], before: str = "") -> list[tuple[str, str]]:
+    """Return the entries of nested mappings and lists as names and texts."""
+    found: list[tuple[str, str]] = []
+    for name, value in content.items():
+        if isinstance(value, Mapping):
+            found += _flat(value, f"{before}{name}: ")
+        elif isinstance(value, list | tuple):
+            for number, each in enumerate(value, 1):
+                found += _flat({f"{name} {number}": each}, before)
+        else:
+            found.append((f"{before}{name}", f"{value}"))
+    return found
+
+
+SECTIONS = (
+    reasons, assumptions, ladder, what_limits, parameters, expressions, data, test, policy, model, provenance,
+)  # fmt: skip
+"""In the order of the page; each returns None if it has nothing to show."""

@@ -1,0 +1,88 @@
+"""Writes policies and values to files, in our own tables and in the formats of Storm and PRISM."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from plumdp.errors import DataError
+from plumdp.model.graph import FloatArray, Graph
+from plumdp.result.policy_table import PolicyTable
+from plumdp.result.write_tra import text_column
+
+
+def write_policy(policy: PolicyTable, path: str | Path) -> None:
+    """Write a policy in the format that the file's name ends in; ``read_policy`` reads all of them.
+
+    ``.csv`` is a table with state variables and action, ``.txt`` PRISM's list of actions (``(0,1):north`` for each
+    state), and ``.json`` a scheduler as Storm writes it.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from plumdp import case_study
+    >>> graph = case_study("betting:5").model.graph
+    >>> with TemporaryDirectory() as folder:
+    ...     write_policy(PolicyTable(graph, graph.first_choice[:-1]), Path(folder) / "policy.txt")
+    ...     print((Path(folder) / "policy.txt").read_text().splitlines()[0])
+    (10,0):bet0
+    """
+    policy_writer(path)(policy, Path(path))
+
+
+def policy_writer(path: str | Path) -> Callable[[PolicyTable, Path], None]:
+    """Return the function that writes a file with this name."""
+    writer = POLICY_WRITERS.get(Path(path).suffix.lower())
+    if writer is None:
+        raise DataError(f"{path}: policies are written to files that end in {', '.join(POLICY_WRITERS)}")
+    return writer
+
+
+def _write_csv(policy: PolicyTable, path: Path) -> None:
+    policy.to_csv(path)
+
+
+def _write_list(policy: PolicyTable, path: Path) -> None:
+    *_, actions = policy.columns().values()
+    states = zip(*(text_column(path, name, policy.graph) for name in policy.graph.states), strict=True)
+    lines = [f"({','.join(state)}):{action}\n" for state, action in zip(states, actions.tolist(), strict=True)]
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+def _write_scheduler(policy: PolicyTable, path: Path) -> None:
+    *values, actions = (column.tolist() for column in policy.columns().values())
+    entries = []
+    for row in zip(*values, actions, policy.choice.tolist(), strict=True):
+        labels = [row[-2]] if row[-2] else []
+        choice = {"index": row[-1], "labels": labels, "prob": 1.0}
+        entries.append({"c": [choice], "s": dict(zip(policy.graph.states, row[:-2], strict=True))})
+    path.write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
+
+
+POLICY_WRITERS: Mapping[str, Callable[[PolicyTable, Path], None]] = {
+    ".csv": _write_csv,
+    ".txt": _write_list,
+    ".json": _write_scheduler,
+}
+
+
+def write_values(graph: Graph, lower: FloatArray, upper: FloatArray, path: str | Path) -> None:
+    """Write a CSV file with one line per state: its variables, and the certified bounds on its value, all digits.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from plumdp import case_study, model_at, solve
+    >>> study = case_study("betting:5")
+    >>> solution = solve(model_at(study.model, study.true_point), study.objective)
+    >>> with TemporaryDirectory() as folder:
+    ...     write_values(study.model.graph, solution.lower, solution.upper, Path(folder) / "values.csv")
+    ...     print((Path(folder) / "values.csv").read_text().splitlines()[0])
+    money,step,lower,upper
+    """
+    if Path(path).suffix.lower() != ".csv":
+        raise DataError(f"{path}: values are written to files that end in .csv")
+    names = [name if name not in graph.states else f"value_{name}" for name in ("lower", "upper")]
+    columns = [values.tolist() for values in (*graph.states.values(), lower, upper)]
+    with Path(path).open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow([*graph.states, *names])
+        writer.writerows(zip(*columns, strict=True))

@@ -1,0 +1,139 @@
+"""Answers questions such as ``P>=0.9 [ F "goal" ]`` from data: yes, no, or not yet known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import inf, isinf
+from typing import Any
+
+from plumdp.confidence.sets import Guarantee
+from plumdp.learning import Learned
+from plumdp.model.language.threshold import Threshold, parse_threshold
+from plumdp.model.objective import Objective
+from plumdp.pipeline import conclude, default_relaxation, relax
+from plumdp.relaxation.relax import Relaxation
+from plumdp.result.certificate import Certificate, Status, outward, percent
+from plumdp.solver.solve import solve
+from plumdp.valuation import with_looser
+
+
+class Verdict(StrEnum):
+    """The answer to a question with a threshold; each is equal to its text."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+    __repr__ = str.__repr__
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """The verdict on a threshold, with the certificate that it follows from.
+
+    ``limit`` is what no policy beats at any point of the region: at most that much if large values are better, at
+    least that much otherwise. It holds jointly with the certificate, with the same confidence.
+    """
+
+    question: Threshold
+    verdict: Verdict
+    certificate: Certificate
+    limit: float
+
+    def __repr__(self) -> str:
+        return f"Answer({self.verdict}, {self.question.text})"
+
+    def __str__(self) -> str:
+        return f"{self.sentence}\n{self.certificate}"
+
+    @property
+    def sentence(self) -> str:
+        """The answer in one sentence."""
+        if not _is_claim(self.certificate):
+            reason = "the data contradict the model" if self._is_contradicted else "these sets have no guarantee"
+            return f"Not yet known: {reason}, so that nothing follows from them."
+        opening = {Verdict.YES: "Yes", Verdict.NO: "No", Verdict.UNKNOWN: "Not yet known"}[self.verdict]
+        is_max = self.certificate.direction == "max"
+        reached = outward(self.certificate.bound, -1 if is_max else 1)
+        limit = outward(self.limit, 1 if is_max else -1)
+        beyond, side = ("more", "at least") if is_max else ("less", "at most")
+        found, other = f"the policy found has {side} {reached}", f"no policy has {beyond} than {limit}"
+        confidence = f"with confidence {percent(self.certificate.confidence)}"
+        if self.verdict == Verdict.UNKNOWN:
+            return f"{opening}: {found}, and {other}, {confidence}; more data may decide it."
+        is_found = (self.verdict == Verdict.YES) != self.question.is_negated
+        return f"{opening}: {found if is_found else other}, {confidence}."
+
+    @property
+    def _is_contradicted(self) -> bool:
+        return self.certificate.status == Status.CONTRADICTED
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate with question, verdict and limit, ready for JSON."""
+        is_claim = _is_claim(self.certificate)
+        limit: float | str = ("infinity" if self.limit > 0 else "-infinity") if isinf(self.limit) else self.limit
+        return self.certificate.to_dict() | {
+            "question": self.question.text,
+            "verdict": str(self.verdict),
+            "sentence": self.sentence,
+            "limit": limit if is_claim else None,
+        }
+
+
+def decide(
+    learned: Learned,
+    question: Threshold | str,
+    *,
+    relaxation: Relaxation | None = None,
+    precision: float = 1e-6,
+    certificate: Certificate | None = None,
+) -> Answer:
+    """Return whether some policy reaches a threshold: yes, no, or not yet known.
+
+    Yes, if the certified bound of the policy that was found reaches it. No, if no policy reaches it at any parameters
+    of the region, by an upper bound on the best value of all policies, those with memory included. Otherwise the data
+    do not decide it yet. A question such as ``Pmax<=0.9``, which is about all policies, has the opposite answer of
+    ``Pmax>0.9``. Either answer is wrong with at most the error of ``learned``, jointly with everything else that
+    follows from it; if the data contradict the model, or sets have no guarantee, nothing is known. ``certificate`` is
+    that of the objective of the question, if it is there already.
+
+    >>> from plumdp import case_study, learn, simulate
+    >>> study = case_study("betting:5")
+    >>> counts = simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
+    >>> learned = learn(study.model, counts)
+    >>> [decide(learned, f'R{{"money"}}>={money} [ F "end" ]').verdict for money in (10, 11.5, 20)]
+    ['yes', 'unknown', 'no']
+    """
+    asked = parse_threshold(question, learned.model) if isinstance(question, str) else question
+    if certificate is None:
+        certificate = conclude(learned, asked.objective, relaxation=relaxation, precision=precision)
+    if not _is_claim(certificate):
+        return Answer(asked, Verdict.UNKNOWN, certificate, inf if asked.objective.direction == "max" else -inf)
+    limit = best_of_all(learned, asked.objective, relaxation=relaxation, precision=precision)
+    if asked.holds_for(certificate.bound):
+        found = Verdict.YES
+    else:
+        found = Verdict.UNKNOWN if asked.holds_for(limit) else Verdict.NO
+    if asked.is_negated and found != Verdict.UNKNOWN:
+        found = Verdict.NO if found == Verdict.YES else Verdict.YES
+    return Answer(asked, found, certificate, limit)
+
+
+def best_of_all(
+    learned: Learned, objective: Objective, *, relaxation: Relaxation | None = None, precision: float = 1e-6
+) -> float:
+    """Return what no policy beats at any point of the region: an upper bound if large values are better, else a lower.
+
+    Nature plays with the agent in a relaxation of the region, so that every policy at every point is worth no more.
+    """
+    uncertain = relax(learned, relaxation or default_relaxation(learned))
+    start, is_max = learned.model.graph.initial_state, objective.direction == "max"
+    solved = [solve(each, objective, nature="optimistic", precision=precision) for each in with_looser(uncertain)]
+    ends = [float(one.upper[start] if is_max else one.lower[start]) for one in solved]
+    return min(ends) if is_max else max(ends)
+
+
+def _is_claim(certificate: Certificate) -> bool:
+    """Return whether the bounds of a certificate are proved, under its assumptions."""
+    return certificate.status in (Status.CERTIFIED, Status.VACUOUS) and certificate.guarantee != Guarantee.NONE

@@ -1,0 +1,165 @@
+"""What all sub-commands share: help, exit codes, errors as text and JSON, ``plumdp.toml``, and the log."""
+
+import json
+import re
+
+import pytest
+from command_line import plumdp
+
+from plumdp.cli import COMMANDS
+from plumdp.cli.errors import in_command_line_words
+
+ERROR = {"schema", "error"}
+
+
+@pytest.fixture(scope="module")
+def counts(tmp_path_factory):
+    path = tmp_path_factory.mktemp("frame") / "counts.parquet"
+    ended = plumdp("simulate", "betting:5", "-n", "1000", "--counts", "-o", str(path))
+    assert ended.code == 0, ended.err
+    return str(path)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_ends_with_an_example_and_breaks_no_word_on_any_screen(name, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    narrow = plumdp(name, "-h")
+    monkeypatch.setenv("COLUMNS", "100")
+    wide = plumdp(name, "--help")
+    assert (narrow.code, wide.code, narrow.err, wide.err) == (0, 0, "", "")
+    assert narrow.out.split() == wide.out.split()
+    assert narrow.out.endswith("".join(f"  {line}\n" for line in COMMANDS[name].example.splitlines()))
+    assert "<" not in re.sub(r"<=|<[a-z0-9]", "", narrow.out.partition("Example:")[0].replace("[ F<", ""))
+    text = narrow.out.partition("Example:")[0]
+    assert all(len(line) <= 40 or len(line.split()) == 1 for line in text.splitlines())
+
+
+def test_the_help_of_all_has_the_table_of_exit_codes(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    ended = plumdp("-h")
+    table = ended.out.partition("Exit codes:\n")[2]
+    assert [line[2] for line in table.splitlines()[:5]] == ["0", "1", "2", "3", "4"]
+    assert all(name in ended.out for name in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["certifi"], "No such command 'certifi'; plumdp -h shows what there is"),
+        (["certify", "betting:5"], "Missing argument 'DATA...'; plumdp certify -h shows what there is"),
+        (
+            ["info", "betting:5", "--jsn"],
+            "No such option: --jsn (Possible options: --json); plumdp info -h shows what there is",
+        ),
+        (["info", "nowhere"], "nowhere: there is no such file, and no case study of this name (try betting:50)"),
+    ],
+)
+def test_misuse_is_one_sentence_on_standard_error_or_an_object_and_ends_with_2(arguments, message):
+    ended = plumdp(*arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("error: ")
+    assert " ".join(ended.err.split()).startswith(f"error: {message.partition(' (Possible')[0]}")
+    as_json = plumdp(*arguments, "--json")
+    if arguments == ["certifi"] or "--jsn" in arguments:
+        assert as_json.code == 2
+    read = json.loads(as_json.out)
+    assert (as_json.err, read.keys()) == ("", ERROR)
+    assert read["schema"] == "plumdp/error/1"
+    assert read["error"].keys() == {"kind", "message"}
+    assert read["error"]["kind"] in ("model", "usage")
+    assert f"error: {read['error']['message']}\n" == ended.err
+
+
+@pytest.mark.parametrize(
+    ("library", "command_line"),
+    [
+        (
+            "counts lacks n; its columns are x: say which they are with columns={…}, or give form=…",
+            "counts lacks n; its columns are x: say which they are with --column NAME=COLUMN, or give --form",
+        ),
+        ("columns={'x': 'y'}: the log has no such column", "--column x=y: the log has no such column"),
+        ("columns={'z': …}: plumdp has no column", "--column z=…: plumdp has no column"),
+        ('order="runs": the log has no column episode', "--order runs: the log has no column episode"),
+        ("count the other rows with on_unmatched='report'", "count the other rows with --keep-going"),
+        ("pilot=2: it is a share", "--pilot 2: it is a share"),
+        ("x is there already; replace it with --force (force=True)", "x is there already; replace it with --force"),
+        (
+            "confidence_set='l1': interval_method and events are for confidence_set='interval'",
+            "--confidence-set l1: --interval-method is for --confidence-set interval",
+        ),
+        ('no value for N; give constants={"N": 10}', "no value for N; give --constant N=10"),
+        ("off by 0.3: misfit=0.3 or more", "off by 0.3: --misfit 0.3 or more"),
+        ("state (runs=5, order=2), action 'go': no", "state (runs=5, order=2), action 'go': no"),
+        ("found ]\n  Pmax=? [ F runs=5 ]\n  ^", "found ]\n  Pmax=? [ F runs=5 ]\n  ^"),
+    ],
+)
+def test_errors_of_the_library_are_told_in_options(library, command_line):
+    assert in_command_line_words(library) == command_line
+
+
+def test_defaults_come_from_a_file_and_options_override_them(counts, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plumdp.toml").write_text("[certify]\nconfidence = 0.9\njson = true\nconfidence_set = 'interval'\n")
+    assert json.loads(plumdp("certify", "betting:5", counts).out)["confidence"] == pytest.approx(0.9)
+    given = json.loads(plumdp("certify", "betting:5", counts, "--confidence", "0.8").out)
+    assert given["confidence"] == pytest.approx(0.8)
+    (tmp_path / "other.toml").write_text('[certify]\njson = true\nproperty = ["R>=1 [ F \\"end\\" ]"]\n')
+    other = json.loads(plumdp("certify", "betting:5", counts, "--config", "other.toml").out)
+    assert (other["confidence"], other["verdict"]) == (0.999, "yes")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[certify]\nconfidnce = 0.9\n", "plumdp.toml: [certify] has no option confidnce (did you mean confidence?)"),
+        ("[certifi]\nconfidence = 0.9\n", "plumdp.toml: there is no command certifi (did you mean certify?)\n"),
+        (
+            "confidence = 0.9\n",
+            "plumdp.toml: confidence = … is not in the table of a command; write [COMMAND] above it\n",
+        ),
+        ("[certify\n", "plumdp.toml: this is not TOML: "),
+        ("[certify]\nconfidence = 7\n", "--confidence 7: give a number between 0 and 1, such as 0.999"),
+    ],
+)
+def test_a_wrong_file_of_defaults_says_what_to_change(content, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plumdp.toml").write_text(content)
+    ended = plumdp("certify", "betting:5", "nowhere.csv")
+    assert ended.code == 2
+    assert ended.err.startswith(f"error: {message}")
+
+
+def test_a_file_of_defaults_that_is_not_there_is_misuse():
+    ended = plumdp("info", "betting:5", "--config", "nowhere.toml")
+    assert ended == (2, "", "error: --config nowhere.toml: there is no such file\n")
+
+
+def test_verbose_says_on_standard_error_what_is_done_and_the_result_stays_the_same(counts):
+    silent, loud = plumdp("certify", "betting:5", counts), plumdp("certify", "betting:5", counts, "-v")
+    assert silent.err == ""
+    assert loud.out == silent.out
+    assert loud.err.splitlines()[:2] == ["reading the model betting:5", "learning from 6,000 steps"]
+    assert plumdp("info", "betting:5").err == ""  # one command's -v is not that of the next
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [("plumdp cer", ["certify"]), ("plumdp info gli", ["glider:"]), ("plumdp info --js", ["--json"])],
+)
+def test_the_shell_completes_commands_case_studies_and_options(words, found, monkeypatch):
+    monkeypatch.setenv("_PLUMDP_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    printed = plumdp().out.split()
+    assert all(any(line.startswith(text) for line in printed) for text in found)
+    assert all(line.startswith(words.split()[-1]) for line in printed)
+
+
+def test_a_narrow_screen_cuts_no_bound(counts, monkeypatch):
+    wanted = json.loads(plumdp("compare", "betting:5", counts, "--json").out)
+    monkeypatch.setenv("COLUMNS", "40")
+    for command in ("certify", "compare"):
+        text = plumdp(command, "betting:5", counts).out
+        assert max(map(len, text.splitlines())) <= 40
+        assert "…" not in text
+        assert f"{wanted[-1]['lower']:.12f}"[:7] in text

@@ -1,0 +1,269 @@
+"""``plumdp solve``, ``policy`` and ``export``: results as text and JSON, files, exit codes, and misuse."""
+
+import csv
+import json
+
+import pytest
+
+import plumdp as pl
+from plumdp.cli import main
+
+STUDY = "betting:5"
+TRA = "3 4 6\n0 0 1 [0.3,0.5] go\n0 0 2 [0.5,0.7] go\n0 1 0 [0.1,0.2] wait\n0 1 2 [0.8,0.9] wait\n1 0 1 1\n2 0 2 1\n"
+GOAL = 'Pmaxmin=? [ F "goal" ]'
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with an interval model, counts of a case study, and a policy for it."""
+    folder = tmp_path_factory.mktemp("files")
+    (folder / "robot.tra").write_text(TRA)
+    (folder / "robot.lab").write_text('0="init" 1="goal"\n0: 0\n1: 1\n')
+    study = pl.case_study(STUDY)
+    pl.write_counts(pl.simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6), folder / "counts.parquet")
+    timid = pl.PolicyTable(study.model.graph, study.model.graph.first_choice[:-1])
+    for ending in (".csv", ".json", ".txt"):
+        pl.write_policy(timid, folder / f"timid{ending}")
+    return folder
+
+
+@pytest.fixture
+def run(folder, monkeypatch, capsys):
+    """Return a function that runs a command in the folder: exit code, standard output and standard error."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        shown = capsys.readouterr()
+        return ended.value.code, shown.out, shown.err
+
+    return run
+
+
+def test_solve_says_the_value_the_nature_and_the_first_action(run):
+    """By hand: nature at its worst lets "go" reach the goal with 0.3, and at its best with 0.5."""
+    code, out, err = run("solve", "robot.tra", "-p", GOAL)
+    assert (code, err) == (0, "")
+    assert out.startswith("The best policy's value lies between 0.299999 and 0.300001, with nature against it.\n")
+    assert "go, in state=0" in out
+    assert "3 states, 4 choices, 6 transitions" in out
+
+
+@pytest.mark.parametrize(
+    ("asked", "nature", "value"),
+    [
+        (["-p", GOAL], "robust", 0.3),
+        (["-p", 'Pmaxmax=? [ F "goal" ]'], "optimistic", 0.5),
+        (["-p", 'Pmax=? [ F "goal" ]'], "robust", 0.3),
+        (["-p", 'Pmax=? [ F "goal" ]', "--nature", "optimistic"], "optimistic", 0.5),
+    ],
+)
+def test_a_property_without_nature_is_robust_unless_an_option_says_otherwise(run, asked, nature, value):
+    code, out, _ = run("solve", "robot.tra", *asked, "--json")
+    facts = json.loads(out)
+    assert (code, facts["schema"], facts["nature"]) == (0, "plumdp/solution/1", nature)
+    assert facts["lower"] <= value <= facts["upper"]
+    assert facts["upper"] - facts["lower"] < 1e-6
+    assert set(facts) == {
+        *("schema", "model", "property", "direction", "nature", "lower", "upper", "status", "sweeps", "seconds"),
+        *("states", "choices", "transitions", "has_intervals", "initial_state", "action"),
+    }
+
+
+@pytest.mark.parametrize(("number", "verdict", "expected"), [("0.29", "yes", 0), ("0.31", "no", 1), ("0.3", "", None)])
+def test_a_threshold_is_answered_with_an_exit_code(run, number, verdict, expected):
+    code, out, _ = run("solve", "robot.tra", "-p", f'P>={number} [ F "goal" ]', "--json")
+    facts = json.loads(out)
+    if expected is None:  # 0.3 is within the rounding of the bounds
+        assert (facts["verdict"], code) in (("yes", 0), ("unknown", 4))
+    else:
+        assert (facts["verdict"], code) == (verdict, expected)
+
+
+def test_solve_writes_policy_and_values_which_are_replaced_only_by_force(run, folder):
+    command = ["solve", "robot.tra", "-p", GOAL, "-o", "best.csv", "--values", "values.csv"]
+    assert run(*command)[0] == 0
+    assert (folder / "best.csv").read_text().splitlines()[:2] == ["state,action", "0,go"]
+    with (folder / "values.csv").open() as lines:
+        rows = list(csv.DictReader(lines))
+    assert [float(row["lower"]) for row in rows] == pytest.approx([0.3, 1, 0], abs=1e-6)
+    code, _, err = run(*command)
+    assert (code, err) == (2, "error: best.csv is there already; name another file, or replace it with --force\n")
+    assert run(*command, "--force")[0] == 0
+
+
+def test_solve_takes_a_case_study_at_its_true_point(run):
+    code, out, _ = run("solve", STUDY, "--json")
+    study = pl.case_study(STUDY)
+    value = pl.solve(pl.instantiate(study.model, study.true_point), study.objective).lower[0]
+    assert (code, json.loads(out)["lower"]) == (0, value)
+    assert json.loads(out)["has_intervals"] is False
+
+
+def test_nothing_is_cut_on_a_narrow_screen(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    out = run("solve", "robot.tra", "-p", GOAL)[1]
+    assert "…" not in out
+    assert max(map(len, out.splitlines())) <= 40
+
+
+SOLVE_MISUSES = {
+    "file": (["nothing.tra"], "nothing.tra: there is no such file, and no case study of this name (try betting:50)"),
+    "property": (["robot.tra"], "robot.tra: no property comes with the model; say with --property what is asked"),
+    "both": (
+        ["robot.tra", "-p", GOAL, "--nature", "optimistic"],
+        f"--nature optimistic: the property {GOAL} says robust; leave out --nature, or change the property",
+    ),
+    "ending": (
+        ["robot.tra", "-p", GOAL, "-o", "policy.xml"],
+        "policy.xml: policies are written to files that end in .csv, .txt, .json",
+    ),
+    "precision": (["robot.tra", "-p", GOAL, "--precision", "0"], "--precision 0: give a number above 0"),
+    "constant": (
+        ["robot.tra", "-c", "N=3", "-p", GOAL],
+        "robot.tra: constants are for PRISM files; a file that ends in .tra has none",
+    ),
+    "parametric": (
+        ["robot.dot", "-p", GOAL],
+        "robot.dot: there is no such file, and no case study of this name (try betting:50)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), SOLVE_MISUSES.values(), ids=SOLVE_MISUSES)
+def test_misuse_of_solve(run, arguments, message):
+    assert run("solve", *arguments) == (2, "", f"error: {message}\n")
+
+
+def test_a_wrong_row_is_named_by_file_and_line(run, folder):
+    (folder / "wrong.tra").write_text(TRA.replace("[0.5,0.7]", "[0.8,0.9]"))
+    code, out, err = run("solve", "wrong.tra", "-p", GOAL, "--json")
+    message = json.loads(out)["error"]["message"]
+    assert (code, err) == (2, "")
+    assert message.startswith("wrong.tra, line 2: state (state=0), action 'go': the lower bounds sum to 1.1")
+
+
+@pytest.mark.parametrize("ending", [".csv", ".json", ".txt"])
+def test_policy_certifies_a_policy_of_ones_own(run, ending):
+    """Betting nothing keeps the 10 that one starts with, whatever the parameter is."""
+    code, out, _ = run("policy", STUDY, "counts.parquet", "--policy", f"timid{ending}", "--json")
+    facts = json.loads(out)
+    assert (code, facts["status"]) == (0, "certified")
+    assert facts["lower"] <= 10 <= facts["upper"]
+    assert facts["upper"] - facts["lower"] < 1e-3
+
+
+def test_policy_prints_and_writes_what_certify_does(run, folder):
+    code, out, _ = run("policy", STUDY, "counts.parquet", "--policy", "timid.csv", "-o", "timid")
+    assert code == 0
+    assert out.startswith("The policy's value lies between 9.99999 and 10.0001 with confidence 99.9 %.")
+    assert (folder / "timid" / "policy.csv").read_text() == (folder / "timid.csv").read_text()
+
+
+def test_misuse_of_policy(run, folder):
+    lines = (folder / "timid.csv").read_text().splitlines()
+    (folder / "short.csv").write_text("\n".join(lines[:1] + lines[4:]))
+    (folder / "other.csv").write_text("x,action\n1,go\n")
+    (folder / "fly.csv").write_text("\n".join([lines[0], "10,0,fly", *lines[2:]]))
+    states = ", ".join(f"(money={line.split(',')[0]}, step={line.split(',')[1]})" for line in lines[1:4])
+    several = "(money=10, step=0): 'fly' is not one of its actions, "
+    for file, message in (
+        ("none.csv", "--policy none.csv: there is no such file"),
+        ("other.csv", "other.csv is not a policy of this model: it has no column money, step"),
+        ("short.csv", f"short.csv says nothing about 3 states of the model with several actions, such as {states}"),
+        ("fly.csv", f"fly.csv: row 1, state {several}"),
+    ):
+        code, _, err = run("policy", STUDY, "counts.parquet", "--policy", file)
+        assert code == 2
+        assert err.startswith(f"error: {message}")
+    code, _, err = run("policy", STUDY, "counts.parquet")
+    assert code == 2
+    assert "Missing option '--policy'" in err
+
+
+@pytest.mark.parametrize("ending", [".umb", ".drn", ".tra"])
+def test_what_is_exported_holds_what_was_certified(run, folder, ending):
+    """Read again, the intervals alone give the bound of the relaxation of intervals: never above that of certify."""
+    model = f"learned{ending}"
+    command = ["export", STUDY, "counts.parquet", "--model", model, "--policy", "best.json", "--force"]
+    code, out, _ = run(*command)
+    assert code == 0
+    first, headline, last = out.splitlines()
+    claim = "the true probabilities lie in the intervals with confidence 99.9 %"
+    assert first == f"{model}: interval model, 225 states; {claim}"
+    assert headline.startswith("The policy's value lies between ")
+    assert last == "best.json: policy, 225 states"
+    facts = json.loads(run("solve", model, "-p", 'R{"money"}maxmin=? [ F "end" ]', "--json")[1])
+    certified = json.loads(run("certify", STUDY, "counts.parquet", "--json")[1])
+    assert facts["lower"] <= certified["lower"] + 1e-6
+    assert facts["has_intervals"]
+    valued = json.loads(run("policy", STUDY, "counts.parquet", "--policy", "best.json", "--json")[1])
+    assert valued["lower"] == pytest.approx(certified["lower"])
+
+
+def test_export_writes_bounds_for_all_states_around_the_truth(run, folder):
+    assert run("export", STUDY, "counts.parquet", "--values", "v.csv", "--policy", "p.csv")[0] == 0
+    study = pl.case_study(STUDY)
+    policy = pl.read_policy(folder / "p.csv", study.model)
+    truth = pl.evaluate(pl.instantiate(study.model, study.true_point), policy, study.objective)
+    with (folder / "v.csv").open() as lines:
+        rows = list(csv.DictReader(lines))
+    assert len(rows) == study.model.graph.n_states
+    for row, low, high in zip(rows, truth.lower, truth.upper, strict=True):
+        assert float(row["lower"]) <= high + 1e-9
+        assert float(row["upper"]) >= low - 1e-9
+
+
+def test_export_converts_interval_models_results_and_models_at_a_point(run, folder):
+    assert run("export", "robot.tra", "--model", "robot.drn")[1] == "robot.drn: interval model, 3 states\n"
+    assert json.loads(run("solve", "robot.drn", "-p", GOAL, "--json")[1])["lower"] == pytest.approx(0.3)
+    assert run("export", STUDY, "--at", "p=0.3", "--model", "low.umb")[0] == 0
+    assert run("certify", STUDY, "counts.parquet", "-o", "result", "--json")[0] == 0
+    assert run("export", STUDY, "result", "--policy", "same.csv")[1] == "same.csv: policy, 225 states\n"
+    assert (folder / "same.csv").read_text() == (folder / "result" / "policy.csv").read_text()
+
+
+EXPORT_MISUSES = {
+    "nothing": (
+        [STUDY, "counts.parquet"],
+        "say what to write: --model learned.umb, --policy policy.json or --values values.csv",
+    ),
+    "ending": (
+        [STUDY, "counts.parquet", "--model", "m.xml"],
+        "m.xml: interval models are written to files that end in .umb, .tra, .drn",
+    ),
+    "values": (
+        [STUDY, "counts.parquet", "--values", "v.json"],
+        "--values v.json: values are written to files that end in .csv",
+    ),
+    "data": (
+        [STUDY, "--model", "m.umb"],
+        "give DATA, the folder of a result, or --at a point: the model alone has no probabilities",
+    ),
+    "space": (
+        [STUDY, "--space", "p<=0.5", "--at", "p=0.3", "--model", "m.umb"],
+        "--space: without data there are no unknown parameters; leave it out",
+    ),
+    "both": ([STUDY, "counts.parquet", "--at", "p=0.3", "--model", "m.umb"], "--at and DATA: choose one of them"),
+    "folder": ([STUDY, "counts.parquet", "--model", "no/m.umb"], "no/m.umb: there is no folder no; make it first"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), EXPORT_MISUSES.values(), ids=EXPORT_MISUSES)
+def test_misuse_of_export(run, arguments, message):
+    assert run("export", *arguments) == (2, "", f"error: {message}\n")
+
+
+def test_a_model_that_the_data_contradict_is_exported_with_a_warning_and_exit_code_3(run, folder):
+    """Bets are won with 0.1 in the first steps and with 0.9 later, but the model has one p for all of them."""
+    study = pl.case_study(STUDY)
+    low, high = (pl.simulate(study.model, {"p": p}, 2_000, rng=1, max_steps=6).counts for p in ("1/10", "9/10"))
+    graph = study.model.graph
+    is_early = graph.states["step"][graph.state_of_choice()[graph.choice_of_transition()]] < 3
+    mixed = pl.TransitionCounts(graph, low * is_early + high * ~is_early, "adaptive")
+    pl.write_counts(mixed, folder / "mixed.parquet")
+    code, out, _ = run("export", STUDY, "mixed.parquet", "--model", "mixed.umb")
+    assert code == 3
+    assert out.startswith("mixed.umb: interval model, 225 states; MODEL CONTRADICTED: ")

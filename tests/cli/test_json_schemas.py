@@ -1,0 +1,114 @@
+"""What ``--json`` prints: valid JSON of a known schema, with these fields at least, of these types."""
+
+import json
+
+import jsonschema
+import pytest
+from command_line import plumdp
+
+NUMBER, TEXT = {"type": "number"}, {"type": "string"}
+BOUND = {"type": ["number", "string", "null"]}  # infinite numbers are texts, and what is not claimed is null
+TEXTS = {"type": "array", "items": TEXT}
+NUMBERS = {"type": "object", "additionalProperties": NUMBER}
+
+
+def with_fields(schema, **fields):
+    properties = {"schema": {"const": f"plumdp/{schema}/1"}, **fields}
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+CERTIFICATE = with_fields(
+    "certificate",
+    status={"enum": ["certified", "nothing certified", "model contradicted", "no guarantee"]},
+    lower=BOUND,
+    upper=BOUND,
+    objective=TEXT,
+    direction={"enum": ["max", "min"]},
+    confidence={"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+    relaxation=TEXT,
+    confidence_set=TEXT,
+    guarantee=TEXT,
+    assumptions=TEXTS,
+    reason=TEXT,
+    parameters={"type": "object", "additionalProperties": {"type": "array", "items": BOUND, "minItems": 2}},
+    solver=TEXT,
+    seconds=NUMBERS,
+    provenance={"type": "object"},
+    estimate=NUMBERS,
+    gap=NUMBERS,
+    jointly=TEXTS,
+    p_value={"type": ["number", "null"]},
+    misfit=NUMBER,
+    data_quality={"type": ["object", "null"]},
+)
+ANSWER = {
+    "allOf": [
+        CERTIFICATE,
+        {
+            "required": ["question", "verdict", "sentence", "limit"],
+            "properties": {
+                "question": TEXT,
+                "verdict": {"enum": ["yes", "no", "unknown"]},
+                "sentence": TEXT,
+                "limit": BOUND,
+            },
+        },
+    ]
+}
+INFO = with_fields(
+    "info",
+    model=TEXT,
+    states={"type": "integer"},
+    choices={"type": "integer"},
+    transitions={"type": "integer"},
+    variables={"type": "object"},
+    parameters={"type": "object"},
+    properties=TEXTS,
+    issues={"type": "array"},
+)
+ERROR = with_fields(
+    "error",
+    error={
+        "type": "object",
+        "required": ["kind", "message"],
+        "properties": {"kind": {"enum": ["usage", "model", "data", "missing extra"]}, "message": TEXT},
+        "additionalProperties": False,
+    },
+) | {"additionalProperties": False}
+
+
+@pytest.fixture(scope="module")
+def counts(tmp_path_factory):
+    path = tmp_path_factory.mktemp("json") / "counts.parquet"
+    assert plumdp("simulate", "betting:5", "-n", "1000", "--counts", "-o", str(path)).code == 0
+    return str(path)
+
+
+def several(schema, n):
+    return {"type": "array", "items": schema, "minItems": n, "maxItems": n}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "schema"),
+    [
+        (["info", "betting:5"], 0, INFO),
+        (["certify", "betting:5", "COUNTS"], 0, CERTIFICATE),
+        (["certify", "betting:5", "COUNTS", "--as-published"], 4, CERTIFICATE),
+        (["certify", "betting:5", "COUNTS", "-p", 'R>=1 [ F "end" ]'], 0, ANSWER),
+        (["certify", "betting:5", "COUNTS", "-p", 'R>=1 [ F "end" ]', "--as-published"], 4, ANSWER),
+        (["certify", "betting:5", "COUNTS", "-p", 'R>=1 [ F "end" ]', "-p", "R>=99 [ C<=2 ]"], 1, several(ANSWER, 2)),
+        (["compare", "betting:5", "COUNTS"], 0, several(CERTIFICATE, 5)),
+        (["check-model", "betting:5", "COUNTS"], 0, with_fields("check", data_quality={"type": "object"})),
+        (["advise", "betting:5", "COUNTS"], 0, with_fields("advice", objective=TEXT)),
+        (["certify", "betting:5", "nowhere.csv"], 2, ERROR),
+        (["certify", "betting:6", "COUNTS"], 2, ERROR),
+        (["compare", "betting:5", "COUNTS", "--relaxation", "coupled"], 2, ERROR),
+        (["certify", "betting:5", "COUNTS", "--misfit", "x"], 2, ERROR),
+        (["check-model", "nowhere", "COUNTS"], 2, ERROR),
+        (["advise", "betting:5", "COUNTS", "--confidence", "1"], 2, ERROR),
+    ],
+)
+def test_json_is_of_its_schema(arguments, code, schema, counts):
+    ended = plumdp(*(counts if text == "COUNTS" else text for text in arguments), "--json")
+    assert (ended.code, ended.err) == (code, "")
+    jsonschema.validate(json.loads(ended.out), schema)

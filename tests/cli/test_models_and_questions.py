@@ -1,0 +1,240 @@
+"""Models from Python files, spaces, named properties, thresholds and ranges, as users write them."""
+
+import json
+
+import pytest
+from command_line import plumdp
+
+MODEL = """
+import plumdp as pl
+from sizes import N
+
+(p,) = pl.parameters("p")
+
+
+def build(n=N, wrong=0):
+    def step(state):
+        if state.x >= n:
+            return {"stay": [(1, state)]}
+        return {"go": [(p, state._replace(x=state.x + 1)), (1 - p, state)], "wait": [(1, state)]}
+
+    1 / (1 - wrong)
+    return pl.explore(step, {"x": 0}, space=pl.ParameterSpace.unit("p"), labels={"goal": lambda s: s.x >= n})
+
+
+model = build()
+study = pl.case_study("betting:5")
+number = 3
+"""
+PROPERTIES = """
+"safe": Pmax=? [ F<=8 "goal" ];  // in eight steps
+"fast":
+  Pmax=? [ F<=5
+    "goal" ]
+Pmin=? [ F "goal" ]
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    (folder / "mine.py").write_text(MODEL)
+    (folder / "sizes.py").write_text("N = 4\n")
+    (folder / "mine.props").write_text(PROPERTIES)
+    (folder / "broken.py").write_text("import plumdp\n\nmodel = plumdp.nothing\n")
+    made = plumdp(
+        *("simulate", str(folder / "mine.py:model"), "--at", "p=0.6", "-n", "500", "--max-steps", "20"),
+        *("-o", str(folder / "log.parquet")),
+    )
+    assert made.code == 0, made.err
+    return folder
+
+
+@pytest.fixture
+def run(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    return plumdp
+
+
+def test_a_model_in_python_is_a_name_or_a_function_of_constants(run):
+    assert json.loads(run("info", "mine.py:model", "--json").out)["states"] == 5
+    assert json.loads(run("info", "mine.py:build", "-c", "n=7", "--json").out)["states"] == 8
+    read = json.loads(run("info", "mine.py:study", "--json").out)
+    assert read["schema"] == "plumdp/info/1"
+    assert read["properties"] == ['R{"money"}max=? [ F "end" ]']
+
+
+def test_what_a_file_prints_is_not_part_of_the_result(run, folder):
+    """It is called like a module of the standard library, which must not be in its way."""
+    (folder / "json.py").write_text(f"print('made by me')\nfrom mine import model as inner\n{MODEL}")
+    ended = run("info", "json.py:build", "-c", "n=2", "--json")
+    assert json.loads(ended.out)["states"] == 3
+    assert ended.err == "made by me\n"
+    (folder / "json.py").unlink()
+
+
+def test_properties_have_names_and_may_go_over_lines(run):
+    read = json.loads(run("info", "mine.py:model", "--json").out)
+    fast, safe = '"fast": Pmax=? [ F<=5 "goal" ]', '"safe": Pmax=? [ F<=8 "goal" ]'
+    assert read["properties"] == [safe, fast, 'Pmin=? [ F "goal" ]']
+    found = json.loads(run("certify", "mine.py:model", "log.parquet", "--prop", "safe,fast", "--json").out)
+    assert [each["objective"] for each in found] == [safe, fast]
+    assert found[0]["lower"] > found[1]["lower"]
+    assert json.loads(run("certify", "mine.py:model", "log.parquet", "-p", "2", "--json").out)["objective"] == fast
+
+
+def test_a_space_cuts_the_region(run):
+    plain = json.loads(run("certify", "mine.py:model", "log.parquet", "-p", "safe", "--json").out)
+    cut = json.loads(
+        run("certify", "mine.py:model", "log.parquet", "-p", "safe", "--space", "0.1<=p<=0.6", "--json").out
+    )
+    assert cut["parameters"]["p"][1] <= 0.6 + 1e-9 < plain["parameters"]["p"][1]
+    assert cut["upper"] < plain["upper"]
+    assert json.loads(run("info", "mine.py:model", "--space", "2*p<=1", "--json").out)["parameters"] == {"p": [0, 0.5]}
+
+
+def test_a_range_is_a_table_or_a_list(run):
+    ended = run("info", "mine.py:build", "--const", "n=3:2:7", "--json")
+    assert [(each["constants"], each["states"]) for each in json.loads(ended.out)] == [
+        ({"n": "3"}, 4),
+        ({"n": "5"}, 6),
+        ({"n": "7"}, 8),
+    ]
+    table = run("info", "mine.py:build", "-c", "n=3:5").out.splitlines()
+    assert sum("│" in line for line in table) == 3
+    asked = ("certify", "mine.py:build", "log.parquet", "-p", "Pmax=? [ F x>=3 ]", "-c", "n=4,wrong=0:2:2")
+    found = json.loads(run(*asked, "--json").out)
+    assert [each["constants"] for each in found] == [{"n": "4", "wrong": "0"}, {"n": "4", "wrong": "2"}]
+    assert found[0]["lower"] == found[1]["lower"]
+    printed = " ".join(run(*asked).out.split())
+    assert printed.count("certified") == 2
+    assert printed.endswith("Each row by itself with confidence 99.9 %; certify one value for all that it rests on.")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "opening"),
+    [
+        ('P>=0.5 [ F<=8 "goal" ]', 0, "Yes: the policy found has at least 0.7"),
+        ('P>=0.99 [ F<=8 "goal" ]', 1, "No: no policy has more than 0.8"),
+        ('P>=0.83 [ F<=8 "goal" ]', 4, "Not yet known: the policy found has at least 0.7"),
+        ('Pmax<=0.99 [ F<=8 "goal" ]', 0, "Yes: no policy has more than 0.8"),
+        ('P<=0.01 [ F<=8 "goal" ]', 0, "Yes: the policy found has at most 0"),
+    ],
+)
+def test_a_threshold_is_answered_first_and_by_the_exit_code(run, text, code, opening):
+    ended = run("certify", "mine.py:model", "log.parquet", "-p", text)
+    assert ended.code == code
+    assert ended.out.startswith(opening)
+    asked = run("certify", "mine.py:model", "log.parquet", "-p", text, "--json")
+    read = json.loads(asked.out)
+    assert asked.code == code
+    assert read["verdict"] == {0: "yes", 1: "no", 4: "unknown"}[code]
+    assert (read["question"], read["schema"]) == (text, "plumdp/certificate/1")
+
+
+def test_one_value_may_be_compared_with_several_thresholds(run):
+    asked = [option for number in (0.5, 0.83, 0.99) for option in ("-p", f'P>={number} [ F<=8 "goal" ]')]
+    ended = run("certify", "mine.py:model", "log.parquet", *asked, "--json")
+    found = json.loads(ended.out)
+    assert [each["verdict"] for each in found] == ["yes", "unknown", "no"]
+    assert len({each["lower"] for each in found}) == 1
+    assert ended.code == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["info", "gone.py:model"], "gone.py: there is no such file"),
+        (
+            ["info", "mine.py"],
+            "mine.py: say which model of the file is meant, as in mine.py:model; it has model, study",
+        ),
+        (
+            ["info", "mine.py:modle"],
+            "mine.py: there is no modle in this file (did you mean model?); its models are model, study",
+        ),
+        (
+            ["info", "mine.py:number"],
+            "mine.py:number is of type int, not a ParametricMDP or CaseStudy, nor a function that returns one",
+        ),
+        (["info", "mine.py:build", "-c", "wrong=1"], "mine.py, line 14: ZeroDivisionError: division by zero"),
+        (["info", "mine.py:build", "-c", "m=1"], "--constant m: mine.py:build has no such argument; it takes n, wrong"),
+        (
+            ["info", "mine.py:model", "-c", "n=1"],
+            "mine.py:model is not a function, so that it takes no constants; leave out --constant",
+        ),
+        (["info", "broken.py:model"], "broken.py, line 3: AttributeError: No plumdp attribute nothing"),
+        (
+            ["info", "beting:50"],
+            "beting:50: there is no such file, and no case study of this name (did you mean betting:50?)",
+        ),
+        (
+            ["info", "mine.py:model", "--space", "q<=0.2"],
+            "--space: q is not a parameter of the model; the parameters are p\n  q<=0.2\n  ^",
+        ),
+        (
+            ["info", "mine.py:model", "--space", "p<0.2"],
+            "--space: <: a parameter space includes its boundary; write <= or >=\n  p<0.2\n   ^",
+        ),
+        (
+            ["info", "mine.py:model", "--space", "p>=2"],
+            "--space: p>=2: parameter p: no value in [0, 1] satisfies p - 2 >= 0",
+        ),
+        (
+            ["info", "mine.py:model", "--space", "p*p<=0.2"],
+            "--space: p*p<=0.2: constraint -p^2 + 1/5 >= 0 is not linear; a parameter space is a box cut by linear "
+            "inequalities",
+        ),
+        (
+            ["info", "mine.py:model", "--space", "p"],
+            "--space: the text ends where <= or >= is expected, as in p <= 0.2\n  p\n   ^",
+        ),
+        (
+            ["info", "mine.py:build", "-c", "n=5:3"],
+            "--constant n=5:3: a range goes up from LOW to HIGH in steps above 0, such as 4:6 or 4:2:10",
+        ),
+        (
+            ["info", "mine.py:build", "-c", "n=a:b"],
+            "--constant n=a:b: a range is LOW:HIGH or LOW:STEP:HIGH, such as 4:6 or 4:2:10",
+        ),
+        (
+            ["advise", "mine.py:build", "log.parquet", "-c", "n=3:4"],
+            "--constant: this command takes one value for each constant; certify, compare and info take ranges",
+        ),
+        (
+            ["certify", "mine.py:model", "log.parquet", "-p", "save"],
+            "--property save: no property of mine.py:model has this name (did you mean safe?); "
+            "they are called safe, fast",
+        ),
+        (
+            ["certify", "mine.py:study", "log.parquet", "-p", "safe"],
+            "--property safe: no property of mine.py:study has this name; they have no names, but numbers from 1 to 1",
+        ),
+        (
+            ["certify", "mine.py:build", "log.parquet", "-c", "n=3:4", "-p", "safe", "-o", "result"],
+            "--output: a range has several results; write one at a time, with one value for each constant",
+        ),
+        (
+            ["certify", "gone.py:model", "log.parquet", "--confidence", "1.5"],
+            "--confidence 1.5: give a number between 0 and 1, such as 0.999",
+        ),
+        (
+            ["compare", "mine.py:model", "log.parquet", "-p", 'P>=0.5 [ F "goal" ]'],
+            "P>= asks yes or no, which certify answers; here ask for the value with Pmax=? or Pmin=?\n"
+            '  P>=0.5 [ F "goal" ]\n   ^',
+        ),
+        (
+            ["certify", "mine.py:model", "log.parquet", "-p", 'P>=1.5 [ F "goal" ]'],
+            '3/2 is not a probability; give a number from 0 to 1\n  P>=1.5 [ F "goal" ]\n   ^',
+        ),
+    ],
+)
+def test_misuse_says_what_to_change(run, arguments, message):
+    assert run(*arguments) == (2, "", f"error: {message}\n")
+
+
+def test_data_that_fit_one_model_of_a_range_say_which_they_do_not_fit(run):
+    ended = run("certify", "mine.py:build", "log.parquet", "-c", "n=3:4", "-p", "safe")
+    assert ended.code == 2
+    assert ended.err.startswith("error: mine.py:build n=3: ")
+    assert ended.err.endswith("or count the other rows with --keep-going\n")

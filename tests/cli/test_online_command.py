@@ -1,0 +1,132 @@
+"""``plumdp online``: what is certified while a simulated model is learned, records in files, exit codes, and misuse."""
+
+import json
+
+import pytest
+
+import plumdp as pl
+from plumdp.cli import main
+
+STUDY = "betting:5"
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Return a function that runs the command in a folder of its own: exit code, standard output and error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main(["online", *arguments])
+        shown = capsys.readouterr()
+        return ended.value.code, shown.out, shown.err
+
+    return run
+
+
+def test_the_command_does_what_learn_online_does(run, tmp_path):
+    code, out, err = run(
+        STUDY, "--runs", "300", "--spacing", "2", "--seed", "1", "-o", "record.json", "--policy", "p.csv"
+    )
+    study = pl.case_study(STUDY)
+    environment = pl.simulator(study.model, study.true_point, rng=1, max_steps=study.max_steps + 1)
+    expected = list(pl.learn_online(study.model, environment, study.objective, episodes=300, spacing=2.0))
+    read = pl.read_record(tmp_path / "record.json")
+    assert (code, err) == (0, "")
+    assert [record["bound"] for record in read.records] == [record.bound for record in expected]
+    assert [record["episodes"] for record in read.records] == [record.episodes for record in expected]
+    policy = pl.read_policy(tmp_path / "p.csv", study.model)
+    assert policy.choice.tolist() == expected[-1].policy.choice.tolist()
+    assert out.startswith("The policy is worth at least ")
+    assert " with confidence 99.9 %; no policy is worth more than" in " ".join(out.split())
+    assert "300 runs" in out
+
+
+def test_learning_stops_once_the_bounds_are_close_enough(run):
+    code, out, _ = run(STUDY, "--runs", "100000", "--until-gap", "8", "--json")
+    facts = json.loads(out)
+    gaps = [abs(record["optimistic_bound"] - record["bound"]) for record in facts["records"]]
+    assert (code, facts["schema"]) == (0, "plumdp/online/1")
+    assert gaps[-1] <= 8
+    assert all(gap > 8 for gap in gaps[:-1])
+    assert set(facts["records"][0]) == {
+        *("episodes", "steps", "bound", "optimistic_bound", "true_value", "width", "seconds", "status"),
+    }
+
+
+def test_bounds_that_are_not_close_enough_end_with_4(run):
+    code, out, _ = run(STUDY, "--runs", "20", "--until-gap", "0.01")
+    assert code == 4
+    assert "asked 0.01: not reached; give more --runs" in out
+
+
+def test_a_parametric_file_needs_a_point_and_a_length(run, tmp_path):
+    pytest.importorskip("stormpy")
+    program = "mdp const double p; module m x:[0..1]; [go] x=0 -> p:(x'=1)+1-p:true; [] x=1 -> true; endmodule"
+    (tmp_path / "coin.prism").write_text(program)
+    asked = ["coin.prism", "-p", "Pmax=? [ F<=3 x=1 ]", "--runs", "50"]
+    missing = "--at: no value for p; say where the runs are made, --at p=0.3"
+    assert run(*asked) == (2, "", f"error: {missing}\n")
+    assert run(*asked, "--at", "p=0.3") == (2, "", "error: say with --max-steps where a run is cut off\n")
+    assert run(*asked, "--at", "p=0.3", "--max-steps", "4")[0] == 0
+
+
+def test_what_is_certified_holds_when_learning_is_stopped_by_hand(monkeypatch, run, tmp_path):
+    def stopped(*arguments, **options):
+        for number, record in enumerate(pl.learn_online(*arguments, **options)):
+            if number == 3:
+                raise KeyboardInterrupt
+            yield record
+
+    monkeypatch.setattr("plumdp.cli.online.learn_online", stopped)
+    code, out, err = run(STUDY, "--runs", "500", "-o", "record.json")
+    assert (code, err) == (0, "stopped by hand; what is certified so far holds\n")
+    assert out.startswith("The policy is worth at least ")
+    assert len(pl.read_record(tmp_path / "record.json").records) == 3
+
+
+MISUSES = {
+    "runs": (["--runs", "0"], "--runs 0: give a number from 1 on"),
+    "gap": (["--until-gap", "-1"], "--until-gap -1: give a number above 0"),
+    "growth": (["--growth", "1"], "--growth 1: give a number above 1"),
+    "exploration": (["--exploration", "2"], "--exploration 2: give a number from 0 to 1"),
+    "confidence": (["--confidence", "1"], "--confidence 1: give a number between 0 and 1, such as 0.999"),
+    "policy": (["--policy", "p.doc"], "p.doc: policies are written to files that end in .csv, .txt, .json"),
+    "output": (["-o", "no/r.json"], "no/r.json: there is no folder no; make it first"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), MISUSES.values(), ids=MISUSES)
+def test_misuse(run, arguments, message):
+    assert run(STUDY, *arguments) == (2, "", f"error: {message}\n")
+
+
+def test_the_coupled_relaxation_is_not_offered(run):
+    code, _, err = run(STUDY, "--relaxation", "coupled")
+    assert code == 2
+    assert "'coupled' is not one of 'interval', 'parameter', 'expression', 'rectangular'" in err
+
+
+def test_infinite_bounds_survive_saving_and_reading(tmp_path):
+    record = {"episodes": 3, "steps": 9, "bound": float("inf"), "optimistic_bound": 1.0, "true_value": None}
+    record |= {"width": 0.5, "seconds": 0.1, "status": "certified"}
+    pl.OnlineRun("Rmin=? [ F x=1 ]", "min", 0.99, (record,)).save(tmp_path / "r.json")
+    read = pl.read_record(tmp_path / "r.json")
+    assert (read.records, read.direction, read.confidence, read.gap) == ((record,), "min", 0.99, float("inf"))
+    json.loads((tmp_path / "r.json").read_text(), parse_constant=pytest.fail)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[", "r.json is not a record of learning (JSONDecodeError: "),
+        ("{}", "r.json is not a record of learning (KeyError: 'schema')"),
+        ('{"schema": "plumdp/advice/1"}', "r.json has the schema plumdp/advice/1, not plumdp/online/1"),
+    ],
+)
+def test_files_that_are_not_records_are_refused(tmp_path, content, message):
+    (tmp_path / "r.json").write_text(content)
+    with pytest.raises(pl.DataError) as caught:
+        pl.read_record(tmp_path / "r.json")
+    assert str(caught.value).startswith(f"{tmp_path}/{message}")

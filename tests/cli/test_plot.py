@@ -1,0 +1,155 @@
+"""``plumdp plot``: pictures from a model and data, from a saved result, from records, and misuse."""
+
+import numpy as np
+import pytest
+
+import plumdp as pl
+from plumdp.cli import main
+
+STUDY = "betting:5"
+WORDS = {
+    "ladder": "coupled",
+    "region": "what the data allow",
+    "expressions": "share seen",
+    "policy": "money",
+    "advice": "how much a run helps here",
+    "model": "225 states",
+    "residuals": "seen less expected",
+}
+START = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Return a folder with counts of a case study, a saved result and two records of learning."""
+    folder = tmp_path_factory.mktemp("plot")
+    study = pl.case_study(STUDY)
+    counts = pl.simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
+    pl.write_counts(counts, folder / "counts.parquet")
+    pl.certify(study.model, counts, study.objective).save(folder / "result")
+    for seed in (1, 2):
+        environment = pl.simulator(study.model, study.true_point, rng=seed, max_steps=6)
+        found = pl.learn_online(study.model, environment, study.objective, episodes=100, spacing=2.0)
+        pl.OnlineRun.of(found, study.model, study.objective).save(folder / f"seed{seed}.json")
+    return folder
+
+
+@pytest.fixture
+def run(place, monkeypatch, capsys):
+    """Return a function that runs the command in that folder: exit code, standard output and error in one line."""
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("COLUMNS", "400")
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main(["plot", *arguments])
+        shown = capsys.readouterr()
+        return ended.value.code, shown.out, " ".join(shown.err.split())
+
+    return run
+
+
+@pytest.mark.parametrize("kind", WORDS)
+def test_every_kind_is_drawn_from_a_saved_result(kind, run, place):
+    assert run(kind, "result", "-o", f"{kind}.svg") == (0, f"{kind}.svg\n", "")
+    text = (place / f"{kind}.svg").read_text()
+    assert text.startswith("<?xml")
+    assert WORDS[kind] in text
+
+
+@pytest.mark.parametrize("kind", ["ladder", "policy"])
+def test_a_model_and_data_give_the_picture_of_the_saved_result(kind, run, place):
+    assert run(kind, "result", "-o", f"{kind}-saved.svg")[0] == 0
+    assert run(kind, STUDY, "counts.parquet", "-o", f"{kind}-new.svg")[0] == 0
+    assert (place / f"{kind}-new.svg").read_bytes() == (place / f"{kind}-saved.svg").read_bytes()
+
+
+@pytest.mark.parametrize("ending", START)
+def test_the_name_says_what_is_written(ending, run, place):
+    assert run("region", "result", "--truth", "p=0.55", "-o", f"x{ending}")[0] == 0
+    assert (place / f"x{ending}").read_bytes().startswith(START[ending])
+
+
+def test_a_policy_over_chosen_variables(run, place):
+    assert run("policy", "result", "--x", "money", "--fix", "step=2", "-o", "slice.svg")[0] == 0
+    assert "where step = 2: 25 of 225 states" in (place / "slice.svg").read_text()
+
+
+def test_data_that_contradict_the_model_end_with_three_where_there_is_nothing_to_draw(run, place):
+    study = pl.case_study(STUDY)
+    graph = study.model.graph
+    high, low = (pl.simulate(study.model, {"p": p}, 2_000, rng=1, max_steps=6).counts for p in ("0.9", "0.2"))
+    odd = (graph.state_of_choice() % 2)[graph.choice_of_transition()] == 1
+    pl.write_counts(pl.TransitionCounts(graph, np.where(odd, high, low), "adaptive"), place / "bad.parquet")
+    code, out, err = run("region", STUDY, "bad.parquet", "-o", "bad.png")
+    assert (code, out) == (3, "")
+    assert err.startswith("the data contradict the model, so that there is no region to draw: the data fit another p")
+    assert not (place / "bad.png").exists()
+    assert run("policy", STUDY, "bad.parquet", "-o", "bad.png")[0] == 0
+
+
+def test_a_picture_of_published_sets_says_that_nothing_is_proved(run, place):
+    assert run("region", STUDY, "counts.parquet", "--as-published", "-o", "published.svg")[0] == 0
+    assert "Estimates: nothing proves these bounds" in (place / "published.svg").read_text()
+
+
+def test_records_of_learning_are_compared(run, place):
+    assert run("online", "seed1.json", "seed2.json", "--truth", "12", "-o", "online.svg")[0] == 0
+    text = (place / "online.svg").read_text()
+    assert all(word in text for word in ("seed1", "seed2", "best true value", "runs", "certified"))
+
+
+MISUSES = {
+    "an unknown variable": (
+        ("policy", "result", "--x", "mony"),
+        "--x mony: not a state variable; there are money, step",
+    ),
+    "a value that no state has": (
+        ("policy", "result", "--fix", "step=99"),
+        "--fix step=99: no state has this value of step",
+    ),
+    "the same variable twice": (
+        ("policy", "result", "--x", "money", "--y", "money"),
+        "both axes are 'money'; choose two state variables, or one",
+    ),
+    "options of another kind": (
+        ("advice", "result", "--x", "step"),
+        "--x is for plumdp plot policy; leave it out for advice",
+    ),
+    "truth where there is none": (
+        ("model", "result", "--truth", "1"),
+        "--truth is for ladder, region and online; leave it out for model",
+    ),
+    "an unknown parameter": (
+        ("region", "result", "--truth", "q=0.5"),
+        "--truth q=0.5: q is not a parameter; there are p",
+    ),
+    "truth that is not a number": (
+        ("ladder", "result", "--truth", "high"),
+        "--truth high: give a number, the true value, for ladder",
+    ),
+    "data after a result": (
+        ("ladder", "result", "counts.parquet"),
+        "result is the folder of a result, which needs no data: leave out counts.parquet",
+    ),
+    "a model without data": (
+        ("ladder", STUDY),
+        f"{STUDY}: give data after the model, or the folder of a result that certify -o wrote",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISUSES)
+def test_misuse_ends_with_a_sentence_and_no_picture(name, run, place):
+    arguments, message = MISUSES[name]
+    assert run(*arguments, "-o", "wrong.png") == (2, "", f"error: {message}")
+    assert not (place / "wrong.png").exists()
+
+
+def test_a_picture_is_replaced_only_by_force_and_has_a_known_ending(run, place):
+    (place / "old.png").write_text("old")
+    said = "error: old.png is there already; name another file, or replace it with --force"
+    assert run("region", "result", "-o", "old.png") == (2, "", said)
+    assert run("region", "result", "-o", "old.png", "--force")[0] == 0
+    said = "error: x.jpg: pictures are written as .png, .svg, .pdf; let the name end in one of these"
+    assert run("region", "result", "-o", "x.jpg") == (2, "", said)

@@ -1,0 +1,120 @@
+"""``plumdp report``: about a saved result, and about a model with data; nothing is overwritten silently."""
+
+import json
+from html import unescape
+
+import pytest
+from typer.testing import CliRunner
+
+import plumdp as pl
+from plumdp.cli import app, main
+from plumdp.result.folder import write_results
+
+RUNNER = CliRunner()
+STUDY = pl.case_study("betting:5")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with counts, a result, and a folder of two results."""
+    folder = tmp_path_factory.mktemp("reports")
+    counts = pl.simulate(STUDY.model, STUDY.true_point, 1000, rng=1, max_steps=6)
+    pl.write_counts(counts, folder / "counts.parquet")
+    certificate = pl.certify(STUDY.model, counts, STUDY.objective)
+    certificate.save(folder / "result", ladder=False)
+    write_results([certificate, certificate], folder / "both", ladder=False)
+    (folder / "taken.html").write_text("mine")
+    return folder
+
+
+def run(folder, *arguments):
+    """Return the exit code of a command with paths in the folder."""
+    return RUNNER.invoke(app, ["report", *(argument.format(folder) for argument in arguments)])
+
+
+def test_a_result_gets_a_report_in_its_folder_which_is_still_a_result(folder):
+    result = run(folder, "{}/result")
+    file = folder / "result" / "report.html"
+    assert (result.exit_code, result.output) == (0, f"report: {file}\n")
+    certificate = pl.read_result(folder / "result")
+    assert certificate.headline in unescape(file.read_text(encoding="utf-8"))
+    again = run(folder, "{}/result")
+    assert str(again.exception) == f"{file} is there already; name another file, or replace it with --force"
+    assert run(folder, "{}/result", "--force").exit_code == 0
+    certificate.save(folder / "result", force=True)
+    assert not file.exists()
+
+
+def test_several_results_get_a_report_each(folder):
+    result = run(folder, "{}/both", "--json")
+    files = [str(folder / "both" / f"{k}" / "report.html") for k in (1, 2)]
+    assert json.loads(result.output) == {"schema": "plumdp/report/1", "files": files}
+
+
+def test_a_model_with_data_is_certified_and_reported_in_one_go(folder):
+    result = run(folder, "betting:5", "{}/counts.parquet", "-o", "{}/new.html", "--confidence", "0.99")
+    assert result.exit_code == 0, result.output
+    assert result.output.startswith("The policy's value lies between ")
+    assert result.output.endswith(f"report: {folder}/new.html\n")
+    text = (folder / "new.html").read_text(encoding="utf-8")
+    assert "with confidence 99 %" in text
+    assert "What each relaxation certifies" in text
+
+
+@pytest.mark.slow
+def test_several_properties_get_numbered_files_with_their_answers(folder):
+    asked = ["-p", 'R{{"money"}}>=5 [ F "end" ]', "-p", 'R{{"money"}}>=40 [ F "end" ]']
+    result = run(folder, "betting:5", "{}/counts.parquet", "-o", "{}/all.html", *asked)
+    assert result.exit_code == 1  # one of them is answered with no
+    pages = [(folder / f"all-{k}.html").read_text(encoding="utf-8") for k in (1, 2)]
+    assert [": Yes: " in page for page in pages] == [True, False]
+    assert [": No: " in page for page in pages] == [False, True]
+
+
+MISUSES = {
+    "no folder": (["{}/nowhere"], "{0}/nowhere is not the folder of a result; for a model, give data as well: plumdp "
+                                  "report MODEL DATA"),
+    "a model alone": (["betting:5"], "betting:5 is not the folder of a result; for a model, give data as well: plumdp "
+                                     "report MODEL DATA"),
+    "a folder without a result": (["{}"], "{0} has no certificate.json: give the folder of a result, as plumdp certify "
+                                          "-o or save() writes it"),
+    "data for a result": (["{}/result", "{}/counts.parquet"],
+                          "{0}/result is a result already; leave out the data, or give a model"),
+    "options about certifying": (["{}/result", "--confidence", "0.9"],
+                                 "--confidence: a result is shown as it was certified; leave out --confidence, or give "
+                                 "a model and data"),
+    "one file for two": (["{}/both", "-o", "{}/x.html"],
+                         "--output: {0}/both holds 2 results, and a file holds one report; name one of them, such as "
+                         "{0}/both/1, or leave out --output"),
+    "a file that is there": (["betting:5", "{}/missing.csv", "-o", "{}/taken.html"],
+                             "{0}/taken.html is there already; name another file, or replace it with --force"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MISUSES)
+def test_misuse_ends_with_a_sentence(folder, case):
+    arguments, message = MISUSES[case]
+    result = run(folder, *arguments)
+    assert isinstance(result.exception, pl.DataError)
+    assert str(result.exception) == message.format(folder)
+    assert (folder / "taken.html").read_text() == "mine"
+    assert not (folder / "x.html").exists()
+
+
+def test_a_result_knows_the_command_and_its_report_shows_it(folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    for command in (
+        ["certify", "betting:5", "counts.parquet", "-o", str(tmp_path / "result"), "--no-ladder"],
+        ["report", str(tmp_path / "result")],
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(command)
+        assert ended.value.code == 0
+    typed = f"plumdp certify betting:5 counts.parquet -o {tmp_path}/result --no-ladder"
+    read = pl.read_result(tmp_path / "result")
+    assert read.provenance["command"] == typed
+    assert read.findings().ladder == ()
+    text = (tmp_path / "result" / "report.html").read_text(encoding="utf-8")
+    assert typed in text
+    assert "What each relaxation certifies" not in text
+    assert capsys.readouterr().out.endswith(f"report: {tmp_path}/result/report.html\n")

@@ -1,0 +1,144 @@
+"""The first minute: how little the default path compiles, and what ``plumdp warmup`` compiles ahead, for whom."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import plumdp
+from plumdp.cli import main
+
+COUNTING = """
+from numba.core import event
+class Counting(event.Listener):
+    names = []
+    def on_start(self, event): self.names.append(event.data["dispatcher"].py_func.__module__)
+    def on_end(self, event): pass
+event.register("numba:compile", Counting())
+"""
+CERTIFY = """
+import plumdp as pl
+from plumdp import compiled
+study = pl.case_study("betting:10")
+counts = pl.simulate(study.model, study.true_point, 30, rng=1, max_steps=study.max_steps + 1)
+certificate = pl.certify(study.model, counts, study.objective)
+print(len([name for name in Counting.names if name.startswith("plumdp")]), len(Counting.names))
+print(certificate.lower.hex(), certificate.upper.hex())
+"""
+WARM_UP = """
+from collections import Counter
+from plumdp import compiled
+from plumdp.warmup import warm_up
+found = warm_up()
+twice = [name for name, n in Counter(text.partition("(")[0] for text in compiled.signatures()).items() if n > 1]
+print(len(Counting.names), found.kernels, found.signatures, twice)
+"""
+
+
+def output_of(code, cache, *more):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
+    run = [sys.executable, "-c", COUNTING + code, *more]
+    return subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.slow
+def test_a_first_certificate_of_a_small_model_compiles_next_to_nothing(tmp_path):
+    """Compiled at once, it would be some eighty functions, and half a minute."""
+    first, bounds = output_of(CERTIFY, tmp_path).splitlines()
+    assert int(first.split()[0]) <= 5
+    assert int(first.split()[1]) <= 8
+    assert any(tmp_path.glob("plumdp-plain-seconds.json"))
+    assert output_of(CERTIFY, tmp_path).splitlines()[1] == bounds
+
+
+@pytest.mark.slow
+def test_what_was_warmed_up_is_compiled_once_per_kernel_and_never_again(tmp_path):
+    first, again = (output_of(WARM_UP, tmp_path).split(maxsplit=3) for _ in range(2))
+    n_compiled, kernels, signatures = map(int, first[:3])
+    assert kernels == signatures <= 75
+    assert first[3].strip() == "[]"
+    assert signatures <= n_compiled <= 110  # with functions of numba's own: 155 before there was a bound
+    assert again[0] == "0"
+    after, _ = output_of(CERTIFY, tmp_path).splitlines()
+    assert after == "0 0"
+
+
+def test_warmup_says_what_it_did_and_where(capsys):
+    """In process, where most is compiled already."""
+    with pytest.raises(SystemExit) as ended:
+        main(["warmup"])
+    assert ended.value.code == 0
+    captured = capsys.readouterr()
+    assert re.fullmatch(r"\d+ kernels are compiled, kept in .+ \(\d+\.\d s\)\n", captured.out)
+    assert captured.err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["warmup", "--al"], "error: No such option: --al"),
+        (
+            ["warmup", "everything"],
+            "error: Got unexpected extra argument(s) (everything); plumdp warmup -h shows what there is",
+        ),
+        (["warmup", "--all", "1"], "error: Got unexpected extra argument(s) (1); plumdp warmup -h shows what there is"),
+    ],
+)
+def test_misuse_of_warmup_is_explained(arguments, message, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert " ".join(capsys.readouterr().err.split()).startswith(message)
+
+
+READING = """
+from plumdp import compiled
+from plumdp.data import kernels
+import numpy as np
+compiled.compile_at_once()
+kernels.count(np.zeros((1, 1), dtype=np.int32), np.zeros(1, dtype=np.int64))
+print(len(Counting.names), kernels.count.folder)
+"""
+
+
+def without_write_permission():
+    """Return how to start a process that must respect permissions, also if the tests run as root."""
+    if os.name != "posix":
+        pytest.skip("permissions of another kind")
+    if os.geteuid() != 0:
+        return []
+    if shutil.which("setpriv") is None:
+        pytest.skip("root may write anywhere")
+    return ["setpriv", "--bounding-set=-dac_override"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("was_warmed_up", [True, False])
+def test_a_read_only_install_uses_what_was_compiled_there_or_the_folder_of_the_user(tmp_path, was_warmed_up):
+    package, home = tmp_path / "site" / "plumdp", tmp_path / "home"
+    shutil.copytree(Path(plumdp.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    home.mkdir()
+    kept = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    environment = kept | {"PYTHONPATH": str(package.parent), "HOME": str(home)}
+    run = [sys.executable, "-c", COUNTING + READING]
+    if was_warmed_up:
+        subprocess.run(run, env=environment, check=True)
+    for path in [package, *package.rglob("*")]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        done = [
+            subprocess.run(
+                [*without_write_permission(), *run], env=environment, capture_output=True, text=True, check=True
+            ).stdout.split()
+            for _ in range(2)
+        ]
+    finally:
+        for path in [package, *package.rglob("*")]:
+            path.chmod(0o755)
+    where = package / "data" / "__pycache__" if was_warmed_up else home
+    assert [int(n) > 0 for n, _ in done] == [not was_warmed_up, False]
+    assert all(Path(folder).is_relative_to(where) for _, folder in done)

@@ -1,0 +1,391 @@
+"""Pictures: what is drawn is what the data say, in words of the command line, and nothing is cut off."""
+
+import re
+from math import inf, nan
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
+from matplotlib.text import Text
+
+import plumdp as pl
+from plumdp import plots
+from plumdp.experiments.studies import find_study
+from plumdp.plots.layered_layout import layered_layout
+from plumdp.plots.policy_map import slice_policy
+from plumdp.plots.style import PALETTE, STYLE, number_text, styled
+from plumdp.result.findings import Cut, Drawing, Edge, ExpressionRow, Outline, Rung
+
+RUNGS = (
+    Rung("interval", 0.12345678, inf, "certified", 0.1),
+    Rung("rectangular", 0.2, 0.61, "certified", 0.1),
+    Rung("coupled", 0.25, 0.58765432, "certified", 0.1),
+)
+NOTHING = Rung("coupled", -inf, inf, "model contradicted", 0.1)
+LONG = 'R{"money"}max=? [ !"a long name" U<=1000 "end of everything" ]'
+SQUARE = ((0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0))
+
+
+def texts(figure):
+    """Return all texts that a figure shows."""
+    found = [text.get_text() for text in figure.findobj(Text) if text.get_visible() and text.get_text()]
+    return [" ".join(text.split()) for text in found]
+
+
+def cut_off(figure):
+    """Return the texts that are drawn, but not wholly inside the figure; its borders may be touched."""
+    drawn, draw = [], Text.draw
+
+    def keep(text, renderer, *rest, **options):
+        drawn.append(text)
+        return draw(text, renderer, *rest, **options)
+
+    with styled(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Text, "draw", keep)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+    box, found = figure.bbox, []
+    for text in drawn:
+        own = text.get_window_extent(canvas.get_renderer())
+        is_inside = own.x0 >= box.x0 - 1 and own.x1 <= box.x1 + 1 and own.y0 >= box.y0 - 1 and own.y1 <= box.y1 + 1
+        if text.get_text().strip() and not is_inside:
+            found.append(text.get_text())
+    return found
+
+
+def row(i, **changes):
+    known = {"text": f"p + {i}/1000", "lower": 0.2, "upper": 0.5, "estimate": 0.3, "trials": 1_000, "successes": 310}
+    return ExpressionRow(**{**known, **changes})
+
+
+def chain(n):
+    """Return the drawing of a line of states, with a second action that stays."""
+    edges = [Edge(i, min(i + 1, n - 1), "go", "p", 0.5, True) for i in range(n)]
+    edges += [Edge(i, i, "wait", "1", 1.0, False) for i in range(n - 1)]
+    return Drawing(tuple(f"place={i}, ready=true" for i in range(n)), 0, (n - 1,), tuple(edges))
+
+
+def grid():
+    """Return the columns of a policy over two numbers, a word and a Boolean."""
+    x, y, word, flag = (
+        a.ravel() for a in np.meshgrid(range(4), range(3), ["dry", "wet"], [False, True], indexing="ij")
+    )
+    action = np.where(word == "wet", "wait", np.where(x > y, "right", "up")).astype(object)
+    keep = ~((word == "dry") & flag & (x == 3))  # one slice has more states than another
+    return {name: a[keep] for name, a in (("x", x), ("y", y), ("weather", word), ("open", flag), ("action", action))}
+
+
+def advice(n=10):
+    choices = [
+        {
+            "state": {"money": 10 + i, "step": i, "a_long_name_of_a_variable": "a word", "flag": True},
+            "action": "bet10", "rate": 1e-3 / (i + 1), "visits": 1_000 * i, "visits_per_run": 0.5, "probability": 0.2,
+        }
+        for i in range(n)
+    ]  # fmt: skip
+    return {"choices": choices}
+
+
+def records(n=12, bound=1.0):
+    grown = [int(1.9**i) for i in range(n)]
+    return [
+        {"episodes": e, "bound": bound + e / 1e4, "optimistic_bound": 3.0, "true_value": None if e < 5 else 2.0}
+        for e in [0, *grown]
+    ]
+
+
+OUTLINE = Outline(
+    ("p", "q"), (0.5, 0.5), ((0.4, 0.6), (0.45, 0.55)), SQUARE, ((0.4, 0.45), (0.6, 0.45), (0.6, 0.55), (0.4, 0.55)),
+    SQUARE,
+    (Cut((1.0, 1.0), 1.1, 'bets on the value of Pmax=? [ F<=100 "goal" ]'), Cut((-1.0, 0.0), -0.4, "intervals")),
+)  # fmt: skip
+NAMES = tuple(f"rate{i}" for i in range(4))
+PAIRS = tuple(
+    Outline((a, b), (0.5, 0.5), ((0.4, 0.6), (0.45, 0.55)), SQUARE, OUTLINE.region)
+    for i, a in enumerate(NAMES)
+    for b in NAMES[i + 1 :]
+)
+STRIP = Outline(("p", ""), (0.51, 0.0), ((0.5, 0.53), (0.0, 0.0)), ((0.0, 0.0), (1.0, 0.0)), ((0.5, 0.0), (0.53, 0.0)))
+
+FIGURES = {
+    "ladder": lambda: plots.ladder_figure(RUNGS, objective='Pmax=? [ F "goal" ]', estimate=0.4, truth=0.45),
+    "ladder, one": lambda: plots.ladder_figure(RUNGS[-1:], objective=LONG),
+    "ladder, no bounds": lambda: plots.ladder_figure([NOTHING], objective=""),
+    "region": lambda: plots.region_figure([OUTLINE], {"p": (0.4, 0.6), "q": (0.45, 0.55)}, truth={"p": 0.5, "q": 0.5}),
+    "strip": lambda: plots.region_figure([STRIP], {"p": (0.5, 0.53)}),
+    "pairs": lambda: plots.region_figure(PAIRS, dict.fromkeys((*NAMES, "rest", "other"), (0, 1))),
+    "forest": lambda: plots.forest_figure([row(i) for i in range(30)], 100),
+    "forest, long": lambda: plots.forest_figure([row(0, text="1509/31250*t1 - 463/125000*t2 + 7/9*t3")]),
+    "policy": lambda: plots.policy_figure(grid(), "x", "y"),
+    "policy, words": lambda: plots.policy_figure(grid(), "weather", "open"),
+    "policy, one": lambda: plots.policy_figure(grid(), "x"),
+    "advice": lambda: plots.advice_figure(advice()),
+    "model": lambda: plots.model_figure(chain(8)),
+    "dots": lambda: plots.model_figure(chain(100)),
+    "online": lambda: plots.online_figure(records(), objective='Pmax=? [ F "goal" ]'),
+    "online, several": lambda: plots.online_figure({f"way {i}": records(bound=i) for i in range(4)}, truth=2.5),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_nothing_is_cut_off(name):
+    with styled():
+        figure = FIGURES[name]()
+    assert cut_off(figure) == []
+    assert figure.get_size_inches()[0] <= 5.7  # at 390 pixels, nine points are then nine pixels
+
+
+def test_a_planted_text_outside_is_found():
+    figure = FIGURES["strip"]()
+    figure.text(0.98, 0.5, "far out to the right")
+    assert cut_off(figure) == ["far out to the right"]
+
+
+@pytest.mark.parametrize("name", ["ladder", "region", "policy", "dots"])
+def test_two_pictures_on_one_page_share_no_names(name):
+    with styled():
+        first, second = plots.svg_of(FIGURES[name]()), plots.svg_of(FIGURES["strip"]())
+    ids = [re.findall(r'\bid="([^"]+)"', each) for each in (first, second)]
+    assert not set(ids[0]) & set(ids[1])
+    assert len(ids[0]) == len(set(ids[0]))
+    assert set(re.findall(r"url\(#([^)]+)\)", first)) <= set(ids[0])
+    assert set(re.findall(r'href="#([^"]+)"', first)) <= set(ids[0])
+
+
+def test_the_same_picture_is_the_same_file(tmp_path):
+    for name in ("one", "two"):
+        with styled():
+            plots.write_figure(FIGURES["region"](), tmp_path / f"{name}.svg")
+            plots.write_figure(FIGURES["region"](), tmp_path / f"{name}.png")
+            plots.write_figure(FIGURES["region"](), tmp_path / f"{name}.pdf")
+    for kind in ("svg", "png", "pdf"):
+        assert (tmp_path / f"one.{kind}").read_bytes() == (tmp_path / f"two.{kind}").read_bytes()
+
+
+def test_svg_in_a_page_has_text_and_no_fixed_size():
+    with styled():
+        element = plots.svg_of(FIGURES["ladder"](), label='bounds of "each" relaxation')
+    head = element[: element.index(">")]
+    assert element.startswith("<svg")
+    assert "viewBox" in head
+    assert not re.search(r'\b(width|height)="', head)
+    assert 'aria-label="bounds of &quot;each&quot; relaxation"' in head
+    assert ">rectangular</text>" in element
+
+
+def test_the_ladder_has_bounds_rounded_outward_in_words_of_the_command_line():
+    shown = texts(FIGURES["ladder"]())
+    for text in ("interval", "rectangular", "coupled", "0.1234", "0.2", "0.61", "0.25", "0.5877", "no bound"):
+        assert text in shown
+    assert "0.1235" not in shown
+    assert "0.5876" not in shown
+    assert not any("$" in text or "P_" in text for text in shown)
+
+
+def test_bars_of_the_ladder_are_where_the_bounds_are():
+    (axes,) = FIGURES["ladder"]().axes
+    bars = [line.get_xdata() for line in axes.lines if line.get_linewidth() == 9]
+    assert [tuple(bar) for bar in bars[1:]] == [(0.2, 0.61), (0.25, 0.58765432)]
+    assert bars[0][0] == 0.12345678
+    assert bars[0][1] == axes.get_xlim()[1]  # infinite: up to the edge
+
+
+def test_bars_that_are_much_longer_than_the_tightest_end_in_an_arrow_with_their_number():
+    figure = plots.ladder_figure([Rung("interval", 3.0, 1e6, "certified", 0), RUNGS[2]], objective="")
+    assert "1,000,000" in texts(figure)
+    assert figure.axes[0].get_xlim()[1] < 100
+
+
+def test_bounds_without_guarantee_say_so():
+    rungs = [Rung("rectangular", 0.2, 0.4, "no guarantee", 0.1), Rung("untied", 0.1, 0.5, "model contradicted", 0.1)]
+    shown = texts(plots.ladder_figure(rungs, objective=""))
+    assert "rectangular (no guarantee)" in shown
+    assert "estimate, no guarantee" in shown
+    assert "graph alone (model contradicted)" in shown
+    assert "certified bounds" not in shown
+
+
+def test_regions_and_expressions_without_guarantee_say_so():
+    said = "Estimates: nothing proves these bounds"
+    proved = (FIGURES["strip"](), FIGURES["forest"]())
+    estimated = (
+        plots.region_figure([STRIP], {"p": (0.5, 0.53)}, is_proved=False),
+        plots.forest_figure([row(i) for i in range(30)], 100, is_proved=False),
+    )
+    assert not any(said in text for figure in proved for text in texts(figure))
+    assert all(any(said in text for text in texts(figure)) for figure in estimated)
+    assert "80 expressions left out" in " ".join(texts(estimated[1]))
+    assert [cut_off(figure) for figure in estimated] == [[], []]
+
+
+def test_the_region_says_what_drew_its_borders_and_draws_them_there():
+    figure = FIGURES["region"]()
+    shown = texts(figure)
+    assert 'bets on the value of Pmax=? [ F<=100 "goal" ]' in shown
+    assert {"what the data allow", "its box", "intervals", "estimate", "true value", "p", "q"} <= set(shown)
+    (axes,) = figure.axes
+    diagonal = next(line for line in axes.lines if line.get_color() == "#e69f00" and len(line.get_xdata()) == 2)
+    assert np.asarray(diagonal.get_xdata()) + np.asarray(diagonal.get_ydata()) == pytest.approx(1.1)
+
+
+def test_pairs_have_a_panel_each_and_say_what_is_left_out():
+    figure = FIGURES["pairs"]()
+    assert sum(axes.get_visible() for axes in figure.axes) == 6
+    assert "2 parameters left out, which matter less: rest, other" in texts(figure)
+
+
+def test_the_forest_has_twenty_rows_and_says_how_many_are_left_out():
+    figure = FIGURES["forest"]()
+    (axes,) = figure.axes
+    assert len(axes.get_yticks()) == 20
+    assert "80 expressions left out, which matter less" in texts(figure)
+    bars = [tuple(line.get_xdata()) for line in axes.lines if line.get_linewidth() == 5]
+    assert bars == [(0.2, 0.5)] * 20
+    shares = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "D"]
+    assert shares == [0.31] * 20
+    assert texts(figure).count("1,000") == 20
+
+
+def test_a_share_far_from_all_bounds_is_an_arrow_at_the_edge():
+    (axes,) = plots.forest_figure([row(1, trials=4, successes=4), row(2)]).axes
+    (arrow,) = [line for line in axes.lines if line.get_marker() == ">"]
+    assert arrow.get_xdata()[0] == axes.get_xlim()[1] < 1
+
+
+def test_the_map_of_a_policy_shows_the_action_of_each_state():
+    shown = slice_policy(grid(), "x", "y", fixed={"weather": "dry"})
+    assert shown.fixed == {"weather": "dry", "open": False}  # with more states than where it is open
+    assert shown.describe() == "where weather = dry, open = false: 12 of 45 states"
+    expected = [["right" if x > y else "up" for x in range(4)] for y in range(3)]
+    assert [[shown.actions[i] for i in line] for line in shown.action.tolist()] == expected
+
+
+def test_a_map_over_words_and_truth_values():
+    figure = FIGURES["policy, words"]()
+    shown = texts(figure)
+    assert {"dry", "wet", "false", "true", "weather", "open"} <= set(shown)
+
+
+def test_more_actions_than_colours_get_hatches():
+    columns = {"x": np.arange(12), "action": np.array([f"a{i:02}" for i in range(12)], dtype=object)}
+    (axes,) = plots.policy_figure(columns, "x").axes
+    looks = {(to_hex(patch.get_facecolor()), patch.get_hatch() or "") for patch in axes.patches}
+    assert len(looks) == 12
+    assert len({colour for colour, _ in looks}) == len(PALETTE) == 8
+
+
+def test_misuse_of_maps_says_what_there_is():
+    with pytest.raises(pl.DataError, match=re.escape("'z' is not a state variable; there are x, y, weather, open")):
+        plots.policy_figure(grid(), "z")
+    with pytest.raises(pl.DataError, match=re.escape("both axes are 'x'; choose two state variables, or one")):
+        plots.policy_figure(grid(), "x", "x")
+    with pytest.raises(pl.DataError, match=re.escape("the policy has no state with y = 9")):
+        plots.policy_figure(grid(), "x", fixed={"y": 9})
+
+
+def test_advice_ranks_choices_in_words():
+    figure = FIGURES["advice"]()
+    (axes,) = figure.axes
+    widths = [bar.get_width() for bar in axes.patches]
+    assert widths == pytest.approx([100 / (i + 1) for i in range(10)])
+    shown = texts(figure)
+    assert "never visited" in shown
+    assert "3,000 visits" in shown
+    assert any(text.startswith("money=10, step=0") and text.endswith("bet10") for text in shown)
+
+
+def test_few_states_have_texts_and_many_are_dots():
+    assert "7, true" in texts(FIGURES["model"]())
+    assert "0, true ▸go" in texts(FIGURES["model"]())
+    dots = FIGURES["dots"]()
+    assert not any("true" in text for text in texts(dots))
+    assert "100 states, 100 of which the policy reaches" in texts(dots)
+    with pytest.raises(pl.DataError, match="401 states are too many to be drawn: a picture has at most 400"):
+        plots.model_figure(chain(401))
+
+
+def test_layers_are_distances_and_lines_do_not_cross_without_need():
+    """Two rails with rungs given in the wrong order: places in a layer follow the rails, so that none cross."""
+    edges = [(0, 2), (0, 1), (1, 3), (2, 4), (3, 5), (4, 6)]
+    layers, places = layered_layout(7, 0, edges)
+    assert [sorted(layer) for layer in layers] == [[0], [1, 2], [3, 4], [5, 6]]
+    sides = [np.sign(places[a][0]) == np.sign(places[b][0]) for a, b in edges if a]
+    assert all(sides)
+
+
+def test_curves_of_learning_are_the_records_over_runs():
+    (axes,) = FIGURES["online"]().axes
+    assert axes.get_xscale() == "log"
+    known = [record for record in records() if record["episodes"]]
+    bound, optimistic, true = axes.lines
+    assert bound.get_xdata().tolist() == [record["episodes"] for record in known]
+    assert bound.get_ydata().tolist() == [record["bound"] for record in known]
+    assert set(optimistic.get_ydata()) == {3.0}
+    assert np.isnan(true.get_ydata()[:2]).all()
+    shown = texts(axes.figure)
+    assert {"runs", "value", "certified", "no policy is better", "true value of the policy"} <= set(shown)
+
+
+def test_records_of_learning_are_drawn_as_they_are():
+    study = pl.case_study("betting:5")
+    place = pl.simulator(study.model, study.true_point, rng=1, max_steps=6)
+    found = list(pl.learn_online(study.model, place, study.objective, episodes=50, spacing=2.0))
+    (axes,) = plots.online(found, objective=study.objective.text).figure.axes
+    assert axes.lines[0].get_ydata().tolist() == [record.bound for record in found if record.episodes]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.3, "0.3"), (10_000.0, "10,000"), (0.0004, "0.0004"), (-2.5, "-2.5"), (0.0, "0"), (nan, "nan")],
+)
+def test_numbers_are_written_out(value, text):
+    assert number_text(value) == text
+
+
+def test_ticks_have_no_powers_of_ten():
+    with styled():
+        figure = FIGURES["online"]()
+        FigureCanvasAgg(figure).draw()
+    labels = [tick.get_text() for tick in figure.axes[0].get_xticklabels() if tick.get_text()]
+    assert "10" in labels
+    assert not any("$" in label or "10^" in label for label in labels)
+
+
+def test_a_picture_of_another_kind_is_refused(tmp_path):
+    with pytest.raises(pl.DataError, match=r"x.jpg: pictures are written as .png, .svg, .pdf; let the name end"):
+        plots.write_figure(FIGURES["strip"](), tmp_path / "x.jpg")
+
+
+def test_the_style_of_others_is_left_alone():
+    before = dict(mpl.rcParams)
+    plots.policy(pl.PolicyTable(graph := pl.case_study("betting:5").model.graph, graph.first_choice[:-1]))
+    assert dict(mpl.rcParams) == before
+    assert STYLE["svg.fonttype"] == "none"
+
+
+def study_rows(instances, n_updates=8):
+    return [
+        {
+            "instance": instance, "seed": seed, "runs": 10_000, "relaxation": name, "direction": "max", "value": 1.0,
+            "episodes": 10 * 2**i, "bound": 0.1 * i, "true_value": 0.9, "seconds": 3.0 + k,
+        }
+        for instance in instances
+        for seed in (1, 2)
+        for k, name in enumerate(("interval", "parameter", "expression", "rectangular"))
+        for i in range(n_updates)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("instances", [["betting:25"], ["betting:25", "aircraft:20,10", "rover:10,10"]])
+def test_figures_of_the_study_of_learning_have_words_and_labels_and_are_not_cut_off(instances, tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("plumdp.experiments.plots.write_figure", lambda figure, path: drawn.append(figure))
+    find_study("online").draw(study_rows(instances), tmp_path)
+    figure = drawn[0]
+    assert cut_off(figure) == []
+    shown = texts(figure)
+    assert {"interval", "parameter", "expression", "rectangular", "runs", "value", "seconds of learning"} <= set(shown)
+    assert shown.count("runs") == len(instances)
+    assert not any("mathcal" in text for text in shown)

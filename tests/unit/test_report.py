@@ -1,0 +1,289 @@
+"""The report: one page that needs nothing else, says what is claimed and no more, and takes no text for markup."""
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from browser import CHROMIUM, WHY_NOT, look_at
+
+import plumdp as pl
+from plumdp.data.report import KINDS as KINDS_OF_ROWS
+from plumdp.reporting.page import render
+from plumdp.result.certificate import Status, outward
+
+HOSTILE = "<script>alert('x')</script>&\"$x^2$"
+
+
+@pytest.fixture(scope="module")
+def problem():
+    study = pl.case_study("betting:5")
+    return study.model, pl.simulate(study.model, study.true_point, 1000, rng=1, max_steps=6), study.objective
+
+
+@pytest.fixture(scope="module")
+def certified(problem):
+    return pl.certify(*problem)
+
+
+def hostile_problem():
+    """Return a model whose action, state and label are hostile texts, with data and a question."""
+    (p,) = pl.parameters("p")
+
+    def step(state):
+        if state.at == "goal":
+            return {HOSTILE: [(1, state)]}
+        return {HOSTILE: [(p, state._replace(at="goal")), (1 - p, state)], "wait": [(1, state)]}
+
+    model = pl.explore(step, {"at": HOSTILE}, space=pl.ParameterSpace.unit("p"))
+    counts = pl.simulate(model, {"p": "1/3"}, 200, rng=1, max_steps=5)
+    return model, counts, pl.parse_property('Pmax=? [ F<=3 at="goal" ]', model)
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    return replace(pl.certify(*hostile_problem()), reason=HOSTILE, provenance={HOSTILE: HOSTILE}, objective=HOSTILE)
+
+
+@pytest.fixture(scope="module")
+def contradicted(problem):
+    """Two actions of one parameter that behave in opposite ways: no parameter explains both."""
+    (p,) = pl.parameters("p")
+
+    def step(state):
+        if state.at:
+            return {"stay": [(1, state)]}
+        return {name: [(p, state._replace(at=1)), (1 - p, state._replace(at=2))] for name in ("one", "other")}
+
+    model = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p"))
+    counts = np.zeros(model.graph.n_transitions, dtype=np.int64)
+    counts[:4] = 900, 100, 100, 900
+    return pl.certify(model, pl.TransitionCounts(model.graph, counts, "adaptive"), "Pmax=? [ F at=1 ]")
+
+
+@pytest.fixture(scope="module")
+def pages(certified, hostile, contradicted, problem):
+    published = pl.certify(*problem, as_published=True)
+    shown = {"certified": certified, "hostile": hostile, "contradicted": contradicted, "published": published}
+    return {name: render(certificate) for name, certificate in shown.items()}
+
+
+class Page(HTMLParser):
+    """Collects what a page is made of, and checks that elements are closed in the order they were opened."""
+
+    VOID = ("meta", "input", "br", "hr", "img", "link")
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.elements, self.texts = [], [], {}
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs), tuple(self.open)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs), tuple(self.open)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open:
+            self.texts.setdefault(self.open[-1], []).append(data)
+
+
+KINDS = ("certified", "hostile", "contradicted", "published")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_on_the_page_comes_from_elsewhere(pages, kind):
+    page = Page(pages[kind])
+    for tag, attributes, _ in page.elements:
+        assert tag not in ("link", "iframe", "object", "embed", "base", "img", "image", "form", "audio", "video")
+        for name, value in attributes.items():
+            if name in ("src", "srcset", "action", "data", "poster"):
+                raise AssertionError(f"{tag} has {name}={value}")
+            if name in ("href", "xlink:href"):
+                assert value.startswith("#"), f"{tag} leads to {value}"
+            assert not name.startswith("on"), f"{tag} runs {name}"
+    css = "".join(page.texts["style"]) + "".join(str(attributes.get("style")) for _, attributes, _ in page.elements)
+    assert "@import" not in css
+    assert all(target.startswith("#") for target in re.findall(r"url\(['\"]?([^)]*)", css))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_policy_forbids_requests_and_all_scripts_but_one(pages, kind):
+    page = Page(pages[kind])
+    rules = [a["content"] for tag, a, _ in page.elements if tag == "meta" and a.get("http-equiv")]
+    assert len(rules) == 1
+    assert rules[0].startswith("default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-")
+    assert "http" not in rules[0]
+    assert [tag for tag, _, _ in page.elements].count("script") == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ids_occur_once_links_lead_to_them_and_tables_have_headers(pages, kind):
+    page = Page(pages[kind])
+    ids = [attributes["id"] for _, attributes, _ in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    links = [a.get("href") or a.get("xlink:href") for _, a, _ in page.elements if "href" in a or "xlink:href" in a]
+    assert {link.removeprefix("#") for link in links} <= set(ids)
+    n_tables = sum(tag == "table" for tag, _, _ in page.elements)
+    assert n_tables == sum(tag == "thead" for tag, _, _ in page.elements) >= 3
+    assert all("scope" in attributes for tag, attributes, _ in page.elements if tag == "th")
+
+
+def test_hostile_texts_are_shown_as_they_are(pages):
+    text = pages["hostile"]
+    assert "<script>alert" not in text
+    page = Page(text)
+    for tag in ("code", "td", "li"):  # the question, the policy and provenance, the reason
+        assert HOSTILE.lower() in "".join(page.texts[tag]).lower(), tag
+
+
+def test_the_page_says_what_the_certificate_says(pages, certified):
+    page = Page(pages["certified"])
+    assert page.texts["h1"] == [certified.headline]
+    said = "".join(page.texts["li"])
+    assert all(assumption in said for assumption in certified.assumptions)
+    rows = [place for tag, _, place in page.elements if tag == "tr"]
+    assert len(rows) > len(certified.policy)
+    assert 'class="certified"' in pages["certified"]
+    for rung in certified.findings().ladder:
+        assert f"<td>{rung.relaxation}</td>" in pages["certified"]
+
+
+def test_other_statuses_look_different_and_claim_nothing(pages, contradicted):
+    assert contradicted.status == Status.CONTRADICTED
+    assert '<body class="contradicted">' in pages["contradicted"]
+    assert "do not rely on this policy" in pages["contradicted"]
+    assert "not a claim about the model" in pages["contradicted"]
+    assert "What each relaxation certifies" not in pages["contradicted"]
+    assert '<body class="estimate">' in pages["published"]
+    assert pages["published"].count("Nothing proves these numbers.") == 3  # bounds, parameters and probabilities
+    for claim in ("The claim holds", "relaxation certifies", "with the confidence of the claim"):
+        assert claim in pages["certified"]
+        assert claim not in pages["published"]
+
+
+def test_no_bound_is_shown_if_the_data_show_what_cannot_happen(problem, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("money,state_step,action,next_money,next_step\n10,0,bet1,11,1\n10,0,bet1,49,1\n")
+    certificate = pl.certify(problem[0], pl.read_log(log, problem[0], on_unmatched="report"), problem[2])
+    text = render(certificate)
+    assert not certificate.claims_bounds
+    assert 'class="bounds"' not in text
+    assert "infinity" not in text
+    assert "1 row of the data shows what the model says cannot happen. No bound is claimed." in text
+    assert "(money=49, step=1)" in text
+    assert Page(text)
+
+
+def test_large_policies_are_cut_and_the_page_says_so(certified, monkeypatch):
+    monkeypatch.setattr("plumdp.reporting.evidence._MOST_ROWS", 50)
+    text = render(certified)
+    assert "Only the first 50 of 225 states are in this file; policy.csv has all." in text
+    assert "the first 50 of 225" in text
+
+
+def test_a_saved_result_has_the_same_report(certified, pages, tmp_path):
+    certified.save(tmp_path / "result")
+    pl.read_result(tmp_path / "result").report(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == pages["certified"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["report.html", "result"]
+
+
+def test_a_report_needs_a_place_and_a_certificate_that_was_made(certified, tmp_path):
+    with pytest.raises(pl.DataError, match="is a folder; name a file in it"):
+        certified.report(tmp_path)
+    with pytest.raises(pl.DataError, match=r"there is no folder .*missing; make it first"):
+        certified.report(tmp_path / "missing" / "x.html")
+    with pytest.raises(pl.DataError, match="this certificate was put together by hand"):
+        replace(certified, source=None).report(tmp_path / "x.html")
+
+
+def test_a_result_without_findings_still_has_a_report(certified, tmp_path):
+    """As version 0.1 wrote it."""
+    certified.save(tmp_path / "result")
+    content = json.loads((tmp_path / "result" / "certificate.json").read_text())
+    content["hashes"] = {}
+    (tmp_path / "result" / "certificate.json").write_text(json.dumps(content))
+    (tmp_path / "result" / "findings.json").unlink()
+    pl.read_result(tmp_path / "result").report(tmp_path / "x.html")
+    page = Page((tmp_path / "x.html").read_text(encoding="utf-8"))
+    assert page.texts["h1"] == [certified.headline]
+
+
+# Notebooks
+
+
+def test_notebooks_show_the_claim_the_bounds_and_the_facts(certified):
+    shown = Page(certified._repr_html_())
+    assert shown.texts["b"] == [certified.headline]
+    (label,) = [attributes["aria-label"] for tag, attributes, _ in shown.elements if tag == "svg"]
+    low, high = certified.printed_bounds
+    assert label == f"between {low} and {high}, estimate about {certified.estimated_value:.6g}"
+    assert [text for pair in certified.facts() for text in pair if text] == shown.texts["td"]
+    assert len(certified._repr_html_()) < 10_000
+
+
+def test_notebooks_draw_no_bounds_where_none_are_claimed(certified, contradicted):
+    report = pl.IngestionReport("transitions", dict.fromkeys(KINDS_OF_ROWS, 0) | {"impossible transition": 1}, {})
+    refused = replace(certified, data_quality=replace(certified.data_quality, report=report))
+    assert "<svg" not in refused._repr_html_()
+    assert "<svg" in contradicted._repr_html_()  # on the graph alone, as its headline says
+    assert "MODEL CONTRADICTED" in contradicted._repr_html_()
+
+
+def test_everything_in_a_notebook_is_escaped_and_light(hostile):
+    model, counts, objective = hostile_problem()
+    learned = pl.learn(model, counts, objectives=[objective])
+    advice = pl.advise(learned, objective)
+    shown = {
+        "certificate": hostile,
+        "learned": learned,
+        "advice": advice,
+        "check": pl.check_model(model, counts),
+        "policy": hostile.policy,
+    }
+    for name, thing in shown.items():
+        text = thing._repr_html_()
+        assert "<script" not in text, name
+        assert Page(text).elements, name
+        assert len(text) < 50_000
+    assert HOSTILE in "".join(Page(advice._repr_html_()).texts["td"])
+    rows = Page(learned._repr_html_()).texts["td"]
+    assert rows[rows.index("p") + 1].split(" to ")[0] == outward(float(learned.region.lower[0]), -1)
+
+
+def test_what_was_learned_says_why_it_contradicts_the_model(contradicted):
+    assert "contradicted" in contradicted.source.learned._repr_html_()
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
+@pytest.mark.parametrize("kind", ["certified", "hostile", "contradicted"])
+def test_in_a_browser_no_text_overflows_and_no_request_leaves(pages, certified, kind, tmp_path):
+    found = look_at(pages[kind], tmp_path, search=["", "money=10", "step=0 money=10", "no such action"])
+    for width, seen in found.items():
+        assert seen["faults"] == [], width
+        assert seen["requests"] == []
+    if kind == "certified":
+        n_tens = int((certified.policy.columns()["money"] == 10).sum())
+        assert found[1280]["searched"] == [225, n_tens, 1, 0]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
+def test_the_browser_finds_planted_faults(pages, tmp_path):
+    wide = (
+        '<p style="width:5000px">wide</p><p style="width:40px;overflow:hidden;white-space:nowrap">cut cut cut cut</p>'
+    )
+    planted = pages["contradicted"].replace("<main>", f"<main>{wide}")
+    faults = look_at(planted, tmp_path, widths=[390])[390]["faults"]
+    assert any("the page is" in fault for fault in faults)
+    assert any("cut cut" in fault and fault.endswith("is cut") for fault in faults)
