@@ -223,6 +223,8 @@ def test_export_converts_interval_models_results_and_models_at_a_point(run, fold
     assert run("certify", STUDY, "counts.parquet", "-o", "result", "--json")[0] == 0
     assert run("export", STUDY, "result", "--policy", "same.csv")[1] == "same.csv: policy, 225 states\n"
     assert (folder / "same.csv").read_text() == (folder / "result" / "policy.csv").read_text()
+    message = "error: result is a result: name its model first, as in plumdp export MODEL result\n"
+    assert run("export", "result", "--policy", "other.csv") == (2, "", message)
 
 
 EXPORT_MISUSES = {

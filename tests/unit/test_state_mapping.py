@@ -238,7 +238,8 @@ def test_values_outside_of_bins_contradict_the_model_and_are_named():
     assert str(log) == (
         "5 rows of transitions: 1 matched, 4 rejected\n"
         "  unknown state: 3 rows; (place_x=2, lit=false, mode=rest) (2×), "
-        "(place_x=above 7.5, lit=false, mode=rest) (1×)\n"
+        "(place_x=above 7.5, lit=false, mode=rest) (1×); "
+        "each value is known, but the model has no state with all of them\n"
         "  unreadable state: 1 row; "
         "(place_x=null, lit=false, mode=rest) 'rest' → (place_x=0, lit=false, mode=rest) (1×)"
     )

@@ -109,6 +109,8 @@ def export(
     folder of a result, its policy is written.
     """
     if not log.data:
+        if (Path(model.model) / CERTIFICATE).is_file():
+            raise DataError(f"{model.model} is a result: name its model first, as in plumdp export MODEL {model.model}")
         if model.space:
             raise DataError("--space: without data there are no unknown parameters; leave it out")
         if not (at or is_interval_file(model.model) or Path(model.model).suffix.lower() in (".prism", ".nm", ".pm")):

@@ -9,7 +9,6 @@ import numpy as np
 
 from plumdp.checking.residual_table import CellResiduals
 from plumdp.confidence.fit.residuals import Residuals
-from plumdp.confidence.sets import Guarantee
 from plumdp.errors import DataError
 from plumdp.plots.advice_bars import advice_figure
 from plumdp.plots.bounds_ladder import ladder_figure
@@ -57,18 +56,14 @@ def _region(certificate: Certificate, truth: Mapping[str, float] | None) -> Any:
     found = certificate.findings(ladder=False)
     if not found.outlines:
         raise DataError("there is no region to draw: the data contradict the model, or it has no parameters")
-    return region_figure(found.outlines, found.parameters, truth=truth, is_proved=_is_proved(certificate))
+    return region_figure(found.outlines, found.parameters, truth=truth, is_proved=certificate.is_proved)
 
 
 def _expressions(certificate: Certificate, _: Any) -> Any:
     found = certificate.findings(ladder=False)
     if not found.expressions:
         raise DataError("there are no expressions to draw: the data contradict the model, or it has no parameters")
-    return forest_figure(found.expressions, found.n_expressions, is_proved=_is_proved(certificate))
-
-
-def _is_proved(certificate: Certificate) -> bool:
-    return certificate.guarantee != Guarantee.NONE
+    return forest_figure(found.expressions, found.n_expressions, is_proved=certificate.is_proved)
 
 
 def _policy(certificate: Certificate, x: str | None, y: str | None, fixed: Mapping[str, Any] | None) -> Any:

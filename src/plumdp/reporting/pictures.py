@@ -34,20 +34,22 @@ def advice(findings: Findings) -> list[Picture]:
     return [_drawn(lambda: plots.advice_figure(given), "where one more run helps most")] if given.get("choices") else []
 
 
-def region(findings: Findings) -> list[Picture]:
+def region(certificate: Certificate, findings: Findings) -> list[Picture]:
     """Return the region of the parameters, as pairs of them see it."""
     outlines = findings.outlines
     if not outlines:
         return []
     names = {name for outline in outlines for name in outline.names}
-    drawn = _drawn(lambda: plots.region_figure(outlines, findings.parameters), "region of the parameters")
+    draw = partial(plots.region_figure, outlines, findings.parameters, is_proved=certificate.is_proved)
+    drawn = _drawn(draw, "region of the parameters")
     return [replace(drawn, is_wide=len(names) > 3)]
 
 
-def forest(findings: Findings) -> list[Picture]:
+def forest(certificate: Certificate, findings: Findings) -> list[Picture]:
     """Return the bounds of the probabilities that matter most."""
     rows, n = findings.expressions[:_SHOWN], findings.n_expressions
-    return [_drawn(lambda: plots.forest_figure(rows, n), "bounds of unknown probabilities")] if rows else []
+    draw = partial(plots.forest_figure, rows, n, is_proved=certificate.is_proved)
+    return [_drawn(draw, "bounds of unknown probabilities")] if rows else []
 
 
 def residuals(findings: Findings) -> list[Picture]:

@@ -144,13 +144,12 @@ def parameters(certificate: Certificate, findings: Findings) -> Section | None:
         "All parameters that explain the data form a region; these are the ends of the box around it. The estimate is "
         "where the data are most likely: not a bound.",
     ]
-    return Section(
-        "region", "What is known of the parameters", intro, pictures=pictures.region(findings), tables=[table]
-    )
+    drawn = pictures.region(certificate, findings)
+    return Section("region", "What is known of the parameters", intro, pictures=drawn, tables=[table])
 
 
 def _unproved(certificate: Certificate) -> list[str]:
-    return ["Nothing proves these numbers."] if certificate.status == Status.NO_GUARANTEE else []
+    return ["Nothing proves these numbers."] if not certificate.is_proved else []
 
 
 def expressions(certificate: Certificate, findings: Findings) -> Section | None:
@@ -178,6 +177,5 @@ def expressions(certificate: Certificate, findings: Findings) -> Section | None:
     intro = _unproved(certificate) or [
         "The unknown probabilities of the model. All bounds hold at once, with the confidence of the claim."
     ]
-    return Section(
-        "expressions", "What is known of the probabilities", intro, pictures=pictures.forest(findings), tables=[table]
-    )
+    drawn = pictures.forest(certificate, findings)
+    return Section("expressions", "What is known of the probabilities", intro, pictures=drawn, tables=[table])

@@ -102,6 +102,11 @@ class Certificate:
         """Whether the bounds are a claim or at least an estimate; nothing is if the data contradict the graph."""
         return self.data_quality is None or not self.data_quality.contradicting
 
+    @property
+    def is_proved(self) -> bool:
+        """Whether something proves the confidence; if not, the bounds are an estimate."""
+        return self.guarantee != Guarantee.NONE
+
     def __post_init__(self) -> None:
         if not self.lower <= self.upper:
             raise ValueError(
