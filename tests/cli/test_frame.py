@@ -6,7 +6,8 @@ import re
 import pytest
 from command_line import plumdp
 
-from plumdp.cli import COMMANDS
+from plumdp.cli import COMMANDS, load
+from plumdp.cli.config import SHARED
 from plumdp.cli.errors import in_command_line_words
 
 ERROR = {"schema", "error"}
@@ -113,9 +114,11 @@ def test_defaults_come_from_a_file_and_options_override_them(counts, tmp_path, m
     [
         ("[certify]\nconfidnce = 0.9\n", "plumdp.toml: [certify] has no option confidnce (did you mean confidence?)"),
         ("[certifi]\nconfidence = 0.9\n", "plumdp.toml: there is no command certifi (did you mean certify?)\n"),
+        ("output = 'x'\n", "plumdp.toml: output = … is not shared by all commands; write [COMMAND] above it\n"),
         (
-            "confidence = 0.9\n",
-            "plumdp.toml: confidence = … is not in the table of a command; write [COMMAND] above it\n",
+            "confidnce = 0.9\n",
+            "plumdp.toml: confidnce = … is not shared by all commands (did you mean confidence?); write [COMMAND] "
+            "above it\n",
         ),
         ("[certify\n", "plumdp.toml: this is not TOML: "),
         ("[certify]\nconfidence = 7\n", "--confidence 7: give a number between 0 and 1, such as 0.999"),
@@ -127,6 +130,19 @@ def test_a_wrong_file_of_defaults_says_what_to_change(content, message, tmp_path
     ended = plumdp("certify", "betting:5", "nowhere.csv")
     assert ended.code == 2
     assert ended.err.startswith(f"error: {message}")
+
+
+def test_options_above_all_tables_are_for_every_command_that_has_them(counts, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plumdp.toml").write_text("confidence = 0.9\nspace = ['p<=0.9']\n[compare]\nconfidence = 0.8\n")
+    assert json.loads(plumdp("certify", "betting:5", counts, "--json").out)["confidence"] == pytest.approx(0.9)
+    assert json.loads(plumdp("compare", "betting:5", counts, "--json").out)[0]["confidence"] == pytest.approx(0.8)
+    assert json.loads(plumdp("info", "betting:5", "--json").out)["parameters"]["p"][1] == 0.9  # has no confidence
+
+
+def test_options_that_are_shared_are_options_of_certify():
+    options = {name for parameter in load("certify").params for name in parameter.opts}
+    assert {f"--{name}" for name in SHARED} <= options
 
 
 def test_a_file_of_defaults_that_is_not_there_is_misuse():

@@ -1,4 +1,4 @@
-"""``plumdp.toml``: defaults of options, in a table for each command."""
+"""``plumdp.toml``: defaults of options, in a table for each command; shared ones also above all tables."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from typing import Any
 from plumdp.errors import ModelError
 
 FILE = "plumdp.toml"
+SHARED = (  # options about model, data and confidence, which mean the same wherever they are taken
+    "constant", "space", "column", "state", "action", "form", "keep-going", "sampling", "order", "pilot", "confidence",
+    "confidence-set", "interval-method", "misfit",
+)  # fmt: skip
 
 
 def read_defaults(path: Path | None, command: str, commands: list[str], options: dict[str, Any]) -> dict[str, Any]:
     """Return the defaults that a file has for a command, by the names of its parameters.
 
+    Shared options above all tables are for every command that has them; a command's own table goes before them.
     ``options`` has the parameter of each option by its long name. Without a path, ``plumdp.toml`` in the working
     directory is read if there is one.
     """
@@ -24,12 +29,22 @@ def read_defaults(path: Path | None, command: str, commands: list[str], options:
             raise ModelError(f"--config {path}: there is no such file")
         return {}
     content = _parse(file)
-    for name, table in content.items():
-        if not isinstance(table, dict):
-            raise ModelError(f"{file}: {name} = … is not in the table of a command; write [COMMAND] above it")
+    tables = {name: table for name, table in content.items() if isinstance(table, dict)}
+    for name in tables:
         if name not in commands:
             raise ModelError(f"{file}: there is no command {name}{_near(name, commands)}")
-    return {_parameter(file, command, key, options): _value(value) for key, value in content.get(command, {}).items()}
+    given = {key: value for key, value in _shared(file, content).items() if key in options} | tables.get(command, {})
+    return {_parameter(file, command, key, options): _value(value) for key, value in given.items()}
+
+
+def _shared(file: Path, content: dict[str, Any]) -> dict[str, Any]:
+    """Return what is written above all tables: only options that mean the same for all commands."""
+    found = {name.replace("_", "-"): value for name, value in content.items() if not isinstance(value, dict)}
+    for name in found:
+        if name not in SHARED:
+            near = _near(name, list(SHARED))
+            raise ModelError(f"{file}: {name} = … is not shared by all commands{near}; write [COMMAND] above it")
+    return found
 
 
 def _parse(file: Path) -> dict[str, Any]:
