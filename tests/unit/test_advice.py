@@ -7,6 +7,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import plumdp as pl
@@ -268,3 +269,16 @@ def test_predicted_widths_are_within_15_percent_of_measured_ones(name):
 def test_sampling_by_advice_needs_fewer_runs_than_uniform_and_optimistic_sampling(name):
     found = benchmark().needed(pl.case_study(name), seeds=(5,), target=8_000, first=500)
     assert found["advised"] < 0.7 * min(found["uniform"], found["optimistic"])
+
+
+def test_a_log_with_rows_that_were_left_out_says_how_long_its_runs_are():
+    """Runs have two steps each; some rows cannot be read, so that what is left is not made of whole runs."""
+    model = workshop()
+    runs = pd.DataFrame(pl.record(model, TRUTH, 400, rng=1, max_steps=2).columns("trajectories")).astype(
+        {"at": "Int64"}
+    )
+    runs.loc[4:600:30, "at"] = pd.NA
+    log = pl.read_log(runs, model, sampling="trajectories", on_unmatched="report")
+    assert log.report.rejected > 0
+    learned = pl.learn(model, log, objectives=["Pmax=? [ F at=3 ]"])
+    assert advise(learned, "Pmax=? [ F at=3 ]").max_steps == 2

@@ -13,6 +13,7 @@ from plumdp.advising.expected_runs import RunLaw, normalised, run_law, seen_runs
 from plumdp.advising.predicted_width import Predictor, kind_of
 from plumdp.confidence.likelihood import LikelihoodSet, law_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
+from plumdp.data.report import IngestionReport
 from plumdp.data.runs import require_positive
 from plumdp.errors import DataError
 from plumdp.learning import Learned
@@ -124,9 +125,17 @@ def _law_of_runs(learned: Learned, point: FloatArray, max_steps: int | None) -> 
     law = run_law(learned.model, learned.counts, point)
     seen = seen_runs(law, learned.counts)
     if max_steps is None and seen is None:
+        max_steps = _logged_length(learned.counts.report)
+    if max_steps is None and seen is None:
         raise DataError("the data are not runs from the initial state: say with max_steps how long a run may be")
     length = max_steps if max_steps is not None else seen.max_steps if seen is not None else 1
     return replace(law, max_steps=int(length)), None if seen is None else seen.n_runs
+
+
+def _logged_length(report: IngestionReport | None) -> int | None:
+    """Return the mean length of the runs of a log, rounded, also if some of its rows were left out; or None."""
+    n_runs = 0 if report is None else report.rows["last row"]
+    return max(1, round((report.total - n_runs) / n_runs)) if report is not None and n_runs else None
 
 
 def _policies(graph: Graph, certified: IntArray, given: Policy | None) -> Iterator[tuple[str, FloatArray]]:
