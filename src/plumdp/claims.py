@@ -152,9 +152,17 @@ def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate
     return replace(
         certificate,
         assumptions=(*certificate.assumptions, unread) if quality.unreadable else certificate.assumptions,
-        reason=certificate.reason or (quality.absence if certificate.status == Status.VACUOUS else ""),
+        reason=certificate.reason
+        or ((quality.absence or _not_excluded(certificate)) if certificate.status == Status.VACUOUS else ""),
         data_quality=quality,
     )
+
+
+def _not_excluded(certificate: Certificate) -> str:
+    """Return why a bound on a cost is infinite that neither the graph nor a lack of data explains."""
+    if certificate.direction == "max" or certificate.upper < np.inf:
+        return ""
+    return "what the data leave open does not exclude runs that never reach the target, so no finite bound is proved"
 
 
 def status_of(learned: Learned, objective: Objective, bound: float) -> Status:

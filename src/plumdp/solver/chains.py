@@ -16,6 +16,17 @@ _SMALL = 1_000  # states: up to here the factorisation is taken to be dense
 _BLOCK = 100  # sweeps between two tests of the change
 _MAX_BLOCKS = 300
 _NO_CHANGE = 1e-15
+_HUB = 2_000  # predecessors of a state: with more, the ordering for a symmetric pattern takes long
+_RESIDUAL = 1e-12  # of the largest value: with more, the factorisation was bad
+_SYMMETRIC: dict[
+    str, Any
+] = {  # I - P has a dominant diagonal, so that pivots come from there; a third to half the fill
+    "permc_spec": "MMD_AT_PLUS_A",
+    "diag_pivot_thresh": 0.0,
+    "relax": 1,
+    "panel_size": 4,
+    "options": {"SymmetricMode": True},
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +73,8 @@ def approach(chain: Chain, values: FloatArray, n_sweeps: int) -> None:
 
 def solve_chain(chain: Chain) -> FloatArray | None:
     """Return lower values, upper values and expected steps (n, 3) up to rounding, or None if the chain may not end."""
-    solution = _factorised(chain) if fill(chain) <= _MAX_FILL else _swept(chain)
+    n = len(chain.constants)
+    solution = _factorised(chain) if n * n <= _MAX_FILL or fill(chain) <= _MAX_FILL else _swept(chain)
     if solution is None or not np.isfinite(solution).all():
         return None
     is_sane = (solution[:, 2] > 0).all() and (solution[:, 0] >= -1e-9).all()
@@ -78,11 +90,22 @@ def _factorised(chain: Chain) -> FloatArray | None:
     row = np.insert(chain.column, end, np.arange(n, dtype=np.int32))
     offset = chain.offset + np.arange(n + 1, dtype=np.int32)
     transposed = csc_array((entry, row, offset), shape=(n, n))  # I - P by rows is its transpose by columns
-    try:
-        solution: FloatArray = splu(transposed).solve(chain.constants, trans="T")
-    except RuntimeError:  # singular: these moves may stay forever
-        return None
+    has_hub = int(np.bincount(chain.column, minlength=1).max()) > _HUB
+    for settings in ({},) if has_hub else (_SYMMETRIC, {}):
+        try:
+            solution: FloatArray = splu(transposed, **settings).solve(chain.constants, trans="T")
+        except RuntimeError:  # singular: these moves may stay forever
+            return None
+        if _is_solution(chain, solution):
+            break
     return solution
+
+
+def _is_solution(chain: Chain, solution: FloatArray) -> bool:
+    if not np.isfinite(solution).all():
+        return False
+    residual = np.abs(chain.constants + chain.matrix @ solution - solution).max(axis=0)
+    return bool((residual <= _RESIDUAL * np.abs(solution).max(axis=0)).all())
 
 
 def fill(chain: Chain) -> int:

@@ -39,6 +39,9 @@ _PATIENCE = 40  # sweeps before equations are solved instead
 _PATIENCE_IF_LARGE = 12
 _LARGE = 5_000  # states
 _CHEAP_FILL = 5_000_000  # entries of a factorisation: below, solving equations again and again costs little
+_THIN = 100  # entries of a factorisation for each state: below, it costs as much as some dozen sweeps
+_SHARES = (2.0**-14, 2.0**-9, 2.0**-4)  # of the distance of both bounds that are tried in the end
+_BLIND_SWEEPS = 5_000  # where nothing tells how long runs are
 _PROPOSALS = 300  # policies that are evaluated for one proposal, which is enough along any chain met so far
 _MAX_PROOF = 100  # steps in which a candidate may be moved outward
 
@@ -96,7 +99,10 @@ def bound_component(component: Component, precision: float, max_sweeps: int) -> 
         sweeps += used
         if converged:
             return sweeps
-    if sweeps >= max_sweeps or _solve_equations(component, precision) or _are_runs_longer(component, max_sweeps):
+    if sweeps >= max_sweeps or _solve_equations(component, precision):
+        return sweeps
+    max_sweeps = _worthwhile_sweeps(component, max_sweeps)
+    if sweeps >= max_sweeps:
         return sweeps
     tolerance = precision / 16
     for _ in range(_ATTEMPTS):
@@ -155,21 +161,34 @@ def _solve_equations(component: Component, precision: float) -> bool:
     attempt. Returns whether the result is as precise as asked for, or as rounding allows.
     """
     moves = first_moves(component)
-    is_cheap = fill(chain_of(component, moves.judge, moves.best_row)) <= _CHEAP_FILL
+    is_cheap = fill(chain_of(component, moves.judge, moves.best_row)) <= max(_CHEAP_FILL, _THIN * len(component))
     if not is_cheap:
         return _prove_candidates(component, precision, good_moves(component, precision, moves), is_cheap=False)
     hinted = None if component.hint is None else hinted_moves(component, component.hint)
-    return (
+    is_solved = (
         (hinted is not None and _prove_candidates(component, precision, hinted, is_cheap=True))
         or _prove_candidates(component, precision, better_moves(component, first_moves(component)), is_cheap=True)
         or _prove_candidates(component, precision, first_moves(component), is_cheap=True, at_once=False)
     )
+    _tighten(component)
+    return is_solved
 
 
-def _are_runs_longer(component: Component, n_steps: int) -> bool:
-    """Return whether runs take more steps under good moves than sweeps can follow."""
+def _tighten(component: Component) -> None:
+    """Move each bound towards the other one, as far as a step proves: one of them is often exact up to rounding."""
+    low, high, part = component.low, component.high, component.part
+    for bounds, other, side in ((high, low, 1.0), (low, high, -1.0)):
+        if np.isfinite(bounds[part]).all() and np.isfinite(other[part]).all():
+            shares = (other[part] + share * (bounds[part] - other[part]) for share in _SHARES)
+            any(prove(component, bounds, candidate, side, 1) for candidate in shares)
+
+
+def _worthwhile_sweeps(component: Component, max_sweeps: int) -> int:
+    """Return the number of sweeps that may get anywhere: none if runs take more steps under good moves."""
     solution = evaluate_moves(component, better_moves(component, first_moves(component)))
-    return solution is not None and float(solution[:, 2].max()) > n_steps
+    if solution is None:  # runs may be too long for floats
+        return min(max_sweeps, _BLIND_SWEEPS)
+    return 0 if float(solution[:, 2].max()) > max_sweeps else max_sweeps
 
 
 def _prove_candidates(

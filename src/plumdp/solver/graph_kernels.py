@@ -211,7 +211,20 @@ def row_must(inside: Any, aim: Any, c: int, rows: Any) -> bool:
 
 @compiled_leaf
 def row_helps(inside: Any, aim: Any, nature_helps: bool, c: int, rows: Any) -> bool:
-    """Return whether the row stays inside and gives the aim a chance: by one distribution, or by all against nature."""
+    """Return whether the row stays inside and gives the aim a chance: by one distribution, or by all against nature.
+
+    Most rows are told without sums of their bounds.
+    """
+    _, first, successor, expression, lower, upper, _, _ = rows
+    leaves = surely = can_hit = False
+    for t in range(first[c], first[c + 1]):
+        f, s = expression[t], successor[t]
+        leaves = leaves or (upper[f] > 0.0 and not inside[s])
+        if aim[s]:
+            surely = surely or lower[f] > 0.0
+            can_hit = can_hit or upper[f] > 0.0
+    if not can_hit or (surely and not leaves):
+        return can_hit
     return bool(row_may(inside, aim, c, rows)) if nature_helps else bool(row_must(inside, aim, c, rows))
 
 

@@ -12,10 +12,11 @@ from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import graph_kernels, layout_kernels
 from plumdp.solver.game import Game
 from plumdp.solver.nature import Loops, loops_for
-from plumdp.solver.rows import Rows, Unsigned
+from plumdp.solver.rows import Rows
 
 _SMALL = 16  # states of a component that is solved together with its neighbours
 _JOINED = 256  # states that are solved together
+_MANY = 4096  # expressions whose bounds no longer fit into fast memory, and are put into the order in which rows ask
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,7 @@ class SweepLayout:
     ends: IntArray  # (n_components): where each component ends
     n_undecided: int
     loops: Loops  # for what nature picks from
+    used: IntArray | None = None  # the expressions that the bounds are of, in the order in which rows ask; None: all
 
     def sweep(
         self,
@@ -61,8 +63,21 @@ class SweepLayout:
 
     def facing(self, imdp: IntervalMDP, nature: float) -> SweepLayout:
         """Return the layout of the same game with other bounds, and with nature wanting large (+1) or small values."""
-        rows = self.rows._replace(lower=imdp.lower, upper=imdp.upper, nature=nature)
-        return replace(self, rows=rows, loops=_loops(imdp, rows))
+        return replace(self._with_numbers_of(imdp), loops=_loops(imdp, self.rows))._with_bounds(imdp, nature)
+
+    def _with_bounds(self, imdp: IntervalMDP, nature: float) -> SweepLayout:
+        lower, upper = imdp.lower, imdp.upper
+        if self.used is not None:
+            lower, upper = lower[self.used], upper[self.used]
+        return replace(self, rows=self.rows._replace(lower=lower, upper=upper, nature=nature))
+
+    def _with_numbers_of(self, imdp: IntervalMDP) -> SweepLayout:
+        """Return the layout with the model's numbers of expressions, if nature picks points of a region by them."""
+        if self.used is None or imdp.region is None:
+            return self
+        expression = self.used.astype(np.uint32)[self.rows.expression]
+        rows = self.rows._replace(successor=self.rows.successor.copy(), expression=expression)
+        return replace(self, rows=rows, used=None)
 
     def components(self, start: int, end: int) -> list[tuple[int, int]]:
         """Return start and end of the components of a part."""
@@ -97,39 +112,54 @@ def lay_out(game: Game) -> SweepLayout:
     n_components = graph_kernels.strong_components(
         graph.first_choice, graph.first_transition, graph.successor, game.is_undecided, order, component
     )
+    ends = np.searchsorted(component[order], np.arange(n_components), side="right").astype(np.int32)
+    if game.rank is not None:
+        _sort_large(order, ends, game.rank)
     state = np.concatenate([order, np.flatnonzero(~game.is_undecided).astype(np.int32)])
+    rows, choice, has_loop, used = _copied_rows(game, order, state)
+    rank = None if game.rank is None else game.rank[state]
+    first_row = rows.first_choice[:-1].astype(np.int32) + (game.policy - graph.first_choice[:-1])[order]
+    parts, loops = _parts(ends, has_loop), _loops(imdp, rows)
+    known = game.known[state]
+    return SweepLayout(rows, known, rank, first_row, state, choice, parts, ends, n_undecided, loops, used)
+
+
+def _sort_large(order: IntArray, ends: IntArray, rank: FloatArray) -> None:
+    """Put the states of each large component into the order in which they come closer to the target, in place."""
+    starts = np.concatenate([[0], ends[:-1]])
+    for component in np.flatnonzero(ends - starts > _SMALL).tolist():
+        part = order[starts[component] : ends[component]]
+        part[:] = part[np.argsort(rank[part], kind="stable")]
+
+
+def _copied_rows(game: Game, order: IntArray, state: IntArray) -> tuple[Rows, IntArray, BoolArray, IntArray | None]:
+    """Return the rows of the states in ``order``, their numbers in the model, which states have loops, expressions."""
+    imdp, graph, n = game.imdp, game.imdp.graph, len(order)
     position = np.empty(graph.n_states, dtype=np.int32)
     position[state] = np.arange(graph.n_states, dtype=np.int32)
     n_rows = int(np.diff(graph.first_choice)[order].sum())
     lengths = np.diff(graph.first_transition[graph.first_choice])
     n_transitions = int(lengths[order].sum(dtype=np.int64))
-    first_choice, first = np.empty(n_undecided + 1, dtype=np.uint32), np.empty(n_rows + 1, dtype=np.uint32)
+    first_choice, first = np.empty(n + 1, dtype=np.uint32), np.empty(n_rows + 1, dtype=np.uint32)
     successor, expression = np.empty(n_transitions, dtype=np.uint32), np.empty(n_transitions, dtype=np.uint32)
-    choice = np.empty(n_rows, dtype=np.int32)
-    layout_kernels.lay_out(
+    choice, has_loop = np.empty(n_rows, dtype=np.int32), np.zeros(n, dtype=np.bool_)
+    is_ordered = imdp.region is None and len(imdp.lower) > _MANY
+    number = np.full(len(imdp.lower) if is_ordered else 0, -1, dtype=np.int32)
+    used = np.empty_like(number)
+    n_used = layout_kernels.lay_out(
         order, position, graph.first_choice, graph.first_transition, graph.successor, imdp.expression, first_choice,
-        first, successor, expression, choice,
+        first, successor, expression, choice, has_loop, number, used,
     )  # fmt: skip
-    ends = np.searchsorted(component[order], np.arange(n_components), side="right").astype(np.int32)
-    parts = _parts(ends, _has_loop(first_choice, first, successor))
+    lower, upper = (bounds[used[:n_used]] if is_ordered else bounds for bounds in (imdp.lower, imdp.upper))
     rows = Rows(
-        first_choice, first, successor, expression, imdp.lower, imdp.upper, game.reward[choice], game.discount,
-        game.agent, game.nature,
+        first_choice, first, successor, expression, lower, upper, game.reward[choice], game.discount, game.agent,
+        game.nature,
     )  # fmt: skip
-    rank = None if game.rank is None else game.rank[state]
-    first_row = first_choice[:-1].astype(np.int32) + (game.policy - graph.first_choice[:-1])[order]
-    loops = _loops(imdp, rows)
-    return SweepLayout(rows, game.known[state], rank, first_row, state, choice, parts, ends, n_undecided, loops)
+    return rows, choice, has_loop, used[:n_used] if is_ordered else None
 
 
 def _loops(imdp: IntervalMDP, rows: Rows) -> Loops:
     return loops_for(imdp.region, len(rows.first) - 1, int(np.diff(rows.first).max(initial=1)))
-
-
-def _has_loop(first_choice: Unsigned, first: Unsigned, successor: Unsigned) -> BoolArray:
-    result = np.zeros(len(first_choice) - 1, dtype=np.bool_)
-    layout_kernels.mark_loops(first_choice, first, successor, result)
-    return result
 
 
 def _parts(ends: Any, has_loop: BoolArray) -> list[tuple[int, int, bool]]:

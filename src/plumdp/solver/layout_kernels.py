@@ -20,9 +20,16 @@ def lay_out(
     new_successor: Any,
     new_expression: Any,
     choice: Any,
-) -> None:
-    """Copy the rows of the states in ``order``, with successors renamed to their positions."""
-    n_rows = n_transitions = 0
+    has_loop: Any,
+    number: Any,
+    used: Any,
+) -> int:
+    """Copy the rows of the states in ``order``, with successors renamed to their positions, and mark self-loops.
+
+    Expressions are numbered as they are met: ``number`` is -1 for each of them before, and ``used`` gets their old
+    numbers. If ``number`` is empty they keep their numbers. Returns how many were used.
+    """
+    n_rows = n_transitions = n_used = 0
     for i in range(len(order)):
         s = order[i]
         new_first_choice[i] = n_rows
@@ -31,18 +38,17 @@ def lay_out(
             new_first[n_rows] = n_transitions
             n_rows += 1
             for t in range(first[c], first[c + 1]):
-                new_successor[n_transitions] = position[successor[t]]
-                new_expression[n_transitions] = expression[t]
+                target, f = position[successor[t]], expression[t]
+                if len(number) > 0:
+                    if number[f] < 0:
+                        number[f] = n_used
+                        used[n_used] = f
+                        n_used += 1
+                    f = number[f]
+                has_loop[i] = has_loop[i] or target == i
+                new_successor[n_transitions] = target
+                new_expression[n_transitions] = f
                 n_transitions += 1
     new_first_choice[len(order)] = n_rows
     new_first[n_rows] = n_transitions
-
-
-@compiled
-def mark_loops(first_choice: Any, first: Any, successor: Any, has_loop: Any) -> None:
-    """Mark the positions with a transition to themselves."""
-    for i in range(len(has_loop)):
-        for t in range(first[first_choice[i]], first[first_choice[i + 1]]):
-            if successor[t] == i:
-                has_loop[i] = True
-                break
+    return n_used

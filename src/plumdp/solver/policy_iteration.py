@@ -10,13 +10,14 @@ import numpy as np
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.solver.chains import approach, chain_of, solve_chain
 from plumdp.solver.component import Component, Hint
+from plumdp.solver.fronts import follow_fronts, improve_by_sweeps
 
 _MAX_POLICIES = 30
 _MAX_ROUNDS = 400  # rounds of sweeps that improve the moves
 _LITTLE = 1e-14  # of the largest value
 _ROUNDING = 2e-15  # of the largest value: more than one step of both players is rounded by
-_ROUND = 30  # sweeps over a chain for two over all rows
-_SWEEPS_BETWEEN = 4  # sweeps over all rows for one exact solution
+_ROUND = 60  # sweeps over a chain for two over all rows
+_SETTLING = 3  # exact solutions after which the rows that still change are taken to lie at fronts
 _ACCURATE = 1e-3  # of the precision: what good moves leave to gain
 _SETTLED = 100.0  # of the precision: change at which unchanged rows are taken as settled
 
@@ -122,28 +123,22 @@ def first_moves(component: Component) -> Moves:
 def better_moves(component: Component, moves: Moves, *, at_most: int = _MAX_POLICIES) -> Moves:
     """Return moves improved, so many times at most, by sweeps that start from the exact values of the last ones.
 
-    Policy iteration alone changes one state after the other along a chain; sweeps propagate changes along it. Not for
-    nature against an agent that wants large values: upward sweeps would not see what nature does.
+    Policy iteration alone changes one state after the other along a chain; sweeps propagate changes along it, and long
+    chains are improved in windows (``follow_fronts``). Not for nature against an agent that wants large values: upward
+    sweeps would not see what nature does.
     """
     if component.agent > 0 > component.nature:
         return moves
     part, column = component.part, 1 if component.agent < 0 else 0
-    for _ in range(at_most):
+    for number in range(at_most):
         solution = evaluate_moves(component, moves)
         if solution is None:
             break
         values, best_row = (component.high if column else component.low).copy(), moves.best_row.copy()
         values[part] = solution[:, column]
-        for number in range(_SWEEPS_BETWEEN):
-            component.layout.sweep(
-                component.start,
-                component.end,
-                values,
-                values,
-                best_row,
-                side=-component.agent,
-                backwards=number % 2 == 1,
-            )
+        improve_by_sweeps(component, values, best_row)
+        if number >= _SETTLING:
+            follow_fronts(component, values, best_row, moves.best_row)
         is_settled = bool((best_row[part] == moves.best_row[part]).all())
         moves = Moves(values, best_row)
         if is_settled:
