@@ -1,13 +1,23 @@
 """Sphinx configuration."""
 
+import sys
+from pathlib import Path
+
 from plumdp import __version__
+
+sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 
 project = "plumdp"
 author = "The plumdp developers"
 release = __version__
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_nb", "sphinx_design", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "mathml", "number_columns", "commands"]
+exclude_patterns = ["_build", "**/cells"]
 html_theme = "furo"
-myst_enable_extensions = ["dollarmath"]
+html_title = "plumdp"
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
+html_math_renderer = "mathml"
+myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3  # so that pages can link to sections of others
 nb_execution_mode = "off"  # the examples are run by the tests
 autodoc_member_order = "bysource"

@@ -1,6 +1,7 @@
-"""The page about the command line: its files are written, its commands run, and they print what the page shows."""
+"""Pages about the command line: their files are written, their commands run, and they print what the pages show."""
 
 import re
+import runpy
 import shlex
 from pathlib import Path
 
@@ -9,15 +10,14 @@ from command_line import plumdp
 
 from plumdp.cli.errors import EXIT_CODES
 
-PAGE = Path(__file__).parents[2] / "docs" / "howto" / "cli.md"
-TEXT = PAGE.read_text(encoding="utf-8")
-FILES = dict(re.findall(r"^`([\w.]+)`:\n\n```\w*\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL))
-BLOCKS = re.findall(r"^```console\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ["howto/cli.md", "tutorial.md"]
+FILE = re.compile(r"^`([\w.]+)`[^\n]*:\n\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("page")
+def text_of(page):
+    return (DOCS / page).read_text(encoding="utf-8")
 
 
 def steps(block):
@@ -31,29 +31,40 @@ def as_pattern(shown):
     return r"\s+".join(".*?".join(map(re.escape, word.split("…"))) for word in shown.split())
 
 
-def test_every_command_of_the_page_prints_what_the_page_shows(folder, monkeypatch):
-    monkeypatch.chdir(folder)
+def run(command, folder):
+    """Run a command of a page, and return its exit code and what it printed."""
+    tool, *arguments = shlex.split(command)
+    if tool == "python":
+        runpy.run_path(str(folder / arguments[0]), run_name="__main__")
+        return 0, ""
+    assert tool == "plumdp"
+    ended = plumdp(*arguments)
+    return ended.code, ended.out + ended.err
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_of_a_page_prints_what_the_page_shows(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
     code = 0
-    for block in BLOCKS:
-        before = TEXT[: TEXT.index(block)]
-        for name, content in FILES.items():
-            if f"`{name}`:\n" in before:
-                (folder / name).write_text(content)
-        for command, shown in steps(block):
+    text = text_of(page)
+    for block in BLOCK.finditer(text):
+        for name, content in FILE.findall(text[: block.start()]):
+            (tmp_path / name).write_text(content, encoding="utf-8")
+        for command, shown in steps(block[1]):
             if command == "echo $?":
                 assert shown.strip() == str(code)
                 continue
-            ended = plumdp(*shlex.split(command)[1:])
-            code, printed = ended.code, ended.out + ended.err
+            code, printed = run(command, tmp_path)
             assert re.fullmatch(as_pattern(shown), printed.strip(), re.DOTALL), f"{command}\n{printed}"
 
 
 def test_the_page_has_the_table_of_exit_codes():
     for code, words in EXIT_CODES:
-        assert f"| {code} | {words} |\n" in TEXT
+        assert f"| {code} | {words} |\n" in text_of("howto/cli.md")
 
 
 def test_the_page_names_every_command():
     from plumdp.cli import COMMANDS
 
-    assert [name for name in COMMANDS if f"`{name}`" not in TEXT] == []
+    assert [name for name in COMMANDS if f"`{name}`" not in text_of("howto/cli.md")] == []

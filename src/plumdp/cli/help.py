@@ -35,7 +35,7 @@ def help_of(command: Any, ctx: Any, example: str) -> str:
         filled(f"Usage: {ctx.command_path} [OPTIONS] {' '.join(names)}"),
         *(filled(paragraph) for paragraph in (command.help or "").split("\n\n")),
         section("Arguments", zip(names, (param.help or "" for param in arguments), strict=True)),
-        section("Options", (_option(param, ctx) for param in own if param.param_type_name == "option")),
+        section("Options", (option_words(param, ctx) for param in own if param.param_type_name == "option")),
         section("Example", [(line, "") for line in example.splitlines()], as_they_are=True),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -75,7 +75,7 @@ def width() -> int:
     return max(_NARROWEST, min(shutil.get_terminal_size().columns, _WIDEST))
 
 
-def _option(param: Any, ctx: Any) -> tuple[str, str]:
+def option_words(param: Any, ctx: Any) -> tuple[str, str]:
     """Return how an option is written, and what it is for, with its choices and its default."""
     written, text = param.get_help_record(ctx)
     kind = _TYPE.search(written)

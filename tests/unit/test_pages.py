@@ -1,0 +1,66 @@
+"""Pages of the documentation: links lead somewhere, every page can be reached, and tests that are named exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+def text_of(page):
+    """Return a page without its blocks of code, in which brackets mean other things."""
+    return FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+def anchors(page):
+    """Return the anchors of a page's headings, as GitHub and MyST make them."""
+    headings = re.findall(r"^#+ (.+)$", text_of(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+
+
+def broken_links(page):
+    """Return the links of a page that lead nowhere in the repository."""
+    broken = []
+    for link in LINK.findall(text_of(page)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        file, _, anchor = link.partition("#")
+        target = (page.parent / file).resolve() if file else page
+        if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
+            broken.append(link)
+    return broken
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page):
+    assert broken_links(page) == []
+
+
+def test_a_broken_link_is_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# One\n[a](#one) [b](#two) [c](no.md) [d](page.md#one)\n```\n[e](no.md)\n```\n", encoding="utf-8")
+    assert broken_links(page) == ["#two", "no.md"]
+
+
+def test_every_page_is_in_a_table_of_contents():
+    docs = ROOT / "docs"
+    listed = set()
+    for page in docs.glob("**/*.md"):
+        for block in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+            names = [line for line in block.splitlines() if line and not line.startswith(":")]
+            names = [re.sub(r".*<(.+)>", r"\1", name) for name in names]
+            listed |= {(page.parent / f"{name}.md").resolve() for name in names}
+    pages = {page.resolve() for page in docs.glob("**/*.md")} - {(docs / "index.md").resolve()}
+    assert pages - listed == set()
+    assert listed - pages == set()
+
+
+def test_the_tests_that_prove_claims_exist():
+    page = (ROOT / "docs" / "explanation" / "guarantees.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([a-z]+/test_\w+\.py)`", page)
+    assert len(named) > 20
+    assert [name for name in named if not (ROOT / "tests" / name).exists()] == []
