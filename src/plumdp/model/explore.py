@@ -139,8 +139,8 @@ def explore_batch(
     6
     """
     if store is not None:
-        named = {"labels": labels or {}, "rewards": rewards or {}, "choice_rewards": choice_rewards or {}}
-        return explore_levels(step, initial, _require_level(level), Path(store), space=space, **named)
+        named = labels or {}, rewards or {}, choice_rewards or {}
+        return explore_levels(step, initial, _require_level(level), Path(store), space, *named)
     initial = as_state(initial)
     found = _Found(initial)
     expressions = PolynomialTable()
@@ -246,5 +246,3 @@ def _column(field: str, values: Any) -> npt.NDArray[Any]:
 def _by_choice(function: Callable[[State, str], float], queue: list[State], graph: Graph) -> Iterator[float]:
     for state, choice in zip(graph.state_of_choice().tolist(), range(graph.n_choices), strict=True):
         yield function(queue[state], graph.action_names[graph.action[choice]])
-
-

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.model.levels import Levels, is_mapped
+from plumdp.model.levels import Levels, forget, is_mapped
 from plumdp.model.text import number_of, one_line
 
 IntArray = npt.NDArray[np.int32]
@@ -170,6 +170,7 @@ def update_digest(digest: Any, array: npt.NDArray[Any]) -> None:
     for start in range(0, len(array), _HASHED):
         part = np.ascontiguousarray(array[start : start + _HASHED], dtype=np.int32 if is_narrow else None)
         digest.update(part.view(np.uint8).data)
+        forget(array)
 
 
 def owners(first: Indices) -> IntArray:

@@ -8,8 +8,8 @@ from plumdp.model.policy import check_policy
 from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_components import solve_game
-from plumdp.solver.by_levels import solve_levels
 from plumdp.solver.by_discount import solve_discounted
+from plumdp.solver.by_levels import solve_levels
 from plumdp.solver.by_steps import solve_steps
 from plumdp.solver.layout import lay_out
 from plumdp.solver.problem import Problem, Progress, Reduction, check_request, reduce_all, require_problem
