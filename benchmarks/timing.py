@@ -1,8 +1,8 @@
 """Times work in seconds of processor time, in rounds in which all ways take turns: what all benchmarks share.
 
-Other work on the machine slows down whatever runs meanwhile. So a figure is a ratio: ours divided by a yardstick's, both
-measured in the same rounds. Processor time leaves out waiting, and in turns a slow minute meets both sides; the ratio
-of the shortest times leaves out single disturbances, and the median of pairs and their spread tell how far to trust it.
+Other work on the machine slows down whatever runs meanwhile. So a figure is a ratio: ours divided by a yardstick's in
+the same rounds. Processor time leaves out waiting, and in turns a slow minute meets both sides; the ratio of the
+shortest times leaves out single disturbances, and the median of pairs and their spread tell how far to trust it.
 """
 
 from __future__ import annotations
