@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.model.graph import read_only
+from plumdp.errors import ModelError
+from plumdp.model.graph import Indices, read_only
 from plumdp.model.objective import Kind, Nature, Objective
 from plumdp.model.policy import Policy, check_policy
 from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_components import solve_game
+from plumdp.solver.by_levels import evaluate_levels
 from plumdp.solver.layout import lay_out
 from plumdp.solver.problem import Problem, check_request, require_problem
 from plumdp.solver.qualitative import make_game
@@ -47,6 +49,8 @@ def evaluate(
     """
     mdp, asked = require_problem("evaluate", imdp, objective)
     given = check_policy(mdp.graph, policy)
+    if mdp.graph.levels is not None:
+        return _evaluate_stored(mdp, given, asked, [nature or asked.nature or "robust"], precision)[0]
     problem = Problem(mdp, asked, nature or asked.nature or "robust")
     chain, invert = drawn_policy(problem, given) if given.dtype.kind == "f" else given_policy(problem, given)
     solution = solve(chain.imdp, chain.objective, nature=nature, precision=precision, max_sweeps=max_sweeps)
@@ -71,12 +75,27 @@ def evaluate_all(
     """
     check_request(relaxations[0], objective, precision)
     given = check_policy(relaxations[0].graph, policy)
+    if relaxations[0].graph.levels is not None:
+        return _evaluate_stored(relaxations[0], given, objective, natures, precision)
     chain, asked = follow(relaxations[0], given, objective)
     chains = [replace(chain, lower=imdp.lower, upper=imdp.upper, region=imdp.region) for imdp in relaxations]
     solver = _solve_on_one_layout if _have_one_layout(chains, asked) else _solve_each
     similar = None if start is None else replace(start, policy=chain.graph.first_choice[:-1])  # one row in each state
     found = solver(chains, asked, natures, precision, max_sweeps, similar)
     return [replace(_tightest(of_nature, precision), policy=read_only(given.astype(np.int32))) for of_nature in found]
+
+
+def _evaluate_stored(
+    imdp: IntervalMDP, policy: Indices, objective: Objective, natures: Sequence[Nature], precision: float
+) -> list[Solution]:
+    """Return the same for a model on disk, whose policies have one choice for each state."""
+    if policy.dtype.kind == "f":
+        raise ModelError("of a model that is stored on disk, give a policy as the number of a choice for each state")
+    flipped = objective.flipped()
+    if flipped is not None:
+        return [one_minus(solution) for solution in _evaluate_stored(imdp, policy, flipped, natures, precision)]
+    share_rows = _have_one_layout([imdp], objective)
+    return evaluate_levels(imdp, policy, objective, natures, precision, share_rows=share_rows)
 
 
 def _have_one_layout(chains: Sequence[IntervalMDP], objective: Objective) -> bool:

@@ -8,6 +8,7 @@ from plumdp.model.policy import check_policy
 from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_components import solve_game
+from plumdp.solver.by_levels import solve_levels
 from plumdp.solver.by_discount import solve_discounted
 from plumdp.solver.by_steps import solve_steps
 from plumdp.solver.layout import lay_out
@@ -58,6 +59,8 @@ def solve(
 def solve_reduced(problem: Problem, precision: float, max_sweeps: int, progress: Progress | None) -> Solution:
     """Return the solution of a problem to which no reduction applies: by steps, with a discount, or by components."""
     objective = problem.objective
+    if problem.imdp.graph.levels is not None:  # on disk
+        return solve_levels(problem.imdp, objective, problem.nature, precision, progress)
     if objective.n_steps is not None:
         return solve_steps(problem, progress)
     game = make_game(problem.imdp, objective, problem.nature)  # decides what the graph alone decides
