@@ -246,5 +246,3 @@ def _column(field: str, values: Any) -> npt.NDArray[Any]:
 def _by_choice(function: Callable[[State, str], float], queue: list[State], graph: Graph) -> Iterator[float]:
     for state, choice in zip(graph.state_of_choice().tolist(), range(graph.n_choices), strict=True):
         yield function(queue[state], graph.action_names[graph.action[choice]])
-
-

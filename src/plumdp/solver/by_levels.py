@@ -177,9 +177,7 @@ def _chunks(graph: Graph, start: int, end: int) -> Iterator[slice]:
         at = stop
 
 
-def _load(
-    imdp: IntervalMDP, objective: Objective, agent: float, policy: Indices | None, states: slice
-) -> _Chunk:
+def _load(imdp: IntervalMDP, objective: Objective, agent: float, policy: Indices | None, states: slice) -> _Chunk:
     """Return the rows of some states in memory: all of them, or those of a policy."""
     graph = imdp.graph
     first_choice = graph.first_choice[states.start : states.stop + 1].astype(np.int64)
