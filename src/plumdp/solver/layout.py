@@ -9,7 +9,7 @@ import numpy as np
 
 from plumdp.model.graph import BoolArray, FloatArray, IntArray
 from plumdp.solver import graph_kernels, layout_kernels
-from plumdp.solver.game import Game, is_ordered
+from plumdp.solver.game import Game
 from plumdp.solver.nature import Loops, loops_for
 from plumdp.solver.rows import Rows
 
@@ -141,9 +141,9 @@ def lay_out(game: Game) -> SweepLayout:
 def _solving_order(game: Game) -> tuple[IntArray, IntArray]:
     """Return the undecided states, component by component, successors first, and where each component ends."""
     graph, is_undecided = game.imdp.graph, game.is_undecided
-    if game.backward.is_ordered and is_ordered(graph, is_undecided, may_loop=False):
-        order = np.flatnonzero(is_undecided)[::-1].astype(np.int32)
-        return order, np.arange(1, len(order) + 1, dtype=np.int32)
+    scan = game.backward.scan_of(is_undecided)
+    if scan is not None:
+        return scan, np.arange(1, len(scan) + 1, dtype=np.int32)
     order = np.empty(int(is_undecided.sum()), dtype=np.int32)
     component = np.full(graph.n_states, -1, dtype=np.int32)
     n_components = graph_kernels.strong_components(
@@ -189,10 +189,10 @@ def _copied_rows(game: Game, order: IntArray, state: IntArray) -> tuple[Rows, In
         first, successor, expression, choice, has_loop, number, used,
     )  # fmt: skip
     lower, upper = (bounds[used[:n_used]] if is_numbered else bounds for bounds in (imdp.lower, imdp.upper))
+    reward = game.reward[choice] if game.reward.any() else np.zeros(n_rows)
     rows = Rows(
-        first_choice, first, successor, expression, lower, upper, game.reward[choice], game.discount, game.agent,
-        game.nature,
-    )  # fmt: skip
+        first_choice, first, successor, expression, lower, upper, reward, game.discount, game.agent, game.nature
+    )
     return rows, choice, has_loop, used[:n_used] if is_numbered else None
 
 
