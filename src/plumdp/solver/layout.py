@@ -63,7 +63,12 @@ class SweepLayout:
 
     def facing(self, imdp: IntervalMDP, nature: float) -> SweepLayout:
         """Return the layout of the same game with other bounds, and with nature wanting large (+1) or small values."""
-        return replace(self._with_numbers_of(imdp), loops=_loops(imdp, self.rows))._with_bounds(imdp, nature)
+        own = self._with_numbers_of(imdp)._with_own_order()._with_bounds(imdp, nature)
+        return replace(own, loops=_loops(imdp, own.rows, own.parts))
+
+    def _with_own_order(self) -> SweepLayout:
+        rows = self.rows._replace(successor=self.rows.successor.copy(), expression=self.rows.expression.copy())
+        return replace(self, rows=rows)
 
     def _with_bounds(self, imdp: IntervalMDP, nature: float) -> SweepLayout:
         lower, upper = imdp.lower, imdp.upper
@@ -76,8 +81,7 @@ class SweepLayout:
         if self.used is None or imdp.region is None:
             return self
         expression = self.used.astype(np.uint32)[self.rows.expression]
-        rows = self.rows._replace(successor=self.rows.successor.copy(), expression=expression)
-        return replace(self, rows=rows, used=None)
+        return replace(self, rows=self.rows._replace(expression=expression), used=None)
 
     def components(self, start: int, end: int) -> list[tuple[int, int]]:
         """Return start and end of the components of a part."""
@@ -119,7 +123,8 @@ def lay_out(game: Game) -> SweepLayout:
     rows, choice, has_loop, used = _copied_rows(game, order, state)
     rank = None if game.rank is None else game.rank[state]
     first_row = rows.first_choice[:-1].astype(np.int32) + (game.policy - graph.first_choice[:-1])[order]
-    parts, loops = _parts(ends, has_loop), _loops(imdp, rows)
+    parts = _parts(ends, has_loop)
+    loops = _loops(imdp, rows, parts)
     known = game.known[state]
     return SweepLayout(rows, known, rank, first_row, state, choice, parts, ends, n_undecided, loops, used)
 
@@ -158,8 +163,10 @@ def _copied_rows(game: Game, order: IntArray, state: IntArray) -> tuple[Rows, In
     return rows, choice, has_loop, used[:n_used] if is_ordered else None
 
 
-def _loops(imdp: IntervalMDP, rows: Rows) -> Loops:
-    return loops_for(imdp.region, len(rows.first) - 1, int(np.diff(rows.first).max(initial=1)))
+def _loops(imdp: IntervalMDP, rows: Rows, parts: list[tuple[int, int, bool]]) -> Loops:
+    n_cyclic = sum(end - start for start, end, is_loose in parts if not is_loose)
+    n_kept = len(rows.successor) if 2 * n_cyclic > len(rows.first_choice) else 0  # else most rows are met twice
+    return loops_for(imdp.region, len(rows.first) - 1, int(np.diff(rows.first).max(initial=1)), n_kept)
 
 
 def _parts(ends: Any, has_loop: BoolArray) -> list[tuple[int, int, bool]]:
