@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.model.graph import BoolArray, FloatArray, IntArray
+from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import graph_kernels, layout_kernels
 from plumdp.solver.game import Game
 from plumdp.solver.nature import Loops, loops_for
@@ -97,7 +98,7 @@ class SweepLayout:
             known=game.known[self.state],
             rank=None if game.rank is None else game.rank[self.state],
             first_row=_first_rows(game, rows, self.state[: self.n_undecided]),
-            loops=loops_for(imdp.region, len(self.choice), self.longest),
+            loops=_loops(imdp, rows, self.parts, self.longest),
             used=used,
         )
 
@@ -134,7 +135,8 @@ def lay_out(game: Game) -> SweepLayout:
     rank = None if game.rank is None else game.rank[state]
     first_row, known = _first_rows(game, rows, order), game.known[state]
     longest = int(np.diff(rows.first).max(initial=1))
-    parts, loops = _parts(ends, has_loop), loops_for(imdp.region, len(choice), longest)
+    parts = _parts(ends, has_loop)
+    loops = _loops(imdp, rows, parts, longest)
     return SweepLayout(rows, known, rank, first_row, state, choice, parts, ends, len(order), longest, loops, used)
 
 
@@ -194,6 +196,12 @@ def _copied_rows(game: Game, order: IntArray, state: IntArray) -> tuple[Rows, In
         first_choice, first, successor, expression, lower, upper, reward, game.discount, game.agent, game.nature
     )
     return rows, choice, has_loop, used[:n_used] if is_numbered else None
+
+
+def _loops(imdp: IntervalMDP, rows: Rows, parts: list[tuple[int, int, bool]], longest: int) -> Loops:
+    n_cyclic = sum(end - start for start, end, is_loose in parts if not is_loose)
+    n_kept = len(rows.successor) if 2 * n_cyclic > len(rows.first_choice) else 0  # else most rows are met twice
+    return loops_for(imdp.region, len(rows.first) - 1, longest, n_kept)
 
 
 def _parts(ends: Any, has_loop: BoolArray) -> list[tuple[int, int, bool]]:
