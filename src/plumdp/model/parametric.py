@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.errors import ModelError
+from plumdp.model.distinct_rows import DistinctRows, find_distinct_rows
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, own_array
 from plumdp.model.space import ParameterSpace, Point
@@ -71,6 +72,11 @@ class ParametricMDP:
                 ("rewards", ", ".join(f'"{name}"' for name in self.rewards)),
             ]
         )
+
+    @cached_property
+    def rows(self) -> DistinctRows:
+        """The distinct sequences of expressions of its choices."""
+        return find_distinct_rows(self.graph.first_transition, self.expression)
 
     @cached_property
     def fingerprint(self) -> str:
