@@ -34,6 +34,13 @@ class Predecessors(NamedTuple):
     source: Any  # (n_transitions)
 
 
+class Order(NamedTuple):
+    """In which order attractions are found: backwards over ordered states, or else along predecessors."""
+
+    is_ordered: bool  # whether every undecided successor of an undecided state is that state, or has a larger number
+    before: Any  # Predecessors; empty if the states are ordered
+
+
 class Helpers(NamedTuple):
     """Which players want to reach something, and choose their moves for it; the other one moves against them."""
 
@@ -113,6 +120,21 @@ def strong_components(
                         break
                 n_components += 1
     return n_components
+
+
+@compiled
+def is_ordered(first_choice: Any, first: Any, successor: Any, is_undecided: Any, may_loop: bool) -> bool:
+    """Return whether undecided successors have larger numbers than their undecided states, or equal ones if they may.
+
+    Then the states backwards, each a component by itself, are in solving order.
+    """
+    for s in range(len(is_undecided)):
+        if is_undecided[s]:
+            for t in range(first[first_choice[s]], first[first_choice[s + 1]]):
+                target = successor[t]
+                if target <= s and is_undecided[target] and not (may_loop and target == s):
+                    return False
+    return True
 
 
 @compiled
@@ -246,26 +268,29 @@ def is_attracted(s: int, rows: Any, helps: Any, search: Any, any_won: bool) -> b
 
 
 @compiled
-def attract(rows: Any, before: Any, helps: Any, search: Any, rank: Any, queue: Any) -> None:
+def attract(rows: Any, order: Any, helps: Any, search: Any, rank: Any, queue: Any) -> None:
     """Extend ``reached`` to the undecided states from which the helpers can stay inside and have a chance to reach it.
 
     For a player that helps one suitable option is enough; for one that does not, all its options must be suitable. A
     winning row counts as reaching, as long as it stays inside; so does a row with a chance of a state that is won.
-    ``rank`` numbers the states as they are reached, each after those that give it a chance. ``before`` are the
-    predecessors of all states.
+    ``rank`` numbers the states as they are reached, each after those that give it a chance. Of ordered states each is
+    looked at once, after all its successors.
     """
     n_queue = 0
+    before = order.before
     reached, is_searched = search.reached, search.is_undecided & search.inside
     any_won = search.won.any()
-    may_win = any_won or search.winning_row.any()
-    for s in range(len(reached)):
+    may_win = order.is_ordered or any_won or search.winning_row.any()
+    n = len(reached)
+    for i in range(n):
+        s = n - 1 - i if order.is_ordered else i
         if may_win and not reached[s] and is_searched[s]:
             reached[s] = is_attracted(s, rows, helps, search, any_won)
         if reached[s]:
             queue[n_queue] = s
             n_queue += 1
-            rank[s] = 0.0
-    head = 0
+            rank[s] = float(n_queue) if order.is_ordered and is_searched[s] else 0.0
+    head = n_queue if order.is_ordered else 0
     while head < n_queue:
         target = queue[head]
         head += 1
