@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from plumdp.data import kernels
 from plumdp.data.kernels import RowTables, WalkTables
 from plumdp.errors import DataError, ModelError
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
+from plumdp.model.levels import forget
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import Policy as GivenPolicy
 from plumdp.model.policy import check_policy, policy_weights
@@ -33,7 +34,7 @@ class Plan:
     """All that decides the runs: tables of a model at a point, a policy, where runs end, and a key for randomness."""
 
     graph: Graph
-    tables: WalkTables | RowTables
+    tables: Any  # WalkTables, or RowTables of a stored model
     key: npt.NDArray[np.uint64]  # (2)
     trajectories: int
     max_steps: int
@@ -55,6 +56,8 @@ class Plan:
             steps = np.empty((min(length, self.max_steps - step), len(runs)), dtype=np.int32)
             walk = kernels.walk if isinstance(self.tables, WalkTables) else kernels.walk_rows
             walk(self.tables, self.key, step, runs, state, steps)
+            for array in self.tables:
+                forget(array)
             yield runs, steps
             step += len(steps)
 
@@ -107,12 +110,14 @@ def _row_tables(model: ParametricMDP, point: Point, policy: Policy, stop: npt.Ar
     if chosen.dtype.kind == "f":
         raise DataError("the policy of a stored model is 'uniform', or the number of a choice for each state")
     return RowTables(
-        *(np.asarray(array) for array in (graph.first_choice, graph.first_transition, graph.successor)),
-        np.asarray(model.distinct.row),
-        first,
-        running_sums(first, rows.probabilities(point)[rows.expression]),
-        np.asarray(chosen),
-        stop_mask(graph, stop),
+        first_choice=np.asarray(graph.first_choice),
+        first_transition=np.asarray(graph.first_transition),
+        successor=np.asarray(graph.successor),
+        row=np.asarray(model.distinct.row),
+        first_of_row=first,
+        cumulative=running_sums(first, rows.probabilities(point)[rows.expression]),
+        chosen=np.asarray(chosen),
+        stop=stop_mask(graph, stop),
     )
 
 

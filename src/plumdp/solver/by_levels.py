@@ -1,8 +1,8 @@
 """Solves games of models that are stored on disk: level by level from the last one, a chunk of states at a time.
 
-Each state leads to the next level or stays as it is, so one pass is exact up to rounding. The rows of a chunk are copied
-into memory in the order of the model and swept as those of any other model; values and policy are files beside the
-model. What the graph alone decides needs no search: a state that stays is worth what its kind says, and all other
+Each state leads to the next level or stays as it is, so one pass is exact up to rounding. The rows of a chunk are
+copied into memory in the order of the model and swept as those of any other model; values and policy are files beside
+the model. What the graph alone decides needs no search: a state that stays is worth what its kind says, and all other
 states follow from their rows, zero and infinity included.
 """
 
@@ -23,7 +23,7 @@ from plumdp.model.levels import Levels, forget
 from plumdp.model.objective import Kind, Nature, Objective
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.nature import interval
+from plumdp.solver.nature import loops_for
 from plumdp.solver.problem import Progress
 from plumdp.solver.rows import Rows
 from plumdp.solver.solution import Solution, SolverStatus, gap_of
@@ -35,7 +35,7 @@ _KINDS = (Kind.END, Kind.UNTIL_END, Kind.FOREVER)
 def solve_levels(
     imdp: IntervalMDP, objective: Objective, nature: Nature, precision: float, progress: Progress | None = None
 ) -> Solution:
-    """Return the best policy of a stored model, and bounds on the values of all states, in files that vanish with it."""
+    """Return the best policy of a stored model, and bounds on the values of all states: files that vanish with it."""
     levels = _require_solvable(imdp, objective)
     n_states, n_choices = imdp.graph.n_states, imdp.graph.n_choices
     policy = levels.scratch(n_states, offset_type(n_choices))
@@ -86,15 +86,16 @@ class _Chunk:
     rows: Rows
     is_known: BoolArray  # (n): which values follow from the objective alone
     known: FloatArray  # (n)
-    room: FloatArray  # for a row
+    longest: int  # number of transitions in a row
 
     def sweep(self, values: _Values, cap: float, best_row: IntArray) -> None:
         """Write the bounds of the states, given those of the next level, and the agent's best rows."""
         rows = self.rows._replace(nature=values.nature)
         low, high = values.low[self.states], values.high[self.states]
         low[:], high[:] = 0.0, cap
+        loops = loops_for(None, len(rows.first) - 1, self.longest, 0)
         for side, source, result in ((-1.0, values.low, low), (1.0, values.high, high)):
-            interval.backup(0, len(low), 1, rows, side, 0.0, cap, source, result, best_row, self.room)
+            loops.module.backup(0, len(low), 1, rows, side, 0.0, cap, source, result, best_row, *loops.extra)
         low[self.is_known] = high[self.is_known] = self.known[self.is_known]
         values.gaps.append(gap_of(low, high))
 
@@ -116,7 +117,7 @@ def _sweep_levels(
     levels = graph.levels
     assert levels is not None
     wanted = [[-agent if nature == "robust" else agent for nature in group] for group in groups]
-    found = [[_Values(n, *(_scratch(levels, graph) for _ in range(2)), [0.0]) for n in group] for group in wanted]
+    found = [[_Values(n, _scratch(levels, graph), _scratch(levels, graph), [0.0]) for n in group] for group in wanted]
     load = partial(_load, imdp, objective, agent, policy if is_given else None)
 
     def work(states: slice) -> None:
@@ -180,9 +181,9 @@ def _chunks(graph: Graph, start: int, end: int) -> Iterator[slice]:
 def _load(imdp: IntervalMDP, objective: Objective, agent: float, policy: Indices | None, states: slice) -> _Chunk:
     """Return the rows of some states in memory: all of them, or those of a policy."""
     graph = imdp.graph
-    first_choice = graph.first_choice[states.start : states.stop + 1].astype(np.int64)
+    first_choice: Any = graph.first_choice[states.start : states.stop + 1].astype(np.int64)
     choices = slice(int(first_choice[0]), int(first_choice[-1]))
-    first = graph.first_transition[choices.start : choices.stop + 1].astype(np.int64)
+    first: Any = graph.first_transition[choices.start : choices.stop + 1].astype(np.int64)
     transitions = slice(int(first[0]), int(first[-1]))
     successor, expression = graph.successor[transitions], imdp.expression[transitions]
     first_choice, first = first_choice - choices.start, first - transitions.start
@@ -198,12 +199,15 @@ def _load(imdp: IntervalMDP, objective: Objective, agent: float, policy: Indices
     reward, discount, is_end, value = part.terms(small)
     _refuse_endless_rewards(objective, reward, stays & ~is_end, first_choice)
     known = np.where(is_end, value, np.inf if objective.kind is Kind.UNTIL_END else 0.0)
+    new_first_choice, new_first, new_successor, new_expression = (
+        array.astype(np.uint32) for array in (first_choice, first, successor, expression)
+    )
+    bounds = imdp.lower, imdp.upper
     rows = Rows(
-        *(array.astype(np.uint32) for array in (first_choice, first, successor, expression)),
-        imdp.lower, imdp.upper, reward, discount, agent, 0.0,
-    )  # fmt: skip
-    room = np.empty(int(np.diff(first).max(initial=1)))
-    return _Chunk(states, choices.start, rows, is_end | stays, known, room)
+        new_first_choice, new_first, new_successor, new_expression, *bounds, reward, discount, agent, nature=0.0
+    )
+    longest = int(np.diff(first).max(initial=1))
+    return _Chunk(states, choices.start, rows, is_end | stays, known, longest)
 
 
 def _part_of(objective: Objective, graph: Graph, states: slice, choices: slice) -> Objective:

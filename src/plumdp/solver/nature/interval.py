@@ -254,7 +254,7 @@ def backup(
             if discount != 1.0 and value != 0.0:
                 value *= discount
                 error += 2.0 * UNIT * abs(value) + UNDERFLOW
-            if reward[c] != 0.0:
+            if reward[c] != 0.0 and abs(value) < np.inf:
                 value += reward[c]
                 error += 2.0 * UNIT * abs(value)
             if error != 0.0:
