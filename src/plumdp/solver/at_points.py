@@ -67,6 +67,7 @@ class PointSolver:
 
     def _prepared_for(self, imdp: IntervalMDP) -> Prepared | None:
         """Return what was prepared at the first point, or for the first relaxation, on the model's own rows."""
-        if self._prepared is None and imdp.expression is self._model.expression and not imdp.known_support:
+        is_own = imdp.expression is self._model.expression and not imdp.known_support
+        if self._prepared is None and is_own and imdp.graph.levels is None:  # what is on disk is not laid out in memory
             self._prepared = prepare(imdp, self._objective)
         return self._prepared
