@@ -15,7 +15,7 @@ from plumdp.model.policy import Policy, check_policy
 from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_levels import evaluate_levels
-from plumdp.solver.prepared import prepare
+from plumdp.solver.prepared import Prepared, prepare
 from plumdp.solver.problem import Problem, check_request, require_problem
 from plumdp.solver.reductions.complement import one_minus
 from plumdp.solver.reductions.drawn_policy import drawn_policy
@@ -64,12 +64,13 @@ def evaluate_all(
     precision: float = 1e-6,
     max_sweeps: int = 100_000,
     start: Solution | None = None,
+    within: Prepared | None = None,
 ) -> list[Solution]:
     """Return certified values of a policy for each nature: the tightest that any of several relaxations gives.
 
     The relaxations are of one model, in the same expressions, so that the truth is within all of them. What depends on
-    the graph alone is done once. ``start`` has values that are similar, such
-    as those that the policy was found with: they save time where components are slow, and are not trusted.
+    the graph alone is done once. ``start`` has values that are similar, such as those that the policy was found with:
+    they save time where components are slow, and are not trusted. ``within`` was prepared for the model and objective.
     """
     check_request(relaxations[0], objective, precision)
     given = check_policy(relaxations[0].graph, policy)
@@ -77,9 +78,11 @@ def evaluate_all(
         return _evaluate_stored(relaxations[0], given, objective, natures, precision)
     chain, asked = follow(relaxations[0], given, objective)
     chains = [replace(chain, lower=imdp.lower, upper=imdp.upper, region=imdp.region) for imdp in relaxations]
+    is_known = within is not None and within.game.imdp.graph is relaxations[0].graph
     similar = None if start is None else replace(start, policy=chain.graph.first_choice[:-1])  # one row in each state
     options: dict[str, Any] = {"precision": precision, "max_sweeps": max_sweeps, "start": similar}
-    options["prepared"] = None if chain.known_support and not chain.has_fixed_support() else prepare(chain, asked)
+    if not chain.known_support or chain.has_fixed_support():
+        options["prepared"] = prepare(chain, asked, within=within if is_known else None)
     found = [[solve(chain, asked, nature=nature, **options) for chain in chains] for nature in natures]
     return [replace(_tightest(of_nature, precision), policy=read_only(given.astype(np.int32))) for of_nature in found]
 
