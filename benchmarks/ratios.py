@@ -135,14 +135,14 @@ SMALL: dict[str, Callable[[], Sides]] = {
     "sweep, rows of 2 to 16 / 2 SciPy products": partial(sweep, 2, 16),
     "solve, layers of 3e5 transitions / 40 SciPy products": partial(solved, peers.layered, 300_000, 40),
     "solve, grid of 2e4 transitions with traps / 5000 SciPy products": partial(solved, peers.trap_grid, 20_000, 5000),
-    "solve, Engagement (100) / 100 NumPy passes": partial(engagement, 100, 100),
+    "solve, Engagement (100) / 10 NumPy passes": partial(engagement, 100, 10),
     "build, Betting (10) / 20 NumPy passes": partial(built, "betting:10"),
     "read_prism, Rover (10,10) / Storm's build": partial(read, "rover:10,10"),
-    "certify, Rover (10,10), P_Λ / 100 NumPy passes": partial(
-        certified, "rover:10,10", 1_000, 100, relaxation="expression", confidence_set="interval"
+    "certify, Rover (10,10), P_Λ / 40 NumPy passes": partial(
+        certified, "rover:10,10", 1_000, 40, relaxation="expression", confidence_set="interval"
     ),
     "certify, Aircraft (20,10), default / 100 NumPy passes": partial(certified, "aircraft:20,10", 1_000, 100),
-    "simulate, Aircraft (20,10) / 50 NumPy passes": partial(sampled, "aircraft:20,10", 50_000, 50),
+    "simulate, Aircraft (20,10) / 10 NumPy passes": partial(sampled, "aircraft:20,10", 50_000, 10),
     "region and projection, 2000 expressions / 20 NumPy passes": projected,
     "read_log, 1e6 rows / DuckDB's aggregate": counted,
     "import plumdp / import numpy": started,
