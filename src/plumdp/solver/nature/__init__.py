@@ -17,29 +17,35 @@ from plumdp.solver.nature import ellipsoid, interval, vertices
 
 
 class Loops(NamedTuple):
-    """The compiled loops for one kind of set that nature picks from, and their arguments besides the rows."""
+    """The compiled loops for one kind of set that nature picks from, and their arguments besides the rows.
+
+    What they remember of nature's moves is of one copy of the rows, and of its bounds: others need loops of their own.
+    """
 
     module: ModuleType
     extra: tuple[Any, ...]
 
 
 @singledispatch
-def loops_for(region: object, n_rows: int, longest: int) -> Loops:
-    """Return the loops for what nature picks from at a row, given the number of rows and the longest row."""
+def loops_for(region: object, n_rows: int, longest: int, n_kept: int) -> Loops:
+    """Return the loops for what nature picks from at a row, given the number of rows and the longest row.
+
+    ``n_kept`` is the number of transitions if they are swept so often that nature's moves are worth keeping, else 0.
+    """
     raise TypeError(f"nature cannot pick from {type(region).__name__}: register loops for it in solver/nature")
 
 
 @loops_for.register(type(None))
-def _(region: None, n_rows: int, longest: int) -> Loops:
-    return Loops(interval, (np.empty(longest),))
+def _(region: None, n_rows: int, longest: int, n_kept: int) -> Loops:
+    return Loops(interval, (np.empty(2 * longest), np.full(n_kept, -1.0)))
 
 
 @loops_for.register
-def _(region: RowRegion, n_rows: int, longest: int) -> Loops:
+def _(region: RowRegion, n_rows: int, longest: int, n_kept: int) -> Loops:
     positions = np.zeros(n_rows, dtype=np.int32)  # the vertex where nature was last, in each row
     return Loops(vertices, (positions, np.empty(longest), region.tables))
 
 
 @loops_for.register
-def _(region: RowEllipsoid, n_rows: int, longest: int) -> Loops:
+def _(region: RowEllipsoid, n_rows: int, longest: int, n_kept: int) -> Loops:
     return Loops(ellipsoid, (np.empty(longest), region.tables))
