@@ -109,7 +109,7 @@ class LikelihoodTable(Outcomes):
 
     def pool_by_choice(self, counts: CountArray) -> CellCounts:
         """Return how often each outcome was seen at each choice, given counts of transitions; exact up to 2^53."""
-        seen = np.flatnonzero(counts)
+        seen = np.flatnonzero(counts != 0)
         choice, place = self.rows.place_of(seen)
         tied = self.tied_place[place]
         first, last = self.first[tied], self.first[tied + 1]

@@ -52,7 +52,7 @@ class DistinctRows:
 
     def sum_by_place(self, counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the sums (n_places) of numbers on transitions, exact for whole numbers; most may be zero."""
-        seen = np.flatnonzero(counts)
+        seen = np.flatnonzero(counts != 0)
         total = np.zeros(self.first[-1], dtype=counts.dtype)
         np.add.at(total, self.place_of(seen)[1], counts[seen])
         return total
