@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from plumdp.model.graph import read_only
+from plumdp.errors import ModelError
+from plumdp.model.graph import Indices, read_only
 from plumdp.model.objective import Nature, Objective
 from plumdp.model.policy import Policy, check_policy
 from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.solver.by_levels import evaluate_levels
 from plumdp.solver.prepared import Prepared, prepare
 from plumdp.solver.problem import Problem, check_request, require_problem
+from plumdp.solver.reductions.complement import one_minus
 from plumdp.solver.reductions.drawn_policy import drawn_policy
 from plumdp.solver.reductions.given_policy import follow, given_policy
 from plumdp.solver.solution import Solution, SolverStatus, solution_of
 from plumdp.solver.solve import solve
+from plumdp.threads import at_once
 
 
 def evaluate(
@@ -44,6 +49,8 @@ def evaluate(
     """
     mdp, asked = require_problem("evaluate", imdp, objective)
     given = check_policy(mdp.graph, policy)
+    if mdp.graph.levels is not None:
+        return _evaluate_stored(mdp, given, asked, [nature or asked.nature or "robust"], precision)[0]
     problem = Problem(mdp, asked, nature or asked.nature or "robust")
     chain, invert = drawn_policy(problem, given) if given.dtype.kind == "f" else given_policy(problem, given)
     solution = solve(chain.imdp, chain.objective, nature=nature, precision=precision, max_sweeps=max_sweeps)
@@ -69,6 +76,8 @@ def evaluate_all(
     """
     check_request(relaxations[0], objective, precision)
     given = check_policy(relaxations[0].graph, policy)
+    if relaxations[0].graph.levels is not None:
+        return _evaluate_stored(relaxations[0], given, objective, natures, precision)
     chain, asked = follow(relaxations[0], given, objective)
     chains = [replace(chain, lower=imdp.lower, upper=imdp.upper, region=imdp.region) for imdp in relaxations]
     is_known = within is not None and within.game.imdp.graph is relaxations[0].graph
@@ -76,8 +85,27 @@ def evaluate_all(
     options: dict[str, Any] = {"precision": precision, "max_sweeps": max_sweeps, "start": similar}
     if not chain.known_support or chain.has_fixed_support():
         options["prepared"] = prepare(chain, asked, within=within if is_known else None)
-    found = [[solve(chain, asked, nature=nature, **options) for chain in chains] for nature in natures]
+    sides = [partial(_solve_each, chains, asked, nature, options) for nature in natures]
+    found = at_once(sides, work=chain.graph.n_transitions)
     return [replace(_tightest(of_nature, precision), policy=read_only(given.astype(np.int32))) for of_nature in found]
+
+
+def _solve_each(
+    chains: Sequence[IntervalMDP], objective: Objective, nature: Nature, options: dict[str, Any]
+) -> list[Solution]:
+    return [solve(chain, objective, nature=nature, **options) for chain in chains]
+
+
+def _evaluate_stored(
+    imdp: IntervalMDP, policy: Indices, objective: Objective, natures: Sequence[Nature], precision: float
+) -> list[Solution]:
+    """Return the same for a model on disk, whose policies have one choice for each state."""
+    if policy.dtype.kind == "f":
+        raise ModelError("of a model that is stored on disk, give a policy as the number of a choice for each state")
+    flipped = objective.flipped()
+    if flipped is not None:
+        return [one_minus(solution) for solution in _evaluate_stored(imdp, policy, flipped, natures, precision)]
+    return evaluate_levels(imdp, policy, objective, natures, precision)
 
 
 def _tightest(solutions: Sequence[Solution], precision: float) -> Solution:

@@ -9,6 +9,7 @@ from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_components import solve_game
 from plumdp.solver.by_discount import solve_discounted
+from plumdp.solver.by_levels import solve_levels
 from plumdp.solver.by_steps import solve_steps
 from plumdp.solver.prepared import Prepared, prepare
 from plumdp.solver.problem import Problem, Progress, Reduction, check_request, reduce_all, require_problem
@@ -61,6 +62,8 @@ def solve_reduced(
 ) -> Solution:
     """Return the solution of a problem to which no reduction applies: by steps, with a discount, or by components."""
     objective = problem.objective
+    if problem.imdp.graph.levels is not None:  # on disk
+        return solve_levels(problem.imdp, objective, problem.nature, precision, progress)
     own = prepare(problem.imdp, objective, problem.nature, like=like)  # decides what graph and bounds alone decide
     layout = own.layout if like is None or own.layout is not like.layout else own.facing()
     if objective.n_steps is not None:

@@ -163,7 +163,7 @@ def _plans(pilot: PilotView, seen: CellCounts, contrast: Contrast) -> list[_Plan
     found = []
     for name, slope in [*([] if contrast.action else pilot.of_parameters), *pilot.of_outcomes]:
         bets = level * slope[outcome]
-        rest = scores @ np.linalg.lstsq(own, scores[outcome].T @ (weight * bets))[0]
+        rest = scores @ np.linalg.lstsq(own, scores[outcome].T @ (weight * bets), rcond=None)[0]
         plain, left = weight @ bets**2, weight @ (bets - rest[outcome]) ** 2
         if left > _LEAST_SHARE * plain:
             found.append(_Plan(contrast, name, slope, rest + middle * slope, sqrt(pilot.ratio * left)))
