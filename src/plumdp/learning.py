@@ -85,7 +85,7 @@ class Learned:
     region: Region | Conflict
     seconds: dict[str, float]
     fallback: float = FALLBACK  # share of the error for bounds that rest on the graph alone
-    solvers: Mapping[Objective, PointSolver] = field(default_factory=dict)  # at points, for what was announced
+    solvers: dict[Objective, PointSolver] = field(default_factory=dict)  # for what was announced or asked
     rests_on: tuple[str, ...] = ()  # what the confidence set assumes besides model and sampling, in words
     objectives: tuple[Objective, ...] = ()  # what was announced: certificates of all of them hold jointly
     as_published: bool = False
@@ -104,8 +104,8 @@ class Learned:
         return [direction.policy for direction in found if direction.policy is not None]
 
     def at_points(self, objective: Objective) -> PointSolver:
-        """Return what finds best policies at points: for an objective that was announced, the one that was used."""
-        return self.solvers.get(objective) or PointSolver(self.model, objective)
+        """Return what finds best policies at points, and against nature: one for each objective, used and kept."""
+        return self.solvers.setdefault(objective, PointSolver(self.model, objective))
 
     @property
     def has_estimate(self) -> bool:
@@ -199,6 +199,18 @@ def learn(
             f"counts of type {type(counts).__name__}: write TransitionCounts(model.graph, counts, sampling), which "
             "says how the data came about: 'independent', 'trajectories' or 'adaptive'"
         )
+    if model.distinct is not None:  # stored on disk: learn from its distinct rows, which say all about the parameters
+        found = learn(
+            model.distinct.model,
+            counts,
+            confidence=confidence,
+            confidence_set=confidence_set,
+            interval_method=interval_method,
+            events=events,
+            as_published=as_published,
+            misfit=misfit,
+        )
+        return replace(found, model=model, objectives=as_objectives(objectives, model))
     require_same_graph(model.graph, counts.graph)
     options = {"interval_method": interval_method, "events": events}
     chosen = {name: value for name, value in options.items() if value is not None}

@@ -238,7 +238,12 @@ def _relaxations(*, has_intervals: bool) -> tuple[Relaxation, ...]:
 
 
 def default_relaxation(learned: Learned) -> Relaxation:
-    """Return the relaxation that is taken if none is named: coupled, or for published sets the paper's tightest."""
+    """Return the relaxation that is taken if none is named: coupled, or for published sets the paper's tightest.
+
+    Models that are stored on disk are solved level by level, within intervals.
+    """
+    if learned.model.distinct is not None:
+        return "expression"
     return "rectangular" if learned.as_published else "coupled"
 
 
@@ -282,6 +287,8 @@ def conclude(
     clock.lap("solver")
     # stage 7: what may be claimed (Theorem 1)
     certificate = make_certificate(learned, objective, relaxation, valued, clock.laps, is_given=policy is not None)
+    if learned.model.distinct is not None:
+        return certificate
     return replace(certificate, source=LearnedSource(learned, objective, policy is not None, precision))
 
 
@@ -290,9 +297,17 @@ def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:
     model, bounds, region = learned.model, learned.bounds, learned.region
     if relaxation not in tuple(RELAXATIONS):
         raise DataError(f"relaxation={relaxation!r}: choose one of {', '.join(map(repr, RELAXATIONS))}")
+    is_stored, has_points = model.distinct is not None, "expression" in RELAXATIONS[relaxation].looser
+    if is_stored and has_points:
+        raise DataError(
+            f"relaxation={relaxation!r}: a model that is stored on disk is solved within intervals; choose 'expression'"
+        )
+    if isinstance(region, Conflict) and is_stored:  # next to nothing of so many transitions was seen
+        same = np.broadcast_to(np.int32(0), model.graph.n_transitions)
+        return IntervalMDP(model.graph, same, np.zeros(1), np.ones(1))
     if isinstance(region, Conflict):
         lower, upper = untied_bounds(learned.counts, error=learned.fallback * learned.error)
         return IntervalMDP(model.graph, np.arange(model.graph.n_transitions, dtype=np.int32), lower, upper)
-    has_points = "expression" in RELAXATIONS[relaxation].looser  # of which a misfit leaves the intervals
+    # of points of the region a misfit leaves the intervals
     built = RELAXATIONS["expression" if learned.misfit and has_points else relaxation].build(model, bounds, region)
     return tolerating(built, learned.misfit)

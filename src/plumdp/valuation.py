@@ -50,7 +50,10 @@ def value_policy(
 
     The values are proved anew for this policy, with nothing left to choose.
     """
-    worst, best = evaluate_all(with_looser(uncertain), policy, objective, ("robust", "optimistic"), precision=precision)
+    within = learned.at_points(objective).prepared
+    worst, best = evaluate_all(
+        with_looser(uncertain), policy, objective, ("robust", "optimistic"), precision=precision, within=within
+    )
     start = learned.model.graph.initial_state
     low, high = (worst, best) if objective.direction == "max" else (best, worst)
     ended = [status_at(solution, start, precision) for solution in (worst, best)]

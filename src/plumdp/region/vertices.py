@@ -3,6 +3,9 @@
 Vertices are found as objectives ask for them. An objective that has hardly changed since it was last asked costs one
 look at the ``d`` edges of its vertex.
 
+With many variables there are more vertices than memory could keep, and few are met twice: then only the basis of the
+last one is kept, and objectives walk from there (``simplex_kernels.py``).
+
 Where more than ``d`` rows meet in a point, or the polytope is flat, a vertex has many bases or the walk could go in
 circles; vertices are therefore those of a polytope whose offsets are relaxed by a little, at random. The multipliers
 that prove a bound belong to the rows alone, so that this costs next to no tightness.
@@ -15,9 +18,10 @@ from typing import NamedTuple
 import numpy as np
 
 from plumdp.model.graph import BoolArray, FloatArray, IntArray
-from plumdp.region import kernels, vertex_kernels
-from plumdp.region.kernels import RELAXATION
+from plumdp.region import kernels, simplex_kernels, vertex_kernels
+from plumdp.region.kernels import MAX_STEPS, RELAXATION
 
+MANY = 9  # variables from which on vertices are not kept to find minima
 _MAX_BYTES = 2**27  # what the edges of all vertices may take
 
 
@@ -61,8 +65,9 @@ class VertexGraph:
         self.rows = rows  # (n_rows, d), each of size one
         self.offsets = offsets  # (n_rows)
         self.relaxed = relaxed  # (n_rows)
+        self.first = np.sort(first).astype(np.int32)  # (d): the rows that meet in the vertex to start from
         self.found = FoundVertices.with_room(64, rows.shape[1])
-        vertex_kernels.add_vertex(np.sort(first).astype(np.int32), rows, relaxed, np.inf, self.found)
+        vertex_kernels.add_vertex(self.first, rows, relaxed, np.inf, self.found)
 
     def walk(self, objectives: FloatArray, start: IntArray | None = None) -> tuple[IntArray, BoolArray]:
         """Return the best vertex of each objective, and whether it was reached; ``start`` is where it was before."""
@@ -84,8 +89,28 @@ class VertexGraph:
             done = vertex_kernels.enumerate_all(done, self.rows, self.relaxed, self.found)
         return bool(done == self.found.n[0])
 
-    def minimise(self, objectives: FloatArray, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, IntArray]:
-        """Return numbers never above the minima over ``rows @ x <= offsets`` within a box, and the vertices reached."""
+    def minimise(
+        self, objectives: FloatArray, lower: FloatArray, upper: FloatArray, *, max_steps: int = MAX_STEPS
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return numbers never above the minima over ``rows @ x <= offsets`` within a box, and the points reached.
+
+        With many variables, a walk is cut short after the given number of steps: then its number is loose.
+        """
+        if self.rows.shape[1] < MANY:
+            values, position = self.minimise_by_graph(objectives, lower, upper)
+            return values, self.found.points[position]
+        values, points = np.empty(len(objectives)), np.empty(objectives.shape)
+        steps, columns = np.empty(len(objectives), dtype=np.int32), np.ascontiguousarray(self.rows.T)
+        polytope = (self.rows, self.offsets, lower, upper)
+        simplex_kernels.walk_bases(
+            objectives, self.first.copy(), max_steps, columns, self.relaxed, *polytope, values, points, steps
+        )
+        return values, points
+
+    def minimise_by_graph(
+        self, objectives: FloatArray, lower: FloatArray, upper: FloatArray
+    ) -> tuple[FloatArray, IntArray]:
+        """Return the same, with the numbers of the vertices reached, which are kept."""
         position, is_optimal = self.walk(objectives)
         values = np.empty(len(objectives))
         polytope = (self.rows, self.offsets, lower, upper)

@@ -301,6 +301,9 @@ def _context(names: tuple[str, ...]) -> Any:
     return fmpq_mpoly_ctx.get(names, "lex")
 
 
+_NUMBERS = _context(())
+
+
 @cache
 def _common_context(names: tuple[str, ...], others: tuple[str, ...]) -> Any:
     return _context(tuple(sorted({*names, *others})))
@@ -321,10 +324,17 @@ def _combine(left: Polynomial, other: object, operation: Any) -> Polynomial:
 
 def _in_one_context(a: Any, b: Any) -> tuple[Any, Any]:
     """Return both of python-flint's polynomials in a context with the names of both."""
-    if a.context() is b.context():
+    left, right = a.context(), b.context()
+    if left is right:
         return a, b
-    common = _common_context(a.context().names(), b.context().names())
+    if left is _NUMBERS or right is _NUMBERS:  # projecting a number takes several times as long as multiplying by it
+        return (_number_in(right, a), b) if left is _NUMBERS else (a, _number_in(left, b))
+    common = _common_context(left.names(), right.names())
     return a.project_to_context(common), b.project_to_context(common)
+
+
+def _number_in(context: Any, constant: Any) -> Any:
+    return context.constant(constant.coeffs()[0] if len(constant) else 0)
 
 
 def _fmpq(number: Fraction) -> Any:
