@@ -11,7 +11,7 @@ import numpy as np
 
 from plumdp.errors import ModelError
 from plumdp.model.graph import Indices, read_only
-from plumdp.model.objective import Kind, Nature, Objective
+from plumdp.model.objective import Nature, Objective
 from plumdp.model.policy import Policy, check_policy
 from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.intervals import IntervalMDP
@@ -105,8 +105,7 @@ def _evaluate_stored(
     flipped = objective.flipped()
     if flipped is not None:
         return [one_minus(solution) for solution in _evaluate_stored(imdp, policy, flipped, natures, precision)]
-    share_rows = objective.n_steps is None and objective.kind is not Kind.DISCOUNTED and imdp.has_fixed_support()
-    return evaluate_levels(imdp, policy, objective, natures, precision, share_rows=share_rows)
+    return evaluate_levels(imdp, policy, objective, natures, precision)
 
 
 def _tightest(solutions: Sequence[Solution], precision: float) -> Solution:
