@@ -46,11 +46,13 @@ def random_model(rng, n_states=40, *, is_acyclic):
 
 
 def objectives_of(imdp, rng):
-    """Return reachability and rewards until the last state."""
+    """Yield reachability, also within some steps, and rewards, until an end and discounted."""
     is_last = np.arange(imdp.graph.n_states) == imdp.graph.n_states - 1
     costs = pl.RewardStructure(rng.choice([0.0, 1.0, 2.5], imdp.graph.n_states), None)
     for direction in ("max", "min"):
         yield pl.Reach(is_last, np.zeros_like(is_last), direction)
+        yield pl.Reach(is_last, np.zeros_like(is_last), direction, steps=(0, 7))
+        yield pl.Reward(costs, direction, discount=0.9)
         yield pl.Reward(costs, direction, target=is_last | (np.arange(imdp.graph.n_states) == imdp.graph.n_states - 2))
 
 
