@@ -38,7 +38,7 @@ class RewardStructure:
 
 
 @dataclass(frozen=True, eq=False)
-class DistinctRows:
+class StandIn:
     """The rows of a stored model, each sequence of expressions once: all that data can say of it is about these."""
 
     model: ParametricMDP  # a choice for each distinct row, with the first state of the model that has it
@@ -57,7 +57,7 @@ class ParametricMDP:
     labels: Mapping[str, BoolArray]  # label → (n_states)
     rewards: Mapping[str, RewardStructure]
     constants: Mapping[str, bool | int | Fraction]  # what properties may refer to by name
-    distinct: DistinctRows | None = None  # of a model that is stored on disk
+    distinct: StandIn | None = None  # for a model that is stored on disk
 
     def __repr__(self) -> str:
         graph = self.graph
