@@ -41,6 +41,7 @@ from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import RELAXATIONS, Relaxation, tolerating
 from plumdp.result.certificate import Certificate
 from plumdp.sources import LearnedSource
+from plumdp.threads import at_most
 from plumdp.valuation import best_valuation, value_policy
 
 
@@ -59,6 +60,7 @@ def certify(
     policy: Policy | None = None,
     precision: float = 1e-6,
     misfit: float = 0.0,
+    threads: int | None = None,
 ) -> Certificate:
     """Return a policy and bounds on its value that hold with the given confidence (Theorem 1 of the paper).
 
@@ -82,6 +84,8 @@ def certify(
         Value this policy in place of the best one.
     precision
         How far the solver's bounds may be apart.
+    threads
+        How many threads a large model is solved with; by default PLUMDP_THREADS, or all cores. It changes no bit.
 
     Examples
     --------
@@ -94,18 +98,19 @@ def certify(
     """
     require_model("certify", model)  # stage 1; the counts are stage 2
     objective = as_objective(objective, model)
-    learned = learn(
-        model,
-        counts,
-        confidence=confidence,
-        confidence_set=confidence_set,
-        interval_method=interval_method,
-        events=events,
-        as_published=as_published,
-        objectives=[objective],
-        misfit=misfit,
-    )
-    return conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
+    with at_most(threads):
+        learned = learn(
+            model,
+            counts,
+            confidence=confidence,
+            confidence_set=confidence_set,
+            interval_method=interval_method,
+            events=events,
+            as_published=as_published,
+            objectives=[objective],
+            misfit=misfit,
+        )
+        return conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
 
 
 def certify_all(
