@@ -86,7 +86,7 @@ class RowBox:
     def with_constants(self, values):
         return self
 
-def loops(region, n_rows, longest):
+def loops(region, rows, longest):
     return Loops(interval, (np.empty(longest),))
 '''
 

@@ -97,7 +97,7 @@ class SweepLayout:
             known=game.known[self.state],
             rank=None if game.rank is None else game.rank[self.state],
             first_row=_first_rows(game, rows, self.state[: self.n_undecided]),
-            loops=loops_for(imdp.region, len(self.choice), self.longest),
+            loops=loops_for(imdp.region, rows, self.longest),
             used=used,
         )
 
@@ -134,7 +134,7 @@ def lay_out(game: Game) -> SweepLayout:
     rank = None if game.rank is None else game.rank[state]
     first_row, known = _first_rows(game, rows, order), game.known[state]
     longest = int(np.diff(rows.first).max(initial=1))
-    parts, loops = _parts(ends, has_loop), loops_for(imdp.region, len(choice), longest)
+    parts, loops = _parts(ends, has_loop), loops_for(imdp.region, rows, longest)
     return SweepLayout(rows, known, rank, first_row, state, choice, parts, ends, len(order), longest, loops, used)
 
 
