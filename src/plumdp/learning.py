@@ -200,8 +200,16 @@ def learn(
             "says how the data came about: 'independent', 'trajectories' or 'adaptive'"
         )
     if model.distinct is not None:  # stored on disk: learn from its distinct rows, which say all about the parameters
-        options = {"interval_method": interval_method, "events": events, "as_published": as_published, "misfit": misfit}
-        found = learn(model.distinct.model, counts, confidence=confidence, confidence_set=confidence_set, **options)
+        found = learn(
+            model.distinct.model,
+            counts,
+            confidence=confidence,
+            confidence_set=confidence_set,
+            interval_method=interval_method,
+            events=events,
+            as_published=as_published,
+            misfit=misfit,
+        )
         return replace(found, model=model, objectives=as_objectives(objectives, model))
     require_same_graph(model.graph, counts.graph)
     options = {"interval_method": interval_method, "events": events}

@@ -278,7 +278,9 @@ def _safe(
     if best.status == SolverStatus.INTERRUPTED:
         return best
     relaxations = with_looser(uncertain)
-    (worst,) = evaluate_all(relaxations, best.policy, objective, ("robust",), precision=precision, start=best)
+    (worst,) = evaluate_all(
+        relaxations, best.policy, objective, ("robust",), precision=precision, start=best, within=prepared
+    )
     return worst
 
 

@@ -318,7 +318,7 @@ def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:
             f"relaxation={relaxation!r}: a model that is stored on disk is solved within intervals; choose 'expression'"
         )
     if isinstance(region, Conflict) and is_stored:  # next to nothing of so many transitions was seen
-        same = np.broadcast_to(np.uint8(0), model.graph.n_transitions)
+        same = np.broadcast_to(np.int32(0), model.graph.n_transitions)
         return IntervalMDP(model.graph, same, np.zeros(1), np.ones(1))
     if isinstance(region, Conflict):
         lower, upper = untied_bounds(learned.counts, error=learned.fallback * learned.error)

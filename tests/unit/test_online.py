@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 
-import gymnasium
 import numpy as np
 import pytest
 
@@ -252,22 +251,24 @@ def test_a_checkpoint_of_another_run_is_refused(study, tmp_path, changes):
         first(checkpoint=tmp_path / "state.npz", **changes)
 
 
-class SameWords(gymnasium.Wrapper):
-    """Draws successors with the random words that the sampler of a model takes for them."""
+def with_words_of_the_sampler(env, key):
+    """Return an environment that draws successors with the random words that the sampler of a model takes for them."""
+    gymnasium = pytest.importorskip("gymnasium")
 
-    def __init__(self, env, key):
-        super().__init__(env)
-        self.key, self.episode = key, -1
+    class SameWords(gymnasium.Wrapper):
+        episode = -1
 
-    def reset(self, *, seed=None, options=None):
-        self.episode += 1
-        outcome = self.env.reset(seed=seed, options=options)
-        self.env.np_random = np.random.Generator(np.random.Philox(key=self.key, counter=[0, self.episode, 0, 0]))
-        return outcome
+        def reset(self, *, seed=None, options=None):
+            self.episode += 1
+            outcome = self.env.reset(seed=seed, options=options)
+            self.env.np_random = np.random.Generator(np.random.Philox(key=key, counter=[0, self.episode, 0, 0]))
+            return outcome
 
-    def step(self, action):
-        self.env.np_random.bit_generator.random_raw()  # the word with which the sampler draws the choice
-        return self.env.step(action)
+        def step(self, action):
+            self.env.np_random.bit_generator.random_raw()  # the word with which the sampler draws the choice
+            return self.env.step(action)
+
+    return SameWords(env)
 
 
 @pytest.mark.slow
@@ -284,7 +285,7 @@ def test_learning_in_gymnasium_is_learning_in_the_sampler_if_the_random_words_ar
         return [(r.episodes, r.steps, r.bound, r.optimistic_bound, r.policy.choice.tolist()) for r in found]
 
     sampler = pl.simulator(study.model, study.true_point, rng=1, max_steps=21, stop=is_stuck)
-    env = SameWords(pl.as_env(study.model, study.true_point, max_steps=21), sampler.plan.key)
+    env = with_words_of_the_sampler(pl.as_env(study.model, study.true_point, max_steps=21), sampler.plan.key)
     assert records(pl.gym_environment(env, study.model, rng=1)) == records(sampler)
 
 

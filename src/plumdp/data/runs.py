@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from plumdp.data import kernels
 from plumdp.data.kernels import RowTables, WalkTables
 from plumdp.errors import DataError, ModelError
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
+from plumdp.model.levels import forget
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import Policy as GivenPolicy
 from plumdp.model.policy import check_policy, policy_weights
@@ -25,6 +26,7 @@ Policy: TypeAlias = str | GivenPolicy
 _SEGMENT = 64  # steps at least before runs that have ended are put aside; even, as random words come for two steps
 _TOGETHER = 1 << 16  # steps in a segment of all runs that advance side by side: they fit the cache of one core
 _MIN_RUNS = 16  # that advance side by side, however long they are: one works while others wait for memory
+_FORGOTTEN = 8  # steps after which what was read of a stored model is given back; even as well
 _MAX_BLOCK = 1 << 22  # steps in a block of runs, if they need not be fewer than that
 
 
@@ -33,7 +35,7 @@ class Plan:
     """All that decides the runs: tables of a model at a point, a policy, where runs end, and a key for randomness."""
 
     graph: Graph
-    tables: WalkTables | RowTables
+    tables: Any  # WalkTables, or RowTables of a stored model
     key: npt.NDArray[np.uint64]  # (2)
     trajectories: int
     max_steps: int
@@ -53,10 +55,20 @@ class Plan:
             runs, state = runs[is_running], state[is_running]
             length = max(_SEGMENT, _TOGETHER // len(runs) // 2 * 2)
             steps = np.empty((min(length, self.max_steps - step), len(runs)), dtype=np.int32)
-            walk = kernels.walk if isinstance(self.tables, WalkTables) else kernels.walk_rows
-            walk(self.tables, self.key, step, runs, state, steps)
+            self._advance(step, runs, state, steps)
             yield runs, steps
             step += len(steps)
+
+    def _advance(self, first_step: int, runs: npt.NDArray[np.uint64], state: IntArray, steps: IntArray) -> None:
+        """Write the next steps of some runs; of a stored model only what a few steps touch is in memory at once."""
+        if isinstance(self.tables, WalkTables):
+            kernels.walk(self.tables, self.key, first_step, runs, state, steps)
+            return
+        for i in range(0, len(steps), _FORGOTTEN):
+            part = steps[i : i + _FORGOTTEN]
+            kernels.walk_rows(self.tables, self.key, first_step + i, runs, state, part)
+            for array in self.tables:
+                forget(array)
 
 
 def make_plan(
@@ -107,12 +119,14 @@ def _row_tables(model: ParametricMDP, point: Point, policy: Policy, stop: npt.Ar
     if chosen.dtype.kind == "f":
         raise DataError("the policy of a stored model is 'uniform', or the number of a choice for each state")
     return RowTables(
-        *(np.asarray(array) for array in (graph.first_choice, graph.first_transition, graph.successor)),
-        np.asarray(model.distinct.row),
-        first,
-        running_sums(first, rows.probabilities(point)[rows.expression]),
-        np.asarray(chosen),
-        stop_mask(graph, stop),
+        first_choice=np.asarray(graph.first_choice),
+        first_transition=np.asarray(graph.first_transition),
+        successor=np.asarray(graph.successor),
+        row=np.asarray(model.distinct.row),
+        first_of_row=first,
+        cumulative=running_sums(first, rows.probabilities(point)[rows.expression]),
+        chosen=np.asarray(chosen),
+        stop=stop_mask(graph, stop),
     )
 
 

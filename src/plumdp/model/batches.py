@@ -122,7 +122,7 @@ def _expression_index(probability: Any, n: int, expressions: PolynomialTable) ->
 def make_graph(
     choices: Any, lengths: Any, successor: Any, states: Mapping[str, Any], actions: Any, names: tuple[str, ...]
 ) -> Graph:
-    """Return the graph of the choices per state, the transitions per choice, and what is on them; it starts in state 0."""
+    """Return the graph of these numbers of choices per state and transitions per choice; it starts in state 0."""
     return Graph(
         _offsets(choices),
         _offsets(lengths),

@@ -139,8 +139,8 @@ def explore_batch(
     6
     """
     if store is not None:
-        named = {"labels": labels or {}, "rewards": rewards or {}, "choice_rewards": choice_rewards or {}}
-        return explore_levels(step, initial, _require_level(level), Path(store), space=space, **named)
+        named = labels or {}, rewards or {}, choice_rewards or {}
+        return explore_levels(step, initial, _require_level(level), Path(store), space, *named)
     initial = as_state(initial)
     found = _Found(initial)
     expressions = PolynomialTable()

@@ -50,7 +50,6 @@ def explore_levels(
     initial: State,
     level: LevelOf,
     folder: Path,
-    *,
     space: ParameterSpace,
     labels: Mapping[str, Callable[[State], BoolArray]],
     rewards: Mapping[str, Callable[[State], FloatArray]],
@@ -126,14 +125,19 @@ class Frontier:
         """Return the numbers of next states, which must be of the next level, or the states themselves."""
         is_next = np.broadcast_to(np.asarray(self._level(self.state(rows))) == self._depth + 1, len(rows))
         if is_next.all():
-            return self._next.intern(rows) + np.int32(self.first_of_next)
+            return self._number_next(rows)
         own = np.arange(self._batch.start, self._batch.stop)[chosen]
         wrong = ~is_next & (rows != self.rows[own]).any(axis=1)
         if wrong.any():
             self._refuse(self.rows[own[wrong][:1]], rows[wrong][:1], action)
-        numbers = (own + int(self.first_states[-1])).astype(np.int32)
-        numbers[is_next] = self._next.intern(rows[is_next]) + np.int32(self.first_of_next)
+        numbers: IntArray = (own + int(self.first_states[-1])).astype(np.int32)
+        numbers[is_next] = self._number_next(rows[is_next])
         return numbers
+
+    def _number_next(self, rows: IntArray) -> IntArray:
+        index = self._next.intern(rows)
+        index += np.int32(self.first_of_next)
+        return index
 
     def _refuse(self, before: IntArray, after: IntArray, action: str) -> None:
         at, reached = (", ".join(f"{n}={v}" for n, v in self._pairs(rows)) for rows in (before, after))

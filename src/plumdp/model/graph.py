@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.model.levels import Levels, is_mapped
+from plumdp.model.levels import Levels, forget, is_mapped
 from plumdp.model.text import number_of, one_line
 
 IntArray = npt.NDArray[np.int32]
@@ -115,18 +115,28 @@ class Graph:
 
         States stay. An array on choices is taken at ``choices``, one on transitions at the transitions returned.
         """
-        source = owners_of(self.first_choice, choices)
-        if (np.diff(source) < 0).any():
-            raise ValueError("the choices of a graph must be in the order of their states")
-        lengths, transitions = np.diff(self.first_transition)[choices], self.transitions_of(choices)
+        transitions = self.transitions_of(choices)
+        first_transition = np.zeros(len(choices) + 1, dtype=offset_type(len(transitions)))
+        np.cumsum(self.first_transition[choices + 1] - self.first_transition[choices], out=first_transition[1:])
         taken = replace(
             self,
-            first_choice=read_only(np.searchsorted(source, np.arange(self.n_states + 1)).astype(np.int32)),
-            first_transition=read_only(np.concatenate([[0], np.cumsum(lengths)]).astype(offset_type(len(transitions)))),
+            first_choice=read_only(self._first_of(choices)),
+            first_transition=read_only(first_transition),
             successor=read_only(self.successor[transitions]),
             action=read_only(self.action[choices]),
         )
         return taken, transitions
+
+    def _first_of(self, choices: Indices) -> IntArray:
+        """Return where the choices of each state start among the given ones, which must be in the order of states."""
+        every = np.arange(self.n_states + 1, dtype=np.int32)
+        is_one_each = len(choices) == self.n_states and (self.first_choice[:-1] <= choices).all()
+        if is_one_each and (choices < self.first_choice[1:]).all():
+            return every
+        source = owners_of(self.first_choice, choices)
+        if (np.diff(source) < 0).any():
+            raise ValueError("the choices of a graph must be in the order of their states")
+        return np.searchsorted(source, every).astype(np.int32)
 
     def describe_state(self, state: int) -> str:
         """Return a state's valuation as text, for instance ``x=3, y=5``."""
@@ -170,6 +180,7 @@ def update_digest(digest: Any, array: npt.NDArray[Any]) -> None:
     for start in range(0, len(array), _HASHED):
         part = np.ascontiguousarray(array[start : start + _HASHED], dtype=np.int32 if is_narrow else None)
         digest.update(part.view(np.uint8).data)
+        forget(array)
 
 
 def owners(first: Indices) -> IntArray:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.errors import ModelError
+from plumdp.model.distinct_rows import DistinctRows, find_distinct_rows
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, own_array, update_digest
 from plumdp.model.space import ParameterSpace, Point
@@ -80,6 +81,11 @@ class ParametricMDP:
                 ("rewards", ", ".join(f'"{name}"' for name in self.rewards)),
             ]
         )
+
+    @cached_property
+    def rows(self) -> DistinctRows:
+        """The distinct sequences of expressions of its choices."""
+        return find_distinct_rows(self.graph.first_transition, self.expression)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -41,7 +41,7 @@ class PointSolver:
 
     def __init__(self, model: ParametricMDP, objective: Objective) -> None:
         self._model, self._objective = model, objective
-        self._prepared: Prepared | None = None
+        self.prepared: Prepared | None = None  # at the first point, or for the first relaxation
         self.last: Solution | None = None
 
     def policy_at(self, point: FloatArray) -> IntArray:
@@ -66,7 +66,8 @@ class PointSolver:
         return solve(imdp, self._objective, nature="robust", prepared=self._prepared_for(imdp), **options)
 
     def _prepared_for(self, imdp: IntervalMDP) -> Prepared | None:
-        """Return what was prepared at the first point, or for the first relaxation, on the model's own rows."""
-        if self._prepared is None and imdp.expression is self._model.expression and not imdp.known_support:
-            self._prepared = prepare(imdp, self._objective)
-        return self._prepared
+        """Return what was prepared before; if nothing was, and these are the model's own expressions, it is now."""
+        is_own = imdp.expression is self._model.expression and not imdp.known_support
+        if self.prepared is None and is_own and imdp.graph.levels is None:  # what is on disk is not laid out in memory
+            self.prepared = prepare(imdp, self._objective)
+        return self.prepared

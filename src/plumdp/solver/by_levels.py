@@ -1,8 +1,8 @@
 """Solves games of models that are stored on disk: level by level from the last one, a chunk of states at a time.
 
-Each state leads to the next level or stays as it is, so one pass is exact up to rounding. The rows of a chunk are copied
-into memory in the order of the model and swept as those of any other model; values and policy are files beside the
-model. What the graph alone decides needs no search: a state that stays is worth what its kind says, and all other
+Each state leads to the next level or stays as it is, so one pass is exact up to rounding. The rows of a chunk are
+copied into memory in the order of the model and swept as those of any other model; values and policy are files beside
+the model. What the graph alone decides needs no search: a state that stays is worth what its kind says, and all other
 states follow from their rows, zero and infinity included.
 """
 
@@ -23,7 +23,8 @@ from plumdp.model.levels import Levels, forget
 from plumdp.model.objective import Kind, Nature, Objective
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.nature import interval
+from plumdp.solver.game import wanted_by
+from plumdp.solver.nature import loops_for
 from plumdp.solver.problem import Progress
 from plumdp.solver.rows import Rows
 from plumdp.solver.solution import Solution, SolverStatus, gap_of
@@ -35,31 +36,20 @@ _KINDS = (Kind.END, Kind.UNTIL_END, Kind.FOREVER)
 def solve_levels(
     imdp: IntervalMDP, objective: Objective, nature: Nature, precision: float, progress: Progress | None = None
 ) -> Solution:
-    """Return the best policy of a stored model, and bounds on the values of all states, in files that vanish with it."""
+    """Return the best policy of a stored model, and bounds on the values of all states: files that vanish with it."""
     levels = _require_solvable(imdp, objective)
     n_states, n_choices = imdp.graph.n_states, imdp.graph.n_choices
     policy = levels.scratch(n_states, offset_type(n_choices))
-    (values,) = _sweep_levels(imdp, objective, [[nature]], policy, is_given=False, progress=progress)
+    (values,) = _sweep_levels(imdp, objective, [nature], policy, is_given=False, progress=progress)
     return values.solution(policy, precision)
 
 
 def evaluate_levels(
-    imdp: IntervalMDP,
-    policy: Indices,
-    objective: Objective,
-    natures: Sequence[Nature],
-    precision: float,
-    *,
-    share_rows: bool,
+    imdp: IntervalMDP, policy: Indices, objective: Objective, natures: Sequence[Nature], precision: float
 ) -> list[Solution]:
-    """Return bounds on the values of a policy of a stored model, for each nature.
-
-    With ``share_rows`` a nature finds the transitions of a row in the order in which the one before it left them, as
-    where the rows in memory are shared: the order decides the last bits.
-    """
+    """Return bounds on the values of a policy of a stored model, for each nature."""
     _require_solvable(imdp, objective)
-    groups = [list(natures)] if share_rows else [[nature] for nature in natures]
-    found = _sweep_levels(imdp, objective, groups, policy, is_given=True)
+    found = _sweep_levels(imdp, objective, natures, policy, is_given=True)
     return [values.solution(policy, precision) for values in found]
 
 
@@ -86,52 +76,54 @@ class _Chunk:
     rows: Rows
     is_known: BoolArray  # (n): which values follow from the objective alone
     known: FloatArray  # (n)
-    room: FloatArray  # for a row
+    longest: int  # number of transitions in a row
 
-    def sweep(self, values: _Values, cap: float, best_row: IntArray) -> None:
-        """Write the bounds of the states, given those of the next level, and the agent's best rows."""
-        rows = self.rows._replace(nature=values.nature)
+    def sweep(self, values: _Values, cap: float) -> IntArray:
+        """Write the bounds of the states, given those of the next level, and return the agent's best rows.
+
+        Sweeps sort the transitions of each row, in a copy: so the bits are the same whatever was swept before.
+        """
+        successor, expression = self.rows.successor.copy(), self.rows.expression.copy()
+        rows = self.rows._replace(successor=successor, expression=expression, nature=values.nature)
+        first_row = rows.first_choice[:-1].astype(np.int32)
+        best_row = first_row.copy()
         low, high = values.low[self.states], values.high[self.states]
         low[:], high[:] = 0.0, cap
+        loops = loops_for(None, len(rows.first) - 1, self.longest, n_kept=0)
         for side, source, result in ((-1.0, values.low, low), (1.0, values.high, high)):
-            interval.backup(0, len(low), 1, rows, side, 0.0, cap, source, result, best_row, self.room)
+            loops.module.backup(0, len(low), 1, rows, side, 0.0, cap, source, result, best_row, *loops.extra)
         low[self.is_known] = high[self.is_known] = self.known[self.is_known]
         values.gaps.append(gap_of(low, high))
+        return np.where(self.is_known, first_row, best_row)
 
 
 def _sweep_levels(
     imdp: IntervalMDP,
     objective: Objective,
-    groups: Sequence[Sequence[Nature]],
+    natures: Sequence[Nature],
     policy: Indices,
     *,
     is_given: bool,
     progress: Progress | None = None,
 ) -> list[_Values]:
-    """Return the values for each nature; those of a group take over the order of rows from each other.
-
-    The policy is followed if it is given, and otherwise written.
-    """
+    """Return the values for each nature. The policy is followed if it is given, and otherwise written."""
     graph, agent = imdp.graph, 1.0 if objective.direction == "max" else -1.0
     levels = graph.levels
     assert levels is not None
-    wanted = [[-agent if nature == "robust" else agent for nature in group] for group in groups]
-    found = [[_Values(n, *(_scratch(levels, graph) for _ in range(2)), [0.0]) for n in group] for group in wanted]
+    wanted = [wanted_by(nature, agent) for nature in natures]
+    found = [_Values(nature, _scratch(levels, graph), _scratch(levels, graph), [0.0]) for nature in wanted]
     load = partial(_load, imdp, objective, agent, policy if is_given else None)
 
     def work(states: slice) -> None:
-        for group in found:
-            chunk = load(states)
-            for values in group:
-                best_row = chunk.rows.first_choice[:-1].astype(np.int32)
-                chunk.sweep(values, objective.cap, best_row)
-                if not is_given:
-                    best_row[chunk.is_known] = chunk.rows.first_choice[:-1][chunk.is_known]
-                    policy[states] = chunk.first_row + best_row
+        chunk = load(states)
+        for values in found:
+            best_row = chunk.sweep(values, objective.cap)
+            if not is_given:
+                policy[states] = chunk.first_row + best_row
 
-    swept = [array for group in found for values in group for array in (values.low, values.high)]
+    swept = [array for values in found for array in (values.low, values.high)]
     _walk_levels(imdp, levels, work, [*swept, policy], progress)
-    return [values for group in found for values in group]
+    return found
 
 
 def _walk_levels(
@@ -180,9 +172,9 @@ def _chunks(graph: Graph, start: int, end: int) -> Iterator[slice]:
 def _load(imdp: IntervalMDP, objective: Objective, agent: float, policy: Indices | None, states: slice) -> _Chunk:
     """Return the rows of some states in memory: all of them, or those of a policy."""
     graph = imdp.graph
-    first_choice = graph.first_choice[states.start : states.stop + 1].astype(np.int64)
+    first_choice: Any = graph.first_choice[states.start : states.stop + 1].astype(np.int64)
     choices = slice(int(first_choice[0]), int(first_choice[-1]))
-    first = graph.first_transition[choices.start : choices.stop + 1].astype(np.int64)
+    first: Any = graph.first_transition[choices.start : choices.stop + 1].astype(np.int64)
     transitions = slice(int(first[0]), int(first[-1]))
     successor, expression = graph.successor[transitions], imdp.expression[transitions]
     first_choice, first = first_choice - choices.start, first - transitions.start
@@ -198,12 +190,15 @@ def _load(imdp: IntervalMDP, objective: Objective, agent: float, policy: Indices
     reward, discount, is_end, value = part.terms(small)
     _refuse_endless_rewards(objective, reward, stays & ~is_end, first_choice)
     known = np.where(is_end, value, np.inf if objective.kind is Kind.UNTIL_END else 0.0)
+    new_first_choice, new_first, new_successor, new_expression = (
+        array.astype(np.uint32) for array in (first_choice, first, successor, expression)
+    )
+    bounds = imdp.lower, imdp.upper
     rows = Rows(
-        *(array.astype(np.uint32) for array in (first_choice, first, successor, expression)),
-        imdp.lower, imdp.upper, reward, discount, agent, 0.0,
-    )  # fmt: skip
-    room = np.empty(int(np.diff(first).max(initial=1)))
-    return _Chunk(states, choices.start, rows, is_end | stays, known, room)
+        new_first_choice, new_first, new_successor, new_expression, *bounds, reward, discount, agent, nature=0.0
+    )
+    longest = int(np.diff(first).max(initial=1))
+    return _Chunk(states, choices.start, rows, is_end | stays, known, longest)
 
 
 def _part_of(objective: Objective, graph: Graph, states: slice, choices: slice) -> Objective:

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from plumdp.errors import ModelError
 from plumdp.model.graph import Indices, read_only
-from plumdp.model.objective import Kind, Nature, Objective
+from plumdp.model.objective import Nature, Objective
 from plumdp.model.policy import Policy, check_policy
 from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_levels import evaluate_levels
-from plumdp.solver.prepared import prepare
+from plumdp.solver.prepared import Prepared, prepare
 from plumdp.solver.problem import Problem, check_request, require_problem
 from plumdp.solver.reductions.complement import one_minus
 from plumdp.solver.reductions.drawn_policy import drawn_policy
 from plumdp.solver.reductions.given_policy import follow, given_policy
 from plumdp.solver.solution import Solution, SolverStatus, solution_of
 from plumdp.solver.solve import solve
+from plumdp.threads import at_once
 
 
 def evaluate(
@@ -64,12 +66,13 @@ def evaluate_all(
     precision: float = 1e-6,
     max_sweeps: int = 100_000,
     start: Solution | None = None,
+    within: Prepared | None = None,
 ) -> list[Solution]:
     """Return certified values of a policy for each nature: the tightest that any of several relaxations gives.
 
     The relaxations are of one model, in the same expressions, so that the truth is within all of them. What depends on
-    the graph alone is done once. ``start`` has values that are similar, such
-    as those that the policy was found with: they save time where components are slow, and are not trusted.
+    the graph alone is done once. ``start`` has values that are similar, such as those that the policy was found with:
+    they save time where components are slow, and are not trusted. ``within`` was prepared for the model and objective.
     """
     check_request(relaxations[0], objective, precision)
     given = check_policy(relaxations[0].graph, policy)
@@ -77,11 +80,20 @@ def evaluate_all(
         return _evaluate_stored(relaxations[0], given, objective, natures, precision)
     chain, asked = follow(relaxations[0], given, objective)
     chains = [replace(chain, lower=imdp.lower, upper=imdp.upper, region=imdp.region) for imdp in relaxations]
+    is_known = within is not None and within.game.imdp.graph is relaxations[0].graph
     similar = None if start is None else replace(start, policy=chain.graph.first_choice[:-1])  # one row in each state
     options: dict[str, Any] = {"precision": precision, "max_sweeps": max_sweeps, "start": similar}
-    options["prepared"] = None if chain.known_support and not chain.has_fixed_support() else prepare(chain, asked)
-    found = [[solve(chain, asked, nature=nature, **options) for chain in chains] for nature in natures]
+    if not chain.known_support or chain.has_fixed_support():
+        options["prepared"] = prepare(chain, asked, within=within if is_known else None)
+    sides = [partial(_solve_each, chains, asked, nature, options) for nature in natures]
+    found = at_once(sides, work=chain.graph.n_transitions)
     return [replace(_tightest(of_nature, precision), policy=read_only(given.astype(np.int32))) for of_nature in found]
+
+
+def _solve_each(
+    chains: Sequence[IntervalMDP], objective: Objective, nature: Nature, options: dict[str, Any]
+) -> list[Solution]:
+    return [solve(chain, objective, nature=nature, **options) for chain in chains]
 
 
 def _evaluate_stored(
@@ -93,8 +105,7 @@ def _evaluate_stored(
     flipped = objective.flipped()
     if flipped is not None:
         return [one_minus(solution) for solution in _evaluate_stored(imdp, policy, flipped, natures, precision)]
-    share_rows = objective.n_steps is None and objective.kind is not Kind.DISCOUNTED and imdp.has_fixed_support()
-    return evaluate_levels(imdp, policy, objective, natures, precision, share_rows=share_rows)
+    return evaluate_levels(imdp, policy, objective, natures, precision)
 
 
 def _tightest(solutions: Sequence[Solution], precision: float) -> Solution:

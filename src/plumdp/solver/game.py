@@ -7,25 +7,43 @@ from functools import cached_property
 
 import numpy as np
 
-from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray
+from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
 from plumdp.model.objective import Nature, Objective
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import graph_kernels
-from plumdp.solver.graph_kernels import GameRows, Order, Predecessors
+from plumdp.solver.graph_kernels import GameRows, Predecessors
 from plumdp.solver.zero_sets import zero_sets
 
 
 @dataclass(frozen=True, eq=False)
 class Backward:
-    """The edges of a graph against their direction, whatever the bounds: found when first asked for, and then kept."""
+    """The way back through a graph, from successors to states, whatever the bounds: found when asked for, and kept."""
 
     graph: Graph
-    is_undecided: BoolArray  # (n_states): by the objective alone; a game on the graph decides these or more
+    is_undecided: BoolArray  # (n_states): by the objective alone; games on the graph leave these or fewer undecided
+    wider: Backward | None = None  # of a graph with the same states undecided, and at least these edges
 
     @cached_property
-    def is_ordered(self) -> bool:
-        """Whether every undecided successor of an undecided state is that state, or has a larger number."""
-        return is_ordered(self.graph, self.is_undecided, may_loop=True)
+    def _acyclic(self) -> tuple[IntArray | None, BoolArray]:
+        if self.wider is not None and self.wider.scan is not None:
+            return self.wider._acyclic
+        graph, has_loop = self.graph, np.zeros(self.graph.n_states, dtype=np.bool_)
+        order = np.empty(int(self.is_undecided.sum()), dtype=np.int32)
+        edges = graph.first_choice, graph.first_transition, graph.successor
+        n_order = graph_kernels.acyclic_order(*edges, self.is_undecided, order, has_loop)
+        return (None if n_order < len(order) else read_only(order[::-1])), has_loop
+
+    @property
+    def scan(self) -> IntArray | None:
+        """The undecided states, successors first, if they have no cycles but loops; otherwise None."""
+        return self._acyclic[0]
+
+    def scan_of(self, is_undecided: BoolArray) -> IntArray | None:
+        """Return the states that a game leaves undecided, successors first, if they have no cycles; otherwise None."""
+        scan, has_loop = self._acyclic
+        if scan is None or (is_undecided & (has_loop | ~self.is_undecided)).any():
+            return None
+        return scan[is_undecided[scan]]
 
     @cached_property
     def predecessors(self) -> Predecessors:
@@ -34,13 +52,6 @@ class Backward:
         offset, source = np.zeros(graph.n_states + 1, dtype=np.int64), np.empty(graph.n_transitions, dtype=np.int32)
         graph_kernels.predecessors(graph.first_choice, graph.first_transition, graph.successor, offset, source)
         return Predecessors(offset, source)
-
-    @property
-    def order(self) -> Order:
-        """In which order attractions are found, as the kernels take it."""
-        if self.is_ordered:
-            return Order(True, Predecessors(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32)))
-        return Order(False, self.predecessors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +71,8 @@ class Game:
 
     def with_all_undecided(self) -> Game:
         """Return the game with no state decided, as for a number of steps or a discount, where each is worth a step."""
-        return replace(self, is_undecided=np.ones(self.imdp.graph.n_states, dtype=np.bool_))
+        everywhere = np.ones(self.imdp.graph.n_states, dtype=np.bool_)
+        return replace(self, is_undecided=everywhere, backward=Backward(self.imdp.graph, everywhere))
 
     def known_bounds(self) -> tuple[FloatArray, FloatArray]:
         """Return bounds on the values of the decided states.
@@ -86,10 +98,17 @@ class Game:
 
 
 def plain_game(imdp: IntervalMDP, objective: Objective, nature: Nature, backward: Backward | None = None) -> Game:
-    """Return the game with only those states decided that the objective names."""
+    """Return the game with only those states decided that the objective names.
+
+    ``backward`` is that of a game on the same graph with the same objective; or on a graph that has all its edges, and
+    more.
+    """
     agent = 1.0 if objective.direction == "max" else -1.0
     reward, discount, is_end, value = objective.terms(imdp.graph)
-    backward = backward or Backward(imdp.graph, ~is_end)
+    if backward is not None and (backward.is_undecided == is_end).any():
+        backward = None  # other states are undecided
+    if backward is None or backward.graph is not imdp.graph:
+        backward = Backward(imdp.graph, ~is_end, backward)
     first = imdp.graph.first_choice[:-1].copy()
     return Game(imdp, reward, discount, agent, wanted_by(nature, agent), ~is_end, value, first, backward)
 
@@ -97,11 +116,3 @@ def plain_game(imdp: IntervalMDP, objective: Objective, nature: Nature, backward
 def wanted_by(nature: Nature, agent: float) -> float:
     """Return what nature wants, given what the agent wants: +1 large values, -1 small ones."""
     return -agent if nature == "robust" else agent
-
-
-def is_ordered(graph: Graph, is_undecided: BoolArray, *, may_loop: bool) -> bool:
-    """Return whether undecided successors have larger numbers than their undecided states; equal ones if they may."""
-    found: bool = graph_kernels.is_ordered(
-        graph.first_choice, graph.first_transition, graph.successor, is_undecided, may_loop
-    )
-    return found

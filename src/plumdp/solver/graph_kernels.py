@@ -34,13 +34,6 @@ class Predecessors(NamedTuple):
     source: Any  # (n_transitions)
 
 
-class Order(NamedTuple):
-    """In which order attractions are found: backwards over ordered states, or else along predecessors."""
-
-    is_ordered: bool  # whether every undecided successor of an undecided state is that state, or has a larger number
-    before: Any  # Predecessors; empty if the states are ordered
-
-
 class Helpers(NamedTuple):
     """Which players want to reach something, and choose their moves for it; the other one moves against them."""
 
@@ -123,18 +116,36 @@ def strong_components(
 
 
 @compiled
-def is_ordered(first_choice: Any, first: Any, successor: Any, is_undecided: Any, may_loop: bool) -> bool:
-    """Return whether undecided successors have larger numbers than their undecided states, or equal ones if they may.
+def acyclic_order(first_choice: Any, first: Any, successor: Any, is_undecided: Any, order: Any, has_loop: Any) -> int:
+    """Write the undecided states into ``order``, successors last, and which have loops; return how many were written.
 
-    Then the states backwards, each a component by itself, are in solving order.
+    They are fewer than the undecided states if and only if there is a cycle that is not a loop. States follow when all
+    their predecessors have (Kahn 1962), and so they stay close to their neighbours.
     """
+    waits_for = np.zeros(len(is_undecided), dtype=np.int32)  # transitions to it from states that are not written yet
     for s in range(len(is_undecided)):
         if is_undecided[s]:
             for t in range(first[first_choice[s]], first[first_choice[s + 1]]):
-                target = successor[t]
-                if target <= s and is_undecided[target] and not (may_loop and target == s):
-                    return False
-    return True
+                waits_for[successor[t]] += 1
+                if successor[t] == s:
+                    has_loop[s] = True
+                    waits_for[s] -= 1
+    n_order = 0
+    for s in range(len(is_undecided)):
+        if is_undecided[s] and waits_for[s] == 0:
+            order[n_order] = s
+            n_order += 1
+    head = 0
+    while head < n_order:
+        state = order[head]
+        head += 1
+        for t in range(first[first_choice[state]], first[first_choice[state + 1]]):
+            target = successor[t]
+            waits_for[target] -= 1
+            if waits_for[target] == 0 and is_undecided[target] and target != state:
+                order[n_order] = target
+                n_order += 1
+    return n_order
 
 
 @compiled
@@ -268,29 +279,60 @@ def is_attracted(s: int, rows: Any, helps: Any, search: Any, any_won: bool) -> b
 
 
 @compiled
-def attract(rows: Any, order: Any, helps: Any, search: Any, rank: Any, queue: Any) -> None:
+def attract_in_order(rows: Any, scan: Any, helps: Any, search: Any, rank: Any) -> None:
+    """Do what ``attract`` does where there are no cycles but loops: look at each state of ``scan``, successors first.
+
+    Rows that are told without sums of their bounds are told here: a call costs more than most rows.
+    """
+    first_choice, first, successor, expression, lower, upper, _, _ = rows
+    inside, reached, winning_row = search.inside, search.reached, search.winning_row
+    any_won = search.won.any()
+    for i in range(len(scan)):
+        s = np.int64(scan[i])
+        if reached[s] or not (search.is_undecided[s] and inside[s]):
+            continue
+        is_helpful = False
+        for c in range(first_choice[s], first_choice[s + 1]):
+            leaves = surely = can_hit = False
+            for t in range(first[c], first[c + 1]):
+                f, target = expression[t], successor[t]
+                leaves = leaves or (upper[f] > 0.0 and not inside[target])
+                if reached[target] or (winning_row[c] and inside[target]):
+                    surely = surely or lower[f] > 0.0
+                    can_hit = can_hit or upper[f] > 0.0
+            is_helpful = can_hit
+            if can_hit and (leaves or not surely):
+                is_helpful = row_helps(inside, inside if winning_row[c] else reached, helps.nature, c, rows)
+            if not is_helpful and any_won:
+                is_helpful = row_helps(search.everywhere, search.won, helps.nature, c, rows)
+            if is_helpful == helps.agent:
+                search.helper[s] = c if helps.agent else search.helper[s]
+                break
+        if is_helpful:
+            reached[s], rank[s] = True, float(i + 1)
+
+
+@compiled
+def attract(rows: Any, before: Any, helps: Any, search: Any, rank: Any, queue: Any) -> None:
     """Extend ``reached`` to the undecided states from which the helpers can stay inside and have a chance to reach it.
 
     For a player that helps one suitable option is enough; for one that does not, all its options must be suitable. A
     winning row counts as reaching, as long as it stays inside; so does a row with a chance of a state that is won.
-    ``rank`` numbers the states as they are reached, each after those that give it a chance. Of ordered states each is
-    looked at once, after all its successors.
+    ``rank`` numbers the states as they are reached, each after those that give it a chance. ``before`` are the
+    predecessors of all states.
     """
     n_queue = 0
-    before = order.before
     reached, is_searched = search.reached, search.is_undecided & search.inside
     any_won = search.won.any()
-    may_win = order.is_ordered or any_won or search.winning_row.any()
-    n = len(reached)
-    for i in range(n):
-        s = n - 1 - i if order.is_ordered else i
+    may_win = any_won or search.winning_row.any()
+    for s in range(len(reached)):
         if may_win and not reached[s] and is_searched[s]:
             reached[s] = is_attracted(s, rows, helps, search, any_won)
         if reached[s]:
             queue[n_queue] = s
             n_queue += 1
-            rank[s] = float(n_queue) if order.is_ordered and is_searched[s] else 0.0
-    head = n_queue if order.is_ordered else 0
+            rank[s] = 0.0
+    head = 0
     while head < n_queue:
         target = queue[head]
         head += 1

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from plumdp.model.graph import BoolArray, FloatArray, IntArray
+from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import graph_kernels, layout_kernels
-from plumdp.solver.game import Game, is_ordered
+from plumdp.solver.game import Game
 from plumdp.solver.nature import Loops, loops_for
 from plumdp.solver.rows import Rows
+from plumdp.threads import following, stop_here
 
 _SMALL = 16  # states of a component that is solved together with its neighbours
 _JOINED = 256  # states that are solved together
+_CHUNK = 1 << 17  # transitions that are swept for both bounds before the next ones: 1 MB
 _MANY = 4096  # expressions whose bounds no longer fit into fast memory, and are put into the order in which rows ask
 
 
@@ -52,9 +57,29 @@ class SweepLayout:
         backwards: bool = False,
     ) -> tuple[int, float]:
         """Update the positions from ``start`` to ``end``; see ``interval.backup``."""
+        stop_here()
         arguments = (start, end, -1 if backwards else 1, self.rows, side, lift, cap, source, result, best_row)
         outcome: tuple[int, float] = self.loops.module.backup(*arguments, *self.loops.extra)
         return outcome
+
+    def sweep_once(
+        self, start: int, end: int, low: FloatArray, high: FloatArray, best_row: IntArray, cap: float
+    ) -> None:
+        """Update both bounds of positions that have no edges to each other's predecessors, by one pass over them.
+
+        Rows are read once for both bounds, a chunk at a time; the upper ones follow on a thread of their own.
+        """
+        other = replace(self, loops=self.loops.apart())
+        with following(len(self.rows.successor)) as then:
+            for a, b in pairwise(self._cuts(start, end)):
+                self.sweep(a, b, low, low, best_row, side=-1.0)
+                then(partial(other.sweep, a, b, high, high, best_row, side=1.0, cap=cap))
+
+    def _cuts(self, start: int, end: int) -> list[int]:
+        """Return the positions from start to end at which about as many transitions have passed as fit into a cache."""
+        passed = self.rows.first[self.rows.first_choice[start : end + 1]]
+        inner = np.searchsorted(passed, np.arange(int(passed[0]) + _CHUNK, int(passed[-1]), _CHUNK)) + start
+        return sorted({start, *inner.tolist(), end})
 
     def write_chain(self, start: int, end: int, judge: FloatArray, *arrays: Any) -> int:
         """Write the chain of the given rows and nature's best moves; see ``interval.chain_of_best``."""
@@ -97,7 +122,7 @@ class SweepLayout:
             known=game.known[self.state],
             rank=None if game.rank is None else game.rank[self.state],
             first_row=_first_rows(game, rows, self.state[: self.n_undecided]),
-            loops=loops_for(imdp.region, rows, self.longest),
+            loops=_loops(imdp, rows, self.parts, self.longest),
             used=used,
         )
 
@@ -134,16 +159,17 @@ def lay_out(game: Game) -> SweepLayout:
     rank = None if game.rank is None else game.rank[state]
     first_row, known = _first_rows(game, rows, order), game.known[state]
     longest = int(np.diff(rows.first).max(initial=1))
-    parts, loops = _parts(ends, has_loop), loops_for(imdp.region, rows, longest)
+    parts = _parts(ends, has_loop)
+    loops = _loops(imdp, rows, parts, longest)
     return SweepLayout(rows, known, rank, first_row, state, choice, parts, ends, len(order), longest, loops, used)
 
 
 def _solving_order(game: Game) -> tuple[IntArray, IntArray]:
     """Return the undecided states, component by component, successors first, and where each component ends."""
     graph, is_undecided = game.imdp.graph, game.is_undecided
-    if game.backward.is_ordered and is_ordered(graph, is_undecided, may_loop=False):
-        order = np.flatnonzero(is_undecided)[::-1].astype(np.int32)
-        return order, np.arange(1, len(order) + 1, dtype=np.int32)
+    scan = game.backward.scan_of(is_undecided)
+    if scan is not None:
+        return scan, np.arange(1, len(scan) + 1, dtype=np.int32)
     order = np.empty(int(is_undecided.sum()), dtype=np.int32)
     component = np.full(graph.n_states, -1, dtype=np.int32)
     n_components = graph_kernels.strong_components(
@@ -189,11 +215,17 @@ def _copied_rows(game: Game, order: IntArray, state: IntArray) -> tuple[Rows, In
         first, successor, expression, choice, has_loop, number, used,
     )  # fmt: skip
     lower, upper = (bounds[used[:n_used]] if is_numbered else bounds for bounds in (imdp.lower, imdp.upper))
+    reward = game.reward[choice] if game.reward.any() else np.zeros(n_rows)
     rows = Rows(
-        first_choice, first, successor, expression, lower, upper, game.reward[choice], game.discount, game.agent,
-        game.nature,
-    )  # fmt: skip
+        first_choice, first, successor, expression, lower, upper, reward, game.discount, game.agent, game.nature
+    )
     return rows, choice, has_loop, used[:n_used] if is_numbered else None
+
+
+def _loops(imdp: IntervalMDP, rows: Rows, parts: list[tuple[int, int, bool]], longest: int) -> Loops:
+    n_cyclic = sum(end - start for start, end, is_loose in parts if not is_loose)
+    n_kept = len(rows.successor) if 2 * n_cyclic > len(rows.first_choice) else 0  # else most rows are met twice
+    return loops_for(imdp.region, rows, longest, n_kept)
 
 
 def _parts(ends: Any, has_loop: BoolArray) -> list[tuple[int, int, bool]]:

@@ -43,12 +43,18 @@ class Prepared:
 
 
 def prepare(
-    imdp: IntervalMDP, objective: Objective, nature: Nature = "robust", *, like: Prepared | None = None
+    imdp: IntervalMDP,
+    objective: Objective,
+    nature: Nature = "robust",
+    *,
+    like: Prepared | None = None,
+    within: Prepared | None = None,
 ) -> Prepared:
     """Return the game of a model and an objective, and its layout.
 
-    ``like`` is what was prepared for an earlier question: what is the same is taken from it, if it was about the same
-    graph, expressions and objective; otherwise it is of no use, and does no harm.
+    ``like`` is what was prepared for an earlier question. If it was about the same graph, expressions and objective,
+    what is the same is taken from it; otherwise it is of no use, and does no harm. ``within`` was prepared for a model
+    that has all rows of this one, and perhaps more: its order serves both.
 
     >>> from plumdp import case_study, instantiate, solve
     >>> study = case_study("betting:25")
@@ -63,7 +69,7 @@ def prepare(
     """
     objective = objective.flipped() or objective
     if like is None or not _is_about(like, imdp, objective):
-        game = _decided(imdp, objective, nature)
+        game = _decided(imdp, objective, nature, within)
         return Prepared(objective, game, lay_out(game))
     if is_decided_alike(like.game.imdp, imdp, objective):
         game = replace(like.game, imdp=imdp, nature=wanted_by(nature, like.game.agent))
@@ -88,9 +94,8 @@ def _is_about(prepared: Prepared, imdp: IntervalMDP, objective: Objective) -> bo
     return objective is prepared.objective and imdp.graph is own.graph and imdp.expression is own.expression
 
 
-def _decided(imdp: IntervalMDP, objective: Objective, nature: Nature, like: Prepared | None = None) -> Game:
+def _decided(imdp: IntervalMDP, objective: Objective, nature: Nature, known: Prepared | None) -> Game:
     """Return the game with the states decided that graph and bounds decide; none if all runs are worth their steps."""
-    backward = None if like is None else like.game.backward
     if objective.n_steps is not None or objective.kind is Kind.DISCOUNTED:
-        return plain_game(imdp, objective, nature, backward).with_all_undecided()
-    return make_game(imdp, objective, nature, backward)
+        return plain_game(imdp, objective, nature).with_all_undecided()
+    return make_game(imdp, objective, nature, None if known is None else known.game.backward)

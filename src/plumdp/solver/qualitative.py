@@ -12,7 +12,7 @@ from plumdp.model.objective import Kind, Nature, Objective
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import graph_kernels
 from plumdp.solver.game import Backward, Game, plain_game
-from plumdp.solver.graph_kernels import Helpers, Order, Search
+from plumdp.solver.graph_kernels import Helpers, Search
 
 
 def make_game(imdp: IntervalMDP, objective: Objective, nature: Nature, backward: Backward | None = None) -> Game:
@@ -28,7 +28,7 @@ def _decide_zero(game: Game) -> Game:
     target = game.known > 0
     helps = Helpers(game.agent > 0, game.nature > 0 or not game.may_drop)
     everywhere = np.ones(len(target), dtype=np.bool_)
-    reached, _ = _attract(game, target, everywhere, helps, game.backward.order)
+    reached, _ = _attract(game, target, everywhere, helps)
     return _decide(game, game.is_undecided & ~reached, 0.0, everywhere, reached, helps)
 
 
@@ -39,8 +39,8 @@ def decide_certain(game: Game, largest: float) -> Game:
     """
     target = ~game.is_undecided & (game.known == largest)
     helps = Helpers(game.agent > 0, game.nature > 0 and game.may_drop)
-    order, policy = game.backward.order, game.policy.copy()
-    certain = game.is_undecided & _keep(game, target, game.is_undecided | target, helps, order, policy)
+    policy = game.policy.copy()
+    certain = game.is_undecided & _keep(game, target, game.is_undecided | target, helps, policy)
     return replace(
         game, is_undecided=game.is_undecided & ~certain, known=np.where(certain, largest, game.known), policy=policy
     )
@@ -54,10 +54,9 @@ def _decide_infinite(game: Game) -> Game:
     """
     target = ~game.is_undecided
     helps = Helpers(game.agent < 0, game.nature < 0)
-    order = game.backward.order
     inside = np.ones(len(target), dtype=np.bool_)
     while True:
-        reached, rank = _attract(game, target, inside, helps, order, policy := game.policy.copy())
+        reached, rank = _attract(game, target, inside, helps, policy := game.policy.copy())
         lost = game.is_undecided & ~reached
         if not lost.any():
             return replace(game, rank=rank, policy=policy)
@@ -78,18 +77,17 @@ def _decide_total_reward(game: Game) -> Game:
     one count as won, and the search is repeated until no more states are won.
     """
     helps = Helpers(game.agent > 0, game.nature > 0)
-    order = game.backward.order
     pays = game.reward > 0
     nowhere, everywhere = np.zeros_like(game.is_undecided), np.ones_like(game.is_undecided)
     policy, won = game.policy.copy(), nowhere
     while True:
-        winning = _keep(game, won, everywhere, helps, order, policy, pays, won)
-        endless, _ = _attract(game, winning, everywhere, helps, order, policy)
+        winning = _keep(game, won, everywhere, helps, policy, pays, won)
+        endless, _ = _attract(game, winning, everywhere, helps, policy)
         if (endless == won).all():
             break
         won = endless
     may_help = Helpers(game.agent > 0, game.nature > 0 or not game.may_drop)
-    ahead, _ = _attract(game, won, everywhere, may_help, order, None, pays)
+    ahead, _ = _attract(game, won, everywhere, may_help, None, pays)
     game = _decide(replace(game, policy=policy), won, np.inf, everywhere, won, Helpers(agent=True, nature=True))
     return _decide(game, ~ahead, 0.0, everywhere, ahead, may_help, pays)
 
@@ -124,14 +122,13 @@ def _keep(
     target: BoolArray,
     inside: BoolArray,
     helps: Helpers,
-    order: Order,
     helper: IntArray,
     winning_row: BoolArray | None = None,
     won: BoolArray | None = None,
 ) -> BoolArray:
     """Return the greatest part of ``inside`` within which the target keeps a chance from everywhere."""
     while True:
-        reached, _ = _attract(game, target, inside, helps, order, helper, winning_row, won)
+        reached, _ = _attract(game, target, inside, helps, helper, winning_row, won)
         if (reached == inside).all():
             return inside
         inside = reached
@@ -142,17 +139,20 @@ def _attract(
     target: BoolArray,
     inside: BoolArray,
     helps: Helpers,
-    order: Order,
     helper: IntArray | None = None,
     winning_row: BoolArray | None = None,
     won: BoolArray | None = None,
 ) -> tuple[BoolArray, FloatArray]:
     """Return the states from which the helpers give the target a chance without leaving ``inside``, and their ranks."""
     reached = (target & inside).copy()
-    rank = np.full(len(target), np.inf)
+    rank = np.where(reached, 0.0, np.inf)
     rows = np.zeros(len(target), dtype=np.int32) if helper is None else helper
     wins = np.zeros(game.imdp.graph.n_choices, dtype=np.bool_) if winning_row is None else winning_row
     nowhere, everywhere = np.zeros_like(reached), np.ones_like(reached)
     search = Search(game.is_undecided, inside, reached, wins, nowhere if won is None else won, everywhere, rows)
-    graph_kernels.attract(game.rows, order, helps, search, rank, np.empty(len(target), dtype=np.int32))
+    scan, queue = game.backward.scan, np.empty(len(target), dtype=np.int32)
+    if scan is not None:
+        graph_kernels.attract_in_order(game.rows, scan, helps, search, rank)
+    else:
+        graph_kernels.attract(game.rows, game.backward.predecessors, helps, search, rank, queue)
     return reached, rank
