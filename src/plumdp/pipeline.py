@@ -37,6 +37,7 @@ from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import Policy, check_policy
 from plumdp.region.conflict import Conflict
+from plumdp.region.shapes import Polytope
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import RELAXATIONS, Relaxation, tolerating
 from plumdp.result.certificate import Certificate
@@ -291,10 +292,24 @@ def conclude(
             valued = value_policy(learned, uncertain, robust.policy, objective, precision=precision)
     clock.lap("solver")
     # stage 7: what may be claimed (Theorem 1)
-    certificate = make_certificate(learned, objective, relaxation, valued, clock.laps, is_given=policy is not None)
+    certificate = make_certificate(
+        learned,
+        objective,
+        relaxation,
+        valued,
+        clock.laps,
+        is_given=policy is not None,
+        left_out=_left_out(learned, uncertain),
+    )
     if learned.model.distinct is not None:
         return certificate
     return replace(certificate, source=LearnedSource(learned, objective, policy is not None, precision))
+
+
+def _left_out(learned: Learned, uncertain: IntervalMDP) -> str:
+    """Return what was cut to save time, in words: half-spaces of the region, and of what rows see of it."""
+    region = learned.region if isinstance(learned.region, Polytope) else None
+    return "; ".join(text for text in ("" if region is None else region.left_out, uncertain.left_out) if text)
 
 
 def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:

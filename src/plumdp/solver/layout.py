@@ -226,7 +226,7 @@ def _copied_rows(game: Game, order: IntArray, state: IntArray) -> tuple[Rows, In
 def _loops(imdp: IntervalMDP, rows: Rows, parts: list[tuple[int, int, bool]], longest: int) -> Loops:
     n_cyclic = sum(end - start for start, end, is_loose in parts if not is_loose)
     n_kept = len(rows.successor) if 2 * n_cyclic > len(rows.first_choice) else 0  # else most rows are met twice
-    return loops_for(imdp.region, len(rows.first) - 1, longest, n_kept)
+    return loops_for(imdp.region, rows, longest, n_kept)
 
 
 def _parts(ends: Any, has_loop: BoolArray) -> list[tuple[int, int, bool]]:
