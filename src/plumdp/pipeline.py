@@ -215,6 +215,8 @@ def compare_learned(
     """Return a certificate for each relaxation from what was learned, as ``compare`` does."""
     if relaxations is None:
         relaxations = _relaxations(has_intervals=learned.bounds.intervals is not None)
+        if learned.model.distinct is not None:
+            relaxations = [name for name in relaxations if not _picks_points(name)]
     found: list[Certificate] = []
     for relaxation in relaxations:
         new = conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
@@ -312,12 +314,17 @@ def _left_out(learned: Learned, uncertain: IntervalMDP) -> str:
     return "; ".join(text for text in ("" if region is None else region.left_out, uncertain.left_out) if text)
 
 
+def _picks_points(relaxation: Relaxation) -> bool:
+    """Return whether nature picks points of the region in a relaxation, rather than probabilities within intervals."""
+    return "expression" in RELAXATIONS[relaxation].looser
+
+
 def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:
     """Return what nature may do; if no parameters explain the data, what the graph alone allows."""
     model, bounds, region = learned.model, learned.bounds, learned.region
     if relaxation not in tuple(RELAXATIONS):
         raise DataError(f"relaxation={relaxation!r}: choose one of {', '.join(map(repr, RELAXATIONS))}")
-    is_stored, has_points = model.distinct is not None, "expression" in RELAXATIONS[relaxation].looser
+    is_stored, has_points = model.distinct is not None, _picks_points(relaxation)
     if is_stored and has_points:
         raise DataError(
             f"relaxation={relaxation!r}: a model that is stored on disk is solved within intervals; choose 'expression'"
