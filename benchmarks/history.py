@@ -211,7 +211,7 @@ def draw_ratio(axes: Any, name: str, runs: Mapping[str, Any]) -> None:
 def run(large: bool) -> dict[str, Ratio]:
     """Return the ratios of the small set, and of the large one if asked for; prints each as it is measured."""
     found = {}
-    small = {name: partial(ratios.in_turns, make) for name, make in ratios.SMALL.items()}
+    small = {name: partial(ratios.in_turns, make) for name, make in ratios.small_set().items()}
     for name, take in {**small, **(ratios.LARGE if large else {})}.items():
         found[name] = take(REPEATS)
         print(f"{name}: {found[name]}", flush=True)
@@ -230,7 +230,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--planted", type=int, default=1, help="do our work several times, for --check")
     parser.add_argument("--only", default="", help="names that contain this, for --check and --baseline")
     options = parser.parse_args(words)
-    chosen = {name: make for name, make in ratios.SMALL.items() if options.only in name}
+    chosen = {name: make for name, make in ratios.small_set().items() if options.only in name}
     if options.check:
         return check(planted(chosen, options.planted))
     if options.baseline:
