@@ -124,6 +124,12 @@ def process_seconds(command: Sequence[str]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+def used_seconds() -> float:
+    """Return the processor time of this process and of all that it has started and waited for: a clock."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
 def peak_gigabytes() -> float:
     """Return the most memory that this process has held, in GB; a process inherits the peak of its parent."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e9
