@@ -5,28 +5,27 @@
     python benchmarks/building.py --against ../before/src    before and after in one run
 
 Each figure is the least process time of a build, over rounds in which all ways take turns, each in a process of its
-own; kernels are loaded before the clock starts. Storm's bare build makes the transition matrix only: no labels, no
-valuations, no action names, and floats in place of polynomials. Memory is that of the model's arrays.
+own; ratios are those of the least times, and the median of the rounds. Kernels are loaded before the clock starts.
+Storm's bare build makes the transition matrix only: no labels, no valuations, no action names, and floats in place of
+polynomials. Memory is that of the model's arrays.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
-import sys
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import timing
 
 from plumdp import case_study, read_prism
 from plumdp.case_studies import prism_constants, prism_file
 
 HERE = str(Path(__file__).parents[1] / "src")
+STORM = "Storm, bare float build"
 INSTANCES = ("betting:100", "parallel:20", "rover:50,50", "rover:125,125", "aircraft:200,40")
-MEASURE = "--measure"
 
 
 def storm(name: str) -> Callable[[], Any]:
@@ -55,7 +54,7 @@ def prism(name: str) -> Callable[[], Any]:
     return lambda: read_prism(file, constants=prism_constants(name), space=space)
 
 
-WAYS = {"Storm, bare float build": storm, "case_study": python, "read_prism": prism}
+WAYS = {STORM: storm, "case_study": python, "read_prism": prism}
 
 
 def measure(way: str, name: str, builds: int = 2) -> dict[str, float]:
@@ -63,37 +62,38 @@ def measure(way: str, name: str, builds: int = 2) -> dict[str, float]:
     build, seconds = WAYS[way](name), []
     for _ in range(builds):
         model = None  # frees the one before
-        start = time.process_time()
-        model = build()
-        seconds.append(time.process_time() - start)
+        taken, model = timing.timed(build)
+        seconds.append(taken)
     size = model.nbytes / model.graph.n_transitions if hasattr(model, "graph") else float("nan")
     return {"seconds": min(seconds), "bytes": size}
 
 
-def in_process(source: str, way: str, name: str) -> dict[str, float]:
-    """Return a measurement with the package from the given folder."""
-    command = [sys.executable, __file__, MEASURE, way, name]
-    environment = {**os.environ, "PYTHONPATH": source}
-    ran = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    result: dict[str, float] = json.loads(ran.stdout)
-    return result
+def runs(name: str, sources: dict[str, str], ways: list[str], rounds: int) -> dict[tuple[str, str], list[Any]]:
+    """Return the measurements of each way with each source folder; they take turns."""
+    taken = {
+        (way, label): partial(timing.in_own_process, __file__, way, name, source=source)
+        for way in ways
+        for label, source in (sources.items() if way != STORM else [("", HERE)])
+    }
+    return timing.take_turns(taken, rounds)
 
 
 def rows(name: str, sources: dict[str, str], ways: list[str], rounds: int) -> list[str]:
     """Return the lines of the table for one instance."""
-    found: dict[tuple[str, str], list[dict[str, float]]] = {}
-    for _ in range(rounds):
-        for way in ways:
-            for label, source in sources.items() if way != "Storm, bare float build" else [("", HERE)]:
-                found.setdefault((way, label), []).append(in_process(source, way, name))
-    least = {key: min(run["seconds"] for run in runs) for key, runs in found.items()}
-    reference = least.get(("Storm, bare float build", ""), float("nan"))
+    found = runs(name, sources, ways, rounds)
     lines = []
-    for (way, label), seconds in least.items():
-        before = least.get((way, "before"), float("nan"))
-        figures = f"{seconds:.2f} | {seconds / reference:.2f} | {seconds / before:.2f}"
-        lines.append(f"| {name} | {way} {label} | {figures} | {found[way, label][0]['bytes']:.1f} |")
+    for (way, label), ours in found.items():
+        against = [_ratio(ours, found.get(key)) for key in ((STORM, ""), (way, "before"))]
+        figures = f"{timing.fastest(ours)['seconds']:.2f} | {' | '.join(against)}"
+        lines.append(f"| {name} | {way} {label} | {figures} | {ours[0]['bytes']:.1f} |")
     return lines
+
+
+def _ratio(ours: list[Any], theirs: list[Any] | None) -> str:
+    if theirs is None:
+        return "nan | nan"
+    ratio = timing.ratio_of(ours, theirs)
+    return f"{ratio.least:.2f} | {ratio.median:.2f}"
 
 
 def main() -> None:
@@ -105,14 +105,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     sources = {"before": options.against, "now": HERE} if options.against else {"now": HERE}
-    print("| instance | way | CPU s | ratio to Storm | ratio to before | bytes per transition |")
-    print("|---|---|---|---|---|---|")
+    print(
+        "| instance | way | CPU s | to Storm, min/min | median | to before, min/min | median | bytes per transition |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
     for name in options.instances:
         print("\n".join(rows(name, sources, options.ways, options.rounds)).replace("nan", "–"), flush=True)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == [MEASURE]:
-        print(json.dumps(measure(*sys.argv[2:])))
-    else:
+    if not timing.is_measured(measure):
         main()

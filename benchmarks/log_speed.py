@@ -12,24 +12,24 @@ modules are loaded, before the clock starts.
 from __future__ import annotations
 
 import argparse
-import json
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
+import timing
 
 import plumdp as pl
 from plumdp.data.duckdb_tables import write_parquet
 from plumdp.data.logs import read_log
 
-MEASURE, WRITE = "--measure", "--write"
+WRITE = "--write"
 STUDY = "aircraft:50,10"
 N_FILES = 8  # of the trajectories, if each is counted by itself
 EPISODES = 40_000  # that are sampled; more rows are copies under other numbers
@@ -125,25 +125,20 @@ WAYS: dict[str, Callable[[Path], Callable[[], int]]] = {
 def measure(way: str, folder: str) -> dict[str, float]:
     """Return rows, seconds and peak memory of one way in this process."""
     count = WAYS[way](Path(folder))
-    start, cpu = time.perf_counter(), time.process_time()
-    rows = count()
-    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return {"rows": rows, "seconds": seconds, "cpu": cpu, "peak": peak / 1e9}
+    start = time.perf_counter()
+    seconds, rows = timing.timed(count)
+    return {"rows": rows, "seconds": seconds, "wall": time.perf_counter() - start, "peak": timing.peak_gigabytes()}
 
 
-def best(ways: list[str], folder: Path, repeats: int) -> dict[str, dict[str, float]]:
-    """Return the fastest measurement of each way; they take turns, as the machine may be busy with something else."""
-    runs: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
-    for _ in range(repeats):
-        for way in ways:
-            runs[way].append(json.loads(run(MEASURE, way, str(folder))))
-    return {way: min(found, key=lambda run: run["cpu"]) for way, found in runs.items()}
+def take_turns(ways: list[str], folder: Path, repeats: int) -> dict[str, list[dict[str, float]]]:
+    """Return measurements of each way, in processes of their own."""
+    own = {way: partial(timing.in_own_process, __file__, way, str(folder)) for way in ways}
+    return timing.take_turns(own, repeats)
 
 
-def run(*arguments: str) -> str:
-    """Return what this script prints in a process of its own; a process inherits the peak memory of its parent."""
-    return subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True, check=True).stdout
+def write(form: str, folder: Path, rows: float) -> None:
+    """Write a log in a process of its own, since a process inherits the peak memory of its parent."""
+    subprocess.run([sys.executable, __file__, WRITE, form, str(folder), str(int(rows))], check=True)
 
 
 def main() -> None:
@@ -154,30 +149,27 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--folder", type=Path, help="where the logs go, about 10 bytes for each row; a temporary one")
     options = parser.parse_args()
-    print("| log | rows | seconds | CPU seconds | ratio of CPU | peak GB |\n|---|---|---|---|---|---|", flush=True)
+    print("| log | rows | seconds | CPU seconds | ratio, min/min | median of pairs | peak GB |")
+    print("|---|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
         for form in WRITERS:
             if options.form in (None, form):
-                run(WRITE, form, str(folder), str(int(options.rows)))
+                write(form, folder, options.rows)
                 ways = [way for way in WAYS if way.startswith(form)]
-                print_table(best(ways, folder, options.repeats), next(way for way in ways if "bare" in way))
+                print_table(take_turns(ways, folder, options.repeats), next(way for way in ways if "bare" in way))
 
 
-def print_table(runs: dict[str, dict[str, float]], reference: str) -> None:
+def print_table(runs: dict[str, list[dict[str, float]]], reference: str) -> None:
     """Print a line for each way."""
-    for way, run in runs.items():
-        ratio = run["cpu"] / runs[reference]["cpu"]
-        print(
-            f"| {way} | {run['rows']:,} | {run['seconds']:.1f} | {run['cpu']:.1f} | {ratio:.2f} | {run['peak']:.2f} |",
-            flush=True,
-        )
+    for way, found in runs.items():
+        best, ratio = timing.fastest(found), timing.ratio_of(found, runs[reference])
+        figures = f"{best['wall']:.1f} | {best['seconds']:.1f} | {ratio.least:.2f} | {ratio.median:.2f}"
+        print(f"| {way} | {best['rows']:,} | {figures} | {best['peak']:.2f} |", flush=True)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == [MEASURE]:
-        print(json.dumps(measure(*sys.argv[2:])))
-    elif sys.argv[1:2] == [WRITE]:
+    if sys.argv[1:2] == [WRITE]:
         WRITERS[sys.argv[2]](Path(sys.argv[3]), int(sys.argv[4]))
-    else:
+    elif not timing.is_measured(measure):
         main()

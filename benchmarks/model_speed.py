@@ -3,26 +3,24 @@
     python benchmarks/model_speed.py            the figures of the README (about two minutes)
     python benchmarks/model_speed.py --quick    Rover (50,50) only
 
-Each measurement runs in a process of its own; the best of three builds and of several processes is taken. Storm's
-bare build makes the transition matrix only: no labels, no valuations, no action names, and floats instead of
-polynomials.
+Each measurement runs in a process of its own, in seconds of its processor time; Storm and we take turns, and the best
+of three builds and of several processes is taken. Storm's bare build makes the transition matrix only: no labels, no
+valuations, no action names, and floats instead of polynomials.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import resource
-import subprocess
-import sys
-import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
+
+import timing
 
 import plumdp as pl
 from plumdp.case_studies import prism_constants, prism_file
 
-MEASURE = "--measure"
+STORM = "Storm, bare float build"
 BUILDS = 3  # in each process
 
 
@@ -53,30 +51,19 @@ def reader(name: str) -> Callable[[], Any]:
     return lambda: pl.read_prism(prism_file("rover"), constants=prism_constants(name), space=space)
 
 
-WAYS = {"Storm, bare float build": storm_bare, "explore_batch": constructor, "read_prism": reader}
+WAYS = {STORM: storm_bare, "explore_batch": constructor, "read_prism": reader}
 
 
 def measure(way: str, name: str) -> dict[str, float]:
-    """Return seconds, peak memory and bytes per transition of one build in this process."""
+    """Return CPU seconds, peak memory and bytes per transition of one build in this process."""
     build = WAYS[way](name)
     seconds = float("inf")
     for _ in range(BUILDS):
         model = None  # frees the one before
-        start = time.perf_counter()
-        model = build()
-        seconds = min(seconds, time.perf_counter() - start)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        taken, model = timing.timed(build)
+        seconds = min(seconds, taken)
     per_transition = model.nbytes / model.graph.n_transitions if hasattr(model, "nbytes") else float("nan")
-    return {"seconds": seconds, "peak": peak / 1e9, "bytes": per_transition}
-
-
-def best(way: str, name: str, repeats: int) -> dict[str, float]:
-    """Return the fastest of several measurements, each in its own process."""
-    runs = []
-    for _ in range(repeats):
-        command = [sys.executable, __file__, MEASURE, way, name]
-        runs.append(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
-    return min(runs, key=lambda run: run["seconds"])
+    return {"seconds": seconds, "peak": timing.peak_gigabytes(), "bytes": per_transition}
 
 
 def main() -> None:
@@ -85,18 +72,18 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="Rover (50,50) only")
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
-    print("| model | way | seconds | ratio to Storm | peak GB | bytes per transition |\n|---|---|---|---|---|---|")
+    print("| model | way | CPU s | ratio to Storm, min/min | median of pairs | peak GB | bytes per transition |")
+    print("|---|---|---|---|---|---|---|")
     for name in ("rover:50,50",) if options.quick else ("rover:50,50", "rover:125,125"):
-        reference = best("Storm, bare float build", name, options.repeats)
-        for way in WAYS:
-            run = reference if way == "Storm, bare float build" else best(way, name, options.repeats)
+        ways = {way: partial(timing.in_own_process, __file__, way, name) for way in WAYS}
+        runs = timing.take_turns(ways, options.repeats)
+        for way, found in runs.items():
+            run, ratio = timing.fastest(found), timing.ratio_of(found, runs[STORM])
             size = "" if run["bytes"] != run["bytes"] else f"{run['bytes']:.1f}"
-            ratio = run["seconds"] / reference["seconds"]
-            print(f"| {name} | {way} | {run['seconds']:.2f} | {ratio:.2f} | {run['peak']:.2f} | {size} |", flush=True)
+            figures = f"{run['seconds']:.2f} | {ratio.least:.2f} | {ratio.median:.2f} | {run['peak']:.2f} | {size}"
+            print(f"| {name} | {way} | {figures} |", flush=True)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == [MEASURE]:
-        print(json.dumps(measure(*sys.argv[2:])))
-    else:
+    if not timing.is_measured(measure):
         main()

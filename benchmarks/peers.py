@@ -14,13 +14,7 @@ both sides; kernels are compiled before on a small model of the same kind. Neith
 from __future__ import annotations
 
 import argparse
-import json
-import resource
-import statistics
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,11 +22,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import timing
 
 import plumdp as pl
 from plumdp.result.export import write_umb
 
-MEASURE = "--measure"
 MOST = 14  # successors of a choice
 PER_SIZE = 80  # intervals for each number of successors: about 1000 in all
 
@@ -175,9 +169,7 @@ def storm(path: str, formula: str) -> dict[str, Any]:
     model = stormpy.build_model_from_umb(path)
     asked = stormpy.parse_property(formula)  # Storm does not keep it alive
     robust = stormpy.UncertaintyResolutionMode.ROBUST
-    start = time.process_time()
-    result = stormpy.model_checking(model, asked, uncertainty_resolution_mode=robust)
-    seconds = time.process_time() - start
+    seconds, result = timing.timed(lambda: stormpy.model_checking(model, asked, uncertainty_resolution_mode=robust))
     return {"seconds": seconds, "value": result.get_value_vector()[model.initial_states[0]]}
 
 
@@ -189,9 +181,7 @@ def ours(name: str) -> dict[str, Any]:
     warm_up = make(small)
     solve(warm_up.imdp, warm_up.objective, nature="robust", precision=1e-6)
     problem = make(size)
-    start = time.process_time()
-    solution = solve(problem.imdp, problem.objective, nature="robust", precision=1e-6)
-    seconds = time.process_time() - start
+    seconds, solution = timing.timed(lambda: solve(problem.imdp, problem.objective, nature="robust", precision=1e-6))
     initial = problem.imdp.graph.initial_state
     reached = np.isfinite(solution.upper) & (solution.upper > 0)
     widths = (solution.upper - solution.lower)[reached] / solution.upper[reached]
@@ -209,8 +199,8 @@ def sweep(kind: str) -> dict[str, Any]:
     """Return the seconds of one sweep and of one sparse product, and the number of transitions."""
     sizes = {"2": (2, 2), "4": (4, 4), "9": (9, 9), "mixed 2-16": (2, 16)}[kind]
     imdp = local_model(4_000_000, *sizes)
-    seconds, product = sweep_seconds(imdp)
-    return {"sweep": seconds, "product": product, "transitions": imdp.graph.n_transitions}
+    found = timing.compare(*sweep_and_product(imdp), repeats=12)
+    return {"sweep": found.ours, "product": found.theirs, "transitions": imdp.graph.n_transitions}
 
 
 def local_model(n_transitions: int, least: int, most: int) -> pl.IntervalMDP:
@@ -233,8 +223,8 @@ def local_model(n_transitions: int, least: int, most: int) -> pl.IntervalMDP:
     )
 
 
-def sweep_seconds(imdp: pl.IntervalMDP) -> tuple[float, float]:
-    """Return the seconds of one sweep over all rows, once they are in nature's order, and of scipy's product.
+def sweep_and_product(imdp: pl.IntervalMDP) -> tuple[Callable[[], object], Callable[[], object]]:
+    """Return one sweep over all rows, once they are in nature's order, and scipy's product.
 
     scipy gets the board's own rows, so that both read the same memory in the same order.
     """
@@ -255,17 +245,8 @@ def sweep_seconds(imdp: pl.IntervalMDP) -> tuple[float, float]:
         result[:] = -np.inf
         board.sweep(0, graph.n_states, values, result, best_row, side=-1.0)
 
-    return fastest(one_sweep), fastest(lambda: matrix @ values)
-
-
-def fastest(work: Callable[[], Any], *, repeats: int = 12) -> float:
-    """Return the seconds of the fastest of several calls."""
-    seconds = []
-    for _ in range(repeats):
-        start = time.process_time()
-        work()
-        seconds.append(time.process_time() - start)
-    return min(seconds)
+    one_sweep()
+    return one_sweep, lambda: matrix @ values
 
 
 def scale(size: str) -> dict[str, Any]:
@@ -274,18 +255,14 @@ def scale(size: str) -> dict[str, Any]:
 
     warm_up = forward(10_000)
     solve(warm_up.imdp, warm_up.objective, nature="robust", precision=1e-6)
-    start = time.process_time()
-    problem = forward(int(size))
-    built = time.process_time()
-    solution = solve(problem.imdp, problem.objective, nature="robust", precision=1e-6)
-    solved = time.process_time()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    build, problem = timing.timed(lambda: forward(int(size)))
+    solved, solution = timing.timed(lambda: solve(problem.imdp, problem.objective, nature="robust", precision=1e-6))
     return {
         "transitions": problem.imdp.graph.n_transitions,
         "states": problem.imdp.graph.n_states,
-        "build": built - start,
-        "solve": solved - built,
-        "peak": peak / 1e9,
+        "build": build,
+        "solve": solved,
+        "peak": timing.peak_gigabytes(),
         "lower": float(solution.lower[0]),
         "upper": float(solution.upper[0]),
         "status": solution.status,
@@ -322,18 +299,22 @@ def forward(n_transitions: int) -> Problem:
     return reach_problem(imdp, goal)
 
 
-def child(*arguments: str) -> dict[str, Any]:
-    """Return a measurement that was made in a process of its own."""
-    command = [sys.executable, __file__, MEASURE, *arguments]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    measured: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return measured
-
-
 def measure(what: str, *arguments: str) -> dict[str, Any]:
     """Return one measurement of this process."""
     ways: dict[str, Callable[..., dict[str, Any]]] = {"storm": storm, "ours": ours, "sweep": sweep, "scale": scale}
     return ways[what](*arguments)
+
+
+def peer_runs(problem: Problem, name: str, repeats: int) -> dict[str, list[dict[str, Any]]]:
+    """Return measurements of Storm and of ours on one model, which take turns."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.umb"
+        write_umb(problem.imdp, path, labels=problem.labels, rewards=problem.rewards)
+        ways = {
+            "storm": lambda: timing.in_own_process(__file__, "storm", str(path), problem.formula),
+            "ours": lambda: timing.in_own_process(__file__, "ours", name),
+        }
+        return timing.take_turns(ways, repeats)
 
 
 def print_peers(names: list[str], repeats: int) -> None:
@@ -346,26 +327,26 @@ def print_peers(names: list[str], repeats: int) -> None:
     for name in names:
         make, size, _ = MODELS[name]
         problem = make(size)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.umb"
-            write_umb(problem.imdp, path, labels=problem.labels, rewards=problem.rewards)
-            pairs = [(child("storm", str(path), problem.formula), child("ours", name)) for _ in range(repeats)]
-        theirs, our = (min(runs, key=lambda run: run["seconds"]) for runs in zip(*pairs, strict=True))
-        median = statistics.median(mine["seconds"] / storms["seconds"] for storms, mine in pairs)
-        ratios = f"{our['seconds'] / theirs['seconds']:.3f} | {median:.3f}"
-        seconds = f"{theirs['seconds']:.3f} | {our['seconds']:.3f} | {ratios}"
+        runs = peer_runs(problem, name, repeats)
+        theirs, our = timing.fastest(runs["storm"]), timing.fastest(runs["ours"])
+        ratio = timing.ratio_of(runs["ours"], runs["storm"])
+        seconds = f"{theirs['seconds']:.3f} | {our['seconds']:.3f} | {ratio.least:.3f} | {ratio.median:.3f}"
         bracket = f"[{our['lower']:.9g}, {our['upper']:.9g}] | {our['widest']:.1e} | {our['status']}"
         n_transitions = problem.imdp.graph.n_transitions
         print(f"| {name} | {n_transitions} | {seconds} | {theirs['value']:.9g} | {bracket} |", flush=True)
 
 
-def print_sweeps() -> None:
-    """Print the table of sweeps."""
-    print("| successors | transitions | sweep, ns each | scipy, ns each | ratio |\n|---|---|---|---|---|")
+def print_sweeps(against: str | None) -> None:
+    """Print the table of sweeps, with those of another checkout before ours if its source folder is given."""
+    print("| successors | checkout | transitions | sweep, ns each | scipy, ns each | min/min | median of pairs |")
+    print("|---|---|---|---|---|---|---|")
     for kind in ("2", "4", "9", "mixed 2-16"):
-        run = child("sweep", kind)
-        per = [1e9 * run[part] / run["transitions"] for part in ("sweep", "product")]
-        print(f"| {kind} | {run['transitions']} | {per[0]:.2f} | {per[1]:.2f} | {per[0] / per[1]:.2f} |", flush=True)
+        for source in [against, None] if against else [None]:
+            run = timing.in_own_process(__file__, "sweep", kind, source=source)
+            ratio = timing.Ratio(run["sweep"], run["product"])
+            each = [1e9 * min(side) / run["transitions"] for side in (ratio.ours, ratio.theirs)]
+            figures = f"{each[0]:.2f} | {each[1]:.2f} | {ratio.least:.2f} | {ratio.median:.2f}"
+            print(f"| {kind} | {source or 'this one'} | {run['transitions']} | {figures} |", flush=True)
 
 
 def print_scale(sizes: list[int]) -> None:
@@ -373,7 +354,7 @@ def print_scale(sizes: list[int]) -> None:
     columns = "transitions | states | build, s | solve, s | solve, ns per transition | peak GB | bracket | status"
     print(f"| {columns} |\n|---|---|---|---|---|---|---|---|")
     for size in sizes:
-        run = child("scale", str(size))
+        run = timing.in_own_process(__file__, "scale", str(size))
         seconds = f"{run['build']:.2f} | {run['solve']:.2f} | {1e9 * run['solve'] / run['transitions']:.1f}"
         bracket = f"[{run['lower']:.9g}, {run['upper']:.9g}] | {run['status']}"
         print(f"| {run['transitions']} | {run['states']} | {seconds} | {run['peak']:.2f} | {bracket} |", flush=True)
@@ -383,13 +364,14 @@ def main() -> None:
     """Print the table that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sweeps", action="store_true", help="one sweep against a sparse product")
+    parser.add_argument("--against", help="for --sweeps: the source folder of another checkout, which takes turns")
     parser.add_argument("--scale", action="store_true", help="acyclic models of growing size")
     parser.add_argument("--sizes", type=float, nargs="+", default=[1e6, 1e7, 1e8], help="for --scale")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), help="against Storm")
     options = parser.parse_args()
     if options.sweeps:
-        print_sweeps()
+        print_sweeps(options.against)
     elif options.scale:
         print_scale([int(size) for size in options.sizes])
     else:
@@ -397,7 +379,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == [MEASURE]:
-        print(json.dumps(measure(*sys.argv[2:])))
-    else:
+    if not timing.is_measured(measure):
         main()

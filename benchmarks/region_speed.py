@@ -1,4 +1,4 @@
-"""Seconds for regions and projections: from intervals of expressions to vertices and back, with peak memory.
+"""CPU seconds for regions and projections: from intervals of expressions to vertices and back, with peak memory.
 
     python benchmarks/region_speed.py            all figures (about a minute, most of it to write the expressions)
     python benchmarks/region_speed.py --quick    without the 185,209 expressions
@@ -10,28 +10,19 @@ trials between 1 and 10^6; one expression in five was never tried. Compiled code
 from __future__ import annotations
 
 import argparse
-import time
 import tracemalloc
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import TypeVar
 
 import numpy as np
+from timing import timed
 
 import plumdp as pl
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.region.build import Conflict, build_region, project
 from plumdp.region.shapes import Polytope
 
-T = TypeVar("T")
 NAMES = ("a", "b", "c", "d", "e", "f")
-
-
-def timed(function: Callable[[], T]) -> tuple[T, float]:
-    """Return a result and the seconds it took."""
-    start = time.perf_counter()
-    result = function()
-    return result, time.perf_counter() - start
 
 
 def peak_memory(function: Callable[[], object]) -> float:
@@ -77,11 +68,11 @@ def data_like(table: ExpressionTable, point: Mapping[str, object], seed: int = 1
 def measure(name: str, space: pl.ParameterSpace, table: ExpressionTable, point: Mapping[str, object]) -> Polytope:
     """Print one line of the table: seconds of region and projection, sizes, and how much intervals shrink."""
     lower, upper = data_like(table, point)
-    region, build = timed(lambda: build_region(space, table, lower, upper))
+    build, region = timed(lambda: build_region(space, table, lower, upper))
     if isinstance(region, Conflict):
         raise SystemExit(f"{name}: {region}")
-    (low, high), projection = timed(lambda: project(region, table))
-    vertices, closing = timed(lambda: region.table)
+    projection, (low, high) = timed(lambda: project(region, table))
+    closing, vertices = timed(lambda: region.table)
     width = np.median((high - low)[table.is_unknown] / (upper - lower)[table.is_unknown])
     memory = peak_memory(lambda: project(build_region(space, table, lower, upper), table))
     print(
@@ -98,10 +89,10 @@ def supports(region: Polytope) -> None:
     new = rng.normal(size=(200_000, len(region.names)))
     scaled = new * region.scale
     near = scaled * (1 + rng.normal(size=new.shape) / 100)
-    (position, _), cold = timed(lambda: region.graph.walk(scaled))
-    _, drifted = timed(lambda: region.graph.walk(near, position))
-    _, same = timed(lambda: region.graph.walk(scaled, position))
-    _, certified = timed(lambda: region.minimise(new))
+    cold, (position, _) = timed(lambda: region.graph.walk(scaled))
+    drifted, _ = timed(lambda: region.graph.walk(near, position))
+    same, _ = timed(lambda: region.graph.walk(scaled, position))
+    certified, _ = timed(lambda: region.minimise(new))
     figures = " | ".join(f"{seconds / len(new) * 1e6:.3f}" for seconds in (cold, drifted, same, certified))
     print(f"| {len(region.names)} | {len(region.rows)} | {len(region.table):,} | {figures} |", flush=True)
 
@@ -115,7 +106,7 @@ def main() -> None:
     region = build_region(pl.ParameterSpace.simplex(*NAMES[:2]), warm, *data_like(warm, {"a": 0.3, "b": 0.5}))
     assert isinstance(region, Polytope)
     assert len(project(region, warm)[0]) == 30
-    region.graph.close()
+    assert len(region.table)
 
     print("| expressions of | d | expressions | region, s | projection, s | all vertices, s | rows | vertices ", end="")
     print("| width, after / before | memory, MB |")

@@ -5,8 +5,8 @@
 
 Runs have one step more than the longest trajectory of the published protocol, and no stop states. Rates are steps by
 the processor time of all threads, so that other work on the machine disturbs them little; tables are made before the
-clock starts. Seconds are those of ``simulate`` on all usable cores as a user sees them; the part for tables is the
-exact evaluation of all expressions at the true point, and the running sums made of it.
+clock starts. Seconds are the processor time of ``simulate`` on all usable cores; the part for tables is the exact
+evaluation of all expressions at the true point, and the running sums made of it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from __future__ import annotations
 import argparse
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
+from timing import timed
 
 import plumdp as pl
 from plumdp.case_studies import CaseStudy
@@ -53,10 +55,9 @@ def rate(plan: Plan, threads: int, repeats: int) -> tuple[float, float]:
     processor, wall = [], []
     with ThreadPoolExecutor(threads) as pool:
         for _ in range(repeats):
-            start = time.process_time(), time.perf_counter()
-            list(pool.map(sample, [plan] * threads, parts))
-            processor.append(time.process_time() - start[0])
-            wall.append(time.perf_counter() - start[1])
+            start = time.perf_counter()
+            processor.append(timed(lambda: list(pool.map(sample, [plan] * threads, parts)))[0])
+            wall.append(time.perf_counter() - start)
     steps = plan.trajectories * plan.max_steps
     return steps / min(processor), steps / min(wall)
 
@@ -73,17 +74,16 @@ def threads_on_aircraft(repeats: int) -> None:
 
 def all_instances(repeats: int) -> None:
     """Print rate and time of all runs of each instance."""
-    print("\n| instance | steps | million steps per second of processor time | seconds, all cores | of these tables |")
+    columns = "million steps per second of processor time | CPU seconds of simulate | of these tables"
+    print(f"\n| instance | steps | {columns} |")
     print("|---|---|---|---|---|")
     for name in (f"{family}:{size}" for family, sizes in SIZES.items() for size in sizes):
         study = pl.case_study(name)
-        start = time.perf_counter()
-        plan = plan_of(study)
-        tables = time.perf_counter() - start
+        tables, plan = timed(partial(plan_of, study))
         processor, _ = rate(plan, 1, repeats)
-        start = time.perf_counter()
-        total = simulate(study.model, study.true_point, RUNS, rng=1, max_steps=study.max_steps + 1).total
-        seconds = time.perf_counter() - start
+        options = {"rng": 1, "max_steps": study.max_steps + 1}
+        seconds, counts = timed(partial(simulate, study.model, study.true_point, RUNS, **options))
+        total = counts.total
         print(f"| {name} | {total:,} | {processor / 1e6:.1f} | {seconds:.2f} | {tables:.2f} |", flush=True)
 
 

@@ -11,21 +11,18 @@ taken from when the modules are loaded and the model is built.
 from __future__ import annotations
 
 import argparse
-import json
-import statistics
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import duckdb
+import numpy as np
+import timing
 
 import plumdp as pl
 from plumdp.data.logs import read_log
 
-MEASURE = "--measure"
 STUDY = "glider:11,9"  # x from 0 to 10, y from 0 to 8
 WIDTH, EDGES = 0.5, [0, 10, 20, 35, 50, 60, 70, 80, 90, 100]
 STATES = {"x": f"floor(lon / {WIDTH})", "y": EDGES}
@@ -37,8 +34,6 @@ def write(file: Path, rows: int) -> None:
     graph = pl.case_study(STUDY).model.graph
     choice = graph.choice_of_transition()
     state = graph.state_of_choice()[choice]
-    import numpy as np
-
     edges = {"id": np.arange(graph.n_transitions), "x": graph.states["x"][state], "y": graph.states["y"][state]}
     edges |= {"action": np.array(graph.action_names, dtype=object)[graph.action[choice]]}
     edges |= {f"next_{name}": values[graph.successor] for name, values in graph.states.items()}
@@ -85,11 +80,9 @@ WAYS = {"bare query": bare, "read_log": reader}
 
 
 def measure(way: str, file: str) -> dict[str, float]:
-    """Return rows, seconds and CPU seconds of one way in this process."""
-    count = WAYS[way](file)
-    start, cpu = time.perf_counter(), time.process_time()
-    rows = count()
-    return {"rows": rows, "seconds": time.perf_counter() - start, "cpu": time.process_time() - cpu}
+    """Return rows and CPU seconds of one way in this process."""
+    seconds, rows = timing.timed(WAYS[way](file))
+    return {"rows": rows, "seconds": seconds}
 
 
 def main() -> None:
@@ -98,24 +91,17 @@ def main() -> None:
     parser.add_argument("--rows", type=float, default=1e7)
     parser.add_argument("--repeats", type=int, default=7)
     options = parser.parse_args()
-    runs: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "log.parquet"
         write(file, int(options.rows))
-        for _ in range(options.repeats):
-            for way, found in runs.items():
-                command = [sys.executable, __file__, MEASURE, way, str(file)]
-                found.append(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
-    print("| way | rows | seconds (least) | CPU seconds (least) |\n|---|---|---|---|")
+        ways = {way: partial(timing.in_own_process, __file__, way, str(file)) for way in WAYS}
+        runs = timing.take_turns(ways, options.repeats)
+    print("| way | rows | CPU seconds (least) |\n|---|---|---|")
     for way, found in runs.items():
-        least = [min(run[key] for run in found) for key in ("seconds", "cpu")]
-        print(f"| {way} | {found[0]['rows']:,} | {least[0]:.2f} | {least[1]:.2f} |")
-    pairs = [ours["cpu"] / theirs["cpu"] for ours, theirs in zip(runs["read_log"], runs["bare query"], strict=True)]
-    print(f"ratio of CPU seconds: least {min(pairs):.2f}, median {statistics.median(pairs):.2f}, most {max(pairs):.2f}")
+        print(f"| {way} | {found[0]['rows']:,} | {timing.fastest(found)['seconds']:.2f} |")
+    print(f"ratio of CPU seconds: {timing.ratio_of(runs['read_log'], runs['bare query'])}")
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == [MEASURE]:
-        print(json.dumps(measure(*sys.argv[2:])))
-    else:
+    if not timing.is_measured(measure):
         main()

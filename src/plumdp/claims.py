@@ -40,10 +40,11 @@ def make_certificate(
     seconds: dict[str, float],
     *,
     is_given: bool = False,
+    left_out: str = "",
 ) -> Certificate:
     """Return what is claimed of a policy from bounds on its value.
 
-    ``is_given`` says that the policy is the user's own rather than the best one.
+    ``is_given`` says that the policy is the user's own rather than the best one, ``left_out`` what the relaxation cut.
     """
     model = learned.model
     bound = valued.lower if objective.direction == "max" else valued.upper
@@ -60,7 +61,7 @@ def make_certificate(
         guarantee=Guarantee.ANYTIME if is_contradicted and is_proved else learned.bounds.guarantee,
         assumptions=_assumptions(learned),
         status=status_of(learned, objective, bound),
-        reason=str(learned.conflict) if is_contradicted else _endless(model, objective, bound, valued.policy, is_given),
+        reason=_reason(learned, objective, bound, valued.policy, is_given),
         parameters=_box(learned.region, model.space.dimension),
         solver=valued.solver,
         seconds=seconds,
@@ -82,6 +83,7 @@ def make_certificate(
         not_coupled=valued.not_coupled,
         remark=_remark(model, objective),
         misfit=learned.misfit,
+        left_out=left_out,
     )
     return with_data(certificate, learned.counts)
 
@@ -102,7 +104,8 @@ def _others(learned: Learned, objective: Objective) -> tuple[str, ...]:
 
 def _estimated(learned: Learned, objective: Objective, valued: Valuation) -> dict[str, Any]:
     """Return where the data are most likely, and what the policy is worth there, if the set has an estimate."""
-    if learned.conflict is not None or not learned.has_estimate or not learned.model.space.names:
+    model = learned.model
+    if learned.conflict is not None or not learned.has_estimate or not model.space.names or model.distinct is not None:
         return {}
     value, _ = policy_gradient(learned.model, valued.policy, objective, learned.estimate)
     if not np.isfinite(value):
@@ -172,6 +175,14 @@ def status_of(learned: Learned, objective: Objective, bound: float) -> Status:
     if learned.conflict is not None:
         return Status.CONTRADICTED
     return Status.VACUOUS if objective.is_vacuous(bound) else Status.CERTIFIED
+
+
+def _reason(learned: Learned, objective: Objective, bound: float, policy: IntArray, is_given: bool) -> str:
+    """Return why a model is contradicted, or a bound infinite; of a stored model the latter is not looked for."""
+    if learned.conflict is not None:
+        return str(learned.conflict)
+    is_stored = learned.model.distinct is not None
+    return "" if is_stored else _endless(learned.model, objective, bound, policy, is_given)
 
 
 def _endless(model: ParametricMDP, objective: Objective, bound: float, policy: IntArray, is_given: bool) -> str:

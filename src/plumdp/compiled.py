@@ -127,16 +127,19 @@ def signatures() -> list[str]:
     return [f"{kernel.name}{signature}" for kernel in KERNELS for signature in kernel.dispatcher.signatures]
 
 
-def compiled_leaf(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a helper of kernels that allocates nothing, compiled without counting references to its arrays.
+def compiled_leaf(
+    function: Callable[..., Any], *, is_helper: bool = True, small: int = SMALL, **more: Any
+) -> Callable[..., Any]:
+    """Return a kernel that allocates nothing, or such a helper, compiled without counting references to its arrays.
 
-    Counting costs several times as much as the work of a row. The option is private to numba: without it, helpers are
-    compiled as all other functions are, with the same results.
+    Counting costs several times as much as the work of a row. The option is private to numba: without it, functions
+    are compiled as all others are, with the same results.
     """
+    options: Any = {"is_helper": is_helper, "small": small, **more}
     try:
-        return compiled(function, is_helper=True, _nrt=False, no_cpython_wrapper=True)
+        return compiled(function, _nrt=False, no_cpython_wrapper=is_helper, **options)
     except (KeyError, TypeError):
-        return compiled(function, is_helper=True)
+        return compiled(function, **options)
 
 
 def compiled(

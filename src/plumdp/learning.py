@@ -15,7 +15,8 @@ from plumdp.checking.fit import ModelFit, fit_model
 from plumdp.checking.smallest_misfit import smallest_misfit
 from plumdp.compiled import seconds_of_compiling
 from plumdp.confidence.bounds import ExpressionBounds, Intervals, expression_bounds
-from plumdp.confidence.constants import FixedNumbers, excluded_numbers, find_fixed_numbers
+from plumdp.confidence.constants import FixedNumbers, excluded_numbers
+from plumdp.confidence.groundwork import Groundwork
 from plumdp.confidence.least_squares import least_squares
 from plumdp.confidence.likelihood import LikelihoodSet, best_point, likelihood_set
 from plumdp.confidence.multinomial import row_bounds
@@ -85,12 +86,13 @@ class Learned:
     region: Region | Conflict
     seconds: dict[str, float]
     fallback: float = FALLBACK  # share of the error for bounds that rest on the graph alone
-    solvers: Mapping[Objective, PointSolver] = field(default_factory=dict)  # at points, for what was announced
+    solvers: dict[Objective, PointSolver] = field(default_factory=dict)  # for what was announced or asked
     rests_on: tuple[str, ...] = ()  # what the confidence set assumes besides model and sampling, in words
     objectives: tuple[Objective, ...] = ()  # what was announced: certificates of all of them hold jointly
     as_published: bool = False
     fit: ModelFit | None = None  # whether the model explains the data, if that was tested
     misfit: float = 0.0  # how far rows may be off from those at one point of the space, in total variation
+    groundwork: Groundwork | None = field(default=None, repr=False)  # what was found about the model alone
 
     @property
     def conflict(self) -> Conflict | None:
@@ -104,8 +106,8 @@ class Learned:
         return [direction.policy for direction in found if direction.policy is not None]
 
     def at_points(self, objective: Objective) -> PointSolver:
-        """Return what finds best policies at points: for an objective that was announced, the one that was used."""
-        return self.solvers.get(objective) or PointSolver(self.model, objective)
+        """Return what finds best policies at points, and against nature: one for each objective, used and kept."""
+        return self.solvers.setdefault(objective, PointSolver(self.model, objective))
 
     @property
     def has_estimate(self) -> bool:
@@ -153,6 +155,7 @@ def learn(
     as_published: bool = False,
     objectives: Sequence[Objective | str] = (),
     misfit: float = 0.0,
+    like: Learned | None = None,
 ) -> Learned:
     """Return what the data say, whatever is asked: the region of the parameters that explain them.
 
@@ -177,6 +180,9 @@ def learn(
     misfit
         How far every row of the model may be off, in total variation: what follows stays valid then. Sets are
         "interval" or "likelihood", which here means half-spaces and intervals, without a likelihood.
+    like
+        What was learned before about the same model, from other data or with another confidence: it saves the time
+        for what depends on the model alone.
 
     Examples
     --------
@@ -199,19 +205,34 @@ def learn(
             f"counts of type {type(counts).__name__}: write TransitionCounts(model.graph, counts, sampling), which "
             "says how the data came about: 'independent', 'trajectories' or 'adaptive'"
         )
+    if model.distinct is not None:  # stored on disk: learn from its distinct rows, which say all about the parameters
+        found = learn(
+            model.distinct.model,
+            counts,
+            confidence=confidence,
+            confidence_set=confidence_set,
+            interval_method=interval_method,
+            events=events,
+            as_published=as_published,
+            misfit=misfit,
+        )
+        return replace(found, model=model, objectives=as_objectives(objectives, model))
     require_same_graph(model.graph, counts.graph)
     options = {"interval_method": interval_method, "events": events}
     chosen = {name: value for name, value in options.items() if value is not None}
     if confidence_set is None:
         confidence_set = default_set(chosen, as_published=as_published)
     misfit = require_misfit(misfit)
+    groundwork = _groundwork(model, like)
     measure = _chosen_measure(confidence_set, chosen, as_published, misfit)
     asked = as_objectives(objectives, model)
-    solvers: dict[Objective, PointSolver] = {}
+    solvers = {} if like is None else like.solvers
     if SETS[confidence_set].has_directions and asked:
-        solvers = {objective: PointSolver(model, objective) for objective in asked}
-        measure = partial(measure, directions=value_directions(model, solvers))
-    fixed = None if as_published else find_fixed_numbers(model)
+        own = {objective: solvers.setdefault(objective, PointSolver(model, objective)) for objective in asked}
+        measure = partial(measure, directions=value_directions(model, own))
+    if SETS[confidence_set].has_directions and not misfit:
+        measure = partial(measure, known=groundwork)
+    fixed = None if as_published else groundwork.fixed
     measured = measure(model, counts, error=error if as_published else CONFIDENCE_SET * error)  # stage 3 (Section 2.3)
     clock.lap("intervals")
     region = SETS[confidence_set].region(model, measured)  # stage 4 (Section 3, Theorem 1)
@@ -223,8 +244,17 @@ def learn(
     learned = Learned(
         model, counts, error, measured, region, clock.laps, solvers=solvers, rests_on=rests_on, misfit=misfit
     )
-    learned = replace(learned, objectives=asked, as_published=as_published)
+    learned = replace(learned, objectives=asked, as_published=as_published, groundwork=groundwork)
     return learned if fixed is None else check_fit(check_fixed_numbers(learned, fixed), fixed)
+
+
+def _groundwork(model: ParametricMDP, like: Learned | None) -> Groundwork:
+    """Return what was found about a model before; refuse what was learned about another one."""
+    if like is None or like.groundwork is None:
+        return Groundwork(model)
+    if like.model is not model:
+        raise DataError("like: that was learned about another model; leave it out")
+    return like.groundwork
 
 
 def _within_intervals(model: ParametricMDP, bounds: ExpressionBounds) -> Region | Conflict:
@@ -278,7 +308,7 @@ def check_fit(learned: Learned, fixed: FixedNumbers) -> Learned:
     """
     clock, error, found = Clock(dict(learned.seconds)), learned.error, learned.bounds
     own = found if isinstance(found, LikelihoodSet) and not learned.misfit else None
-    fit = fit_model(learned.model, learned.counts, error=error, found=own, fixed=fixed)
+    fit = fit_model(learned.model, learned.counts, error=error, found=own, fixed=fixed, known=learned.groundwork)
     if learned.misfit:
         learned = replace(learned, region=_within_drifts(learned, fit))
     elif own is not None and learned.conflict is not None:

@@ -46,6 +46,7 @@ from plumdp.result.certificate import Status
 from plumdp.result.policy_table import PolicyTable
 from plumdp.shares import FALLBACK
 from plumdp.solver.evaluate import evaluate_all
+from plumdp.solver.prepared import Prepared, prepare
 from plumdp.solver.solution import Solution, SolverStatus
 from plumdp.solver.solve import solve
 from plumdp.valuation import with_looser
@@ -208,13 +209,17 @@ def learn_online(
         f"{confidence=}, paper={as_published}"  # the words of version 0.1, whose checkpoints still fit
     )
     state = _start(model, len(events), settings, path)
+    prepared: Prepared | None = None
     while True:
         began = perf_counter()
         learned, bounds = _learn(model, state, events, fixed, error)
         uncertain = relax(learned, relaxation)
         best_start, worst_start = state.starts()
-        optimistic = solve(uncertain, objective, nature="optimistic", precision=precision, start=best_start)
-        safe = _safe(uncertain, objective, precision, worst_start)
+        prepared = prepare(uncertain, objective, "optimistic", like=prepared)
+        optimistic = solve(
+            uncertain, objective, nature="optimistic", precision=precision, start=best_start, prepared=prepared
+        )
+        safe = _safe(uncertain, objective, precision, worst_start, prepared)
         if SolverStatus.INTERRUPTED in (optimistic.status, safe.status):
             raise KeyboardInterrupt  # the state is that of the last update: with other policies it would be another run
         state = replace(
@@ -265,13 +270,17 @@ def _learn(
     return check_fixed_numbers(learned_from(model, counts, bounds, error), fixed), bounds
 
 
-def _safe(uncertain: IntervalMDP, objective: Objective, precision: float, start: Solution | None) -> Solution:
+def _safe(
+    uncertain: IntervalMDP, objective: Objective, precision: float, start: Solution | None, prepared: Prepared
+) -> Solution:
     """Return the best policy against nature at its worst, and values that are proved for it."""
-    best = solve(uncertain, objective, nature="robust", precision=precision, start=start)
+    best = solve(uncertain, objective, nature="robust", precision=precision, start=start, prepared=prepared)
     if best.status == SolverStatus.INTERRUPTED:
         return best
     relaxations = with_looser(uncertain)
-    (worst,) = evaluate_all(relaxations, best.policy, objective, ("robust",), precision=precision, start=best)
+    (worst,) = evaluate_all(
+        relaxations, best.policy, objective, ("robust",), precision=precision, start=best, within=prepared
+    )
     return worst
 
 

@@ -2,13 +2,14 @@
 
 from collections import namedtuple
 
-import gymnasium
 import numpy as np
 import pytest
-from gymnasium import spaces
 
 import plumdp as pl
 from plumdp.data.observing import self_loops
+
+gymnasium = pytest.importorskip("gymnasium")
+spaces = gymnasium.spaces
 
 SPACE = pl.ParameterSpace.unit("p")
 

@@ -4,15 +4,16 @@ import subprocess
 import sys
 from itertools import pairwise
 
-import gymnasium
 import numpy as np
 import pytest
-from gymnasium import spaces
-from gymnasium.utils.env_checker import check_env
 
 import plumdp as pl
 from plumdp.data.observing import self_loops
 from plumdp.data.simulators import as_env, sample_env
+
+gymnasium = pytest.importorskip("gymnasium")
+spaces = gymnasium.spaces
+check_env = pytest.importorskip("gymnasium.utils.env_checker").check_env
 
 FAMILIES = ("aircraft:20,10", "betting:25", "engagement:50", "rover:10,10", "glider:11,9", "parallel:5")
 

@@ -4,15 +4,15 @@ import subprocess
 import sys
 import warnings
 
-import gymnasium
 import numpy as np
 import pytest
-from gymnasium import spaces
 
 import plumdp as pl
 
 minari = pytest.importorskip("minari")
 pytest.importorskip("h5py")
+import gymnasium  # noqa: E402
+from gymnasium import spaces  # noqa: E402
 from minari.data_collector import EpisodeBuffer  # noqa: E402
 
 

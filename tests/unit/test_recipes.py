@@ -86,8 +86,9 @@ class RowBox:
     def with_constants(self, values):
         return self
 
-def loops(region, n_rows, longest):
-    return Loops(interval, (np.empty(longest),))
+def loops(region, rows, longest, n_kept):
+    room = np.empty(2 * longest)
+    return Loops(interval, (room, np.full(n_kept, -1.0)), room)
 '''
 
 
@@ -102,7 +103,7 @@ def test_a_nature_is_one_file_and_its_registration(tmp_path, study):
     by_intervals = pl.solve(pl.expression_wise(study.model, inner), study.objective)
     assert (by_new.lower == by_intervals.lower).all()
     with pytest.raises(TypeError, match="nature cannot pick from int: register loops for it in solver/nature"):
-        loops_for(3, 1, 1)
+        loops_for(3, 1, 1, 0)
 
 
 OBJECTIVE = '''

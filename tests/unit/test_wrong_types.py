@@ -13,8 +13,11 @@ OTHER = pl.case_study("betting:6")
 MDP = pl.instantiate(MODEL, STUDY.true_point)
 COUNTS = pl.simulate(MODEL, STUDY.true_point, 2000, rng=1, max_steps=6)
 CERTIFICATE = pl.certify(MODEL, COUNTS, GOAL)
-ENV = pl.as_env(MODEL, STUDY.true_point, max_steps=6)
 SIMULATOR = pl.simulator(MODEL, STUDY.true_point, rng=1, max_steps=6)
+
+
+def _env():
+    return pl.as_env(MODEL, STUDY.true_point, max_steps=6)
 
 
 def _online(environment, model=MODEL, objective=GOAL):
@@ -78,11 +81,11 @@ WRONG = {
         "give a Gymnasium environment, such as as_env(model, point), not ParametricMDP",
     ),
     "sample an environment for learning": (
-        lambda: pl.sample_env(pl.gym_environment(ENV, MODEL, rng=1), "uniform", 3, MODEL, rng=1),
+        lambda: pl.sample_env(pl.gym_environment(_env(), MODEL, rng=1), "uniform", 3, MODEL, rng=1),
         "this is an environment for learn_online already: give the Gymnasium environment inside, .env",
     ),
     "sample without a model": (
-        lambda: pl.sample_env(ENV, "uniform", 3, STUDY, rng=1),
+        lambda: pl.sample_env(_env(), "uniform", 3, STUDY, rng=1),
         "an environment takes a parametric MDP (its .model gives one), not CaseStudy",
     ),
     "policy of another model": (
@@ -123,8 +126,11 @@ def test_the_policy_of_a_certificate_is_taken_wherever_a_policy_is():
     assert (by_table.counts == by_array.counts).all()
     assert len(pl.record(MODEL, {"p": 0.5}, 5, policy=policy, **runs)) == 30
     assert pl.first_visits(MODEL, {"p": 0.5}, 5, policy=policy, **runs).trials.max() <= 5
-    assert pl.sample_env(ENV, policy, 5, MODEL, rng=1).total == 30
     assert (pl.PolicyTable(MODEL.graph, policy).choice == policy.choice).all()
+
+
+def test_the_policy_of_a_certificate_is_taken_in_environments():
+    assert pl.sample_env(_env(), CERTIFICATE.policy, 5, MODEL, rng=1).total == 30
 
 
 def test_a_text_is_taken_wherever_there_is_a_model_to_read_it_with():

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import wraps
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TextIO
 
 import typer
 from typer.core import TyperGroup
@@ -260,7 +261,15 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; misuse ends with a message on standard error, or as JSON, and exit code 2."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        _write_utf_8(stream)
     sys.exit(_run(given))
+
+
+def _write_utf_8(stream: TextIO | None) -> None:
+    """Make a file or a pipe take every character, as UTF-8: on Windows it may have a code page without an arrow."""
+    if isinstance(stream, TextIOWrapper) and not stream.isatty():
+        stream.reconfigure(encoding="utf-8")
 
 
 def _run(given: list[str]) -> int:

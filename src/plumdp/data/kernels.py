@@ -34,6 +34,19 @@ class WalkTables(NamedTuple):
     stop: Any  # (n_states): whether a run ends there
 
 
+class RowTables(NamedTuple):
+    """The same for a stored model, with running sums for its distinct rows."""
+
+    first_choice: Any  # (n_states + 1)
+    first_transition: Any  # (n_choices + 1)
+    successor: Any  # (n_transitions)
+    row: Any  # (n_choices): the distinct row of each choice
+    first_of_row: Any  # (n_rows + 1): where the transitions of each distinct row start
+    cumulative: Any  # running sums of the probabilities of each distinct row
+    chosen: Any  # (n_states): the policy's choice; empty if it is uniform
+    stop: Any  # (n_states): whether a run ends there
+
+
 @compiled_leaf
 def fill_words(key: Any, block: int, runs: Any, words: Any) -> None:
     """Write the four words of one block of each run's stream into ``words`` (4, n_runs)."""
@@ -113,6 +126,32 @@ def walk(tables: Any, key: Any, first_step: int, runs: Any, state: Any, steps: A
             )
             steps[step, i] = transition
             reached = successor[transition]
+            state[i] = _ENDED if stop[reached] else reached
+
+
+@partial(compiled, small=_FEW)
+def walk_rows(tables: Any, key: Any, first_step: int, runs: Any, state: Any, steps: Any) -> None:
+    """Advance all runs of a stored model as ``walk`` does; write which transition of its distinct rows each takes."""
+    first_choice, first_transition, successor, row, first_of_row, cumulative, chosen, stop = tables
+    words = np.empty((4, len(runs)), dtype=np.uint64)
+    for step in range(len(steps)):
+        of_choice, of_successor = 2 * (step % 2), 2 * (step % 2) + 1
+        if of_choice == 0:
+            fill_words(key, (first_step + step) // 2, runs, words)
+        for i in range(len(runs)):
+            if state[i] == _ENDED:
+                steps[step, i] = _ENDED
+                continue
+            if len(chosen):
+                choice = np.int64(chosen[state[i]])
+            else:
+                start, end = first_choice[state[i]], first_choice[state[i] + 1]
+                choice = start + np.int64(_high_product(words[of_choice, i], np.uint64(end - start)))
+            own = np.int64(row[choice])
+            start = np.int64(first_of_row[own])
+            place = _draw(cumulative, start, np.int64(first_of_row[own + 1]), words[of_successor, i])
+            steps[step, i] = place
+            reached = successor[first_transition[choice] + (place - start)]
             state[i] = _ENDED if stop[reached] else reached
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from plumdp.data import kernels
-from plumdp.data.kernels import WalkTables
+from plumdp.data.kernels import RowTables, WalkTables
 from plumdp.errors import DataError, ModelError
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
+from plumdp.model.levels import forget
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import Policy as GivenPolicy
-from plumdp.model.policy import policy_weights
+from plumdp.model.policy import check_policy, policy_weights
 from plumdp.model.space import Point
 
 Rng: TypeAlias = np.random.Generator | int
@@ -25,6 +26,7 @@ Policy: TypeAlias = str | GivenPolicy
 _SEGMENT = 64  # steps at least before runs that have ended are put aside; even, as random words come for two steps
 _TOGETHER = 1 << 16  # steps in a segment of all runs that advance side by side: they fit the cache of one core
 _MIN_RUNS = 16  # that advance side by side, however long they are: one works while others wait for memory
+_FORGOTTEN = 8  # steps after which what was read of a stored model is given back; even as well
 _MAX_BLOCK = 1 << 22  # steps in a block of runs, if they need not be fewer than that
 
 
@@ -33,7 +35,7 @@ class Plan:
     """All that decides the runs: tables of a model at a point, a policy, where runs end, and a key for randomness."""
 
     graph: Graph
-    tables: WalkTables
+    tables: Any  # WalkTables, or RowTables of a stored model
     key: npt.NDArray[np.uint64]  # (2)
     trajectories: int
     max_steps: int
@@ -53,9 +55,20 @@ class Plan:
             runs, state = runs[is_running], state[is_running]
             length = max(_SEGMENT, _TOGETHER // len(runs) // 2 * 2)
             steps = np.empty((min(length, self.max_steps - step), len(runs)), dtype=np.int32)
-            kernels.walk(self.tables, self.key, step, runs, state, steps)
+            self._advance(step, runs, state, steps)
             yield runs, steps
             step += len(steps)
+
+    def _advance(self, first_step: int, runs: npt.NDArray[np.uint64], state: IntArray, steps: IntArray) -> None:
+        """Write the next steps of some runs; of a stored model only what a few steps touch is in memory at once."""
+        if isinstance(self.tables, WalkTables):
+            kernels.walk(self.tables, self.key, first_step, runs, state, steps)
+            return
+        for i in range(0, len(steps), _FORGOTTEN):
+            part = steps[i : i + _FORGOTTEN]
+            kernels.walk_rows(self.tables, self.key, first_step + i, runs, state, part)
+            for array in self.tables:
+                forget(array)
 
 
 def make_plan(
@@ -66,13 +79,26 @@ def make_plan(
     max_steps: int,
     policy: Policy,
     stop: npt.ArrayLike | None,
+    *,
+    by_row: bool = False,
 ) -> Plan:
-    """Return the plan of the runs, with every argument checked."""
+    """Return the plan of the runs, with every argument checked.
+
+    Runs of a model that is stored on disk can only be counted ``by_row``: as transitions of its distinct rows.
+    """
     require_model("a simulation", model)
+    if model.distinct is not None and not by_row:
+        raise ModelError("of a model that is stored on disk, runs can be counted (simulate), and not be recorded")
     require_positive("trajectories", trajectories)
     require_positive("max_steps", max_steps)
+    tables = _row_tables(model, point, policy, stop) if model.distinct else _walk_tables(model, point, policy, stop)
+    key = np.random.default_rng(rng).integers(0, 2**64, size=2, dtype=np.uint64)
+    return Plan(model.graph, tables, key, int(trajectories), int(max_steps))
+
+
+def _walk_tables(model: ParametricMDP, point: Point, policy: Policy, stop: npt.ArrayLike | None) -> WalkTables:
     graph = model.graph
-    tables = WalkTables(
+    return WalkTables(
         first_choice=graph.first_choice,
         first_transition=graph.first_transition,
         successor=graph.successor,
@@ -80,8 +106,28 @@ def make_plan(
         weights=running_policy(graph, policy),
         stop=stop_mask(graph, stop),
     )
-    key = np.random.default_rng(rng).integers(0, 2**64, size=2, dtype=np.uint64)
-    return Plan(graph, tables, key, int(trajectories), int(max_steps))
+
+
+def _row_tables(model: ParametricMDP, point: Point, policy: Policy, stop: npt.ArrayLike | None) -> RowTables:
+    """Return the tables of a stored model; its arrays stay where they are."""
+    assert model.distinct is not None
+    graph, rows = model.graph, model.distinct.model
+    first = rows.graph.first_transition
+    chosen = np.empty(0, dtype=np.int32) if isinstance(policy, str) else check_policy(graph, policy)
+    if isinstance(policy, str):
+        _require_uniform(policy)
+    if chosen.dtype.kind == "f":
+        raise DataError("the policy of a stored model is 'uniform', or the number of a choice for each state")
+    return RowTables(
+        first_choice=np.asarray(graph.first_choice),
+        first_transition=np.asarray(graph.first_transition),
+        successor=np.asarray(graph.successor),
+        row=np.asarray(model.distinct.row),
+        first_of_row=first,
+        cumulative=running_sums(first, rows.probabilities(point)[rows.expression]),
+        chosen=np.asarray(chosen),
+        stop=stop_mask(graph, stop),
+    )
 
 
 def require_positive(name: str, value: int) -> None:

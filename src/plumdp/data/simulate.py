@@ -53,13 +53,16 @@ def simulate(
     The counts of the first runs are kept apart as well, as the pilot: a share ``pilot`` of them, by default that of
     ``pilot_share``, none if it is 0. The number of runs is fixed beforehand, so that the end of the pilot is planned.
 
+    The counts of a model that is stored on disk (``explore_batch``) are those of its distinct rows, whatever the state
+    they were seen in; they count as "adaptive", since which rows a run can try twice is not looked for.
+
     >>> from plumdp import case_study
     >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=25)
     >>> counts.total, counts.sampling
     (25000, 'trajectories')
     """
-    plan = make_plan(model, point, trajectories, rng, max_steps, policy, stop)
+    plan = make_plan(model, point, trajectories, rng, max_steps, policy, stop, by_row=True)
     n_pilot = planned_size(plan.trajectories, model.space.dimension, pilot)
 
     def add(block: range, parts: CountArray) -> Iterator[None]:
@@ -67,13 +70,14 @@ def simulate(
             kernels.count(steps, parts[int(block.start < n_pilot)])
             yield
 
-    shape = (2 if n_pilot else 1, model.graph.n_transitions)
+    graph = model.graph if model.distinct is None else model.distinct.model.graph
+    shape = (2 if n_pilot else 1, graph.n_transitions)
     n_threads = _n_threads(threads, shape)
     size = _fair_size(plan, n_threads)
     blocks = split(0, n_pilot, size) + split(n_pilot, plan.trajectories, size)
     parts = _sum_over(blocks, add, shape, n_threads, progress)
     kept = Pilot(parts[1], ratio=plan.trajectories / n_pilot - 1) if n_pilot else None
-    return TransitionCounts(model.graph, parts.sum(axis=0), "trajectories", kept)
+    return TransitionCounts(graph, parts.sum(axis=0), "trajectories" if graph is model.graph else "adaptive", kept)
 
 
 def first_visits(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -134,12 +133,16 @@ def warm_up() -> None:
 def forget_peak_memory() -> None:
     """Reset the peak memory of this process to its present use, where the system supports it."""
     if sys.platform == "linux" and os.access("/proc/self/clear_refs", os.W_OK):
-        Path("/proc/self/clear_refs").write_text("5")
+        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
 
 
 def peak_memory() -> float:
-    """Return the largest memory of this process since ``forget_peak_memory``, in bytes."""
+    """Return the largest memory of this process since ``forget_peak_memory``, in bytes; NaN where nothing tells."""
     if sys.platform == "linux":
-        lines = Path("/proc/self/status").read_text().splitlines()
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
         return 1024.0 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    try:
+        import resource  # on Unix only
+    except ImportError:
+        return float("nan")
     return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

@@ -33,8 +33,8 @@ def assemble(
     """Return the checked model of a graph whose transitions carry the given polynomials; raise all errors at once."""
     if not isinstance(space, ParameterSpace):
         raise ModelError(f"space={space!r}: give a ParameterSpace, for example ParameterSpace.box({{'p': (0, 1)}})")
-    graph, expression = _merge_equal_successors(graph, expression)
-    graph, expression = _drop_zero_transitions(graph, expression)
+    graph, expression = merge_equal_successors(graph, expression)
+    graph, expression = drop_zero_transitions(graph, expression)
     polynomials, index = _renumber(expression)
     terms = terms_of(polynomials)
     table = ExpressionTable.of_terms(polynomials, space.names, terms)
@@ -78,7 +78,7 @@ def _affine_range(space: ParameterSpace, table: ExpressionTable, affine: Indices
     return offset + ends.min(axis=0).sum(axis=1), offset + ends.max(axis=0).sum(axis=1)
 
 
-def _merge_equal_successors(graph: Graph, expression: PolynomialArray) -> tuple[Graph, PolynomialArray]:
+def merge_equal_successors(graph: Graph, expression: PolynomialArray) -> tuple[Graph, PolynomialArray]:
     """Add up the expressions of transitions that join the same choice and successor."""
     first_same = np.empty(graph.n_transitions, dtype=np.int32)
     if not repeated_successors(graph.first_transition, graph.successor, first_same):
@@ -95,7 +95,8 @@ def _merge_equal_successors(graph: Graph, expression: PolynomialArray) -> tuple[
     return graph.keep(keep), PolynomialArray(table, index[keep])
 
 
-def _drop_zero_transitions(graph: Graph, expression: PolynomialArray) -> tuple[Graph, PolynomialArray]:
+def drop_zero_transitions(graph: Graph, expression: PolynomialArray) -> tuple[Graph, PolynomialArray]:
+    """Leave out the transitions whose expression is zero."""
     is_zero = np.array([not polynomial for polynomial in expression.table], dtype=np.bool_)
     if not is_zero.any():
         return graph, expression

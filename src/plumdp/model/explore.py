@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from plumdp.errors import ModelError
 from plumdp.model.assemble import assemble
-from plumdp.model.expressions.arrays import PolynomialArray, number_in
+from plumdp.model.batches import (
+    BatchStep,
+    Expression,
+    State,
+    as_state,
+    choice_rewards_of,
+    floats,
+    make_graph,
+    show,
+    spread,
+    take_layer,
+)
+from plumdp.model.explore_levels import explore_levels
+from plumdp.model.expressions.arrays import PolynomialArray
 from plumdp.model.expressions.interned import PolynomialTable
-from plumdp.model.expressions.polynomial import Number, Polynomial
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, own_array, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.space import ParameterSpace
-from plumdp.model.state_store import StateStore
+from plumdp.model.state_store import StateStore, kind_of
 from plumdp.model.telling import Teller
-
-Expression: TypeAlias = Polynomial | Number
-State: TypeAlias = Any
-"""A NamedTuple of state variables: numbers in ``explore``, arrays in ``explore_batch``."""
 
 Variable: TypeAlias = Any
 """The value of a state variable, or a whole column of values: what the fields of a batch state are."""
 
 Step: TypeAlias = Callable[[State], Mapping[str, Iterable[tuple[Expression, State]]]]
-BatchStep: TypeAlias = Callable[
-    [State], Iterable[tuple[str, BoolArray | bool, Iterable[tuple[Expression | PolynomialArray, State]]]]
-]
 
 _LAYER = 1 << 18  # states given to a batch step at once: bounds the memory of a step
 
@@ -61,7 +66,7 @@ def explore(
     >>> model.graph.n_states, model.graph.n_transitions, len(model.expressions)
     (4, 6, 3)
     """
-    initial = _as_state(initial)
+    initial = as_state(initial)
     number: dict[State, int] = {initial: 0}
     expressions = PolynomialTable()
     names: dict[str, int] = {}
@@ -80,7 +85,7 @@ def explore(
             before = len(successor)
             for probability, target in _outcomes(state, action, outcomes):
                 if target not in number:
-                    _check_state(initial, target, f"state ({_show(state)}), action {action!r}")
+                    _check_state(initial, target, f"state ({show(state)}), action {action!r}")
                     number[target] = len(number)
                     queue.append(target)
                 successor.append(number[target])
@@ -88,12 +93,12 @@ def explore(
             lengths.append(len(successor) - before)
     by_variable = zip(initial._fields, zip(*queue, strict=True), strict=True)
     columns = {field: _column(field, values) for field, values in by_variable}
-    graph = _graph(choices, lengths, successor, columns, actions, tuple(names))
+    graph = make_graph(choices, lengths, successor, columns, actions, tuple(names))
     rewards, choice_rewards = rewards or {}, choice_rewards or {}
     earned = {
         name: RewardStructure(
-            _floats([rewards[name](state) for state in queue]) if name in rewards else None,
-            _floats(list(_by_choice(choice_rewards[name], queue, graph))) if name in choice_rewards else None,
+            floats([rewards[name](state) for state in queue]) if name in rewards else None,
+            floats(list(_by_choice(choice_rewards[name], queue, graph))) if name in choice_rewards else None,
         )
         for name in {**rewards, **choice_rewards}
     }
@@ -110,12 +115,19 @@ def explore_batch(
     labels: Mapping[str, Callable[[State], BoolArray]] | None = None,
     rewards: Mapping[str, Callable[[State], FloatArray]] | None = None,
     choice_rewards: Mapping[str, Callable[[State, str], FloatArray]] | None = None,
+    store: str | Path | None = None,
+    level: Callable[[State], npt.NDArray[Any]] | None = None,
 ) -> ParametricMDP:
     """Return the same model as ``explore`` from a step over arrays, a whole layer of states at a time.
 
     ``step(states)`` gets a NamedTuple of arrays and yields triples (action, where it is possible, outcomes); the
     outcomes are pairs (probability, next states), given for all states of the layer, also where the action is not
     possible. Probabilities that differ by state come from ``tabulate``. State variables are ints or Booleans.
+
+    With ``store``, a folder that is made, the model is written to disk level by level, and its arrays are files that
+    are read as they are used: for up to billions of transitions. ``level(states)`` gives the level of each state. Every
+    step must lead to the next level, one more, or all steps of a state back to itself, as where runs end; other models
+    are refused. Such a model is simulated and certified like any other, with ``relaxation="expression"`` at most.
 
     >>> from plumdp import ParameterSpace, parameters, tabulate
     >>> (p,) = parameters("p")
@@ -126,21 +138,24 @@ def explore_batch(
     >>> explore_batch(step, {"money": 1}, space=ParameterSpace.unit("p")).graph.n_transitions
     6
     """
-    initial = _as_state(initial)
+    if store is not None:
+        named = labels or {}, rewards or {}, choice_rewards or {}
+        return explore_levels(step, initial, _require_level(level), Path(store), space, *named)
+    initial = as_state(initial)
     found = _Found(initial)
     expressions = PolynomialTable()
     names: dict[str, int] = {}
-    layers = [_layer(step, batch, found, expressions, names) for batch in found.batches()]
+    layers = [take_layer(step, batch, found, expressions, names) for batch in found.batches()]
     choices, lengths, actions, successor, expression = (np.concatenate(part) for part in zip(*layers, strict=True))
     del layers
     columns = found.columns()
-    graph = _graph(choices, lengths, successor, columns, actions, tuple(names))
+    graph = make_graph(choices, lengths, successor, columns, actions, tuple(names))
     states = type(initial)(**columns)
     rewards, choice_rewards = rewards or {}, choice_rewards or {}
     earned = {
         name: RewardStructure(
-            _spread(rewards[name](states), graph.n_states) if name in rewards else None,
-            _choice_arrays(choice_rewards[name], states, graph) if name in choice_rewards else None,
+            spread(rewards[name](states), graph.n_states) if name in rewards else None,
+            choice_rewards_of(choice_rewards[name], states, graph) if name in choice_rewards else None,
         )
         for name in {**rewards, **choice_rewards}
     }
@@ -152,16 +167,22 @@ def explore_batch(
     return assemble(graph, array, space, labels=marked, rewards=earned, constants={})
 
 
+def _require_level(level: Callable[[State], npt.NDArray[Any]] | None) -> Callable[[State], npt.NDArray[Any]]:
+    if level is None:
+        raise ModelError(
+            "store needs level, a function from states to the level of each, such as lambda s: s.step: it is one more "
+            "after every step, so that earlier levels need not be kept in memory"
+        )
+    return level
+
+
 class _Found:
     """The states found so far, given out again as batches and as columns of their own types."""
 
     def __init__(self, initial: State) -> None:
         self.type = type(initial)
-        self.kinds = [np.bool_ if isinstance(value, bool) else np.int32 for value in initial]
+        self.kinds = [kind_of(field, value) for field, value in zip(initial._fields, initial, strict=True)]
         self.store = StateStore(len(initial))
-        for field, value in zip(initial._fields, initial, strict=True):
-            if not isinstance(value, int | np.integer | np.bool_):
-                raise ModelError(f"state variable {field} is {value!r}; explore_batch takes ints and Booleans")
         self.store.intern(np.array([initial], dtype=np.int32))
 
     def batches(self) -> Iterator[State]:
@@ -173,6 +194,10 @@ class _Found:
             yield self.type(*(self._take(j, slice(done, end)) for j in range(len(self.kinds))))
             done = end
 
+    def number(self, rows: IntArray, chosen: Any, action: str) -> IntArray:
+        """Return the numbers of states; new ones are added."""
+        return self.store.intern(rows)
+
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """Return the valuations by variable."""
         every = slice(0, self.store.n)
@@ -182,118 +207,11 @@ class _Found:
         return self.store.rows[rows, column].astype(self.kinds[column])
 
 
-def _layer(
-    step: BatchStep, batch: State, found: _Found, expressions: PolynomialTable, names: dict[str, int]
-) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
-    """Return choices per state, transitions and action per choice, successor and expression per transition."""
-    n = len(batch[0])
-    masks, actions, parts = [], [], []
-    known: dict[tuple[int, int], tuple[Any, State, IntArray]] = {}
-    for action, where, outcomes in step(batch):
-        mask = np.broadcast_to(np.asarray(where, dtype=np.bool_), n)
-        chosen = slice(None) if mask.all() else np.flatnonzero(mask)
-        masks.append(mask)
-        actions.append(names.setdefault(action, len(names)))
-        parts.append(_Part(chosen, []))
-        for probability, target in list(outcomes):
-            key = id(where), id(target)  # the same objects lead to the same states
-            if key not in known:
-                rows = _rows(target, found.type._fields, n, chosen, action)
-                known[key] = where, target, found.store.intern(rows)
-            parts[-1].outcomes.append((known[key][-1], _expression_index(probability, n, expressions)))
-    if not masks:
-        raise ModelError(f"the step yields no action for a layer of {n} states, for example ({_show(_pick(batch, 0))})")
-    possible = np.stack(masks, axis=1)  # (n, n_actions)
-    widths = np.array([len(part.outcomes) for part in parts], dtype=np.int32)
-    return (
-        possible.sum(axis=1, dtype=np.int32),
-        np.broadcast_to(widths, possible.shape)[possible],
-        np.broadcast_to(np.array(actions, dtype=np.int32), possible.shape)[possible],
-        *_by_state(parts, n),
-    )
-
-
-class _Part(NamedTuple):
-    """One action in a layer: the states where it is possible, and for each outcome successors there and expressions."""
-
-    chosen: Any  # indices, or a slice of all
-    outcomes: list[tuple[IntArray, IntArray | int]]  # expressions of all states of the layer, or one number
-
-
-def _by_state(parts: list[_Part], n: int) -> tuple[IntArray, IntArray]:
-    """Return successors and expressions in the order of the states: for each its actions, with all their outcomes."""
-    n_of_state = np.zeros(n, dtype=np.int64)
-    for part in parts:
-        n_of_state[part.chosen] += len(part.outcomes)
-    end = np.cumsum(n_of_state)
-    place = end - n_of_state  # of the next transition of each state
-    successor, expression = np.empty((2, int(end[-1])), dtype=np.int32)
-    for part in parts:
-        at = place[part.chosen]
-        for k, (successors, numbers) in enumerate(part.outcomes):
-            successor[at + k] = successors
-            expression[at + k] = numbers if isinstance(numbers, int) else numbers[part.chosen]
-        place[part.chosen] += len(part.outcomes)
-    return successor, expression
-
-
-def _rows(target: State, fields: tuple[str, ...], n: int, chosen: Any, action: str) -> IntArray:
-    if getattr(target, "_fields", None) != fields:
-        raise ModelError(f"action {action!r}: the next state is {target!r}; give it as states._replace(…)")
-    n_rows = n if isinstance(chosen, slice) else len(chosen)
-    rows = np.empty((n_rows, len(target)), dtype=np.int32)
-    for j, (field, values) in enumerate(zip(fields, target, strict=True)):
-        column = np.broadcast_to(np.asarray(values), n)[chosen]
-        if column.dtype.kind not in "biu":
-            raise ModelError(f"action {action!r}: state variable {field} becomes {column.dtype}; use ints or Booleans")
-        rows[:, j] = column
-        if column.dtype.itemsize > 4 and (rows[:, j] != column).any():
-            raise ModelError(f"action {action!r}: state variable {field} leaves the range of 32-bit integers")
-    return rows
-
-
-def _expression_index(probability: Any, n: int, expressions: PolynomialTable) -> IntArray | int:
-    if not isinstance(probability, PolynomialArray):
-        return expressions.number(probability)
-    if len(probability) != n:
-        raise ModelError(f"{len(probability)} probabilities for a layer of {n} states")
-    index: IntArray = number_in(expressions, probability)
-    return index
-
-
-def _graph(
-    choices: Any, lengths: Any, successor: Any, states: Mapping[str, Any], actions: Any, names: tuple[str, ...]
-) -> Graph:
-    return Graph(
-        _offsets(choices),
-        _offsets(lengths),
-        read_only(np.asarray(successor, dtype=np.int32)),
-        0,
-        states,
-        read_only(np.asarray(actions, dtype=np.int32)),
-        names,
-    )
-
-
-def _offsets(lengths: Any) -> IntArray:
-    offsets = np.zeros(len(lengths) + 1, dtype=np.int32)
-    np.cumsum(lengths, out=offsets[1:])
-    return read_only(offsets)
-
-
-def _as_state(initial: State) -> State:
-    if isinstance(initial, Mapping):
-        return namedtuple("State", initial)(**initial)  # the fields are the user's variables
-    if not hasattr(initial, "_fields"):
-        raise ModelError(f"initial state {initial!r}: give a NamedTuple or a dict of state variables")
-    return initial
-
-
 def _step_result(step: Step, state: State) -> Mapping[str, Iterable[tuple[Expression, State]]]:
     row = step(state)
     if not isinstance(row, Mapping):
         raise ModelError(
-            f"state ({_show(state)}): the step returns {type(row).__name__}; "
+            f"state ({show(state)}): the step returns {type(row).__name__}; "
             "return a dict from action names to lists of (probability, next state)"
         )
     return row
@@ -302,7 +220,7 @@ def _step_result(step: Step, state: State) -> Mapping[str, Iterable[tuple[Expres
 def _outcomes(state: State, action: str, outcomes: Any) -> Iterator[tuple[Expression, State]]:
     for outcome in outcomes:
         if not isinstance(outcome, tuple) or len(outcome) != 2:
-            where = f"state ({_show(state)}), action {action!r}"
+            where = f"state ({show(state)}), action {action!r}"
             raise ModelError(f"{where}: {outcome!r} is not a pair (probability, next state)")
         yield outcome
 
@@ -328,28 +246,3 @@ def _column(field: str, values: Any) -> npt.NDArray[Any]:
 def _by_choice(function: Callable[[State, str], float], queue: list[State], graph: Graph) -> Iterator[float]:
     for state, choice in zip(graph.state_of_choice().tolist(), range(graph.n_choices), strict=True):
         yield function(queue[state], graph.action_names[graph.action[choice]])
-
-
-def _choice_arrays(function: Callable[[State, str], FloatArray], states: State, graph: Graph) -> FloatArray:
-    state, result = graph.state_of_choice(), np.zeros(graph.n_choices)
-    for number, name in enumerate(graph.action_names):
-        chosen = graph.action == number
-        result[chosen] = _spread(function(states, name), graph.n_states)[state[chosen]]
-    return _floats(result)
-
-
-def _spread(values: Any, n: int) -> FloatArray:
-    return _floats(np.broadcast_to(np.asarray(values, dtype=np.float64), n))
-
-
-def _floats(values: Any) -> FloatArray:
-    array: FloatArray = read_only(np.array(values, dtype=np.float64))
-    return array
-
-
-def _pick(batch: State, i: int) -> State:
-    return type(batch)(*(column[i] for column in batch))
-
-
-def _show(state: State) -> str:
-    return ", ".join(f"{field}={value}" for field, value in zip(state._fields, state, strict=True))

@@ -11,12 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.model.levels import Levels, forget, is_mapped
 from plumdp.model.text import number_of, one_line
 
 IntArray = npt.NDArray[np.int32]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.integer[Any]]
+
+_LARGEST_INT32 = 2**31 - 1
+_HASHED = 1 << 24  # elements that are hashed at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +38,7 @@ class Graph:
     states: Mapping[str, npt.NDArray[Any]]  # variable → (n_states): int32, bool or text
     action: IntArray  # (n_choices), index into action_names
     action_names: tuple[str, ...]
+    levels: Levels | None = None  # of a model that is stored on disk, see ``explore_batch``
 
     def __repr__(self) -> str:
         sizes = ((self.n_states, "state"), (self.n_choices, "choice"), (self.n_transitions, "transition"))
@@ -65,10 +70,10 @@ class Graph:
         """A hash of structure, valuations and names: what counts of transitions refer to."""
         digest = blake2b(digest_size=16)
         for array in (self.first_choice, self.first_transition, self.successor, self.action):
-            digest.update(array.data)
+            update_digest(digest, array)
         for name, values in self.states.items():
             digest.update(repr((name, values.dtype.str)).encode())
-            digest.update(np.ascontiguousarray(values).view(np.uint8).data)
+            update_digest(digest, values)
         digest.update(repr((self.initial_state, self.action_names)).encode())
         return digest.hexdigest()
 
@@ -101,8 +106,8 @@ class Graph:
 
         An array on transitions is taken at the mark: ``expression[transitions]``.
         """
-        kept_before = np.concatenate([[0], np.cumsum(transitions, dtype=np.int32)])
-        first = kept_before[self.first_transition].astype(np.int32)
+        kept_before = np.concatenate([[0], np.cumsum(transitions, dtype=np.int64)])
+        first = kept_before[self.first_transition].astype(offset_type(int(kept_before[-1])))
         return replace(self, first_transition=read_only(first), successor=read_only(self.successor[transitions]))
 
     def take(self, choices: Indices) -> tuple[Graph, Indices]:
@@ -110,18 +115,28 @@ class Graph:
 
         States stay. An array on choices is taken at ``choices``, one on transitions at the transitions returned.
         """
-        source = owners_of(self.first_choice, choices)
-        if (np.diff(source) < 0).any():
-            raise ValueError("the choices of a graph must be in the order of their states")
-        lengths, transitions = np.diff(self.first_transition)[choices], self.transitions_of(choices)
+        transitions = self.transitions_of(choices)
+        first_transition = np.zeros(len(choices) + 1, dtype=offset_type(len(transitions)))
+        np.cumsum(self.first_transition[choices + 1] - self.first_transition[choices], out=first_transition[1:])
         taken = replace(
             self,
-            first_choice=read_only(np.searchsorted(source, np.arange(self.n_states + 1)).astype(np.int32)),
-            first_transition=read_only(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)),
+            first_choice=read_only(self._first_of(choices)),
+            first_transition=read_only(first_transition),
             successor=read_only(self.successor[transitions]),
             action=read_only(self.action[choices]),
         )
         return taken, transitions
+
+    def _first_of(self, choices: Indices) -> IntArray:
+        """Return where the choices of each state start among the given ones, which must be in the order of states."""
+        every = np.arange(self.n_states + 1, dtype=np.int32)
+        is_one_each = len(choices) == self.n_states and (self.first_choice[:-1] <= choices).all()
+        if is_one_each and (choices < self.first_choice[1:]).all():
+            return every
+        source = owners_of(self.first_choice, choices)
+        if (np.diff(source) < 0).any():
+            raise ValueError("the choices of a graph must be in the order of their states")
+        return np.searchsorted(source, every).astype(np.int32)
 
     def describe_state(self, state: int) -> str:
         """Return a state's valuation as text, for instance ``x=3, y=5``."""
@@ -150,6 +165,24 @@ class Graph:
         return bool(self.component_sizes()[0] == 1)
 
 
+def offset_type(largest: int) -> type[np.signedinteger[Any]]:
+    """Return the type of offsets up to the given one: int32 as long as it fits.
+
+    >>> offset_type(2**31 - 1), offset_type(2**31)
+    (<class 'numpy.int32'>, <class 'numpy.int64'>)
+    """
+    return np.int32 if largest <= _LARGEST_INT32 else np.int64
+
+
+def update_digest(digest: Any, array: npt.NDArray[Any]) -> None:
+    """Add an array to a hash, a part at a time; numbers in a type narrower than int32 count as int32."""
+    is_narrow = array.dtype.kind in "iu" and array.dtype.itemsize < 4
+    for start in range(0, len(array), _HASHED):
+        part = np.ascontiguousarray(array[start : start + _HASHED], dtype=np.int32 if is_narrow else None)
+        digest.update(part.view(np.uint8).data)
+        forget(array)
+
+
 def owners(first: Indices) -> IntArray:
     """Return the group of every item, if group ``g`` has the items ``first[g]`` up to ``first[g + 1]``.
 
@@ -165,7 +198,8 @@ def owners_of(first: Indices, items: npt.ArrayLike) -> IntArray:
     >>> owners_of(np.array([0, 2, 2, 3]), [2, 0])
     array([2, 0], dtype=int32)
     """
-    found: IntArray = (np.searchsorted(first, items, side="right") - 1).astype(np.int32)
+    same = np.asarray(items, dtype=first.dtype)  # or else all of the offsets would be converted
+    found: IntArray = (np.searchsorted(first, same, side="right") - 1).astype(np.int32)
     return found
 
 
@@ -191,10 +225,11 @@ def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def own_array(values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
     """Return values of a caller as an array of our own, protected against writing: theirs stays as it is.
 
-    Only an array that is protected already, and shares its memory with no other, is not copied.
+    Only an array that is protected already, and shares its memory with no other or is mapped from a file, is not
+    copied.
     """
     array = np.asarray(values, dtype=dtype)
-    is_own = array.base is None and array.flags.c_contiguous and not array.flags.writeable
+    is_own = (array.base is None or is_mapped(array)) and array.flags.c_contiguous and not array.flags.writeable
     return array if is_own else read_only(array.copy())
 
 

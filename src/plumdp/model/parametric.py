@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from plumdp.errors import ModelError
 from plumdp.model.expressions.table import ExpressionTable
-from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, own_array
+from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, own_array, update_digest
+from plumdp.model.row_classes import RowClasses, find_row_classes
 from plumdp.model.space import ParameterSpace, Point
 from plumdp.model.text import html_table, number_of, one_line
 
@@ -37,6 +38,14 @@ class RewardStructure:
 
 
 @dataclass(frozen=True, eq=False)
+class StandIn:
+    """The rows of a stored model, each sequence of expressions once: all that data can say of it is about these."""
+
+    model: ParametricMDP  # a choice for each distinct row, with the first state of the model that has it
+    row: Indices  # (n_choices of the stored model): the choice there with the same row
+
+
+@dataclass(frozen=True, eq=False)
 class ParametricMDP:
     """A model whose structure is known and whose numbers are expressions in unknown parameters."""
 
@@ -48,6 +57,7 @@ class ParametricMDP:
     labels: Mapping[str, BoolArray]  # label → (n_states)
     rewards: Mapping[str, RewardStructure]
     constants: Mapping[str, bool | int | Fraction]  # what properties may refer to by name
+    distinct: StandIn | None = None  # for a model that is stored on disk
 
     def __repr__(self) -> str:
         graph = self.graph
@@ -73,13 +83,18 @@ class ParametricMDP:
         )
 
     @cached_property
+    def rows(self) -> RowClasses:
+        """The distinct sequences of expressions of its choices."""
+        return find_row_classes(self.graph.first_transition, self.expression)
+
+    @cached_property
     def fingerprint(self) -> str:
         """A hash of what a guarantee rests on: graph, parameter space, and the expression of each transition."""
         digest = blake2b(self.graph.fingerprint.encode(), digest_size=16)
         for space in (self.space, self.declared_space):
             digest.update(repr((space.names, space.bounds, [str(side) for side in space.constraints])).encode())
         digest.update(repr((self.expressions.names, [str(f) for f in self.expressions.polynomials])).encode())
-        digest.update(self.expression.data)
+        update_digest(digest, self.expression)
         return digest.hexdigest()
 
     @property

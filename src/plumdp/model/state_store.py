@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.errors import ModelError
 from plumdp.model import kernels
 from plumdp.model.graph import IntArray
 
@@ -72,6 +75,13 @@ class StateStore:
         if 2 * needed > len(self._slots):
             self._slots = np.full(1 << max(12, (4 * needed).bit_length()), -1, dtype=np.int32)
             kernels.rebuild_slots(self.rows, self.n, self._slots)
+
+
+def kind_of(field: str, value: Any) -> Any:
+    """Return the type of a state variable's column, given its first value; refuse what is not an int or a Boolean."""
+    if not isinstance(value, int | np.integer | np.bool_):
+        raise ModelError(f"state variable {field} is {value!r}; explore_batch takes ints and Booleans")
+    return np.bool_ if isinstance(value, bool) else np.int32
 
 
 def _extended(low: Ends, width: Ends, first: Ends, last: Ends, part: int) -> tuple[Ends, Ends]:

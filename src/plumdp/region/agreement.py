@@ -200,7 +200,7 @@ def _newton_step(
     second = tests.curvature(point, weights) + off.T @ (off * (weights / s)[:, None])
     second += s * (space.rows.T @ (space.rows / slack[:, None] ** 2))
     size = np.sqrt(np.diagonal(second))
-    step = -np.linalg.lstsq(second / np.outer(size, size), slope / size)[0] / size
+    step = -np.linalg.lstsq(second / np.outer(size, size), slope / size, rcond=None)[0] / size
     return step, -float(slope @ step)
 
 

@@ -3,6 +3,9 @@
 Clarkson's idea (1994): a row is redundant if the polytope of the rows kept so far does not reach beyond it. Keeping
 more rows only shrinks that polytope, so that this is decided once and for all. Where the polytope does reach beyond
 some rows, rays from a point inside find those that really bound it. To drop a row is always sound.
+
+With many variables most rows matter, and to find out costs as much as what is asked later on: all are kept, or if they
+are very many those that cut off the points that objectives would choose without them.
 """
 
 from __future__ import annotations
@@ -11,15 +14,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumdp.model.graph import FloatArray, IntArray
+from plumdp.model.graph import FloatArray, Indices, IntArray
 from plumdp.region import kernels
 from plumdp.region.kernels import RELAXATION
-from plumdp.region.vertices import VertexGraph, relax
+from plumdp.region.vertices import MANY, VertexGraph, relax
 
 _TOLERANCE = 4 * RELAXATION  # rows that are passed by less do not matter
 _MAX_ROUNDS = 50
 _MAX_RAYS = 256  # in each round
 _MAX_DROPS = 100
+_SAME = 12  # digits by which directions of rows are told apart
+_MAX_ROWS = 4000  # that are kept where there are many variables
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +41,9 @@ def essential_part(rows: FloatArray, offsets: FloatArray) -> VertexGraph | Contr
     The first ``2 d`` rows are a box; they are always kept.
     """
     d, relaxed = rows.shape[1], relax(offsets)
-    corners = _corners(rows, offsets, relaxed)
+    if d >= MANY:
+        return _bounded_part(rows, offsets, relaxed)
+    corners = _corners(rows, offsets, relaxed, _directions(d))
     if isinstance(corners, Contradiction):
         return corners
     bases, points = corners
@@ -46,15 +53,54 @@ def essential_part(rows: FloatArray, offsets: FloatArray) -> VertexGraph | Contr
     left = np.delete(np.arange(len(rows)), kept)
     for _ in range(_MAX_ROUNDS):
         graph = VertexGraph(rows[kept], offsets[kept], relaxed[kept], np.searchsorted(kept, bases[0]))
-        lowest, position = graph.minimise(-rows[left], -offsets[:d], offsets[d : 2 * d])
-        is_passed = -lowest > offsets[left] + _TOLERANCE
+        best = graph.minimise(-rows[left], -offsets[:d], offsets[d : 2 * d])
+        is_passed = -best.values > offsets[left] + _TOLERANCE
         left = left[is_passed]
-        ends = _some(np.unique(position[is_passed]))
+        ends = _some(np.unique(best.position[is_passed]))
         hit = _first_hits(graph.found.points[ends] - centre, rows[left], slack[left])
         if not len(hit):
             break
         kept, left = np.union1d(kept, left[hit]), np.delete(left, hit)
     return graph
+
+
+def _bounded_part(rows: FloatArray, offsets: FloatArray, relaxed: FloatArray) -> VertexGraph | Contradiction:
+    """Return the vertices of a bounded number of half-spaces: all that the box does not imply, or cutting planes.
+
+    Points that are best for some objective over the rows kept so far say which rows are missed most (Kelley 1960).
+    """
+    d = rows.shape[1]
+    lower, upper = -offsets[:d], offsets[d : 2 * d]
+    objectives = _directions(d)
+    corners = _corners(rows, offsets, relaxed, objectives[:1])
+    if isinstance(corners, Contradiction):
+        return corners
+    basis = corners[0][0]
+    reach = np.maximum(rows * lower, rows * upper).sum(axis=1)
+    own = np.union1d(np.arange(2 * d), basis)
+    left = np.setdiff1d(_tightest(rows, offsets, np.flatnonzero((reach > offsets) & np.isfinite(relaxed))), own)
+    if len(own) + len(left) <= _MAX_ROWS:
+        kept = np.union1d(own, left)
+        return VertexGraph(rows[kept], offsets[kept], relaxed[kept], np.searchsorted(kept, basis))
+    objectives = np.vstack([objectives, -rows[left[:: -(-len(left) // _MAX_RAYS)]]])
+    kept = own
+    for _ in range(_MAX_ROUNDS):
+        graph = VertexGraph(rows[kept], offsets[kept], relaxed[kept], np.searchsorted(kept, basis))
+        missed = graph.minimise(objectives, lower, upper).points @ rows[left].T - relaxed[left]
+        worst = np.unique(missed.argmax(axis=1)[missed.max(axis=1) > _TOLERANCE])
+        if not len(worst) or len(kept) + len(worst) > _MAX_ROWS:
+            break
+        kept, left = np.union1d(kept, left[worst]), np.delete(left, worst)
+    graph.n_left_out = len(left) if len(worst) else 0
+    return graph
+
+
+def _tightest(rows: FloatArray, offsets: FloatArray, some: Indices) -> Indices:
+    """Return one of each group of parallel rows, of some: that with the least offset."""
+    size = np.linalg.norm(rows[some], axis=1)
+    order = np.lexsort([offsets[some] / size])
+    _, first = np.unique((rows[some] / size[:, None])[order].round(_SAME), axis=0, return_index=True)
+    return some[order[first]]
 
 
 def _directions(d: int) -> FloatArray:
@@ -64,24 +110,27 @@ def _directions(d: int) -> FloatArray:
     return np.vstack([axes, rng.normal(size=(2 * d + 4, d))])
 
 
-def _corners(rows: FloatArray, offsets: FloatArray, relaxed: FloatArray) -> tuple[IntArray, FloatArray] | Contradiction:
-    """Return bases and points of some vertices, or a contradiction; rows that floats cannot cope with are dropped.
+def _corners(
+    rows: FloatArray, offsets: FloatArray, relaxed: FloatArray, objectives: FloatArray
+) -> tuple[IntArray, FloatArray] | Contradiction:
+    """Return bases and points of best vertices, or a contradiction; rows that floats cannot cope with are dropped.
 
     A dropped row has an infinite relaxed offset. (Rows almost parallel to each other can end there.)
     """
     for _ in range(_MAX_DROPS):
-        found = _try_corners(rows, relaxed)
+        found = _try_corners(rows, relaxed, objectives)
         if not isinstance(found, Contradiction) or excess(found, rows, offsets) > 0:
             return found
         weight = np.where(found.rows >= 2 * rows.shape[1], found.multipliers, -1.0)
         relaxed[found.rows[np.argmax(weight)]] = np.inf
     relaxed[2 * rows.shape[1] :] = np.inf
-    return _try_corners(rows, relaxed)
+    return _try_corners(rows, relaxed, objectives)
 
 
-def _try_corners(rows: FloatArray, relaxed: FloatArray) -> tuple[IntArray, FloatArray] | Contradiction:
+def _try_corners(
+    rows: FloatArray, relaxed: FloatArray, objectives: FloatArray
+) -> tuple[IntArray, FloatArray] | Contradiction:
     d = rows.shape[1]
-    objectives = _directions(d)
     bases, points = np.empty(objectives.shape, dtype=np.int32), np.empty(objectives.shape)
     edges, multipliers = np.empty((d, d)), np.empty(d)
     for k, objective in enumerate(objectives):

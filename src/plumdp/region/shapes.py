@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
-from plumdp.model.graph import FloatArray, read_only
+from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
 from plumdp.model.text import number_of, one_line
 from plumdp.region.redundancy import Contradiction, essential_part
 from plumdp.region.vertex_table import VertexTable, vertex_table
-from plumdp.region.vertices import VertexGraph
+from plumdp.region.vertices import MANY, VertexGraph
 from plumdp.rounding import UNDERFLOW, UNIT
 
 
@@ -55,18 +57,35 @@ class Box:
         return values
 
 
+class Block(NamedTuple):
+    """Variables that half-spaces connect with each other and with no others, and the polytope of these."""
+
+    columns: Indices  # which variables of the region
+    graph: VertexGraph  # their half-spaces and vertices, in scaled variables
+
+
+class RegionMinima(NamedTuple):
+    """What is known of the minima of objectives over a region."""
+
+    values: FloatArray  # (k): never above the minima
+    points: FloatArray  # (k, d): about where they are attained
+    position: IntArray  # (k, n_blocks): where that is in each block, to start from next time
+    work: float  # about how many products of two numbers it took
+
+
 @dataclass(frozen=True, eq=False)
 class Polytope:
     """The points that lie in all of some half-spaces and in a box around them.
 
-    Inside, each variable is divided by its scale, a power of two, so that nothing is larger than two.
+    It is the product of its blocks, so that a minimum is the sum of those over blocks; often there is one. Inside, each
+    variable is divided by its scale, a power of two, so that nothing is larger than two.
     """
 
     names: tuple[str, ...]
     lower: FloatArray  # (d): the bounding box, rounded outward
     upper: FloatArray  # (d)
     scale: FloatArray  # (d)
-    graph: VertexGraph  # the half-spaces and their vertices, in scaled variables
+    blocks: tuple[Block, ...]
 
     def __repr__(self) -> str:
         return one_line(self, f"{number_of(len(self.offsets), 'half-space')} in {', '.join(self.names)}")
@@ -81,6 +100,22 @@ class Polytope:
         """The right-hand sides of the half-spaces: (n)."""
         return self.graph.offsets
 
+    @property
+    def left_out(self) -> str:
+        """How many half-spaces were dropped to save time although they may matter, in words; empty if none."""
+        n = sum(block.graph.n_left_out for block in self.blocks)
+        return f"{number_of(n, 'half-space')} of the region" if n else ""
+
+    @cached_property
+    def graph(self) -> VertexGraph:
+        """All half-spaces and their vertices, in scaled variables: the sides of the box first."""
+        return self.blocks[0].graph if len(self.blocks) == 1 else _joined(self.blocks, len(self.names))
+
+    @cached_property
+    def has_few_vertices(self) -> bool:
+        """Whether all vertices can be listed, without much work."""
+        return len(self.names) < MANY and self.graph.enumerate_all()
+
     @cached_property
     def table(self) -> VertexTable:
         """All vertices as plain arrays, each with its safety margin, for loops that ask millions of times."""
@@ -88,8 +123,29 @@ class Polytope:
 
     def minimise(self, objectives: FloatArray) -> FloatArray:
         """Return for each row of ``objectives`` (k, d) a number never above the minimum of ``objective @ point``."""
-        scaled = np.ascontiguousarray(objectives * self.scale)
-        return self.graph.minimise(scaled, self.lower / self.scale, self.upper / self.scale)[0]
+        return self.minimise_at(objectives).values
+
+    def minimise_at(self, objectives: FloatArray, start: IntArray | None = None) -> RegionMinima:
+        """Return the same numbers, and about where the minima are; ``start`` has positions from earlier answers."""
+        scaled, lower, upper = objectives * self.scale, self.lower / self.scale, self.upper / self.scale
+        total, size, n_used = np.zeros(len(scaled)), np.zeros(len(scaled)), np.zeros(len(scaled))
+        points, work = np.empty(scaled.shape), 0.0
+        position = np.zeros((len(scaled), len(self.blocks)), dtype=np.int32)
+        for b, (columns, graph) in enumerate(self.blocks):
+            own = scaled[:, columns]
+            used = np.flatnonzero(own.any(axis=1))
+            points[:, columns] = graph.found.points[0]
+            if len(used):
+                near = None if start is None else start[used, b]
+                found = graph.minimise(np.ascontiguousarray(own[used]), lower[columns], upper[columns], start=near)
+                total[used] += found.values
+                size[used] += np.abs(found.values)
+                n_used[used] += 1
+                points[np.ix_(used, columns)] = found.points
+                position[used, b] = found.position
+                work += float(found.steps.sum() + len(used)) * graph.rows.size
+        rounded = np.maximum(n_used - 1, 0) * (1.01 * UNIT) * size  # each number passes at most so many sums
+        return RegionMinima(total - rounded, points * self.scale, position, work)
 
 
 def intersection(names: tuple[str, ...], rows: FloatArray, offsets: FloatArray) -> Polytope | Contradiction:
@@ -102,13 +158,50 @@ def intersection(names: tuple[str, ...], rows: FloatArray, offsets: FloatArray) 
     scale = _power_of_two(np.maximum(np.abs(lower), np.abs(upper)))
     scaled = rows * scale
     size = _power_of_two(np.abs(scaled).max(axis=1, initial=0))
-    part = essential_part(scaled / size[:, None], offsets / size)
-    if isinstance(part, Contradiction):
-        return replace(part, multipliers=part.multipliers / size[part.rows])
-    region = Polytope(names, lower, upper, scale, part)
+    scaled, limits, blocks = scaled / size[:, None], offsets / size, []
+    for columns, own in _blocks(scaled):
+        part = essential_part(np.ascontiguousarray(scaled[np.ix_(own, columns)]), limits[own])
+        if isinstance(part, Contradiction):
+            return Contradiction(own[part.rows].astype(np.int32), part.multipliers / size[own[part.rows]])
+        blocks.append(Block(columns, part))
+    region = Polytope(names, lower, upper, scale, tuple(blocks))
     low, high = bounding_box(region)
     low, high = in_order(np.maximum(low, lower), np.minimum(high, upper))
     return replace(region, lower=read_only(low), upper=read_only(high))
+
+
+def _blocks(rows: FloatArray) -> list[tuple[Indices, Indices]]:
+    """Return the variables of each block, and the rows that are about them; rows about nothing go with the first."""
+    entries = csr_array(rows != 0)
+    n, of_variable = connected_components(entries.T @ entries, directed=False)
+    row_ends = entries.indptr[:-1].clip(max=max(entries.nnz - 1, 0))
+    of_row = np.where(np.diff(entries.indptr) > 0, of_variable[entries.indices[row_ends]], 0) if entries.nnz else None
+    if of_row is None or n <= 1:
+        return [(np.arange(rows.shape[1]), np.arange(len(rows)))]
+    return [(np.flatnonzero(of_variable == b), np.flatnonzero(of_row == b)) for b in range(n)]
+
+
+def _joined(blocks: tuple[Block, ...], d: int) -> VertexGraph:
+    """Return the half-spaces of all blocks in one graph: lower sides of the box, upper sides, and all others."""
+    pieces, offsets, relaxed, order, first = [], [], [], [], []
+    n = 0
+    for columns, graph in blocks:
+        k = len(columns)
+        piece = np.zeros((len(graph.rows), d))
+        piece[:, columns] = graph.rows
+        pieces.append(piece)
+        offsets.append(graph.offsets)
+        relaxed.append(graph.relaxed)
+        order.append(np.concatenate([columns, d + columns, np.full(len(piece) - 2 * k, 2 * d)]))
+        first.append(n + graph.first)
+        n += len(piece)
+    places = np.argsort(np.concatenate(order), kind="stable")
+    number = np.empty(n, dtype=np.int32)
+    number[places] = np.arange(n)
+    rows = np.ascontiguousarray(np.vstack(pieces)[places])
+    return VertexGraph(
+        rows, np.concatenate(offsets)[places], np.concatenate(relaxed)[places], number[np.concatenate(first)]
+    )
 
 
 def bounding_box(region: Region) -> tuple[FloatArray, FloatArray]:

@@ -3,6 +3,9 @@
 Vertices are found as objectives ask for them. An objective that has hardly changed since it was last asked costs one
 look at the ``d`` edges of its vertex.
 
+With many variables there are more vertices than memory could keep, and few are met twice: then only the basis of the
+last one is kept, and objectives walk from there (``simplex_kernels.py``).
+
 Where more than ``d`` rows meet in a point, or the polytope is flat, a vertex has many bases or the walk could go in
 circles; vertices are therefore those of a polytope whose offsets are relaxed by a little, at random. The multipliers
 that prove a bound belong to the rows alone, so that this costs next to no tightness.
@@ -15,9 +18,10 @@ from typing import NamedTuple
 import numpy as np
 
 from plumdp.model.graph import BoolArray, FloatArray, IntArray
-from plumdp.region import kernels, vertex_kernels
-from plumdp.region.kernels import RELAXATION
+from plumdp.region import kernels, simplex_kernels, vertex_kernels
+from plumdp.region.kernels import MAX_STEPS, RELAXATION
 
+MANY = 9  # variables from which on vertices are not kept to find minima
 _MAX_BYTES = 2**27  # what the edges of all vertices may take
 
 
@@ -51,6 +55,15 @@ class FoundVertices(NamedTuple):
         )
 
 
+class Minima(NamedTuple):
+    """What is known of the minima of objectives."""
+
+    values: FloatArray  # (k): never above the minima
+    points: FloatArray  # (k, d): about where they are attained
+    position: IntArray  # (k): the numbers of the vertices there, to start from next time
+    steps: IntArray  # (k): how many vertices were passed, about
+
+
 class VertexGraph:
     """The vertices met so far of ``rows @ x <= relaxed``, with their edges.
 
@@ -61,8 +74,11 @@ class VertexGraph:
         self.rows = rows  # (n_rows, d), each of size one
         self.offsets = offsets  # (n_rows)
         self.relaxed = relaxed  # (n_rows)
+        self.first = np.sort(first).astype(np.int32)  # (d): the rows that meet in the vertex to start from
+        self.n_left_out = 0  # half-spaces that were dropped although they may matter
+        self.bases = self.first[None, :]  # (n, d): where minima ended, with many variables
         self.found = FoundVertices.with_room(64, rows.shape[1])
-        vertex_kernels.add_vertex(np.sort(first).astype(np.int32), rows, relaxed, np.inf, self.found)
+        vertex_kernels.add_vertex(self.first, rows, relaxed, np.inf, self.found)
 
     def walk(self, objectives: FloatArray, start: IntArray | None = None) -> tuple[IntArray, BoolArray]:
         """Return the best vertex of each objective, and whether it was reached; ``start`` is where it was before."""
@@ -84,9 +100,40 @@ class VertexGraph:
             done = vertex_kernels.enumerate_all(done, self.rows, self.relaxed, self.found)
         return bool(done == self.found.n[0])
 
-    def minimise(self, objectives: FloatArray, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, IntArray]:
-        """Return numbers never above the minima over ``rows @ x <= offsets`` within a box, and the vertices reached."""
-        position, is_optimal = self.walk(objectives)
+    def minimise(
+        self,
+        objectives: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        *,
+        start: IntArray | None = None,
+        max_steps: int = MAX_STEPS,
+    ) -> Minima:
+        """Return numbers never above the minima over ``rows @ x <= offsets`` within a box, and where they are.
+
+        ``start`` has positions from earlier answers, or -1. With many variables, a walk is cut short after the given
+        number of steps: then its number is loose.
+        """
+        if self.rows.shape[1] < MANY:
+            return self._minimise_by_graph(objectives, lower, upper, start)
+        n, (k, d) = len(self.bases), objectives.shape
+        first = np.full(k, -1, dtype=np.int32) if start is None else start
+        bases = np.vstack([self.bases, np.empty((k, d), dtype=np.int32)])
+        values, points, steps = np.empty(k), np.empty((k, d)), np.empty(k, dtype=np.int32)
+        columns, polytope = np.ascontiguousarray(self.rows.T), (self.rows, self.offsets, lower, upper)
+        simplex_kernels.walk_bases(
+            objectives, first, bases, max_steps, columns, self.relaxed, *polytope, values, points, steps
+        )
+        position = np.arange(n, n + k, dtype=np.int32)
+        if start is None or bases.nbytes > _MAX_BYTES:
+            return Minima(values, points, np.maximum(first, 0, dtype=np.int32), steps)
+        self.bases = bases
+        return Minima(values, points, position, steps)
+
+    def _minimise_by_graph(
+        self, objectives: FloatArray, lower: FloatArray, upper: FloatArray, start: IntArray | None
+    ) -> Minima:
+        position, is_optimal = self.walk(objectives, None if start is None else start.astype(np.int32))
         values = np.empty(len(objectives))
         polytope = (self.rows, self.offsets, lower, upper)
         vertex_kernels.safe_minima(objectives, position, *polytope, self.found, values)
@@ -95,7 +142,7 @@ class VertexGraph:
             again = np.empty(len(rest))
             kernels.simplex_minima(objectives[rest], self.relaxed, *polytope, again)
             values[rest] = np.maximum(values[rest], again)
-        return values, position
+        return Minima(values, self.found.points[position], position, np.ones_like(position))
 
     def _may_grow(self) -> bool:
         return 2 * self.found.edges.nbytes <= _MAX_BYTES

@@ -5,16 +5,16 @@ All points share the graph, so what depends on it alone is laid out once, at the
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.objective import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.by_components import propose_solution, solve_game
-from plumdp.solver.game import Game
-from plumdp.solver.layout import SweepLayout, lay_out
-from plumdp.solver.qualitative import make_game
+from plumdp.solver.by_components import propose_solution
+from plumdp.solver.prepared import Prepared, prepare
 from plumdp.solver.solution import Solution
 from plumdp.solver.solve import solve
 
@@ -43,45 +43,38 @@ class PointSolver:
 
     def __init__(self, model: ParametricMDP, objective: Objective) -> None:
         self._model, self._objective = model, objective
-        self._first: IntervalMDP | None = None  # whose edges the game has
-        self._game: Game | None = None
-        self._layout: SweepLayout | None = None
+        self.prepared: Prepared | None = None  # at the first point, or for the first relaxation
         self.last: Solution | None = None
+        self._first: tuple[FloatArray, Solution] | None = None  # that of the pilot, which may be asked for again
 
     def policy_at(self, point: FloatArray) -> IntArray:
         """Return the best policy at a point at which all expressions are probabilities."""
         model = self._model
+        if self._first is not None and np.array_equal(self._first[0], point):
+            self.last = self._first[1]
+            return self.last.policy
         probabilities = read_only(model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1))
         known = IntervalMDP(model.graph, model.expression, probabilities, probabilities)
-        if self._first is None:
-            self._lay_out(known)
-        self.last = self._solve(known, _PRECISION, _MAX_SWEEPS, is_proposal=True)
+        prepared, objective = self._prepared_for(known), self._objective
+        if objective.n_steps is not None or objective.kind == Kind.DISCOUNTED or objective.flipped() is not None:
+            self.last = self._solve(known, _PRECISION, _MAX_SWEEPS)
+        else:
+            own = prepare(known, objective, like=prepared)
+            self.last = propose_solution(own.game, own.facing(), objective, _PRECISION, _MAX_SWEEPS, self.last)
+        self._first = self._first or (point, self.last)
         return self.last.policy
 
     def robust(self, uncertain: IntervalMDP, precision: float) -> Solution:
         """Return the solution of a relaxation of the model, with nature at its worst; it starts from the last one."""
         return self._solve(uncertain, precision, _MAX_ROBUST_SWEEPS)
 
-    def _lay_out(self, first: IntervalMDP) -> None:
-        objective, self._first = self._objective, first
-        if objective.n_steps is None and objective.kind != Kind.DISCOUNTED and objective.flipped() is None:
-            self._game = make_game(first, objective, "robust")
-            self._layout = lay_out(self._game)
+    def _solve(self, imdp: IntervalMDP, precision: float, max_sweeps: int) -> Solution:
+        options: Any = {"precision": precision, "max_sweeps": max_sweeps, "start": self.last}
+        return solve(imdp, self._objective, nature="robust", prepared=self._prepared_for(imdp), **options)
 
-    def _solve(self, imdp: IntervalMDP, precision: float, max_sweeps: int, *, is_proposal: bool = False) -> Solution:
-        """Solve on the layout of the first point, if the same edges are there and none can be dropped."""
-        game, layout = self._game, self._layout
-        if game is None or layout is None or not self._has_same_edges(imdp):
-            return solve(
-                imdp, self._objective, nature="robust", precision=precision, max_sweeps=max_sweeps, start=self.last
-            )
-        own, game = layout.facing(imdp, game.nature), replace(game, imdp=imdp)
-        solve_own = propose_solution if is_proposal else solve_game
-        return solve_own(game, own, self._objective, precision, max_sweeps, self.last)
-
-    def _has_same_edges(self, imdp: IntervalMDP) -> bool:
-        """Return whether nature has no say in what the graph alone decides: every edge of the first model stays."""
-        first = self._first
-        assert first is not None
-        is_alike = imdp.graph is first.graph and imdp.expression is first.expression and not imdp.known_support
-        return is_alike and imdp.has_fixed_support() and bool(((imdp.upper == 0) == (first.upper == 0)).all())
+    def _prepared_for(self, imdp: IntervalMDP) -> Prepared | None:
+        """Return what was prepared before; if nothing was, and these are the model's own expressions, it is now."""
+        is_own = imdp.expression is self._model.expression and not imdp.known_support
+        if self.prepared is None and is_own and imdp.graph.levels is None:  # what is on disk is not laid out in memory
+            self.prepared = prepare(imdp, self._objective)
+        return self.prepared

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from plumdp.model.graph import FloatArray, IntArray
@@ -20,9 +18,10 @@ def solve_discounted(
     max_sweeps: int,
     start: Solution | None,
     progress: Progress | None,
+    layout: SweepLayout | None = None,
 ) -> Solution:
     """Return the solution by value iteration from below and above: a contraction, in which both sides stay bounds."""
-    layout = lay_out(replace(game, is_undecided=np.ones(game.imdp.graph.n_states, dtype=np.bool_)))
+    layout = layout or lay_out(game.with_all_undecided())
     far = (1 + 1e-9) / (1.0 - game.discount)
     low = np.full(layout.n_undecided, min(0.0, float(game.reward.min(initial=0.0))) * far)
     high = np.full(layout.n_undecided, max(0.0, float(game.reward.max(initial=0.0))) * far)
@@ -34,10 +33,11 @@ def solve_discounted(
     gap = first_gap = gap_of(low, high)
     try:
         while sweeps < max_sweeps and gap > precision:
+            new = {side: (bounds.copy(), rows[side].copy()) for bounds, side in ((low, -1.0), (high, 1.0))}
+            below, above = ((values, values, best_row) for values, best_row in new.values())
+            layout.sweep_both(0, layout.n_undecided, below, above)
             for bounds, side in ((low, -1.0), (high, 1.0)):
-                new, new_rows = bounds.copy(), rows[side].copy()
-                layout.sweep(0, layout.n_undecided, new, new, new_rows, side=side)
-                keep_tighter(bounds, rows[side], new, new_rows, side)
+                keep_tighter(bounds, rows[side], *new[side], side)
             sweeps += 1
             gap = gap_of(low, high)
             if progress:  # the gap falls by a factor with each sweep

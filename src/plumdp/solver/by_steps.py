@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from plumdp.model.graph import read_only
-from plumdp.solver.game import plain_game
-from plumdp.solver.layout import lay_out
-from plumdp.solver.problem import Problem, Progress
+from plumdp.model.graph import Graph, read_only
+from plumdp.model.objective import Objective
+from plumdp.solver.layout import SweepLayout
+from plumdp.solver.problem import Progress
 from plumdp.solver.solution import Solution, SolverStatus
 
 
-def solve_steps(problem: Problem, progress: Progress | None) -> Solution:
-    """Return the solution by backward induction over the steps; each is one pass, rounded outward on both sides."""
-    imdp, objective, nature = problem.imdp, problem.objective, problem.nature
+def solve_steps(objective: Objective, layout: SweepLayout, graph: Graph, progress: Progress | None) -> Solution:
+    """Return the solution by backward induction over the steps; each is one pass, rounded outward on both sides.
+
+    In the layout all states are undecided.
+    """
     n_steps = objective.n_steps
     assert n_steps is not None
-    layout = lay_out(
-        replace(plain_game(imdp, objective, nature), is_undecided=np.ones(imdp.graph.n_states, dtype=np.bool_))
-    )
     best_row = layout.first_row.copy()
-    low = high = objective.at_step(np.zeros(imdp.graph.n_states), n_steps)[layout.state]
+    low = high = objective.at_step(np.zeros(graph.n_states), n_steps)[layout.state]
     for step in range(n_steps - 1, -1, -1):
         new_low, new_high = np.full(len(low), -np.inf), np.full(len(high), np.inf)
-        layout.sweep(0, layout.n_undecided, low, new_low, best_row, side=-1.0)
-        layout.sweep(0, layout.n_undecided, high, new_high, best_row, side=1.0)
+        layout.sweep_both(0, layout.n_undecided, (low, new_low, best_row), (high, new_high, best_row))
         low = objective.at_step(layout.by_state(new_low), step)[layout.state]
         high = objective.at_step(layout.by_state(new_high), step)[layout.state]
         if progress:
             progress(n_steps - step, n_steps)
-    policy = layout.policy(best_row, imdp.graph.first_choice[:-1])
+    policy = layout.policy(best_row, graph.first_choice[:-1])
     return Solution(
         read_only(layout.by_state(low)),
         read_only(layout.by_state(high)),

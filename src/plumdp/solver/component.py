@@ -54,6 +54,10 @@ class Component:
         """What nature wants: +1 large values, -1 small ones."""
         return float(self.layout.rows.nature)
 
+    def bounds(self, side: float) -> FloatArray:
+        """Return the lower bounds (-1) or the upper ones (+1), of the whole layout."""
+        return self.low if side < 0 else self.high
+
     def sweep(self, number: int, values: FloatArray, *, side: float, lift: float = 0.0) -> tuple[int, float]:
         """Update the values in place, forwards or backwards by the number; see ``interval.backup``."""
         return self.layout.sweep(

@@ -18,32 +18,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from plumdp.model.graph import FloatArray
-from plumdp.solver import chain_kernels
-from plumdp.solver.chains import chain_of, fill
 from plumdp.solver.component import Component, keep_tighter
-from plumdp.solver.policy_iteration import (
-    Candidates,
-    Moves,
-    better_moves,
-    evaluate_moves,
-    first_moves,
-    good_moves,
-    hinted_moves,
-    improve_policies,
-)
+from plumdp.solver.equation_bounds import solve_equations, tighten_swept, worthwhile_sweeps
+from plumdp.solver.induction import LIFT
+from plumdp.solver.policy_iteration import better_moves, evaluate_moves, first_moves, hinted_moves
 
-_LIFT = 1e-13  # what an upward sweep adds for rewards, so that the decrease is strict
 _ATTEMPTS = 12
 _PATIENCE = 40  # sweeps before equations are solved instead
 _PATIENCE_IF_LARGE = 12
 _LARGE = 5_000  # states
-_CHEAP_FILL = 5_000_000  # entries of a factorisation: below, solving equations again and again costs little
-_THIN = 100  # entries of a factorisation for each state: below, it costs as much as some dozen sweeps
-_SHARES = (2.0**-14, 2.0**-9, 2.0**-4)  # of the distance of both bounds that are tried in the end
-_BLIND_SWEEPS = 5_000  # where nothing tells how long runs are
 _PROPOSALS = 300  # policies that are evaluated for one proposal, which is enough along any chain met so far
-_MAX_PROOF = 100  # steps in which a candidate may be moved outward
 
 
 def bound_part(part: Component, precision: float, max_sweeps: int) -> int:
@@ -59,6 +43,7 @@ def bound_part(part: Component, precision: float, max_sweeps: int) -> int:
         converged, used = _bound_from_above(part, precision, min(_PATIENCE, max_sweeps - sweeps))
         sweeps += used
         if converged:
+            tighten_swept(part, precision)
             return sweeps
     return sweeps + sum(bound_component(replace(part, start=a, end=b), precision, max_sweeps) for a, b in pieces)
 
@@ -98,10 +83,11 @@ def bound_component(component: Component, precision: float, max_sweeps: int) -> 
         converged, used = _bound_from_above(component, precision, max_sweeps - sweeps)
         sweeps += used
         if converged:
+            tighten_swept(component, precision)
             return sweeps
-    if sweeps >= max_sweeps or _solve_equations(component, precision):
+    if sweeps >= max_sweeps or solve_equations(component, precision):
         return sweeps
-    max_sweeps = _worthwhile_sweeps(component, max_sweeps)
+    max_sweeps = worthwhile_sweeps(component, max_sweeps)
     if sweeps >= max_sweeps:
         return sweeps
     tolerance = precision / 16
@@ -130,8 +116,8 @@ def _bound_from_above(component: Component, precision: float, budget: int) -> tu
     best, rows = guess.copy(), component.best_row[component.part].copy()
     wanted = precision * np.maximum(1.0, np.abs(low))
     guess[:] = np.minimum(low + wanted / 2, component.cap)
-    lift = _LIFT if component.is_reward else 0.0
-    shift = _LIFT
+    lift = LIFT if component.is_reward else 0.0
+    shift = LIFT
     is_bound = is_close = False
     try:
         for used in range(1, max(min(budget, 2000), 1) + 1):
@@ -151,118 +137,3 @@ def _bound_from_above(component: Component, precision: float, budget: int) -> tu
         guess[:] = best
         component.best_row[component.part] = rows
     return is_close, used
-
-
-def _solve_equations(component: Component, precision: float) -> bool:
-    """Improve both players' moves with exact solutions of their chains, until the result is proved from both sides.
-
-    First both at once, which is fast, from moves that sweeps have improved; if that fails, the agent only moves once
-    nature has answered its last move. If equations cost much, good moves are sought by sweeps before, and there is one
-    attempt. Returns whether the result is as precise as asked for, or as rounding allows.
-    """
-    moves = first_moves(component)
-    is_cheap = fill(chain_of(component, moves.judge, moves.best_row)) <= max(_CHEAP_FILL, _THIN * len(component))
-    if not is_cheap:
-        return _prove_candidates(component, precision, good_moves(component, precision, moves), is_cheap=False)
-    hinted = None if component.hint is None else hinted_moves(component, component.hint)
-    is_solved = (
-        (hinted is not None and _prove_candidates(component, precision, hinted, is_cheap=True))
-        or _prove_candidates(component, precision, better_moves(component, first_moves(component)), is_cheap=True)
-        or _prove_candidates(component, precision, first_moves(component), is_cheap=True, at_once=False)
-    )
-    _tighten(component)
-    return is_solved
-
-
-def _tighten(component: Component) -> None:
-    """Move each bound towards the other one, as far as a step proves: one of them is often exact up to rounding."""
-    low, high, part = component.low, component.high, component.part
-    for bounds, other, side in ((high, low, 1.0), (low, high, -1.0)):
-        if np.isfinite(bounds[part]).all() and np.isfinite(other[part]).all():
-            shares = (other[part] + share * (bounds[part] - other[part]) for share in _SHARES)
-            any(prove(component, bounds, candidate, side, 1) for candidate in shares)
-
-
-def _worthwhile_sweeps(component: Component, max_sweeps: int) -> int:
-    """Return the number of sweeps that may get anywhere: none if runs take more steps under good moves."""
-    solution = evaluate_moves(component, better_moves(component, first_moves(component)))
-    if solution is None:  # runs may be too long for floats
-        return min(max_sweeps, _BLIND_SWEEPS)
-    return 0 if float(solution[:, 2].max()) > max_sweeps else max_sweeps
-
-
-def _prove_candidates(
-    component: Component, precision: float, moves: Moves, *, is_cheap: bool, at_once: bool = True
-) -> bool:
-    """Return whether both sides are proved, close to each other; the bounds keep the best that was proved.
-
-    The first side is the one on which staying in the component costs, so that the chain of the moves leaves it.
-    """
-    solution = evaluate_moves(component, moves)
-    if solution is None:
-        return False
-    for side in (1.0, -1.0) if component.is_reward else (-1.0, 1.0):
-        candidates: Candidates = {}
-        for candidates in improve_policies(component, precision, moves, solution, side=side, at_once=at_once):
-            proved = _prove_any(component, candidates, 1)
-            if _is_close(component, precision):
-                return True
-            if side in proved and not is_cheap:  # the first moves were good: next is the other side
-                break
-        else:
-            _prove_any(component, candidates, _MAX_PROOF)
-            if _is_close(component, precision) or _are_proved(component, candidates):
-                return True
-    return False
-
-
-def _prove_any(component: Component, candidates: Candidates, attempts: int) -> set[float]:
-    """Return the sides on which a candidate was proved."""
-    bounds = {-1.0: component.low, 1.0: component.high}
-    return {
-        side
-        for side, values in candidates.items()
-        if any(prove(component, bounds[side], candidate, side, attempts) for candidate in reversed(values))
-    }
-
-
-def _are_proved(component: Component, candidates: Candidates) -> bool:
-    """Return whether the bounds are no further apart than the widest candidates, and agree with the closest.
-
-    Where they do not agree the moves are not the best: others may bring the bounds closer.
-    """
-    low, high = component.low[component.part], component.high[component.part]
-    is_proved = (candidates[-1.0][0] <= low) & (high <= candidates[1.0][0])
-    return bool((is_proved & (candidates[-1.0][-1] <= high) & (low <= candidates[1.0][-1])).all())
-
-
-def _is_close(component: Component, precision: float) -> bool:
-    low, high = component.low[component.part], component.high[component.part]
-    return bool((high - low <= precision * np.maximum(1.0, np.abs(low))).all())
-
-
-def prove(
-    component: Component, bounds: FloatArray, candidate: FloatArray, side: float, attempts: int = _MAX_PROOF
-) -> bool:
-    """Improve the bounds by the candidate, moved outward until induction proves it; else leave them as they are."""
-    part = component.part
-    best, rows = bounds[part].copy(), component.best_row[part].copy()
-    strict = (side > 0) == component.is_reward
-    worse = np.minimum if side < 0 else np.maximum
-    try:
-        for attempt in range(attempts):
-            bounds[part] = candidate
-            stepped = component.room(-np.inf)  # a downward sweep writes only what is larger
-            component.layout.sweep(component.start, component.end, bounds, stepped, component.best_row, side=side)
-            if chain_kernels.is_inductive(component.start, component.end, bounds, stepped, side, strict):
-                keep_tighter(best, rows, candidate, component.best_row[part], side)
-                return True
-            outward = side * _LIFT * np.maximum(1.0, np.abs(candidate)) if strict else 0.0
-            candidate = worse(candidate, stepped[part] + outward)
-            if not strict and attempt >= 10:  # only rounding changes values: make those equal that differ by it
-                grain = _LIFT * 2.0 ** (attempt // 8) * max(1.0, float(np.abs(candidate).max()))
-                candidate = side * np.ceil(side * candidate / grain) * grain
-            candidate = np.clip(candidate, 0.0, component.cap)
-        return False
-    finally:  # also when interrupted: leave a bound, and the rows that attain it
-        bounds[part], component.best_row[part] = best, rows

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from plumdp.model.graph import read_only
-from plumdp.model.objective import Kind, Nature, Objective
+from plumdp.errors import ModelError
+from plumdp.model.graph import Indices, read_only
+from plumdp.model.objective import Nature, Objective
 from plumdp.model.policy import Policy, check_policy
 from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.by_components import solve_game
-from plumdp.solver.layout import lay_out
+from plumdp.solver.by_levels import evaluate_levels
+from plumdp.solver.prepared import Prepared, prepare
 from plumdp.solver.problem import Problem, check_request, require_problem
-from plumdp.solver.qualitative import make_game
 from plumdp.solver.reductions.complement import one_minus
 from plumdp.solver.reductions.drawn_policy import drawn_policy
 from plumdp.solver.reductions.given_policy import follow, given_policy
 from plumdp.solver.solution import Solution, SolverStatus, solution_of
 from plumdp.solver.solve import solve
+from plumdp.threads import at_once
 
 
 def evaluate(
@@ -47,6 +49,8 @@ def evaluate(
     """
     mdp, asked = require_problem("evaluate", imdp, objective)
     given = check_policy(mdp.graph, policy)
+    if mdp.graph.levels is not None:
+        return _evaluate_stored(mdp, given, asked, [nature or asked.nature or "robust"], precision)[0]
     problem = Problem(mdp, asked, nature or asked.nature or "robust")
     chain, invert = drawn_policy(problem, given) if given.dtype.kind == "f" else given_policy(problem, given)
     solution = solve(chain.imdp, chain.objective, nature=nature, precision=precision, max_sweeps=max_sweeps)
@@ -62,66 +66,46 @@ def evaluate_all(
     precision: float = 1e-6,
     max_sweeps: int = 100_000,
     start: Solution | None = None,
+    within: Prepared | None = None,
 ) -> list[Solution]:
     """Return certified values of a policy for each nature: the tightest that any of several relaxations gives.
 
     The relaxations are of one model, in the same expressions, so that the truth is within all of them. What depends on
-    the graph alone is done once, unless some nature may remove edges of it. ``start`` has values that are similar, such
-    as those that the policy was found with: they save time where components are slow, and are not trusted.
+    the graph alone is done once. ``start`` has values that are similar, such as those that the policy was found with:
+    they save time where components are slow, and are not trusted. ``within`` was prepared for the model and objective.
     """
     check_request(relaxations[0], objective, precision)
     given = check_policy(relaxations[0].graph, policy)
+    if relaxations[0].graph.levels is not None:
+        return _evaluate_stored(relaxations[0], given, objective, natures, precision)
     chain, asked = follow(relaxations[0], given, objective)
     chains = [replace(chain, lower=imdp.lower, upper=imdp.upper, region=imdp.region) for imdp in relaxations]
-    solver = _solve_on_one_layout if _have_one_layout(chains, asked) else _solve_each
+    is_known = within is not None and within.game.imdp.graph is relaxations[0].graph
     similar = None if start is None else replace(start, policy=chain.graph.first_choice[:-1])  # one row in each state
-    found = solver(chains, asked, natures, precision, max_sweeps, similar)
+    options: dict[str, Any] = {"precision": precision, "max_sweeps": max_sweeps, "start": similar}
+    if not chain.known_support or chain.has_fixed_support():
+        options["prepared"] = prepare(chain, asked, within=within if is_known else None)
+    sides = [partial(_solve_each, chains, asked, nature, options) for nature in natures]
+    found = at_once(sides, work=chain.graph.n_transitions)
     return [replace(_tightest(of_nature, precision), policy=read_only(given.astype(np.int32))) for of_nature in found]
 
 
-def _have_one_layout(chains: Sequence[IntervalMDP], objective: Objective) -> bool:
-    """Return whether what the graph alone decides is the same for all relaxations, whatever nature does."""
-    is_endless = objective.n_steps is None and objective.kind is not Kind.DISCOUNTED
-    absent = chains[0].upper == 0
-    return is_endless and all(chain.has_fixed_support() and ((chain.upper == 0) == absent).all() for chain in chains)
-
-
 def _solve_each(
-    chains: Sequence[IntervalMDP],
-    objective: Objective,
-    natures: Sequence[Nature],
-    precision: float,
-    max_sweeps: int,
-    start: Solution | None,
-) -> list[list[Solution]]:
-    options: dict[str, Any] = {"precision": precision, "max_sweeps": max_sweeps, "start": start}
-    return [[solve(chain, objective, nature=nature, **options) for chain in chains] for nature in natures]
+    chains: Sequence[IntervalMDP], objective: Objective, nature: Nature, options: dict[str, Any]
+) -> list[Solution]:
+    return [solve(chain, objective, nature=nature, **options) for chain in chains]
 
 
-def _solve_on_one_layout(
-    chains: Sequence[IntervalMDP],
-    objective: Objective,
-    natures: Sequence[Nature],
-    precision: float,
-    max_sweeps: int,
-    start: Solution | None,
-) -> list[list[Solution]]:
-    """Return all solutions, found on one layout: with one row per state and fixed edges only nature's moves differ."""
+def _evaluate_stored(
+    imdp: IntervalMDP, policy: Indices, objective: Objective, natures: Sequence[Nature], precision: float
+) -> list[Solution]:
+    """Return the same for a model on disk, whose policies have one choice for each state."""
+    if policy.dtype.kind == "f":
+        raise ModelError("of a model that is stored on disk, give a policy as the number of a choice for each state")
     flipped = objective.flipped()
     if flipped is not None:
-        similar = None if start is None else one_minus(start)
-        found = _solve_on_one_layout(chains, flipped, natures, precision, max_sweeps, similar)
-        return [[one_minus(solution) for solution in of_nature] for of_nature in found]
-    game = make_game(chains[0], objective, "robust")
-    layout = lay_out(game)
-    found = []
-    for nature in natures:
-        wants = game.nature if nature == "robust" else -game.nature
-        games = [replace(game, imdp=chain, nature=wants) for chain in chains]
-        found.append(
-            [solve_game(one, layout.facing(one.imdp, wants), objective, precision, max_sweeps, start) for one in games]
-        )
-    return found
+        return [one_minus(solution) for solution in _evaluate_stored(imdp, policy, flipped, natures, precision)]
+    return evaluate_levels(imdp, policy, objective, natures, precision)
 
 
 def _tightest(solutions: Sequence[Solution], precision: float) -> Solution:

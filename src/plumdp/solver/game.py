@@ -2,16 +2,56 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from plumdp.model.graph import BoolArray, FloatArray, IntArray
+from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
 from plumdp.model.objective import Nature, Objective
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.graph_kernels import GameRows
+from plumdp.solver import graph_kernels
+from plumdp.solver.graph_kernels import GameRows, Predecessors
 from plumdp.solver.zero_sets import zero_sets
+
+
+@dataclass(frozen=True, eq=False)
+class Backward:
+    """The way back through a graph, from successors to states, whatever the bounds: found when asked for, and kept."""
+
+    graph: Graph
+    is_undecided: BoolArray  # (n_states): by the objective alone; games on the graph leave these or fewer undecided
+    wider: Backward | None = None  # of a graph with the same states undecided, and at least these edges
+
+    @cached_property
+    def _acyclic(self) -> tuple[IntArray | None, BoolArray]:
+        if self.wider is not None and self.wider.scan is not None:
+            return self.wider._acyclic
+        graph, has_loop = self.graph, np.zeros(self.graph.n_states, dtype=np.bool_)
+        order = np.empty(int(self.is_undecided.sum()), dtype=np.int32)
+        edges = graph.first_choice, graph.first_transition, graph.successor
+        n_order = graph_kernels.acyclic_order(*edges, self.is_undecided, order, has_loop)
+        return (None if n_order < len(order) else read_only(order[::-1])), has_loop
+
+    @property
+    def scan(self) -> IntArray | None:
+        """The undecided states, successors first, if they have no cycles but loops; otherwise None."""
+        return self._acyclic[0]
+
+    def scan_of(self, is_undecided: BoolArray) -> IntArray | None:
+        """Return the states that a game leaves undecided, successors first, if they have no cycles; otherwise None."""
+        scan, has_loop = self._acyclic
+        if scan is None or (is_undecided & (has_loop | ~self.is_undecided)).any():
+            return None
+        return scan[is_undecided[scan]]
+
+    @cached_property
+    def predecessors(self) -> Predecessors:
+        """The predecessors of all states."""
+        graph = self.graph
+        offset, source = np.zeros(graph.n_states + 1, dtype=np.int64), np.empty(graph.n_transitions, dtype=np.int32)
+        graph_kernels.predecessors(graph.first_choice, graph.first_transition, graph.successor, offset, source)
+        return Predecessors(offset, source)
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +66,13 @@ class Game:
     is_undecided: BoolArray  # (n_states)
     known: FloatArray  # (n_states): value of the decided states
     policy: IntArray  # (n_states): attains the value of decided states; keeps the target reachable for a helping agent
+    backward: Backward = field(repr=False)
     rank: FloatArray | None = None  # (n_states): for rewards, steps until a chance of the target
+
+    def with_all_undecided(self) -> Game:
+        """Return the game with no state decided, as for a number of steps or a discount, where each is worth a step."""
+        everywhere = np.ones(self.imdp.graph.n_states, dtype=np.bool_)
+        return replace(self, is_undecided=everywhere, backward=Backward(self.imdp.graph, everywhere))
 
     def known_bounds(self) -> tuple[FloatArray, FloatArray]:
         """Return bounds on the values of the decided states.
@@ -51,9 +97,22 @@ class Game:
         return GameRows(graph.first_choice, graph.first_transition, graph.successor, *bounds, *zero_sets(imdp))
 
 
-def plain_game(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Game:
-    """Return the game with only those states decided that the objective names."""
+def plain_game(imdp: IntervalMDP, objective: Objective, nature: Nature, backward: Backward | None = None) -> Game:
+    """Return the game with only those states decided that the objective names.
+
+    ``backward`` is that of a game on the same graph with the same objective; or on a graph that has all its edges, and
+    more.
+    """
     agent = 1.0 if objective.direction == "max" else -1.0
-    opponent = -agent if nature == "robust" else agent
     reward, discount, is_end, value = objective.terms(imdp.graph)
-    return Game(imdp, reward, discount, agent, opponent, ~is_end, value, imdp.graph.first_choice[:-1].copy())
+    if backward is not None and (backward.is_undecided == is_end).any():
+        backward = None  # other states are undecided
+    if backward is None or backward.graph is not imdp.graph:
+        backward = Backward(imdp.graph, ~is_end, backward)
+    first = imdp.graph.first_choice[:-1].copy()
+    return Game(imdp, reward, discount, agent, wanted_by(nature, agent), ~is_end, value, first, backward)
+
+
+def wanted_by(nature: Nature, agent: float) -> float:
+    """Return what nature wants, given what the agent wants: +1 large values, -1 small ones."""
+    return -agent if nature == "robust" else agent

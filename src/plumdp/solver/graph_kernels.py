@@ -116,6 +116,39 @@ def strong_components(
 
 
 @compiled
+def acyclic_order(first_choice: Any, first: Any, successor: Any, is_undecided: Any, order: Any, has_loop: Any) -> int:
+    """Write the undecided states into ``order``, successors last, and which have loops; return how many were written.
+
+    They are fewer than the undecided states if and only if there is a cycle that is not a loop. States follow when all
+    their predecessors have (Kahn 1962), and so they stay close to their neighbours.
+    """
+    waits_for = np.zeros(len(is_undecided), dtype=np.int32)  # transitions to it from states that are not written yet
+    for s in range(len(is_undecided)):
+        if is_undecided[s]:
+            for t in range(first[first_choice[s]], first[first_choice[s + 1]]):
+                waits_for[successor[t]] += 1
+                if successor[t] == s:
+                    has_loop[s] = True
+                    waits_for[s] -= 1
+    n_order = 0
+    for s in range(len(is_undecided)):
+        if is_undecided[s] and waits_for[s] == 0:
+            order[n_order] = s
+            n_order += 1
+    head = 0
+    while head < n_order:
+        state = order[head]
+        head += 1
+        for t in range(first[first_choice[state]], first[first_choice[state + 1]]):
+            target = successor[t]
+            waits_for[target] -= 1
+            if waits_for[target] == 0 and is_undecided[target] and target != state:
+                order[n_order] = target
+                n_order += 1
+    return n_order
+
+
+@compiled
 def predecessors(first_choice: Any, first: Any, successor: Any, offset: Any, source: Any) -> None:
     """Write for each state the states with a transition to it: ``source[offset[s]:offset[s + 1]]``."""
     for t in range(len(successor)):
@@ -243,6 +276,40 @@ def is_attracted(s: int, rows: Any, helps: Any, search: Any, any_won: bool) -> b
         if not helps.agent and not is_helpful:
             return False
     return not helps.agent
+
+
+@compiled
+def attract_in_order(rows: Any, scan: Any, helps: Any, search: Any, rank: Any) -> None:
+    """Do what ``attract`` does where there are no cycles but loops: look at each state of ``scan``, successors first.
+
+    Rows that are told without sums of their bounds are told here: a call costs more than most rows.
+    """
+    first_choice, first, successor, expression, lower, upper, _, _ = rows
+    inside, reached, winning_row = search.inside, search.reached, search.winning_row
+    any_won = search.won.any()
+    for i in range(len(scan)):
+        s = np.int64(scan[i])
+        if reached[s] or not (search.is_undecided[s] and inside[s]):
+            continue
+        is_helpful = False
+        for c in range(first_choice[s], first_choice[s + 1]):
+            leaves = surely = can_hit = False
+            for t in range(first[c], first[c + 1]):
+                f, target = expression[t], successor[t]
+                leaves = leaves or (upper[f] > 0.0 and not inside[target])
+                if reached[target] or (winning_row[c] and inside[target]):
+                    surely = surely or lower[f] > 0.0
+                    can_hit = can_hit or upper[f] > 0.0
+            is_helpful = can_hit
+            if can_hit and (leaves or not surely):
+                is_helpful = row_helps(inside, inside if winning_row[c] else reached, helps.nature, c, rows)
+            if not is_helpful and any_won:
+                is_helpful = row_helps(search.everywhere, search.won, helps.nature, c, rows)
+            if is_helpful == helps.agent:
+                search.helper[s] = c if helps.agent else search.helper[s]
+                break
+        if is_helpful:
+            reached[s], rank[s] = True, float(i + 1)
 
 
 @compiled

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,14 @@ from plumdp.solver import graph_kernels, layout_kernels
 from plumdp.solver.game import Game
 from plumdp.solver.nature import Loops, loops_for
 from plumdp.solver.rows import Rows
+from plumdp.threads import following, stop_here
 
 _SMALL = 16  # states of a component that is solved together with its neighbours
 _JOINED = 256  # states that are solved together
+_CHUNK = 1 << 17  # transitions that are swept for both bounds before the next ones: 1 MB
 _MANY = 4096  # expressions whose bounds no longer fit into fast memory, and are put into the order in which rows ask
+
+Bounds = tuple[FloatArray, FloatArray, IntArray]  # source and result of a sweep, and the agent's best rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +41,7 @@ class SweepLayout:
     parts: list[tuple[int, int, bool]]  # one or more components: start, end, and whether they have no inner edges
     ends: IntArray  # (n_components): where each component ends
     n_undecided: int
+    longest: int  # transitions of the longest row
     loops: Loops  # for what nature picks from
     used: IntArray | None = None  # the expressions that the bounds are of, in the order in which rows ask; None: all
 
@@ -52,32 +59,73 @@ class SweepLayout:
         backwards: bool = False,
     ) -> tuple[int, float]:
         """Update the positions from ``start`` to ``end``; see ``interval.backup``."""
+        stop_here()
         arguments = (start, end, -1 if backwards else 1, self.rows, side, lift, cap, source, result, best_row)
         outcome: tuple[int, float] = self.loops.module.backup(*arguments, *self.loops.extra)
         return outcome
+
+    def sweep_both(self, start: int, end: int, below: Bounds, above: Bounds, cap: float = np.inf) -> None:
+        """Update lower bounds and upper bounds, each given by source, result and best rows, by one pass over the rows.
+
+        Rows are read from memory once for both, a chunk at a time. Upper bounds of a chunk follow its lower ones, on
+        a thread of their own, so that they find the same order of rows on however many threads.
+        """
+        other = replace(self, loops=self.loops.apart())
+        with following(len(self.rows.successor)) as then:
+            for a, b in pairwise(self._cuts(start, end)):
+                self.sweep(a, b, *below, side=-1.0)
+                then(partial(other.sweep, a, b, *above, side=1.0, cap=cap))
+
+    def _cuts(self, start: int, end: int) -> list[int]:
+        """Return the positions from start to end at which about as many transitions have passed as fit into a cache."""
+        passed = self.rows.first[self.rows.first_choice[start : end + 1]]
+        inner = np.searchsorted(passed, np.arange(int(passed[0]) + _CHUNK, int(passed[-1]), _CHUNK)) + start
+        return sorted({start, *inner.tolist(), end})
 
     def write_chain(self, start: int, end: int, judge: FloatArray, *arrays: Any) -> int:
         """Write the chain of the given rows and nature's best moves; see ``interval.chain_of_best``."""
         n_entries: int = self.loops.module.chain_of_best(start, end, self.rows, judge, *arrays, *self.loops.extra)
         return n_entries
 
-    def facing(self, imdp: IntervalMDP, nature: float) -> SweepLayout:
-        """Return the layout of the same game with other bounds, and with nature wanting large (+1) or small values."""
-        return replace(self._with_numbers_of(imdp), loops=_loops(imdp, self.rows))._with_bounds(imdp, nature)
+    def is_of(self, game: Game, other: Game) -> bool:
+        """Return whether the layout, which is that of ``game``, is that of another game on the same graph too.
 
-    def _with_bounds(self, imdp: IntervalMDP, nature: float) -> SweepLayout:
-        lower, upper = imdp.lower, imdp.upper
-        if self.used is not None:
-            lower, upper = lower[self.used], upper[self.used]
-        return replace(self, rows=self.rows._replace(lower=lower, upper=upper, nature=nature))
+        It depends on which states are undecided, and the order within large components on their ranks.
+        """
+        if game.is_undecided is not other.is_undecided and (game.is_undecided != other.is_undecided).any():
+            return False
+        if game.rank is None or other.rank is None or self.is_acyclic:
+            return (game.rank is None) == (other.rank is None)
+        return game.rank is other.rank or bool((game.rank == other.rank).all())
 
-    def _with_numbers_of(self, imdp: IntervalMDP) -> SweepLayout:
-        """Return the layout with the model's numbers of expressions, if nature picks points of a region by them."""
-        if self.used is None or imdp.region is None:
-            return self
-        expression = self.used.astype(np.uint32)[self.rows.expression]
-        rows = self.rows._replace(successor=self.rows.successor.copy(), expression=expression)
-        return replace(self, rows=rows, used=None)
+    @property
+    def is_acyclic(self) -> bool:
+        """Whether no undecided state can come back to itself."""
+        return all(is_loose for _, _, is_loose in self.parts)
+
+    def facing(self, game: Game) -> SweepLayout:
+        """Return a layout for a game that this one is the layout of, with its bounds and what nature wants there.
+
+        Sweeps sort the rows of the new one, and leave this one as it is.
+        """
+        imdp, used = game.imdp, self.used
+        if used is not None and imdp.region is not None:  # nature picks points of it by the model's own numbers
+            expression, used = used.astype(np.uint32)[self.rows.expression], None
+        else:
+            expression = self.rows.expression.copy()
+        lower, upper = (bounds if used is None else bounds[used] for bounds in (imdp.lower, imdp.upper))
+        rows = self.rows._replace(
+            successor=self.rows.successor.copy(), expression=expression, lower=lower, upper=upper, nature=game.nature
+        )
+        return replace(
+            self,
+            rows=rows,
+            known=game.known[self.state],
+            rank=None if game.rank is None else game.rank[self.state],
+            first_row=_first_rows(game, rows, self.state[: self.n_undecided]),
+            loops=_loops(imdp, rows, self.parts, self.longest),
+            used=used,
+        )
 
     def components(self, start: int, end: int) -> list[tuple[int, int]]:
         """Return start and end of the components of a part."""
@@ -105,23 +153,40 @@ class SweepLayout:
 
 def lay_out(game: Game) -> SweepLayout:
     """Return the layout of a game."""
-    imdp, graph = game.imdp, game.imdp.graph
-    n_undecided = int(game.is_undecided.sum())
-    order = np.empty(n_undecided, dtype=np.int32)
+    imdp = game.imdp
+    order, ends = _solving_order(game)
+    state = np.concatenate([order, np.flatnonzero(~game.is_undecided).astype(np.int32)])
+    rows, choice, has_loop, used = _copied_rows(game, order, state)
+    rank = None if game.rank is None else game.rank[state]
+    first_row, known = _first_rows(game, rows, order), game.known[state]
+    longest = int(np.diff(rows.first).max(initial=1))
+    parts = _parts(ends, has_loop)
+    loops = _loops(imdp, rows, parts, longest)
+    return SweepLayout(rows, known, rank, first_row, state, choice, parts, ends, len(order), longest, loops, used)
+
+
+def _solving_order(game: Game) -> tuple[IntArray, IntArray]:
+    """Return the undecided states, component by component, successors first, and where each component ends."""
+    graph, is_undecided = game.imdp.graph, game.is_undecided
+    scan = game.backward.scan_of(is_undecided)
+    if scan is not None:
+        return scan, np.arange(1, len(scan) + 1, dtype=np.int32)
+    order = np.empty(int(is_undecided.sum()), dtype=np.int32)
     component = np.full(graph.n_states, -1, dtype=np.int32)
     n_components = graph_kernels.strong_components(
-        graph.first_choice, graph.first_transition, graph.successor, game.is_undecided, order, component
+        graph.first_choice, graph.first_transition, graph.successor, is_undecided, order, component
     )
     ends = np.searchsorted(component[order], np.arange(n_components), side="right").astype(np.int32)
     if game.rank is not None:
         _sort_large(order, ends, game.rank)
-    state = np.concatenate([order, np.flatnonzero(~game.is_undecided).astype(np.int32)])
-    rows, choice, has_loop, used = _copied_rows(game, order, state)
-    rank = None if game.rank is None else game.rank[state]
-    first_row = rows.first_choice[:-1].astype(np.int32) + (game.policy - graph.first_choice[:-1])[order]
-    parts, loops = _parts(ends, has_loop), _loops(imdp, rows)
-    known = game.known[state]
-    return SweepLayout(rows, known, rank, first_row, state, choice, parts, ends, n_undecided, loops, used)
+    return order, ends
+
+
+def _first_rows(game: Game, rows: Rows, order: IntArray) -> IntArray:
+    """Return the row of the game's policy at each position."""
+    found: IntArray = rows.first_choice[:-1].astype(np.int32)
+    found += (game.policy - game.imdp.graph.first_choice[:-1])[order]
+    return found
 
 
 def _sort_large(order: IntArray, ends: IntArray, rank: FloatArray) -> None:
@@ -143,23 +208,25 @@ def _copied_rows(game: Game, order: IntArray, state: IntArray) -> tuple[Rows, In
     first_choice, first = np.empty(n + 1, dtype=np.uint32), np.empty(n_rows + 1, dtype=np.uint32)
     successor, expression = np.empty(n_transitions, dtype=np.uint32), np.empty(n_transitions, dtype=np.uint32)
     choice, has_loop = np.empty(n_rows, dtype=np.int32), np.zeros(n, dtype=np.bool_)
-    is_ordered = imdp.region is None and len(imdp.lower) > _MANY
-    number = np.full(len(imdp.lower) if is_ordered else 0, -1, dtype=np.int32)
+    is_numbered = imdp.region is None and len(imdp.lower) > _MANY
+    number = np.full(len(imdp.lower) if is_numbered else 0, -1, dtype=np.int32)
     used = np.empty_like(number)
     n_used = layout_kernels.lay_out(
         order, position, graph.first_choice, graph.first_transition, graph.successor, imdp.expression, first_choice,
         first, successor, expression, choice, has_loop, number, used,
     )  # fmt: skip
-    lower, upper = (bounds[used[:n_used]] if is_ordered else bounds for bounds in (imdp.lower, imdp.upper))
+    lower, upper = (bounds[used[:n_used]] if is_numbered else bounds for bounds in (imdp.lower, imdp.upper))
+    reward = game.reward[choice] if game.reward.any() else np.zeros(n_rows)
     rows = Rows(
-        first_choice, first, successor, expression, lower, upper, game.reward[choice], game.discount, game.agent,
-        game.nature,
-    )  # fmt: skip
-    return rows, choice, has_loop, used[:n_used] if is_ordered else None
+        first_choice, first, successor, expression, lower, upper, reward, game.discount, game.agent, game.nature
+    )
+    return rows, choice, has_loop, used[:n_used] if is_numbered else None
 
 
-def _loops(imdp: IntervalMDP, rows: Rows) -> Loops:
-    return loops_for(imdp.region, len(rows.first) - 1, int(np.diff(rows.first).max(initial=1)))
+def _loops(imdp: IntervalMDP, rows: Rows, parts: list[tuple[int, int, bool]], longest: int) -> Loops:
+    n_cyclic = sum(end - start for start, end, is_loose in parts if not is_loose)
+    n_kept = len(rows.successor) if 2 * n_cyclic > len(rows.first_choice) else 0  # else most rows are met twice
+    return loops_for(imdp.region, rows, longest, n_kept)
 
 
 def _parts(ends: Any, has_loop: BoolArray) -> list[tuple[int, int, bool]]:
@@ -169,6 +236,8 @@ def _parts(ends: Any, has_loop: BoolArray) -> list[tuple[int, int, bool]]:
     """
     if not len(ends):
         return []
+    if len(ends) == len(has_loop) and not has_loop.any():
+        return [(0, len(ends), True)]
     starts = np.concatenate([[0], ends[:-1]])
     is_loose = (ends - starts == 1) & ~has_loop[starts]
     block = np.where(ends - starts <= _SMALL, starts // _JOINED, -1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,8 +12,10 @@ from plumdp.solver.chains import approach, chain_of, solve_chain
 from plumdp.solver.component import Component, Hint
 from plumdp.solver.fronts import follow_fronts, improve_by_sweeps
 
-_MAX_POLICIES = 30
+_MAX_POLICIES = 30  # if both players move at once, which may go round in circles
+_MAX_ANSWERED = 300  # if nature answers first, so that values improve each time
 _MAX_ROUNDS = 400  # rounds of sweeps that improve the moves
+_TOO_LONG = 1e12  # steps: what floats say about longer runs is not worth many policies
 _LITTLE = 1e-14  # of the largest value
 _ROUNDING = 2e-15  # of the largest value: more than one step of both players is rounded by
 _ROUND = 60  # sweeps over a chain for two over all rows
@@ -30,8 +32,15 @@ class Moves:
     best_row: IntArray  # by position, of the whole layout
 
 
-Candidates = dict[float, list[FloatArray]]
-"""Values that may be lower (-1.0) and upper bounds (+1.0)."""
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Values that may be lower (-1.0) and upper bounds (+1.0), the widest first, and what moves them outward."""
+
+    moves: Moves  # whose values they are
+    solution: FloatArray  # of ``evaluate_moves`` for them
+    values: dict[float, list[FloatArray]]
+    judge: dict[float, FloatArray]  # by which the next moves are found
+    most: float  # what the precision allows for each step
 
 
 def improve_policies(
@@ -44,10 +53,12 @@ def improve_policies(
     answered its last move.
     """
     part, bounds = component.part, component.high if side > 0 else component.low
-    for _ in range(_MAX_POLICIES):
-        candidates = _candidates(component, precision, solution)
+    for number in range(_MAX_POLICIES if at_once else _MAX_ANSWERED):
+        if number >= _MAX_POLICIES and float(solution[:, 2].max()) > _TOO_LONG:
+            return
+        candidates = candidates_of(component, precision, moves, solution)
         yield candidates
-        new = candidates[side][-1]
+        new = candidates.judge[side]
         change = float(np.max(np.abs(new - moves.judge[part]) / np.maximum(1.0, np.abs(new))))
         judge = bounds.copy()
         judge[part] = new
@@ -70,22 +81,29 @@ def evaluate_moves(component: Component, moves: Moves) -> FloatArray | None:
     return solve_chain(chain_of(component, moves.judge, moves.best_row))
 
 
-def _candidates(component: Component, precision: float, solution: FloatArray) -> Candidates:
+def expected_sums(component: Component, moves: Moves, amounts: FloatArray) -> FloatArray | None:
+    """Return the expected sums of three amounts (n, 3) until the component is left, or None if it may not be."""
+    return solve_chain(replace(chain_of(component, moves.judge, moves.best_row), constants=amounts))
+
+
+def candidates_of(component: Component, precision: float, moves: Moves, solution: FloatArray) -> Candidates:
     """Return the values if each step costs a little (below) or pays a little more (above), the widest first.
 
-    What a step costs or pays is as much as the precision allows: players who lose by it then leave the component. On
-    the other side it would pay to stay, so there is also a candidate with little more than rounding. Where runs are so
-    long that rounding adds up to more than the precision, there is one that leaves room for it.
+    What a step costs or pays is as much as the precision allows, or little more than rounding. With the former, players
+    who lose by it leave the component, so that it judges the next moves on that side. Where runs are so long that
+    rounding adds up to more than the precision, there is one that leaves room for it.
     """
     lower, upper, steps = solution.T
     largest = max(1.0, float(np.abs(lower).max()))
     most = float((precision / 4 * np.maximum(1.0, np.abs(lower)) / steps).min())
     room, little = max(most, _ROUNDING * largest), min(most, _LITTLE * largest)
-    candidates = {}
+    found: dict[float, list[FloatArray]] = {}
+    judge = {}
     for side, values in ((-1.0, lower), (1.0, upper)):
-        fees = (room, most) if (side > 0) == component.is_reward else (room, most, little)
-        candidates[side] = [np.clip(values + side * fee * steps, 0.0, component.cap) for fee in dict.fromkeys(fees)]
-    return candidates
+        fees = list(dict.fromkeys((room, most, little)))
+        found[side] = [np.clip(values + side * fee * steps, 0.0, component.cap) for fee in fees]
+        judge[side] = found[side][fees.index(most if (side > 0) == component.is_reward else little)]
+    return Candidates(moves, solution, found, judge, most)
 
 
 def hinted_moves(component: Component, hint: Hint) -> Moves | None:

@@ -11,13 +11,16 @@ from plumdp.model.graph import BoolArray, FloatArray, IntArray
 from plumdp.model.objective import Kind, Nature, Objective
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import graph_kernels
-from plumdp.solver.game import Game, plain_game
-from plumdp.solver.graph_kernels import Helpers, Predecessors, Search
+from plumdp.solver.game import Backward, Game, plain_game
+from plumdp.solver.graph_kernels import Helpers, Search
 
 
-def make_game(imdp: IntervalMDP, objective: Objective, nature: Nature) -> Game:
-    """Return the game of an unbounded objective, with everything decided that the graph alone decides."""
-    return _DECIDE[objective.kind](plain_game(imdp, objective, nature))
+def make_game(imdp: IntervalMDP, objective: Objective, nature: Nature, backward: Backward | None = None) -> Game:
+    """Return the game of an unbounded objective, with everything decided that graph and bounds alone decide.
+
+    ``backward`` is that of an earlier game of the same graph and objective, if there was one.
+    """
+    return _DECIDE[objective.kind](plain_game(imdp, objective, nature, backward))
 
 
 def _decide_zero(game: Game) -> Game:
@@ -25,7 +28,7 @@ def _decide_zero(game: Game) -> Game:
     target = game.known > 0
     helps = Helpers(game.agent > 0, game.nature > 0 or not game.may_drop)
     everywhere = np.ones(len(target), dtype=np.bool_)
-    reached, _ = _attract(game, target, everywhere, helps, _predecessors(game))
+    reached, _ = _attract(game, target, everywhere, helps)
     return _decide(game, game.is_undecided & ~reached, 0.0, everywhere, reached, helps)
 
 
@@ -36,8 +39,8 @@ def decide_certain(game: Game, largest: float) -> Game:
     """
     target = ~game.is_undecided & (game.known == largest)
     helps = Helpers(game.agent > 0, game.nature > 0 and game.may_drop)
-    before, policy = _predecessors(game), game.policy.copy()
-    certain = game.is_undecided & _keep(game, target, game.is_undecided | target, helps, before, policy)
+    policy = game.policy.copy()
+    certain = game.is_undecided & _keep(game, target, game.is_undecided | target, helps, policy)
     return replace(
         game, is_undecided=game.is_undecided & ~certain, known=np.where(certain, largest, game.known), policy=policy
     )
@@ -51,16 +54,16 @@ def _decide_infinite(game: Game) -> Game:
     """
     target = ~game.is_undecided
     helps = Helpers(game.agent < 0, game.nature < 0)
-    before = _predecessors(game)
     inside = np.ones(len(target), dtype=np.bool_)
     while True:
-        reached, rank = _attract(game, target, inside, helps, before, policy := game.policy.copy())
+        reached, rank = _attract(game, target, inside, helps, policy := game.policy.copy())
         lost = game.is_undecided & ~reached
         if not lost.any():
             return replace(game, rank=rank, policy=policy)
         game = _decide(game, lost, np.inf, inside, reached, helps)
         inside = inside & reached
         policy, queue = game.policy.copy(), np.empty(len(target), dtype=np.int32)
+        before = game.backward.predecessors
         graph_kernels.remove_leaving(game.rows, before, helps, game.is_undecided, inside, lost, policy, queue)
         is_undecided, known = game.is_undecided & ~lost, np.where(lost, np.inf, game.known)
         game = replace(game, is_undecided=is_undecided, known=known, policy=policy)
@@ -74,18 +77,17 @@ def _decide_total_reward(game: Game) -> Game:
     one count as won, and the search is repeated until no more states are won.
     """
     helps = Helpers(game.agent > 0, game.nature > 0)
-    before = _predecessors(game)
     pays = game.reward > 0
     nowhere, everywhere = np.zeros_like(game.is_undecided), np.ones_like(game.is_undecided)
     policy, won = game.policy.copy(), nowhere
     while True:
-        winning = _keep(game, won, everywhere, helps, before, policy, pays, won)
-        endless, _ = _attract(game, winning, everywhere, helps, before, policy)
+        winning = _keep(game, won, everywhere, helps, policy, pays, won)
+        endless, _ = _attract(game, winning, everywhere, helps, policy)
         if (endless == won).all():
             break
         won = endless
     may_help = Helpers(game.agent > 0, game.nature > 0 or not game.may_drop)
-    ahead, _ = _attract(game, won, everywhere, may_help, before, None, pays)
+    ahead, _ = _attract(game, won, everywhere, may_help, None, pays)
     game = _decide(replace(game, policy=policy), won, np.inf, everywhere, won, Helpers(agent=True, nature=True))
     return _decide(game, ~ahead, 0.0, everywhere, ahead, may_help, pays)
 
@@ -120,25 +122,16 @@ def _keep(
     target: BoolArray,
     inside: BoolArray,
     helps: Helpers,
-    before: Predecessors,
     helper: IntArray,
     winning_row: BoolArray | None = None,
     won: BoolArray | None = None,
 ) -> BoolArray:
     """Return the greatest part of ``inside`` within which the target keeps a chance from everywhere."""
     while True:
-        reached, _ = _attract(game, target, inside, helps, before, helper, winning_row, won)
+        reached, _ = _attract(game, target, inside, helps, helper, winning_row, won)
         if (reached == inside).all():
             return inside
         inside = reached
-
-
-def _predecessors(game: Game) -> Predecessors:
-    graph = game.imdp.graph
-    offset = np.zeros(graph.n_states + 1, dtype=np.int64)
-    source = np.empty(graph.n_transitions, dtype=np.int32)
-    graph_kernels.predecessors(graph.first_choice, graph.first_transition, graph.successor, offset, source)
-    return Predecessors(offset, source)
 
 
 def _attract(
@@ -146,17 +139,20 @@ def _attract(
     target: BoolArray,
     inside: BoolArray,
     helps: Helpers,
-    before: Predecessors,
     helper: IntArray | None = None,
     winning_row: BoolArray | None = None,
     won: BoolArray | None = None,
 ) -> tuple[BoolArray, FloatArray]:
     """Return the states from which the helpers give the target a chance without leaving ``inside``, and their ranks."""
     reached = (target & inside).copy()
-    rank = np.full(len(target), np.inf)
+    rank = np.where(reached, 0.0, np.inf)
     rows = np.zeros(len(target), dtype=np.int32) if helper is None else helper
     wins = np.zeros(game.imdp.graph.n_choices, dtype=np.bool_) if winning_row is None else winning_row
     nowhere, everywhere = np.zeros_like(reached), np.ones_like(reached)
     search = Search(game.is_undecided, inside, reached, wins, nowhere if won is None else won, everywhere, rows)
-    graph_kernels.attract(game.rows, before, helps, search, rank, np.empty(len(target), dtype=np.int32))
+    scan, queue = game.backward.scan, np.empty(len(target), dtype=np.int32)
+    if scan is not None:
+        graph_kernels.attract_in_order(game.rows, scan, helps, search, rank)
+    else:
+        graph_kernels.attract(game.rows, game.backward.predecessors, helps, search, rank, queue)
     return reached, rank

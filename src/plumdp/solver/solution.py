@@ -49,9 +49,19 @@ class Solution:
 def gap_of(low: FloatArray, high: FloatArray) -> float:
     """Return the largest distance of two bounds, relative for values above 1."""
     with np.errstate(invalid="ignore"):
+        largest = float(((high - low) / np.maximum(1.0, np.abs(low))).max(initial=0.0))
+        if np.isfinite(largest):
+            return largest
         gap = np.where(low == high, 0.0, high - low)  # infinity minus infinity included
     scale = np.maximum(1.0, np.where(np.isfinite(low), np.abs(low), 1.0))
     return float((gap / scale).max(initial=0.0))
+
+
+def status_at(solution: Solution, state: int, precision: float) -> SolverStatus:
+    """Return how the solver ended for one state: converged if its bounds are as close as asked for, whatever others."""
+    of_state = slice(state, state + 1)
+    is_close = gap_of(solution.lower[of_state], solution.upper[of_state]) <= precision
+    return SolverStatus.CONVERGED if solution.status == SolverStatus.OPEN and is_close else solution.status
 
 
 def solution_of(

@@ -9,13 +9,14 @@ from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_components import solve_game
 from plumdp.solver.by_discount import solve_discounted
+from plumdp.solver.by_levels import solve_levels
 from plumdp.solver.by_steps import solve_steps
-from plumdp.solver.layout import lay_out
+from plumdp.solver.prepared import Prepared, prepare
 from plumdp.solver.problem import Problem, Progress, Reduction, check_request, reduce_all, require_problem
-from plumdp.solver.qualitative import make_game
 from plumdp.solver.reductions.complement import complement
 from plumdp.solver.reductions.known_support import known_support
 from plumdp.solver.solution import Solution
+from plumdp.threads import at_most
 
 REDUCTIONS: tuple[Reduction, ...] = (complement, known_support)
 
@@ -29,6 +30,8 @@ def solve(
     max_sweeps: int = 100_000,
     start: Solution | None = None,
     progress: Progress | None = None,
+    prepared: Prepared | None = None,
+    threads: int | None = None,
 ) -> Solution:
     """Return certified values of all states, and a policy that is optimal up to the precision.
 
@@ -37,6 +40,9 @@ def solve(
     for values above 1. Stopping early, by ``max_sweeps`` or by hand, loosens the bounds and never breaks them.
     ``start`` is the solution of a similar problem on the same graph: it saves time if policies are alike, and is not
     trusted. ``progress`` is called with the number of states solved and of all to be solved, after each component.
+    ``prepared`` is what ``prepare`` returned for the same graph and objective: it saves time, and changes no bit.
+    ``threads`` is how many threads large models are solved with: by default the environment variable PLUMDP_THREADS, or
+    all cores. It changes no bit either.
 
     >>> from plumdp import case_study, instantiate
     >>> study = case_study("betting:25")
@@ -52,15 +58,21 @@ def solve(
     if start is not None:
         check_policy(mdp.graph, start.policy)
     problem, invert = reduce_all(Problem(mdp, asked, player, start), REDUCTIONS)
-    return invert(solve_reduced(problem, precision, max_sweeps, progress))
+    with at_most(threads):
+        return invert(solve_reduced(problem, precision, max_sweeps, progress, prepared))
 
 
-def solve_reduced(problem: Problem, precision: float, max_sweeps: int, progress: Progress | None) -> Solution:
+def solve_reduced(
+    problem: Problem, precision: float, max_sweeps: int, progress: Progress | None, like: Prepared | None
+) -> Solution:
     """Return the solution of a problem to which no reduction applies: by steps, with a discount, or by components."""
     objective = problem.objective
+    if problem.imdp.graph.levels is not None:  # on disk
+        return solve_levels(problem.imdp, objective, problem.nature, precision, progress)
+    own = prepare(problem.imdp, objective, problem.nature, like=like)  # decides what graph and bounds alone decide
+    layout = own.layout if like is None or own.layout is not like.layout else own.facing()
     if objective.n_steps is not None:
-        return solve_steps(problem, progress)
-    game = make_game(problem.imdp, objective, problem.nature)  # decides what the graph alone decides
+        return solve_steps(objective, layout, problem.imdp.graph, progress)
     if objective.kind is Kind.DISCOUNTED:
-        return solve_discounted(game, precision, max_sweeps, problem.start, progress)
-    return solve_game(game, lay_out(game), objective, precision, max_sweeps, problem.start, progress)
+        return solve_discounted(own.game, precision, max_sweeps, problem.start, progress, layout)
+    return solve_game(own.game, layout, objective, precision, max_sweeps, problem.start, progress)

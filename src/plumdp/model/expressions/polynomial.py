@@ -251,7 +251,7 @@ class Polynomial:
 
     def __reduce__(self) -> tuple[Any, ...]:
         names = self.names
-        return _restore, (names, self.terms(names))
+        return from_terms, (names, self.terms(names))
 
 
 def polynomial(value: Polynomial | Number) -> Polynomial:
@@ -292,13 +292,20 @@ def _refuse_large_power(base: Polynomial, exponent: int) -> None:
         raise ModelError(f"({shown}) ** {exponent} is too large to calculate with")
 
 
-def _restore(names: tuple[str, ...], terms: dict[tuple[int, ...], Fraction]) -> Polynomial:
+def from_terms(names: tuple[str, ...], terms: dict[tuple[int, ...], Fraction]) -> Polynomial:
+    """Return the polynomial of the given terms: exponents, in the order of the names, which is sorted → coefficient."""
     return Polynomial(_context(names).from_dict({key: _fmpq(value) for key, value in terms.items()}))
+
+
+_restore = from_terms  # its name in what was pickled before
 
 
 @cache
 def _context(names: tuple[str, ...]) -> Any:
     return fmpq_mpoly_ctx.get(names, "lex")
+
+
+_NUMBERS = _context(())
 
 
 @cache
@@ -321,10 +328,17 @@ def _combine(left: Polynomial, other: object, operation: Any) -> Polynomial:
 
 def _in_one_context(a: Any, b: Any) -> tuple[Any, Any]:
     """Return both of python-flint's polynomials in a context with the names of both."""
-    if a.context() is b.context():
+    left, right = a.context(), b.context()
+    if left is right:
         return a, b
-    common = _common_context(a.context().names(), b.context().names())
+    if left is _NUMBERS or right is _NUMBERS:  # projecting a number takes several times as long as multiplying by it
+        return (_number_in(right, a), b) if left is _NUMBERS else (a, _number_in(left, b))
+    common = _common_context(left.names(), right.names())
     return a.project_to_context(common), b.project_to_context(common)
+
+
+def _number_in(context: Any, constant: Any) -> Any:
+    return context.constant(constant.coeffs()[0] if len(constant) else 0)
 
 
 def _fmpq(number: Fraction) -> Any:

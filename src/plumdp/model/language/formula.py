@@ -58,10 +58,15 @@ def evaluate(formula: Formula, values: Mapping[str, Value]) -> Value:
 
 
 class DistinctEvaluator:
-    """Evaluates formulas on columns: once per distinct valuation of the columns that occur, each shared node once."""
+    """Evaluates formulas on columns, at some positions if they are given.
 
-    def __init__(self, columns: Mapping[str, npt.NDArray[Any]], numbers: Mapping[str, Value]) -> None:
-        self._columns, self._numbers = columns, numbers
+    Each formula is evaluated once per distinct valuation of the columns that occur, each shared node once.
+    """
+
+    def __init__(
+        self, columns: Mapping[str, npt.NDArray[Any]], numbers: Mapping[str, Value], positions: Any = slice(None)
+    ) -> None:
+        self._columns, self._numbers, self._positions = columns, numbers, positions
         self._domains: dict[tuple[str, ...], tuple[Mapping[str, Value], Any, dict[int, Value]]] = {}
 
     def __call__(self, formula: Formula) -> Value:
@@ -75,8 +80,9 @@ class DistinctEvaluator:
         if names not in self._domains:
             few, inverse = {}, None
             if names:
-                representatives, inverse = distinct([self._columns[name] for name in names])
-                few = {name: self._columns[name][representatives] for name in names}
+                columns = [self._columns[name][self._positions] for name in names]
+                representatives, inverse = distinct(columns)
+                few = {name: column[representatives] for name, column in zip(names, columns, strict=True)}
             self._domains[names] = {**self._numbers, **few}, inverse, {}
         return self._domains[names]
 

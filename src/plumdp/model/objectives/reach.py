@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -92,6 +93,10 @@ class Reach:
         >>> never.flipped()
         Reach(min, 1 target states)
         """
+        return self._flipped
+
+    @cached_property
+    def _flipped(self) -> Reach | None:  # the same object each time, so that what is prepared for it is found again
         opposite: Direction = "min" if self.direction == "max" else "max"
         return replace(self, complement=False, direction=opposite) if self.complement else None
 

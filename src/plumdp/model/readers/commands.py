@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
+from math import prod
 from operator import mul
 from typing import Any
 
@@ -20,7 +21,7 @@ from plumdp.errors import ModelError
 from plumdp.model.expressions.arrays import PolynomialArray, number_in, tabulate
 from plumdp.model.expressions.interned import PolynomialTable
 from plumdp.model.expressions.polynomial import Polynomial, polynomial
-from plumdp.model.graph import IntArray
+from plumdp.model.graph import Indices, IntArray
 from plumdp.model.language.formula import DistinctEvaluator, Formula
 from plumdp.model.state_store import StateStore
 
@@ -46,40 +47,42 @@ class Command:
 def transitions(
     states: Columns,
     state_of_choice: IntArray,
-    origin: IntArray,  # (n_choices), index into commands
-    commands: Sequence[tuple[Command, ...]],  # synchronised commands; an empty tuple is a self-loop
+    groups: Sequence[tuple[tuple[Command, ...], Indices]],
     parameters: Mapping[str, Polynomial],
 ) -> tuple[IntArray, IntArray, PolynomialArray]:
-    """Return the first transition of each choice, and the successor and polynomial of each transition."""
-    widths = np.array([np.prod([len(command.branches) for command in joint], dtype=int) for joint in commands])
-    first_transition = np.zeros(len(origin) + 1, dtype=np.int32)
-    np.cumsum(widths[origin], out=first_transition[1:])
+    """Return the first transition of each choice, and the successor and polynomial of each transition.
+
+    ``groups`` has the choices of each set of synchronised commands; an empty set is a self-loop.
+    """
+    width = np.empty(len(state_of_choice), dtype=np.int32)
+    for joint, choices in groups:
+        width[choices] = prod(len(command.branches) for command in joint)
+    first_transition = np.zeros(len(width) + 1, dtype=np.int32)
+    np.cumsum(width, out=first_transition[1:])
     successor = np.empty(first_transition[-1], dtype=np.int32)
     expression = np.empty(first_transition[-1], dtype=np.int32)
     table = PolynomialTable()
     store, rows = _stored(states)
-    for number, choices in _groups(origin):
-        source = state_of_choice[choices]
-        columns = {name: column[source] for name, column in states.items()}
-        for k, (probability, target) in enumerate(_outcomes(commands[number], columns, rows[source], parameters)):
-            place = first_transition[choices] + k
-            successor[place] = store.intern(target)
-            expression[place] = number_in(table, probability)
+    for joint, choices in groups:
+        source, first = state_of_choice[choices], first_transition[choices]
+        calculate = DistinctEvaluator(states, parameters, source)
+        for k, (probability, target) in enumerate(_outcomes(joint, calculate, list(states), rows[source])):
+            successor[first + k] = store.intern(target)
+            expression[first + k] = number_in(table, probability)
             if store.n != len(rows):
-                _refuse_new_state(commands[number], states, store.rows[len(rows)])
+                _refuse_new_state(joint, states, store.rows[len(rows)])
     return first_transition, successor, PolynomialArray(table, expression)
 
 
 def _outcomes(
-    joint: tuple[Command, ...], columns: Columns, rows: IntArray, parameters: Mapping[str, Polynomial]
+    joint: tuple[Command, ...], calculate: DistinctEvaluator, names: Sequence[str], rows: IntArray
 ) -> Iterator[tuple[Any, IntArray]]:
     """Yield probability and target rows for each way in which the synchronised commands may branch."""
-    calculate = DistinctEvaluator(columns, parameters)
     evaluated = [
         [(_probability(command, branch, calculate), _assigned(branch, calculate)) for branch in command.branches]
         for command in joint
     ]
-    position = {name: j for j, name in enumerate(columns)}
+    position = {name: j for j, name in enumerate(names)}
     for combination in product(*evaluated):
         target = rows.copy()
         for _, assigned in combination:
@@ -116,8 +119,7 @@ def _stored(states: Columns) -> tuple[StateStore, IntArray]:
     return store, rows
 
 
-def _groups(origin: IntArray) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
-    """Yield each origin with the choices that have it."""
-    order = np.argsort(origin, kind="stable")
-    numbers, starts = np.unique(origin[order], return_index=True)
-    yield from zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)
+def choices_by_origin(origin: IntArray) -> list[Indices]:
+    """Return for each number up to the largest one the choices that have it, in order."""
+    number = origin.astype(np.uint16) if origin.max(initial=0) < 1 << 16 else origin  # short integers sort faster
+    return np.split(np.argsort(number, kind="stable"), np.cumsum(np.bincount(origin))[:-1])

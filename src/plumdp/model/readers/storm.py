@@ -22,7 +22,7 @@ from plumdp.model.assemble import assemble
 from plumdp.model.expressions.polynomial import Number, exact, parameters
 from plumdp.model.graph import FloatArray, Graph, IntArray, owners, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
-from plumdp.model.readers.commands import transitions
+from plumdp.model.readers.commands import choices_by_origin, transitions
 from plumdp.model.readers.storm_languages import INTERVALS, OVERLAP, Source, open_jani, open_prism, open_prism_intervals
 from plumdp.model.readers.umb import UmbModel, read_umb
 from plumdp.model.space import ParameterSpace
@@ -106,22 +106,22 @@ def _read(stormpy: Any, file: Path, constants: dict[str, Fraction], space: Param
 def _assemble(source: Source, built: Any, umb: UmbModel, space: ParameterSpace) -> ParametricMDP:
     if len(umb.initial_states) != 1:
         raise ModelError(f"{len(umb.initial_states)} initial states; there must be exactly one")
-    origins, first_choice_of_origin = np.unique(umb.action, return_index=True)
-    commands = {int(o): source.commands(built, int(c)) for o, c in zip(origins, first_choice_of_origin, strict=True)}
-    ordered = tuple(commands.get(o, ()) for o in range(int(origins.max(initial=0)) + 1))
-    state_of_choice = owners(umb.first_choice)
+    by_origin = [choices for choices in choices_by_origin(umb.action) if len(choices)]
+    groups = [(source.commands(built, int(choices[0])), choices) for choices in by_origin]
     unknown = dict(zip(source.unknown, parameters(*source.unknown), strict=True))
-    first_transition, successor, expression = transitions(umb.states, state_of_choice, umb.action, ordered, unknown)
-    names = [joint[0].action if joint else "deadlock" for joint in ordered]
-    action_names = tuple(dict.fromkeys(names[o] for o in origins))
-    action = np.array([action_names.index(name) if name in action_names else -1 for name in names], dtype=np.int32)
+    first_transition, successor, expression = transitions(umb.states, owners(umb.first_choice), groups, unknown)
+    names = [joint[0].action if joint else "deadlock" for joint, _ in groups]
+    action_names = tuple(dict.fromkeys(names))
+    action = np.empty(len(umb.action), dtype=np.int32)
+    for name, (_, choices) in zip(names, groups, strict=True):
+        action[choices] = action_names.index(name)
     graph = Graph(
         read_only(umb.first_choice),
         read_only(first_transition),
         read_only(successor),
         int(umb.initial_states[0]),
         {name: read_only(column) for name, column in umb.states.items()},
-        read_only(action[umb.action]),
+        read_only(action),
         action_names,
     )
     return assemble(
@@ -153,8 +153,10 @@ def _compare(model: ParametricMDP, umb: UmbModel, space: ParameterSpace) -> None
 
 
 def _sorted_edges(first_transition: IntArray, successor: IntArray) -> Any:
-    choice = owners(first_transition).astype(np.int64)
-    return np.argsort((choice << 32) | successor, kind="stable")
+    """Return the transitions in order of choice and successor."""
+    place = (owners(first_transition).astype(np.int64) << 32) | successor
+    is_sorted = bool((place[1:] >= place[:-1]).all())
+    return slice(None) if is_sorted else np.argsort(place, kind="stable")
 
 
 def _space(space: ParameterSpace | None, unknown: tuple[str, ...]) -> ParameterSpace:

@@ -11,35 +11,59 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from plumdp.model.graph import FloatArray
 from plumdp.relaxation.ellipsoidal import RowEllipsoid
 from plumdp.relaxation.rectangular import RowRegion
+from plumdp.relaxation.row_polytopes import RowPolytopes
 from plumdp.solver.nature import ellipsoid, interval, vertices
+from plumdp.solver.rows import Rows
 
 
 class Loops(NamedTuple):
-    """The compiled loops for one kind of set that nature picks from, and their arguments besides the rows."""
+    """The compiled loops for one kind of set that nature picks from, and their arguments besides the rows.
+
+    What they remember of nature's moves is of one copy of the rows, and of its bounds: others need loops of their own.
+    """
 
     module: ModuleType
     extra: tuple[Any, ...]
+    room: FloatArray  # the one of ``extra`` that is used anew for each row
+
+    def apart(self) -> Loops:
+        """Return the same loops with a room of their own: for another thread, which never has the same row."""
+        own = np.empty_like(self.room)
+        return self._replace(extra=tuple(own if each is self.room else each for each in self.extra), room=own)
 
 
 @singledispatch
-def loops_for(region: object, n_rows: int, longest: int) -> Loops:
-    """Return the loops for what nature picks from at a row, given the number of rows and the longest row."""
+def loops_for(region: object, rows: Rows, longest: int, n_kept: int) -> Loops:
+    """Return the loops for what nature picks from at a row, given the rows and the longest of them.
+
+    ``n_kept`` is the number of transitions if they are swept so often that nature's moves are worth keeping, else 0.
+    """
     raise TypeError(f"nature cannot pick from {type(region).__name__}: register loops for it in solver/nature")
 
 
 @loops_for.register(type(None))
-def _(region: None, n_rows: int, longest: int) -> Loops:
-    return Loops(interval, (np.empty(longest),))
+def _(region: None, rows: Rows, longest: int, n_kept: int) -> Loops:
+    room = np.empty(2 * longest)
+    return Loops(interval, (room, np.full(n_kept, -1.0)), room)
 
 
 @loops_for.register
-def _(region: RowRegion, n_rows: int, longest: int) -> Loops:
-    positions = np.zeros(n_rows, dtype=np.int32)  # the vertex where nature was last, in each row
-    return Loops(vertices, (positions, np.empty(longest), region.tables))
+def _(region: RowRegion, rows: Rows, longest: int, n_kept: int) -> Loops:
+    positions = np.zeros(len(rows.first) - 1, dtype=np.int32)  # the vertex where nature was last, in each row
+    room = np.empty(longest)
+    return Loops(vertices, (positions, room, region.tables), room)
 
 
 @loops_for.register
-def _(region: RowEllipsoid, n_rows: int, longest: int) -> Loops:
-    return Loops(ellipsoid, (np.empty(longest), region.tables))
+def _(region: RowPolytopes, rows: Rows, longest: int, n_kept: int) -> Loops:
+    room = np.empty(longest)
+    return Loops(vertices, (region.first_vertices(rows.first, rows.expression), room, region.tables), room)
+
+
+@loops_for.register
+def _(region: RowEllipsoid, rows: Rows, longest: int, n_kept: int) -> Loops:
+    room = np.empty(longest)
+    return Loops(ellipsoid, (room, region.tables), room)

@@ -1,8 +1,9 @@
 """Nature picks a distribution within the intervals of each row: backups rounded outward, and chains of best moves.
 
 The backups work on a private copy of the rows (see ``layout.py``) and leave each row in the order in which nature fills
-it: the order hardly changes from sweep to sweep, so that sorting costs next to nothing. Everything a backup needs is
-written into it once, without helper functions that take arrays: those would cost reference counting on each call.
+it. The masses that nature gives depend on this order alone, which hardly changes from sweep to sweep. So they are kept:
+a sweep checks the order, and adds up masses times differences of values, as in the product of a sparse matrix and a
+vector. Values are asked for some rows ahead, since successors may be far apart in memory.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from typing import Any
 import numpy as np
 
 from plumdp.compiled import compiled, compiled_leaf
+from plumdp.prefetch import prefetch
 from plumdp.rounding import UNDERFLOW, UNIT
 from plumdp.solver.chain_kernels import add_entry
 from plumdp.solver.graph_kernels import add
 
-ONE, TWO = np.uint64(1), np.uint64(2)  # unsigned, so that no index can be negative: signed ones cost a test each
+ZERO, ONE, TWO = (np.uint64(number) for number in range(3))  # unsigned: signed indices cost a test each
+AHEAD, BEHIND = np.uint64(64), np.uint64(2**64 - 64)  # transitions between a value that is read and one asked for
 NEGLIGIBLE = 1e-12  # a sum of bounds that misses 1 by less is taken as 1: nature may do more, never less
 
 
@@ -99,7 +102,76 @@ def finite_part(
     return base + total, UNIT * ((4.0 * float(b - a) + 8.0) * weight + 2.0 * abs(base + total)) + UNDERFLOW
 
 
-@partial(compiled, small=150_000)
+@partial(compiled, inline="always")
+def sort_row(
+    a: Any, b: Any, successor: Any, expression: Any, source: Any, nature: float, ahead: Any, room: Any
+) -> None:
+    """Put a row into the order in which nature prefers its successors, and their values into the room: by insertion."""
+    last = source[successor[a]]
+    room[0] = last
+    for number in range(a + ONE, b):
+        t = np.uint64(number)
+        prefetch(source, successor[t + ahead])
+        f, target = expression[t], successor[t]
+        v = source[target]
+        if nature * last < nature * v:
+            j = t
+            while j > a and nature * room[j - a - ONE] < nature * v:
+                room[j - a] = room[j - a - ONE]
+                successor[j] = successor[j - ONE]
+                expression[j] = expression[j - ONE]
+                j -= ONE
+            room[j - a] = v
+            successor[j], expression[j] = target, f
+        else:
+            room[t - a] = last = v
+
+
+@partial(compiled, inline="always")
+def fill_row(a: Any, b: Any, expression: Any, lower: Any, upper: Any, mass: Any, at: Any) -> float:
+    """Write what nature gives to each successor of a row but the first, which gets the rest; the row is in its order.
+
+    Returns the number of the last successor whose mass is known only up to the rounding of a sum, 0 if there is none.
+    It is written in place of the first one's mass.
+    """
+    f, doubtful = expression[a], 0.0
+    if b - a == TWO:
+        g = expression[a + ONE]
+        rest, p = 1.0 - upper[f], lower[g]  # what the preferred successor cannot take, the other one gets
+        p = rest if rest > p else p
+        # both are known up to one rounding, unless no distribution fits: then bounds are rounded numbers
+        doubtful = 0.0 if p <= upper[g] else 1.0
+        mass[at + ONE] = p
+    else:
+        free = 1.0 - lower[f]
+        for number in range(a + ONE, b):
+            free -= lower[expression[np.uint64(number)]]
+        room = upper[f] - lower[f]
+        slack = 2.0 * UNIT * float(b - a)  # how far off the sum of bounds may be
+        filled = room > free + slack or upper[f] == 1.0  # the preferred successor takes all that is free
+        free -= room
+        for number in range(a + ONE, b):
+            t = np.uint64(number)
+            f = expression[t]
+            p = lower[f]
+            if not filled:
+                room = upper[f] - p
+                filled = room > free + slack
+                if filled:  # gets what is left, known up to the rounding of sums
+                    if free > NEGLIGIBLE or not sum_is_one(a, t, b, expression, lower, upper):
+                        doubtful = float(t - a)
+                        p += free if free > 0.0 else 0.0
+                else:
+                    if room > 0.0 and room > free - slack:  # perhaps less than its upper bound is left
+                        doubtful = float(t - a)
+                    p = upper[f]
+                    free -= room
+            mass[at + (t - a)] = p
+    mass[at] = doubtful
+    return doubtful
+
+
+@partial(compiled_leaf, is_helper=False, small=150_000)
 def backup(
     start: int,
     end: int,
@@ -111,7 +183,8 @@ def backup(
     source: Any,
     result: Any,
     best_row: Any,
-    room_for_a_row: Any,
+    room: Any,
+    kept: Any,
 ) -> tuple[int, float]:
     """Write one more step of both players at their best, for the states from ``start`` to ``end``.
 
@@ -121,11 +194,15 @@ def backup(
     takes the new value plus the lift, but at most the cap. Values may be infinite: they count where they must get mass
     or nature wants them to.
 
-    If ``source`` is ``result`` the states see the new values of those before. Returns how many states got a larger
-    value, and the largest relative change.
+    If ``source`` is ``result`` the states see the new values of those before. ``room`` is for the values and masses of
+    the longest row. ``kept`` has the masses of each row as nature last gave them, negative at the first transition of a
+    row of which they are not known; if it is empty they are found anew. Returns how many states got a larger value, and
+    the largest relative change.
     """
     first_choice, first, successor, expression, lower, upper, reward, discount, agent, nature = rows
-    buffer = room_for_a_row
+    n_transitions, is_kept = np.uint64(len(successor)), len(kept) > 0
+    mass, half = kept if is_kept else room, np.uint64(len(room) // 2)
+    shift = AHEAD if step > 0 else BEHIND
     n_larger, change = 0, 0.0
     for k in range(end - start):
         i = np.uint64(start + k if step > 0 else end - 1 - k)
@@ -133,78 +210,43 @@ def backup(
         for row in range(first_choice[i], first_choice[i + ONE]):
             c = np.uint64(row)
             a, b = np.uint64(first[c]), np.uint64(first[c + ONE])
+            ahead = shift if a >= AHEAD and b + AHEAD <= n_transitions else ZERO
+            prefetch(source, successor[a + ahead])
             value, error = source[successor[a]], 0.0
-            if b - a == TWO:
-                other = source[successor[a + ONE]]
-                if nature * value < nature * other:  # rare: the order is that of the last sweep
-                    value, other = other, value
-                    successor[a], successor[a + ONE] = successor[a + ONE], successor[a]
-                    expression[a], expression[a + ONE] = expression[a + ONE], expression[a]
-                f, g = expression[a], expression[a + ONE]
-                rest, p = 1.0 - upper[f], lower[g]  # what the preferred successor cannot take, the other one gets
-                p = rest if rest > p else p
-                difference = other - value
-                if abs(difference) < np.inf:
-                    # both are known up to one rounding, unless no distribution fits: then bounds are rounded numbers
-                    uncertain = p if p <= upper[g] else p + 1.0
-                    if uncertain != 0.0 and difference != 0.0:
-                        value += p * difference
-                        error = UNIT * (10.0 * uncertain * abs(difference) + 2.0 * abs(value)) + UNDERFLOW
-                else:
-                    value, error = infinite_row(
-                        np.int64(a), np.int64(b), successor, expression, lower, upper, source, nature, buffer
-                    )
-            elif b - a > TWO:
-                free = 1.0 - lower[expression[a]]
-                buffer[0] = last = value
-                for number in range(a + ONE, b):  # insertion sort, in place: what nature prefers first
-                    t = np.uint64(number)
-                    f, target = expression[t], successor[t]
-                    v = source[target]
-                    free -= lower[f]
-                    if nature * last < nature * v:
-                        j = t
-                        while j > a and nature * buffer[j - a - ONE] < nature * v:
-                            buffer[j - a] = buffer[j - a - ONE]
-                            successor[j] = successor[j - ONE]
-                            expression[j] = expression[j - ONE]
-                            j -= ONE
-                        buffer[j - a] = v
-                        successor[j], expression[j] = target, f
-                    else:
-                        buffer[t - a] = last = v
-                value, marginal = buffer[0], 0.0
-                if np.isinf(value) or np.isinf(buffer[b - ONE - a]):
-                    value, error = infinite_row(
-                        np.int64(a), np.int64(b), successor, expression, lower, upper, source, nature, buffer
-                    )
-                else:
-                    f = expression[a]
-                    room = upper[f] - lower[f]
-                    slack = 2.0 * UNIT * float(b - a)  # how far off the sum of bounds may be
-                    filled = room > free + slack or upper[f] == 1.0  # the preferred successor takes all that is free
-                    free -= room
-                    total, mass = 0.0, 0.0
+            if b - a > ONE:
+                at = a if is_kept else half
+                last, total = value, 0.0
+                doubtful = mass[at] if is_kept else -1.0
+                if doubtful >= 0.0:
                     for number in range(a + ONE, b):
                         t = np.uint64(number)
-                        f = expression[t]
-                        p = lower[f]
-                        difference = buffer[t - a] - value
-                        if not filled:
-                            room = upper[f] - p
-                            filled = room > free + slack
-                            if filled:  # gets what is left, known up to the rounding of sums
-                                if free > NEGLIGIBLE or not sum_is_one(a, t, b, expression, lower, upper):
-                                    marginal = abs(difference)
-                                    p += free if free > 0.0 else 0.0
-                            else:
-                                if room > 0.0 and room > free - slack:  # perhaps less than its upper bound is left
-                                    marginal = abs(difference)
-                                p = upper[f]
-                                free -= room
-                        total += p * difference
-                        mass += p if difference != 0.0 else 0.0
-                    if mass != 0.0 or marginal != 0.0:
+                        prefetch(source, successor[t + ahead])
+                        v = source[successor[t]]
+                        if nature * last < nature * v:  # rare: the order is that of the last sweep
+                            doubtful = -1.0
+                            break
+                        total += mass[t] * (v - value)
+                        last = v
+                if doubtful < 0.0:
+                    sort_row(a, b, successor, expression, source, nature, ahead, room)
+                    doubtful = fill_row(a, b, expression, lower, upper, mass, at)
+                    value, last, total = room[0], room[b - ONE - a], 0.0
+                    for number in range(ONE, b - a):
+                        j = np.uint64(number)
+                        total += mass[at + j] * (room[j] - value)
+                spread = last - value
+                if not abs(spread) < np.inf:
+                    value, error = infinite_row(
+                        np.int64(a), np.int64(b), successor, expression, lower, upper, source, nature, room
+                    )
+                elif spread != 0.0:
+                    marginal = abs(source[successor[a + np.uint64(doubtful)]] - value) if doubtful > 0.0 else 0.0
+                    moves = total != 0.0 or marginal != 0.0
+                    if not moves:  # mass that is too small to move the value counts as well
+                        for number in range(ONE, b - a):
+                            j = np.uint64(number)
+                            moves = moves or (mass[at + j] > 0.0 and source[successor[a + j]] != value)
+                    if moves:
                         value += total
                         n = float(b - a)
                         error = UNIT * ((n + 8.0) * abs(total) + (4.0 * n + 8.0) * marginal + 2.0 * abs(value))
@@ -212,7 +254,7 @@ def backup(
             if discount != 1.0 and value != 0.0:
                 value *= discount
                 error += 2.0 * UNIT * abs(value) + UNDERFLOW
-            if reward[c] != 0.0:
+            if reward[c] != 0.0 and abs(value) < np.inf:
                 value += reward[c]
                 error += 2.0 * UNIT * abs(value)
             if error != 0.0:
@@ -257,7 +299,8 @@ def chain_of_best(
     column: Any,
     entry: Any,
     constants: Any,
-    room_for_a_row: Any,
+    room: Any,
+    kept: Any,
 ) -> int:
     """Write the Markov chain of the given rows and nature's best moves; return its number of entries.
 

@@ -1,0 +1,178 @@
+"""One batch of states of an exploration over arrays: from what a step yields to choices, successors and expressions."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from plumdp.errors import ModelError
+from plumdp.model.expressions.arrays import PolynomialArray, number_in
+from plumdp.model.expressions.interned import PolynomialTable
+from plumdp.model.expressions.polynomial import Number, Polynomial
+from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, offset_type, read_only
+
+Expression: TypeAlias = Polynomial | Number
+State: TypeAlias = Any
+"""A NamedTuple of state variables: numbers in ``explore``, arrays in ``explore_batch``."""
+
+BatchStep: TypeAlias = Callable[
+    [State], Iterable[tuple[str, BoolArray | bool, Iterable[tuple[Expression | PolynomialArray, State]]]]
+]
+
+
+class Numbering(Protocol):
+    """Gives numbers to states."""
+
+    def number(self, rows: IntArray, chosen: Any, action: str) -> IntArray:
+        """Return the numbers of next states, which an action leads to from the chosen states of the batch."""
+
+
+class Layer(NamedTuple):
+    """The choices and transitions of a batch of states."""
+
+    choices: IntArray  # (n_states): how many
+    lengths: IntArray  # (n_choices): how many transitions
+    actions: IntArray  # (n_choices)
+    successor: IntArray  # (n_transitions)
+    expression: IntArray  # (n_transitions)
+
+
+def take_layer(
+    step: BatchStep, batch: State, found: Numbering, expressions: PolynomialTable, names: dict[str, int]
+) -> Layer:
+    """Return the choices and transitions of a batch of states; the numbering says which states they lead to."""
+    n = len(batch[0])
+    masks, actions, parts = [], [], []
+    known: dict[tuple[int, int], tuple[Any, State, IntArray]] = {}
+    for action, where, outcomes in step(batch):
+        mask = np.broadcast_to(np.asarray(where, dtype=np.bool_), n)
+        chosen = slice(None) if mask.all() else np.flatnonzero(mask)
+        masks.append(mask)
+        actions.append(names.setdefault(action, len(names)))
+        parts.append(_Part(chosen, []))
+        for probability, target in list(outcomes):
+            key = id(where), id(target)  # the same objects lead to the same states
+            if key not in known:
+                rows = _rows(target, type(batch)._fields, n, chosen, action)
+                known[key] = where, target, found.number(rows, chosen, action)
+            parts[-1].outcomes.append((known[key][-1], _expression_index(probability, n, expressions)))
+    if not masks:
+        raise ModelError(f"the step yields no action for a layer of {n} states, for example ({show(_pick(batch, 0))})")
+    possible = np.stack(masks, axis=1)  # (n, n_actions)
+    widths = np.array([len(part.outcomes) for part in parts], dtype=np.int32)
+    return Layer(
+        possible.sum(axis=1, dtype=np.int32),
+        np.broadcast_to(widths, possible.shape)[possible],
+        np.broadcast_to(np.array(actions, dtype=np.int32), possible.shape)[possible],
+        *_by_state(parts, n),
+    )
+
+
+class _Part(NamedTuple):
+    """One action in a layer: the states where it is possible, and for each outcome successors there and expressions."""
+
+    chosen: Any  # indices, or a slice of all
+    outcomes: list[tuple[IntArray, IntArray | int]]  # expressions of all states of the layer, or one number
+
+
+def _by_state(parts: list[_Part], n: int) -> tuple[IntArray, IntArray]:
+    """Return successors and expressions in the order of the states: for each its actions, with all their outcomes."""
+    n_of_state = np.zeros(n, dtype=np.int64)
+    for part in parts:
+        n_of_state[part.chosen] += len(part.outcomes)
+    end = np.cumsum(n_of_state)
+    place = end - n_of_state  # of the next transition of each state
+    successor, expression = np.empty((2, int(end[-1])), dtype=np.int32)
+    for part in parts:
+        at = place[part.chosen]
+        for k, (successors, numbers) in enumerate(part.outcomes):
+            successor[at + k] = successors
+            expression[at + k] = numbers if isinstance(numbers, int) else numbers[part.chosen]
+        place[part.chosen] += len(part.outcomes)
+    return successor, expression
+
+
+def _rows(target: State, fields: tuple[str, ...], n: int, chosen: Any, action: str) -> IntArray:
+    if getattr(target, "_fields", None) != fields:
+        raise ModelError(f"action {action!r}: the next state is {target!r}; give it as states._replace(…)")
+    n_rows = n if isinstance(chosen, slice) else len(chosen)
+    rows = np.empty((n_rows, len(target)), dtype=np.int32)
+    for j, (field, values) in enumerate(zip(fields, target, strict=True)):
+        column = np.broadcast_to(np.asarray(values), n)[chosen]
+        if column.dtype.kind not in "biu":
+            raise ModelError(f"action {action!r}: state variable {field} becomes {column.dtype}; use ints or Booleans")
+        rows[:, j] = column
+        if column.dtype.itemsize > 4 and (rows[:, j] != column).any():
+            raise ModelError(f"action {action!r}: state variable {field} leaves the range of 32-bit integers")
+    return rows
+
+
+def _expression_index(probability: Any, n: int, expressions: PolynomialTable) -> IntArray | int:
+    if not isinstance(probability, PolynomialArray):
+        return expressions.number(probability)
+    if len(probability) != n:
+        raise ModelError(f"{len(probability)} probabilities for a layer of {n} states")
+    index: IntArray = number_in(expressions, probability)
+    return index
+
+
+def make_graph(
+    choices: Any, lengths: Any, successor: Any, states: Mapping[str, Any], actions: Any, names: tuple[str, ...]
+) -> Graph:
+    """Return the graph of these numbers of choices per state and transitions per choice; it starts in state 0."""
+    return Graph(
+        _offsets(choices),
+        _offsets(lengths),
+        read_only(np.asarray(successor, dtype=np.int32)),
+        0,
+        states,
+        read_only(np.asarray(actions, dtype=np.int32)),
+        names,
+    )
+
+
+def _offsets(lengths: Any) -> IntArray:
+    offsets = np.zeros(len(lengths) + 1, dtype=offset_type(int(np.sum(lengths, dtype=np.int64))))
+    np.cumsum(lengths, out=offsets[1:])
+    return read_only(offsets)
+
+
+def as_state(initial: State) -> State:
+    """Return the initial state as a NamedTuple."""
+    if isinstance(initial, Mapping):
+        return namedtuple("State", initial)(**initial)  # the fields are the user's variables
+    if not hasattr(initial, "_fields"):
+        raise ModelError(f"initial state {initial!r}: give a NamedTuple or a dict of state variables")
+    return initial
+
+
+def choice_rewards_of(function: Callable[[State, str], FloatArray], states: State, graph: Graph) -> FloatArray:
+    """Return the rewards of a function of states and action names, for each choice of the graph."""
+    state, result = graph.state_of_choice(), np.zeros(graph.n_choices)
+    for number, name in enumerate(graph.action_names):
+        chosen = graph.action == number
+        result[chosen] = spread(function(states, name), graph.n_states)[state[chosen]]
+    return floats(result)
+
+
+def spread(values: Any, n: int) -> FloatArray:
+    """Return values as an array of our own, one for each state, also if only one is given."""
+    return floats(np.broadcast_to(np.asarray(values, dtype=np.float64), n))
+
+
+def floats(values: Any) -> FloatArray:
+    """Return values as an array of our own, protected against writing."""
+    array: FloatArray = read_only(np.array(values, dtype=np.float64))
+    return array
+
+
+def _pick(batch: State, i: int) -> State:
+    return type(batch)(*(column[i] for column in batch))
+
+
+def show(state: State) -> str:
+    """Return a state's valuation as text."""
+    return ", ".join(f"{field}={value}" for field, value in zip(state._fields, state, strict=True))

@@ -1,0 +1,101 @@
+"""Prepared: the game and the layout of one question, kept for further questions about the same graph and objective.
+
+To decide states and to lay rows out takes longer than to sweep over them once, and most of it depends on the graph and
+the objective alone. Bounds matter in two ways. Which states are decided depends on them; if no transition can vanish
+that is possible at all, it depends only on which are possible, and not on nature. And the layout depends on which
+states are undecided. So a further question decides states again unless both questions are of that kind, with the same
+transitions; it keeps the layout if the same states are left; and it always has its own bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from plumdp.model.objective import Kind, Nature, Objective
+from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.solver.game import Game, plain_game, wanted_by
+from plumdp.solver.layout import SweepLayout, lay_out
+from plumdp.solver.qualitative import make_game
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A game and its layout, which is not swept: ``facing`` returns one that is."""
+
+    objective: Objective  # one that is not a complement
+    game: Game
+    layout: SweepLayout
+
+    def facing(self) -> SweepLayout:
+        """Return a layout of the game that may be swept."""
+        return self.layout.facing(self.game)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of what is kept, without the model itself."""
+        rows, layout, game = self.layout.rows, self.layout, self.game
+        arrays = [rows.first_choice, rows.first, rows.successor, rows.expression, rows.reward, layout.known]
+        arrays += [layout.first_row, layout.state, layout.choice, layout.ends]
+        arrays += [game.reward, game.is_undecided, game.known, game.policy, game.backward.is_undecided]
+        arrays += [] if game.rank is None or layout.rank is None else [game.rank, layout.rank]
+        before = game.backward.__dict__.get("predecessors", ())
+        return sum(array.nbytes for array in (*arrays, *before))
+
+
+def prepare(
+    imdp: IntervalMDP,
+    objective: Objective,
+    nature: Nature = "robust",
+    *,
+    like: Prepared | None = None,
+    within: Prepared | None = None,
+) -> Prepared:
+    """Return the game of a model and an objective, and its layout.
+
+    ``like`` is what was prepared for an earlier question. If it was about the same graph, expressions and objective,
+    what is the same is taken from it; otherwise it is of no use, and does no harm. ``within`` was prepared for a model
+    that has all rows of this one, and perhaps more: its order serves both.
+
+    >>> from plumdp import case_study, instantiate, solve
+    >>> study = case_study("betting:25")
+    >>> mdp = instantiate(study.model, study.true_point)
+    >>> prepared = prepare(mdp, study.objective)
+    >>> other = instantiate(study.model, {"p": 0.6})
+    >>> prepare(other, study.objective, like=prepared).layout is prepared.layout
+    True
+    >>> again = solve(other, study.objective, prepared=prepared)
+    >>> bool((again.lower == solve(other, study.objective).lower).all())
+    True
+    """
+    objective = objective.flipped() or objective
+    if like is None or not _is_about(like, imdp, objective):
+        game = _decided(imdp, objective, nature, within)
+        return Prepared(objective, game, lay_out(game))
+    if is_decided_alike(like.game.imdp, imdp, objective):
+        game = replace(like.game, imdp=imdp, nature=wanted_by(nature, like.game.agent))
+    else:
+        game = _decided(imdp, objective, nature, like)
+    return Prepared(objective, game, like.layout if like.layout.is_of(like.game, game) else lay_out(game))
+
+
+def is_decided_alike(one: IntervalMDP, other: IntervalMDP, objective: Objective) -> bool:
+    """Return whether the same states of two models on one graph are decided, whatever nature does in either.
+
+    So it is if nothing is decided; or if no transition can vanish that is possible at all, and the same ones are.
+    """
+    if objective.n_steps is not None or objective.kind is Kind.DISCOUNTED:
+        return True
+    is_fixed = one.has_fixed_support() and other.has_fixed_support()
+    return is_fixed and bool(((one.upper == 0) == (other.upper == 0)).all())
+
+
+def _is_about(prepared: Prepared, imdp: IntervalMDP, objective: Objective) -> bool:
+    own = prepared.game.imdp
+    return objective is prepared.objective and imdp.graph is own.graph and imdp.expression is own.expression
+
+
+def _decided(imdp: IntervalMDP, objective: Objective, nature: Nature, known: Prepared | None) -> Game:
+    """Return the game with the states decided that graph and bounds decide; none if all runs are worth their steps."""
+    if objective.n_steps is not None or objective.kind is Kind.DISCOUNTED:
+        return plain_game(imdp, objective, nature).with_all_undecided()
+    return make_game(imdp, objective, nature, None if known is None else known.game.backward)
