@@ -3,9 +3,10 @@
     python benchmarks/brackets.py --against ../before/src                     the small sizes
     python benchmarks/brackets.py --against ../before/src rover:50,50 ...     others
 
-A line is printed for each bound that is wider than before by more than 1e-9 relative, and for each policy of which the
-other checkout, asked for its value, proves less than this one claims (beyond the solver's precision). The exit code is
-1 if there is such a line. Counts are simulated from fixed seeds; each checkout answers in a process of its own.
+A line is printed if the bound that matters is worse than before by more than 1e-9 relative; if a bracket of the policy
+that was found before is wider than it was; and if the two checkouts exclude each other's brackets of one policy, so
+that one of them is wrong. The exit code is 1 if there is such a line. Counts are simulated from fixed seeds; each
+checkout answers in a process of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ STUDIES = (
 )
 RUNS = (100, 10_000)
 WIDER = 1e-9
-PRECISION = 1e-6
 ANSWER = "--answer"
 
 Question = dict[str, Any]
@@ -75,29 +75,43 @@ def answers_of(source: str, asked: list[Question]) -> list[Question]:
     return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
-def faults(before: Question, now: Question, valued: Question) -> Iterator[str]:
-    """Yield what is worse than before: wider bounds, or a claim that the policy does not keep."""
-    for side, sign in (("lower", 1), ("upper", -1)):
-        old, new, worth = (sign * each[side] for each in (before, now, valued))
-        if new < old - WIDER * abs(old) and old > -math.inf:
-            yield f"{side} {sign * old!r} → {sign * new!r}, wider by {(old - new) / max(abs(old), 1e-300):.1e}"
-        if worth < new - 2 * PRECISION * max(abs(new), abs(now["upper"]) if now["upper"] < math.inf else 0):
-            yield f"{side} {sign * new!r} is claimed, {sign * worth!r} proved by the other checkout"
+def faults(before: Question, now: Question, same: Question, other: Question) -> Iterator[str]:
+    """Yield what is worse than before; ``same`` values the policy of before here, ``other`` that of now there."""
+    side = "lower" if now["direction"] == "max" else "upper"
+    if is_worse(side, before, now):
+        yield f"{side} bound {before[side]!r} → {now[side]!r}"
+    for end in ("lower", "upper"):
+        if is_worse(end, before, same):
+            yield f"{end} bound of one policy {before[end]!r} → {same[end]!r}"
+    for here, there in ((same, before), (now, other)):
+        if here["lower"] > there["upper"] or here["upper"] < there["lower"]:
+            yield f"one policy has [{here['lower']!r}, {here['upper']!r}] and [{there['lower']!r}, {there['upper']!r}]"
+
+
+def is_worse(side: str, old: Question, new: Question) -> bool:
+    """Return whether a bound says less than it did, by more than is allowed."""
+    sign = 1 if side == "lower" else -1
+    was, now = sign * old[side], sign * new[side]
+    return was > -math.inf and now < was - WIDER * abs(was)
 
 
 def compared(name: str, against: str) -> tuple[int, list[str], float]:
     """Return the number of questions, the faults and the ratio of processor times, for one case study."""
     asked = list(questions(name))
     before, now = answers_of(against, asked), answers_of(HERE, asked)
-    valued = answers_of(
-        against, [question | {"policy": found["policy"]} for question, found in zip(asked, now, strict=True)]
-    )
+    same = answers_of(HERE, with_policies(asked, before))
+    other = answers_of(against, with_policies(asked, now))
     lines = [
         f"{name} {question['runs']} runs {question['relaxation']} {question['direction']}: {fault}"
-        for question, *found in zip(asked, before, now, valued, strict=True)
+        for question, *found in zip(asked, before, now, same, other, strict=True)
         for fault in faults(*found)
     ]
     return len(asked), lines, sum(each["seconds"] for each in now) / sum(each["seconds"] for each in before)
+
+
+def with_policies(asked: list[Question], found: list[Question]) -> list[Question]:
+    """Return the questions about the policies that were found."""
+    return [question | {"policy": each["policy"]} for question, each in zip(asked, found, strict=True)]
 
 
 def main() -> int:

@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 def build(n_transitions: int, store: Path | None) -> pl.ParametricMDP:
     """Return a layered model with about so many transitions, on disk if there is a folder for it."""
-    width = max(ACTIONS * OUTCOMES, n_transitions // (LEVELS * ACTIONS * OUTCOMES))
+    width = max(ACTIONS * OUTCOMES, n_transitions // ((LEVELS - 5) * ACTIONS * OUTCOMES))  # the first levels are narrow
     width += width % 31 == 0  # so that 31 times a place meets every place
     weights = pl.parameters(*TRUE_POINT)
     modes = (*weights, 1 - sum(weights, pl.Polynomial(0)))
@@ -106,7 +106,7 @@ def timed(stage: str, report: dict[str, Any], function: Callable[[], Any]) -> An
     wall, own = time.perf_counter(), time.process_time()
     result = function()
     report[stage] = round(time.perf_counter() - wall, 2), round(time.process_time() - own, 2)
-    print(stage, report[stage], file=sys.stderr, flush=True)
+    print(f"{stage}: {report[stage]} s, {status('VmHWM'):.2f} GB with files", file=sys.stderr, flush=True)
     return result
 
 

@@ -15,7 +15,7 @@ from plumdp.region.conflict import Conflict
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.bounds import CoupledBounds, find_coupled_bounds
 from plumdp.solver.evaluate import evaluate_all
-from plumdp.solver.solution import Solution, SolverStatus
+from plumdp.solver.solution import Solution, SolverStatus, status_at
 
 _MOST_CERTIFIED = 3  # policies whose bounds are proved, of all that a search proposes
 _WORTHWHILE = 0.02  # share of the distance of the bounds that an estimate must promise
@@ -56,7 +56,8 @@ def value_policy(
     )
     start = learned.model.graph.initial_state
     low, high = (worst, best) if objective.direction == "max" else (best, worst)
-    status = worst.status if worst.status != SolverStatus.CONVERGED else best.status
+    ended = [status_at(solution, start, precision) for solution in (worst, best)]
+    status = next((each for each in ended if each != SolverStatus.CONVERGED), SolverStatus.CONVERGED)
     valued = Valuation(worst.policy, float(low.lower[start]), float(high.upper[start]), status)
     if not is_coupled or isinstance(learned.region, Conflict):
         return valued

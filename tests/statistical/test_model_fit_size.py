@@ -110,9 +110,9 @@ def test_drift_tests_exclude_the_true_point_where_their_processes_say_so(name):
 @pytest.mark.parametrize("name", CASES)
 def test_tests_of_rows_have_the_fortunes_of_their_definition(name):
     game, data = played(name)
-    table, graph, cells = game.table, game.graph, cells_of(game, "row")
+    table, cells = game.table, cells_of(game, "row")
     seen = (data.pilots[0] + data.batches[0].sum(axis=0)).astype(np.int64)
-    found = cell_tests(table, table.pool_by(graph.choice_of_transition(), seen))
+    found = cell_tests(table, table.pool_by_choice(seen))
     fortunes = found.values(np.log(table.constants + table.coefficients @ game.truth))
     of_all = cell_processes(cells, seen[None, :].astype(float))[0]
     is_seen = (seen @ cells.items @ cells.pairs @ cells.cells) > 0

@@ -28,7 +28,7 @@ def pilot_view(game: Game, pilot: np.ndarray) -> PilotView:
 
 def plans_of(game: Game, view: PilotView, contrasts) -> list:
     """Return the drifts that a pilot can tell, as ``drift_tests`` plans them."""
-    seen = game.table.pool_by(game.graph.choice_of_transition(), view.counts)
+    seen = game.table.pool_by_choice(view.counts)
     return [plan for contrast in contrasts for plan in _plans(view, seen, contrast)]
 
 

@@ -112,7 +112,7 @@ def test_rows_throw_all_the_coins_of_their_tree():
     """pq, p (1 - q), 1 - p: the test of the row is the product of that of {p, 1 - p} and that of {q, 1 - q}."""
     model = cell_model([[[p * q, p * (1 - q), 1 - p]]], SQUARE)
     table, counts = likelihood_table(model), counts_in_cells(model, [[[5, 3, 7]]])
-    rows = table.pool_by(model.graph.choice_of_transition(), counts.counts)
+    rows = table.pool_by_choice(counts.counts)
     tests = cell_tests(table, rows)
     assert len(tests) == 1
     value = tests.values(np.log(table.values(np.array([1 / 3, 1 / 5]))[0]))[0]
@@ -126,7 +126,7 @@ def test_groups_of_factors_have_no_test():
     """Factors of q², 2 q (1 - q), (1 - q)² are no law: predictions of them would not be fair."""
     model = cell_model([[[q**2, 2 * q * (1 - q), (1 - q) ** 2]]], SQUARE)
     table = likelihood_table(model)
-    rows = table.pool_by(model.graph.choice_of_transition(), counts_in_cells(model, [[[50, 1, 50]]]).counts)
+    rows = table.pool_by_choice(counts_in_cells(model, [[[50, 1, 50]]]).counts)
     assert len(rows.cell) > 0
     assert len(cell_tests(table, rows)) == 0
 

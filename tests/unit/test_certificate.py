@@ -136,6 +136,13 @@ def test_the_headline_says_what_kind_of_claim_it_is(changes, beginning):
     assert str(certificate(**changes)).startswith(beginning)
 
 
+def test_a_reason_is_said_once():
+    """In the headline if nothing is certified, else among the facts."""
+    reason = "runs may never end"
+    for status in ("nothing certified", "certified", "model contradicted"):
+        assert str(certificate(status=status, reason=reason)).count(reason) == 1
+
+
 def test_reasons_and_an_open_end_of_the_solver_are_said():
     text = str(certificate(reason="p and q disagree", solver="interrupted: the bounds so far hold"))
     assert "  because         p and q disagree" in text.splitlines()

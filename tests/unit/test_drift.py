@@ -33,7 +33,7 @@ def view_of(model, counts):
 
 
 def by_choice(model, view, counts):
-    return view.table.pool_by(model.graph.choice_of_transition(), counts)
+    return view.table.pool_by_choice(counts)
 
 
 def factors_of(split, slope, rest):
@@ -285,7 +285,7 @@ def test_each_cell_has_all_outcomes_of_its_classes_and_what_was_seen():
     )
     table = likelihood_table(MIXED)
     contrast = next(c for c in find_contrasts(MIXED) if c.name == "h")
-    split = _split(table, table.pool_by(MIXED.graph.choice_of_transition(), counts.main), contrast)
+    split = _split(table, table.pool_by_choice(counts.main), contrast)
     seen = {}
     for outcome, level, amount in zip(split.outcome.tolist(), split.level.tolist(), split.seen.tolist(), strict=True):
         seen[level, str(table.outcomes[outcome])] = amount

@@ -87,7 +87,8 @@ class RowBox:
         return self
 
 def loops(region, n_rows, longest, n_kept):
-    return Loops(interval, (np.empty(2 * longest), np.full(n_kept, -1.0)))
+    room = np.empty(2 * longest)
+    return Loops(interval, (room, np.full(n_kept, -1.0)), room)
 '''
 
 

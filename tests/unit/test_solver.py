@@ -12,10 +12,11 @@ from plumdp.model.objective import Reach, Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.component import Component
-from plumdp.solver.component_bounds import prove
 from plumdp.solver.evaluate import evaluate_all
+from plumdp.solver.induction import prove
 from plumdp.solver.layout import lay_out
 from plumdp.solver.qualitative import make_game
+from plumdp.solver.solution import Solution, SolverStatus, status_at
 
 
 def mask(n, *members):
@@ -225,6 +226,14 @@ def test_where_the_solver_starts_makes_no_difference_to_what_it_proves(walk, obj
 def test_a_start_of_another_model_is_refused(walk, fork):
     with pytest.raises(pl.ModelError, match="a policy is 21 choice numbers"):
         pl.solve(walk, reach(21, 20), start=pl.solve(fork, reach(3, 1)))
+
+
+def test_a_state_whose_bounds_meet_has_converged_whatever_others_have():
+    bounds = np.array([0.5, np.inf, 0.1]), np.array([0.5, np.inf, 0.9])
+    solution = Solution(*bounds, np.zeros(3, dtype=np.int32), SolverStatus.OPEN, 1)
+    assert [status_at(solution, state, 1e-6) for state in range(3)] == ["converged", "converged", SolverStatus.OPEN]
+    interrupted = replace(solution, status=SolverStatus.INTERRUPTED)
+    assert status_at(interrupted, 0, 1e-6) == SolverStatus.INTERRUPTED
 
 
 def test_progress_ends_with_all_states(walk):

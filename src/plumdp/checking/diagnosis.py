@@ -149,7 +149,7 @@ def _side(examination: Examination, explanation: Explanation) -> Side | None:
     """Return what differs on the one side of a contrast, or in the pilot, and how much."""
     rows = examination.rows
     if explanation.contrast is not None and explanation.cells is not None:
-        cell = explanation.contrast.cell[rows.choice]
+        cell = explanation.contrast.at(rows.choice)
         is_inside = np.where(cell >= 0, explanation.cells[cell], -1)
         found = examination.split(is_inside, explanation)
         return None if found is None else Side(*found)

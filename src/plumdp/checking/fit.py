@@ -134,16 +134,15 @@ class _Blocks:
         self._drifts = _drifts(model, counts, found, error) if has_pilot else []
         self.affine = _affine_tests(found, self._drifts, number)
         share = FIT * error * (0.5 if counts.pilot is None else 0.25)  # an empty pilot may become one with more data
-        table, graph = found.table, model.graph
+        table = found.table
         seen = table.pool(counts.counts)
         is_seen = np.flatnonzero(seen > 0)
         classes = cell_tests(table, CellCounts(table.group[is_seen], is_seen, seen[is_seen]))
-        rows = cell_tests(table, table.pool_by(graph.choice_of_transition(), counts.counts))
-        n_rows = int(np.logical_or.reduceat(table.tied > 0, graph.first_transition[:-1]).sum())
+        rows = cell_tests(table, table.pool_by_choice(counts.counts))
         self._blocks: list[tuple[TestKind, CellTests]] = [
             ("likelihood", _likelihood_test(found)),
             ("class", _at_share(classes, share / max(len(table.is_class), 1))),
-            ("row", _at_share(rows, share / max(n_rows, 1))),
+            ("row", _at_share(rows, share / max(table.n_tied, 1))),
         ]
         self.cells = _joined([tests for _, tests in self._blocks])
 

@@ -36,12 +36,12 @@ def residuals_by_cell(examination: Examination) -> list[CellResiduals]:
     joined: dict[tuple[str, str], list[Contrast]] = {}
     for contrast in examination.contrasts:
         if contrast.name in rows.model.graph.states and contrast.kind == "variable":
-            parts.append((contrast.kind, contrast.name, contrast.cells, contrast.cell[rows.choice]))
+            parts.append((contrast.kind, contrast.name, contrast.cells, contrast.at(rows.choice)))
         else:  # each action, and each word that a variable may be, has a contrast of its own
             name = "action" if contrast.kind == "action" else contrast.name.partition(" = ")[0]
             joined.setdefault((contrast.kind, name), []).append(contrast)
     for (kind, name), each in joined.items():
-        cell = np.max([np.where(one.cell[rows.choice] == 1, i, -1) for i, one in enumerate(each)], axis=0)
+        cell = np.max([np.where(one.at(rows.choice) == 1, i, -1) for i, one in enumerate(each)], axis=0)
         parts.append((kind, name, tuple(one.cells[1] for one in each), cell))
     found = []
     for kind, name, cells, cell in parts:

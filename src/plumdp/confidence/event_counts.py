@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from plumdp.data.counts import CountArray, EventCounts, TransitionCounts
 from plumdp.model.events import Events
-from plumdp.model.graph import BoolArray, Graph, Indices, owners, read_only
+from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, owners, read_only
+
+Times: TypeAlias = npt.NDArray[Any]
+"""Values of a state variable, as states or choices have them."""
+
+_BLOCK = 2**18  # choices that are looked at together, so that a variable that is no clock costs little
 
 
 def pool(events: Events, counts: TransitionCounts) -> EventCounts:
     """Return how often each event was tried and happened: every visit of a choice tries each of its events once."""
-    happens = events.success >= 0
-    trials = sum_by(events.tried, counts.visits[events.choice_of_trial()], len(events))
-    event = np.concatenate([events.success[happens], events.factors.event])
-    seen = np.concatenate([counts.counts[happens], counts.counts[events.factors.transition]])
-    return EventCounts(trials, sum_by(event, seen, len(events)), counts.sampling)
+    by_row, n = events.by_row, len(events)
+    seen = by_row.rows.sum_by_place(counts.counts)
+    trials = sum_by(by_row.tried, by_row.rows.sum_by_row(seen)[owners(by_row.first_trial)], n)
+    happens = by_row.success >= 0
+    event = np.concatenate([by_row.success[happens], by_row.factor_event])
+    successes = np.concatenate([seen[happens], seen[by_row.factor_place]])
+    return EventCounts(trials, sum_by(event, successes, n), counts.sampling)
 
 
 def is_tried_once(graph: Graph, events: Events) -> BoolArray:
     """Return events that no run can try twice; False says nothing."""
-    return tried_once(graph, events.choice_of_trial(), events.tried, len(events))
+    by_row, once = events.by_row, np.zeros(len(events), dtype=np.bool_)
+    row, state = owners(by_row.first_trial), graph.state_of_choice()
+    for clock, end in _clocks(graph):
+        start, end = _spans(clock, clock[state], end, by_row.rows.number, len(by_row.rows))
+        once |= np.less(*_spans(clock, start[row], end[row], by_row.tried, len(events)))
+    return once
 
 
 def tried_once(graph: Graph, choice: Indices, event: Indices, n_events: int) -> BoolArray:
@@ -33,28 +45,45 @@ def tried_once(graph: Graph, choice: Indices, event: Indices, n_events: int) -> 
     A clock is a state variable that no transition turns back. An event is tried at most once if by some clock all its
     trials start before any of them ends.
     """
-    state = graph.state_of_choice()[choice]
-    once = np.zeros(n_events, dtype=np.bool_)
-    for clock in _clocks(graph):
-        end = np.minimum.reduceat(clock[graph.successor], graph.first_transition[:-1])
-        last_start = np.full(n_events, clock.min())
-        first_end = np.full(n_events, clock.max())
-        np.maximum.at(last_start, event, clock[state])
-        np.minimum.at(first_end, event, end[choice])
-        once |= last_start < first_end
+    once, state = np.zeros(n_events, dtype=np.bool_), graph.state_of_choice()[choice]
+    for clock, end in _clocks(graph):
+        once |= np.less(*_spans(clock, clock[state], end[choice], event, n_events))
     return once
 
 
-def _clocks(graph: Graph) -> Iterator[npt.NDArray[Any]]:
-    """Yield the state variables that never decrease along a transition, and reversed those that never increase."""
-    source = owners(graph.first_transition[graph.first_choice])
+def _spans(clock: Times, start: Times, end: Times, event: Indices, n_events: int) -> tuple[Times, Times]:
+    """Return when the last trial of each event starts and the first one ends, given start, end and event of trials."""
+    last_start, first_end = np.full(n_events, clock.min()), np.full(n_events, clock.max())
+    np.maximum.at(last_start, event, start)
+    np.minimum.at(first_end, event, end)
+    return last_start, first_end
+
+
+def _clocks(graph: Graph) -> Iterator[tuple[Times, Times]]:
+    """Yield the state variables that never decrease along a transition, and reversed those that never increase.
+
+    With each comes its least value after each choice.
+    """
+    state = graph.state_of_choice()
     for values in graph.states.values():
         if values.dtype.kind in "bi":
-            before, after = values[source], values[graph.successor]
-            if (before <= after).all():
-                yield values
-            elif (before >= after).all():
-                yield ~values  # unlike minus, this turns the order round without overflow, and for Booleans too
+            for clock in (values, ~values):  # unlike minus, this turns the order round without overflow, and Booleans
+                end = _least_after(graph, state, clock)
+                if end is not None:
+                    yield clock, end
+                    break
+
+
+def _least_after(graph: Graph, state: IntArray, clock: Times) -> Times | None:
+    """Return the least value after each choice, given its state; None if it is less than before for one of them."""
+    first, found = graph.first_transition, []
+    for start in range(0, graph.n_choices, _BLOCK):
+        end = min(start + _BLOCK, graph.n_choices)
+        after = clock[graph.successor[first[start] : first[end]]]
+        found.append(np.minimum.reduceat(after, first[start:end] - first[start]))
+        if (found[-1] < clock[state[start:end]]).any():
+            return None
+    return np.concatenate(found)
 
 
 def sum_by(index: Indices, values: CountArray, size: int) -> CountArray:

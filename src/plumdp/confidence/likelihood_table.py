@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import cached_property, reduce
 from math import gcd, lcm
 from operator import add
 from typing import NamedTuple, TypeAlias
@@ -31,6 +31,7 @@ from plumdp.confidence.coin_trees import Factorise, Node, affine_factors, find_t
 from plumdp.confidence.space_moments import is_nonnegative, moments
 from plumdp.confidence.tied_rows import TiedRows, find_tied_rows
 from plumdp.data.counts import CountArray
+from plumdp.model.distinct_rows import DistinctRows
 from plumdp.model.expressions.polynomial import Polynomial, whole_terms
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, ranges, read_only
 from plumdp.model.parametric import ParametricMDP
@@ -90,7 +91,8 @@ class LikelihoodTable(Outcomes):
     upper: FloatArray  # (d)
     middle: FloatArray  # (d): a point inside the space, at which all outcomes have positive probabilities
     left_out: tuple[tuple[Polynomial, ...], ...]  # outcomes of the rows that are not part of the likelihood
-    tied: IntArray  # (n_transitions): outcome of a class of tied rows, plus one; 0 if there is none
+    rows: DistinctRows  # of the model
+    tied_place: IntArray  # (n_places): outcome of a class of tied rows, plus one; 0 if there is none
     first: IntArray  # (n_tied + 2)
     counts_for: IntArray  # (n_ways): the outcomes of this table that an outcome of tied rows counts for
     multiple: FloatArray  # (n_ways): and how often
@@ -101,21 +103,31 @@ class LikelihoodTable(Outcomes):
 
     def pool(self, counts: CountArray | FloatArray) -> FloatArray:
         """Return how often each outcome (n) was seen, given counts of transitions; exact up to 2^53 steps."""
-        tied = np.bincount(self.tied, counts, len(self.first) - 1)
+        tied = np.bincount(self.tied_place, self.rows.sum_by_place(counts), len(self.first) - 1)
         weights = np.repeat(tied, np.diff(self.first)) * self.multiple
         return np.bincount(self.counts_for, weights, len(self.outcomes)).astype(np.float64)
 
-    def pool_by(self, cell: Indices, counts: CountArray) -> CellCounts:
-        """Return how often each outcome was seen in each cell, given the cell and the count of each transition.
-
-        Transitions in a cell below zero are left out. Counts are exact up to 2^53 steps.
-        """
-        seen = np.flatnonzero((counts > 0) & (self.tied > 0) & (cell >= 0))
-        first, last = self.first[self.tied[seen]], self.first[self.tied[seen] + 1]
+    def pool_by_choice(self, counts: CountArray) -> CellCounts:
+        """Return how often each outcome was seen at each choice, given counts of transitions; exact up to 2^53."""
+        seen = np.flatnonzero(counts)
+        choice, place = self.rows.place_of(seen)
+        tied = self.tied_place[place]
+        first, last = self.first[tied], self.first[tied + 1]
         way = ranges(first, last)
-        owner = np.repeat(cell[seen], last - first).astype(np.int64)
+        owner = np.repeat(choice, last - first).astype(np.int64)
         amount = np.repeat(counts[seen], last - first) * self.multiple[way]
         return _pooled(owner, self.counts_for[way], amount, len(self.outcomes))
+
+    @property
+    def n_tied(self) -> int:
+        """How many choices have an outcome that counts for something."""
+        is_tied = np.logical_or.reduceat(self.tied_place > 0, self.rows.first[:-1])
+        return int(self.rows.n_choices[is_tied].sum())
+
+    @cached_property
+    def tied(self) -> IntArray:
+        """The outcome of a class of tied rows that each transition is (n_transitions), plus one; 0 if it is none."""
+        return read_only(self.rows.by_transition(self.tied_place))
 
 
 class CellCounts(NamedTuple):
@@ -126,11 +138,10 @@ class CellCounts(NamedTuple):
     seen: FloatArray  # (n)
 
     def pool_by(self, cell: Indices) -> CellCounts:
-        """Return the same in larger cells, given which one each cell is part of; below zero, it is left out."""
-        own = cell[self.cell]
-        kept = own >= 0
+        """Return the same in larger cells, given the one that each entry is in (n); below zero, it is left out."""
+        kept = cell >= 0
         n_outcomes = int(self.outcome.max(initial=-1)) + 1
-        return _pooled(own[kept].astype(np.int64), self.outcome[kept], self.seen[kept], n_outcomes)
+        return _pooled(cell[kept].astype(np.int64), self.outcome[kept], self.seen[kept], n_outcomes)
 
 
 def _pooled(cell: Indices, outcome: Indices, amount: FloatArray, n_outcomes: int) -> CellCounts:
@@ -177,7 +188,8 @@ def likelihood_table(model: ParametricMDP) -> LikelihoodTable:
         read_only(space.upper),
         moments(space)[0],
         left_out,
-        _integers(rows.outcome_of_transition + 1),
+        rows.rows,
+        _integers(rows.outcome_of_place + 1),
         _integers(np.cumsum([0, 0, *map(len, ways)])),
         _integers([outcome for outcome, _ in flat]),
         read_only(np.array([multiple for _, multiple in flat], dtype=np.float64)),

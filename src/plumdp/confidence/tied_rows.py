@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from plumdp.data.counts import CountArray, TransitionCounts
-from plumdp.model.check import row_classes
+from plumdp.model.distinct_rows import DistinctRows
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.graph import IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
@@ -32,24 +33,30 @@ class TiedRows:
     first: IntArray  # (n_classes + 1)
     expression: IntArray  # (n_outcomes): the expression it is a multiple of, or KNOWN
     multiple: IntArray  # (n_outcomes)
-    class_of_choice: IntArray  # (n_choices), or NONE
-    outcome_of_transition: IntArray  # (n_transitions), or NONE
+    rows: DistinctRows
+    class_of_row: IntArray  # (n_rows), or NONE
+    outcome_of_place: IntArray  # (n_places), or NONE
+
+    @property
+    def class_of_choice(self) -> IntArray:
+        """The class of each choice (n_choices), or NONE."""
+        return read_only(self.class_of_row[self.rows.number])
 
     def pool(self, counts: TransitionCounts) -> tuple[CountArray, CountArray]:
         """Return the visits of each class and how often each outcome was seen."""
         trials, successes = np.zeros(len(self.first) - 1, dtype=np.int64), np.zeros(len(self.outcomes), dtype=np.int64)
-        of_choice, of_transition = self.class_of_choice >= 0, self.outcome_of_transition >= 0
-        np.add.at(trials, self.class_of_choice[of_choice], counts.visits[of_choice])
-        np.add.at(successes, self.outcome_of_transition[of_transition], counts.counts[of_transition])
+        seen = self.rows.sum_by_place(counts.counts)
+        of_row, of_place = self.class_of_row >= 0, self.outcome_of_place >= 0
+        np.add.at(trials, self.class_of_row[of_row], self.rows.sum_by_row(seen)[of_row])
+        np.add.at(successes, self.outcome_of_place[of_place], seen[of_place])
         return read_only(trials), read_only(successes)
 
 
 def find_tied_rows(model: ParametricMDP) -> TiedRows:
     """Return the classes of rows with the same unknown expressions, each as often: what is known is then the same."""
-    row_of_choice, representative = row_classes(model)
-    first_transition, is_unknown = model.graph.first_transition, model.expressions.is_unknown.tolist()
-    length = np.diff(first_transition)
-    rows = [model.expression[first_transition[c] : first_transition[c + 1]].tolist() for c in representative]
+    distinct, is_unknown = model.rows, model.expressions.is_unknown.tolist()
+    places, starts = model.expression[distinct.transition].tolist(), distinct.first.tolist()
+    rows = [places[start:end] for start, end in pairwise(starts)]
     keys = [tuple(sorted(f for f in row if is_unknown[f])) for row in rows]
     polynomials = model.expressions.polynomials
     known = dict(zip(keys, ([f for f in row if not is_unknown[f]] for row in rows), strict=True))
@@ -62,16 +69,15 @@ def find_tied_rows(model: ParametricMDP) -> TiedRows:
         for row, key in zip(rows, keys, strict=True)
         for f in row
     ]
-    start = (np.cumsum(length[representative]) - length[representative])[row_of_choice]
-    same = np.arange(model.graph.n_transitions) + np.repeat(start - first_transition[:-1], length)
     kinds = [kind for of_class in classes for kind in of_class]
     return TiedRows(
         tuple(polynomial for polynomial, _, _ in kinds),
         _integers(first),
         _integers([f for _, f, _ in kinds]),
         _integers([multiple for _, _, multiple in kinds]),
-        _integers([number.get(key, NONE) for key in keys])[row_of_choice],
-        _integers(of_row)[same],
+        distinct,
+        _integers([number.get(key, NONE) for key in keys]),
+        _integers(of_row),
     )
 
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -141,6 +142,16 @@ class TransitionCounts:
     def total(self) -> int:
         """The number of steps seen."""
         return int(self.counts.sum())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the counts, of the pilot in them, and of how they were sampled."""
+        pilot = self.pilot
+        about = "" if pilot is None else f" {pilot.end} {pilot.weight!r} {pilot.ratio!r} {pilot.rests_on}"
+        digest = blake2b(f"{self.sampling} {pilot is not None}{about}".encode(), digest_size=16)
+        for array in (self.counts,) if pilot is None else (self.counts, pilot.counts):
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
 
     @cached_property
     def visits(self) -> CountArray:

@@ -26,6 +26,7 @@ Policy: TypeAlias = str | GivenPolicy
 _SEGMENT = 64  # steps at least before runs that have ended are put aside; even, as random words come for two steps
 _TOGETHER = 1 << 16  # steps in a segment of all runs that advance side by side: they fit the cache of one core
 _MIN_RUNS = 16  # that advance side by side, however long they are: one works while others wait for memory
+_FORGOTTEN = 8  # steps after which what was read of a stored model is given back; even as well
 _MAX_BLOCK = 1 << 22  # steps in a block of runs, if they need not be fewer than that
 
 
@@ -54,12 +55,20 @@ class Plan:
             runs, state = runs[is_running], state[is_running]
             length = max(_SEGMENT, _TOGETHER // len(runs) // 2 * 2)
             steps = np.empty((min(length, self.max_steps - step), len(runs)), dtype=np.int32)
-            walk = kernels.walk if isinstance(self.tables, WalkTables) else kernels.walk_rows
-            walk(self.tables, self.key, step, runs, state, steps)
-            for array in self.tables:
-                forget(array)
+            self._advance(step, runs, state, steps)
             yield runs, steps
             step += len(steps)
+
+    def _advance(self, first_step: int, runs: npt.NDArray[np.uint64], state: IntArray, steps: IntArray) -> None:
+        """Write the next steps of some runs; of a stored model only what a few steps touch is in memory at once."""
+        if isinstance(self.tables, WalkTables):
+            kernels.walk(self.tables, self.key, first_step, runs, state, steps)
+            return
+        for i in range(0, len(steps), _FORGOTTEN):
+            part = steps[i : i + _FORGOTTEN]
+            kernels.walk_rows(self.tables, self.key, first_step + i, runs, state, part)
+            for array in self.tables:
+                forget(array)
 
 
 def make_plan(

@@ -11,6 +11,7 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from plumdp.model import kernels
+from plumdp.model.distinct_rows import find_distinct_rows
 from plumdp.model.expressions.bernstein import box_range
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.terms import Terms, terms_of
@@ -120,7 +121,7 @@ def _row_sum(model: ParametricMDP, choice: int) -> Polynomial:
 
 def row_classes(model: ParametricMDP) -> tuple[IntArray, IntArray]:
     """Return for each choice the number of its row (its sequence of expressions), and one choice for each number."""
-    return distinct_rows(model.graph.first_transition, model.expression)
+    return model.rows.number, model.rows.representative
 
 
 def distinct_rows(first: IntArray, items: IntArray) -> tuple[IntArray, IntArray]:
@@ -128,11 +129,8 @@ def distinct_rows(first: IntArray, items: IntArray) -> tuple[IntArray, IntArray]
 
     Rows with the same sequence of items have the same number.
     """
-    n_rows = len(first) - 1
-    slots = np.full(1 << max(4, (2 * n_rows).bit_length()), kernels.EMPTY, dtype=np.int32)
-    row_class, representative = np.empty(n_rows, dtype=np.int32), np.empty(n_rows, dtype=np.int32)
-    n_classes = kernels.row_classes(read_only(first.view()), read_only(items.view()), slots, row_class, representative)
-    return row_class, representative[:n_classes]
+    found = find_distinct_rows(first, items)
+    return found.number, found.representative
 
 
 def _constants(model: ParametricMDP) -> Iterator[Issue]:

@@ -8,11 +8,12 @@ has the event "one of these", whose probability is m times f.
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from plumdp.model.check import row_classes
+from plumdp.model.distinct_rows import DistinctRows, offsets_of
 from plumdp.model.expressions.arrays import PolynomialArray, number_in, tabulate
 from plumdp.model.expressions.interned import PolynomialTable
 from plumdp.model.expressions.polynomial import Polynomial
@@ -43,10 +44,17 @@ class Factors:
     transition: IntArray
     event: IntArray
 
-    @staticmethod
-    def none() -> Factors:
-        """Return no factors."""
-        return Factors(read_only(np.zeros(0, dtype=np.int32)), read_only(np.zeros(0, dtype=np.int32)))
+
+@dataclass(frozen=True, eq=False)
+class RowEvents:
+    """The events of the distinct rows of a model; ``factor_event[i]`` happens at ``factor_place[i]`` too."""
+
+    rows: DistinctRows
+    success: IntArray  # (n_places): the event that happens there, -1 if none of its own
+    first_trial: IntArray  # (n_rows + 1)
+    tried: IntArray  # the events that row r tries: from first_trial[r] up to first_trial[r + 1]
+    factor_place: IntArray
+    factor_event: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +62,7 @@ class Events:
     """Which visits are trials of what: canonical events of a model, each with one polynomial as its probability.
 
     Choice ``c`` tries the events ``tried[first_trial[c]]`` up to ``tried[first_trial[c + 1]]``, each once per visit.
+    These arrays are made when they are asked for; the events of distinct rows say the same in less space.
 
     >>> from plumdp import case_study
     >>> model = case_study("betting:25").model
@@ -63,17 +72,52 @@ class Events:
     """
 
     polynomials: tuple[Polynomial, ...]  # (n_events): probability of each event; none constant, no two equal
-    success: IntArray  # (n_transitions): the event that happens with this transition, -1 if none of its own
-    first_trial: IntArray  # (n_choices + 1)
-    tried: IntArray  # (n_trials), index into polynomials
+    by_row: RowEvents
     links: Links
-    factors: Factors = field(default_factory=Factors.none)
 
     def __repr__(self) -> str:
-        return one_line(self, number_of(len(self), "event"), number_of(len(self.tried), "trial"))
+        return one_line(self, number_of(len(self), "event"), number_of(self.n_trials, "trial"))
 
     def __len__(self) -> int:
         return len(self.polynomials)
+
+    @property
+    def n_trials(self) -> int:
+        """The number of pairs of a choice and an event that it tries."""
+        return int(self.by_row.rows.n_choices @ np.diff(self.by_row.first_trial).astype(np.int64))
+
+    @cached_property
+    def success(self) -> IntArray:
+        """The event that happens with each transition (n_transitions), -1 if none of its own."""
+        return read_only(self.by_row.rows.by_transition(self.by_row.success))
+
+    @cached_property
+    def _trials(self) -> tuple[IntArray, IntArray]:
+        first, tried = self.by_row.rows.by_choice(self.by_row.first_trial, self.by_row.tried)
+        return first, read_only(tried)
+
+    @property
+    def first_trial(self) -> IntArray:
+        """Where the events that each choice tries start (n_choices + 1)."""
+        return self._trials[0]
+
+    @property
+    def tried(self) -> IntArray:
+        """The events that choices try (n_trials), index into polynomials."""
+        return self._trials[1]
+
+    @cached_property
+    def factors(self) -> Factors:
+        """The events that happen with several transitions of a row."""
+        rows, place = self.by_row.rows, self.by_row.factor_place
+        if not len(place):
+            return Factors(read_only(np.zeros(0, dtype=np.int32)), read_only(np.zeros(0, dtype=np.int32)))
+        row = owners(rows.first)[place]
+        order = np.argsort(row, kind="stable")
+        first = offsets_of(np.bincount(row, minlength=len(rows)))
+        of_choice, item = rows.by_choice(first, order)
+        start = np.repeat(rows.first_transition[:-1] - rows.first[rows.number], np.diff(of_choice))
+        return Factors(read_only((start + place[item]).astype(np.int32)), read_only(self.by_row.factor_event[item]))
 
     def choice_of_trial(self) -> IntArray:
         """Return the choice that each entry of ``tried`` belongs to."""
@@ -97,31 +141,30 @@ def find_events(model: ParametricMDP, *, merge_complements: bool = True, factors
     >>> len(find_events(model)), len(find_events(model, factors=True))
     (476, 586)
     """
-    row_of_choice, representative = row_classes(model)
-    groups = _group(model, representative)
+    rows = model.rows
+    groups = _group(model, rows.representative)
     table, number = _multiples(model, groups)
     partner = _partners(groups, number, len(table), merge_complements)
     event_of = _number_events(groups, number, partner)
     event = event_of[number]
     is_trial = _first_of_row(groups.row, event)  # a row with both f and two halves of f tries f once
-    success = np.full(model.graph.n_transitions, -1, dtype=np.int32)
-    success[groups.transition] = np.where(is_trial, event, -1)[groups.group]
-    first_trial, tried = _trials_by_choice(row_of_choice, groups.row[is_trial], event[is_trial])
+    success = np.full(rows.first[-1], -1, dtype=np.int32)
+    success[groups.place] = np.where(is_trial, event, -1)[groups.group]
+    first_trial, tried = _trials_by_row(len(rows), groups.row[is_trial], event[is_trial])
+    nothing = read_only(np.zeros(0, dtype=np.int32))
     events = Events(
         tuple(table[i] for i in np.flatnonzero(event_of >= 0)),
-        read_only(success[_same_in_representative(model, representative[row_of_choice])]),
-        first_trial,
-        tried,
+        RowEvents(rows, read_only(success), first_trial, tried, nothing, nothing),
         _links(model, groups, number, event_of, partner),
     )
-    return _add_factors(model, events, row_of_choice, representative) if factors else events
+    return _add_factors(model, events) if factors else events
 
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
     """The unknown transitions of each distinct row by expression; the groups of a row follow each other."""
 
-    transition: Indices  # (n): the unknown transitions of one choice per distinct row
+    place: Indices  # (n): the places of unknown transitions
     group: Indices  # (n): the group of each
     row: Indices  # (n_groups)
     expression: Indices  # (n_groups)
@@ -141,7 +184,7 @@ def _group(model: ParametricMDP, representative: IntArray) -> _Groups:
     n_groups = np.bincount(group_row, minlength=len(representative))
     has_constant = np.bincount(row[~unknown], minlength=len(representative)) > 0
     is_pair = ((n_groups == 2) & ~has_constant)[group_row]
-    return _Groups(transition[unknown], group, group_row, expression, multiple, is_pair)
+    return _Groups(np.flatnonzero(unknown), group, group_row, expression, multiple, is_pair)
 
 
 def _multiples(model: ParametricMDP, groups: _Groups) -> tuple[tuple[Polynomial, ...], Indices]:
@@ -186,21 +229,10 @@ def _first_of_row(row: Indices, event: IntArray) -> BoolArray:
     return first & (event >= 0)
 
 
-def _same_in_representative(model: ParametricMDP, representative: IntArray) -> Indices:
-    """Return for each transition the one at its place in the representative of its choice."""
-    first = model.graph.first_transition
-    return ranges(first[representative], first[representative] + np.diff(first))
-
-
-def _trials_by_choice(row_of_choice: IntArray, row: Indices, event: IntArray) -> tuple[IntArray, IntArray]:
-    """Return first_trial and tried, given the events of each distinct row and the row of each choice."""
-    event = event[np.argsort(row, kind="stable")]
-    per_row = np.bincount(row, minlength=row_of_choice.max(initial=-1) + 1)
-    first_of_row = np.cumsum(per_row) - per_row
-    per_choice = per_row[row_of_choice]
-    start = first_of_row[row_of_choice]
-    tried = event[ranges(start, start + per_choice)]
-    return read_only(np.concatenate([[0], np.cumsum(per_choice)]).astype(np.int32)), read_only(tried)
+def _trials_by_row(n_rows: int, row: Indices, event: IntArray) -> tuple[IntArray, IntArray]:
+    """Return where the trials of each row start, and what they are of, given events and their rows."""
+    tried = event[np.argsort(row, kind="stable")]
+    return offsets_of(np.bincount(row, minlength=n_rows)), read_only(tried)
 
 
 def _links(model: ParametricMDP, groups: _Groups, number: Indices, event_of: IntArray, partner: IntArray) -> Links:
@@ -215,23 +247,21 @@ def _links(model: ParametricMDP, groups: _Groups, number: Indices, event_of: Int
     return Links(*(read_only(column[linked]) for column in (expression, event, multiple, is_complement)))
 
 
-def _add_factors(model: ParametricMDP, events: Events, row_of_choice: IntArray, representative: IntArray) -> Events:
+def _add_factors(model: ParametricMDP, events: Events) -> Events:
     """Return the events with the factors of each distinct row, unless the row tries such an event already."""
     number = {polynomial: i for i, polynomial in enumerate(events.polynomials)}
-    row, event, happens = _factors_of_rows(model, representative, number)
+    own, rows = events.by_row, events.by_row.rows
+    row, event, happens = _factors_of_rows(model, rows.representative, number)
     if not len(row):
         return events
-    n_own = np.diff(events.first_trial)[representative]
-    own_event = events.tried[ranges(events.first_trial[representative], events.first_trial[representative + 1])]
-    all_rows = np.concatenate([np.repeat(np.arange(len(representative)), n_own), row])
-    all_events = np.concatenate([own_event, event])
+    all_rows = np.concatenate([owners(own.first_trial), row])
+    all_events = np.concatenate([own.tried, event])
     is_trial = _first_of_row(all_rows, all_events)
-    first_trial, tried = _trials_by_choice(row_of_choice, all_rows[is_trial], all_events[is_trial])
-    trial, position = np.nonzero(happens & is_trial[len(own_event) :, None])
-    first_success, success = _trials_by_choice(row_of_choice, row[trial], np.arange(len(trial), dtype=np.int32))
-    transition = np.repeat(model.graph.first_transition[:-1], np.diff(first_success)) + position[success]
-    factors = Factors(read_only(transition.astype(np.int32)), read_only(event[trial[success]]))
-    return replace(events, polynomials=tuple(number), first_trial=first_trial, tried=tried, factors=factors)
+    first_trial, tried = _trials_by_row(len(rows), all_rows[is_trial], all_events[is_trial])
+    trial, position = np.nonzero(happens & is_trial[len(own.tried) :, None])
+    place = read_only((rows.first[row[trial]] + position).astype(np.int32))
+    by_row = RowEvents(rows, own.success, first_trial, tried, place, read_only(event[trial]))
+    return replace(events, polynomials=tuple(number), by_row=by_row)
 
 
 def _factors_of_rows(

@@ -35,7 +35,7 @@ from plumdp.model.expressions.terms import terms_of
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, owners, read_only
 from plumdp.model.growing_files import NUMBERS, OFFSETS, GrowingFile
 from plumdp.model.levels import Levels
-from plumdp.model.parametric import DistinctRows, ParametricMDP, RewardStructure
+from plumdp.model.parametric import ParametricMDP, RewardStructure, StandIn
 from plumdp.model.space import ParameterSpace
 from plumdp.model.state_store import StateStore, kind_of
 from plumdp.model.telling import Teller
@@ -326,5 +326,5 @@ def _finished(files: _Files, rows: _RowTable, space: ParameterSpace, names: tupl
         expression=files.expression.finish(),
         labels={name: file.finish() for name, file in files.labels.items()},
         rewards=files.earned(),
-        distinct=DistinctRows(small, distinct),
+        distinct=StandIn(small, distinct),
     )

@@ -205,7 +205,8 @@ class Certificate:
             facts.append(("data", str(self.data_quality)))
         if self.p_value is not None:
             facts.append(("model test", _verdict(self.p_value, self.status, 1 - self.confidence, self.misfit)))
-        facts += [("because" if not i else "", text) for i, text in enumerate(self.reason.split("; ")) if text]
+        if self.reason not in self.headline:
+            facts += [("because" if not i else "", text) for i, text in enumerate(self.reason.split("; ")) if text]
         facts += [("assuming", assumption) for assumption in self.assumptions]
         if self.solver != "converged":
             facts.append(("solver", self.solver))

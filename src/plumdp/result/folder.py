@@ -106,12 +106,7 @@ def require_file(path: str | Path) -> None:
 
 def digest_of_counts(counts: TransitionCounts) -> str:
     """Return a hash of counts, of the pilot in them, and of how they were sampled."""
-    pilot = counts.pilot
-    about = "" if pilot is None else f" {pilot.end} {pilot.weight!r} {pilot.ratio!r} {pilot.rests_on}"
-    state = blake2b(f"{counts.sampling} {pilot is not None}{about}".encode(), digest_size=16)
-    state.update(counts.counts.tobytes())
-    state.update(b"" if pilot is None else pilot.counts.tobytes())
-    return state.hexdigest()
+    return counts.fingerprint
 
 
 def _try(target: Path, folder: Path) -> None:

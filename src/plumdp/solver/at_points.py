@@ -67,6 +67,7 @@ class PointSolver:
 
     def _prepared_for(self, imdp: IntervalMDP) -> Prepared | None:
         """Return what was prepared before; if nothing was, and these are the model's own expressions, it is now."""
-        if self.prepared is None and imdp.expression is self._model.expression and not imdp.known_support:
+        is_own = imdp.expression is self._model.expression and not imdp.known_support
+        if self.prepared is None and is_own and imdp.graph.levels is None:  # what is on disk is not laid out in memory
             self.prepared = prepare(imdp, self._objective)
         return self.prepared

@@ -62,8 +62,7 @@ def _solve_components(
     try:
         for first, end, is_loose in layout.parts:
             if is_loose:
-                layout.sweep(first, end, low, low, best_row, side=-1.0)
-                layout.sweep(first, end, high, high, best_row, side=1.0, cap=cap)
+                layout.sweep_once(first, end, low, high, best_row, cap)
                 sweeps += 1
             else:
                 part = Component(layout, first, end, low, high, best_row, cap, hint)

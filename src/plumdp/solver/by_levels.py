@@ -23,6 +23,7 @@ from plumdp.model.levels import Levels, forget
 from plumdp.model.objective import Kind, Nature, Objective
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.solver.game import wanted_by
 from plumdp.solver.nature import loops_for
 from plumdp.solver.problem import Progress
 from plumdp.solver.rows import Rows
@@ -39,27 +40,16 @@ def solve_levels(
     levels = _require_solvable(imdp, objective)
     n_states, n_choices = imdp.graph.n_states, imdp.graph.n_choices
     policy = levels.scratch(n_states, offset_type(n_choices))
-    (values,) = _sweep_levels(imdp, objective, [[nature]], policy, is_given=False, progress=progress)
+    (values,) = _sweep_levels(imdp, objective, [nature], policy, is_given=False, progress=progress)
     return values.solution(policy, precision)
 
 
 def evaluate_levels(
-    imdp: IntervalMDP,
-    policy: Indices,
-    objective: Objective,
-    natures: Sequence[Nature],
-    precision: float,
-    *,
-    share_rows: bool,
+    imdp: IntervalMDP, policy: Indices, objective: Objective, natures: Sequence[Nature], precision: float
 ) -> list[Solution]:
-    """Return bounds on the values of a policy of a stored model, for each nature.
-
-    With ``share_rows`` a nature finds the transitions of a row in the order in which the one before it left them, as
-    where the rows in memory are shared: the order decides the last bits.
-    """
+    """Return bounds on the values of a policy of a stored model, for each nature."""
     _require_solvable(imdp, objective)
-    groups = [list(natures)] if share_rows else [[nature] for nature in natures]
-    found = _sweep_levels(imdp, objective, groups, policy, is_given=True)
+    found = _sweep_levels(imdp, objective, natures, policy, is_given=True)
     return [values.solution(policy, precision) for values in found]
 
 
@@ -88,51 +78,52 @@ class _Chunk:
     known: FloatArray  # (n)
     longest: int  # number of transitions in a row
 
-    def sweep(self, values: _Values, cap: float, best_row: IntArray) -> None:
-        """Write the bounds of the states, given those of the next level, and the agent's best rows."""
-        rows = self.rows._replace(nature=values.nature)
+    def sweep(self, values: _Values, cap: float) -> IntArray:
+        """Write the bounds of the states, given those of the next level, and return the agent's best rows.
+
+        Sweeps sort the transitions of each row, in a copy: so the bits are the same whatever was swept before.
+        """
+        successor, expression = self.rows.successor.copy(), self.rows.expression.copy()
+        rows = self.rows._replace(successor=successor, expression=expression, nature=values.nature)
+        first_row = rows.first_choice[:-1].astype(np.int32)
+        best_row = first_row.copy()
         low, high = values.low[self.states], values.high[self.states]
         low[:], high[:] = 0.0, cap
-        loops = loops_for(None, len(rows.first) - 1, self.longest)
+        loops = loops_for(None, len(rows.first) - 1, self.longest, n_kept=0)
         for side, source, result in ((-1.0, values.low, low), (1.0, values.high, high)):
             loops.module.backup(0, len(low), 1, rows, side, 0.0, cap, source, result, best_row, *loops.extra)
         low[self.is_known] = high[self.is_known] = self.known[self.is_known]
         values.gaps.append(gap_of(low, high))
+        return np.where(self.is_known, first_row, best_row)
 
 
 def _sweep_levels(
     imdp: IntervalMDP,
     objective: Objective,
-    groups: Sequence[Sequence[Nature]],
+    natures: Sequence[Nature],
     policy: Indices,
     *,
     is_given: bool,
     progress: Progress | None = None,
 ) -> list[_Values]:
-    """Return the values for each nature; those of a group take over the order of rows from each other.
-
-    The policy is followed if it is given, and otherwise written.
-    """
+    """Return the values for each nature. The policy is followed if it is given, and otherwise written."""
     graph, agent = imdp.graph, 1.0 if objective.direction == "max" else -1.0
     levels = graph.levels
     assert levels is not None
-    wanted = [[-agent if nature == "robust" else agent for nature in group] for group in groups]
-    found = [[_Values(n, _scratch(levels, graph), _scratch(levels, graph), [0.0]) for n in group] for group in wanted]
+    wanted = [wanted_by(nature, agent) for nature in natures]
+    found = [_Values(nature, _scratch(levels, graph), _scratch(levels, graph), [0.0]) for nature in wanted]
     load = partial(_load, imdp, objective, agent, policy if is_given else None)
 
     def work(states: slice) -> None:
-        for group in found:
-            chunk = load(states)
-            for values in group:
-                best_row = chunk.rows.first_choice[:-1].astype(np.int32)
-                chunk.sweep(values, objective.cap, best_row)
-                if not is_given:
-                    best_row[chunk.is_known] = chunk.rows.first_choice[:-1][chunk.is_known]
-                    policy[states] = chunk.first_row + best_row
+        chunk = load(states)
+        for values in found:
+            best_row = chunk.sweep(values, objective.cap)
+            if not is_given:
+                policy[states] = chunk.first_row + best_row
 
-    swept = [array for group in found for values in group for array in (values.low, values.high)]
+    swept = [array for values in found for array in (values.low, values.high)]
     _walk_levels(imdp, levels, work, [*swept, policy], progress)
-    return [values for group in found for values in group]
+    return found
 
 
 def _walk_levels(

@@ -17,6 +17,7 @@ _BLOCK = 100  # sweeps between two tests of the change
 _MAX_BLOCKS = 300
 _NO_CHANGE = 1e-15
 _HUB = 2_000  # predecessors of a state: with more, the ordering for a symmetric pattern takes long
+_LONG = 1e5  # steps, or values: with more, rounding counts, and a solution is refined once
 _RESIDUAL = 1e-12  # of the largest value: with more, the factorisation was bad
 _SYMMETRIC: dict[
     str, Any
@@ -93,9 +94,12 @@ def _factorised(chain: Chain) -> FloatArray | None:
     has_hub = int(np.bincount(chain.column, minlength=1).max()) > _HUB
     for settings in ({},) if has_hub else (_SYMMETRIC, {}):
         try:
-            solution: FloatArray = splu(transposed, **settings).solve(chain.constants, trans="T")
+            factors = splu(transposed, **settings)
         except RuntimeError:  # singular: these moves may stay forever
             return None
+        solution: FloatArray = factors.solve(chain.constants, trans="T")
+        if _LONG < solution.max() < np.inf:
+            solution += factors.solve(chain.constants + chain.matrix @ solution - solution, trans="T")
         if _is_solution(chain, solution):
             break
     return solution

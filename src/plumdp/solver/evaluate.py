@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from plumdp.errors import ModelError
 from plumdp.model.graph import Indices, read_only
-from plumdp.model.objective import Kind, Nature, Objective
+from plumdp.model.objective import Nature, Objective
 from plumdp.model.policy import Policy, check_policy
 from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.intervals import IntervalMDP
@@ -22,6 +23,7 @@ from plumdp.solver.reductions.drawn_policy import drawn_policy
 from plumdp.solver.reductions.given_policy import follow, given_policy
 from plumdp.solver.solution import Solution, SolverStatus, solution_of
 from plumdp.solver.solve import solve
+from plumdp.threads import at_once
 
 
 def evaluate(
@@ -83,8 +85,15 @@ def evaluate_all(
     options: dict[str, Any] = {"precision": precision, "max_sweeps": max_sweeps, "start": similar}
     if not chain.known_support or chain.has_fixed_support():
         options["prepared"] = prepare(chain, asked, within=within if is_known else None)
-    found = [[solve(chain, asked, nature=nature, **options) for chain in chains] for nature in natures]
+    sides = [partial(_solve_each, chains, asked, nature, options) for nature in natures]
+    found = at_once(sides, work=chain.graph.n_transitions)
     return [replace(_tightest(of_nature, precision), policy=read_only(given.astype(np.int32))) for of_nature in found]
+
+
+def _solve_each(
+    chains: Sequence[IntervalMDP], objective: Objective, nature: Nature, options: dict[str, Any]
+) -> list[Solution]:
+    return [solve(chain, objective, nature=nature, **options) for chain in chains]
 
 
 def _evaluate_stored(
@@ -96,8 +105,7 @@ def _evaluate_stored(
     flipped = objective.flipped()
     if flipped is not None:
         return [one_minus(solution) for solution in _evaluate_stored(imdp, policy, flipped, natures, precision)]
-    share_rows = objective.n_steps is None and objective.kind is not Kind.DISCOUNTED and imdp.has_fixed_support()
-    return evaluate_levels(imdp, policy, objective, natures, precision, share_rows=share_rows)
+    return evaluate_levels(imdp, policy, objective, natures, precision)
 
 
 def _tightest(solutions: Sequence[Solution], precision: float) -> Solution:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,11 @@ from plumdp.solver import graph_kernels, layout_kernels
 from plumdp.solver.game import Game
 from plumdp.solver.nature import Loops, loops_for
 from plumdp.solver.rows import Rows
+from plumdp.threads import following, stop_here
 
 _SMALL = 16  # states of a component that is solved together with its neighbours
 _JOINED = 256  # states that are solved together
+_CHUNK = 1 << 17  # transitions that are swept for both bounds before the next ones: 1 MB
 _MANY = 4096  # expressions whose bounds no longer fit into fast memory, and are put into the order in which rows ask
 
 
@@ -53,9 +57,29 @@ class SweepLayout:
         backwards: bool = False,
     ) -> tuple[int, float]:
         """Update the positions from ``start`` to ``end``; see ``interval.backup``."""
+        stop_here()
         arguments = (start, end, -1 if backwards else 1, self.rows, side, lift, cap, source, result, best_row)
         outcome: tuple[int, float] = self.loops.module.backup(*arguments, *self.loops.extra)
         return outcome
+
+    def sweep_once(
+        self, start: int, end: int, low: FloatArray, high: FloatArray, best_row: IntArray, cap: float
+    ) -> None:
+        """Update both bounds of positions that have no edges to each other's predecessors, by one pass over them.
+
+        Rows are read once for both bounds, a chunk at a time; the upper ones follow on a thread of their own.
+        """
+        other = replace(self, loops=self.loops.apart())
+        with following(len(self.rows.successor)) as then:
+            for a, b in pairwise(self._cuts(start, end)):
+                self.sweep(a, b, low, low, best_row, side=-1.0)
+                then(partial(other.sweep, a, b, high, high, best_row, side=1.0, cap=cap))
+
+    def _cuts(self, start: int, end: int) -> list[int]:
+        """Return the positions from start to end at which about as many transitions have passed as fit into a cache."""
+        passed = self.rows.first[self.rows.first_choice[start : end + 1]]
+        inner = np.searchsorted(passed, np.arange(int(passed[0]) + _CHUNK, int(passed[-1]), _CHUNK)) + start
+        return sorted({start, *inner.tolist(), end})
 
     def write_chain(self, start: int, end: int, judge: FloatArray, *arrays: Any) -> int:
         """Write the chain of the given rows and nature's best moves; see ``interval.chain_of_best``."""

@@ -15,6 +15,7 @@ from plumdp.solver.fronts import follow_fronts, improve_by_sweeps
 _MAX_POLICIES = 30  # if both players move at once, which may go round in circles
 _MAX_ANSWERED = 300  # if nature answers first, so that values improve each time
 _MAX_ROUNDS = 400  # rounds of sweeps that improve the moves
+_TOO_LONG = 1e12  # steps: what floats say about longer runs is not worth many policies
 _LITTLE = 1e-14  # of the largest value
 _ROUNDING = 2e-15  # of the largest value: more than one step of both players is rounded by
 _ROUND = 60  # sweeps over a chain for two over all rows
@@ -52,8 +53,10 @@ def improve_policies(
     answered its last move.
     """
     part, bounds = component.part, component.high if side > 0 else component.low
-    for _ in range(_MAX_POLICIES if at_once else _MAX_ANSWERED):
-        candidates = _candidates(component, precision, moves, solution)
+    for number in range(_MAX_POLICIES if at_once else _MAX_ANSWERED):
+        if number >= _MAX_POLICIES and float(solution[:, 2].max()) > _TOO_LONG:
+            return
+        candidates = candidates_of(component, precision, moves, solution)
         yield candidates
         new = candidates.judge[side]
         change = float(np.max(np.abs(new - moves.judge[part]) / np.maximum(1.0, np.abs(new))))
@@ -83,7 +86,7 @@ def expected_sums(component: Component, moves: Moves, amounts: FloatArray) -> Fl
     return solve_chain(replace(chain_of(component, moves.judge, moves.best_row), constants=amounts))
 
 
-def _candidates(component: Component, precision: float, moves: Moves, solution: FloatArray) -> Candidates:
+def candidates_of(component: Component, precision: float, moves: Moves, solution: FloatArray) -> Candidates:
     """Return the values if each step costs a little (below) or pays a little more (above), the widest first.
 
     What a step costs or pays is as much as the precision allows, or little more than rounding. With the former, players

@@ -57,6 +57,13 @@ def gap_of(low: FloatArray, high: FloatArray) -> float:
     return float((gap / scale).max(initial=0.0))
 
 
+def status_at(solution: Solution, state: int, precision: float) -> SolverStatus:
+    """Return how the solver ended for one state: converged if its bounds are as close as asked for, whatever others."""
+    of_state = slice(state, state + 1)
+    is_close = gap_of(solution.lower[of_state], solution.upper[of_state]) <= precision
+    return SolverStatus.CONVERGED if solution.status == SolverStatus.OPEN and is_close else solution.status
+
+
 def solution_of(
     low: FloatArray, high: FloatArray, policy: IntArray, precision: float, sweeps: int, status: SolverStatus
 ) -> Solution:

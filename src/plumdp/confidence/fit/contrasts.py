@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_only
+from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, owners, read_only
 from plumdp.model.parametric import ParametricMDP
 
 ContrastKind: TypeAlias = Literal["variable", "action"]
@@ -25,20 +26,58 @@ NONE = -1
 
 
 @dataclass(frozen=True, eq=False)
+class OpenChoices:
+    """The choices of a graph, their states, and which have a transition of unknown probability."""
+
+    graph: Graph
+    state: IntArray  # (n_choices)
+    is_open: BoolArray  # (n_choices)
+
+    @cached_property
+    def states(self) -> BoolArray:
+        """Which states (n_states) have an open choice."""
+        found: BoolArray = np.zeros(self.graph.n_states, dtype=np.bool_)
+        found[self.state[self.is_open]] = True
+        return found
+
+    @cached_property
+    def actions(self) -> list[int]:
+        """The actions of open choices."""
+        found: list[int] = np.flatnonzero(np.bincount(self.graph.action[self.is_open])).tolist()
+        return found
+
+
+@dataclass(frozen=True, eq=False)
 class Contrast:
     """A number for each choice, constant in each of a few cells: the mean value of a variable there, or yes and no."""
 
     name: str  # of the variable, or of the action
     kind: ContrastKind
-    cell: IntArray  # (n_choices), or NONE where nothing is unknown
+    cell_of: IntArray  # (n_states) of a variable, (n_actions) of an action: the cell of its open choices
     levels: FloatArray  # (n_cells): the number of each cell
     cells: tuple[str, ...]  # (n_cells), in words, such as "money from 10 to 14"
+    choices: OpenChoices
     action: str = ""  # the only one that it is about, if it is a part of another contrast
+
+    def at(self, choices: Indices) -> IntArray:
+        """Return the cell of some choices, or NONE where nothing is unknown."""
+        action = self.choices.graph.action[choices]
+        is_there = self.choices.is_open[choices]
+        if self.action:
+            is_there = is_there & (action == self.choices.graph.action_names.index(self.action))
+        cell = self.cell_of[self.choices.state[choices] if self.kind == "variable" else action]
+        return np.where(is_there, cell, np.int32(NONE))
+
+    @property
+    def cell(self) -> IntArray:
+        """The cell of each choice (n_choices), or NONE where nothing is unknown."""
+        return self.at(np.arange(self.choices.graph.n_choices))
 
     @property
     def value(self) -> FloatArray:
         """The number of each choice (n_choices), or zero where nothing is unknown."""
-        found: FloatArray = np.where(self.cell >= 0, self.levels[self.cell], 0.0)
+        cell = self.cell
+        found: FloatArray = np.where(cell >= 0, self.levels[cell], 0.0)
         return found
 
 
@@ -54,17 +93,16 @@ def find_contrasts(model: ParametricMDP) -> list[Contrast]:
     ('step from 0 to 1', 'step from 2 to 3')
     """
     graph = model.graph
-    is_open = _is_open(model)
-    state = graph.state_of_choice()[is_open]
+    choices = OpenChoices(graph, graph.state_of_choice(), _is_open(model))
     found = []
     for name, values in graph.states.items():
-        found += _of_variable(name, values[state], is_open)
-    own = graph.action[is_open]
-    actions = np.flatnonzero(np.bincount(own)).tolist()
+        found += _of_variable(name, values, choices)
+    actions = choices.actions
     if 1 < len(actions) <= _MOST_WORDS:
+        every = np.arange(len(graph.action_names))
         for action in actions:
             name = graph.action_names[action]
-            found.append(_yes_or_no(name, "action", own == action, is_open, f"action {name!r}", "other actions"))
+            found.append(_yes_or_no(name, "action", every == action, choices, f"action {name!r}", "other actions"))
     return found
 
 
@@ -76,36 +114,31 @@ def parts_by_action(model: ParametricMDP, contrasts: Sequence[Contrast]) -> list
     >>> [(part.name, part.action) for part in parts_by_action(model, find_contrasts(model)[:1])]
     [('x', 'sendL'), ('x', 'sendH')]
     """
-    graph = model.graph
-    is_open = contrasts[0].cell != NONE if contrasts else np.zeros(graph.n_choices, dtype=np.bool_)
-    actions = np.flatnonzero(np.bincount(graph.action[is_open])).tolist()
+    actions = contrasts[0].choices.actions if contrasts else []
     if not 1 < len(actions) <= _MOST_PARTS:
         return []
-    found = []
-    for contrast in contrasts:
-        for action in actions if contrast.kind == "variable" else ():
-            cell = read_only(np.where(graph.action == action, contrast.cell, NONE).astype(np.int32))
-            found.append(replace(contrast, cell=cell, action=graph.action_names[action]))
-    return found
+    names = [model.graph.action_names[action] for action in actions]
+    variables = [contrast for contrast in contrasts if contrast.kind == "variable"]
+    return [replace(contrast, action=name) for contrast in variables for name in names]
 
 
 def _is_open(model: ParametricMDP) -> BoolArray:
     """Return which choices (n_choices) have a transition of unknown probability."""
-    is_unknown = model.expressions.is_unknown[model.expression]
-    found: BoolArray = np.zeros(model.graph.n_choices, dtype=np.bool_)
-    found[model.graph.choice_of_transition()[is_unknown]] = True
-    return found
+    rows, is_unknown = model.rows, model.expressions.is_unknown
+    of_row: BoolArray = np.zeros(len(rows), dtype=np.bool_)
+    of_row[owners(rows.first)[is_unknown[model.expression[rows.transition]]]] = True
+    return of_row[rows.number]
 
 
-def _of_variable(name: str, values: npt.NDArray[np.generic], is_open: BoolArray) -> list[Contrast]:
-    """Return the contrast of a variable, given its value at each open choice: one for each value of a text."""
-    distinct, place = _distinct(values)
+def _of_variable(name: str, values: npt.NDArray[np.generic], choices: OpenChoices) -> list[Contrast]:
+    """Return the contrast of a variable, given its value at each state: one for each value of a text."""
+    distinct, place = _distinct(values[choices.states])
     if len(distinct) < 2:
         return []
     if values.dtype.kind not in "biuf":
         words = distinct.tolist() if len(distinct) <= _MOST_WORDS else []
         return [
-            _yes_or_no(f"{name} = {word}", "variable", values == word, is_open, f"{name} = {word}", f"other {name}")
+            _yes_or_no(f"{name} = {word}", "variable", values == word, choices, f"{name} = {word}", f"other {name}")
             for word in words
         ]
     n_cells = min(len(distinct), _MOST_CELLS)
@@ -114,7 +147,9 @@ def _of_variable(name: str, values: npt.NDArray[np.generic], is_open: BoolArray)
     levels = np.bincount(bin_of, numbers) / np.bincount(bin_of)
     ends = [(numbers[bin_of == i].min(), numbers[bin_of == i].max()) for i in range(n_cells)]
     texts = [_text(name, low, high, is_bool=values.dtype.kind == "b") for low, high in ends]
-    return [_contrast(name, "variable", bin_of[place], is_open, levels, texts)]
+    cell = np.full(len(values), NONE)
+    cell[choices.states] = bin_of[place]
+    return [_contrast(name, "variable", cell, choices, levels, texts)]
 
 
 def _distinct(values: npt.NDArray[np.generic]) -> tuple[npt.NDArray[np.generic], Indices]:
@@ -136,19 +171,17 @@ def _text(name: str, low: float, high: float, *, is_bool: bool) -> str:
 
 
 def _yes_or_no(
-    name: str, kind: ContrastKind, is_so: npt.NDArray[np.generic], is_open: BoolArray, yes: str, no: str
+    name: str, kind: ContrastKind, is_so: npt.NDArray[np.generic], choices: OpenChoices, yes: str, no: str
 ) -> Contrast:
-    return _contrast(name, kind, is_so.astype(np.int32), is_open, np.array([0.0, 1.0]), [no, yes])
+    return _contrast(name, kind, is_so, choices, np.array([0.0, 1.0]), [no, yes])
 
 
 def _contrast(
     name: str,
     kind: ContrastKind,
     cells: npt.NDArray[np.generic],
-    is_open: BoolArray,
+    choices: OpenChoices,
     levels: FloatArray,
     texts: list[str],
 ) -> Contrast:
-    cell = np.full(len(is_open), NONE, dtype=np.int32)
-    cell[is_open] = cells
-    return Contrast(name, kind, read_only(cell), read_only(levels), tuple(texts))
+    return Contrast(name, kind, read_only(cells.astype(np.int32)), read_only(levels), tuple(texts), choices)

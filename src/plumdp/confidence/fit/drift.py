@@ -114,8 +114,7 @@ def drift_tests(
     Drifting is each parameter that matters, if these are few, and the probability of the first outcome of all classes,
     of the second, and so on. ``near`` is where the tangents are taken, such as the estimate from all data.
     """
-    choice = counts.graph.choice_of_transition()
-    first, main = (pilot.table.pool_by(choice, seen) for seen in (pilot.counts, counts.main))
+    first, main = (pilot.table.pool_by_choice(seen) for seen in (pilot.counts, counts.main))
     plans = [plan for contrast in contrasts for plan in _plans(pilot, first, contrast)]
     share, found = error / max(2 * len(plans), 1), []
     last: tuple[Contrast, _Split] | None = None
@@ -153,7 +152,7 @@ def _plans(pilot: PilotView, seen: CellCounts, contrast: Contrast) -> list[_Plan
     ``seen`` is what the pilot has seen at each choice.
     """
     basis, scores = pilot.table.basis, pilot.scores
-    seen = seen.pool_by(contrast.cell)
+    seen = seen.pool_by(contrast.at(seen.cell))
     used = pilot.inverse[seen.outcome] > 0
     outcome, weight = seen.outcome[used], seen.seen[used]
     level = contrast.levels[seen.cell[used]]
@@ -203,7 +202,7 @@ class _Split(NamedTuple):
 
 def _split(table: LikelihoodTable, seen: CellCounts, contrast: Contrast) -> _Split:
     """Return the outcomes apart for each cell of a contrast, given what was seen at each choice."""
-    found = seen.pool_by(contrast.cell)
+    found = seen.pool_by(contrast.at(seen.cell))
     n_groups = len(table.is_class)
     is_class = table.is_class[table.group[found.outcome]]
     cell, outcome, amount = found.cell[is_class], found.outcome[is_class], found.seen[is_class]

@@ -89,7 +89,7 @@ def explain_by_contrasts(table: DriftTable, contrasts: Sequence[Contrast]) -> li
     """Return what each variable and each action explains at best."""
     found, rows = [], table.rows
     for contrast in contrasts:
-        cell, m = contrast.cell[rows.choice], len(contrast.cells)
+        cell, m = contrast.at(rows.choice), len(contrast.cells)
         observed, expected = (table.counts(cell, m, values) for values in (rows.observed, rows.expected))
         action = contrast.name if contrast.kind == "action" else None
         best = _best(table, observed, expected, contrast.levels, action=action)

@@ -181,7 +181,7 @@ def observed_contrasts(rows: FittedRows) -> list[Contrast]:
 
 def _in_even_cells(contrast: Contrast, values: Indices, visits: Indices) -> Contrast:
     """Return the contrast of a numeric variable (n_choices) in at most 16 cells, about alike and none of them rare."""
-    is_open = contrast.cell >= 0
+    is_open = contrast.choices.is_open
     distinct, place = np.unique(values[is_open], return_inverse=True)
     seen = sums(place, visits[is_open].astype(np.float64), len(distinct))
     if not seen.any():
@@ -197,9 +197,9 @@ def _in_even_cells(contrast: Contrast, values: Indices, visits: Indices) -> Cont
         f"{contrast.name} = {low:g}" if low == high else f"{contrast.name} from {low:g} to {high:g}"
         for low, high in ends
     )
-    cell = np.full(len(values), NONE, dtype=np.int32)
-    cell[is_open] = bin_of[place]
-    return replace(contrast, cell=read_only(cell), levels=read_only(levels), cells=texts)
+    cell_of = np.full(len(contrast.cell_of), NONE, dtype=np.int32)
+    cell_of[contrast.choices.state[is_open]] = bin_of[place]
+    return replace(contrast, cell_of=read_only(cell_of), levels=read_only(levels), cells=texts)
 
 
 def _without_rare(bin_of: Indices, share: FloatArray) -> Indices:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from plumdp.model.graph import FloatArray
 from plumdp.relaxation.ellipsoidal import RowEllipsoid
 from plumdp.relaxation.rectangular import RowRegion
 from plumdp.solver.nature import ellipsoid, interval, vertices
@@ -24,6 +25,12 @@ class Loops(NamedTuple):
 
     module: ModuleType
     extra: tuple[Any, ...]
+    room: FloatArray  # the one of ``extra`` that is used anew for each row
+
+    def apart(self) -> Loops:
+        """Return the same loops with a room of their own: for another thread, which never has the same row."""
+        own = np.empty_like(self.room)
+        return self._replace(extra=tuple(own if each is self.room else each for each in self.extra), room=own)
 
 
 @singledispatch
@@ -37,15 +44,18 @@ def loops_for(region: object, n_rows: int, longest: int, n_kept: int) -> Loops:
 
 @loops_for.register(type(None))
 def _(region: None, n_rows: int, longest: int, n_kept: int) -> Loops:
-    return Loops(interval, (np.empty(2 * longest), np.full(n_kept, -1.0)))
+    room = np.empty(2 * longest)
+    return Loops(interval, (room, np.full(n_kept, -1.0)), room)
 
 
 @loops_for.register
 def _(region: RowRegion, n_rows: int, longest: int, n_kept: int) -> Loops:
     positions = np.zeros(n_rows, dtype=np.int32)  # the vertex where nature was last, in each row
-    return Loops(vertices, (positions, np.empty(longest), region.tables))
+    room = np.empty(longest)
+    return Loops(vertices, (positions, room, region.tables), room)
 
 
 @loops_for.register
 def _(region: RowEllipsoid, n_rows: int, longest: int, n_kept: int) -> Loops:
-    return Loops(ellipsoid, (np.empty(longest), region.tables))
+    room = np.empty(longest)
+    return Loops(ellipsoid, (room, region.tables), room)

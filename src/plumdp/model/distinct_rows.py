@@ -1,0 +1,94 @@
+"""DistinctRows: the sequences of expressions that the choices of a model have, and which choice has which.
+
+Models have few of them beside their choices. What depends on the expressions of a row is found once for each distinct
+row, in its *places*: the transitions of one choice that has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.model import kernels
+from plumdp.model.graph import Indices, IntArray, owners, owners_of, ranges, read_only
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctRows:
+    """Row ``r`` has the places ``first[r]`` up to ``first[r + 1]``, in the order of the transitions of its choices."""
+
+    first_transition: IntArray  # (n_choices + 1), of the graph
+    number: IntArray  # (n_choices): the row of each choice
+    representative: IntArray  # (n_rows): the first choice that has it
+
+    def __len__(self) -> int:
+        return len(self.representative)
+
+    @cached_property
+    def first(self) -> IntArray:
+        """Where the places of each row start (n_rows + 1)."""
+        starts = self.first_transition
+        return offsets_of(starts[self.representative + 1] - starts[self.representative])
+
+    @cached_property
+    def n_choices(self) -> IntArray:
+        """How many choices have each row (n_rows)."""
+        return read_only(np.bincount(self.number, minlength=len(self)).astype(np.int32))
+
+    @property
+    def transition(self) -> Indices:
+        """The transition at each place, of the choice that represents the row."""
+        starts = self.first_transition
+        return ranges(starts[self.representative], starts[self.representative + 1])
+
+    def place_of(self, transitions: Indices) -> tuple[IntArray, Indices]:
+        """Return choice and place of some transitions, which are in order."""
+        choice = sorted_owners(self.first_transition, transitions)
+        return choice, transitions + (self.first[self.number[choice]] - self.first_transition[choice])
+
+    def sum_by_place(self, counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the sums (n_places) of numbers on transitions, exact for whole numbers; most may be zero."""
+        seen = np.flatnonzero(counts)
+        total = np.zeros(self.first[-1], dtype=counts.dtype)
+        np.add.at(total, self.place_of(seen)[1], counts[seen])
+        return total
+
+    def sum_by_row(self, by_place: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the sums (n_rows) over the places of each row."""
+        return np.add.reduceat(by_place, self.first[:-1]) if len(self) else by_place
+
+    def by_transition(self, of_place: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return for each transition what is given for its place."""
+        starts = self.first_transition
+        first = self.first[:-1][self.number]
+        return of_place[ranges(first, first + np.diff(starts))]
+
+    def by_choice(self, first: IntArray, items: npt.NDArray[Any]) -> tuple[IntArray, npt.NDArray[Any]]:
+        """Return offsets and items of choices, given those of rows: row r has those from ``first[r]`` on."""
+        start, end = first[:-1][self.number], first[1:][self.number]
+        return offsets_of(end - start), items[ranges(start, end)]
+
+
+def offsets_of(sizes: Indices) -> IntArray:
+    """Return where groups of the given sizes start, and where the last one ends."""
+    offsets = np.zeros(len(sizes) + 1, dtype=np.int32)
+    np.cumsum(sizes, out=offsets[1:])
+    return read_only(offsets)
+
+
+def sorted_owners(first: IntArray, items: Indices) -> IntArray:
+    """Return the group of each item: looked up, or from those of all items if most are asked for."""
+    return owners_of(first, items) if 8 * len(items) < len(first) else owners(first)[items]
+
+
+def find_distinct_rows(first: IntArray, items: IntArray) -> DistinctRows:
+    """Return the distinct rows, ``items[first[r]]`` up to ``items[first[r + 1]]``."""
+    n_rows = len(first) - 1
+    slots = np.full(1 << max(4, (2 * n_rows).bit_length()), kernels.EMPTY, dtype=np.int32)
+    number, representative = np.empty(n_rows, dtype=np.int32), np.empty(n_rows, dtype=np.int32)
+    n_distinct = kernels.row_classes(read_only(first.view()), read_only(items.view()), slots, number, representative)
+    return DistinctRows(first, read_only(number), read_only(representative[:n_distinct].copy()))
