@@ -5,8 +5,8 @@
 
 A line is printed if the bound that matters is worse than before by more than 1e-9 relative; if a bracket of the policy
 that was found before is wider than it was; and if the two checkouts exclude each other's brackets of one policy, so
-that one of them is wrong. The exit code is 1 if there is such a line. Counts are simulated from fixed seeds; each checkout
-answers in a process of its own.
+that one of them is wrong. The exit code is 1 if there is such a line. Counts are simulated from fixed seeds; each
+checkout answers in a process of its own.
 """
 
 from __future__ import annotations

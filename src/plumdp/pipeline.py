@@ -42,6 +42,7 @@ from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import RELAXATIONS, Relaxation, tolerating
 from plumdp.result.certificate import Certificate
 from plumdp.sources import LearnedSource
+from plumdp.threads import at_most
 from plumdp.valuation import best_valuation, value_policy
 
 
@@ -60,6 +61,7 @@ def certify(
     policy: Policy | None = None,
     precision: float = 1e-6,
     misfit: float = 0.0,
+    threads: int | None = None,
 ) -> Certificate:
     """Return a policy and bounds on its value that hold with the given confidence (Theorem 1 of the paper).
 
@@ -83,6 +85,8 @@ def certify(
         Value this policy in place of the best one.
     precision
         How far the solver's bounds may be apart.
+    threads
+        How many threads a large model is solved with; by default PLUMDP_THREADS, or all cores. It changes no bit.
 
     Examples
     --------
@@ -95,18 +99,19 @@ def certify(
     """
     require_model("certify", model)  # stage 1; the counts are stage 2
     objective = as_objective(objective, model)
-    learned = learn(
-        model,
-        counts,
-        confidence=confidence,
-        confidence_set=confidence_set,
-        interval_method=interval_method,
-        events=events,
-        as_published=as_published,
-        objectives=[objective],
-        misfit=misfit,
-    )
-    return conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
+    with at_most(threads):
+        learned = learn(
+            model,
+            counts,
+            confidence=confidence,
+            confidence_set=confidence_set,
+            interval_method=interval_method,
+            events=events,
+            as_published=as_published,
+            objectives=[objective],
+            misfit=misfit,
+        )
+        return conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
 
 
 def certify_all(
@@ -210,6 +215,8 @@ def compare_learned(
     """Return a certificate for each relaxation from what was learned, as ``compare`` does."""
     if relaxations is None:
         relaxations = _relaxations(has_intervals=learned.bounds.intervals is not None)
+        if learned.model.distinct is not None:
+            relaxations = [name for name in relaxations if not _picks_points(name)]
     found: list[Certificate] = []
     for relaxation in relaxations:
         new = conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
@@ -307,12 +314,17 @@ def _left_out(learned: Learned, uncertain: IntervalMDP) -> str:
     return "; ".join(text for text in ("" if region is None else region.left_out, uncertain.left_out) if text)
 
 
+def _picks_points(relaxation: Relaxation) -> bool:
+    """Return whether nature picks points of the region in a relaxation, rather than probabilities within intervals."""
+    return "expression" in RELAXATIONS[relaxation].looser
+
+
 def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:
     """Return what nature may do; if no parameters explain the data, what the graph alone allows."""
     model, bounds, region = learned.model, learned.bounds, learned.region
     if relaxation not in tuple(RELAXATIONS):
         raise DataError(f"relaxation={relaxation!r}: choose one of {', '.join(map(repr, RELAXATIONS))}")
-    is_stored, has_points = model.distinct is not None, "expression" in RELAXATIONS[relaxation].looser
+    is_stored, has_points = model.distinct is not None, _picks_points(relaxation)
     if is_stored and has_points:
         raise DataError(
             f"relaxation={relaxation!r}: a model that is stored on disk is solved within intervals; choose 'expression'"

@@ -112,6 +112,30 @@ def test_a_stored_model_is_the_model_in_memory(both):
             assert of_memory is of_disk is None or of_memory.tolist() == of_disk.tolist()
 
 
+def test_a_stored_model_can_be_opened_again(both):
+    _, disk, asked, point, steps = both
+    again = pl.read_model(disk.graph.levels.folder)
+    assert again.fingerprint == disk.fingerprint
+    counts = pl.simulate(again, point, 1000, rng=1, max_steps=steps)
+    assert claim(pl.certify(again, counts, asked[0])) == claim(pl.certify(disk, counts, asked[0]))
+
+
+def test_a_damaged_store_is_refused(tmp_path):
+    model = layered(tmp_path / "model", n_levels=4, width=20)
+    with pytest.raises(pl.ModelError, match="those that it was built with"):
+        pl.read_model(tmp_path / "model", constants={"N": 3})
+    with (tmp_path / "model" / "successor.bin").open("ab") as file:
+        file.write(b"0")
+    with pytest.raises(pl.ModelError, match="the model is not complete"):
+        pl.read_model(tmp_path / "model")
+    (tmp_path / "model" / "model.json").write_text("{}")
+    with pytest.raises(pl.ModelError, match="not a description"):
+        pl.read_model(tmp_path / "model")
+    with pytest.raises(pl.ModelError, match="not the folder of a stored model"):
+        pl.read_model(tmp_path)
+    assert model.graph.n_states
+
+
 def test_every_row_is_its_distinct_row(both):
     _, disk, *_ = both
     graph, rows = disk.graph, disk.distinct.model
@@ -228,7 +252,8 @@ def test_numbers_in_a_growing_file_are_those_that_were_written(tmp_path):
         file.append(part)
         types.append(file.dtype)
     assert types == [np.uint8, np.uint8, np.uint16, np.int32]
-    assert file.finish().tolist() == np.concatenate(parts).tolist()
+    file.close()
+    assert np.fromfile(tmp_path / "numbers.bin", file.dtype).tolist() == np.concatenate(parts).tolist()
 
 
 def test_only_two_levels_are_held_in_memory(tmp_path, monkeypatch):
@@ -313,6 +338,14 @@ def test_what_cannot_be_asked_of_a_stored_model_is_refused(tmp_path):
         pl.record(model, point, 10, rng=1, max_steps=5)
     with pytest.raises(pl.DataError, match="the counts belong to another model"):
         pl.learn(model, pl.simulate(layered(None), point, 10, rng=1, max_steps=5))
+
+
+def test_relaxations_of_a_stored_model_are_compared_as_far_as_they_go(tmp_path):
+    model = layered(tmp_path / "model", n_levels=4, width=20)
+    counts = pl.simulate(model, {"p": "0.3", "q": "0.6"}, 500, rng=1, max_steps=5)
+    found = pl.compare(model, counts, 'Pmax=? [ F "goal" ]', confidence_set="interval")
+    assert [certificate.relaxation for certificate in found] == ["interval", "parameter", "expression"]
+    assert found[2].lower >= max(found[0].lower, found[1].lower)
 
 
 def test_rewards_forever_in_a_state_that_stays_are_refused(tmp_path):

@@ -8,7 +8,6 @@ within a level only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -16,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.errors import ModelError
-from plumdp.model.assemble import cut_space, drop_zero_transitions, merge_equal_successors
+from plumdp.model.assemble import drop_zero_transitions, merge_equal_successors
 from plumdp.model.batches import (
     BatchStep,
     State,
@@ -27,17 +26,15 @@ from plumdp.model.batches import (
     spread,
     take_layer,
 )
-from plumdp.model.check import check_with_terms, distinct_rows
+from plumdp.model.check import distinct_rows
 from plumdp.model.expressions.arrays import PolynomialArray
 from plumdp.model.expressions.interned import PolynomialTable
-from plumdp.model.expressions.table import ExpressionTable
-from plumdp.model.expressions.terms import terms_of
-from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, owners, read_only
+from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, owners, read_only
 from plumdp.model.growing_files import NUMBERS, OFFSETS, GrowingFile
-from plumdp.model.levels import Levels
-from plumdp.model.parametric import DistinctRows, ParametricMDP, RewardStructure
+from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import ParameterSpace
 from plumdp.model.state_store import StateStore, kind_of
+from plumdp.model.stored_files import Description, open_stored, write_description
 from plumdp.model.telling import Teller
 
 LevelOf: TypeAlias = Callable[[State], npt.NDArray[Any]]
@@ -238,7 +235,7 @@ class _RowTable:
 
 
 class _Files:
-    """The files of a model that is being built; ``arrays`` are what they hold once it is done."""
+    """The files of a model that is being built."""
 
     def __init__(
         self,
@@ -254,12 +251,12 @@ class _Files:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.kinds, self.fields = folder, kinds, state_type._fields
         self._labels, self._rewards, self._choice_rewards = labels, rewards, choice_rewards
-        self._all: list[GrowingFile] = []
+        self.all: dict[str, GrowingFile] = {}
         self.first_choice, self.first_transition = self._file("first_choice", OFFSETS), self._file("first", OFFSETS)
         self.successor, self.expression = self._file("successor", [np.int32]), self._file("expression", NUMBERS)
         self.action, self.row = self._file("action", NUMBERS), self._file("row", NUMBERS)
         self.first_state = self._file("first_state", [np.int64])
-        self.states = {f: self._file(f"state.{f}", [k]) for f, k in zip(self.fields, kinds, strict=True)}
+        self.states = {field: self._file(f"state.{i}", [kinds[i]]) for i, field in enumerate(self.fields)}
         self.labels = {name: self._file(f"label.{i}", [np.bool_]) for i, name in enumerate(labels)}
         self.rewards = {name: self._file(f"reward.{i}", [np.float64]) for i, name in enumerate(rewards)}
         self.choice_rewards = {n: self._file(f"choice_reward.{i}", [np.float64]) for i, n in enumerate(choice_rewards)}
@@ -267,8 +264,8 @@ class _Files:
             offsets.append(np.zeros(1, dtype=np.int32))
 
     def _file(self, name: str, types: Sequence[Any]) -> GrowingFile:
-        self._all.append(GrowingFile(self.folder / f"{name}.bin", types))
-        return self._all[-1]
+        self.all[name] = GrowingFile(self.folder / f"{name}.bin", types)
+        return self.all[name]
 
     def append(self, batch: State, graph: Graph, expression: IntArray, row: IntArray) -> None:
         """Write a batch of states with its choices and transitions."""
@@ -287,44 +284,22 @@ class _Files:
         for name, of_choice in self._choice_rewards.items():
             self.choice_rewards[name].append(choice_rewards_of(of_choice, batch, graph))
 
-    def earned(self) -> dict[str, RewardStructure]:
-        """Return the rewards."""
-        of_state = {name: file.finish() for name, file in self.rewards.items()}
-        of_choice = {name: file.finish() for name, file in self.choice_rewards.items()}
-        return {name: RewardStructure(of_state.get(name), of_choice.get(name)) for name in {**of_state, **of_choice}}
-
     def close(self) -> None:
         """Close all files."""
-        for file in self._all:
+        for file in self.all.values():
             file.close()
 
 
 def _finished(files: _Files, rows: _RowTable, space: ParameterSpace, names: tuple[str, ...]) -> ParametricMDP:
-    """Return the checked model; whether its probabilities sum to 1 is seen from its distinct rows."""
-    polynomials = tuple(rows.expressions[i] for i in rows.order)
-    terms = terms_of(polynomials)
-    table = ExpressionTable.of_terms(polynomials, space.names, terms)
-    make = partial(ParametricMDP, declared_space=space, space=cut_space(space, table), expressions=table, constants={})
-    small = make(
-        graph=rows.graph(files.fields, files.kinds, names),
-        expression=read_only(np.concatenate(rows.rows).astype(np.int32)),
-        labels={},
-        rewards={},
+    """Return the model of the files, which are closed; a description is added, by which they can be opened again."""
+    about = Description(
+        names,
+        space,
+        [rows.expressions[i] for i in rows.order],
+        rows.graph(files.fields, files.kinds, names),
+        read_only(np.concatenate(rows.rows).astype(np.int32)),
+        *(tuple(group) for group in (files.fields, files.labels, files.rewards, files.choice_rewards)),
     )
-    issues = check_with_terms(small, terms)
-    errors = [str(issue) for issue in issues if issue.severity == "error" and issue.kind != "deadlock"]
-    if errors:
-        raise ModelError("\n".join(errors))
-    graph = Graph(
-        files.first_choice.finish(), files.first_transition.finish(), files.successor.finish(), 0,
-        {field: file.finish() for field, file in files.states.items()}, files.action.finish(), names,
-        Levels(files.folder, np.asarray(files.first_state.finish())),
-    )  # fmt: skip
-    distinct: Indices = files.row.finish()
-    return make(
-        graph=graph,
-        expression=files.expression.finish(),
-        labels={name: file.finish() for name, file in files.labels.items()},
-        rewards=files.earned(),
-        distinct=DistinctRows(small, distinct),
-    )
+    files.close()
+    write_description(files.folder, about, {name: (file.dtype, file.n) for name, file in files.all.items()})
+    return open_stored(files.folder)

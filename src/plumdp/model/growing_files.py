@@ -39,17 +39,13 @@ class GrowingFile:
         np.ascontiguousarray(values, dtype=self.dtype).tofile(self._file)
         self.n += len(values)
 
-    def finish(self) -> npt.NDArray[Any]:
-        """Return the numbers as an array that is read as it is used; nothing can be appended any more."""
-        self._file.close()
-        return mapped(self._path, self.dtype, self.n)
-
     def close(self) -> None:
-        """Close the file as it is."""
+        """Close the file as it is; nothing can be appended any more."""
         self._file.close()
 
     def _widen(self) -> None:
-        old = self.finish()
+        self.close()
+        old = mapped(self._path, self.dtype, self.n)
         self._types.pop(0)
         wider = self._path.with_suffix(".wider")
         with wider.open("wb") as file:

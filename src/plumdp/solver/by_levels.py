@@ -8,7 +8,6 @@ states follow from their rows, zero and infinity included.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
@@ -28,6 +27,7 @@ from plumdp.solver.nature import loops_for
 from plumdp.solver.problem import Progress
 from plumdp.solver.rows import Rows
 from plumdp.solver.solution import Solution, SolverStatus, gap_of
+from plumdp.threads import n_threads
 
 _CHUNK = 1 << 22  # transitions whose rows are in memory at once, of each thread
 _KINDS = (Kind.END, Kind.UNTIL_END, Kind.FOREVER)
@@ -89,7 +89,7 @@ class _Chunk:
         best_row = first_row.copy()
         low, high = values.low[self.states], values.high[self.states]
         low[:], high[:] = 0.0, cap
-        loops = loops_for(None, len(rows.first) - 1, self.longest, n_kept=0)
+        loops = loops_for(None, rows, self.longest, n_kept=0)
         for side, source, result in ((-1.0, values.low, low), (1.0, values.high, high)):
             loops.module.backup(0, len(low), 1, rows, side, 0.0, cap, source, result, best_row, *loops.extra)
         low[self.is_known] = high[self.is_known] = self.known[self.is_known]
@@ -135,7 +135,7 @@ def _walk_levels(
 ) -> None:
     """Do the work of each chunk of states, the last level first; the chunks of a level on all cores."""
     graph = imdp.graph
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = n_threads()
     passed, held = 0, [graph.first_choice, graph.first_transition, graph.successor, imdp.expression, *written]
     with ThreadPoolExecutor(cores) as pool:
         for level in range(len(levels) - 1, -1, -1):

@@ -251,7 +251,7 @@ class Polynomial:
 
     def __reduce__(self) -> tuple[Any, ...]:
         names = self.names
-        return _restore, (names, self.terms(names))
+        return from_terms, (names, self.terms(names))
 
 
 def polynomial(value: Polynomial | Number) -> Polynomial:
@@ -292,8 +292,12 @@ def _refuse_large_power(base: Polynomial, exponent: int) -> None:
         raise ModelError(f"({shown}) ** {exponent} is too large to calculate with")
 
 
-def _restore(names: tuple[str, ...], terms: dict[tuple[int, ...], Fraction]) -> Polynomial:
+def from_terms(names: tuple[str, ...], terms: dict[tuple[int, ...], Fraction]) -> Polynomial:
+    """Return the polynomial of the given terms: exponents, in the order of the names, which is sorted → coefficient."""
     return Polynomial(_context(names).from_dict({key: _fmpq(value) for key, value in terms.items()}))
+
+
+_restore = from_terms  # its name in what was pickled before
 
 
 @cache

@@ -12,6 +12,7 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.readers.storm import read_prism
 from plumdp.model.readers.storm_languages import INTERVALS
 from plumdp.model.space import ParameterSpace
+from plumdp.model.stored_files import open_stored
 
 
 class Reader(Protocol):
@@ -35,10 +36,18 @@ READERS: Mapping[str, Reader] = {
 _OF_INTERVALS = (".umb", ".tra", ".drn")  # without parameters: see relaxation/readers
 
 
+def _read_stored(folder: Path, constants: Mapping[str, Number] | None, space: ParameterSpace | None) -> ParametricMDP:
+    if constants or space is not None:
+        raise ModelError(f"{folder}: constants and space of a stored model are those that it was built with")
+    return open_stored(folder)
+
+
 def read_model(
     path: str | Path, *, constants: Mapping[str, Number] | None = None, space: ParameterSpace | None = None
 ) -> ParametricMDP:
     """Return the model of a file, read by what its name ends in: ``.prism`` (``.nm``, ``.pm``, ``.sm``) or ``.jani``.
+
+    A folder that ``explore_batch`` stored a model in is opened again.
 
     Parameters
     ----------
@@ -56,6 +65,8 @@ def read_model(
     (3625, ('p',))
     """
     file = Path(path)
+    if file.is_dir():
+        return _read_stored(file, constants, space)
     if not file.is_file():
         raise ModelError(f"{file}: there is no such file")
     reader = READERS.get(file.suffix.lower())

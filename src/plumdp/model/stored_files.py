@@ -1,0 +1,127 @@
+"""The files of a model on disk: ``model.json`` says what is in the others, so that a folder can be opened again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.errors import ModelError
+from plumdp.model.assemble import cut_space
+from plumdp.model.check import check_with_terms
+from plumdp.model.expressions.polynomial import Polynomial, from_terms
+from plumdp.model.expressions.table import ExpressionTable
+from plumdp.model.expressions.terms import terms_of
+from plumdp.model.graph import Graph, read_only
+from plumdp.model.levels import Levels, mapped
+from plumdp.model.parametric import ParametricMDP, RewardStructure, StandIn
+from plumdp.model.space import ParameterSpace
+
+DESCRIPTION = "model.json"
+_FORMAT = "plumdp/stored-model/1"
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """All of a stored model but its long arrays."""
+
+    action_names: tuple[str, ...]
+    space: ParameterSpace  # as it was declared
+    polynomials: Sequence[Polynomial]
+    rows: Graph  # a choice for each distinct row
+    row_expression: npt.NDArray[np.int32]  # (n_transitions of rows)
+    variables: tuple[str, ...]
+    labels: tuple[str, ...]
+    rewards: tuple[str, ...]  # those with rewards of states
+    choice_rewards: tuple[str, ...]
+
+
+def write_description(folder: Path, about: Description, types: Mapping[str, tuple[Any, int]]) -> None:
+    """Write what is in the files of a folder, given the type and the number of elements of each."""
+    space, rows = about.space, about.rows
+    described = {
+        "format": _FORMAT,
+        "files": {name: (np.dtype(dtype).str, n) for name, (dtype, n) in types.items()},
+        "action_names": about.action_names,
+        "space": [space.names, [[str(end) for end in ends] for ends in space.bounds]],
+        "constraints": [_terms(f) for f in space.constraints],
+        "expressions": [_terms(f) for f in about.polynomials],
+        "rows": [rows.first_choice.tolist(), rows.first_transition.tolist(), rows.action.tolist()],
+        "row_expression": about.row_expression.tolist(),
+        "row_states": {name: (values.dtype.str, values.tolist()) for name, values in rows.states.items()},
+        **{part: getattr(about, part) for part in ("variables", "labels", "rewards", "choice_rewards")},
+    }
+    (folder / DESCRIPTION).write_text(json.dumps(described), encoding="utf-8")
+
+
+def open_stored(folder: Path) -> ParametricMDP:
+    """Return the model in a folder; its arrays are read as they are used."""
+    try:
+        found = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{folder}: this is not the folder of a stored model ({error})") from None
+    if not isinstance(found, dict) or found.get("format") != _FORMAT:
+        raise ModelError(f"{folder}: {DESCRIPTION} is not a description of a stored model in the format {_FORMAT}")
+    files = {name: _open(folder / f"{name}.bin", *about) for name, about in found["files"].items()}
+    names, bounds = found["space"]
+    ends = tuple((Fraction(low), Fraction(high)) for low, high in bounds)
+    constraints = tuple(_polynomial(*terms) for terms in found["constraints"])
+    space = ParameterSpace(tuple(names), ends, constraints)
+    small = _distinct_rows(found, space)
+    graph = Graph(
+        files["first_choice"], files["first"], files["successor"], 0,
+        {name: files[f"state.{i}"] for i, name in enumerate(found["variables"])}, files["action"],
+        tuple(found["action_names"]), Levels(folder, np.asarray(files["first_state"])),
+    )  # fmt: skip
+    labels = {name: files[f"label.{i}"] for i, name in enumerate(found["labels"])}
+    return ParametricMDP(
+        graph, space, small.space, small.expressions, files["expression"], labels, _rewards(found, files), {},
+        StandIn(small, files["row"]),
+    )  # fmt: skip
+
+
+def _open(path: Path, dtype: str, n: int) -> npt.NDArray[Any]:
+    expected = np.dtype(dtype).itemsize * n
+    size = path.stat().st_size if path.is_file() else 0
+    if size != expected:
+        raise ModelError(f"{path}: the file has {size:,} bytes in place of {expected:,}: the model is not complete")
+    return mapped(path, dtype, n)
+
+
+def _distinct_rows(found: Mapping[str, Any], space: ParameterSpace) -> ParametricMDP:
+    """Return the checked model of the distinct rows; from these it is seen whether probabilities sum to 1."""
+    first_choice, first_transition, action = (read_only(np.array(part, dtype=np.int32)) for part in found["rows"])
+    successor = read_only(np.arange(len(action), len(action) + first_transition[-1], dtype=np.int32))
+    states = {name: read_only(np.array(values, dtype=dtype)) for name, (dtype, values) in found["row_states"].items()}
+    graph = Graph(first_choice, first_transition, successor, 0, states, action, tuple(found["action_names"]))
+    polynomials = [_polynomial(*terms) for terms in found["expressions"]]
+    terms = terms_of(polynomials)
+    table = ExpressionTable.of_terms(polynomials, space.names, terms)
+    expression = read_only(np.array(found["row_expression"], dtype=np.int32))
+    model = ParametricMDP(graph, space, cut_space(space, table), table, expression, {}, {}, {})
+    issues = check_with_terms(model, terms)
+    errors = [str(issue) for issue in issues if issue.severity == "error" and issue.kind != "deadlock"]
+    if errors:
+        raise ModelError("\n".join(errors))
+    return model
+
+
+def _rewards(found: Mapping[str, Any], files: Mapping[str, npt.NDArray[Any]]) -> dict[str, RewardStructure]:
+    of_state = {name: files[f"reward.{i}"] for i, name in enumerate(found["rewards"])}
+    of_choice = {name: files[f"choice_reward.{i}"] for i, name in enumerate(found["choice_rewards"])}
+    return {name: RewardStructure(of_state.get(name), of_choice.get(name)) for name in {**of_state, **of_choice}}
+
+
+def _terms(polynomial: Polynomial) -> tuple[tuple[str, ...], list[tuple[str, tuple[int, ...]]]]:
+    names = polynomial.names
+    return names, [(str(coefficient), powers) for powers, coefficient in polynomial.terms(names).items()]
+
+
+def _polynomial(names: Sequence[str], terms: Sequence[tuple[str, Sequence[int]]]) -> Polynomial:
+    return from_terms(tuple(names), {tuple(powers): Fraction(coefficient) for coefficient, powers in terms})
