@@ -164,6 +164,7 @@ def by_rows(problem, bounds, work):
     return imdp
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nature", ["robust", "optimistic"])
 @given(SEEDS)
 @settings(max_examples=25, deadline=None)
