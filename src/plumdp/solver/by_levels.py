@@ -8,7 +8,6 @@ states follow from their rows, zero and infinity included.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
@@ -28,6 +27,7 @@ from plumdp.solver.nature import loops_for
 from plumdp.solver.problem import Progress
 from plumdp.solver.rows import Rows
 from plumdp.solver.solution import Solution, SolverStatus, gap_of
+from plumdp.threads import n_threads
 
 _CHUNK = 1 << 22  # transitions whose rows are in memory at once, of each thread
 _KINDS = (Kind.END, Kind.UNTIL_END, Kind.FOREVER)
@@ -135,15 +135,15 @@ def _walk_levels(
 ) -> None:
     """Do the work of each chunk of states, the last level first; the chunks of a level on all cores."""
     graph = imdp.graph
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = n_threads()
     passed, held = 0, [graph.first_choice, graph.first_transition, graph.successor, imdp.expression, *written]
-    with ThreadPoolExecutor(cores) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         for level in range(len(levels) - 1, -1, -1):
             start, end = int(levels.first_state[level]), int(levels.first_state[level + 1])
             for _ in pool.map(work, _chunks(graph, start, end)):
                 pass
             passed += int(_transitions_before(graph, end) - _transitions_before(graph, start))
-            if passed > _CHUNK * cores or level == 0:  # what was read is not needed again; memory is for others
+            if passed > _CHUNK * threads or level == 0:  # what was read is not needed again; memory is for others
                 passed = 0
                 for array in held:
                     forget(array)
