@@ -92,12 +92,14 @@ def read_baseline(key: str) -> dict[str, float]:
     return known.get(key, {})
 
 
-def write_baseline(found: Mapping[str, Ratio]) -> None:
-    """Make these ratios the baseline of this kind of machine."""
-    known = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
-    own = {name: float(f"{ratio.least:.3g}") for name, ratio in found.items()}
-    known[platform_key()] = read_baseline(platform_key()) | own
-    BASELINE.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n")
+def write_baseline(cases: Cases) -> None:
+    """Make today's ratios the baseline of this kind of machine, each as it is measured."""
+    for name, make in cases.items():
+        ratio = ratios.warm(make, 2 * REPEATS)()
+        print(f"{name}: {ratio}", flush=True)
+        known = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
+        known.setdefault(platform_key(), {})[name] = float(f"{ratio.least:.3g}")
+        BASELINE.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n")
 
 
 def check(cases: Cases) -> int:
@@ -209,7 +211,7 @@ def draw_ratio(axes: Any, name: str, runs: Mapping[str, Any]) -> None:
 def run(large: bool) -> dict[str, Ratio]:
     """Return the ratios of the small set, and of the large one if asked for; prints each as it is measured."""
     found = {}
-    small = {name: partial(ratios.in_turns, make) for name, make in ratios.SMALL.items()}
+    small = {name: partial(ratios.in_turns, make) for name, make in ratios.small_set().items()}
     for name, take in {**small, **(ratios.LARGE if large else {})}.items():
         found[name] = take(REPEATS)
         print(f"{name}: {found[name]}", flush=True)
@@ -228,11 +230,11 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--planted", type=int, default=1, help="do our work several times, for --check")
     parser.add_argument("--only", default="", help="names that contain this, for --check and --baseline")
     options = parser.parse_args(words)
-    chosen = {name: make for name, make in ratios.SMALL.items() if options.only in name}
+    chosen = {name: make for name, make in ratios.small_set().items() if options.only in name}
     if options.check:
         return check(planted(chosen, options.planted))
     if options.baseline:
-        write_baseline({name: ratios.warm(make, 3 * REPEATS)() for name, make in chosen.items()})
+        write_baseline(chosen)
     elif options.show or options.picture:
         runs = read_history(options.folder)
         print_history(runs)

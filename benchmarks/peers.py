@@ -336,16 +336,17 @@ def print_peers(names: list[str], repeats: int) -> None:
         print(f"| {name} | {n_transitions} | {seconds} | {theirs['value']:.9g} | {bracket} |", flush=True)
 
 
-def print_sweeps() -> None:
-    """Print the table of sweeps."""
-    print("| successors | transitions | sweep, ns each | scipy, ns each | min/min | median of pairs |")
-    print("|---|---|---|---|---|---|")
+def print_sweeps(against: str | None) -> None:
+    """Print the table of sweeps, with those of another checkout before ours if its source folder is given."""
+    print("| successors | checkout | transitions | sweep, ns each | scipy, ns each | min/min | median of pairs |")
+    print("|---|---|---|---|---|---|---|")
     for kind in ("2", "4", "9", "mixed 2-16"):
-        run = timing.in_own_process(__file__, "sweep", kind)
-        ratio = timing.Ratio(run["sweep"], run["product"])
-        each = [1e9 * min(side) / run["transitions"] for side in (ratio.ours, ratio.theirs)]
-        figures = f"{each[0]:.2f} | {each[1]:.2f} | {ratio.least:.2f} | {ratio.median:.2f}"
-        print(f"| {kind} | {run['transitions']} | {figures} |", flush=True)
+        for source in [against, None] if against else [None]:
+            run = timing.in_own_process(__file__, "sweep", kind, source=source)
+            ratio = timing.Ratio(run["sweep"], run["product"])
+            each = [1e9 * min(side) / run["transitions"] for side in (ratio.ours, ratio.theirs)]
+            figures = f"{each[0]:.2f} | {each[1]:.2f} | {ratio.least:.2f} | {ratio.median:.2f}"
+            print(f"| {kind} | {source or 'this one'} | {run['transitions']} | {figures} |", flush=True)
 
 
 def print_scale(sizes: list[int]) -> None:
@@ -363,13 +364,14 @@ def main() -> None:
     """Print the table that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sweeps", action="store_true", help="one sweep against a sparse product")
+    parser.add_argument("--against", help="for --sweeps: the source folder of another checkout, which takes turns")
     parser.add_argument("--scale", action="store_true", help="acyclic models of growing size")
     parser.add_argument("--sizes", type=float, nargs="+", default=[1e6, 1e7, 1e8], help="for --scale")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), help="against Storm")
     options = parser.parse_args()
     if options.sweeps:
-        print_sweeps()
+        print_sweeps(options.against)
     elif options.scale:
         print_scale([int(size) for size in options.sizes])
     else:

@@ -34,7 +34,7 @@ SMALL = {"rover": "rover:10,10", "aircraft": "aircraft:20,10", "betting": "betti
 MEASURE = "--measure"
 STAGES = ("intervals", "region", "tests", "relaxation", "solver")
 RUNS = 10_000
-EPISODES = 300
+EPISODES = 60
 
 
 class Asked:
@@ -56,7 +56,7 @@ class Asked:
         return answer
 
 
-def ask_all(name: str, runs: int) -> Asked:
+def ask_all(name: str, runs: int, episodes: int = EPISODES) -> Asked:
     """Return seconds and answers of all questions about a case study."""
     import plumdp as pl
     from plumdp.pipeline import relax
@@ -81,7 +81,7 @@ def ask_all(name: str, runs: int) -> Asked:
         "other confidence",
         lambda: pl.conclude(pl.learn(model, counts, **again), objective, relaxation="expression"),
     )
-    _ask_online(asked, study)
+    _ask_online(asked, study, episodes)
     return asked
 
 
@@ -90,13 +90,13 @@ def _options(learned: Any, objective: Any) -> dict[str, Any]:
     return {} if prepared is None else {"prepared": prepared}
 
 
-def _ask_online(asked: Asked, study: Any) -> None:
+def _ask_online(asked: Asked, study: Any, episodes: int) -> None:
     """Enter the median seconds of an update of online learning, and its last bounds."""
     import plumdp as pl
 
     model = study.model
     environment = pl.simulator(model, study.true_point, rng=1, max_steps=study.max_steps)
-    options: dict[str, Any] = {"episodes": EPISODES, "relaxation": "expression", "spacing": 2.0}
+    options: dict[str, Any] = {"episodes": episodes, "relaxation": "expression", "spacing": 4.0}
     records = list(pl.learn_online(model, environment, study.objective, **options))
     seconds = np.diff([0.0, *(record.seconds for record in records)])
     asked.seconds["online update"] = float(np.median(seconds[1:]))
@@ -113,7 +113,7 @@ def measure(name: str) -> dict[str, Any]:
     for module in (plumdp.learning, plumdp.online):
         module.perf_counter = time.process_time  # so that stages are told in process time
     plumdp.learning.seconds_of_compiling = lambda: 0.0  # those are other seconds
-    ask_all(SMALL.get(name.split(":")[0], name), 1000)
+    ask_all(SMALL.get(name.split(":")[0], name), 1000, 50)
     asked = ask_all(name, RUNS)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     return {"seconds": asked.seconds, "answers": asked.answers, "peak": peak}

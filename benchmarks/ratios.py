@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,12 @@ SMALL: dict[str, Callable[[], Sides]] = {
     "read_log, 1e6 rows / DuckDB's aggregate": counted,
     "import plumdp / import numpy": started,
 }
+
+
+def small_set() -> dict[str, Callable[[], Sides]]:
+    """Return the small set, without what needs Storm where there is none."""
+    has_storm = find_spec("stormpy") is not None
+    return {name: make for name, make in SMALL.items() if has_storm or "Storm" not in name}
 
 
 def against_storm(name: str, repeats: int) -> timing.Ratio:

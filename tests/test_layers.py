@@ -8,14 +8,8 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "plumdp"
 STAGES = ("model", "data", "confidence", "region", "relaxation", "solver", "result")
-FOUNDATION = (
-    "errors",
-    "compiled",
-    "deprecated",
-    "prefetch",
-    "rounding",
-    "tally",
-)  # loose files that every stage may use
+# loose files that every stage may use
+FOUNDATION = ("errors", "compiled", "deprecated", "prefetch", "rounding", "tally", "threads")
 COMMANDS = {f"cli/{path.name}" for path in (SOURCE / "cli").glob("*.py")}
 DOORS = {
     "stormpy": {"model/readers/storm.py"},

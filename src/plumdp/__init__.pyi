@@ -59,6 +59,8 @@ from .relaxation.relax import interval_wise as interval_wise
 from .relaxation.relax import parameter_wise as parameter_wise
 from .relaxation.relax import rectangular as rectangular
 from .solver.solution import Solution as Solution
+from .solver.prepared import Prepared as Prepared
+from .solver.prepared import prepare as prepare
 from .solver.solve import solve as solve
 from .solver.evaluate import evaluate as evaluate
 from .result.policy_table import PolicyTable as PolicyTable

@@ -40,10 +40,11 @@ def make_certificate(
     seconds: dict[str, float],
     *,
     is_given: bool = False,
+    left_out: str = "",
 ) -> Certificate:
     """Return what is claimed of a policy from bounds on its value.
 
-    ``is_given`` says that the policy is the user's own rather than the best one.
+    ``is_given`` says that the policy is the user's own rather than the best one, ``left_out`` what the relaxation cut.
     """
     model = learned.model
     bound = valued.lower if objective.direction == "max" else valued.upper
@@ -82,6 +83,7 @@ def make_certificate(
         not_coupled=valued.not_coupled,
         remark=_remark(model, objective),
         misfit=learned.misfit,
+        left_out=left_out,
     )
     return with_data(certificate, learned.counts)
 

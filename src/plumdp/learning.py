@@ -15,7 +15,8 @@ from plumdp.checking.fit import ModelFit, fit_model
 from plumdp.checking.smallest_misfit import smallest_misfit
 from plumdp.compiled import seconds_of_compiling
 from plumdp.confidence.bounds import ExpressionBounds, Intervals, expression_bounds
-from plumdp.confidence.constants import FixedNumbers, excluded_numbers, find_fixed_numbers
+from plumdp.confidence.constants import FixedNumbers, excluded_numbers
+from plumdp.confidence.groundwork import Groundwork
 from plumdp.confidence.least_squares import least_squares
 from plumdp.confidence.likelihood import LikelihoodSet, best_point, likelihood_set
 from plumdp.confidence.multinomial import row_bounds
@@ -91,6 +92,7 @@ class Learned:
     as_published: bool = False
     fit: ModelFit | None = None  # whether the model explains the data, if that was tested
     misfit: float = 0.0  # how far rows may be off from those at one point of the space, in total variation
+    groundwork: Groundwork | None = field(default=None, repr=False)  # what was found about the model alone
 
     @property
     def conflict(self) -> Conflict | None:
@@ -153,6 +155,7 @@ def learn(
     as_published: bool = False,
     objectives: Sequence[Objective | str] = (),
     misfit: float = 0.0,
+    like: Learned | None = None,
 ) -> Learned:
     """Return what the data say, whatever is asked: the region of the parameters that explain them.
 
@@ -177,6 +180,9 @@ def learn(
     misfit
         How far every row of the model may be off, in total variation: what follows stays valid then. Sets are
         "interval" or "likelihood", which here means half-spaces and intervals, without a likelihood.
+    like
+        What was learned before about the same model, from other data or with another confidence: it saves the time
+        for what depends on the model alone.
 
     Examples
     --------
@@ -217,13 +223,16 @@ def learn(
     if confidence_set is None:
         confidence_set = default_set(chosen, as_published=as_published)
     misfit = require_misfit(misfit)
+    groundwork = _groundwork(model, like)
     measure = _chosen_measure(confidence_set, chosen, as_published, misfit)
     asked = as_objectives(objectives, model)
-    solvers: dict[Objective, PointSolver] = {}
+    solvers = {} if like is None else like.solvers
     if SETS[confidence_set].has_directions and asked:
-        solvers = {objective: PointSolver(model, objective) for objective in asked}
-        measure = partial(measure, directions=value_directions(model, solvers))
-    fixed = None if as_published else find_fixed_numbers(model)
+        own = {objective: solvers.setdefault(objective, PointSolver(model, objective)) for objective in asked}
+        measure = partial(measure, directions=value_directions(model, own))
+    if SETS[confidence_set].has_directions and not misfit:
+        measure = partial(measure, known=groundwork)
+    fixed = None if as_published else groundwork.fixed
     measured = measure(model, counts, error=error if as_published else CONFIDENCE_SET * error)  # stage 3 (Section 2.3)
     clock.lap("intervals")
     region = SETS[confidence_set].region(model, measured)  # stage 4 (Section 3, Theorem 1)
@@ -235,8 +244,17 @@ def learn(
     learned = Learned(
         model, counts, error, measured, region, clock.laps, solvers=solvers, rests_on=rests_on, misfit=misfit
     )
-    learned = replace(learned, objectives=asked, as_published=as_published)
+    learned = replace(learned, objectives=asked, as_published=as_published, groundwork=groundwork)
     return learned if fixed is None else check_fit(check_fixed_numbers(learned, fixed), fixed)
+
+
+def _groundwork(model: ParametricMDP, like: Learned | None) -> Groundwork:
+    """Return what was found about a model before; refuse what was learned about another one."""
+    if like is None or like.groundwork is None:
+        return Groundwork(model)
+    if like.model is not model:
+        raise DataError("like: that was learned about another model; leave it out")
+    return like.groundwork
 
 
 def _within_intervals(model: ParametricMDP, bounds: ExpressionBounds) -> Region | Conflict:
@@ -290,7 +308,7 @@ def check_fit(learned: Learned, fixed: FixedNumbers) -> Learned:
     """
     clock, error, found = Clock(dict(learned.seconds)), learned.error, learned.bounds
     own = found if isinstance(found, LikelihoodSet) and not learned.misfit else None
-    fit = fit_model(learned.model, learned.counts, error=error, found=own, fixed=fixed)
+    fit = fit_model(learned.model, learned.counts, error=error, found=own, fixed=fixed, known=learned.groundwork)
     if learned.misfit:
         learned = replace(learned, region=_within_drifts(learned, fit))
     elif own is not None and learned.conflict is not None:

@@ -37,10 +37,12 @@ from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import Policy, check_policy
 from plumdp.region.conflict import Conflict
+from plumdp.region.shapes import Polytope
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import RELAXATIONS, Relaxation, tolerating
 from plumdp.result.certificate import Certificate
 from plumdp.sources import LearnedSource
+from plumdp.threads import at_most
 from plumdp.valuation import best_valuation, value_policy
 
 
@@ -59,6 +61,7 @@ def certify(
     policy: Policy | None = None,
     precision: float = 1e-6,
     misfit: float = 0.0,
+    threads: int | None = None,
 ) -> Certificate:
     """Return a policy and bounds on its value that hold with the given confidence (Theorem 1 of the paper).
 
@@ -82,6 +85,8 @@ def certify(
         Value this policy in place of the best one.
     precision
         How far the solver's bounds may be apart.
+    threads
+        How many threads a large model is solved with; by default PLUMDP_THREADS, or all cores. It changes no bit.
 
     Examples
     --------
@@ -94,18 +99,19 @@ def certify(
     """
     require_model("certify", model)  # stage 1; the counts are stage 2
     objective = as_objective(objective, model)
-    learned = learn(
-        model,
-        counts,
-        confidence=confidence,
-        confidence_set=confidence_set,
-        interval_method=interval_method,
-        events=events,
-        as_published=as_published,
-        objectives=[objective],
-        misfit=misfit,
-    )
-    return conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
+    with at_most(threads):
+        learned = learn(
+            model,
+            counts,
+            confidence=confidence,
+            confidence_set=confidence_set,
+            interval_method=interval_method,
+            events=events,
+            as_published=as_published,
+            objectives=[objective],
+            misfit=misfit,
+        )
+        return conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
 
 
 def certify_all(
@@ -288,10 +294,24 @@ def conclude(
             valued = value_policy(learned, uncertain, robust.policy, objective, precision=precision)
     clock.lap("solver")
     # stage 7: what may be claimed (Theorem 1)
-    certificate = make_certificate(learned, objective, relaxation, valued, clock.laps, is_given=policy is not None)
+    certificate = make_certificate(
+        learned,
+        objective,
+        relaxation,
+        valued,
+        clock.laps,
+        is_given=policy is not None,
+        left_out=_left_out(learned, uncertain),
+    )
     if learned.model.distinct is not None:
         return certificate
     return replace(certificate, source=LearnedSource(learned, objective, policy is not None, precision))
+
+
+def _left_out(learned: Learned, uncertain: IntervalMDP) -> str:
+    """Return what was cut to save time, in words: half-spaces of the region, and of what rows see of it."""
+    region = learned.region if isinstance(learned.region, Polytope) else None
+    return "; ".join(text for text in ("" if region is None else region.left_out, uncertain.left_out) if text)
 
 
 def _picks_points(relaxation: Relaxation) -> bool:

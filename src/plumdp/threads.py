@@ -71,7 +71,7 @@ def at_once(calls: Sequence[Callable[[], T]], work: int) -> list[T]:
     threads = n_threads()
     if work < LARGE or min(threads, len(calls)) < 2:
         return [call() for call in calls]
-    share, stop = max(1, threads // len(calls)), Event()
+    share, stop = max(1, threads // len(calls)), _stop.get() or Event()
     with ThreadPoolExecutor(min(threads, len(calls))) as pool:
         futures = [pool.submit(copy_context().run, _with_share, call, share, stop) for call in calls]
         try:

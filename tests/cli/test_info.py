@@ -1,6 +1,7 @@
 """``plumdp info`` as a user types it."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ from plumdp.case_studies import prism_file
 
 def plumdp(*arguments, **options):
     command = [sys.executable, "-m", "plumdp", *arguments]
-    environment = {"COLUMNS": "120", "PATH": "/usr/bin:/bin"}
+    environment = os.environ | {"COLUMNS": "120"}
     return subprocess.run(command, capture_output=True, text=True, env=environment, **options)
 
 

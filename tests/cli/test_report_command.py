@@ -55,7 +55,7 @@ def test_a_model_with_data_is_certified_and_reported_in_one_go(folder):
     result = run(folder, "betting:5", "{}/counts.parquet", "-o", "{}/new.html", "--confidence", "0.99")
     assert result.exit_code == 0, result.output
     assert result.output.startswith("The policy's value lies between ")
-    assert result.output.endswith(f"report: {folder}/new.html\n")
+    assert result.output.endswith(f"report: {folder / 'new.html'}\n")
     text = (folder / "new.html").read_text(encoding="utf-8")
     assert "with confidence 99 %" in text
     assert "What each relaxation certifies" in text
@@ -110,11 +110,11 @@ def test_a_result_knows_the_command_and_its_report_shows_it(folder, tmp_path, mo
         with pytest.raises(SystemExit) as ended:
             main(command)
         assert ended.value.code == 0
-    typed = f"plumdp certify betting:5 counts.parquet -o {tmp_path}/result --no-ladder"
+    typed = f"plumdp certify betting:5 counts.parquet -o {tmp_path / 'result'} --no-ladder"
     read = pl.read_result(tmp_path / "result")
     assert read.provenance["command"] == typed
     assert read.findings().ladder == ()
     text = (tmp_path / "result" / "report.html").read_text(encoding="utf-8")
     assert typed in text
     assert "What each relaxation certifies" not in text
-    assert capsys.readouterr().out.endswith(f"report: {tmp_path}/result/report.html\n")
+    assert capsys.readouterr().out.endswith(f"report: {tmp_path / 'result' / 'report.html'}\n")

@@ -32,6 +32,14 @@ def relaxed(rng, problem):
     return region, imdp, row_ellipsoid(region, model.expressions, imdp.lower, imdp.upper)
 
 
+def test_tables_with_known_probabilities_are_of_the_types_that_the_kernel_is_compiled_for():
+    """A writable array is another type to numba than a read-only one, and compiling takes seconds."""
+    _, _, rows = relaxed(np.random.default_rng(2), random_problem(np.random.default_rng(1)))
+    for one, more in zip(rows.tables, rows.with_constants(np.ones(1)).tables, strict=True):
+        assert (one.dtype, one.flags.writeable) == (more.dtype, more.flags.writeable)
+        assert len(more) == len(one) + 1
+
+
 def backup(imdp, rows, values, agent, nature, side, *, reward=None):
     """Return one step of all states from the given values."""
     graph = imdp.graph

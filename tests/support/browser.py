@@ -62,7 +62,7 @@ def look_at(page: str, folder, *, widths=(390, 1280), search=()) -> dict:
     file = folder / "wrapper.html"
     file.write_text(_WRAPPER % (coded, json.dumps(list(widths)), json.dumps(list(search))), encoding="utf-8")
     command = [CHROMIUM, "--headless", "--disable-gpu", "--no-first-run", f"--user-data-dir={folder / 'profile'}"]
-    command += ["--no-sandbox"] if os.geteuid() == 0 else []
+    command += ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     command += ["--host-resolver-rules=MAP * ~NOTFOUND", "--window-size=1400,1000", "--virtual-time-budget=20000"]
     shown = subprocess.run([*command, "--dump-dom", file.as_uri()], capture_output=True, text=True, timeout=120)
     told = re.search(r'<pre id="found">(.*?)</pre>', shown.stdout, flags=re.DOTALL)

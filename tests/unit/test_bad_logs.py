@@ -327,6 +327,6 @@ def test_files_that_are_read_one_by_one_must_have_the_same_columns(tmp_path):
     with pytest.raises(pl.DataError) as caught:
         read_log(tmp_path, LAMP, partitions="files")
     assert str(caught.value) == (
-        f"{tmp_path}/a.parquet has the columns episode, step, place_x, lit, mode, action, "
-        f"but {tmp_path}/b.parquet has episode, step, place_x, mode, action"
+        f"{tmp_path / 'a.parquet'} has the columns episode, step, place_x, lit, mode, action, "
+        f"but {tmp_path / 'b.parquet'} has episode, step, place_x, mode, action"
     )

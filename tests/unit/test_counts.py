@@ -196,12 +196,19 @@ def test_a_description_that_was_changed_is_refused_with_what_is_wrong(case, tmp_
     assert refusal(path) == f"{message}: {AGAIN}"
 
 
+@pytest.fixture(scope="module")
+def good_file(tmp_path_factory):
+    """The bytes of a file of counts, and where a damaged one may be written."""
+    path = counts_file(tmp_path_factory.mktemp("damaged") / "counts.parquet")
+    return path.read_bytes(), path
+
+
 @pytest.mark.slow
 @settings(max_examples=200)
 @given(st.data())
-def test_a_damaged_file_is_refused_or_read_as_it_was(tmp_path_factory, data):
-    path = counts_file(tmp_path_factory.mktemp("damaged") / "counts.parquet")
-    whole = bytearray(path.read_bytes())
+def test_a_damaged_file_is_refused_or_read_as_it_was(good_file, data):
+    good, path = good_file
+    whole = bytearray(good)
     for _ in range(data.draw(st.integers(1, 3))):
         whole[data.draw(st.integers(0, len(whole) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     path.write_bytes(whole[: data.draw(st.integers(0, len(whole)) | st.just(len(whole)))])

@@ -219,9 +219,11 @@ for record in pl.learn_online(study.model, environment, study.objective, episode
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
+@pytest.mark.parametrize("how", ["SIGKILL", "SIGINT"])
 def test_a_killed_process_loses_nothing(tmp_path, how):
     """End it somewhere in the middle; a new process ends with the result of one that was never ended."""
+    if sys.platform == "win32":
+        pytest.skip("sends a signal")
     command = [sys.executable, "-c", SCRIPT]
     in_one_go = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "check": True}
     whole = subprocess.run([*command, str(tmp_path / "whole.npz")], **in_one_go)
@@ -230,7 +232,7 @@ def test_a_killed_process_loses_nothing(tmp_path, how):
     for line in process.stdout:
         if int(line.split()[0]) > 100:
             break
-    os.kill(process.pid, how)
+    os.kill(process.pid, getattr(signal, how))
     assert process.wait() != 0
     process.stdin.close()
     process.stdout.close()

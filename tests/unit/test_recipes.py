@@ -86,7 +86,7 @@ class RowBox:
     def with_constants(self, values):
         return self
 
-def loops(region, n_rows, longest, n_kept):
+def loops(region, rows, longest, n_kept):
     room = np.empty(2 * longest)
     return Loops(interval, (room, np.full(n_kept, -1.0)), room)
 '''

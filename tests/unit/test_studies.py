@@ -59,21 +59,33 @@ def test_half_a_file_and_another_version_are_run_again(tmp_path):
     assert not is_done(replace(cell, seed=2), tmp_path)
 
 
+def by_study(folder):
+    """Return the cells of two studies with the folder of each: a table has the columns of one study."""
+    return [(SMALL, folder / "table"), ([Cell("online", "aircraft:20,10", 3, 200)], folder / "online")]
+
+
+@pytest.fixture(scope="module")
+def run_here(tmp_path_factory):
+    """The numbers of both studies, run by this process."""
+    studies = by_study(tmp_path_factory.mktemp("here"))
+    for cells, folder in studies:
+        run(cells, folder, jobs=1)
+    return [numbers(folder) for _, folder in studies]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["loky", "dask", "ray"])
 @pytest.mark.filterwarnings("default")  # theirs
-def test_the_numbers_are_the_same_whoever_runs_the_cells(backend, tmp_path):
+def test_the_numbers_are_the_same_whoever_runs_the_cells(backend, run_here, tmp_path):
     """Two workers each: processes of joblib's own, a local Dask cluster, a local Ray."""
     if backend != "loky":
         pytest.importorskip({"dask": "distributed"}.get(backend, backend))
-    cells = [*SMALL, Cell("online", "aircraft:20,10", 3, 200)]
-    for cell in cells[:3], cells[3:]:
-        here, there = tmp_path / cell[0].study / "here", tmp_path / cell[0].study / "there"
-        run(cell, here, jobs=1)
-        with workers(backend, 2):
-            run(cell, there, jobs=2)
-        assert {k: v for k, v in numbers(here).items() if k != "seconds"} == {
-            k: v for k, v in numbers(there).items() if k != "seconds"
+    with workers(backend, 2):
+        for cells, folder in by_study(tmp_path):
+            run(cells, folder, jobs=2)
+    for here, (_, folder) in zip(run_here, by_study(tmp_path), strict=True):
+        assert {k: v for k, v in here.items() if k != "seconds"} == {
+            k: v for k, v in numbers(folder).items() if k != "seconds"
         }
 
 

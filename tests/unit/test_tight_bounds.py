@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from random_models import model_of
 from test_fronts import two_ways
 
 import plumdp as pl
@@ -58,3 +59,13 @@ def test_policy_iteration_goes_on_as_long_as_it_improves():
     expected = np.minimum(2.0 * level, 2.0 * (400 - level))
     assert (np.abs(solution.lower - expected) <= 1e-9 * np.maximum(1, expected)).all()
     assert (np.abs(solution.upper - expected) <= 1e-9 * np.maximum(1, expected)).all()
+
+
+def test_values_that_are_equal_stay_equal_where_the_agent_may_go_round_for_nothing():
+    """By hand: 7/4 for each of 20 tries of the last state; rows without reward lead from each state to the others."""
+    loop = [[(1, 1.0, 1.0)]], [[(2, 0.05, 0.7), (1, 0.6, 1.0)], [(1, 0.0, 0.6875), (0, 0.0, 0.6875)]], [[(2, 1.0, 1.0)]]
+    cost = pl.RewardStructure(None, np.array([0.0, 1.75, 0.0, 0.0]))
+    solution = solve(model_of(loop), pl.Reward(cost, "min", target=np.arange(3) == 2), nature="robust")
+    assert solution.status == "converged"
+    assert np.abs(solution.lower - [35, 35, 0]).max() < 1e-9
+    assert np.abs(solution.upper - [35, 35, 0]).max() < 1e-9

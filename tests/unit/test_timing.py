@@ -5,29 +5,11 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("resource")  # how benchmarks ask for processor time and memory: not on Windows
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
 import timing
-
-
-class Work:
-    """A clock, and work that moves it by given seconds, one after the other."""
-
-    def __init__(self):
-        self.now, self.order = 0.0, []
-
-    def __call__(self):
-        return self.now
-
-    def of(self, name, *seconds):
-        left = iter(seconds)
-
-        def work():
-            self.order.append(name)
-            self.now += next(left)
-            return name
-
-        return work
+from worked_clock import Work
 
 
 def test_both_sides_take_turns():

@@ -20,8 +20,8 @@ import numpy as np
 
 from plumdp.confidence.constants import FixedNumbers, strongest_evidence
 from plumdp.confidence.fit.cell_tests import NO_CELLS, CellTests, cell_tests, largest
-from plumdp.confidence.fit.contrasts import find_contrasts, parts_by_action
 from plumdp.confidence.fit.drift import Drift, PilotView, drift_tests
+from plumdp.confidence.groundwork import Groundwork
 from plumdp.confidence.likelihood import SPACE_AS_DATA, LikelihoodSet, law_of_pilot, law_of_space, likelihood_set
 from plumdp.confidence.likelihood_table import CellCounts
 from plumdp.data.counts import TransitionCounts
@@ -73,11 +73,12 @@ def fit_model(
     error: float = 0.001,
     found: LikelihoodSet | None = None,
     fixed: FixedNumbers | None = None,
+    known: Groundwork | None = None,
 ) -> ModelFit:
     """Return whether the model explains the data; bets are placed so that they win most at the given error.
 
     ``found`` is the likelihood set at its share of the error (``shares.CONFIDENCE_SET``), if there is one; and
-    ``fixed`` the numbers of the model.
+    ``fixed`` the numbers of the model. ``known`` is what was found about the model before.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
@@ -85,14 +86,16 @@ def fit_model(
     >>> fit_model(study.model, counts).p_value
     1.0
     """
+    known = known or Groundwork(model)
     if found is None:
-        found = likelihood_set(model, counts, error=CONFIDENCE_SET * error)
+        found = likelihood_set(model, counts, error=CONFIDENCE_SET * error, known=known)
     if found.error > CONFIDENCE_SET * error * UP:
         raise DataError(
             f"found has the error {found.error:.6g}, and its share of {error:.6g} is {CONFIDENCE_SET * error:.6g}: "
             "tests would have more than the whole error; make it with likelihood_set(..., error=CONFIDENCE_SET * error)"
         )
-    tests = _Blocks(model, counts, found, error, -inf if fixed is None else _against_numbers(fixed, counts, error))
+    number = -inf if fixed is None else _against_numbers(fixed, counts, error)
+    tests = _Blocks(known, counts, found, error, number)
     agreement = find_agreement(model.space, found.table, tests.affine, tests.cells, _start(model, found))
     p_value = _p_value(agreement.least, error)
     return ModelFit(p_value, agreement.point, tests.named(agreement), tests.needed(agreement))
@@ -127,11 +130,11 @@ class _Blocks:
     """All tests of a model, in units in which the model is contradicted at the error if none is left below zero."""
 
     def __init__(
-        self, model: ParametricMDP, counts: TransitionCounts, found: LikelihoodSet, error: float, number: float
+        self, known: Groundwork, counts: TransitionCounts, found: LikelihoodSet, error: float, number: float
     ) -> None:
-        self._model, self._found, self._error = model, found, error
+        self._model, self._found, self._error = known.model, found, error
         has_pilot = counts.pilot is not None and counts.pilot.total > 0
-        self._drifts = _drifts(model, counts, found, error) if has_pilot else []
+        self._drifts = _drifts(known, counts, found, error) if has_pilot else []
         self.affine = _affine_tests(found, self._drifts, number)
         share = FIT * error * (0.5 if counts.pilot is None else 0.25)  # an empty pilot may become one with more data
         table = found.table
@@ -188,17 +191,15 @@ class _Blocks:
         return "the likelihood of all data"
 
 
-def _drifts(model: ParametricMDP, counts: TransitionCounts, found: LikelihoodSet, error: float) -> list[Drift]:
+def _drifts(known: Groundwork, counts: TransitionCounts, found: LikelihoodSet, error: float) -> list[Drift]:
     """Return what bets on drifts with state variables and actions left, placed by the pilot."""
-    pilot, table, space = counts.pilot, found.table, law_of_space(model)
+    pilot, table, space = counts.pilot, found.table, law_of_space(known.model)
     assert pilot is not None
     assert found.estimate is not None
     law = law_of_pilot(table, table.pool(pilot.counts), space)
     view = PilotView(table, pilot.counts, law.mean, pilot.ratio, SPACE_AS_DATA * space.precision)
     share = FIT / 2 * error * pilot.weight
-    contrasts = find_contrasts(model)
-    contrasts += parts_by_action(model, contrasts)
-    return drift_tests(view, counts, contrasts, near=found.estimate, error=share)
+    return drift_tests(view, counts, known.contrasts, near=found.estimate, error=share)
 
 
 def _affine_tests(found: LikelihoodSet, drifts: Sequence[Drift], number: float) -> AffineTests:

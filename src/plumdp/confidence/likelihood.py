@@ -25,7 +25,9 @@ import numpy as np
 from plumdp.confidence.bets import Direction, HalfSpace, half_space, place_bets
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
 from plumdp.confidence.estimates import estimate_inside, information, with_pseudo_counts
+from plumdp.confidence.event_counts import pool
 from plumdp.confidence.evidence import log_evidence
+from plumdp.confidence.groundwork import Groundwork
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.confidence.sets import Guarantee
 from plumdp.confidence.space_moments import moments
@@ -84,12 +86,13 @@ def likelihood_set(
     *,
     error: float = 0.001,
     directions: Directions | None = None,
+    known: Groundwork | None = None,
 ) -> LikelihoodSet:
     """Return the points that explain the data, at all times with probability at least 1 - error.
 
     ``directions`` says in which directions to be narrow, given the pilot's estimate of the parameters; it must not look
     at the data. Without a pilot, or without directions, there are no half-spaces. With more than 20 parameters that
-    matter there are half-spaces across all outcomes as well.
+    matter there are half-spaces across all outcomes as well. ``known`` is what was found about the model before.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
@@ -101,11 +104,12 @@ def likelihood_set(
     if not 0 < error < 1:
         raise DataError(f"error={error}: give a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
     require_same_graph(model.graph, counts.graph)
-    table, space = likelihood_table(model), law_of_space(model)
-    anyhow = replace(counts, sampling="adaptive")
-    strips = expression_bounds(model, anyhow, error=_STRIPS * error, interval_method="beta-binomial")
-    best = estimate_inside(table, table.pool(counts.counts), table.middle, prior=space)[0]
-    seen, law, method = table.pool(counts.main), space, "likelihood against the space"
+    known = known or Groundwork(model)
+    table, space = known.table, law_of_space(model)
+    strips = _strips(known, counts, _STRIPS * error)
+    seen = table.pool(counts.counts)  # less the pilot below: whole numbers, so that the difference is exact
+    best = estimate_inside(table, seen, table.middle, prior=space)[0]
+    law, method = space, "likelihood against the space"
     found: tuple[Direction, ...] = ()
     cuts: list[HalfSpace] = []
     narrow: list[HalfSpace] = []
@@ -114,6 +118,7 @@ def likelihood_set(
     weight = error * (1.0 if counts.pilot is None else counts.pilot.weight)
     if counts.pilot is not None and has_pilot:
         pilot = table.pool(counts.pilot.counts)
+        seen = seen - pilot
         law, method = law_of_pilot(table, pilot, space), "likelihood after a pilot"
         ahead = counts.pilot.ratio * information(table, pilot, law.mean) + SPACE_AS_DATA * space.precision
         main = _Main(table, seen, law.mean, ahead, best)
@@ -126,8 +131,14 @@ def likelihood_set(
     threshold = _threshold(table, seen, law, shares.likelihood * weight)
     rows, offsets = _stacked(cuts, len(table.names))
     texts = tuple(cut.text for cut in cuts)
-    known = table, seen, threshold, rows, offsets, texts, strips, error, method, Guarantee.ANYTIME
-    return LikelihoodSet(*known, found, *_stacked(narrow, len(table.names)), estimate=read_only(best))
+    parts = table, seen, threshold, rows, offsets, texts, strips, error, method, Guarantee.ANYTIME
+    return LikelihoodSet(*parts, found, *_stacked(narrow, len(table.names)), estimate=read_only(best))
+
+
+def _strips(known: Groundwork, counts: TransitionCounts, error: float) -> ExpressionBounds:
+    """Return intervals of the expressions that hold at any time, however the data were sampled."""
+    anyhow = replace(pool(known.events, counts), sampling="adaptive")
+    return expression_bounds(known.model, anyhow, error=error, interval_method="beta-binomial", events=known.events)
 
 
 class _Shares(NamedTuple):

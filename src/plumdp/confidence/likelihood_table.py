@@ -31,10 +31,10 @@ from plumdp.confidence.coin_trees import Factorise, Node, affine_factors, find_t
 from plumdp.confidence.space_moments import is_nonnegative, moments
 from plumdp.confidence.tied_rows import TiedRows, find_tied_rows
 from plumdp.data.counts import CountArray
-from plumdp.model.distinct_rows import DistinctRows
 from plumdp.model.expressions.polynomial import Polynomial, whole_terms
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, ranges, read_only
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.row_classes import RowClasses
 from plumdp.model.space import ParameterSpace
 from plumdp.model.text import number_of, one_line
 from plumdp.rounding import UNIT
@@ -91,7 +91,7 @@ class LikelihoodTable(Outcomes):
     upper: FloatArray  # (d)
     middle: FloatArray  # (d): a point inside the space, at which all outcomes have positive probabilities
     left_out: tuple[tuple[Polynomial, ...], ...]  # outcomes of the rows that are not part of the likelihood
-    rows: DistinctRows  # of the model
+    rows: RowClasses  # of the model
     tied_place: IntArray  # (n_places): outcome of a class of tied rows, plus one; 0 if there is none
     first: IntArray  # (n_tied + 2)
     counts_for: IntArray  # (n_ways): the outcomes of this table that an outcome of tied rows counts for
@@ -109,7 +109,7 @@ class LikelihoodTable(Outcomes):
 
     def pool_by_choice(self, counts: CountArray) -> CellCounts:
         """Return how often each outcome was seen at each choice, given counts of transitions; exact up to 2^53."""
-        seen = np.flatnonzero(counts)
+        seen = np.flatnonzero(counts != 0)
         choice, place = self.rows.place_of(seen)
         tied = self.tied_place[place]
         first, last = self.first[tied], self.first[tied + 1]

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.data.counts import CountArray, TransitionCounts
-from plumdp.model.distinct_rows import DistinctRows
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.graph import IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.row_classes import RowClasses
 
 KNOWN = NONE = -1
 
@@ -33,7 +33,7 @@ class TiedRows:
     first: IntArray  # (n_classes + 1)
     expression: IntArray  # (n_outcomes): the expression it is a multiple of, or KNOWN
     multiple: IntArray  # (n_outcomes)
-    rows: DistinctRows
+    rows: RowClasses
     class_of_row: IntArray  # (n_rows), or NONE
     outcome_of_place: IntArray  # (n_places), or NONE
 

@@ -11,12 +11,12 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from plumdp.model import kernels
-from plumdp.model.distinct_rows import find_distinct_rows
 from plumdp.model.expressions.bernstein import box_range
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.terms import Terms, terms_of
 from plumdp.model.graph import Indices, IntArray, owners, ranges, read_only
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.row_classes import find_row_classes
 from plumdp.model.text import one_line
 
 _T = TypeVar("_T")
@@ -129,7 +129,7 @@ def distinct_rows(first: IntArray, items: IntArray) -> tuple[IntArray, IntArray]
 
     Rows with the same sequence of items have the same number.
     """
-    found = find_distinct_rows(first, items)
+    found = find_row_classes(first, items)
     return found.number, found.representative
 
 

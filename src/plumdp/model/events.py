@@ -13,13 +13,13 @@ from functools import cached_property
 
 import numpy as np
 
-from plumdp.model.distinct_rows import DistinctRows, offsets_of
 from plumdp.model.expressions.arrays import PolynomialArray, number_in, tabulate
 from plumdp.model.expressions.interned import PolynomialTable
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.factor_events import MAX_SUCCESSORS, lower_sums
 from plumdp.model.graph import BoolArray, Indices, IntArray, owners, ranges, read_only
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.row_classes import RowClasses, offsets_of
 from plumdp.model.text import number_of, one_line
 
 
@@ -49,7 +49,7 @@ class Factors:
 class RowEvents:
     """The events of the distinct rows of a model; ``factor_event[i]`` happens at ``factor_place[i]`` too."""
 
-    rows: DistinctRows
+    rows: RowClasses
     success: IntArray  # (n_places): the event that happens there, -1 if none of its own
     first_trial: IntArray  # (n_rows + 1)
     tried: IntArray  # the events that row r tries: from first_trial[r] up to first_trial[r + 1]

@@ -198,7 +198,8 @@ def owners_of(first: Indices, items: npt.ArrayLike) -> IntArray:
     >>> owners_of(np.array([0, 2, 2, 3]), [2, 0])
     array([2, 0], dtype=int32)
     """
-    found: IntArray = (np.searchsorted(first, items, side="right") - 1).astype(np.int32)
+    same = np.asarray(items, dtype=first.dtype)  # or else all of the offsets would be converted
+    found: IntArray = (np.searchsorted(first, same, side="right") - 1).astype(np.int32)
     return found
 
 

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.errors import ModelError
-from plumdp.model.distinct_rows import DistinctRows, find_distinct_rows
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, own_array, update_digest
+from plumdp.model.row_classes import RowClasses, find_row_classes
 from plumdp.model.space import ParameterSpace, Point
 from plumdp.model.text import html_table, number_of, one_line
 
@@ -83,9 +83,9 @@ class ParametricMDP:
         )
 
     @cached_property
-    def rows(self) -> DistinctRows:
+    def rows(self) -> RowClasses:
         """The distinct sequences of expressions of its choices."""
-        return find_distinct_rows(self.graph.first_transition, self.expression)
+        return find_row_classes(self.graph.first_transition, self.expression)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumdp.model.graph import FloatArray, IntArray
+from plumdp.model.graph import FloatArray, Indices, IntArray
 from plumdp.region import kernels
 from plumdp.region.kernels import RELAXATION
 from plumdp.region.vertices import MANY, VertexGraph, relax
@@ -23,6 +23,7 @@ _TOLERANCE = 4 * RELAXATION  # rows that are passed by less do not matter
 _MAX_ROUNDS = 50
 _MAX_RAYS = 256  # in each round
 _MAX_DROPS = 100
+_SAME = 12  # digits by which directions of rows are told apart
 _MAX_ROWS = 4000  # that are kept where there are many variables
 
 
@@ -52,10 +53,10 @@ def essential_part(rows: FloatArray, offsets: FloatArray) -> VertexGraph | Contr
     left = np.delete(np.arange(len(rows)), kept)
     for _ in range(_MAX_ROUNDS):
         graph = VertexGraph(rows[kept], offsets[kept], relaxed[kept], np.searchsorted(kept, bases[0]))
-        lowest, position = graph.minimise_by_graph(-rows[left], -offsets[:d], offsets[d : 2 * d])
-        is_passed = -lowest > offsets[left] + _TOLERANCE
+        best = graph.minimise(-rows[left], -offsets[:d], offsets[d : 2 * d])
+        is_passed = -best.values > offsets[left] + _TOLERANCE
         left = left[is_passed]
-        ends = _some(np.unique(position[is_passed]))
+        ends = _some(np.unique(best.position[is_passed]))
         hit = _first_hits(graph.found.points[ends] - centre, rows[left], slack[left])
         if not len(hit):
             break
@@ -77,7 +78,7 @@ def _bounded_part(rows: FloatArray, offsets: FloatArray, relaxed: FloatArray) ->
     basis = corners[0][0]
     reach = np.maximum(rows * lower, rows * upper).sum(axis=1)
     own = np.union1d(np.arange(2 * d), basis)
-    left = np.setdiff1d(np.flatnonzero((reach > offsets) & np.isfinite(relaxed)), own)
+    left = np.setdiff1d(_tightest(rows, offsets, np.flatnonzero((reach > offsets) & np.isfinite(relaxed))), own)
     if len(own) + len(left) <= _MAX_ROWS:
         kept = np.union1d(own, left)
         return VertexGraph(rows[kept], offsets[kept], relaxed[kept], np.searchsorted(kept, basis))
@@ -85,12 +86,21 @@ def _bounded_part(rows: FloatArray, offsets: FloatArray, relaxed: FloatArray) ->
     kept = own
     for _ in range(_MAX_ROUNDS):
         graph = VertexGraph(rows[kept], offsets[kept], relaxed[kept], np.searchsorted(kept, basis))
-        missed = graph.minimise(objectives, lower, upper)[1] @ rows[left].T - relaxed[left]
+        missed = graph.minimise(objectives, lower, upper).points @ rows[left].T - relaxed[left]
         worst = np.unique(missed.argmax(axis=1)[missed.max(axis=1) > _TOLERANCE])
         if not len(worst) or len(kept) + len(worst) > _MAX_ROWS:
             break
         kept, left = np.union1d(kept, left[worst]), np.delete(left, worst)
+    graph.n_left_out = len(left) if len(worst) else 0
     return graph
+
+
+def _tightest(rows: FloatArray, offsets: FloatArray, some: Indices) -> Indices:
+    """Return one of each group of parallel rows, of some: that with the least offset."""
+    size = np.linalg.norm(rows[some], axis=1)
+    order = np.lexsort([offsets[some] / size])
+    _, first = np.unique((rows[some] / size[:, None])[order].round(_SAME), axis=0, return_index=True)
+    return some[order[first]]
 
 
 def _directions(d: int) -> FloatArray:

@@ -10,11 +10,11 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from plumdp.model.graph import FloatArray, IntArray, read_only
+from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
 from plumdp.model.text import number_of, one_line
 from plumdp.region.redundancy import Contradiction, essential_part
 from plumdp.region.vertex_table import VertexTable, vertex_table
-from plumdp.region.vertices import VertexGraph
+from plumdp.region.vertices import MANY, VertexGraph
 from plumdp.rounding import UNDERFLOW, UNIT
 
 
@@ -60,8 +60,17 @@ class Box:
 class Block(NamedTuple):
     """Variables that half-spaces connect with each other and with no others, and the polytope of these."""
 
-    columns: IntArray  # which variables of the region
+    columns: Indices  # which variables of the region
     graph: VertexGraph  # their half-spaces and vertices, in scaled variables
+
+
+class RegionMinima(NamedTuple):
+    """What is known of the minima of objectives over a region."""
+
+    values: FloatArray  # (k): never above the minima
+    points: FloatArray  # (k, d): about where they are attained
+    position: IntArray  # (k, n_blocks): where that is in each block, to start from next time
+    work: float  # about how many products of two numbers it took
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,10 +100,21 @@ class Polytope:
         """The right-hand sides of the half-spaces: (n)."""
         return self.graph.offsets
 
+    @property
+    def left_out(self) -> str:
+        """How many half-spaces were dropped to save time although they may matter, in words; empty if none."""
+        n = sum(block.graph.n_left_out for block in self.blocks)
+        return f"{number_of(n, 'half-space')} of the region" if n else ""
+
     @cached_property
     def graph(self) -> VertexGraph:
         """All half-spaces and their vertices, in scaled variables: the sides of the box first."""
         return self.blocks[0].graph if len(self.blocks) == 1 else _joined(self.blocks, len(self.names))
+
+    @cached_property
+    def has_few_vertices(self) -> bool:
+        """Whether all vertices can be listed, without much work."""
+        return len(self.names) < MANY and self.graph.enumerate_all()
 
     @cached_property
     def table(self) -> VertexTable:
@@ -103,18 +123,29 @@ class Polytope:
 
     def minimise(self, objectives: FloatArray) -> FloatArray:
         """Return for each row of ``objectives`` (k, d) a number never above the minimum of ``objective @ point``."""
+        return self.minimise_at(objectives).values
+
+    def minimise_at(self, objectives: FloatArray, start: IntArray | None = None) -> RegionMinima:
+        """Return the same numbers, and about where the minima are; ``start`` has positions from earlier answers."""
         scaled, lower, upper = objectives * self.scale, self.lower / self.scale, self.upper / self.scale
         total, size, n_used = np.zeros(len(scaled)), np.zeros(len(scaled)), np.zeros(len(scaled))
-        for columns, graph in self.blocks:
+        points, work = np.empty(scaled.shape), 0.0
+        position = np.zeros((len(scaled), len(self.blocks)), dtype=np.int32)
+        for b, (columns, graph) in enumerate(self.blocks):
             own = scaled[:, columns]
             used = np.flatnonzero(own.any(axis=1))
+            points[:, columns] = graph.found.points[0]
             if len(used):
-                found, _ = graph.minimise(np.ascontiguousarray(own[used]), lower[columns], upper[columns])
-                total[used] += found
-                size[used] += np.abs(found)
+                near = None if start is None else start[used, b]
+                found = graph.minimise(np.ascontiguousarray(own[used]), lower[columns], upper[columns], start=near)
+                total[used] += found.values
+                size[used] += np.abs(found.values)
                 n_used[used] += 1
+                points[np.ix_(used, columns)] = found.points
+                position[used, b] = found.position
+                work += float(found.steps.sum() + len(used)) * graph.rows.size
         rounded = np.maximum(n_used - 1, 0) * (1.01 * UNIT) * size  # each number passes at most so many sums
-        return total - rounded
+        return RegionMinima(total - rounded, points * self.scale, position, work)
 
 
 def intersection(names: tuple[str, ...], rows: FloatArray, offsets: FloatArray) -> Polytope | Contradiction:
@@ -131,7 +162,7 @@ def intersection(names: tuple[str, ...], rows: FloatArray, offsets: FloatArray) 
     for columns, own in _blocks(scaled):
         part = essential_part(np.ascontiguousarray(scaled[np.ix_(own, columns)]), limits[own])
         if isinstance(part, Contradiction):
-            return Contradiction(own[part.rows], part.multipliers / size[own[part.rows]])
+            return Contradiction(own[part.rows].astype(np.int32), part.multipliers / size[own[part.rows]])
         blocks.append(Block(columns, part))
     region = Polytope(names, lower, upper, scale, tuple(blocks))
     low, high = bounding_box(region)
@@ -139,7 +170,7 @@ def intersection(names: tuple[str, ...], rows: FloatArray, offsets: FloatArray) 
     return replace(region, lower=read_only(low), upper=read_only(high))
 
 
-def _blocks(rows: FloatArray) -> list[tuple[IntArray, IntArray]]:
+def _blocks(rows: FloatArray) -> list[tuple[Indices, Indices]]:
     """Return the variables of each block, and the rows that are about them; rows about nothing go with the first."""
     entries = csr_array(rows != 0)
     n, of_variable = connected_components(entries.T @ entries, directed=False)
@@ -165,7 +196,7 @@ def _joined(blocks: tuple[Block, ...], d: int) -> VertexGraph:
         first.append(n + graph.first)
         n += len(piece)
     places = np.argsort(np.concatenate(order), kind="stable")
-    number = np.empty(n, dtype=np.int64)
+    number = np.empty(n, dtype=np.int32)
     number[places] = np.arange(n)
     rows = np.ascontiguousarray(np.vstack(pieces)[places])
     return VertexGraph(

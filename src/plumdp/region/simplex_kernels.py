@@ -23,15 +23,17 @@ PROVED = 1e-11  # a bound that is within this of the value at the vertex is as g
 
 @partial(compiled, small=5_000)
 def walk_bases(
-    objectives: Any, basis: Any, max_steps: int, columns: Any, relaxed: Any, rows: Any, offsets: Any, lower: Any,
-    upper: Any, values: Any, points: Any, steps: Any,
+    objectives: Any, start: Any, bases: Any, max_steps: int, columns: Any, relaxed: Any, rows: Any, offsets: Any,
+    lower: Any, upper: Any, values: Any, points: Any, steps: Any,
 ) -> None:  # fmt: skip
-    """Write for each objective a number never above its minimum, the vertex where its walk ended, and its steps.
+    """Write for each objective a number never above its minimum, the basis and vertex of its walk's end, and its steps.
 
-    Each walk starts where the one before ended, the first at ``basis``, which is moved along. A walk that takes more
-    than the given number of steps is cut short: then what its last basis proves is a bound all the same.
+    Objective k starts at the basis of number ``start[k]``, or where the one before ended if that is negative; where it
+    ends is written to the last ``bases``. A walk that takes more than the given number of steps is cut short: then what
+    its last basis proves is a bound all the same.
     """
-    d, n = objectives.shape[1], len(rows)
+    d, n, n_known = objectives.shape[1], len(rows), len(bases) - len(objectives)
+    basis = bases[0].copy()
     edges, work, lengths = np.empty((d, d)), np.empty((d, d)), np.empty(d)
     point, slack, rise = np.empty(d), np.empty(n), np.empty(n)
     multipliers, slopes = np.empty(d), np.empty(d)
@@ -39,6 +41,11 @@ def walk_bases(
     age = 0
     for k in range(len(objectives)):
         objective = objectives[k]
+        if start[k] >= 0 and start[k] != n_known + k - 1:
+            for i in range(d):
+                basis[i] = bases[start[k], i]
+            begin(basis, rows, columns, relaxed, edges, work, lengths, point, slack)
+            age = 0
         size = 0.0
         for j in range(d):
             size += abs(objective[j])
@@ -89,6 +96,7 @@ def walk_bases(
                 break
         for j in range(d):
             points[k, j] = point[j]
+            bases[n_known + k, j] = basis[j]
         steps[k] = n_steps
 
 
@@ -124,16 +132,19 @@ def first_met(edge: Any, length: float, columns: Any, slack: Any, rise: Any) -> 
     for r in range(len(slack)):
         rise[r] = 0.0
     for j in range(len(edge)):
-        if edge[j] != 0.0:
+        slope = edge[j]
+        if slope != 0.0:
             for r in range(len(slack)):
-                rise[r] += columns[j, r] * edge[j]
-    nearest = np.inf
+                rise[r] += columns[j, r] * slope
+    soonest = 0.0  # the inverse of the distance; selections, not branches, which are hard to predict here
     for r in range(len(slack)):
-        if rise[r] > PIVOT * length and max(slack[r], 0.0) + TIED < nearest * rise[r]:
-            nearest = (max(slack[r], 0.0) + TIED) / rise[r]
+        distance = slack[r] if slack[r] > 0.0 else 0.0
+        speed = rise[r] if rise[r] > PIVOT * length else 0.0
+        inverse = speed / (distance + TIED)
+        soonest = inverse if inverse > soonest else soonest
     found, steepest = NONE, PIVOT * length
     for r in range(len(slack)):
-        if rise[r] > steepest and max(slack[r], 0.0) <= nearest * rise[r]:
+        if slack[r] * soonest <= rise[r] and rise[r] > steepest:
             found, steepest = r, rise[r]
     return int(found)
 

@@ -13,6 +13,7 @@ counts where g·e[i] >= 0, and elsewhere p is in the bounding box, which gives t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,6 +64,26 @@ def vertex_table(graph: VertexGraph, scale: FloatArray, lower: FloatArray, upper
         read_only(reach),
         is_complete,
     )
+
+
+def joined_tables(tables: Sequence[VertexTable | None], d: int) -> tuple[VertexTable, IntArray]:
+    """Return several tables, of at most ``d`` variables each, as one, and the number of the table of each vertex.
+
+    Variables that a table does not have are there and do nothing: its vertices and edges are zero in them.
+    """
+    some = [(number, table) for number, table in enumerate(tables) if table is not None]
+    n = sum(len(table) for _, table in some)
+    vertices, edges, neighbours = np.zeros((n, d)), np.zeros((n, d, d)), np.full((n, d), -1, dtype=np.int32)
+    margin, reach, number_of_vertex = np.zeros(n), np.zeros((n, d)), np.zeros(n, dtype=np.int32)
+    start = 0
+    for number, table in some:
+        end, k = start + len(table), table.vertices.shape[1]
+        vertices[start:end, :k], edges[start:end, :k, :k] = table.vertices, table.edges
+        neighbours[start:end, :k] = np.where(table.neighbours >= 0, table.neighbours + start, -1)
+        margin[start:end], reach[start:end, :k], number_of_vertex[start:end] = table.margin, table.reach, number
+        start = end
+    table = VertexTable(np.ones(d), vertices, edges, neighbours, margin, reach, is_complete=False)
+    return table, number_of_vertex
 
 
 def _safety(

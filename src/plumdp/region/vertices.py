@@ -55,6 +55,15 @@ class FoundVertices(NamedTuple):
         )
 
 
+class Minima(NamedTuple):
+    """What is known of the minima of objectives."""
+
+    values: FloatArray  # (k): never above the minima
+    points: FloatArray  # (k, d): about where they are attained
+    position: IntArray  # (k): the numbers of the vertices there, to start from next time
+    steps: IntArray  # (k): how many vertices were passed, about
+
+
 class VertexGraph:
     """The vertices met so far of ``rows @ x <= relaxed``, with their edges.
 
@@ -66,6 +75,8 @@ class VertexGraph:
         self.offsets = offsets  # (n_rows)
         self.relaxed = relaxed  # (n_rows)
         self.first = np.sort(first).astype(np.int32)  # (d): the rows that meet in the vertex to start from
+        self.n_left_out = 0  # half-spaces that were dropped although they may matter
+        self.bases = self.first[None, :]  # (n, d): where minima ended, with many variables
         self.found = FoundVertices.with_room(64, rows.shape[1])
         vertex_kernels.add_vertex(self.first, rows, relaxed, np.inf, self.found)
 
@@ -90,28 +101,39 @@ class VertexGraph:
         return bool(done == self.found.n[0])
 
     def minimise(
-        self, objectives: FloatArray, lower: FloatArray, upper: FloatArray, *, max_steps: int = MAX_STEPS
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return numbers never above the minima over ``rows @ x <= offsets`` within a box, and the points reached.
+        self,
+        objectives: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        *,
+        start: IntArray | None = None,
+        max_steps: int = MAX_STEPS,
+    ) -> Minima:
+        """Return numbers never above the minima over ``rows @ x <= offsets`` within a box, and where they are.
 
-        With many variables, a walk is cut short after the given number of steps: then its number is loose.
+        ``start`` has positions from earlier answers, or -1. With many variables, a walk is cut short after the given
+        number of steps: then its number is loose.
         """
         if self.rows.shape[1] < MANY:
-            values, position = self.minimise_by_graph(objectives, lower, upper)
-            return values, self.found.points[position]
-        values, points = np.empty(len(objectives)), np.empty(objectives.shape)
-        steps, columns = np.empty(len(objectives), dtype=np.int32), np.ascontiguousarray(self.rows.T)
-        polytope = (self.rows, self.offsets, lower, upper)
+            return self._minimise_by_graph(objectives, lower, upper, start)
+        n, (k, d) = len(self.bases), objectives.shape
+        first = np.full(k, -1, dtype=np.int32) if start is None else start
+        bases = np.vstack([self.bases, np.empty((k, d), dtype=np.int32)])
+        values, points, steps = np.empty(k), np.empty((k, d)), np.empty(k, dtype=np.int32)
+        columns, polytope = np.ascontiguousarray(self.rows.T), (self.rows, self.offsets, lower, upper)
         simplex_kernels.walk_bases(
-            objectives, self.first.copy(), max_steps, columns, self.relaxed, *polytope, values, points, steps
+            objectives, first, bases, max_steps, columns, self.relaxed, *polytope, values, points, steps
         )
-        return values, points
+        position = np.arange(n, n + k, dtype=np.int32)
+        if start is None or bases.nbytes > _MAX_BYTES:
+            return Minima(values, points, np.maximum(first, 0, dtype=np.int32), steps)
+        self.bases = bases
+        return Minima(values, points, position, steps)
 
-    def minimise_by_graph(
-        self, objectives: FloatArray, lower: FloatArray, upper: FloatArray
-    ) -> tuple[FloatArray, IntArray]:
-        """Return the same, with the numbers of the vertices reached, which are kept."""
-        position, is_optimal = self.walk(objectives)
+    def _minimise_by_graph(
+        self, objectives: FloatArray, lower: FloatArray, upper: FloatArray, start: IntArray | None
+    ) -> Minima:
+        position, is_optimal = self.walk(objectives, None if start is None else start.astype(np.int32))
         values = np.empty(len(objectives))
         polytope = (self.rows, self.offsets, lower, upper)
         vertex_kernels.safe_minima(objectives, position, *polytope, self.found, values)
@@ -120,7 +142,7 @@ class VertexGraph:
             again = np.empty(len(rest))
             kernels.simplex_minima(objectives[rest], self.relaxed, *polytope, again)
             values[rest] = np.maximum(values[rest], again)
-        return values, position
+        return Minima(values, self.found.points[position], position, np.ones_like(position))
 
     def _may_grow(self) -> bool:
         return 2 * self.found.edges.nbytes <= _MAX_BYTES

@@ -43,10 +43,10 @@ class RowEllipsoid:
         """Return the same with known probabilities as further expressions."""
         return replace(
             self,
-            means=np.concatenate([self.means, values]),
-            spreads=np.vstack([self.spreads, np.zeros((len(values), self.spreads.shape[1]))]),
-            sizes=np.concatenate([self.sizes, values]),
-            kinds=np.concatenate([self.kinds, np.zeros(len(values), dtype=np.int8)]),
+            means=read_only(np.concatenate([self.means, values])),
+            spreads=read_only(np.vstack([self.spreads, np.zeros((len(values), self.spreads.shape[1]))])),
+            sizes=read_only(np.concatenate([self.sizes, values])),
+            kinds=read_only(np.concatenate([self.kinds, np.zeros(len(values), dtype=np.int8)])),
         )
 
 

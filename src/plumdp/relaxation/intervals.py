@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,15 @@ class RowNature(Protocol):
 
     def with_constants(self, values: FloatArray) -> RowNature:
         """Return the same with known probabilities as further expressions."""
+
+
+@runtime_checkable
+class Shortened(Protocol):
+    """A region that was prepared for rows with less than all that is known of it."""
+
+    @property
+    def left_out(self) -> str:
+        """What was cut to save time, in words; empty if nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +104,11 @@ class IntervalMDP:
     def has_fixed_support(self) -> bool:
         """Return whether no transition can vanish that can have a probability at all."""
         return bool(((self.lower > 0) | (self.upper == 0)).all())
+
+    @property
+    def left_out(self) -> str:
+        """What was cut to save time when the region was prepared for rows, in words; empty if nothing."""
+        return self.region.left_out if isinstance(self.region, Shortened) else ""
 
     @property
     def nbytes(self) -> int:

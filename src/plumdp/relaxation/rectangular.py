@@ -29,8 +29,17 @@ class RowRegion:
     @property
     def tables(self) -> tuple[FloatArray | IntArray, ...]:
         """All arrays, as the kernels take them."""
-        of = self.vertices
-        return self.coefficients, self.constants, self.sizes, of.vertices, of.edges, of.neighbours, of.margin, of.reach
+        of, none = self.vertices, np.empty(0, dtype=np.int32)
+        arrays = (of.vertices, of.edges, of.neighbours, of.margin, of.reach)
+        return self.coefficients, self.constants, self.sizes, *arrays, none, none, none  # there is one kind of row
+
+    def at_vertices(self, expressions: IntArray, margin: float) -> FloatArray | None:
+        """Return what each vertex makes of the expressions of a row, (n, k); None if that is not known so well."""
+        table = self.vertices
+        if not table.is_complete or not table.margin.max(initial=0) <= margin:
+            return None
+        found: FloatArray = self.constants[expressions] + table.vertices @ self.coefficients[expressions].T
+        return found
 
     def with_constants(self, values: FloatArray) -> RowRegion:
         """Return the same with known probabilities as further expressions."""

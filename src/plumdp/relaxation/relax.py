@@ -22,6 +22,7 @@ from plumdp.region.shapes import Box, Polytope, Region, bounding_box
 from plumdp.relaxation.ellipsoidal import row_ellipsoid
 from plumdp.relaxation.intervals import IntervalMDP, RowNature
 from plumdp.relaxation.rectangular import row_region
+from plumdp.relaxation.row_polytopes import row_polytopes
 
 Relaxation: TypeAlias = Literal["interval", "parameter", "expression", "rectangular", "coupled"]
 """Which natures are allowed for, from many to few: P_I and P_Θ, P_Λ, P_R, and one point for all states."""
@@ -93,6 +94,9 @@ def rectangular(model: ParametricMDP, region: Region, *, within: IntervalMDP | N
     2
     """
     imdp = expression_wise(model, region, within=within)
+    polytope = region.polytope if isinstance(region, Enclosed) else region
+    if isinstance(polytope, Polytope) and not polytope.has_few_vertices:
+        return replace(imdp, region=row_polytopes(polytope, model.expressions, imdp))
     return replace(imdp, region=seen_from(region, model.expressions, imdp.lower, imdp.upper))
 
 

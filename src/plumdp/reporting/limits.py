@@ -37,6 +37,8 @@ def limits(certificate: Certificate, findings: Findings) -> list[str]:
         found.append(f"The confidence is shared with {others}: one property alone would have narrower bounds.")
     if certificate.remark:
         found.append(f"The policy has {certificate.remark}.")
+    if certificate.left_out:
+        found.append(f"To save time, some of what the data say was left out: {certificate.left_out}.")
     if certificate.solver != "converged":
         found.append(f"The solver ended before its bounds met ({certificate.solver}).")
     return found

@@ -91,6 +91,7 @@ class Certificate:
     p_value: float | None = None  # of the model as a whole, valid at any time; None if it was not tested
     not_coupled: str = ""  # why there are no coupled bounds, if they were asked for: these are then rectangular
     remark: str = ""  # what the policy does not make use of
+    left_out: str = ""  # what was cut to save time, in words: bounds hold, and more work could narrow them
     misfit: float = 0.0  # how far every row may be off from the model, in total variation
     answer: Mapping[str, Any] = field(
         default_factory=dict
@@ -187,6 +188,8 @@ class Certificate:
         ]
         if self.remark:
             facts.append(("policy", self.remark))
+        if self.left_out:
+            facts.append(("left out", f"{self.left_out}; the bounds hold, and could be narrower"))
         if self.jointly:
             facts.append(("jointly", self._company()))
         if self.misfit:
@@ -282,6 +285,7 @@ class Certificate:
             "p_value": self.p_value,
             "not_coupled": self.not_coupled,
             "remark": self.remark,
+            "left_out": self.left_out,
             "misfit": self.misfit,
             "data_quality": None if self.data_quality is None else self.data_quality.to_dict(),
         } | ({"answer": dict(self.answer)} if self.answer else {})

@@ -62,7 +62,7 @@ def _solve_components(
     try:
         for first, end, is_loose in layout.parts:
             if is_loose:
-                layout.sweep_once(first, end, low, high, best_row, cap)
+                layout.sweep_both(first, end, (low, low, best_row), (high, high, best_row), cap)
                 sweeps += 1
             else:
                 part = Component(layout, first, end, low, high, best_row, cap, hint)

@@ -33,10 +33,11 @@ def solve_discounted(
     gap = first_gap = gap_of(low, high)
     try:
         while sweeps < max_sweeps and gap > precision:
+            new = {side: (bounds.copy(), rows[side].copy()) for bounds, side in ((low, -1.0), (high, 1.0))}
+            below, above = ((values, values, best_row) for values, best_row in new.values())
+            layout.sweep_both(0, layout.n_undecided, below, above)
             for bounds, side in ((low, -1.0), (high, 1.0)):
-                new, new_rows = bounds.copy(), rows[side].copy()
-                layout.sweep(0, layout.n_undecided, new, new, new_rows, side=side)
-                keep_tighter(bounds, rows[side], new, new_rows, side)
+                keep_tighter(bounds, rows[side], *new[side], side)
             sweeps += 1
             gap = gap_of(low, high)
             if progress:  # the gap falls by a factor with each sweep

@@ -89,7 +89,7 @@ class _Chunk:
         best_row = first_row.copy()
         low, high = values.low[self.states], values.high[self.states]
         low[:], high[:] = 0.0, cap
-        loops = loops_for(None, len(rows.first) - 1, self.longest, n_kept=0)
+        loops = loops_for(None, rows, self.longest, n_kept=0)
         for side, source, result in ((-1.0, values.low, low), (1.0, values.high, high)):
             loops.module.backup(0, len(low), 1, rows, side, 0.0, cap, source, result, best_row, *loops.extra)
         low[self.is_known] = high[self.is_known] = self.known[self.is_known]

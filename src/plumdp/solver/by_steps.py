@@ -22,8 +22,7 @@ def solve_steps(objective: Objective, layout: SweepLayout, graph: Graph, progres
     low = high = objective.at_step(np.zeros(graph.n_states), n_steps)[layout.state]
     for step in range(n_steps - 1, -1, -1):
         new_low, new_high = np.full(len(low), -np.inf), np.full(len(high), np.inf)
-        layout.sweep(0, layout.n_undecided, low, new_low, best_row, side=-1.0)
-        layout.sweep(0, layout.n_undecided, high, new_high, best_row, side=1.0)
+        layout.sweep_both(0, layout.n_undecided, (low, new_low, best_row), (high, new_high, best_row))
         low = objective.at_step(layout.by_state(new_low), step)[layout.state]
         high = objective.at_step(layout.by_state(new_high), step)[layout.state]
         if progress:

@@ -133,15 +133,19 @@ def _prove_candidates(
 
 
 def _prove_any(component: Component, candidates: Candidates, *, at_last: bool = False) -> set[float]:
-    """Return the sides on which a candidate was proved: the closest, or else a wider one; at last both are tried."""
+    """Return the sides on which a candidate was proved: the closest, or else a wider one.
+
+    At last all are tried, and moved outward state by state, which makes values equal that differ by rounding only.
+    """
     proved, most = set(), np.inf if at_last else candidates.most
-    for side, (*wider, closest) in candidates.values.items():
+    for side, values in candidates.values.items():
         bounds, steps = component.bounds(side), candidates.solution[:, 2]
         by_steps = partial(moved_by_steps, side=side, steps=steps, most=most)
-        is_proved = prove(component, bounds, closest, side, CLOSE_ATTEMPTS, outward=by_steps)
-        if at_last or not is_proved:
-            attempts = MAX_PROOF if at_last else 1
-            is_proved |= any(prove(component, bounds, candidate, side, attempts) for candidate in reversed(wider))
+        is_proved = prove(component, bounds, values[-1], side, CLOSE_ATTEMPTS, outward=by_steps)
+        if at_last:
+            is_proved |= any(prove(component, bounds, candidate, side, MAX_PROOF) for candidate in reversed(values))
+        elif not is_proved:
+            is_proved = any(prove(component, bounds, candidate, side, 1) for candidate in reversed(values[:-1]))
         if is_proved:
             proved.add(side)
     return proved

@@ -22,6 +22,8 @@ _JOINED = 256  # states that are solved together
 _CHUNK = 1 << 17  # transitions that are swept for both bounds before the next ones: 1 MB
 _MANY = 4096  # expressions whose bounds no longer fit into fast memory, and are put into the order in which rows ask
 
+Bounds = tuple[FloatArray, FloatArray, IntArray]  # source and result of a sweep, and the agent's best rows
+
 
 @dataclass(frozen=True, eq=False)
 class SweepLayout:
@@ -62,18 +64,17 @@ class SweepLayout:
         outcome: tuple[int, float] = self.loops.module.backup(*arguments, *self.loops.extra)
         return outcome
 
-    def sweep_once(
-        self, start: int, end: int, low: FloatArray, high: FloatArray, best_row: IntArray, cap: float
-    ) -> None:
-        """Update both bounds of positions that have no edges to each other's predecessors, by one pass over them.
+    def sweep_both(self, start: int, end: int, below: Bounds, above: Bounds, cap: float = np.inf) -> None:
+        """Update lower bounds and upper bounds, each given by source, result and best rows, by one pass over the rows.
 
-        Rows are read once for both bounds, a chunk at a time; the upper ones follow on a thread of their own.
+        Rows are read from memory once for both, a chunk at a time. Upper bounds of a chunk follow its lower ones, on
+        a thread of their own, so that they find the same order of rows on however many threads.
         """
         other = replace(self, loops=self.loops.apart())
         with following(len(self.rows.successor)) as then:
             for a, b in pairwise(self._cuts(start, end)):
-                self.sweep(a, b, low, low, best_row, side=-1.0)
-                then(partial(other.sweep, a, b, high, high, best_row, side=1.0, cap=cap))
+                self.sweep(a, b, *below, side=-1.0)
+                then(partial(other.sweep, a, b, *above, side=1.0, cap=cap))
 
     def _cuts(self, start: int, end: int) -> list[int]:
         """Return the positions from start to end at which about as many transitions have passed as fit into a cache."""
@@ -225,7 +226,7 @@ def _copied_rows(game: Game, order: IntArray, state: IntArray) -> tuple[Rows, In
 def _loops(imdp: IntervalMDP, rows: Rows, parts: list[tuple[int, int, bool]], longest: int) -> Loops:
     n_cyclic = sum(end - start for start, end, is_loose in parts if not is_loose)
     n_kept = len(rows.successor) if 2 * n_cyclic > len(rows.first_choice) else 0  # else most rows are met twice
-    return loops_for(imdp.region, len(rows.first) - 1, longest, n_kept)
+    return loops_for(imdp.region, rows, longest, n_kept)
 
 
 def _parts(ends: Any, has_loop: BoolArray) -> list[tuple[int, int, bool]]:

@@ -16,6 +16,7 @@ from plumdp.solver.problem import Problem, Progress, Reduction, check_request, r
 from plumdp.solver.reductions.complement import complement
 from plumdp.solver.reductions.known_support import known_support
 from plumdp.solver.solution import Solution
+from plumdp.threads import at_most
 
 REDUCTIONS: tuple[Reduction, ...] = (complement, known_support)
 
@@ -30,6 +31,7 @@ def solve(
     start: Solution | None = None,
     progress: Progress | None = None,
     prepared: Prepared | None = None,
+    threads: int | None = None,
 ) -> Solution:
     """Return certified values of all states, and a policy that is optimal up to the precision.
 
@@ -39,6 +41,8 @@ def solve(
     ``start`` is the solution of a similar problem on the same graph: it saves time if policies are alike, and is not
     trusted. ``progress`` is called with the number of states solved and of all to be solved, after each component.
     ``prepared`` is what ``prepare`` returned for the same graph and objective: it saves time, and changes no bit.
+    ``threads`` is how many threads large models are solved with: by default the environment variable PLUMDP_THREADS, or
+    all cores. It changes no bit either.
 
     >>> from plumdp import case_study, instantiate
     >>> study = case_study("betting:25")
@@ -54,7 +58,8 @@ def solve(
     if start is not None:
         check_policy(mdp.graph, start.policy)
     problem, invert = reduce_all(Problem(mdp, asked, player, start), REDUCTIONS)
-    return invert(solve_reduced(problem, precision, max_sweeps, progress, prepared))
+    with at_most(threads):
+        return invert(solve_reduced(problem, precision, max_sweeps, progress, prepared))
 
 
 def solve_reduced(

@@ -12,13 +12,14 @@ import numpy.typing as npt
 from plumdp.model.graph import IntArray
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.rectangular import RowRegion
+from plumdp.relaxation.row_polytopes import RowPolytopes
 
 Masks = npt.NDArray[np.uint64]
 
 _LONGEST = 63  # transitions that a mask has room for
 _ZERO = 1e-8  # probabilities below count as zero at a vertex, which is safe: the set is then taken to vanish
 _MARGIN = 1e-11  # how far vertices, and probabilities below zero, may be off: 63 times twice that is less than _ZERO
-_MAX_WORK = 2 * 10**7  # rows times vertices that are examined
+_MAX_WORK = 2 * 10**7  # rows times vertices that are examined, with one polytope for all rows
 
 
 def zero_sets(imdp: IntervalMDP) -> tuple[IntArray, Masks]:
@@ -29,13 +30,12 @@ def zero_sets(imdp: IntervalMDP) -> tuple[IntArray, Masks]:
     """
     graph, region = imdp.graph, imdp.region
     nothing = np.zeros(1, dtype=np.int32), np.empty(0, dtype=np.uint64)
-    if not isinstance(region, RowRegion) or imdp.has_fixed_support():
+    if not isinstance(region, RowRegion | RowPolytopes) or imdp.has_fixed_support():
         return nothing
-    table = region.vertices
     can_vanish = ((imdp.lower == 0) & (imdp.upper > 0))[imdp.expression]
     length = np.diff(graph.first_transition)
     rows = np.flatnonzero((graph.sum_by_choice(can_vanish) > 1) & (length <= _LONGEST))
-    if not table.is_complete or not table.margin.max(initial=0) <= _MARGIN or len(rows) * len(table) > _MAX_WORK:
+    if isinstance(region, RowRegion) and len(rows) * len(region.vertices) > _MAX_WORK:
         return nothing
     distinct: dict[bytes, Masks] = {}
     n_masks, found = np.zeros(graph.n_choices, dtype=np.int32), []
@@ -50,13 +50,13 @@ def zero_sets(imdp: IntervalMDP) -> tuple[IntArray, Masks]:
     return first, np.concatenate([nothing[1], *found])
 
 
-def _masks(imdp: IntervalMDP, region: RowRegion, expressions: IntArray) -> Masks:
+def _masks(imdp: IntervalMDP, region: RowRegion | RowPolytopes, expressions: IntArray) -> Masks:
     """Return which transitions of a row vanish at each vertex, different sets only; none if one is negative there.
 
     (Around products of parameters the polytope has vertices that are not points of the region.)
     """
-    at_vertices = region.constants[expressions] + region.vertices.vertices @ region.coefficients[expressions].T
-    if at_vertices.min() < -_MARGIN:
+    at_vertices = region.at_vertices(expressions, _MARGIN)
+    if at_vertices is None or at_vertices.min() < -_MARGIN:
         return np.empty(0, dtype=np.uint64)
     vanishes = (at_vertices <= _ZERO) & (imdp.lower[expressions] == 0) | (imdp.upper[expressions] == 0)
     bits = np.uint64(1) << np.arange(len(expressions), dtype=np.uint64)

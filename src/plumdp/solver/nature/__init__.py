@@ -14,7 +14,9 @@ import numpy as np
 from plumdp.model.graph import FloatArray
 from plumdp.relaxation.ellipsoidal import RowEllipsoid
 from plumdp.relaxation.rectangular import RowRegion
+from plumdp.relaxation.row_polytopes import RowPolytopes
 from plumdp.solver.nature import ellipsoid, interval, vertices
+from plumdp.solver.rows import Rows
 
 
 class Loops(NamedTuple):
@@ -34,8 +36,8 @@ class Loops(NamedTuple):
 
 
 @singledispatch
-def loops_for(region: object, n_rows: int, longest: int, n_kept: int) -> Loops:
-    """Return the loops for what nature picks from at a row, given the number of rows and the longest row.
+def loops_for(region: object, rows: Rows, longest: int, n_kept: int) -> Loops:
+    """Return the loops for what nature picks from at a row, given the rows and the longest of them.
 
     ``n_kept`` is the number of transitions if they are swept so often that nature's moves are worth keeping, else 0.
     """
@@ -43,19 +45,25 @@ def loops_for(region: object, n_rows: int, longest: int, n_kept: int) -> Loops:
 
 
 @loops_for.register(type(None))
-def _(region: None, n_rows: int, longest: int, n_kept: int) -> Loops:
+def _(region: None, rows: Rows, longest: int, n_kept: int) -> Loops:
     room = np.empty(2 * longest)
     return Loops(interval, (room, np.full(n_kept, -1.0)), room)
 
 
 @loops_for.register
-def _(region: RowRegion, n_rows: int, longest: int, n_kept: int) -> Loops:
-    positions = np.zeros(n_rows, dtype=np.int32)  # the vertex where nature was last, in each row
+def _(region: RowRegion, rows: Rows, longest: int, n_kept: int) -> Loops:
+    positions = np.zeros(len(rows.first) - 1, dtype=np.int32)  # the vertex where nature was last, in each row
     room = np.empty(longest)
     return Loops(vertices, (positions, room, region.tables), room)
 
 
 @loops_for.register
-def _(region: RowEllipsoid, n_rows: int, longest: int, n_kept: int) -> Loops:
+def _(region: RowPolytopes, rows: Rows, longest: int, n_kept: int) -> Loops:
+    room = np.empty(longest)
+    return Loops(vertices, (region.first_vertices(rows.first, rows.expression), room, region.tables), room)
+
+
+@loops_for.register
+def _(region: RowEllipsoid, rows: Rows, longest: int, n_kept: int) -> Loops:
     room = np.empty(longest)
     return Loops(ellipsoid, (room, region.tables), room)

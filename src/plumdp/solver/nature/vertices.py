@@ -1,6 +1,8 @@
 """Compiled loops of the solver where nature picks points of a region: backups rounded outward, and chains.
 
-The interface is that of ``interval.backup`` and ``interval.chain_of_best``. Rows with at most two successors need no
+The interface is that of ``interval.backup`` and ``interval.chain_of_best``. Either all rows pick from one polytope, or
+each kind of row from its own; the vertices of all of them are in one table, and a row starts at one of its own. A row
+without a vertex (-1) has its intervals. Rows with at most two successors need no
 region: over it their expression ranges over an interval, which is all that matters. In longer rows nature's choice is
 the vertex of the region with the best value of the row, found by walking along edges from the vertex of the last sweep.
 """
@@ -50,9 +52,21 @@ def best_vertex(objective: Any, vertex: int, edges: Any, neighbours: Any, reach:
 
 
 @compiled_leaf
+def place_of(f: int, vertex: int, kind: Any, first_member: Any, members: Any) -> int:
+    """Return where the coefficients of an expression are: its number, or its place in the kind of row of the vertex."""
+    if len(kind) == 0:
+        return f
+    k = kind[vertex]
+    for i in range(first_member[k], first_member[k + 1]):
+        if members[i] == f:
+            return i
+    return -1  # an expression that is zero
+
+
+@compiled_leaf
 def row_objective(
-    a: int, b: int, successor: Any, expression: Any, source: Any, reference: float, nature: float, coefficients: Any,
-    constants: Any, sizes: Any, objective: Any,
+    a: int, b: int, vertex: int, successor: Any, expression: Any, source: Any, reference: float, nature: float,
+    coefficients: Any, constants: Any, sizes: Any, kind: Any, first_member: Any, members: Any, objective: Any,
 ) -> tuple[float, float]:  # fmt: skip
     """Write what nature minimises, per variable; return the row's constant part and the size that rounding scales with.
 
@@ -67,10 +81,12 @@ def row_objective(
         f = expression[t]
         difference = source[successor[t]] - reference
         if difference != 0.0 and abs(difference) < np.inf:
-            constant += constants[f] * difference
-            size += sizes[f] * abs(difference) + UNDERFLOW
-            for j in range(d):
-                objective[j] -= nature * coefficients[f, j] * difference
+            i = place_of(np.int64(f), vertex, kind, first_member, members)
+            if i >= 0:
+                constant += constants[i] * difference
+                size += sizes[i] * abs(difference) + UNDERFLOW
+                for j in range(d):
+                    objective[j] -= nature * coefficients[i, j] * difference
     return constant, size
 
 
@@ -80,7 +96,7 @@ def region_row(
     side: float, position: Any, objective: Any, buffer: Any, tables: Any,
 ) -> Any:  # fmt: skip
     """Return the value of a row with nature at its best, rounded to the given side."""
-    coefficients, constants, sizes, vertices, edges, neighbours, margin, reach = tables
+    coefficients, constants, sizes, vertices, edges, neighbours, margin, reach, kind, first_member, members = tables
     is_finite, reference = True, source[successor[a]]
     for t in range(a, b):
         if abs(source[successor[t]]) == np.inf:
@@ -88,12 +104,13 @@ def region_row(
             if upper[f] > 0.0 and (nature > 0.0 or lower[f] > 0.0 or side > 0.0):
                 return np.inf
             is_finite = False
-    if not is_finite:  # nature avoids them, as well as intervals allow: no worse than the region allows
+    if not is_finite or position[row] < 0:  # nature avoids infinite values as well as intervals allow: no worse
         value, error = infinite_row(a, b, successor, expression, lower, upper, source, nature, buffer)
-        return value + side * error
+        return value + side * error if error != 0.0 else value
     constant, size = row_objective(
-        a, b, successor, expression, source, reference, nature, coefficients, constants, sizes, objective
-    )
+        a, b, position[row], successor, expression, source, reference, nature, coefficients, constants, sizes, kind,
+        first_member, members, objective,
+    )  # fmt: skip
     if size == 0.0:
         return reference
     vertex, weight, beyond = best_vertex(objective, position[row], edges, neighbours, reach)
@@ -123,6 +140,26 @@ def touches_zero(a: int, b: int, expression: Any, lower: Any) -> bool:
     for t in range(a, b):
         touches = touches or lower[expression[t]] == 0.0
     return touches
+
+
+@compiled_leaf
+def fill_by_intervals(
+    a: int, b: int, successor: Any, expression: Any, lower: Any, upper: Any, judge: Any, nature: float, buffer: Any
+) -> None:
+    """Write the probabilities that nature likes best within the intervals of a row, about."""
+    free = 1.0
+    for t in range(a, b):
+        free -= lower[expression[t]]
+        buffer[t - a] = -1.0  # not yet filled
+    for _ in range(b - a):
+        best = -1
+        for t in range(a, b):
+            if buffer[t - a] < 0.0 and (best < 0 or nature * judge[successor[t]] > nature * judge[successor[best]]):
+                best = t
+        f = expression[best]
+        extra = max(min(upper[f] - lower[f], free), 0.0)
+        buffer[best - a] = lower[f] + extra
+        free -= extra
 
 
 @partial(compiled, small=100_000)
@@ -188,7 +225,7 @@ def chain_of_best(
 ) -> int:
     """Write the Markov chain of the given rows and nature's best moves, as ``interval.chain_of_best`` does."""
     _, first, successor, expression, lower, upper, reward, _, _, nature = rows
-    coefficients, of_expression, sizes, vertices, edges, neighbours, _, reach = tables
+    coefficients, of_place, sizes, vertices, edges, neighbours, _, reach, kind, first_member, members = tables
     d = coefficients.shape[1]
     objective = np.empty(d)
     n_entries = 0
@@ -197,11 +234,13 @@ def chain_of_best(
         a, b = np.int64(first[c]), np.int64(first[c + 1])
         constants[i - start, 0] = constants[i - start, 1] = reward[c]
         vertex = 0
-        if b - a > 2:
+        if b - a > 2 and position[c] < 0:
+            fill_by_intervals(a, b, successor, expression, lower, upper, judge, nature, buffer)
+        elif b - a > 2:
             reference = judge[successor[a]] if abs(judge[successor[a]]) < np.inf else 0.0
             row_objective(
-                a, b, successor, expression, judge, reference, nature, coefficients, of_expression, sizes,
-                objective,
+                a, b, position[c], successor, expression, judge, reference, nature, coefficients, of_place, sizes, kind,
+                first_member, members, objective,
             )  # fmt: skip
             vertex, _, _ = best_vertex(objective, position[c], edges, neighbours, reach)
         for t in range(a, b):
@@ -213,10 +252,13 @@ def chain_of_best(
                 g = expression[a + 1] if is_first else expression[a]
                 other = max(1.0 - upper[expression[a] if is_first else expression[a + 1]], lower[g])
                 p = 1.0 - other if (t == a) == is_first else other
+            elif position[c] < 0:
+                p = buffer[t - a]
             else:
-                p = of_expression[f]
-                for j in range(d):
-                    p += coefficients[f, j] * vertices[vertex, j]
+                place = place_of(np.int64(f), vertex, kind, first_member, members)
+                p = of_place[place] if place >= 0 else 0.0
+                for j in range(d if place >= 0 else 0):
+                    p += coefficients[place, j] * vertices[vertex, j]
             target = np.int64(successor[t])
             n_entries = add_entry(p, target, i, start, end, low, high, column, entry, constants, n_entries)
         offset[i - start + 1] = n_entries

@@ -1,4 +1,4 @@
-"""DistinctRows: the sequences of expressions that the choices of a model have, and which choice has which.
+"""RowClasses: the sequences of expressions that the choices of a model have, and which choice has which.
 
 Models have few of them beside their choices. What depends on the expressions of a row is found once for each distinct
 row, in its *places*: the transitions of one choice that has it.
@@ -18,7 +18,7 @@ from plumdp.model.graph import Indices, IntArray, owners, owners_of, ranges, rea
 
 
 @dataclass(frozen=True, eq=False)
-class DistinctRows:
+class RowClasses:
     """Row ``r`` has the places ``first[r]`` up to ``first[r + 1]``, in the order of the transitions of its choices."""
 
     first_transition: IntArray  # (n_choices + 1), of the graph
@@ -52,7 +52,7 @@ class DistinctRows:
 
     def sum_by_place(self, counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the sums (n_places) of numbers on transitions, exact for whole numbers; most may be zero."""
-        seen = np.flatnonzero(counts)
+        seen = np.flatnonzero(counts != 0)
         total = np.zeros(self.first[-1], dtype=counts.dtype)
         np.add.at(total, self.place_of(seen)[1], counts[seen])
         return total
@@ -85,10 +85,10 @@ def sorted_owners(first: IntArray, items: Indices) -> IntArray:
     return owners_of(first, items) if 8 * len(items) < len(first) else owners(first)[items]
 
 
-def find_distinct_rows(first: IntArray, items: IntArray) -> DistinctRows:
+def find_row_classes(first: IntArray, items: IntArray) -> RowClasses:
     """Return the distinct rows, ``items[first[r]]`` up to ``items[first[r + 1]]``."""
     n_rows = len(first) - 1
     slots = np.full(1 << max(4, (2 * n_rows).bit_length()), kernels.EMPTY, dtype=np.int32)
     number, representative = np.empty(n_rows, dtype=np.int32), np.empty(n_rows, dtype=np.int32)
     n_distinct = kernels.row_classes(read_only(first.view()), read_only(items.view()), slots, number, representative)
-    return DistinctRows(first, read_only(number), read_only(representative[:n_distinct].copy()))
+    return RowClasses(first, read_only(number), read_only(representative[:n_distinct].copy()))

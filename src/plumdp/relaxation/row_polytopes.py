@@ -1,0 +1,202 @@
+"""The rectangular relaxation where a region has too many vertices: each kind of row has a polytope of its own.
+
+A row of a few transitions sees a region of many variables through the probabilities of these transitions alone. For
+each kind of row (a set of expressions) its polytope begins with the intervals of the expressions, and half-spaces
+around the image of the region are added: the rectangular relaxation never allows for more than the intervals do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from plumdp.model.expressions.table import ExpressionTable
+from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
+from plumdp.model.text import number_of
+from plumdp.region.half_spaces import affine_forms, in_variables
+from plumdp.region.images import MAX_DIMENSION, AffineMap, Image, images
+from plumdp.region.redundancy import Contradiction, essential_part
+from plumdp.region.shapes import Polytope
+from plumdp.region.vertex_table import VertexTable, joined_tables, vertex_table
+from plumdp.region.vertices import VertexGraph
+from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.rounding import UNDERFLOW, UNIT
+
+_WORK = 5e7  # products of two numbers that are spent on images, for each variable of the region
+_NEAR = 1e-6  # half-spaces that are this close to the image say what it says
+
+
+@dataclass(frozen=True, eq=False)
+class RowKind:
+    """Rows of the same expressions: how each follows from the variables, which are some of these expressions.
+
+    Expression ``members[i]`` is ``constants[i] + coefficients[i] @ x``, where ``x`` has the values of ``variables``.
+    """
+
+    members: IntArray  # (n): expressions, in order
+    coefficients: FloatArray  # (n, m)
+    constants: FloatArray  # (n)
+    variables: IntArray  # (m): expressions
+
+
+@dataclass(frozen=True, eq=False)
+class RowPolytopes:
+    """What nature may make of each kind of row, as vertices of polytopes around it.
+
+    Rows of other kinds are left to their intervals; so are those of kinds without a table.
+    """
+
+    kinds: tuple[RowKind, ...]
+    of_kind: tuple[VertexTable | None, ...]
+    upper: FloatArray  # (n_expressions): expressions that cannot be positive do not count in rows
+    left_out: str  # what was cut to save time, in words; empty if nothing
+
+    @cached_property
+    def tables(self) -> tuple[FloatArray | IntArray, ...]:
+        """All arrays, as the kernels take them: as those of ``RowRegion``, with the kind of each vertex at the end."""
+        width = max((kind.coefficients.shape[1] for kind in self.kinds), default=1)
+        coefficients = [np.pad(k.coefficients, ((0, 0), (0, width - k.coefficients.shape[1]))) for k in self.kinds]
+        constants = np.concatenate([np.zeros(0), *(kind.constants for kind in self.kinds)])
+        stacked = np.vstack([np.zeros((0, width)), *coefficients])
+        sizes = 1 + np.abs(constants) + np.abs(stacked).sum(axis=1)  # variables are probabilities, at most one
+        table, kind = joined_tables(self.of_kind, width)
+        members = np.concatenate([np.zeros(0, dtype=np.int32), *(kind.members for kind in self.kinds)])
+        first = np.cumsum([0, *(len(kind.members) for kind in self.kinds)])
+        arrays = (table.vertices, table.edges, table.neighbours, table.margin, table.reach)
+        return stacked, constants, sizes, *arrays, kind, first.astype(np.int32), members.astype(np.int32)
+
+    def first_vertices(self, first: Indices, expression: Indices) -> IntArray:
+        """Return the vertex where the walk of each row begins, or -1; row c begins with transition ``first[c]``."""
+        lengths = np.array([0 if table is None else len(table) for table in self.of_kind], dtype=np.int64)
+        begin = np.where(lengths > 0, np.cumsum(lengths) - lengths, -1)
+        number = {kind.members.tobytes(): int(b) for kind, b in zip(self.kinds, begin, strict=True)}
+        keys, of_row = distinct_rows(first, expression, self.upper)
+        return np.array([number.get(key.tobytes(), -1) for key in keys] or [-1], dtype=np.int32)[of_row]
+
+    def at_vertices(self, expressions: IntArray, margin: float) -> FloatArray | None:
+        """Return what each vertex makes of the expressions of a row, (n, k); None if that is not known so well."""
+        key = np.unique(expressions[(self.upper[expressions] > 0)]).astype(np.int32).tobytes()
+        for kind, table in zip(self.kinds, self.of_kind, strict=True):
+            if table is not None and kind.members.tobytes() == key and table.margin.max(initial=0) <= margin:
+                place = np.searchsorted(kind.members, expressions).clip(max=len(kind.members) - 1)
+                found = (kind.constants + table.vertices @ kind.coefficients.T)[:, place]
+                return np.where(kind.members[place] == expressions, found, 0.0)
+        return None
+
+    def with_constants(self, values: FloatArray) -> RowPolytopes:
+        """Return the same: rows of known probabilities are of no kind that has a polytope."""
+        return RowPolytopes(self.kinds, self.of_kind, np.concatenate([self.upper, values]), self.left_out)
+
+
+def row_polytopes(region: Polytope, expressions: ExpressionTable, imdp: IntervalMDP) -> RowPolytopes:
+    """Return a polytope for each kind of row of a model with at least three transitions, within the given intervals."""
+    constants, matrix = affine_forms(in_variables(expressions, region.names))
+    sizes = np.abs(constants) + np.abs(matrix) @ np.maximum(np.abs(region.lower), np.abs(region.upper))
+    keys, _ = distinct_rows(imdp.graph.first_transition, imdp.expression, imdp.upper)
+    counted = _multiplicities(imdp, keys)
+    kinds = [_kind(key, counts, expressions, constants) for key, counts in counted if len(key) > 1]
+    few = [kind for kind in kinds if 0 < len(kind.variables) <= MAX_DIMENSION]
+    maps = [AffineMap(constants[k.variables], matrix[k.variables], sizes[k.variables]) for k in few]
+    found = images(region, maps, max_work=_WORK * len(region.names))
+    tables = [_table(kind, image, imdp) for kind, image in zip(few, found, strict=True)]
+    text = _left_out(len(kinds) - len(few), [image.distance for image in found])
+    return RowPolytopes(tuple(few), tuple(tables), imdp.upper, text)
+
+
+def distinct_rows(first: Indices, expression: Indices, upper: FloatArray) -> tuple[list[IntArray], Indices]:
+    """Return the different sets of expressions in rows, and the number of each row's.
+
+    Expressions that cannot be positive do not count, nor do rows of less than three transitions: those have none.
+    """
+    length = np.diff(first.astype(np.int64))
+    keys: dict[bytes, int] = {b"": 0}
+    found: list[IntArray] = [np.empty(0, dtype=np.int32)]
+    of_row = np.zeros(len(length), dtype=np.int64)
+    for k in np.unique(length[length > 2]).tolist():
+        rows = np.flatnonzero(length == k)
+        members = np.sort(expression[first[rows].astype(np.int64)[:, None] + np.arange(k)].astype(np.int32), axis=1)
+        different, inverse = np.unique(members, axis=0, return_inverse=True)
+        number = np.empty(len(different), dtype=np.int64)
+        for i, row in enumerate(different):
+            key = np.unique(row[upper[row] > 0])
+            number[i] = keys.setdefault(key.tobytes(), len(keys))
+            if number[i] == len(found):
+                found.append(key)
+        of_row[rows] = number[inverse.reshape(-1)]
+    return found, of_row
+
+
+def _multiplicities(imdp: IntervalMDP, keys: Sequence[IntArray]) -> list[tuple[IntArray, IntArray]]:
+    """Return for each set of expressions how often each stands in a row that has them."""
+    graph, (_, of_row) = imdp.graph, distinct_rows(imdp.graph.first_transition, imdp.expression, imdp.upper)
+    _, sample = np.unique(of_row, return_index=True)
+    found = []
+    for row, key in zip(sample.tolist(), (keys[int(of_row[row])] for row in sample), strict=True):
+        own = imdp.expression[graph.first_transition[row] : graph.first_transition[row + 1]]
+        found.append((key, (own[:, None] == key[None, :]).sum(axis=0)))
+    return found
+
+
+def _kind(key: IntArray, counts: IntArray, expressions: ExpressionTable, constants: FloatArray) -> RowKind:
+    """Return how the expressions of a row follow from some of them: known ones are numbers, one is what is left to 1.
+
+    In a row that sums to one, an expression that stands there once is one minus the others, whatever the parameters.
+    """
+    unknown = np.flatnonzero(expressions.is_unknown[key])
+    single = unknown[counts[unknown] == 1]
+    rest = int(single[-1]) if len(single) and len(unknown) > 1 else -1
+    variables = unknown[unknown != rest]
+    n, m = len(key), len(variables)
+    coefficients, known = np.zeros((n, m)), np.where(expressions.is_unknown[key], 0.0, constants[key])
+    coefficients[variables, np.arange(m)] = 1.0
+    if rest >= 0:
+        coefficients[rest] = -counts[variables].astype(np.float64)
+        known[rest] = 1.0 - float(counts @ known)
+    return RowKind(read_only(key), read_only(coefficients), read_only(known), key[variables])
+
+
+def _table(kind: RowKind, image: Image, imdp: IntervalMDP) -> VertexTable | None:
+    """Return the vertices of the polytope of a kind: the box of its variables, the intervals of the others, the image.
+
+    None if floats cannot tell a point inside, or if not all vertices could be found.
+    """
+    m, lower, upper = len(kind.variables), imdp.lower, imdp.upper
+    is_other = ~np.isin(kind.members, kind.variables)
+    others, rows = kind.members[is_other], kind.coefficients[is_other]
+    size = np.abs(kind.constants[is_other]) + np.abs(rows).sum(axis=1) + 1
+    error = 4 * (m + 4) * UNIT * size + UNDERFLOW
+    at_most = upper[others] - kind.constants[is_other] + error
+    at_least = kind.constants[is_other] - lower[others] + error
+    used = rows.any(axis=1)
+    all_rows = np.vstack([-np.eye(m), np.eye(m), rows[used], -rows[used], image.rows])
+    box = [-lower[kind.variables], upper[kind.variables]]
+    graph = _essential(all_rows, np.concatenate([*box, at_most[used], at_least[used], image.offsets]))
+    if graph is None or not graph.enumerate_all():
+        return None
+    return vertex_table(graph, np.ones(m), lower[kind.variables], upper[kind.variables])
+
+
+def _essential(rows: FloatArray, offsets: FloatArray) -> VertexGraph | None:
+    """Return the half-spaces that matter, with their vertices; None if floats cannot tell a point in them."""
+    size = 2.0 ** np.floor(np.log2(np.abs(rows).max(axis=1)))  # powers of two, which round nothing
+    graph = essential_part(np.ascontiguousarray(rows / size[:, None]), offsets / size)
+    return None if isinstance(graph, Contradiction) else graph
+
+
+def _left_out(n_long: int, distances: Sequence[float]) -> str:
+    """Return what was cut, in words."""
+    texts = []
+    if n_long:
+        texts.append(
+            f"{number_of(n_long, 'kind')} of rows with more than {MAX_DIMENSION + 1} transitions: single intervals"
+        )
+    far = [distance for distance in distances if distance > _NEAR]
+    if far:
+        worst = "an unknown share" if not np.isfinite(max(far)) else f"{max(far):.2g}"
+        texts.append(
+            f"{number_of(len(far), 'kind')} of rows: half-spaces around what the parameters allow, off by up to {worst}"
+        )
+    return "; ".join(texts)

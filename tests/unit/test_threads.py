@@ -1,0 +1,190 @@
+"""Bounds and policies do not depend on the number of threads, which is asked for in one of three ways."""
+
+import multiprocessing
+import os
+import threading
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import pytest
+
+import plumdp as pl
+from plumdp import threads
+from plumdp.errors import DataError
+from plumdp.solver import layout
+from plumdp.solver.evaluate import evaluate_all
+
+NUMBERS = (1, 2, 3)
+
+
+@pytest.fixture
+def all_is_large(monkeypatch):
+    """Let small models be divided as large ones are."""
+    monkeypatch.setattr(threads, "LARGE", 0)
+    monkeypatch.setattr(layout, "_CHUNK", 5)
+
+
+def random_model(rng, n_states=40, *, is_acyclic):
+    """Return intervals on a random graph in which rows have one to five successors; the last two states are ends."""
+    first_choice, first, successor, lower, upper = [0], [0], [], [], []
+    for state in range(n_states):
+        for _ in range(1 if state >= n_states - 2 else rng.integers(1, 4)):
+            after = np.arange(state + 1 if is_acyclic else 0, n_states)
+            to = (
+                [state]
+                if state >= n_states - 2
+                else rng.choice(after, min(len(after), rng.integers(1, 6)), replace=False)
+            )
+            middle = rng.dirichlet(np.ones(len(to)))
+            width = rng.choice([0.0, 0.05, 1.0]) if len(to) > 1 else 0.0
+            successor += list(to)
+            lower += list(np.maximum(middle - width, 0))
+            upper += list(np.minimum(middle + width, 1))
+            first.append(len(successor))
+        first_choice.append(len(first) - 1)
+    return pl.IntervalMDP.from_arrays(first_choice, first, successor, np.array(lower), np.array(upper))
+
+
+def objectives_of(imdp, rng):
+    """Yield reachability, also within some steps, and rewards, until an end and discounted."""
+    is_last = np.arange(imdp.graph.n_states) == imdp.graph.n_states - 1
+    costs = pl.RewardStructure(rng.choice([0.0, 1.0, 2.5], imdp.graph.n_states), None)
+    for direction in ("max", "min"):
+        yield pl.Reach(is_last, np.zeros_like(is_last), direction)
+        yield pl.Reach(is_last, np.zeros_like(is_last), direction, steps=(0, 7))
+        yield pl.Reward(costs, direction, discount=0.9)
+        yield pl.Reward(costs, direction, target=is_last | (np.arange(imdp.graph.n_states) == imdp.graph.n_states - 2))
+
+
+def bits(solution):
+    """Return every bit of a solution."""
+    return solution.lower.tobytes(), solution.upper.tobytes(), solution.policy.tobytes(), solution.status
+
+
+@pytest.mark.parametrize("is_acyclic", [True, False])
+def test_solutions_are_equal_to_the_last_bit_for_any_number_of_threads(all_is_large, is_acyclic):
+    rng = np.random.default_rng(5)
+    for _ in range(5):
+        imdp = random_model(rng, is_acyclic=is_acyclic)
+        for objective in objectives_of(imdp, rng):
+            for nature in ("robust", "optimistic"):
+                found = [pl.solve(imdp, objective, nature=nature, threads=number) for number in NUMBERS]
+                assert len({bits(solution) for solution in found}) == 1
+
+
+def test_values_of_a_policy_are_equal_to_the_last_bit_for_any_number_of_threads(all_is_large):
+    rng = np.random.default_rng(6)
+    for is_acyclic in (True, False, True, False):
+        imdp = random_model(rng, is_acyclic=is_acyclic)
+        for objective in objectives_of(imdp, rng):
+            policy, found = pl.solve(imdp, objective).policy, []
+            for number in NUMBERS:
+                with threads.at_most(number):
+                    sides = evaluate_all([imdp, imdp], policy, objective, ("robust", "optimistic"))
+                found.append(tuple(bits(side) for side in sides))
+            assert len(set(found)) == 1
+
+
+@pytest.mark.parametrize("name", ["betting:8", "aircraft:5,4,1", "rover:3,3,2", "engagement:20"])
+@pytest.mark.parametrize("relaxation", ["expression", "rectangular", "coupled"])
+def test_certificates_of_case_studies_are_equal_for_any_number_of_threads(all_is_large, name, relaxation):
+    study = pl.case_study(name)
+    counts = pl.simulate(study.model, study.true_point, 200, rng=1, max_steps=study.max_steps)
+    found = set()
+    for number in NUMBERS:
+        one = pl.certify(study.model, counts, study.objective, relaxation=relaxation, threads=number)
+        found.add((one.lower, one.upper, one.policy.choice.tobytes()))
+    assert len(found) == 1
+
+
+def test_the_number_is_the_option_or_the_variable_or_that_of_the_cores(monkeypatch):
+    monkeypatch.delenv(threads.VARIABLE, raising=False)
+    assert threads.n_threads() == threads.usable_cores() >= 1
+    monkeypatch.setenv(threads.VARIABLE, "5")
+    assert threads.n_threads() == 5
+    with threads.at_most(3):
+        assert threads.n_threads() == 3
+        with threads.at_most(None):
+            assert threads.n_threads() == 3
+    assert threads.n_threads() == 5
+
+
+def test_where_a_process_is_not_told_its_cores_all_are_counted(monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    assert threads.usable_cores() == os.cpu_count()
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "many", "1.5"])
+def test_a_number_of_threads_that_is_none_is_refused(monkeypatch, number):
+    monkeypatch.setenv(threads.VARIABLE, number)
+    with pytest.raises(DataError, match=f"PLUMDP_THREADS='{number}': give the number of threads, 1 or more"):
+        threads.n_threads()
+    with pytest.raises(DataError, match="threads=0: give the number of threads"), threads.at_most(0):
+        pass
+
+
+def test_a_process_of_a_pool_uses_one_thread(monkeypatch):
+    monkeypatch.delenv(threads.VARIABLE, raising=False)
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        assert pool.submit(threads.n_threads).result() == 1
+
+
+def test_calls_at_once_run_at_the_same_time_and_share_the_threads(all_is_large):
+    both = threading.Barrier(2, timeout=30)
+
+    def call():
+        both.wait()
+        return threads.n_threads()
+
+    with threads.at_most(5):
+        assert threads.at_once([call, call], work=1) == [2, 2]
+
+
+def test_small_work_is_done_on_one_thread():
+    with threads.at_most(4), threads.following(threads.LARGE - 1) as then:
+        assert threads.at_once([threading.get_ident] * 2, threads.LARGE - 1) == [threading.get_ident()] * 2
+        found = []
+        then(lambda: found.append(threading.get_ident()))
+        assert found == [threading.get_ident()]
+
+
+def test_calls_that_follow_are_made_in_turn_on_another_thread(all_is_large):
+    found = []
+    with threads.at_most(2), threads.following(1) as then:
+        for number in range(20):
+            then(lambda number=number: found.append((number, threading.get_ident())))
+    assert [number for number, _ in found] == list(range(20))
+    assert threading.get_ident() not in {thread for _, thread in found}
+
+
+def test_what_a_following_call_raises_reaches_the_caller(all_is_large):
+    def fail():
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"), threads.at_most(2), threads.following(1) as then:
+        then(fail)
+
+
+def test_an_interrupt_ends_calls_that_follow(all_is_large):
+    with pytest.raises(KeyboardInterrupt), threads.at_most(2), threads.following(1):
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_reaches_all_calls_that_run_at_once(all_is_large, monkeypatch):
+    started = threading.Barrier(3, timeout=30)
+
+    def call():
+        started.wait()
+        try:
+            while True:
+                threads.stop_here()
+        except KeyboardInterrupt:
+            return "interrupted"
+
+    def interrupted_wait(futures):
+        started.wait()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threads, "wait", interrupted_wait)
+    with threads.at_most(2):
+        assert threads.at_once([call, call], work=1) == ["interrupted", "interrupted"]
