@@ -133,6 +133,7 @@ def count(engine: str, folder: str, name: str, files: str, memory: str) -> dict[
     """Return rows and seconds of counting a log, after the counts were checked, and what follows from them."""
     study = pl.case_study(name)
     expected = repetitions(study) * int(files)
+    certified(study, pl.TransitionCounts(study.model.graph, expected, "adaptive"))  # loads all modules and kernels
     log = ENGINES[engine](folder, float(memory))
     start, cpu = time.perf_counter(), time.process_time()
     counts = pl.read_log(log, study.model).counts

@@ -88,7 +88,7 @@ def platform_key() -> str:
 
 def read_baseline(key: str) -> dict[str, float]:
     """Return the baseline of a kind of machine; empty if there is none."""
-    known: dict[str, dict[str, float]] = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
+    known: dict[str, dict[str, float]] = json.loads(BASELINE.read_text(encoding="utf-8")) if BASELINE.exists() else {}
     return known.get(key, {})
 
 
@@ -97,9 +97,9 @@ def write_baseline(cases: Cases) -> None:
     for name, make in cases.items():
         ratio = ratios.warm(make, 2 * REPEATS)()
         print(f"{name}: {ratio}", flush=True)
-        known = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
+        known = json.loads(BASELINE.read_text(encoding="utf-8")) if BASELINE.exists() else {}
         known.setdefault(platform_key(), {})[name] = float(f"{ratio.least:.3g}")
-        BASELINE.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n")
+        BASELINE.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def check(cases: Cases) -> int:
@@ -122,7 +122,7 @@ def machine() -> str:
 
 def _processor() -> str:
     info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
     names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or "unknown processor"
 

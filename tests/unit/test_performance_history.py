@@ -75,7 +75,7 @@ def test_the_command_fails_on_a_real_slow_down_that_is_planted(tmp_path, capsys,
 
 
 def count():
-    return sum(range(300_000))
+    return sum(range(100_000))
 
 
 def test_the_history_keeps_every_run_and_shows_it(tmp_path, capsys, monkeypatch):

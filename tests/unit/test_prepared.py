@@ -184,3 +184,24 @@ def test_what_is_prepared_for_another_graph_or_objective_does_no_harm():
         fresh = pl.solve(one, objective)
         for wrong in (prepare(other, others[0]), *(prepare(one, another) for another in objectives)):
             assert same_bits(pl.solve(one, objective, prepared=wrong), fresh)
+
+
+@pytest.mark.parametrize("confidence_set", ["likelihood", "interval"])
+def test_what_was_learned_before_changes_no_bit_of_another_certificate(confidence_set):
+    study = pl.case_study("betting:25")
+    counts = pl.simulate(study.model, study.true_point, 500, rng=1, max_steps=26)
+    options = {"confidence_set": confidence_set, "objectives": [study.objective]}
+    before = pl.learn(study.model, counts, **options)
+    pl.conclude(before, study.objective, relaxation="expression")
+    again, fresh = (pl.learn(study.model, counts, confidence=0.9, **options, **like) for like in ({"like": before}, {}))
+    found = [pl.conclude(learned, study.objective, relaxation="expression") for learned in (again, fresh)]
+    assert (found[0].lower, found[0].upper) == (found[1].lower, found[1].upper)
+    assert found[0].policy.choice.tolist() == found[1].policy.choice.tolist()
+    assert (again.fit.p_value, again.error) == (fresh.fit.p_value, fresh.error)
+
+
+def test_what_was_learned_about_another_model_is_refused():
+    one, other = pl.case_study("betting:25"), pl.case_study("betting:25")
+    counts = [pl.simulate(study.model, study.true_point, 20, rng=1, max_steps=26) for study in (one, other)]
+    with pytest.raises(pl.DataError, match="another model"):
+        pl.learn(other.model, counts[1], like=pl.learn(one.model, counts[0]))

@@ -62,7 +62,7 @@ def test_masses_that_are_kept_are_those_that_nature_would_give_anew(nature, agen
 
 def test_layouts_of_one_game_keep_masses_apart():
     """Nature against the agent and nature with it, swept in turn on layouts from one: as if each were alone."""
-    study = pl.case_study("engagement:20")
+    study = pl.case_study("engagement:10")
     truth = pl.instantiate(study.model, study.true_point)
     wide = [
         pl.IntervalMDP(truth.graph, truth.expression, np.maximum(truth.lower - w, 0.01), np.minimum(truth.upper + w, 1))

@@ -128,8 +128,11 @@ class _Search:
         squares, axes = np.linalg.eigh((self.inside - centre).T @ (self.inside - centre))
         sizes, axes = np.sqrt(np.maximum(squares[::-1], 0)), axes.T[::-1]
         rank = int((sizes > _FLAT * max(sizes.max(initial=0), _EXACT)).sum())
-        flat = axes[rank:]
-        normals, corner = _facets((self.inside - centre) @ axes[:rank].T)
+        facets = _facets((self.inside - centre) @ axes[:rank].T)
+        while facets is None:  # so thin that there is no hull: it is taken as flat
+            rank -= 1
+            facets = _facets((self.inside - centre) @ axes[:rank].T)
+        (normals, corner), flat = facets, axes[rank:]
         normals = np.vstack([flat, -flat, normals @ axes[:rank]])
         start = self.position[np.concatenate([np.zeros(2 * len(flat), dtype=np.int64), corner])]
         is_new = np.array([key not in self.asked for key in _keys(normals)], dtype=np.bool_)
@@ -146,18 +149,17 @@ def _keys(directions: FloatArray) -> list[bytes]:
     return [direction.tobytes() for direction in directions.round(_ALIKE) + 0.0]
 
 
-def _facets(points: FloatArray) -> tuple[FloatArray, Indices]:
-    """Return the outer normals of the facets of a hull of points that is not flat, wide ones first, and a corner."""
+def _facets(points: FloatArray) -> tuple[FloatArray, Indices] | None:
+    """Return the outer normals of the facets of a hull of points, wide ones first, and a corner; None if it is flat."""
     r = points.shape[1]
-    nothing: tuple[FloatArray, Indices] = np.empty((0, r)), np.empty(0, dtype=np.int64)
     if r == 0:
-        return nothing
+        return np.empty((0, 0)), np.empty(0, dtype=np.int64)
     if r == 1:
         return np.array([[1.0], [-1.0]]), np.array([points.argmax(), points.argmin()])
     try:
         hull = ConvexHull(points)
     except QhullError:
-        return nothing
+        return None
     corners = points[hull.simplices]
     width = np.linalg.norm(corners - corners.mean(axis=1, keepdims=True), axis=2).max(axis=1)
     order = np.argsort(-width)

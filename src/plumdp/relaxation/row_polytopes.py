@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import qr
 
 from plumdp.model.expressions.table import ExpressionTable
-from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
+from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_only
 from plumdp.model.text import number_of
 from plumdp.region.half_spaces import affine_forms, in_variables
 from plumdp.region.images import MAX_DIMENSION, AffineMap, Image, images
@@ -26,6 +28,8 @@ from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.rounding import UNDERFLOW, UNIT
 
 _WORK = 5e7  # products of two numbers that are spent on images, for each variable of the region
+_DEPENDENT = 1e-10  # expressions that differ from a combination of others by less, relative, are one
+_FOLLOWS = 1e-12  # if this is all that it is off by, for probabilities
 _NEAR = 1e-6  # half-spaces that are this close to the image say what it says
 
 
@@ -33,12 +37,14 @@ _NEAR = 1e-6  # half-spaces that are this close to the image say what it says
 class RowKind:
     """Rows of the same expressions: how each follows from the variables, which are some of these expressions.
 
-    Expression ``members[i]`` is ``constants[i] + coefficients[i] @ x``, where ``x`` has the values of ``variables``.
+    Expression ``members[i]`` is ``constants[i] + coefficients[i] @ x``, where ``x`` has the values of ``variables``, up
+    to ``errors[i]`` and to the rounding of numbers of the size of ``coefficients[i]``.
     """
 
     members: IntArray  # (n): expressions, in order
     coefficients: FloatArray  # (n, m)
     constants: FloatArray  # (n)
+    errors: FloatArray  # (n)
     variables: IntArray  # (m): expressions
 
 
@@ -61,7 +67,8 @@ class RowPolytopes:
         coefficients = [np.pad(k.coefficients, ((0, 0), (0, width - k.coefficients.shape[1]))) for k in self.kinds]
         constants = np.concatenate([np.zeros(0), *(kind.constants for kind in self.kinds)])
         stacked = np.vstack([np.zeros((0, width)), *coefficients])
-        sizes = 1 + np.abs(constants) + np.abs(stacked).sum(axis=1)  # variables are probabilities, at most one
+        errors = np.concatenate([np.zeros(0), *(kind.errors for kind in self.kinds)])
+        sizes = 1 + np.abs(constants) + np.abs(stacked).sum(axis=1) + errors / UNIT  # variables are at most one
         table, kind = joined_tables(self.of_kind, width)
         members = np.concatenate([np.zeros(0, dtype=np.int32), *(kind.members for kind in self.kinds)])
         first = np.cumsum([0, *(len(kind.members) for kind in self.kinds)])
@@ -91,13 +98,24 @@ class RowPolytopes:
         return RowPolytopes(self.kinds, self.of_kind, np.concatenate([self.upper, values]), self.left_out)
 
 
+class _Seen(NamedTuple):
+    """What a region makes of all expressions: ``constants + matrix @ point``."""
+
+    constants: FloatArray  # (n)
+    matrix: FloatArray  # (n, d)
+    sizes: FloatArray  # (n): largest sum of the absolute values of the terms
+    reach: FloatArray  # (d): largest absolute values of the variables
+
+
 def row_polytopes(region: Polytope, expressions: ExpressionTable, imdp: IntervalMDP) -> RowPolytopes:
     """Return a polytope for each kind of row of a model with at least three transitions, within the given intervals."""
     constants, matrix = affine_forms(in_variables(expressions, region.names))
-    sizes = np.abs(constants) + np.abs(matrix) @ np.maximum(np.abs(region.lower), np.abs(region.upper))
+    reach = np.maximum(np.abs(region.lower), np.abs(region.upper))
+    sizes = np.abs(constants) + np.abs(matrix) @ reach
     keys, _ = distinct_rows(imdp.graph.first_transition, imdp.expression, imdp.upper)
     counted = _multiplicities(imdp, keys)
-    kinds = [_kind(key, counts, expressions, constants) for key, counts in counted if len(key) > 1]
+    seen = _Seen(constants, matrix, sizes, reach)
+    kinds = [_kind(key, counts, expressions.is_unknown, seen) for key, counts in counted if len(key) > 1]
     few = [kind for kind in kinds if 0 < len(kind.variables) <= MAX_DIMENSION]
     maps = [AffineMap(constants[k.variables], matrix[k.variables], sizes[k.variables]) for k in few]
     found = images(region, maps, max_work=_WORK * len(region.names))
@@ -140,22 +158,52 @@ def _multiplicities(imdp: IntervalMDP, keys: Sequence[IntArray]) -> list[tuple[I
     return found
 
 
-def _kind(key: IntArray, counts: IntArray, expressions: ExpressionTable, constants: FloatArray) -> RowKind:
+def _kind(key: IntArray, counts: IntArray, is_unknown: BoolArray, seen: _Seen) -> RowKind:
     """Return how the expressions of a row follow from some of them: known ones are numbers, one is what is left to 1.
 
     In a row that sums to one, an expression that stands there once is one minus the others, whatever the parameters.
+    Others may follow from each other as well, such as p/2 from p/3.
     """
-    unknown = np.flatnonzero(expressions.is_unknown[key])
+    unknown = np.flatnonzero(is_unknown[key])
     single = unknown[counts[unknown] == 1]
     rest = int(single[-1]) if len(single) and len(unknown) > 1 else -1
-    variables = unknown[unknown != rest]
-    n, m = len(key), len(variables)
-    coefficients, known = np.zeros((n, m)), np.where(expressions.is_unknown[key], 0.0, constants[key])
-    coefficients[variables, np.arange(m)] = 1.0
+    several = unknown[unknown != rest]
+    variables, factors, shifts, errors = _independent(several, key, seen)
+    coefficients, known = np.zeros((len(key), len(variables))), np.where(is_unknown[key], 0.0, seen.constants[key])
+    coefficients[several], known[several] = factors, shifts
+    uncertain = np.zeros(len(key))
+    uncertain[several] = errors
     if rest >= 0:
-        coefficients[rest] = -counts[variables].astype(np.float64)
-        known[rest] = 1.0 - float(counts @ known)
-    return RowKind(read_only(key), read_only(coefficients), read_only(known), key[variables])
+        others = np.arange(len(key)) != rest
+        coefficients[rest] = -(counts[others] @ coefficients[others])
+        known[rest] = 1.0 - float(counts[others] @ known[others])
+        size = counts[others] @ (np.abs(coefficients[others]).sum(axis=1) + np.abs(known[others]))
+        uncertain[rest] = counts @ uncertain + (len(key) + 4) * UNIT * (1 + size)
+    return RowKind(read_only(key), read_only(coefficients), read_only(known), read_only(uncertain), key[variables])
+
+
+def _independent(several: Indices, key: IntArray, seen: _Seen) -> tuple[Indices, FloatArray, FloatArray, FloatArray]:
+    """Return some of several expressions, from which all follow: factors, constants, and how far that is off at most.
+
+    What follows is found in floats; how far it is off is the largest difference over the box around the region.
+    """
+    m, rows, constants = len(several), seen.matrix[key[several]], seen.constants[key[several]]
+    if m == 0:
+        return several, np.zeros((0, 0)), constants, constants
+    triangle, order = qr(rows.T, mode="r", pivoting=True)
+    diagonal = np.abs(np.diag(triangle))
+    rank = max(int((diagonal > _DEPENDENT * diagonal.max(initial=0)).sum()), 1)
+    chosen, factors = np.sort(order[:rank]), np.zeros((m, rank))
+    factors[chosen] = np.eye(rank)
+    left = np.setdiff1d(np.arange(m), chosen)
+    factors[left] = np.linalg.lstsq(rows[chosen].T, rows[left].T, rcond=None)[0].T
+    shifts = np.where(np.isin(np.arange(m), chosen), 0.0, constants - factors @ constants[chosen])
+    size = seen.sizes[key[several]] + np.abs(factors) @ seen.sizes[key[several[chosen]]]
+    off = np.abs(rows - factors @ rows[chosen]) @ seen.reach + 4 * (rank + len(seen.reach) + 4) * UNIT * size
+    off[chosen] = 0.0
+    if (off > _FOLLOWS).any():
+        return several, np.eye(m), np.zeros(m), np.zeros(m)
+    return several[chosen], factors, shifts, off
 
 
 def _table(kind: RowKind, image: Image, imdp: IntervalMDP) -> VertexTable | None:
@@ -167,7 +215,7 @@ def _table(kind: RowKind, image: Image, imdp: IntervalMDP) -> VertexTable | None
     is_other = ~np.isin(kind.members, kind.variables)
     others, rows = kind.members[is_other], kind.coefficients[is_other]
     size = np.abs(kind.constants[is_other]) + np.abs(rows).sum(axis=1) + 1
-    error = 4 * (m + 4) * UNIT * size + UNDERFLOW
+    error = kind.errors[is_other] + 4 * (m + 4) * UNIT * size + UNDERFLOW
     at_most = upper[others] - kind.constants[is_other] + error
     at_least = kind.constants[is_other] - lower[others] + error
     used = rows.any(axis=1)

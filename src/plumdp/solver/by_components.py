@@ -57,7 +57,9 @@ def _solve_components(
     low, high = (bounds[layout.state] for bounds in game.known_bounds())
     low[: layout.n_undecided], high[: layout.n_undecided] = 0.0, cap
     best_row = layout.first_row.copy()
-    hint = None if start is None else Hint(start.lower[layout.state], layout.rows_of(start.policy))
+    hint = None
+    if start is not None and not layout.is_acyclic:
+        hint = Hint(start.lower[layout.state], layout.rows_of(start.policy))
     sweeps, status = 0, SolverStatus.CONVERGED
     try:
         for first, end, is_loose in layout.parts:

@@ -135,15 +135,15 @@ def _walk_levels(
 ) -> None:
     """Do the work of each chunk of states, the last level first; the chunks of a level on all cores."""
     graph = imdp.graph
-    cores = n_threads()
+    threads = n_threads()
     passed, held = 0, [graph.first_choice, graph.first_transition, graph.successor, imdp.expression, *written]
-    with ThreadPoolExecutor(cores) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         for level in range(len(levels) - 1, -1, -1):
             start, end = int(levels.first_state[level]), int(levels.first_state[level + 1])
             for _ in pool.map(work, _chunks(graph, start, end)):
                 pass
             passed += int(_transitions_before(graph, end) - _transitions_before(graph, start))
-            if passed > _CHUNK * cores or level == 0:  # what was read is not needed again; memory is for others
+            if passed > _CHUNK * threads or level == 0:  # what was read is not needed again; memory is for others
                 passed = 0
                 for array in held:
                     forget(array)

@@ -74,7 +74,7 @@ def backup(
             elif b - a == 2:
                 value = pair_row(a, successor, expression, lower, upper, source, nature, side)
             else:
-                kind, middle, size, squares = kinds[expression[a]], 0.0, 0.0, 0.0
+                kind, middle, size, squares = np.int64(kinds[expression[a]]), 0.0, 0.0, 0.0
                 value = source[successor[a]]
                 for j in range(len(direction)):
                     direction[j] = 0.0
