@@ -8,13 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.core import imputils
-from numba.core.typing import templates
-from numba.np import arrayobj
+from numba import extending, types
 
-_numba: Any = imputils, templates, arrayobj  # which have no annotations
-_imputils, _templates, _arrays = _numba
+_numba: Any = extending  # which has no annotations
 _FOR_READING, _IN_NEAREST_CACHE, _DATA = 0, 3, 1
 
 
@@ -25,17 +21,14 @@ def prefetch(array: Any, index: Any) -> None:
     """
 
 
-class _Typing(templates.AbstractTemplate):
-    """What numba takes ``prefetch`` for."""
-
-    def generic(self, args: Any, kws: Any) -> Any:
-        """Return its signature: it returns nothing."""
-        return _templates.signature(types.none, *args)
+def _typed(context: Any) -> Any:
+    """Return what numba takes ``prefetch`` for: a function that returns nothing."""
+    return lambda array, index: types.none
 
 
 def _write(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Write the instruction."""
-    array = _arrays.make_array(signature.args[0])(context, builder, value=arguments[0])
+    array = context.make_array(signature.args[0])(context, builder, value=arguments[0])
     index = context.cast(builder, arguments[1], signature.args[1], types.uint64)
     byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
@@ -45,5 +38,5 @@ def _write(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return context.get_dummy_value()
 
 
-_templates.infer_global(prefetch)(_Typing)
-_imputils.lower_builtin(prefetch, types.Array, types.Integer)(_write)
+_numba.type_callable(prefetch)(_typed)
+_numba.lower_builtin(prefetch, types.Array, types.Integer)(_write)

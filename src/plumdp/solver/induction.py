@@ -71,6 +71,8 @@ def moved_by_steps(
 
     If the steps are those of the best moves, a step from there misses nothing.
     """
+    if not np.isfinite(stepped).all():  # floats end here: no fee would do
+        return None
     missing = float((side * (stepped - candidate)).max())
     fee = (1 + MARGIN * 4.0**attempt) * missing + UNIT * float(np.abs(candidate).max())
     return candidate + side * fee * steps if fee <= most / CLOSE_ATTEMPTS else None
