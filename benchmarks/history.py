@@ -198,7 +198,7 @@ def draw_history(runs: Mapping[str, Any], path: Path) -> None:
 def draw_ratio(axes: Any, name: str, runs: Mapping[str, Any]) -> None:
     """Draw one ratio over its runs, which are named by their dates; the dashed line is the limit of the check."""
     place = ratios.np.arange(len(runs["ratio"]))
-    axes.fill_between(place, runs["least"], runs["most"], alpha=0.2, linewidth=0)
+    axes.vlines(place, runs["least"], runs["most"], alpha=0.3, linewidth=4)
     axes.plot(place, runs["ratio"], marker="o", markersize=3)
     limit = GROWTH * read_baseline(platform_key()).get(name, float("nan"))
     axes.axhline(limit, linestyle="--", color="tab:red", linewidth=1)

@@ -25,8 +25,9 @@ FILE = re.compile(r"^`([\w.]+)`[^\n]*:\n\n```\w*\n(.*?)^```$", re.MULTILINE | re
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HEAD = """# A transcript of the tutorial
 
-The commands of the [tutorial](tutorial.md), typed into a fresh environment: {system}, Python {python}, {cores} cores, {day}. Nothing but the wheel was installed,
-and nothing was compiled beforehand: the first commands compile what they need, and keep it. Seconds are those of the clock. Made by `python benchmarks/transcript.py WHEEL`.
+The commands of the [tutorial](tutorial.md), typed into a fresh environment: {system}, Python {python}, {cores} cores,
+{day}. Nothing but the wheel was installed, and nothing was compiled beforehand: the first commands compile what they
+need, and keep it. Seconds are those of the clock. Made by `python benchmarks/transcript.py WHEEL`.
 """
 
 

@@ -10,7 +10,8 @@ sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 project = "plumdp"
 author = "The plumdp developers"
 release = __version__
-extensions = ["myst_nb", "sphinx_design", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "mathml", "number_columns", "commands"]
+extensions = ["myst_nb", "sphinx_design", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions += ["mathml", "number_columns", "commands"]  # in the folder _extensions
 exclude_patterns = ["_build", "**/cells"]
 html_theme = "furo"
 html_title = "plumdp"

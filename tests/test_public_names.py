@@ -49,7 +49,7 @@ def test_a_star_import_gives_exactly_the_public_names():
 
 def test_the_reference_documents_exactly_the_public_names():
     pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "reference").glob("*.md"))
-    documented = re.findall(r"^\.\. auto(?:function|class|exception|module):: plumdp\.(\w+)$", pages, flags=re.MULTILINE)
+    documented = re.findall(r"^\.\. auto(?:function|class|exception|module):: plumdp\.(\w+)$", pages, re.MULTILINE)
     assert sorted(documented) == sorted(PUBLIC)
 
 

@@ -8,7 +8,15 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-NUMBER = re.compile(r"[-−–+~≤≥<>]?\s*[\d.,]*\d[\d.,]*(\s*[×x·/]?\s*10\^?[-−\d]+)?\s*(%|s|ms|GB|MB|ns)?( / [\d.,]+|( / TO))?|[–-]|TO|")
+NUMBER = re.compile(
+    r"""
+    [-−–+~≤≥<>]?\s* [\d.,]*\d[\d.,]*     # a sign, and digits
+    (\s*[×·]\s*10\^?[-−\d]+)? \s*       # a power of ten
+    (%|s|ms|ns|GB|MB)? (\s/\s([\d.,]+|TO))?  # a unit, and what it is compared with
+    | [–-] | TO |                        # nothing
+    """,
+    re.VERBOSE,
+)
 
 
 class NumberColumns(SphinxPostTransform):
