@@ -86,6 +86,7 @@ THINGS = {
     "IntervalMDP": (lambda: MDP, "IntervalMDP(5,139 states, 24,515 transitions, 145 intervals)"),
     "IntervalModel": (lambda: pl.interval_model(learn(MODEL, COUNTS)), None),
     "Solution": (lambda: pl.solve(MDP, STUDY.objective), None),
+    "Prepared": (lambda: pl.prepare(MDP, STUDY.objective), None),
     "PolicyTable": (lambda: CERTIFICATE.policy, None),
     "Certificate": (lambda: CERTIFICATE, None),
     "ModelCheck": (lambda: pl.check_model(MODEL, COUNTS), "ModelCheck(not contradicted, p = 1, confidence 0.999)"),

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from plumdp.model.objective import Kind, Nature, Objective
+from plumdp.model.text import number_of, one_line
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.game import Game, plain_game, wanted_by
 from plumdp.solver.layout import SweepLayout, lay_out
@@ -25,6 +26,9 @@ class Prepared:
     objective: Objective  # one that is not a complement
     game: Game
     layout: SweepLayout
+
+    def __repr__(self) -> str:
+        return one_line(self, number_of(self.layout.n_undecided, "undecided state"), f"{self.nbytes / 1e6:.1f} MB")
 
     def facing(self) -> SweepLayout:
         """Return a layout of the game that may be swept."""
