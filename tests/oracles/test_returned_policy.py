@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from near_ties import misses, near_tie, policy_value
 
-from plumdp.solver import by_components, component_bounds
+from plumdp.solver import by_components, component_bounds, induction
 from plumdp.solver.solve import solve
 
 pytestmark = pytest.mark.slow
 
 N_MODELS, N_PARTS = 20_000, 20
-CAUGHT = (3042, 3854, 7099, 7211, 7685, 8605, 10691, 16831, 19975)
-"""Models on which ``rows_of_the_last_proof`` returns the bound of one policy with another."""
+CAUGHT = (1, 2, 15, 16, 17, 26, 31, 32, 43)
+"""Models on which ``rows_of_the_first_proof`` returns the bound of one policy with another."""
 
 
 def missed(seed):
@@ -30,13 +30,13 @@ def test_the_value_of_the_returned_policy_lies_between_the_bounds(part):
     assert {seed: wrong for seed in seeds if (wrong := missed(seed))} == {}
 
 
-def rows_of_the_last_proof(bounds, rows, new, new_rows, side):
-    """Keep the tighter bounds, but all rows of the bounds proved last."""
+def rows_of_the_first_proof(bounds, rows, new, new_rows, side):
+    """Keep the tighter bounds, but the rows of the bounds proved before."""
     bounds[:] = np.maximum(bounds, new) if side < 0 else np.minimum(bounds, new)
-    rows[:] = new_rows
 
 
 def test_bounds_with_the_rows_of_another_proof_are_found_out(monkeypatch):
-    monkeypatch.setattr(component_bounds, "keep_tighter", rows_of_the_last_proof)
+    for module in (component_bounds, induction):
+        monkeypatch.setattr(module, "keep_tighter", rows_of_the_first_proof)
     monkeypatch.setattr(by_components, "improve_rows", lambda *_: None)  # which would repair some of them
     assert [seed for seed in CAUGHT if not missed(seed)] == []
