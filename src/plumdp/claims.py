@@ -30,6 +30,7 @@ from plumdp.valuation import Valuation
 
 _COUNTS_NO_STEPS = "one action per state, whatever the step; a policy that counts steps may do better"
 _FALLBACK_SET = "beta-binomial, one for each transition"
+_FALLBACK_OF_STORED = "none: transitions of a stored model may have any probability"
 
 
 def make_certificate(
@@ -57,7 +58,7 @@ def make_certificate(
         direction=objective.direction,
         confidence=1 - learned.error,
         relaxation="untied" if is_contradicted else relaxation,
-        confidence_set=_FALLBACK_SET if is_contradicted else learned.bounds.method,
+        confidence_set=_drawn(learned) if is_contradicted else learned.bounds.method,
         guarantee=Guarantee.ANYTIME if is_contradicted and is_proved else learned.bounds.guarantee,
         assumptions=_assumptions(learned),
         status=status_of(learned, objective, bound),
@@ -86,6 +87,11 @@ def make_certificate(
         left_out=left_out,
     )
     return with_data(certificate, learned.counts)
+
+
+def _drawn(learned: Learned) -> str:
+    """Return what is drawn around the data if no parameters explain them."""
+    return _FALLBACK_SET if learned.model.distinct is None else _FALLBACK_OF_STORED
 
 
 def _remark(model: ParametricMDP, objective: Objective) -> str:
