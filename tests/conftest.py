@@ -4,7 +4,8 @@ A test that needs an extra of plumdp is skipped where the extra is not installed
 """
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import settings
@@ -20,19 +21,24 @@ settings.register_profile("quick", deadline=None, max_examples=20)  # of ./check
 settings.load_profile("ci" if os.environ.get("CI") else "plumdp")
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call() -> Generator[None, None, None]:
-    """Skip a test that fails for want of an extra; with the extra, nothing raises this error."""
+@contextmanager
+def skipped_without_extra() -> Iterator[None]:
+    """Skip what fails for want of an extra; with the extra, nothing raises this error."""
     try:
-        return (yield)
+        yield
     except MissingExtra as missing:
         pytest.skip(str(missing))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, None, None]:
+    """Skip a test that needs an extra."""
+    with skipped_without_extra():
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup() -> Generator[None, object, object]:
-    """Skip the tests whose fixture needs such an extra."""
-    try:
+    """Skip the tests whose fixture needs one."""
+    with skipped_without_extra():
         return (yield)
-    except MissingExtra as missing:
-        pytest.skip(str(missing))

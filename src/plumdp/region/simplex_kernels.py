@@ -56,10 +56,7 @@ def walk_bases(
                     break
                 begin(basis, rows, columns, relaxed, edges, work, lengths, point, slack)
                 age = 0
-            for i in range(d):
-                multipliers[i] = 0.0
-                for j in range(d):
-                    multipliers[i] += edges[i, j] * objective[j]
+            write_multipliers(objective, edges, multipliers)
             while n_steps < max_steps:
                 leaving, best = NONE, -LEVEL * size
                 for i in range(d):
@@ -78,14 +75,8 @@ def walk_bases(
                 if age >= REFRESH:
                     begin(basis, rows, columns, relaxed, edges, work, lengths, point, slack)
                     age = 0
-                    for i in range(d):
-                        multipliers[i] = 0.0
-                        for j in range(d):
-                            multipliers[i] += edges[i, j] * objective[j]
-            for i in range(d):
-                multipliers[i] = 0.0
-                for j in range(d):
-                    multipliers[i] += edges[i, j] * objective[j]
+                    write_multipliers(objective, edges, multipliers)
+            write_multipliers(objective, edges, multipliers)
             value = safe_minimum(objective, basis, multipliers, rows, offsets, lower, upper)
             if value > values[k]:
                 values[k] = value
@@ -186,3 +177,12 @@ def update_multipliers(multipliers: Any, slopes: Any, leaving: int) -> None:
         if i != leaving and slopes[i] != 0.0:
             multipliers[i] -= slopes[i] / slopes[leaving] * multipliers[leaving]
     multipliers[leaving] /= -slopes[leaving]
+
+
+@compiled_leaf
+def write_multipliers(objective: Any, edges: Any, multipliers: Any) -> None:
+    """Write by how much the objective rises along each edge of the basis."""
+    for i in range(len(multipliers)):
+        multipliers[i] = 0.0
+        for j in range(len(objective)):
+            multipliers[i] += edges[i, j] * objective[j]

@@ -18,7 +18,7 @@ from plumdp.rounding import SQUARES_UNDERFLOW as UNDERFLOW
 from plumdp.rounding import UNIT
 from plumdp.solver.chain_kernels import add_entry
 from plumdp.solver.nature.interval import infinite_row
-from plumdp.solver.nature.shared import pair_row, settled, with_reward
+from plumdp.solver.nature.shared import interval_move, pair_row, settled, with_reward
 
 
 @compiled_leaf
@@ -130,30 +130,6 @@ def ellipsoid_sums(
     for j in range(len(direction)):
         squares += direction[j] * direction[j]
     return kind, middle, np.sqrt(squares), size
-
-
-@compiled_leaf
-def interval_move(
-    a: int, b: int, successor: Any, expression: Any, lower: Any, upper: Any, judge: Any, nature: float, move: Any
-) -> float:
-    """Write nature's best probabilities within intervals, preferred successors first; return their value."""
-    free, worth = 1.0, 0.0
-    for t in range(a, b):
-        free -= lower[expression[t]]
-        move[t - a] = -1.0
-    free = max(free, 0.0)
-    for _ in range(b - a):
-        best = -1
-        for t in range(a, b):
-            if move[t - a] < 0.0 and (best < 0 or nature * judge[successor[t]] > nature * judge[successor[best]]):
-                best = t
-        f = expression[best]
-        extra = min(upper[f] - lower[f], free)
-        free -= extra
-        move[best - a] = lower[f] + extra
-        if move[best - a] > 0.0:
-            worth += move[best - a] * judge[successor[best]]
-    return worth
 
 
 @compiled_leaf

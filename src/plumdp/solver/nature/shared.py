@@ -1,4 +1,4 @@
-"""Helpers of the backups in which nature picks points of a region: rows of two successors, rewards, new values."""
+"""Helpers of loops in which nature picks points of a region: rows of two, moves within intervals, rewards, values."""
 
 from __future__ import annotations
 
@@ -34,6 +34,30 @@ def pair_row(
     difference = other - value
     value += p * difference
     return value + side * (UNIT * (10.0 * uncertain * abs(difference) + 2.0 * abs(value)) + UNDERFLOW)
+
+
+@compiled_leaf
+def interval_move(
+    a: int, b: int, successor: Any, expression: Any, lower: Any, upper: Any, judge: Any, nature: float, move: Any
+) -> float:
+    """Write nature's best probabilities within intervals, preferred successors first; return their value."""
+    free, worth = 1.0, 0.0
+    for t in range(a, b):
+        free -= lower[expression[t]]
+        move[t - a] = -1.0
+    free = max(free, 0.0)
+    for _ in range(b - a):
+        best = -1
+        for t in range(a, b):
+            if move[t - a] < 0.0 and (best < 0 or nature * judge[successor[t]] > nature * judge[successor[best]]):
+                best = t
+        f = expression[best]
+        extra = min(upper[f] - lower[f], free)
+        free -= extra
+        move[best - a] = lower[f] + extra
+        if move[best - a] > 0.0:
+            worth += move[best - a] * judge[successor[best]]
+    return worth
 
 
 @compiled_leaf

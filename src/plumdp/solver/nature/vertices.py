@@ -19,7 +19,7 @@ from plumdp.region.kernels import LEVEL
 from plumdp.rounding import UNDERFLOW, UNIT
 from plumdp.solver.chain_kernels import add_entry
 from plumdp.solver.nature.interval import infinite_row
-from plumdp.solver.nature.shared import pair_row, settled, with_reward
+from plumdp.solver.nature.shared import interval_move, pair_row, settled, with_reward
 
 MAX_STEPS = 10_000
 
@@ -142,26 +142,6 @@ def touches_zero(a: int, b: int, expression: Any, lower: Any) -> bool:
     return touches
 
 
-@compiled_leaf
-def fill_by_intervals(
-    a: int, b: int, successor: Any, expression: Any, lower: Any, upper: Any, judge: Any, nature: float, buffer: Any
-) -> None:
-    """Write the probabilities that nature likes best within the intervals of a row, about."""
-    free = 1.0
-    for t in range(a, b):
-        free -= lower[expression[t]]
-        buffer[t - a] = -1.0  # not yet filled
-    for _ in range(b - a):
-        best = -1
-        for t in range(a, b):
-            if buffer[t - a] < 0.0 and (best < 0 or nature * judge[successor[t]] > nature * judge[successor[best]]):
-                best = t
-        f = expression[best]
-        extra = max(min(upper[f] - lower[f], free), 0.0)
-        buffer[best - a] = lower[f] + extra
-        free -= extra
-
-
 @partial(compiled, small=100_000)
 def backup(
     start: int,
@@ -235,7 +215,7 @@ def chain_of_best(
         constants[i - start, 0] = constants[i - start, 1] = reward[c]
         vertex = 0
         if b - a > 2 and position[c] < 0:
-            fill_by_intervals(a, b, successor, expression, lower, upper, judge, nature, buffer)
+            interval_move(a, b, successor, expression, lower, upper, judge, nature, buffer)
         elif b - a > 2:
             reference = judge[successor[a]] if abs(judge[successor[a]]) < np.inf else 0.0
             row_objective(
