@@ -44,6 +44,7 @@ from plumdp.region.tangents import build_ellipsoid_region
 from plumdp.result.certificate import NO_STAGE, outward
 from plumdp.shares import CONFIDENCE_SET, FALLBACK, FIT
 from plumdp.solver.at_points import PointSolver, move_inside
+from plumdp.threads import one_blas_thread
 
 Sets: TypeAlias = Literal["interval", "l1", "ellipsoid", "likelihood"]
 """What is drawn around the data: intervals of expressions, L1 balls of rows, an ellipsoid of parameters by least
@@ -144,6 +145,7 @@ class Learned:
 
 
 @renamed_keywords(sets="confidence_set", intervals="interval_method", paper="as_published")
+@one_blas_thread()
 def learn(
     model: ParametricMDP,
     counts: TransitionCounts | Log,

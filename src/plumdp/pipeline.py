@@ -42,7 +42,7 @@ from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import RELAXATIONS, Relaxation, tolerating
 from plumdp.result.certificate import Certificate
 from plumdp.sources import LearnedSource
-from plumdp.threads import at_most
+from plumdp.threads import at_most, one_blas_thread
 from plumdp.valuation import best_valuation, value_policy
 
 
@@ -255,6 +255,7 @@ def default_relaxation(learned: Learned) -> Relaxation:
     return "rectangular" if learned.as_published else "coupled"
 
 
+@one_blas_thread()
 def conclude(
     learned: Learned,
     objective: Objective | str,
