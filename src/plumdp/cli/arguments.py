@@ -14,11 +14,11 @@ import typer
 from plumdp.case_studies import case_study_names
 from plumdp.cli.sources import load_source
 from plumdp.confidence.bounds import Intervals
+from plumdp.confidence_methods import Sets
 from plumdp.data.columns import LogForm
 from plumdp.data.counts import Sampling
 from plumdp.data.log_pilots import Order
 from plumdp.errors import ModelError
-from plumdp.learning import Sets
 from plumdp.model.language.constraint import cut_model
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.readers.read import READERS

@@ -272,16 +272,7 @@ class SetOptions:
     def learn(self, model: ParametricMDP, counts: TransitionCounts, objectives: Sequence[Objective]) -> Learned:
         """Return what the data say about the parameters."""
         LOGGER.info("learning from %s steps", f"{counts.total:,}")
-        return learn(
-            model,
-            counts,
-            confidence=self.confidence,
-            confidence_set=self.confidence_set,
-            interval_method=self.interval_method,
-            as_published=self.as_published,
-            objectives=objectives,
-            misfit=self.misfit,
-        )
+        return learn(model, counts, objectives=objectives, **vars(self))
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ def simulate(
             kernels.count(steps, parts[int(block.start < n_pilot)])
             yield
 
-    graph = model.graph if model.distinct is None else model.distinct.model.graph
+    graph = model.counted.graph
     shape = (2 if n_pilot else 1, graph.n_transitions)
     n_threads = _n_threads(threads, shape)
     size = _fair_size(plan, n_threads)

@@ -154,6 +154,11 @@ class RelaxationMethod:
     needs_intervals: bool = False  # of the confidence set itself
     is_coupled: bool = False  # whether policies are valued with one point for all states, besides what is built
 
+    @property
+    def picks_points(self) -> bool:
+        """Whether nature picks points of the region, rather than probabilities within intervals."""
+        return "expression" in self.looser
+
 
 RELAXATIONS: Mapping[Relaxation, RelaxationMethod] = {
     "interval": RelaxationMethod(
