@@ -33,8 +33,7 @@ def takes(group: type) -> Callable[[Function], Function]:
     The docstring of such a function lists its own parameters, and has examples: the options come in between.
 
     >>> from typing import Annotated, TypedDict, Unpack
-    >>> class Digging(TypedDict, total=False):
-    ...     depth: Annotated[int, Option(3, "How many metres down.")]
+    >>> Digging = TypedDict("Digging", {"depth": Annotated[int, Option(3, "How many metres down.")]}, total=False)
     >>> @takes(Digging)
     ... def dig(place: str, **options: Unpack[Digging]) -> str:
     ...     return f"{place}, {options['depth']} metres down"
