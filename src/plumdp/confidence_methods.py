@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
 from plumdp.confidence.least_squares import least_squares
@@ -22,10 +22,7 @@ from plumdp.region.l1 import build_l1_region
 from plumdp.region.likelihood_region import build_likelihood_region
 from plumdp.region.shapes import Region
 from plumdp.region.tangents import build_ellipsoid_region
-
-Sets: TypeAlias = Literal["interval", "l1", "ellipsoid", "likelihood"]
-"""What is drawn around the data: intervals of expressions, L1 balls of rows, an ellipsoid of parameters by least
-squares, or the likelihood with half-spaces across what is asked."""
+from plumdp.vocabulary import Sets as Sets
 
 Measured = TypeVar("Measured", bound=ConfidenceSet)
 

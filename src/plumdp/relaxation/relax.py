@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import singledispatch
-from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -23,9 +22,7 @@ from plumdp.relaxation.ellipsoidal import row_ellipsoid
 from plumdp.relaxation.intervals import IntervalMDP, RowNature
 from plumdp.relaxation.rectangular import row_region
 from plumdp.relaxation.row_polytopes import row_polytopes
-
-Relaxation: TypeAlias = Literal["interval", "parameter", "expression", "rectangular", "coupled"]
-"""Which natures are allowed for, from many to few: P_I and P_Θ, P_Λ, P_R, and one point for all states."""
+from plumdp.vocabulary import Relaxation as Relaxation
 
 
 def interval_wise(model: ParametricMDP, bounds: ConfidenceSet) -> IntervalMDP:
