@@ -1,4 +1,4 @@
-# What the command line uses of the library: each name is loaded when it is first used.
+# What the command line uses of the library: the only list of it. Each name is loaded when it is used.
 
 from .advising.advice import advise as advise
 from .case_studies import CaseStudy as CaseStudy

@@ -73,8 +73,10 @@ def test_a_parametric_file_needs_a_point_and_a_length(run, tmp_path):
 
 
 def test_what_is_certified_holds_when_learning_is_stopped_by_hand(monkeypatch, run, tmp_path):
+    learn_online = pl.learn_online
+
     def stopped(*arguments, **options):
-        for number, record in enumerate(pl.learn_online(*arguments, **options)):
+        for number, record in enumerate(learn_online(*arguments, **options)):
             if number == 3:
                 raise KeyboardInterrupt
             yield record
