@@ -14,6 +14,7 @@ COMMANDS = {f"cli/{path.name}" for path in (SOURCE / "cli").glob("*.py")}
 DOORS = {
     "stormpy": {"model/readers/storm.py"},
     "numba": {"compiled.py", "prefetch.py"},
+    "threadpoolctl": {"threads.py"},
     "typer": COMMANDS,
     "rich": COMMANDS,
     "matplotlib": {

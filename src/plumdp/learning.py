@@ -39,6 +39,7 @@ from plumdp.result.certificate import outward
 from plumdp.shares import CONFIDENCE_SET, FALLBACK, FIT
 from plumdp.solver.at_points import PointSolver, move_inside
 from plumdp.storage import storage_of
+from plumdp.threads import one_blas_thread
 
 _SHOWN = 20  # parameters in a notebook
 _ANNOUNCED = "what is asked was decided without looking at the data that came after the pilot"
@@ -118,6 +119,7 @@ class Learned:
 
 @renamed_keywords(sets="confidence_set", intervals="interval_method", paper="as_published")
 @takes(LearningOptions)
+@one_blas_thread()
 def learn(
     model: ParametricMDP,
     counts: TransitionCounts | Log,

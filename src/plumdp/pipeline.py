@@ -43,7 +43,7 @@ from plumdp.relaxation.relax import RELAXATIONS, Relaxation, RelaxationMethod, t
 from plumdp.result.certificate import Certificate
 from plumdp.sources import LearnedSource
 from plumdp.storage import storage_of
-from plumdp.threads import at_most
+from plumdp.threads import at_most, one_blas_thread
 from plumdp.valuation import best_valuation, value_policy
 
 
@@ -233,6 +233,7 @@ def default_relaxation(learned: Learned) -> Relaxation:
     return possible[-1]
 
 
+@one_blas_thread()
 def conclude(
     learned: Learned,
     objective: Objective | str,
