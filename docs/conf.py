@@ -26,6 +26,7 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 1800
 nb_merge_streams = True
 nb_number_source_lines = False
-os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # so that cells find plumdp
-os.environ["PYTHONWARNINGS"] = "error"  # in cells, a warning is an error
+os.environ["PATH"] = os.pathsep.join(
+    [str(Path(sys.executable).parent), os.environ["PATH"]]
+)  # so that cells find plumdp
 autodoc_member_order = "bysource"

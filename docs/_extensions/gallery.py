@@ -1,7 +1,7 @@
 """Pages of the gallery: run at full or at small sizes, with the reports that they write beside them.
 
-The front matter of a page names the sizes that may be smaller, as in ``small: {rows: 200_000}``, and one of its cells has
-a line ``rows = 20_000_000``. With ``-D gallery_sizes=small``, as in the tests, that line says what ``small`` does.
+The front matter of a page names the sizes that may be smaller, as in ``small: {rows: 200_000}``, and one of its cells
+has a line ``rows = 20_000_000``. With ``-D gallery_sizes=small``, as in the tests, that line says what ``small`` does.
 """
 
 from __future__ import annotations

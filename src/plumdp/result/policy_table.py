@@ -50,7 +50,7 @@ class PolicyTable:
     def from_actions(cls, graph: Graph, actions: npt.ArrayLike) -> PolicyTable:
         """Return the policy that takes the named action in each state: one name for all states, or one for each.
 
-        The state variables are columns, so that a rule, or a trained network, is asked once. A state that has one action
+        The state variables are columns, so that a rule, or a trained network, is asked once. A state with one action
         takes it, whatever the name.
 
         >>> from plumdp import case_study
