@@ -144,7 +144,7 @@ def vertices(row):
     """
     found = set()
     for free in range(len(row)):
-        sides = [(lower, upper) for _, lower, upper in row]
+        sides = [(lower,) if lower == upper else (lower, upper) for _, lower, upper in row]
         sides[free] = (Fraction(0),)
         for corner in product(*sides):
             rest = 1 - sum(corner)
