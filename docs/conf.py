@@ -1,5 +1,6 @@
 """Sphinx configuration."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ project = "plumdp"
 author = "The plumdp developers"
 release = __version__
 extensions = ["myst_nb", "sphinx_design", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-extensions += ["mathml", "number_columns", "commands"]  # in the folder _extensions
+extensions += ["mathml", "number_columns", "commands", "gallery"]  # in the folder _extensions
 exclude_patterns = ["_build", "**/cells"]
 html_theme = "furo"
 html_title = "plumdp"
@@ -20,5 +21,12 @@ html_css_files = ["pages.css"]
 html_math_renderer = "mathml"
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3  # so that pages can link to sections of others
-nb_execution_mode = "off"  # the examples are run by the tests
+nb_execution_mode = "force"  # pages of the gallery; examples on other pages are run by the tests
+nb_execution_raise_on_error = True
+nb_execution_timeout = 1800
+nb_merge_streams = True
+nb_number_source_lines = False
+os.environ["PATH"] = os.pathsep.join(
+    [str(Path(sys.executable).parent), os.environ["PATH"]]
+)  # so that cells find plumdp
 autodoc_member_order = "bysource"

@@ -1,5 +1,7 @@
 """Policies that are called with observations, saved and read again; files that are not such a policy are refused."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -154,3 +156,26 @@ def test_a_file_that_is_not_there_and_something_that_is_no_model_are_refused(tmp
         pl.read_policy(tmp_path / "nothing.csv", MODEL)
     with pytest.raises(pl.ModelError, match=r"read_policy takes a parametric MDP \(its \.model gives one\)"):
         pl.read_policy(tmp_path / "nothing.csv", pl.case_study("betting:5"))
+
+
+@given(st.lists(st.sampled_from(GRAPH.action_names), min_size=GRAPH.n_states, max_size=GRAPH.n_states))
+def test_named_actions_are_taken_or_the_first_state_that_lacks_one_is_named(names):
+    offered = [
+        [GRAPH.action_names[a] for a in GRAPH.action[first:last]]
+        for first, last in zip(GRAPH.first_choice, GRAPH.first_choice[1:], strict=False)
+    ]
+    taken = [own[0] if len(own) == 1 else name for own, name in zip(offered, names, strict=True)]
+    wrong = [state for state, own in enumerate(offered) if taken[state] not in own]
+    if wrong:
+        with pytest.raises(pl.DataError, match=re.escape(f"state ({GRAPH.describe_state(wrong[0])}): ")):
+            pl.PolicyTable.from_actions(GRAPH, names)
+    else:
+        policy = pl.PolicyTable.from_actions(GRAPH, names)
+        assert policy.columns()["action"].tolist() == taken
+
+
+def test_one_name_stands_for_all_states_and_lengths_are_checked():
+    policy = pl.PolicyTable.from_actions(GRAPH, "walk")
+    assert set(policy.columns()["action"]) == {"walk", "rest"}
+    with pytest.raises(pl.DataError, match=f"3 names of actions for {GRAPH.n_states} states"):
+        pl.PolicyTable.from_actions(GRAPH, ["walk"] * 3)

@@ -8,7 +8,7 @@ import math
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, TypeAlias
@@ -52,8 +52,7 @@ def connect(memory_limit: float = MEMORY) -> Iterator[Any]:
         with tempfile.TemporaryDirectory(prefix="plumdp-") as folder, duckdb.connect() as connection:
             connection.execute(f"SET memory_limit = '{int(memory_limit) // 1000}KB'")
             connection.execute(f"SET temp_directory = {literal(folder)}")
-            connection.execute("SET enable_progress_bar = true")
-            connection.execute("SET enable_progress_bar_print = false")
+            _watch(connection)
             yield connection
     except duckdb.Error as error:
         raise DataError(re.split("\n\n|\nPossible", str(error))[0].strip()) from None  # without advice that drops rows
@@ -61,6 +60,15 @@ def connect(memory_limit: float = MEMORY) -> Iterator[Any]:
         if str(error) == "Query interrupted":  # by Ctrl-C
             raise KeyboardInterrupt from None
         raise
+
+
+def _watch(connection: Any) -> None:
+    """Let a connection measure the progress of its queries; in a notebook without widgets DuckDB refuses to."""
+    import duckdb
+
+    with suppress(duckdb.InvalidInputException):
+        connection.execute("SET enable_progress_bar = true")
+        connection.execute("SET enable_progress_bar_print = false")
 
 
 def literal(text: str) -> str:

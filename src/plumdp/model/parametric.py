@@ -69,18 +69,17 @@ class ParametricMDP:
 
     def _repr_html_(self) -> str:
         graph, table = self.graph, self.expressions
-        return html_table(
-            [
-                ("states", f"{graph.n_states:,}"),
-                ("choices", f"{graph.n_choices:,}"),
-                ("transitions", f"{graph.n_transitions:,}"),
-                ("variables", ", ".join(graph.states)),
-                ("parameters", "; ".join(self.space.describe()[:20])),
-                ("expressions", f"{len(table):,}, of which {int(table.is_unknown.sum()):,} depend on parameters"),
-                ("labels", ", ".join(f'"{name}" ({int(mask.sum()):,} states)' for name, mask in self.labels.items())),
-                ("rewards", ", ".join(f'"{name}"' for name in self.rewards)),
-            ]
-        )
+        rows = {
+            "states": f"{graph.n_states:,}",
+            "choices": f"{graph.n_choices:,}",
+            "transitions": f"{graph.n_transitions:,}",
+            "variables": ", ".join(graph.states),
+            "parameters": "; ".join(self.space.describe()[:20]),
+            "expressions": f"{len(table):,}, of which {int(table.is_unknown.sum()):,} depend on parameters",
+            "labels": ", ".join(f'"{name}" ({int(mask.sum()):,} states)' for name, mask in self.labels.items()),
+            "rewards": ", ".join(f'"{name}"' for name in self.rewards),
+        }
+        return html_table([(what, text) for what, text in rows.items() if text])
 
     @cached_property
     def rows(self) -> RowClasses:

@@ -75,6 +75,20 @@ POLICY_READERS: Mapping[str, Callable[[str | Path, Graph], IntArray]] = {
 }
 
 
+def choices_by_name(graph: Graph, actions: npt.ArrayLike) -> IntArray:
+    """Return the choice in every state by the name of its action; where there is one action only, it is taken."""
+    names = np.asarray(actions, dtype=object)
+    if names.ndim and names.shape != (graph.n_states,):
+        raise DataError(f"there are {names.size} names of actions for {number_of(graph.n_states, 'state')}")
+    names = np.broadcast_to(names, graph.n_states)
+    first: IntArray = graph.first_choice[:-1]
+    choice = np.where(np.diff(graph.first_choice) == 1, first, _find_choices(graph, np.arange(graph.n_states), names))
+    if (choice < 0).any():
+        state = int(np.argmax(choice < 0))
+        raise _no_such_action(f"state ({graph.describe_state(state)})", graph, state, names[state])
+    return choice.astype(first.dtype)
+
+
 def action_column(graph: Graph) -> str:
     """Return the name of the column for the action in a table of states."""
     return "action" if "action" not in graph.states else "chosen_action"
@@ -120,15 +134,24 @@ def _states(path: str | Path, graph: Graph, columns: list[npt.NDArray[Any]]) -> 
 
 def _choices(path: str | Path, graph: Graph, state: Codes, actions: npt.NDArray[Any]) -> Codes:
     """Return the choice of each row, by its state and the name of its action."""
+    choice = _find_choices(graph, state, actions)
+    if (choice < 0).any():
+        row = int(np.argmax(choice < 0))
+        where = f"{path}: row {row + 1}, state ({graph.describe_state(int(state[row]))})"
+        raise _no_such_action(where, graph, int(state[row]), actions[row])
+    return choice
+
+
+def _find_choices(graph: Graph, state: Codes, actions: npt.NDArray[Any]) -> Codes:
+    """Return the choice of each state by the name of its action; -1 if there is none, or several."""
     index = RowIndex([graph.n_states, len(graph.action_names)], [graph.state_of_choice(), graph.action])
     choice = index.find([state, Texts(graph.action_names).code(actions)])
-    is_wrong = (choice < 0) | np.isin(choice, index.repeated)
-    if is_wrong.any():
-        row = int(np.argmax(is_wrong))
-        where = f"{path}: row {row + 1}, state ({graph.describe_state(int(state[row]))})"
-        names = ", ".join(map(repr, _names(graph, int(state[row]))))
-        raise DataError(f"{where}: {actions[row]!r} is not one of its actions, {names}, or stands for several")
-    return choice
+    return np.where(np.isin(choice, index.repeated), -1, choice)
+
+
+def _no_such_action(where: str, graph: Graph, state: int, action: Any) -> DataError:
+    names = ", ".join(map(repr, _names(graph, state)))
+    return DataError(f"{where}: {action!r} is not one of its actions, {names}, or stands for several")
 
 
 def _names(graph: Graph, state: int) -> list[str]:

@@ -19,7 +19,7 @@ from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import check_policy
 from plumdp.model.text import html_table, number_of, one_line
 from plumdp.relaxation.interval_model import IntervalModel
-from plumdp.result.policy_readers import POLICY_READERS, action_column, read_csv
+from plumdp.result.policy_readers import POLICY_READERS, action_column, choices_by_name, read_csv
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +45,21 @@ class PolicyTable:
         if chosen.dtype.kind == "f":
             raise DataError("a table has one action per state: give choice numbers, not probabilities")
         object.__setattr__(self, "choice", own_array(chosen, np.int32))
+
+    @classmethod
+    def from_actions(cls, graph: Graph, actions: npt.ArrayLike) -> PolicyTable:
+        """Return the policy that takes the named action in each state: one name for all states, or one for each.
+
+        The state variables are columns, so that a rule, or a trained network, is asked once. A state with one action
+        takes it, whatever the name.
+
+        >>> from plumdp import case_study
+        >>> graph = case_study("betting:25").model.graph
+        >>> money = graph.states["money"]
+        >>> PolicyTable.from_actions(graph, np.where(money < 5, "bet0", "bet5")).action(money=10, step=0)
+        'bet5'
+        """
+        return cls(graph, choices_by_name(graph, actions))
 
     def __repr__(self) -> str:
         names, uses = np.unique(self.graph.action[self.choice], return_counts=True)

@@ -33,7 +33,7 @@ _PROPOSALS = 300  # policies that are evaluated for one proposal, which is enoug
 def bound_part(part: Component, precision: float, max_sweeps: int) -> int:
     """Write certified values of one or more neighbouring components; return the number of sweeps.
 
-    Several are first swept as if they were one, which costs less as they are small; if one of them is slow, one by one.
+    Several are first swept as if they were one, which costs less as they are small; if one of them is slow, each half.
     """
     pieces = part.layout.components(part.start, part.end)
     if len(pieces) == 1:
@@ -45,7 +45,9 @@ def bound_part(part: Component, precision: float, max_sweeps: int) -> int:
         if converged:
             tighten_swept(part, precision)
             return sweeps
-    return sweeps + sum(bound_component(replace(part, start=a, end=b), precision, max_sweeps) for a, b in pieces)
+    middle = pieces[len(pieces) // 2][0]
+    halves = (replace(part, end=middle), replace(part, start=middle))
+    return sweeps + sum(bound_part(half, precision, max_sweeps) for half in halves)
 
 
 def propose_part(part: Component, precision: float, max_sweeps: int) -> int:

@@ -27,7 +27,7 @@ def main(n_flights: int) -> None:
     altitude = np.where(columns["high"], HIGH, LOW) + rng.normal(0, 2, n)
     broken = rng.random(n) < 0.0005  # the receiver lost the satellites
     with (HERE / "flights.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
+        writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["flight", "tick", "east_m", "north_m", "altitude_m", "motor", "command"])
         for i in range(n):
             place = ["", ""] if broken[i] else [f"{east[i]:.2f}", f"{north[i]:.2f}"]

@@ -1,0 +1,57 @@
+"""Pages of the gallery: run at full or at small sizes, with the reports that they write beside them.
+
+The front matter of a page names the sizes that may be smaller, as in ``small: {rows: 200_000}``, and one of its cells
+has a line ``rows = 20_000_000``. With ``-D gallery_sizes=small``, as in the tests, that line says what ``small`` does.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import yaml
+from sphinx.application import Sphinx
+
+FRONT = re.compile(r"\A---\n(.*?)^---\n", re.MULTILINE | re.DOTALL)
+
+
+def with_small_sizes(text: str) -> str:
+    """Return a page with the sizes of its front matter; refuse names that no line of the page sets.
+
+    >>> print(with_small_sizes("---\\nsmall: {rows: 10}\\n---\\nrows = 20_000\\n"))
+    ---
+    small: {rows: 10}
+    ---
+    rows = 10
+    <BLANKLINE>
+    """
+    front = FRONT.match(text)
+    small = yaml.safe_load(front[1]).get("small", {}) if front else {}
+    for name, size in small.items():
+        text, n_lines = re.subn(rf"^{name} = [\d_]+$", f"{name} = {size}", text, flags=re.MULTILINE)
+        if n_lines != 1:
+            raise ValueError(f"{n_lines} lines set {name!r} to a number, not one")
+    return text
+
+
+def choose_sizes(app: Sphinx, name: str, source: list[str]) -> None:
+    """Replace the sizes of a page as it is read, if small ones are asked for."""
+    if name.startswith("gallery/") and app.config.gallery_sizes == "small":
+        source[0] = with_small_sizes(source[0])
+
+
+def copy_reports(app: Sphinx, error: Exception | None) -> None:
+    """Copy the reports that pages have written next to these pages."""
+    source, built = Path(app.srcdir), Path(app.outdir)
+    for report in source.glob("gallery/*/*.html"):
+        if error is None and app.builder.format == "html":
+            shutil.copy(report, built / report.parent.relative_to(source))
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register both steps."""
+    app.add_config_value("gallery_sizes", "full", "env", [str])
+    app.connect("source-read", choose_sizes)
+    app.connect("build-finished", copy_reports)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

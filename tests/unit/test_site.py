@@ -1,0 +1,111 @@
+"""The site is built, with the pages of the gallery run at small sizes: no warning, and no dead link."""
+
+import html
+import os
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+GALLERY = sorted(page.parent.name for page in DOCS.glob("gallery/*/index.md"))
+MOST_LINES = 60  # that a user writes for one page of the gallery
+CELL = re.compile(r"^```\{code-cell\}.*?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INCLUDED = re.compile(r"^```\{literalinclude\} (\S+)$", re.MULTILINE)
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Return the folder of the site, built where nothing is written into the repository."""
+    pytest.importorskip("sphinx")
+    folder = tmp_path_factory.mktemp("site")
+    made = shutil.ignore_patterns("_build", "*.parquet", "*.csv", "*.xes", "result", "report.html")
+    shutil.copytree(DOCS, folder / "docs", ignore=made)
+    options = ("-W", "--keep-going", "-q", "-b", "html", "-D", "gallery_sizes=small")
+    command = [sys.executable, "-m", "sphinx", *options, str(folder / "docs"), str(folder / "html")]
+    ended = subprocess.run(
+        command, capture_output=True, text=True, env=os.environ | {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+    )
+    assert ended.returncode == 0, ended.stderr[-5000:]
+    return folder / "html"
+
+
+class Links(HTMLParser):
+    """Collects where a page leads, and the places in it that others may lead to."""
+
+    def __init__(self):
+        super().__init__()
+        self.targets, self.places = set(), set()
+
+    def handle_starttag(self, tag, attributes):
+        """Look at the attributes of one element."""
+        named = dict(attributes)
+        self.places |= {named[name] for name in ("id", "name") if named.get(name)}
+        self.targets |= {named[name] for name in ("href", "src") if named.get(name)}
+
+
+def links_of(page):
+    found = Links()
+    found.feed(page.read_text(encoding="utf-8"))
+    return found
+
+
+def dead_links(folder):
+    """Return the links within a site that lead to no file, or to no place in it."""
+    pages = {page.resolve(): links_of(page) for page in folder.glob("**/*.html") if page.name != "report.html"}
+    dead = set()
+    for page, found in pages.items():
+        for target in found.targets:
+            parts = urlsplit(html.unescape(target))
+            if parts.scheme or parts.netloc:
+                continue
+            file = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+            file = file / "index.html" if file.is_dir() else file
+            is_place = not parts.fragment or file not in pages or unquote(parts.fragment) in pages[file].places
+            if not file.exists() or not is_place:
+                dead.add(f"{page.name}: {target}")
+    return dead
+
+
+def test_no_link_of_the_site_is_dead(site):
+    assert len(list(site.glob("**/*.html"))) > 50
+    assert dead_links(site) == set()
+
+
+def test_dead_links_are_found(tmp_path):
+    (tmp_path / "a.html").write_text('<p id="x"><a href="b.html">', encoding="utf-8")
+    (tmp_path / "c.html").write_text(
+        '<a href="a.html#x"><a href="a.html#y"><img src="https://x.org/y.png">', encoding="utf-8"
+    )
+    assert dead_links(tmp_path) == {"a.html: b.html", "c.html: a.html#y"}
+
+
+def test_nothing_comes_from_the_network(site):
+    for page in site.glob("**/*.html"):
+        assert not re.search(r'<(script|link|img|iframe)[^>]*(src|href)="https?:', page.read_text(encoding="utf-8")), (
+            page
+        )
+
+
+@pytest.mark.parametrize("name", GALLERY)
+def test_a_page_of_the_gallery_ends_in_a_report(site, name):
+    report = (site / "gallery" / name / "report.html").read_text(encoding="utf-8")
+    assert re.search(r"with confidence [\d.]+ %", report)
+    page = (site / "gallery" / name / "index.html").read_text(encoding="utf-8")
+    assert "Traceback" not in page
+
+
+@pytest.mark.parametrize("name", GALLERY)
+def test_a_page_of_the_gallery_is_short(name):
+    folder = DOCS / "gallery" / name
+    text = (folder / "index.md").read_text(encoding="utf-8")
+    code = CELL.findall(text) + [(folder / file).read_text(encoding="utf-8") for file in INCLUDED.findall(text)]
+    lines = [line for part in code for line in part.splitlines() if line.strip() and not line.startswith(":")]
+    assert 10 < len(lines) <= MOST_LINES
