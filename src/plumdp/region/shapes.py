@@ -7,6 +7,8 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
 from plumdp.model.text import number_of, one_line
@@ -170,17 +172,13 @@ def intersection(names: tuple[str, ...], rows: FloatArray, offsets: FloatArray) 
 
 def _blocks(rows: FloatArray) -> list[tuple[Indices, Indices]]:
     """Return the variables of each block, and the rows that are about them; rows about nothing go with the first."""
-    (n, d), is_about = rows.shape, rows != 0
-    label, before = np.arange(d), np.full(d, -1)  # of each variable: the first one known to be in its block
-    while (label != before).any():
-        before, of_row = label, np.where(is_about, label, d).min(axis=1, initial=d)
-        label = np.minimum(label, np.where(is_about, of_row[:, None], d).min(axis=0, initial=d))
-        label = label[label]
-    firsts = np.flatnonzero(label == np.arange(d))
-    if len(firsts) <= 1:
-        return [(np.arange(d), np.arange(n))]
-    of_row[of_row == d] = 0
-    return [(np.flatnonzero(label == first), np.flatnonzero(of_row == first)) for first in firsts]
+    entries = csr_array(rows != 0)
+    n, of_variable = connected_components(entries.T @ entries, directed=False)
+    row_ends = entries.indptr[:-1].clip(max=max(entries.nnz - 1, 0))
+    of_row = np.where(np.diff(entries.indptr) > 0, of_variable[entries.indices[row_ends]], 0) if entries.nnz else None
+    if of_row is None or n <= 1:
+        return [(np.arange(rows.shape[1]), np.arange(len(rows)))]
+    return [(np.flatnonzero(of_variable == b), np.flatnonzero(of_row == b)) for b in range(n)]
 
 
 def _joined(blocks: tuple[Block, ...], d: int) -> VertexGraph:
