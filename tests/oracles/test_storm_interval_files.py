@@ -84,6 +84,25 @@ def test_storm_solves_what_we_write_as_we_do(tmp_path, ending, seed):
             assert (value <= solution.upper + TOLERANCE).all(), (query, direction, nature)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_schedulers_of_storm_come_back_by_the_numbers_of_their_choices(tmp_path, seed):
+    """Where Storm says that its scheduler is best, our proof about the same choices finds Storm's value."""
+    model, path = random_model(seed), tmp_path / "model.umb"
+    pl.write_interval_model(model, path)
+    theirs, formula = storm_reads(path), stormpy.parse_property('Pmax=? [ "safe" U "goal" ]')
+    mode = stormpy.UncertaintyResolutionMode.ROBUST
+    result = stormpy.model_checking(theirs, formula, extract_scheduler=True, uncertainty_resolution_mode=mode)
+    best = result.get_scheduler()
+    picked = [best.get_choice(state).get_deterministic_choice() for state in range(theirs.nr_states)]
+    policy = pl.PolicyTable(model.graph, model.graph.first_choice[:-1] + picked)
+    asked = 'Pmaxmin=? [ "safe" U "goal" ]'
+    ours = pl.evaluate(model, policy.choice, asked, precision=1e-8)
+    value = np.array(result.get_value_vector())
+    assert np.abs(ours.lower - value).max() < 1e-5  # Storm's own precision is 1e-6
+    others = pl.evaluate(model, model.graph.first_choice[:-1], asked, precision=1e-8)
+    assert (others.upper < value - 1e-3).any()  # other choices are worth less
+
+
 def bounds_of(model):
     return [
         sorted(
