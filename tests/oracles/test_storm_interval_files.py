@@ -192,3 +192,21 @@ def test_what_storm_finds_on_the_exported_model_is_what_we_certify_and_not_bette
         assert value <= certificate.lower + TOLERANCE
     else:
         assert value >= certificate.upper - TOLERANCE
+
+
+@pytest.mark.parametrize("suffix", [".drn", ".umb"])
+def test_storm_reads_a_model_at_a_point_as_a_plain_mdp_with_our_values(tmp_path, suffix):
+    study = pl.case_study("aircraft:20,10")
+    model = pl.model_at(study.model, study.true_point)
+    path = tmp_path / f"model{suffix}"
+    pl.write_interval_model(model, path)
+    text = 'Pmax=? [ !"collision" U "goal" ]'
+    plain = stormpy.build_model_from_umb(str(path)) if suffix == ".umb" else stormpy.build_model_from_drn(str(path))
+    assert "Interval" not in type(plain).__name__
+    formula = stormpy.parse_property(text)
+    found = np.array(stormpy.model_checking(plain, formula).get_value_vector())
+    ours = pl.solve(pl.instantiate(study.model, study.true_point), pl.parse_property(text, study.model))
+    assert np.abs(found - ours.lower).max() <= TOLERANCE
+    again = pl.read_interval_model(path).mdp
+    assert again.is_point
+    assert again.lower[again.expression].tolist() == model.mdp.lower[model.mdp.expression].tolist()
