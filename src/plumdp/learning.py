@@ -22,7 +22,6 @@ from plumdp.confidence_methods import within_intervals
 from plumdp.data.counts import TransitionCounts, require_same_graph
 from plumdp.data.logs import Log
 from plumdp.data.pilots import pilot_assumption
-from plumdp.deprecated import renamed_keywords
 from plumdp.errors import DataError
 from plumdp.keywords import takes
 from plumdp.learning_options import LearningOptions, chosen_method, error_of
@@ -39,6 +38,7 @@ from plumdp.result.certificate import outward
 from plumdp.shares import CONFIDENCE_SET, FALLBACK, FIT
 from plumdp.solver.at_points import PointSolver, move_inside
 from plumdp.storage import storage_of
+from plumdp.threads import one_blas_thread
 
 _SHOWN = 20  # parameters in a notebook
 _ANNOUNCED = "what is asked was decided without looking at the data that came after the pilot"
@@ -116,8 +116,8 @@ class Learned:
         return html_table(facts)
 
 
-@renamed_keywords(sets="confidence_set", intervals="interval_method", paper="as_published")
 @takes(LearningOptions)
+@one_blas_thread()
 def learn(
     model: ParametricMDP,
     counts: TransitionCounts | Log,

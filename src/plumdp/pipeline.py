@@ -27,7 +27,6 @@ from plumdp.clock import Clock
 from plumdp.confidence_methods import SETS, Sets
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
-from plumdp.deprecated import renamed_keywords
 from plumdp.errors import DataError
 from plumdp.keywords import takes
 from plumdp.learning import Learned, learn
@@ -43,11 +42,10 @@ from plumdp.relaxation.relax import RELAXATIONS, Relaxation, RelaxationMethod, t
 from plumdp.result.certificate import Certificate
 from plumdp.sources import LearnedSource
 from plumdp.storage import storage_of
-from plumdp.threads import at_most
+from plumdp.threads import at_most, one_blas_thread
 from plumdp.valuation import best_valuation, value_policy
 
 
-@renamed_keywords(sets="confidence_set", intervals="interval_method", paper="as_published")
 @takes(LearningOptions)
 def certify(
     model: ParametricMDP,
@@ -134,7 +132,6 @@ def certify_all(
         return [conclude(learned, objective, relaxation=relaxation, precision=precision) for objective in asked]
 
 
-@renamed_keywords(sets="confidence_set", intervals="interval_method", paper="as_published")
 @takes(LearningOptions)
 def compare(
     model: ParametricMDP,
@@ -233,6 +230,7 @@ def default_relaxation(learned: Learned) -> Relaxation:
     return possible[-1]
 
 
+@one_blas_thread()
 def conclude(
     learned: Learned,
     objective: Objective | str,

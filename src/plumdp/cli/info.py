@@ -12,6 +12,7 @@ from plumdp import library
 from plumdp.cli.arguments import AsJson
 from plumdp.cli.options import ModelOptions, with_options
 from plumdp.cli.results import print_json, print_table
+from plumdp.model.text import listing
 
 
 @with_options
@@ -68,7 +69,7 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("actions", ", ".join(facts["actions"])),
         (
             "parameters",
-            ", ".join(f"{name} in [{a:g}, {b:g}]" for name, (a, b) in facts["parameters"].items()) or "none",
+            listing([f"{name} in [{a:g}, {b:g}]" for name, (a, b) in facts["parameters"].items()]) or "none",
         ),
         ("constraints", "\n".join(facts["constraints"])),
         ("expressions", f"{expressions['total']:,} distinct, {unknown}"),

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from plumdp.confidence.sets import Guarantee
-from plumdp.deprecated import warn_renamed
 from plumdp.errors import DataError
-from plumdp.model.text import one_line
+from plumdp.model.text import listing, one_line
 from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.relaxation.relax import Relaxation as Relaxation
 from plumdp.result.data_quality import DataQuality
@@ -99,12 +98,6 @@ class Certificate:
             )
 
     @property
-    def intervals(self) -> str:
-        """The old name of ``confidence_set``."""
-        warn_renamed("Certificate.intervals", "Certificate.confidence_set", stacklevel=3)
-        return self.confidence_set
-
-    @property
     def bound(self) -> float:
         """The bound that the policy was made for: the lower one if large values are better, else the upper one."""
         return self.lower if self.direction == "max" else self.upper
@@ -180,10 +173,10 @@ class Certificate:
             facts.append(("misfit", f"the bounds allow for rows that are off by {self.misfit:g} in total variation"))
         if self.parameters:
             boxes = self.parameters.items()
-            box = ", ".join(f"{name} in [{outward(low, -1)}, {outward(high, 1)}]" for name, (low, high) in boxes)
+            box = listing([f"{name} in [{outward(low, -1)}, {outward(high, 1)}]" for name, (low, high) in boxes])
             facts.append(("parameters", box))
         if self.estimated_value is not None:
-            point = ", ".join(f"{name} = {value:.6g}" for name, value in self.estimate.items())
+            point = listing([f"{name} = {value:.6g}" for name, value in self.estimate.items()])
             facts.append(("estimate", f"about {self.estimated_value:.6g} at the most likely {point} (not a bound)"))
         if self.gap:
             shares = ", ".join(f"{share} {name}" for name, share in _shares(self.gap))
