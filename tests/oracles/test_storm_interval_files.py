@@ -13,9 +13,9 @@ pytestmark = pytest.mark.slow
 
 stormpy = pytest.importorskip("stormpy")
 developer = pytest.importorskip("stormpy.developer")
+storm_values = pytest.importorskip("storm_values").storm_values
 developer.set_log_level(developer.LogLevel.OFF)
 
-NATURES = {"robust": "ROBUST", "optimistic": "COOPERATIVE"}
 TOLERANCE = 1e-6
 
 
@@ -46,18 +46,6 @@ def storm_reads(path):
     if path.suffix == ".umb":
         return stormpy.build_model_from_umb(str(path))
     return stormpy.build_model_from_drn[stormpy.Interval](str(path))
-
-
-def storm_values(model, text, nature):
-    """Return Storm's value of every state."""
-    environment = stormpy.Environment()
-    method = environment.solver().min_max()
-    method.precision = stormpy.Rational("1e-10")
-    method.relative_termination_criterion = False
-    formula = stormpy.parse_property(text)  # Storm does not keep it alive
-    mode = getattr(stormpy.UncertaintyResolutionMode, NATURES[nature])
-    result = stormpy.model_checking(model, formula, uncertainty_resolution_mode=mode, environment=environment)
-    return np.array(result.get_value_vector())
 
 
 QUERIES = ('P{}=? [ F "goal" ]', 'P{}=? [ "safe" U "goal" ]', 'P{}=? [ F<=6 "goal" ]', 'R{{"cost"}}{}=? [ C<=5 ]')
