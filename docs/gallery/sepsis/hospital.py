@@ -25,6 +25,7 @@ _LINES = (_FOLDER / "admissible_actions.txt").read_text().splitlines()
 
 N, DIED, SURVIVED, ADMITTED = 713, 713, 714, 715  # how many states there are in intensive care, and the others
 STATUS = ["icu"] * N + ["died", "survived", "admitted"]
+START = {"status": "admitted", "state": ADMITTED}
 MOVES, ADMISSION, SOFA = _TABLES["tx_mat"][:N], _TABLES["d_0"][:N], _TABLES["sofa_scores"][:N].round(1)
 SEVERITY = np.digitize(SOFA, [5, 8])  # 0 up to a SOFA score of 5, 1 up to 8, and 2
 ADMISSIBLE = np.array([np.isin(np.arange(25), [int(a) for a in line.split()]) for line in _LINES[1 : N + 1]])
@@ -73,16 +74,17 @@ def _table(patient: Numbers, block: Numbers, state: Numbers, action: Numbers) ->
     )
 
 
-def possible(state: int) -> dict[str, list[dict[str, Any]]]:
-    """Return for each dose of a state where it may lead: to which states, with which status."""
-    if state in (DIED, SURVIVED):
-        return {"none": [{"state": state}]}
-    if state == ADMITTED:
+def possible(patient: Any) -> dict[str, list[Any]]:
+    """Return for each dose that a patient may get where it may lead; patients have a status and a state."""
+    if patient.state in (DIED, SURVIVED):
+        return {"none": [patient]}
+    if patient.state == ADMITTED:
         rows = {"admit": ADMISSION}
     else:
-        rows = {name: MOVES[state][given[state]].sum(axis=0) for name, given in DOSES.items() if given[state].any()}
-    after = {name: np.flatnonzero(row).tolist() for name, row in rows.items()}
-    return {name: [{"state": to, "status": STATUS[to]} for to in states] for name, states in after.items()}
+        given = {dose: is_meant[patient.state] for dose, is_meant in DOSES.items()}
+        rows = {dose: MOVES[patient.state][chosen].sum(axis=0) for dose, chosen in given.items() if chosen.any()}
+    after = {dose: np.flatnonzero(row).tolist() for dose, row in rows.items()}
+    return {dose: [patient._replace(status=STATUS[to], state=to) for to in states] for dose, states in after.items()}
 
 
 def survival(rule: Rule) -> float:
