@@ -15,6 +15,7 @@ import numpy.typing as npt
 from plumdp.claims import status_of
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, intersect
 from plumdp.confidence.constants import FixedNumbers, find_fixed_numbers
+from plumdp.confidence_methods import published_bounds, published_events
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.observing import Act, Observe
 from plumdp.data.runs import Rng
@@ -24,14 +25,8 @@ from plumdp.environments import Simulator as Simulator
 from plumdp.environments import as_environment
 from plumdp.environments import simulator as simulator
 from plumdp.errors import DataError, ModelError
-from plumdp.learning import (
-    Learned,
-    check_fixed_numbers,
-    error_of,
-    learned_from,
-    published_bounds,
-    published_events,
-)
+from plumdp.learning import Learned, check_fixed_numbers, learned_from
+from plumdp.learning_options import error_of
 from plumdp.model.events import Events, find_events
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
 from plumdp.model.language.property import as_objective

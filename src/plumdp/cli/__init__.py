@@ -26,6 +26,7 @@ from plumdp.cli.errors import report as report_error
 from plumdp.cli.invocation import remember
 from plumdp.cli.progress import log_to_standard_error, shown_progress
 from plumdp.errors import DataError, MissingExtra, ModelError
+from plumdp.threads import VARIABLE, at_most
 
 _OLD_OPTIONS = {"sets": "confidence-set", "intervals": "interval-method", "paper": "as-published"}  # until version 0.2
 _ACCEPT_OLD = {"token_normalize_func": lambda name: _OLD_OPTIONS.get(name, name)}
@@ -193,8 +194,9 @@ def _with_common_options(function: Callable[..., None]) -> Callable[..., None]:
     parameters = [parameter.replace(kind=keyword) for parameter in (*own, *common)]
 
     @wraps(function)
-    def run(*, verbose: int, config: Path | None, **options: Any) -> None:
-        function(**options)
+    def run(*, verbose: int, config: Path | None, threads: int | None, **options: Any) -> None:
+        with at_most(threads):
+            function(**options)
 
     vars(run)["__signature__"] = inspect.Signature(parameters)
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -235,6 +237,14 @@ def _common(
             is_eager=True,
             callback=_take_defaults,
             help=f"Defaults of options; otherwise {FILE} in this folder, if there is one.",
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            "--threads",
+            metavar="N",
+            help=f"How many threads are used; otherwise {VARIABLE}, or all cores. No result depends on it.",
         ),
     ] = None,
 ) -> None:

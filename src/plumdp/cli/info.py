@@ -8,11 +8,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from plumdp import library
 from plumdp.cli.arguments import AsJson
 from plumdp.cli.options import ModelOptions, with_options
 from plumdp.cli.results import print_json, print_table
 from plumdp.model.text import listing
-from plumdp.summary import summarise
 
 
 @with_options
@@ -31,7 +31,7 @@ def info(model: ModelOptions, as_json: AsJson = False) -> None:
 
 def _facts(model: ModelOptions) -> dict[str, Any]:
     read, properties = model.load()
-    known = {"schema": "plumdp/info/1", "model": model.model, **summarise(read), "properties": properties}
+    known = {"schema": "plumdp/info/1", "model": model.model, **library.summarise(read), "properties": properties}
     return known | ({"constants": model.constants} if model.constants else {})
 
 

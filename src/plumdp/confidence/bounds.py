@@ -6,7 +6,7 @@ With probability at least 1 - error all intervals hold at once, whatever the tru
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, get_args
+from typing import get_args
 
 import numpy as np
 
@@ -22,8 +22,7 @@ from plumdp.model.graph import BoolArray, FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import float_above, float_below
 from plumdp.model.text import number_of, one_line
-
-Intervals: TypeAlias = Literal["clopper-pearson", "hoeffding", "beta-binomial"]
+from plumdp.vocabulary import Intervals as Intervals
 
 _METHOD = {"clopper-pearson": clopper_pearson, "hoeffding": hoeffding, "beta-binomial": beta_binomial}
 _NAME = {"clopper-pearson": "Clopper–Pearson", "hoeffding": "Hoeffding", "beta-binomial": "beta-binomial"}

@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -22,22 +21,7 @@ from plumdp.result.data_quality import DataQuality
 from plumdp.result.findings import Findings, Rung, Source
 from plumdp.result.folder import write_results
 from plumdp.result.policy_table import PolicyTable
-
-
-class Status(StrEnum):
-    """What a certificate claims; each is equal to its text.
-
-    >>> Status.CERTIFIED == "certified", str(Status.CONTRADICTED)
-    (True, 'model contradicted')
-    """
-
-    CERTIFIED = "certified"
-    VACUOUS = "nothing certified"  # the bound that matters says nothing
-    CONTRADICTED = "model contradicted"  # no parameters explain the data
-    NO_GUARANTEE = "no guarantee"  # the bounds are an estimate
-
-    __repr__ = str.__repr__  # at the prompt as in JSON: the text
-
+from plumdp.vocabulary import Status as Status
 
 SCHEMA = "plumdp/certificate/1"
 NO_STAGE = "compiling"  # the entry of ``seconds`` for kernels compiled meanwhile, which is done once
