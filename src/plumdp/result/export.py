@@ -34,8 +34,8 @@ def write_umb(
 ) -> None:
     """Write an interval MDP as an uncompressed UMB archive, with the bounds as they are, bit by bit.
 
-    If all bounds are equal, as at a point, it is a plain MDP. Labels have one truth value per state; the name of a reward structure may be empty. State variables that are texts
-    are left out; states keep their numbers.
+    If all bounds are equal, as at a point, it is a plain MDP. Labels have one truth value per state; the name of a
+    reward structure may be empty. State variables that are texts are left out; states keep their numbers.
 
     >>> import tempfile
     >>> from plumdp.model.readers.umb import read_umb

@@ -68,9 +68,9 @@ def _states(model: IntervalModel, valuations: list[str]) -> Iterator[str]:
 
 def _probabilities(mdp: IntervalMDP) -> list[str]:
     """Return the probability of each edge as text."""
-    lower, upper = mdp.lower.tolist(), mdp.upper.tolist()
-    texts = map(repr, lower) if mdp.is_point else (f"[{a!r}, {b!r}]" for a, b in zip(lower, upper, strict=True))
-    return np.array([*texts], dtype=object)[mdp.expression].tolist()
+    lower, upper, is_point = mdp.lower.tolist(), mdp.upper.tolist(), mdp.is_point
+    text = [repr(a) if is_point else f"[{a!r}, {b!r}]" for a, b in zip(lower, upper, strict=True)]
+    return [text[number] for number in mdp.expression.tolist()]
 
 
 def _rewards(columns: list[np.ndarray | None], size: int) -> list[str]:
