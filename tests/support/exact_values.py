@@ -144,7 +144,7 @@ def vertices(row):
     """
     found = set()
     for free in range(len(row)):
-        sides = [(lower, upper) for _, lower, upper in row]
+        sides = [(lower,) if lower == upper else (lower, upper) for _, lower, upper in row]
         sides[free] = (Fraction(0),)
         for corner in product(*sides):
             rest = 1 - sum(corner)
@@ -231,8 +231,11 @@ def solve_linear(chain, inside, constant, discount=1):
     inside = list(inside)
     values = [Fraction(0)] * len(chain)
     if inside:
+        factor = rational(Fraction(discount))
         entries = [
-            rational(Fraction(int(s == j)) - discount * chain[s].get(j, Fraction(0))) for s in inside for j in inside
+            int(s == j) - factor * rational(chain[s][j]) if j in chain[s] else int(s == j)
+            for s in inside
+            for j in inside
         ]
         right = [rational(constant[s]) for s in inside]
         solution = fmpq_mat(len(inside), len(inside), entries).solve(fmpq_mat(len(inside), 1, right))

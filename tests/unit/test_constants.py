@@ -53,12 +53,12 @@ def is_contradicted(model, counts, **options):
 
 def first_excluded(model, n, number, *, confidence, sampling="independent"):
     """Return the least number of successes of n in the first of two outcomes that contradicts the number."""
-    some = range(int(n * number), n + 1)
-    return next(
-        k
-        for k in some
-        if is_contradicted(model, counts_of(model, (k, n - k), sampling=sampling), confidence=confidence)
-    )
+    learned = None
+    for k in range(int(n * number), n + 1):
+        learned = learn(model, counts_of(model, (k, n - k), sampling=sampling), confidence=confidence, like=learned)
+        if learned.conflict is not None:
+            return k
+    return None
 
 
 # What is said

@@ -76,11 +76,12 @@ def find_agreement(
     limits = _inequalities(space, start)
     chosen: Indices = np.zeros(0, dtype=np.int64)
     at, best = start, _Saddle(-np.inf, start, np.zeros(len(affine.constants)), np.zeros(0))
-    for _ in range(_ROUNDS):
+    for number in range(_ROUNDS):
         values = cells.values(_logarithms(outcomes, at))
         more = np.union1d(chosen, largest(values, _MOST_CELLS))
         tests = _Tests(outcomes, affine, cells.take(more))
-        if not len(tests) or len(more) == len(chosen) > 0 or not np.isfinite(_smooth(limits, tests, at, 1.0)[0]):
+        is_done = number > 0 and len(more) == len(chosen)
+        if is_done or not len(tests) or not np.isfinite(_smooth(limits, tests, at, 1.0)[0]):
             break
         chosen, best = more, _saddle(limits, tests, at)
         at = best.point

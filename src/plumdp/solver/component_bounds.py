@@ -82,7 +82,7 @@ def bound_component(component: Component, precision: float, max_sweeps: int) -> 
     patience = _PATIENCE if len(component) <= _LARGE else _PATIENCE_IF_LARGE
     sweeps, converged = _iterate_from_below(component, precision / 16, min(patience, max_sweeps))
     if converged:
-        converged, used = _bound_from_above(component, precision, max_sweeps - sweeps)
+        converged, used = _bound_from_above(component, precision, min(patience, max_sweeps - sweeps))
         sweeps += used
         if converged:
             tighten_swept(component, precision)

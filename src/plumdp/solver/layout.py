@@ -70,6 +70,10 @@ class SweepLayout:
         Rows are read from memory once for both, a chunk at a time. Upper bounds of a chunk follow its lower ones, on
         a thread of their own, so that they find the same order of rows on however many threads.
         """
+        if len(self.rows.successor) <= _CHUNK:  # one chunk, and no second thread
+            self.sweep(start, end, *below, side=-1.0)
+            self.sweep(start, end, *above, side=1.0, cap=cap)
+            return
         other = replace(self, loops=self.loops.apart())
         with following(len(self.rows.successor)) as then:
             for a, b in pairwise(self._cuts(start, end)):

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from plumdp.errors import ModelError
 from plumdp.model.language.property import as_objective
-from plumdp.model.objective import Nature, Objective
+from plumdp.model.objective import Nature, Objective, is_objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.intervals import IntervalMDP
@@ -67,7 +67,7 @@ def require_problem(
             f"an interval MDP has no labels that a text could name: give {function} an IntervalModel, or the objective "
             "parse_property(text, model)"
         )
-    if not isinstance(objective, Objective):
+    if not is_objective(objective):
         raise ModelError(
             f"{function} takes an objective, such as parse_property(text, model), not {type(objective).__name__}"
         )

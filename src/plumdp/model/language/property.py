@@ -14,7 +14,7 @@ from plumdp.errors import ModelError
 from plumdp.model.graph import read_only
 from plumdp.model.language.predicate import NamedModel, PredicateReader, parse_predicate
 from plumdp.model.language.tokens import OPERATOR, Token, Tokens
-from plumdp.model.objective import Direction, Nature, Objective, Reach, Reward, digest
+from plumdp.model.objective import Direction, Nature, Objective, Reach, Reward, digest, is_objective
 from plumdp.model.parametric import RewardStructure
 
 __all__ = ["as_objective", "as_objectives", "parse_predicate", "parse_property"]
@@ -66,7 +66,7 @@ def as_objective(objective: Objective | str, model: NamedModel) -> Objective:
     """Return an objective, or what a text asks of the model."""
     if isinstance(objective, str):
         return parse_property(objective, model)
-    if not isinstance(objective, Objective):
+    if not is_objective(objective):
         shown = type(objective).__name__
         raise ModelError(
             f"give a property such as 'Pmax=? [ F \"goal\" ]', a Reach or a Reward as objective, not {shown}"

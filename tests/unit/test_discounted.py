@@ -1,0 +1,65 @@
+"""Discounted games: equations make bounds tight where sweeps are slow, and prove nothing by themselves."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from near_ties import misses, near_tie, policy_value
+
+import plumdp as pl
+from plumdp.model.objective import Reward
+from plumdp.solver import by_discount
+
+SEEDS = range(60)
+
+
+def discounted(seed, discount="0.99"):
+    """Return a random model with intervals, a discounted objective, and what nature does."""
+    imdp, objective, nature, _ = near_tie(seed, kinds=("discounted",))
+    return imdp, replace(objective, discount=Fraction(discount)), nature
+
+
+@pytest.mark.parametrize("discount", ["0.9", "0.99", "0.999"])
+def test_bounds_hold_the_exact_value_of_the_policy_and_take_few_sweeps(discount):
+    """Value iteration alone would take some hundred sweeps with 0.9, and some twenty thousand with 0.999."""
+    for seed in SEEDS:
+        imdp, objective, nature = discounted(seed, discount)
+        found = pl.solve(imdp, objective, nature=nature)
+        assert misses(found, policy_value(imdp, objective, nature, found.policy)) == []
+        assert found.status == "converged"
+        assert found.sweeps <= by_discount._PATIENCE + by_discount._MANY
+
+
+def test_values_that_solve_no_equation_do_no_harm(monkeypatch):
+    """Bounds from nonsense, and from values a little off on either side, hold all the same."""
+    solved = by_discount._solved
+    for wrong in (lambda v: 0 * v + 1e6, lambda v: v - 1e-3, lambda v: v + 1e-3, lambda v: v + np.nan):
+        monkeypatch.setattr(by_discount, "_solved", lambda *given, wrong=wrong: wrong(solved(*given)))
+        for seed in SEEDS[:20]:
+            imdp, objective, nature = discounted(seed, "0.9")
+            found = pl.solve(imdp, objective, nature=nature)
+            assert misses(found, policy_value(imdp, objective, nature, found.policy)) == []
+            assert found.status == "converged"
+
+
+def test_bounds_meet_those_of_value_iteration_also_if_rewards_are_negative(monkeypatch):
+    for seed in SEEDS[:20]:
+        imdp, objective, nature = discounted(seed, "0.95")
+        paid = objective.reward.choice - 2.0
+        objective = Reward(pl.RewardStructure(None, paid), objective.direction, discount=objective.discount)
+        found = pl.solve(imdp, objective, nature=nature)
+        with monkeypatch.context() as patch:
+            patch.setattr(by_discount, "_PATIENCE", 10**9)
+            slow = pl.solve(imdp, objective, nature=nature)
+        assert found.sweeps < slow.sweeps
+        assert (slow.lower <= found.upper).all()
+        assert (found.lower <= slow.upper).all()
+        assert (found.upper - found.lower <= slow.upper - slow.lower + 1e-9).all()
+
+
+def test_it_ends_where_rounding_keeps_the_bounds_apart():
+    imdp, objective, nature = discounted(1)
+    found = pl.solve(imdp, objective, nature=nature, precision=1e-18)
+    assert found.sweeps < 2_000
+    assert found.status.startswith("open")
