@@ -7,8 +7,8 @@
 Models are those of ``plumdp.experiments.layered``, of about 9,400 states. In ``blocks`` the parameters are weights of
 mixtures, four for each block; most rows are about one block, every tenth about two. Seconds are those of learning and
 concluding, after the model and the counts are there, in a process of its own that has concluded once before, so that
-no kernel is compiled. P_R that is wider than P_Λ is marked. Learning includes the test of the model as a whole, and its p-value is
-the last column.
+no kernel is compiled. P_R that is wider than P_Λ is marked. Learning includes the test of the model as a whole, whose
+p-value is in the last column.
 """
 
 from __future__ import annotations
