@@ -21,6 +21,28 @@ settings.register_profile("quick", deadline=None, max_examples=20)  # of ./check
 settings.load_profile("ci" if os.environ.get("CI") else "plumdp")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that have slow tests, if there are several workers, and give each worker a share of them.
+
+    Each worker starts with as many tests as the others, one after the other, and then takes over what others have not
+    begun: with fast tests at the end, none waits for the last slow test of another.
+    """
+    n_workers, n_items = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")), len(items)
+    if n_workers == 1:
+        return
+    slow = list(dict.fromkeys(item.path for item in items if item.get_closest_marker("slow")))
+    by_file = {path: [item for item in items if item.path == path] for path in slow}
+    fast = [item for item in items if item.path not in by_file]
+    items.clear()
+    for worker in range(n_workers):
+        for path in slow[worker::n_workers]:
+            items += by_file[path]
+        room = max(0, (worker + 1) * n_items // n_workers - len(items))
+        items += fast[:room]
+        del fast[:room]
+    items += fast
+
+
 @contextmanager
 def skipped_without_extra() -> Iterator[None]:
     """Skip what fails for want of an extra; with the extra, nothing raises this error."""

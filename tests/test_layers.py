@@ -9,7 +9,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "plumdp"
 STAGES = ("model", "data", "confidence", "region", "relaxation", "solver", "result")
 # loose files that every stage may use
-FOUNDATION = ("errors", "compiled", "deprecated", "keywords", "prefetch", "rounding", "tally", "threads", "vocabulary")
+FOUNDATION = ("errors", "compiled", "keywords", "prefetch", "rounding", "tally", "threads", "vocabulary")
 COMMANDS = {f"cli/{path.name}" for path in (SOURCE / "cli").glob("*.py")}
 DOORS = {
     "stormpy": {"model/readers/storm.py"},

@@ -22,7 +22,6 @@ from plumdp.confidence_methods import within_intervals
 from plumdp.data.counts import TransitionCounts, require_same_graph
 from plumdp.data.logs import Log
 from plumdp.data.pilots import pilot_assumption
-from plumdp.deprecated import renamed_keywords
 from plumdp.errors import DataError
 from plumdp.keywords import takes
 from plumdp.learning_options import LearningOptions, chosen_method, error_of
@@ -117,7 +116,6 @@ class Learned:
         return html_table(facts)
 
 
-@renamed_keywords(sets="confidence_set", intervals="interval_method", paper="as_published")
 @takes(LearningOptions)
 @one_blas_thread()
 def learn(

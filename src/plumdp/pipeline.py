@@ -27,7 +27,6 @@ from plumdp.clock import Clock
 from plumdp.confidence_methods import SETS, Sets
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
-from plumdp.deprecated import renamed_keywords
 from plumdp.errors import DataError
 from plumdp.keywords import takes
 from plumdp.learning import Learned, learn
@@ -47,7 +46,6 @@ from plumdp.threads import at_most, one_blas_thread
 from plumdp.valuation import best_valuation, value_policy
 
 
-@renamed_keywords(sets="confidence_set", intervals="interval_method", paper="as_published")
 @takes(LearningOptions)
 def certify(
     model: ParametricMDP,
@@ -134,7 +132,6 @@ def certify_all(
         return [conclude(learned, objective, relaxation=relaxation, precision=precision) for objective in asked]
 
 
-@renamed_keywords(sets="confidence_set", intervals="interval_method", paper="as_published")
 @takes(LearningOptions)
 def compare(
     model: ParametricMDP,

@@ -273,20 +273,6 @@ def test_runs_have_no_pilot_before_they_are_counted(tmp_path):
     assert str(result.exception) == "--pilot: only counts have a pilot; say --counts, or --pilot to plumdp count"
 
 
-@pytest.mark.parametrize("command", ["certify", "compare"])
-def test_options_of_version_0_1_still_work_and_are_not_in_the_help(folder, command):
-    arguments = [command, STUDY, str(folder / "counts.parquet"), "--json"]
-    old = ["--sets", "interval", "--intervals=hoeffding"]
-    new = ["--confidence-set", "interval", "--interval-method=hoeffding"]
-    for before, now in ((old, new), (["--paper"], ["--as-published"])):
-        results = [json.loads(RUNNER.invoke(app, [*arguments, *options]).output) for options in (before, now)]
-        found = [[(one["lower"], one["intervals"]) for one in (r if command == "compare" else [r])] for r in results]
-        assert found[0] == found[1]
-    shown = RUNNER.invoke(app, [command, "--help"]).output
-    assert "--confidence-set" in shown
-    assert not any(option in shown for option in ("--sets", "--intervals", "--paper"))
-
-
 # Several properties
 
 SEVERAL = ['Pmin=? [ F "collision" ]', 'Pmax=? [ !"collision" U "goal" ]']

@@ -1,12 +1,14 @@
 """Options that several functions take: declared once, shown in each signature and help, with the same defaults."""
 
 import inspect
+from dataclasses import fields
 from typing import get_type_hints
 
 import numpy as np
 import pytest
 
 import plumdp as pl
+from plumdp.cli.options import LikelihoodOptions, SetOptions
 from plumdp.confidence.bounds import Intervals
 from plumdp.learning_options import LearningOptions
 
@@ -46,6 +48,12 @@ def test_a_signature_shows_every_option_of_learning_with_type_and_default(functi
         assert kind is None or shown[name].annotation == kind
     assert not {"options", "args", "given"} & set(shown)
     assert all(parameter.kind is not inspect.Parameter.VAR_KEYWORD for parameter in shown.values())
+
+
+@pytest.mark.parametrize("group", [SetOptions, LikelihoodOptions])
+def test_the_command_line_has_the_same_defaults(group):
+    for option in fields(group):
+        assert (option.name, option.default) == (option.name, DEFAULTS[option.name][1])
 
 
 @pytest.mark.parametrize("function", LEARNERS)

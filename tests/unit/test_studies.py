@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from plumdp.case_studies import case_study
+from plumdp.data.duckdb_tables import read_parquet
 from plumdp.errors import DataError
 from plumdp.experiments import studies
 from plumdp.experiments.published import ELLIPSOIDS, PUBLISHED
@@ -59,18 +60,22 @@ def test_half_a_file_and_another_version_are_run_again(tmp_path):
     assert not is_done(replace(cell, seed=2), tmp_path)
 
 
-def by_study(folder):
-    """Return the cells of two studies with the folder of each: a table has the columns of one study."""
-    return [(SMALL, folder / "table"), ([Cell("online", "aircraft:20,10", 3, 200)], folder / "online")]
+TWO_STUDIES = [*SMALL, Cell("online", "aircraft:20,10", 3, 200)]  # in one go: Ray starts its processes for each run
+
+
+def by_cell(folder):
+    """Return the numbers of each cell of both studies, without its seconds."""
+    files = [folder / f"{cell.name}.parquet" for cell in TWO_STUDIES]
+    unlike = {*UNLIKE, "seconds"}
+    return [{name: list(column) for name, column in read_parquet([f]).items() if name not in unlike} for f in files]
 
 
 @pytest.fixture(scope="module")
 def run_here(tmp_path_factory):
     """The numbers of both studies, run by this process."""
-    studies = by_study(tmp_path_factory.mktemp("here"))
-    for cells, folder in studies:
-        run(cells, folder, jobs=1)
-    return [numbers(folder) for _, folder in studies]
+    folder = tmp_path_factory.mktemp("here")
+    run(TWO_STUDIES, folder, jobs=1)
+    return by_cell(folder)
 
 
 @pytest.mark.slow
@@ -81,12 +86,8 @@ def test_the_numbers_are_the_same_whoever_runs_the_cells(backend, run_here, tmp_
     if backend != "loky":
         pytest.importorskip({"dask": "distributed"}.get(backend, backend))
     with workers(backend, 2):
-        for cells, folder in by_study(tmp_path):
-            run(cells, folder, jobs=2)
-    for here, (_, folder) in zip(run_here, by_study(tmp_path), strict=True):
-        assert {k: v for k, v in here.items() if k != "seconds"} == {
-            k: v for k, v in numbers(folder).items() if k != "seconds"
-        }
+        run(TWO_STUDIES, tmp_path, jobs=2)
+    assert by_cell(tmp_path) == run_here
 
 
 @pytest.mark.slow

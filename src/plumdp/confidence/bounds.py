@@ -14,7 +14,6 @@ from plumdp.confidence.binomial import beta_binomial, clopper_pearson, hoeffding
 from plumdp.confidence.event_counts import is_tried_once, pool
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import CountArray, EventCounts, Sampling, TransitionCounts, require_same_graph
-from plumdp.deprecated import renamed_keywords
 from plumdp.errors import DataError
 from plumdp.model.events import Events, find_events
 from plumdp.model.expressions.table import ExpressionTable
@@ -58,7 +57,6 @@ class ExpressionBounds:
         return one_line(self, *sizes, f"error {self.error:g}", self.method, f"guarantee: {self.guarantee}")
 
 
-@renamed_keywords(intervals="interval_method")
 def expression_bounds(
     model: ParametricMDP,
     counts: TransitionCounts | EventCounts,

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from plumdp.confidence.sets import Guarantee
-from plumdp.deprecated import warn_renamed
 from plumdp.errors import DataError
 from plumdp.model.text import listing, one_line
 from plumdp.relaxation.relax import RELAXATIONS
@@ -97,12 +96,6 @@ class Certificate:
             raise ValueError(
                 f"the lower bound {self.lower} is above the upper bound {self.upper}: nothing is certified"
             )
-
-    @property
-    def intervals(self) -> str:
-        """The old name of ``confidence_set``."""
-        warn_renamed("Certificate.intervals", "Certificate.confidence_set", stacklevel=3)
-        return self.confidence_set
 
     @property
     def bound(self) -> float:
