@@ -107,12 +107,12 @@ def _ask_online(asked: Asked, study: Any, episodes: int) -> None:
 
 def measure(name: str) -> dict[str, Any]:
     """Return seconds, answers and peak memory of this process, after one round with a small model."""
-    import plumdp.learning
+    import plumdp.clock
     import plumdp.online
 
-    for module in (plumdp.learning, plumdp.online):
+    for module in (plumdp.clock, plumdp.online):
         module.perf_counter = time.process_time  # so that stages are told in process time
-    plumdp.learning.seconds_of_compiling = lambda: 0.0  # those are other seconds
+    plumdp.clock.seconds_of_compiling = lambda: 0.0  # those are other seconds
     ask_all(SMALL.get(name.split(":")[0], name), 1000, 50)
     asked = ask_all(name, RUNS)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -9,11 +9,12 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "plumdp"
 STAGES = ("model", "data", "confidence", "region", "relaxation", "solver", "result")
 # loose files that every stage may use
-FOUNDATION = ("errors", "compiled", "deprecated", "prefetch", "rounding", "tally", "threads")
+FOUNDATION = ("errors", "compiled", "keywords", "prefetch", "rounding", "tally", "threads", "vocabulary")
 COMMANDS = {f"cli/{path.name}" for path in (SOURCE / "cli").glob("*.py")}
 DOORS = {
     "stormpy": {"model/readers/storm.py"},
     "numba": {"compiled.py", "prefetch.py"},
+    "threadpoolctl": {"threads.py"},
     "typer": COMMANDS,
     "rich": COMMANDS,
     "matplotlib": {

@@ -5,7 +5,7 @@ The public names are listed in ``__init__.pyi``, where type checkers find them t
 
 import lazy_loader
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _OLD_NAMES = ("Benchmark", "benchmark")  # of version 0.1; they stay
 

@@ -26,11 +26,10 @@ from plumdp.result.folder import digest_of_counts
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.solver.qualitative import make_game
+from plumdp.storage import storage_of
 from plumdp.valuation import Valuation
 
 _COUNTS_NO_STEPS = "one action per state, whatever the step; a policy that counts steps may do better"
-_FALLBACK_SET = "beta-binomial, one for each transition"
-_FALLBACK_OF_STORED = "none: transitions of a stored model may have any probability"
 
 
 def make_certificate(
@@ -58,11 +57,10 @@ def make_certificate(
         direction=objective.direction,
         confidence=1 - learned.error,
         relaxation="untied" if is_contradicted else relaxation,
-        confidence_set=_drawn(learned) if is_contradicted else learned.bounds.method,
+        confidence_set=storage_of(model).untied_set if is_contradicted else learned.bounds.method,
         guarantee=Guarantee.ANYTIME if is_contradicted and is_proved else learned.bounds.guarantee,
         assumptions=_assumptions(learned),
         status=status_of(learned, objective, bound),
-        reason=_reason(learned, objective, bound, valued.policy, is_given),
         parameters=_box(learned.region, model.space.dimension),
         solver=valued.solver,
         seconds=seconds,
@@ -77,7 +75,7 @@ def make_certificate(
             **data_provenance(learned.counts.report),
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
         },
-        **_estimated(learned, objective, valued),
+        **_explained(learned, objective, valued, bound, is_given),
         gap=_parts_of_gap(valued),
         jointly=_others(learned, objective),
         p_value=None if learned.fit is None else learned.fit.p_value,
@@ -87,11 +85,6 @@ def make_certificate(
         left_out=left_out,
     )
     return with_data(certificate, learned.counts)
-
-
-def _drawn(learned: Learned) -> str:
-    """Return what is drawn around the data if no parameters explain them."""
-    return _FALLBACK_SET if learned.model.distinct is None else _FALLBACK_OF_STORED
 
 
 def _remark(model: ParametricMDP, objective: Objective) -> str:
@@ -108,10 +101,21 @@ def _others(learned: Learned, objective: Objective) -> tuple[str, ...]:
     return tuple(other.text or "an objective without a text" for other in learned.objectives if digest(other) != this)
 
 
+def _explained(
+    learned: Learned, objective: Objective, valued: Valuation, bound: float, is_given: bool
+) -> dict[str, Any]:
+    """Return why a model is contradicted; or an infinite bound, if the graph says so, and what the estimate says."""
+    if learned.conflict is not None:
+        return {"reason": str(learned.conflict)}
+    if not storage_of(learned.model).has_points:
+        return {"reason": ""}
+    reason = _endless(learned.model, objective, bound, valued.policy, is_given)
+    return {"reason": reason, **_estimated(learned, objective, valued)}
+
+
 def _estimated(learned: Learned, objective: Objective, valued: Valuation) -> dict[str, Any]:
     """Return where the data are most likely, and what the policy is worth there, if the set has an estimate."""
-    model = learned.model
-    if learned.conflict is not None or not learned.has_estimate or not model.space.names or model.distinct is not None:
+    if not learned.has_estimate or not learned.model.space.names:
         return {}
     value, _ = policy_gradient(learned.model, valued.policy, objective, learned.estimate)
     if not np.isfinite(value):
@@ -181,14 +185,6 @@ def status_of(learned: Learned, objective: Objective, bound: float) -> Status:
     if learned.conflict is not None:
         return Status.CONTRADICTED
     return Status.VACUOUS if objective.is_vacuous(bound) else Status.CERTIFIED
-
-
-def _reason(learned: Learned, objective: Objective, bound: float, policy: IntArray, is_given: bool) -> str:
-    """Return why a model is contradicted, or a bound infinite; of a stored model the latter is not looked for."""
-    if learned.conflict is not None:
-        return str(learned.conflict)
-    is_stored = learned.model.distinct is not None
-    return "" if is_stored else _endless(learned.model, objective, bound, policy, is_given)
 
 
 def _endless(model: ParametricMDP, objective: Objective, bound: float, policy: IntArray, is_given: bool) -> str:

@@ -2,73 +2,46 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from numbers import Real
-from time import perf_counter
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Unpack
 
 from plumdp.checking.diagnosis import diagnose
 from plumdp.checking.fit import ModelFit, fit_model
 from plumdp.checking.smallest_misfit import smallest_misfit
-from plumdp.compiled import seconds_of_compiling
-from plumdp.confidence.bounds import ExpressionBounds, Intervals, expression_bounds
+from plumdp.clock import Clock
+from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers
 from plumdp.confidence.groundwork import Groundwork
-from plumdp.confidence.least_squares import least_squares
-from plumdp.confidence.likelihood import LikelihoodSet, best_point, likelihood_set
-from plumdp.confidence.multinomial import row_bounds
-from plumdp.confidence.sets import ConfidenceSet, Guarantee
+from plumdp.confidence.likelihood import LikelihoodSet, best_point
+from plumdp.confidence.sets import ConfidenceSet
 from plumdp.confidence.space_moments import moments
-from plumdp.confidence.tolerant import drift_cuts, require_misfit, tolerant_bounds, tolerant_set, with_cuts
+from plumdp.confidence.tolerant import drift_cuts, with_cuts
+from plumdp.confidence_methods import within_intervals
 from plumdp.data.counts import TransitionCounts, require_same_graph
 from plumdp.data.logs import Log
 from plumdp.data.pilots import pilot_assumption
-from plumdp.deprecated import renamed_keywords
 from plumdp.errors import DataError
-from plumdp.model.events import Events, find_events
+from plumdp.keywords import takes
+from plumdp.learning_options import LearningOptions, chosen_method, error_of
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.language.property import as_objectives
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import html_table, number_of, one_line
 from plumdp.policy_search import value_directions
-from plumdp.region.build import build_region
 from plumdp.region.conflict import NOTHING_FITS, Conflict, with_numbers
-from plumdp.region.l1 import build_l1_region
 from plumdp.region.likelihood_region import build_likelihood_region
 from plumdp.region.shapes import Region
-from plumdp.region.tangents import build_ellipsoid_region
-from plumdp.result.certificate import NO_STAGE, outward
+from plumdp.result.certificate import outward
 from plumdp.shares import CONFIDENCE_SET, FALLBACK, FIT
 from plumdp.solver.at_points import PointSolver, move_inside
-
-Sets: TypeAlias = Literal["interval", "l1", "ellipsoid", "likelihood"]
-"""What is drawn around the data: intervals of expressions, L1 balls of rows, an ellipsoid of parameters by least
-squares, or the likelihood with half-spaces across what is asked."""
-
-_LOGGER = logging.getLogger("plumdp")
-_LOGGER.addHandler(logging.NullHandler())  # silent unless the user wants to hear
+from plumdp.storage import storage_of
+from plumdp.threads import one_blas_thread
 
 _SHOWN = 20  # parameters in a notebook
 _ANNOUNCED = "what is asked was decided without looking at the data that came after the pilot"
-
-Measured = TypeVar("Measured", bound=ConfidenceSet)
-
-
-@dataclass(frozen=True)
-class ConfidenceMethod(Generic[Measured]):
-    """How a kind of confidence set is made from counts, and how the region of the parameters is made from it."""
-
-    measure: Callable[..., Measured]  # (model, counts, *, error)
-    region: Callable[[ParametricMDP, Measured], Region | Conflict]
-    published: Callable[..., Measured] | None = None  # likewise, with what the paper publishes
-    tolerant: Callable[..., Measured] | None = None  # (model, counts, *, error, misfit): if rows may be off
-    options: tuple[str, ...] = ()  # keywords that ``measure`` takes besides
-    has_intervals: bool = True  # of each expression, so that there is an interval-wise relaxation
-    has_directions: bool = False  # ``measure`` takes ``directions`` in which to be narrow, chosen by the pilot
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,19 +116,15 @@ class Learned:
         return html_table(facts)
 
 
-@renamed_keywords(sets="confidence_set", intervals="interval_method", paper="as_published")
+@takes(LearningOptions)
+@one_blas_thread()
 def learn(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
     *,
-    confidence: float = 0.999,
-    confidence_set: Sets | None = None,
-    interval_method: Intervals | None = None,
-    events: Events | None = None,
-    as_published: bool = False,
     objectives: Sequence[Objective | str] = (),
-    misfit: float = 0.0,
     like: Learned | None = None,
+    **options: Unpack[LearningOptions],
 ) -> Learned:
     """Return what the data say, whatever is asked: the region of the parameters that explain them.
 
@@ -165,21 +134,9 @@ def learn(
 
     Parameters
     ----------
-    confidence
-        How sure everything that follows is to be, jointly.
-    confidence_set
-        What is drawn around the data: "interval", "l1", "ellipsoid" or "likelihood". By default the likelihood, or
-        intervals if one of the next three options is given, which are about intervals (``default_set``).
-    interval_method, events
-        For other intervals than the narrowest valid ones, see ``expression_bounds``.
-    as_published
-        Draw what the paper publishes, for comparison: without guarantee, and without tests of fixed numbers.
     objectives
         What will be asked. The likelihood is then narrow where the values of these depend on the parameters, as far as
         a pilot can tell; other objectives may be asked as well, and all that follows still holds jointly.
-    misfit
-        How far every row of the model may be off, in total variation: what follows stays valid then. Sets are
-        "interval" or "likelihood", which here means half-spaces and intervals, without a likelihood.
     like
         What was learned before about the same model, from other data or with another confidence: it saves the time
         for what depends on the model alone.
@@ -197,74 +154,70 @@ def learn(
     Pmin=? [ F<=10 "collision" ] 0.690 0.705
     Pmin=? [ F "collision" ]     0.703 0.719
     """
-    error, clock = error_of(confidence), Clock()
-    if isinstance(counts, Log):
-        counts = counts.counts
-    if not isinstance(counts, TransitionCounts):
+    error, clock, data, counted = error_of(options["confidence"]), Clock(), _require_counts(counts), model.counted
+    require_same_graph(counted.graph, data.graph)
+    method, measure = chosen_method(options)
+    as_published, misfit = options["as_published"], float(options["misfit"])
+    groundwork, solvers = _groundwork(counted, like), {} if like is None else like.solvers
+    asked, fixed = as_objectives(objectives, model), None if as_published else groundwork.fixed
+    if method.has_directions and asked and storage_of(model).has_points:
+        own = {objective: solvers.setdefault(objective, PointSolver(model, objective)) for objective in asked}
+        measure = partial(measure, directions=value_directions(model, own))
+    if method.has_directions and not misfit:
+        measure = partial(measure, known=groundwork)
+    measured = measure(counted, data, error=error if as_published else CONFIDENCE_SET * error)  # stage 3 (Section 2.3)
+    clock.lap("intervals")
+    region = method.region(counted, measured)  # stage 4 (Section 3, Theorem 1)
+    clock.lap("region")
+    learned = Learned(
+        counted,
+        data,
+        error,
+        measured,
+        region,
+        clock.laps,
+        solvers=solvers,
+        rests_on=_rests_on(measured, data if method.has_directions else None),
+        objectives=asked,
+        as_published=as_published,
+        misfit=misfit,
+        groundwork=groundwork,
+    )
+    learned = learned if fixed is None else check_fit(check_fixed_numbers(learned, fixed), fixed)
+    return replace(learned, model=model)  # so far it was the model of the counts
+
+
+def _require_counts(counts: TransitionCounts | Log) -> TransitionCounts:
+    """Return the counts; refuse numbers that do not say how the data came about."""
+    found = counts.counts if isinstance(counts, Log) else counts
+    if not isinstance(found, TransitionCounts):
         raise DataError(
             f"counts of type {type(counts).__name__}: write TransitionCounts(model.graph, counts, sampling), which "
             "says how the data came about: 'independent', 'trajectories' or 'adaptive'"
         )
-    if model.distinct is not None:  # stored on disk: learn from its distinct rows, which say all about the parameters
-        found = learn(
-            model.distinct.model,
-            counts,
-            confidence=confidence,
-            confidence_set=confidence_set,
-            interval_method=interval_method,
-            events=events,
-            as_published=as_published,
-            misfit=misfit,
-        )
-        return replace(found, model=model, objectives=as_objectives(objectives, model))
-    require_same_graph(model.graph, counts.graph)
-    options = {"interval_method": interval_method, "events": events}
-    chosen = {name: value for name, value in options.items() if value is not None}
-    if confidence_set is None:
-        confidence_set = default_set(chosen, as_published=as_published)
-    misfit = require_misfit(misfit)
-    groundwork = _groundwork(model, like)
-    measure = _chosen_measure(confidence_set, chosen, as_published, misfit)
-    asked = as_objectives(objectives, model)
-    solvers = {} if like is None else like.solvers
-    if SETS[confidence_set].has_directions and asked:
-        own = {objective: solvers.setdefault(objective, PointSolver(model, objective)) for objective in asked}
-        measure = partial(measure, directions=value_directions(model, own))
-    if SETS[confidence_set].has_directions and not misfit:
-        measure = partial(measure, known=groundwork)
-    fixed = None if as_published else groundwork.fixed
-    measured = measure(model, counts, error=error if as_published else CONFIDENCE_SET * error)  # stage 3 (Section 2.3)
-    clock.lap("intervals")
-    region = SETS[confidence_set].region(model, measured)  # stage 4 (Section 3, Theorem 1)
-    clock.lap("region")
-    pilot = counts.pilot if SETS[confidence_set].has_directions else None
-    rests_on: tuple[str, ...] = () if pilot is None else (pilot_assumption(pilot),)
-    if isinstance(measured, LikelihoodSet) and measured.directions:
-        rests_on += (_ANNOUNCED,)
-    learned = Learned(
-        model, counts, error, measured, region, clock.laps, solvers=solvers, rests_on=rests_on, misfit=misfit
-    )
-    learned = replace(learned, objectives=asked, as_published=as_published, groundwork=groundwork)
-    return learned if fixed is None else check_fit(check_fixed_numbers(learned, fixed), fixed)
+    return found
+
+
+def _rests_on(measured: ConfidenceSet, piloted: TransitionCounts | None) -> tuple[str, ...]:
+    """Return what a confidence set assumes besides model and sampling, in words, given data whose pilot it used."""
+    pilot = None if piloted is None else piloted.pilot
+    assumed = () if pilot is None else (pilot_assumption(pilot),)
+    return (*assumed, _ANNOUNCED) if isinstance(measured, LikelihoodSet) and measured.directions else assumed
 
 
 def _groundwork(model: ParametricMDP, like: Learned | None) -> Groundwork:
     """Return what was found about a model before; refuse what was learned about another one."""
     if like is None or like.groundwork is None:
         return Groundwork(model)
-    if like.model is not model:
+    if like.model.counted is not model:
         raise DataError("like: that was learned about another model; leave it out")
     return like.groundwork
-
-
-def _within_intervals(model: ParametricMDP, bounds: ExpressionBounds) -> Region | Conflict:
-    return build_region(model.space, bounds.events.polynomials, bounds.event_lower, bounds.event_upper)
 
 
 def learned_from(model: ParametricMDP, counts: TransitionCounts, bounds: ExpressionBounds, error: float) -> Learned:
     """Return the region of the parameters that lie within the given intervals."""
     clock = Clock()
-    region = _within_intervals(model, bounds)
+    region = within_intervals(model, bounds)
     clock.lap("region")
     return Learned(model, counts, error, bounds, region, clock.laps)
 
@@ -284,18 +237,6 @@ def check_fixed_numbers(learned: Learned, fixed: FixedNumbers) -> Learned:
     region = with_numbers(learned.region, numbers) if numbers else learned.region
     clock.lap("tests")
     return replace(learned, region=region, seconds=clock.laps, fallback=FALLBACK / 2)
-
-
-def default_set(options: Mapping[str, Any], *, as_published: bool) -> Sets:
-    """Return the confidence set that is taken if none is named: the likelihood.
-
-    Options that are about intervals (``interval_method``, ``events``) ask for intervals, and so does ``as_published``,
-    since those are what the paper is about.
-
-    >>> default_set({}, as_published=False), default_set({"interval_method": "hoeffding"}, as_published=False)
-    ('likelihood', 'interval')
-    """
-    return "interval" if options or as_published else "likelihood"
 
 
 def check_fit(learned: Learned, fixed: FixedNumbers) -> Learned:
@@ -341,108 +282,3 @@ def _findings(learned: Learned, fit: ModelFit) -> tuple[str, ...]:
     if not learned.misfit < off < 1:
         return said
     return (*said, f"the data would not contradict a model whose rows may be off by {off:g}: misfit={off:g} or more")
-
-
-def _chosen_measure(
-    kind: Sets, options: Mapping[str, Any], as_published: bool, misfit: float
-) -> Callable[..., ConfidenceSet]:
-    """Return how the data are measured; refuse options that do not go together."""
-    if kind not in tuple(SETS):
-        raise DataError(f"confidence_set={kind!r}: choose one of {', '.join(map(repr, SETS))}")
-    method = SETS[kind]
-    if options and not method.options:
-        raise DataError(f"confidence_set={kind!r}: interval_method and events are for confidence_set='interval'")
-    if options and as_published:
-        raise DataError("as_published=True chooses intervals and events itself: leave out as_published, or the others")
-    if misfit:
-        return _tolerant_measure(kind, bool(options), as_published, misfit)
-    if not as_published:
-        return partial(method.measure, **options)
-    if method.published is None:
-        raise DataError(
-            f"confidence_set={kind!r}: the paper does not say how it makes such sets; leave out as_published, or "
-            "choose another confidence_set"
-        )
-    return method.published
-
-
-def _tolerant_measure(kind: Sets, has_options: bool, as_published: bool, misfit: float) -> Callable[..., ConfidenceSet]:
-    """Return how the data are measured if rows may be off; refuse what has no proof then."""
-    if as_published:
-        raise DataError(
-            f"misfit={misfit:g}: what the paper publishes has no tolerance; leave out as_published or misfit"
-        )
-    if has_options:
-        raise DataError(f"misfit={misfit:g} chooses intervals and events itself: leave out interval_method and events")
-    tolerant = SETS[kind].tolerant
-    if tolerant is None:
-        known = " or ".join(repr(name) for name, each in SETS.items() if each.tolerant is not None)
-        raise DataError(f"misfit={misfit:g}: there is no tolerant set of the kind {kind!r}; choose {known}")
-    return partial(tolerant, misfit=misfit)
-
-
-def error_of(confidence: float) -> float:
-    """Return how often the bounds may fail, if the confidence is one."""
-    if not isinstance(confidence, Real) or not 0 < confidence < 1:
-        raise DataError(f"confidence={confidence!r}: give a number between 0 and 1, such as 0.999")
-    return 1 - confidence
-
-
-def published_events(model: ParametricMDP) -> Events:
-    """Return what the paper counts: each unknown expression, f and 1 - f apart."""
-    return find_events(model, merge_complements=False)
-
-
-def published_bounds(
-    model: ParametricMDP, counts: TransitionCounts, events: Events, *, error: float
-) -> ExpressionBounds:
-    """Return a Clopper–Pearson interval for each of the published events, however the data came about."""
-    bounds = expression_bounds(model, counts, error=error, interval_method="clopper-pearson", events=events)
-    return replace(bounds, method="Clopper–Pearson for each expression, as published", guarantee=Guarantee.NONE)
-
-
-def _published_intervals(model: ParametricMDP, counts: TransitionCounts, *, error: float) -> ExpressionBounds:
-    return published_bounds(model, counts, published_events(model), error=error)
-
-
-SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
-    "interval": ConfidenceMethod(
-        expression_bounds,
-        _within_intervals,
-        published=_published_intervals,
-        tolerant=tolerant_bounds,
-        options=("interval_method", "events"),
-    ),
-    "l1": ConfidenceMethod(row_bounds, lambda model, balls: build_l1_region(model.space, balls)),
-    "ellipsoid": ConfidenceMethod(
-        least_squares,
-        lambda model, found: build_ellipsoid_region(model.space, model.expressions, found),
-        published=partial(least_squares, as_published=True),
-        has_intervals=False,
-    ),
-    "likelihood": ConfidenceMethod(
-        likelihood_set,
-        lambda model, found: build_likelihood_region(model.space, model.expressions, found),
-        tolerant=tolerant_set,
-        has_directions=True,
-    ),
-}
-"""One entry per kind of confidence set: how it is made, and how it becomes a region (Sections 2.3, 2.4, 3, 3.4)."""
-
-
-class Clock:
-    """Seconds of the stages of a calculation; those of compiling kernels, if any, are an entry of their own."""
-
-    def __init__(self, laps: dict[str, float] | None = None) -> None:
-        self.laps = {} if laps is None else laps
-        self._last, self._compiling = perf_counter(), seconds_of_compiling()
-
-    def lap(self, stage: str) -> None:
-        """Enter the seconds since the last stage, and say so to those who listen to the logger ``plumdp``."""
-        now, compiling = perf_counter(), seconds_of_compiling()
-        compiled = compiling - self._compiling
-        self.laps[stage] = self.laps.get(stage, 0.0) + max(now - self._last - compiled, 0.0)
-        if compiled > 0:
-            self.laps[NO_STAGE] = self.laps.get(NO_STAGE, 0.0) + compiled
-        self._last, self._compiling = now, compiling
-        _LOGGER.debug("%s: %.3f s", stage, self.laps[stage])

@@ -15,23 +15,17 @@ import numpy.typing as npt
 from plumdp.claims import status_of
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, intersect
 from plumdp.confidence.constants import FixedNumbers, find_fixed_numbers
+from plumdp.confidence_methods import published_bounds, published_events
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.observing import Act, Observe
 from plumdp.data.runs import Rng
-from plumdp.deprecated import renamed_keywords, warn_renamed
 from plumdp.environments import Environment as Environment
 from plumdp.environments import Simulator as Simulator
 from plumdp.environments import as_environment
 from plumdp.environments import simulator as simulator
 from plumdp.errors import DataError, ModelError
-from plumdp.learning import (
-    Learned,
-    check_fixed_numbers,
-    error_of,
-    learned_from,
-    published_bounds,
-    published_events,
-)
+from plumdp.learning import Learned, check_fixed_numbers, learned_from
+from plumdp.learning_options import error_of
 from plumdp.model.events import Events, find_events
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
 from plumdp.model.language.property import as_objective
@@ -65,12 +59,6 @@ class OnlineRecord:
     width: float  # mean width of the intervals of unknown expressions
     status: Status  # as of a ``Certificate``
     seconds: float  # since the start, without the environment
-
-    @property
-    def hope(self) -> float:
-        """The old name of ``optimistic_bound``."""
-        warn_renamed("OnlineRecord.hope", "OnlineRecord.optimistic_bound", stacklevel=3)
-        return self.optimistic_bound
 
     def __repr__(self) -> str:
         values = f"bound {self.bound:.6g}", f"optimistic bound {self.optimistic_bound:.6g}"
@@ -146,7 +134,6 @@ def _damaged(path: Path, what: str) -> DataError:
     return DataError(f"{path} is not a checkpoint of learn_online, or damaged ({what}); delete it or name another file")
 
 
-@renamed_keywords(paper="as_published")
 def learn_online(
     model: ParametricMDP,
     environment: Any,

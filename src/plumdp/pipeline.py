@@ -12,7 +12,7 @@ The seven stages, the folder of each, and what it implements of the paper:
 
 ``learn`` takes stages 3 and 4, ``conclude`` 5 to 7, and ``certify`` all of them (several objectives: ``certify_all``).
 
-What is taken if nothing is named: likelihood sets (``learning.default_set`` says when intervals), and coupled bounds
+What is taken if nothing is named: likelihood sets (``default_set`` says when intervals), and coupled bounds
 (``default_relaxation`` says when rectangular ones).
 """
 
@@ -20,18 +20,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-
-import numpy as np
+from typing import Unpack
 
 from plumdp.claims import make_certificate
-from plumdp.confidence.bounds import Intervals
-from plumdp.confidence.untied import untied_bounds
+from plumdp.clock import Clock
+from plumdp.confidence_methods import SETS, Sets
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
-from plumdp.deprecated import renamed_keywords
 from plumdp.errors import DataError
-from plumdp.learning import SETS, Clock, Learned, Sets, learn
-from plumdp.model.events import Events
+from plumdp.keywords import takes
+from plumdp.learning import Learned, learn
+from plumdp.learning_options import LearningOptions
 from plumdp.model.language.property import as_objective, as_objectives
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP, require_model
@@ -39,29 +38,25 @@ from plumdp.model.policy import Policy, check_policy
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Polytope
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.relaxation.relax import RELAXATIONS, Relaxation, tolerating
+from plumdp.relaxation.relax import RELAXATIONS, Relaxation, RelaxationMethod, tolerating
 from plumdp.result.certificate import Certificate
 from plumdp.sources import LearnedSource
-from plumdp.threads import at_most
+from plumdp.storage import storage_of
+from plumdp.threads import at_most, one_blas_thread
 from plumdp.valuation import best_valuation, value_policy
 
 
-@renamed_keywords(sets="confidence_set", intervals="interval_method", paper="as_published")
+@takes(LearningOptions)
 def certify(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
     objective: Objective | str,
     *,
-    confidence: float = 0.999,
     relaxation: Relaxation | None = None,
-    confidence_set: Sets | None = None,
-    interval_method: Intervals | None = None,
-    events: Events | None = None,
-    as_published: bool = False,
     policy: Policy | None = None,
     precision: float = 1e-6,
-    misfit: float = 0.0,
     threads: int | None = None,
+    **options: Unpack[LearningOptions],
 ) -> Certificate:
     """Return a policy and bounds on its value that hold with the given confidence (Theorem 1 of the paper).
 
@@ -69,18 +64,9 @@ def certify(
     ----------
     objective
         What is asked, or its text (see ``parse_property``). For several questions there is ``certify_all``.
-    confidence
-        How sure the bounds must be.
     relaxation
-        What nature may do. By default the policy is sought, and valued, with one point for all states ("coupled").
-    confidence_set
-        What is drawn around the data. By default the likelihood; intervals if one of the next three options is given.
-    interval_method, events
-        For other intervals than the narrowest valid ones, see ``expression_bounds``.
-    as_published
-        Draw what the paper publishes, for comparison: without guarantee, and rectangular unless you name a relaxation.
-    misfit
-        The bounds stay valid if every row of the model is off by at most this much in total variation.
+        What nature may do. By default the policy is sought, and valued, with one point for all states ("coupled"); for
+        published sets, it is "rectangular".
     policy
         Value this policy in place of the best one.
     precision
@@ -100,39 +86,35 @@ def certify(
     require_model("certify", model)  # stage 1; the counts are stage 2
     objective = as_objective(objective, model)
     with at_most(threads):
-        learned = learn(
-            model,
-            counts,
-            confidence=confidence,
-            confidence_set=confidence_set,
-            interval_method=interval_method,
-            events=events,
-            as_published=as_published,
-            objectives=[objective],
-            misfit=misfit,
-        )
+        learned = learn(model, counts, objectives=[objective], **options)
         return conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
 
 
+@takes(LearningOptions)
 def certify_all(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
     objectives: Sequence[Objective | str],
     *,
-    confidence: float = 0.999,
     relaxation: Relaxation | None = None,
-    confidence_set: Sets | None = None,
-    interval_method: Intervals | None = None,
-    events: Events | None = None,
-    as_published: bool = False,
-    misfit: float = 0.0,
     precision: float = 1e-6,
+    threads: int | None = None,
+    **options: Unpack[LearningOptions],
 ) -> list[Certificate]:
     """Return a certificate for each objective, each with a policy of its own, that hold jointly with the confidence.
 
-    All follow from one ``learn``, to which all objectives are announced; options are those of ``certify``. So you may
-    look at all of them and report the one that you like best.
+    All follow from one ``learn``, to which all objectives are announced. So you may look at all of them and report the
+    one that you like best.
 
+    Parameters
+    ----------
+    objectives
+        What is asked: properties, or their texts.
+    relaxation, precision, threads
+        As of ``certify``.
+
+    Examples
+    --------
     >>> from plumdp import case_study, simulate
     >>> study = case_study("aircraft:20,10")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=21)
@@ -145,38 +127,34 @@ def certify_all(
     asked = as_objectives(objectives, model)
     if not asked:
         raise DataError("objectives: there are none; give at least one property, such as 'Pmax=? [ F \"goal\" ]'")
-    learned = learn(
-        model,
-        counts,
-        confidence=confidence,
-        confidence_set=confidence_set,
-        interval_method=interval_method,
-        events=events,
-        as_published=as_published,
-        objectives=asked,
-        misfit=misfit,
-    )
-    return [conclude(learned, objective, relaxation=relaxation, precision=precision) for objective in asked]
+    with at_most(threads):
+        learned = learn(model, counts, objectives=asked, **options)
+        return [conclude(learned, objective, relaxation=relaxation, precision=precision) for objective in asked]
 
 
-@renamed_keywords(sets="confidence_set", intervals="interval_method", paper="as_published")
+@takes(LearningOptions)
 def compare(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
     objective: Objective | str,
     *,
-    confidence: float = 0.999,
     relaxations: Sequence[Relaxation] | None = None,
-    confidence_set: Sets | None = None,
-    interval_method: Intervals | None = None,
-    events: Events | None = None,
-    as_published: bool = False,
     policy: Policy | None = None,
     precision: float = 1e-6,
-    misfit: float = 0.0,
+    threads: int | None = None,
+    **options: Unpack[LearningOptions],
 ) -> list[Certificate]:
     """Return a certificate for each relaxation from the same data, each with its own policy unless one is given.
 
+    Parameters
+    ----------
+    relaxations
+        Those that are compared; by default all that there are for the confidence set, from loose to tight.
+    objective, policy, precision, threads
+        As of ``certify``.
+
+    Examples
+    --------
     >>> from plumdp import case_study, simulate
     >>> study = case_study("aircraft:20,10")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=21)
@@ -190,18 +168,9 @@ def compare(
     """
     require_model("compare", model)
     objective = as_objective(objective, model)
-    learned = learn(
-        model,
-        counts,
-        confidence=confidence,
-        confidence_set=confidence_set,
-        interval_method=interval_method,
-        events=events,
-        as_published=as_published,
-        objectives=[objective],
-        misfit=misfit,
-    )
-    return compare_learned(learned, objective, relaxations=relaxations, policy=policy, precision=precision)
+    with at_most(threads):
+        learned = learn(model, counts, objectives=[objective], **options)
+        return compare_learned(learned, objective, relaxations=relaxations, policy=policy, precision=precision)
 
 
 def compare_learned(
@@ -214,9 +183,7 @@ def compare_learned(
 ) -> list[Certificate]:
     """Return a certificate for each relaxation from what was learned, as ``compare`` does."""
     if relaxations is None:
-        relaxations = _relaxations(has_intervals=learned.bounds.intervals is not None)
-        if learned.model.distinct is not None:
-            relaxations = [name for name in relaxations if not _picks_points(name)]
+        relaxations = _relaxations_of(learned)
     found: list[Certificate] = []
     for relaxation in relaxations:
         new = conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
@@ -238,23 +205,32 @@ def _cut_to_looser(certificate: Certificate, others: Sequence[Certificate]) -> C
 
 def relaxations_for(confidence_set: Sets) -> tuple[Relaxation, ...]:
     """Return the relaxations that there are; a set without intervals of its own has no interval-wise one."""
-    return _relaxations(has_intervals=SETS[confidence_set].has_intervals)
+    return _relaxations(has_intervals=SETS[confidence_set].has_intervals, has_points=True)
 
 
-def _relaxations(*, has_intervals: bool) -> tuple[Relaxation, ...]:
-    return tuple(name for name, each in RELAXATIONS.items() if has_intervals or not each.needs_intervals)
+def _relaxations_of(learned: Learned) -> tuple[Relaxation, ...]:
+    """Return the relaxations that can be solved, from loose to tight."""
+    return _relaxations(
+        has_intervals=learned.bounds.intervals is not None, has_points=storage_of(learned.model).has_points
+    )
+
+
+def _relaxations(*, has_intervals: bool, has_points: bool) -> tuple[Relaxation, ...]:
+    def is_possible(method: RelaxationMethod) -> bool:
+        return (has_intervals or not method.needs_intervals) and (has_points or not method.picks_points)
+
+    return tuple(name for name, method in RELAXATIONS.items() if is_possible(method))
 
 
 def default_relaxation(learned: Learned) -> Relaxation:
-    """Return the relaxation that is taken if none is named: coupled, or for published sets the paper's tightest.
-
-    Models that are stored on disk are solved level by level, within intervals.
-    """
-    if learned.model.distinct is not None:
-        return "expression"
-    return "rectangular" if learned.as_published else "coupled"
+    """Return the relaxation that is taken if none is named: the tightest; of published sets, the paper's tightest."""
+    possible = [
+        name for name in _relaxations_of(learned) if not (learned.as_published and RELAXATIONS[name].is_coupled)
+    ]
+    return possible[-1]
 
 
+@one_blas_thread()
 def conclude(
     learned: Learned,
     objective: Objective | str,
@@ -303,7 +279,7 @@ def conclude(
         is_given=policy is not None,
         left_out=_left_out(learned, uncertain),
     )
-    if learned.model.distinct is not None:
+    if not storage_of(learned.model).has_points:
         return certificate
     return replace(certificate, source=LearnedSource(learned, objective, policy is not None, precision))
 
@@ -314,27 +290,18 @@ def _left_out(learned: Learned, uncertain: IntervalMDP) -> str:
     return "; ".join(text for text in ("" if region is None else region.left_out, uncertain.left_out) if text)
 
 
-def _picks_points(relaxation: Relaxation) -> bool:
-    """Return whether nature picks points of the region in a relaxation, rather than probabilities within intervals."""
-    return "expression" in RELAXATIONS[relaxation].looser
-
-
 def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:
     """Return what nature may do; if no parameters explain the data, what the graph alone allows."""
-    model, bounds, region = learned.model, learned.bounds, learned.region
+    model, region, storage = learned.model, learned.region, storage_of(learned.model)
     if relaxation not in tuple(RELAXATIONS):
         raise DataError(f"relaxation={relaxation!r}: choose one of {', '.join(map(repr, RELAXATIONS))}")
-    is_stored, has_points = model.distinct is not None, _picks_points(relaxation)
-    if is_stored and has_points:
+    picks_points = RELAXATIONS[relaxation].picks_points
+    if picks_points and not storage.has_points:
         raise DataError(
             f"relaxation={relaxation!r}: a model that is stored on disk is solved within intervals; choose 'expression'"
         )
-    if isinstance(region, Conflict) and is_stored:  # next to nothing of so many transitions was seen
-        same = np.broadcast_to(np.int32(0), model.graph.n_transitions)
-        return IntervalMDP(model.graph, same, np.zeros(1), np.ones(1))
     if isinstance(region, Conflict):
-        lower, upper = untied_bounds(learned.counts, error=learned.fallback * learned.error)
-        return IntervalMDP(model.graph, np.arange(model.graph.n_transitions, dtype=np.int32), lower, upper)
+        return storage.untied(model, learned.counts, learned.fallback * learned.error)
     # of points of the region a misfit leaves the intervals
-    built = RELAXATIONS["expression" if learned.misfit and has_points else relaxation].build(model, bounds, region)
-    return tolerating(built, learned.misfit)
+    method = RELAXATIONS["expression" if learned.misfit and picks_points else relaxation]
+    return tolerating(method.build(model, learned.bounds, region), learned.misfit)

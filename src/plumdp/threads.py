@@ -1,5 +1,7 @@
 """How many threads the solver uses, and two ways to use them: calls at the same time, and calls that follow others.
 
+Linear algebra gets one thread (``one_blas_thread``), as its matrices are small.
+
 Compiled kernels release Python's lock, so that threads of one process keep all cores busy, without a copy of the model.
 What is calculated never depends on the number of threads: work is divided by its size alone, and no thread reads what
 another one writes at the same time.
@@ -55,6 +57,19 @@ def at_most(threads: int | None) -> Iterator[None]:
         yield
     finally:
         _asked.reset(token)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let the linear algebra of NumPy and SciPy use one thread in the context; also to decorate a function.
+
+    Matrices have as many rows as there are parameters, some hundred at most. OpenBLAS divides the work on them between
+    threads all the same, which wait for each other thousands of times: on a busy machine that takes ten times as long.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield
 
 
 def _checked(number: object, name: str) -> int:

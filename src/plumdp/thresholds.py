@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from math import inf, isinf
 from typing import Any
 
@@ -16,16 +15,7 @@ from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate, Status, outward, percent
 from plumdp.solver.solve import solve
 from plumdp.valuation import with_looser
-
-
-class Verdict(StrEnum):
-    """The answer to a question with a threshold; each is equal to its text."""
-
-    YES = "yes"
-    NO = "no"
-    UNKNOWN = "unknown"
-
-    __repr__ = str.__repr__  # at the prompt as in JSON: the text
+from plumdp.vocabulary import Verdict as Verdict
 
 
 @dataclass(frozen=True, eq=False)

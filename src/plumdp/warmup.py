@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from plumdp import compiled
 from plumdp.case_studies import CaseStudy, case_study
+from plumdp.confidence_methods import SETS
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.simulate import simulate
-from plumdp.learning import SETS
 from plumdp.pipeline import certify, compare
 
 _DEFAULT = ("betting:3", "aircraft:6,4,1")  # rewards; a chance, with rows of more than two outcomes

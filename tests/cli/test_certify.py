@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import plumdp as pl
 from plumdp.cli import app
-from plumdp.cli.options import LogOptions
+from plumdp.cli.options import LogOptions, ReadingOptions
 
 RUNNER = CliRunner()
 STUDY = "aircraft:20,10"
@@ -219,7 +219,7 @@ def test_pilots_of_commands_are_those_of_the_functions(tmp_path):
     assert pl.read_counts(out, model).pilot.counts.tolist() == expected.pilot.counts.tolist()
     assert LogOptions([out]).read(model).pilot is not None
     assert (
-        LogOptions([out], sampling="adaptive").read(model).pilot is None
+        LogOptions([out], ReadingOptions(sampling="adaptive")).read(model).pilot is None
     )  # a share of a length that nobody says was planned
     assert run("count", "betting:5", log, "-o", out, "--force").endswith("2,400 steps, counted\n")
     said = run("count", "betting:5", log, "-o", out, "--force", "--order", "runs")
@@ -237,7 +237,7 @@ def test_short_logs_in_order_have_an_empty_pilot_which_less_sampling_keeps(tmp_p
     reason = "fewer than 160 runs or rows, or it is not clear which came first"
     assert said.output.endswith(f"954 steps, counted, none of them as a pilot ({reason})\n")
     for sampling in ("independent", "adaptive"):
-        pilot = LogOptions([out], sampling=sampling).read(model).pilot
+        pilot = LogOptions([out], ReadingOptions(sampling=sampling)).read(model).pilot
         assert (pilot.total, pilot.weight, pilot.end) == (0, 0.1, "power of two")
 
 
@@ -271,20 +271,6 @@ def test_a_file_of_counts_cannot_be_asked_for_another_pilot(folder, option):
 def test_runs_have_no_pilot_before_they_are_counted(tmp_path):
     result = RUNNER.invoke(app, ["simulate", "betting:5", "-o", str(tmp_path / "log.parquet"), "--pilot", "0.1"])
     assert str(result.exception) == "--pilot: only counts have a pilot; say --counts, or --pilot to plumdp count"
-
-
-@pytest.mark.parametrize("command", ["certify", "compare"])
-def test_options_of_version_0_1_still_work_and_are_not_in_the_help(folder, command):
-    arguments = [command, STUDY, str(folder / "counts.parquet"), "--json"]
-    old = ["--sets", "interval", "--intervals=hoeffding"]
-    new = ["--confidence-set", "interval", "--interval-method=hoeffding"]
-    for before, now in ((old, new), (["--paper"], ["--as-published"])):
-        results = [json.loads(RUNNER.invoke(app, [*arguments, *options]).output) for options in (before, now)]
-        found = [[(one["lower"], one["intervals"]) for one in (r if command == "compare" else [r])] for r in results]
-        assert found[0] == found[1]
-    shown = RUNNER.invoke(app, [command, "--help"]).output
-    assert "--confidence-set" in shown
-    assert not any(option in shown for option in ("--sets", "--intervals", "--paper"))
 
 
 # Several properties

@@ -73,13 +73,15 @@ def test_a_parametric_file_needs_a_point_and_a_length(run, tmp_path):
 
 
 def test_what_is_certified_holds_when_learning_is_stopped_by_hand(monkeypatch, run, tmp_path):
+    learn_online = pl.learn_online
+
     def stopped(*arguments, **options):
-        for number, record in enumerate(pl.learn_online(*arguments, **options)):
+        for number, record in enumerate(learn_online(*arguments, **options)):
             if number == 3:
                 raise KeyboardInterrupt
             yield record
 
-    monkeypatch.setattr("plumdp.cli.online.learn_online", stopped)
+    monkeypatch.setattr("plumdp.online.learn_online", stopped)
     code, out, err = run(STUDY, "--runs", "500", "-o", "record.json")
     assert (code, err) == (0, "stopped by hand; what is certified so far holds\n")
     assert out.startswith("The policy is worth at least ")

@@ -57,12 +57,12 @@ main()
 
 
 def test_something_is_said_before_anything_heavy_is_imported():
-    """The arguments are wrong, so that the command ends as soon as it is imported."""
-    written, code = on_terminal(REPORTING, "certify", "--no-such-option")
+    """There is no such model, so that the command ends as soon as it has looked for it."""
+    written, code = on_terminal(REPORTING, "certify", "nowhere", "log.csv")
     assert code == 2
     assert written.startswith("\r\x1b[2Kplumdp certify: loading …")
     assert "<heavy>" in written
-    assert "No such option" in written
+    assert "there is no such file, and no case study of this name" in written
 
 
 EACH = """

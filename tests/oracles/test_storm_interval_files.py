@@ -13,9 +13,9 @@ pytestmark = pytest.mark.slow
 
 stormpy = pytest.importorskip("stormpy")
 developer = pytest.importorskip("stormpy.developer")
+storm_values = pytest.importorskip("storm_values").storm_values
 developer.set_log_level(developer.LogLevel.OFF)
 
-NATURES = {"robust": "ROBUST", "optimistic": "COOPERATIVE"}
 TOLERANCE = 1e-6
 
 
@@ -48,18 +48,6 @@ def storm_reads(path):
     return stormpy.build_model_from_drn[stormpy.Interval](str(path))
 
 
-def storm_values(model, text, nature):
-    """Return Storm's value of every state."""
-    environment = stormpy.Environment()
-    method = environment.solver().min_max()
-    method.precision = stormpy.Rational("1e-10")
-    method.relative_termination_criterion = False
-    formula = stormpy.parse_property(text)  # Storm does not keep it alive
-    mode = getattr(stormpy.UncertaintyResolutionMode, NATURES[nature])
-    result = stormpy.model_checking(model, formula, uncertainty_resolution_mode=mode, environment=environment)
-    return np.array(result.get_value_vector())
-
-
 QUERIES = ('P{}=? [ F "goal" ]', 'P{}=? [ "safe" U "goal" ]', 'P{}=? [ F<=6 "goal" ]', 'R{{"cost"}}{}=? [ C<=5 ]')
 SECOND = {
     ("max", "robust"): "min",
@@ -82,6 +70,25 @@ def test_storm_solves_what_we_write_as_we_do(tmp_path, ending, seed):
             value = storm_values(theirs, query.format(direction), nature)
             assert (solution.lower - TOLERANCE <= value).all(), (query, direction, nature)
             assert (value <= solution.upper + TOLERANCE).all(), (query, direction, nature)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_schedulers_of_storm_come_back_by_the_numbers_of_their_choices(tmp_path, seed):
+    """Where Storm says that its scheduler is best, our proof about the same choices finds Storm's value."""
+    model, path = random_model(seed), tmp_path / "model.umb"
+    pl.write_interval_model(model, path)
+    theirs, formula = storm_reads(path), stormpy.parse_property('Pmax=? [ "safe" U "goal" ]')
+    mode = stormpy.UncertaintyResolutionMode.ROBUST
+    result = stormpy.model_checking(theirs, formula, extract_scheduler=True, uncertainty_resolution_mode=mode)
+    best = result.get_scheduler()
+    picked = [best.get_choice(state).get_deterministic_choice() for state in range(theirs.nr_states)]
+    policy = pl.PolicyTable(model.graph, model.graph.first_choice[:-1] + picked)
+    asked = 'Pmaxmin=? [ "safe" U "goal" ]'
+    ours = pl.evaluate(model, policy.choice, asked, precision=1e-8)
+    value = np.array(result.get_value_vector())
+    assert np.abs(ours.lower - value).max() < 1e-5  # Storm's own precision is 1e-6
+    others = pl.evaluate(model, model.graph.first_choice[:-1], asked, precision=1e-8)
+    assert (others.upper < value - 1e-3).any()  # other choices are worth less
 
 
 def bounds_of(model):
@@ -173,3 +180,21 @@ def test_what_storm_finds_on_the_exported_model_is_what_we_certify_and_not_bette
         assert value <= certificate.lower + TOLERANCE
     else:
         assert value >= certificate.upper - TOLERANCE
+
+
+@pytest.mark.parametrize("suffix", [".drn", ".umb"])
+def test_storm_reads_a_model_at_a_point_as_a_plain_mdp_with_our_values(tmp_path, suffix):
+    study = pl.case_study("aircraft:20,10")
+    model = pl.model_at(study.model, study.true_point)
+    path = tmp_path / f"model{suffix}"
+    pl.write_interval_model(model, path)
+    text = 'Pmax=? [ !"collision" U "goal" ]'
+    plain = stormpy.build_model_from_umb(str(path)) if suffix == ".umb" else stormpy.build_model_from_drn(str(path))
+    assert "Interval" not in type(plain).__name__
+    formula = stormpy.parse_property(text)
+    found = np.array(stormpy.model_checking(plain, formula).get_value_vector())
+    ours = pl.solve(pl.instantiate(study.model, study.true_point), pl.parse_property(text, study.model))
+    assert np.abs(found - ours.lower).max() <= TOLERANCE
+    again = pl.read_interval_model(path).mdp
+    assert again.is_point
+    assert again.lower[again.expression].tolist() == model.mdp.lower[model.mdp.expression].tolist()

@@ -18,10 +18,11 @@ pytestmark = pytest.mark.slow
 
 stormpy = pytest.importorskip("stormpy")
 developer = pytest.importorskip("stormpy.developer")
+storm = pytest.importorskip("storm_values")
+NATURES, storm_values = storm.NATURES, storm.storm_values
 developer.set_log_level(developer.LogLevel.OFF)
 
 SEEDS = range(60)
-NATURES = {"robust": "ROBUST", "optimistic": "COOPERATIVE"}
 TOLERANCE = 1e-6
 
 
@@ -219,18 +220,6 @@ BOUNDED_QUERIES = {
     'R{{"r"}}{}=? [ C<=9 ]': lambda c, d: pl.Reward(c.reward, d, steps=9),
 }
 ALL_QUERIES = QUERIES | BOUNDED_QUERIES
-
-
-def storm_values(model, text, nature):
-    """Return Storm's value of every state."""
-    environment = stormpy.Environment()
-    method = environment.solver().min_max()
-    method.precision = stormpy.Rational("1e-10")
-    method.relative_termination_criterion = False
-    formula = stormpy.parse_property(text)  # Storm does not keep it alive
-    mode = getattr(stormpy.UncertaintyResolutionMode, NATURES[nature])
-    result = stormpy.model_checking(model, formula, uncertainty_resolution_mode=mode, environment=environment)
-    return np.array(result.get_value_vector())
 
 
 def assert_agreement(solution, expected, where):

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from coin_model import COIN
 from scipy.stats import binom
 
 import plumdp as pl
@@ -64,19 +65,6 @@ def test_other_intervals_miss_at_some_time_more_often(method):
 
 
 # a coin, and someone who looks at the certificate after every run until it is false
-
-
-(p,) = pl.parameters("p")
-
-
-def coin_step(state):
-    """One throw: heads is 1, tails is 2."""
-    if state.x:
-        return {"stay": [(1, state)]}
-    return {"go": [(p, state._replace(x=1)), (1 - p, state._replace(x=2))]}
-
-
-COIN = pl.explore(coin_step, {"x": 0}, space=pl.ParameterSpace.unit("p"), labels={"heads": lambda s: s.x == 1})
 
 
 def interval_from_a_log(**claim):

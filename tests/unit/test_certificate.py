@@ -53,6 +53,14 @@ def number(text):
 # What is printed
 
 
+def test_of_many_parameters_the_text_shows_some_and_says_how_many_there_are_while_json_has_all():
+    boxes = {f"p{i}": (0.1, 0.3) for i in range(60)}
+    one = certificate(parameters=boxes, estimate=dict.fromkeys(boxes, 0.2), estimated_value=0.4)
+    lines = {label: text for label, text in one.facts() if label in ("parameters", "estimate")}
+    assert all("p7 " in text and "p8" not in text and "and 52 more" in text for text in lines.values())
+    assert list(one.to_dict()["parameters"]) == list(one.to_dict()["estimate"]) == list(boxes)
+
+
 @given(st.floats(allow_nan=False), st.floats(allow_nan=False))
 @example(0.1, 0.1)
 @example(1 - 2**-53, 1.0)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from plumdp import compiled as module
-from plumdp.learning import Clock
+from plumdp.clock import Clock
 from plumdp.tally import Tally
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import plumdp as pl
-from plumdp.learning import SETS, ConfidenceMethod, Sets, learn
+from plumdp.confidence_methods import SETS, ConfidenceMethod, Sets
+from plumdp.learning import learn
 from plumdp.pipeline import compare, conclude, relaxations_for
 from plumdp.region.build import build_region
 

@@ -6,21 +6,11 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from coin_model import COIN, coin_step
 
 import plumdp as pl
 from plumdp.data.report import KINDS, IngestionReport, report_from
 
-(p,) = pl.parameters("p")
-
-
-def coin_step(state):
-    """One throw: heads is 1, tails is 2."""
-    if state.x:
-        return {"stay": [(1, state)]}
-    return {"go": [(p, state._replace(x=1)), (1 - p, state._replace(x=2))]}
-
-
-COIN = pl.explore(coin_step, {"x": 0}, space=pl.ParameterSpace.unit("p"), labels={"heads": lambda s: s.x == 1})
 HEADS = pl.parse_property('Pmax=? [ F "heads" ]', COIN)
 BIASED = pl.explore(
     coin_step, {"x": 0}, space=pl.ParameterSpace.box({"p": (0.25, 0.75)}), labels={"heads": lambda s: s.x == 1}

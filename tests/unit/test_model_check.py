@@ -235,6 +235,27 @@ def test_texts_json_and_html_say_the_same(drift):
     html = drift._repr_html_()
     assert "where x is large" in html
     assert "<th>standardised</th>" in html
+    assert html.index("<details>") < html.index("<th>standardised</th>")
+
+
+def test_a_change_that_can_happen_at_one_value_of_a_variable_says_nothing_about_the_variable():
+    """Each coin is thrown at one place, so that no panel has places: how often one lands says nothing of the others."""
+    p, q = pl.parameters("p", "q")
+
+    def step(s):
+        if s.at == "start":
+            return {"go": [(0.5, s._replace(at="first", side=side)) for side in (1, 2)]}
+        if s.at in ("first", "second"):
+            chance, heads, tails = (p, "up", "down") if s.at == "first" else (q, "won", "lost")
+            return {"go": [(chance, s._replace(at=heads)), (1 - chance, s._replace(at=tails))]}
+        return {"go": [(1, s._replace(at="second") if s.at in ("up", "down") else s)]}
+
+    model = pl.explore(step, {"at": "start", "side": 0}, space=pl.ParameterSpace.unit("p", "q"))
+    counts = pl.simulate(model, {"p": 0.5, "q": 0.5}, 500, rng=1, max_steps=4)
+    panels = {panel.name: panel for panel in pl.check_model(model, counts).cells}
+    assert (panels["side"].residuals.observations > 0).sum() == 2
+    for panel in panels.values():
+        assert (panel.residuals.observations > 0).sum() > 1
 
 
 def test_a_conflict_says_where_the_model_is_wrong_and_what_to_try():

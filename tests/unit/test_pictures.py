@@ -268,6 +268,18 @@ def test_a_map_over_words_and_truth_values():
     assert {"dry", "wet", "false", "true", "weather", "open"} <= set(shown)
 
 
+def test_the_legend_of_a_map_is_below_long_labels():
+    words = np.array([f"a word of length {k}" for k in range(9)])
+    figure = plots.policy_figure({"at": words, "action": np.array(["go", "stop", "wait"] * 3)}, "at")
+    drawn = FigureCanvasAgg(figure)
+    drawn.draw()
+    (axes,) = figure.axes
+    renderer = drawn.get_renderer()
+    labels = [*axes.get_xticklabels(), axes.xaxis.label]
+    lowest = min(label.get_window_extent(renderer).y0 for label in labels)
+    assert axes.get_legend().get_window_extent(renderer).y1 <= lowest
+
+
 def test_more_actions_than_colours_get_hatches():
     columns = {"x": np.arange(12), "action": np.array([f"a{i:02}" for i in range(12)], dtype=object)}
     (axes,) = plots.policy_figure(columns, "x").axes

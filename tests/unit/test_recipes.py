@@ -10,9 +10,9 @@ import pytest
 
 import plumdp as pl
 from plumdp.cli.arguments import load
+from plumdp.confidence_methods import SETS, ConfidenceMethod
 from plumdp.experiments import studies
 from plumdp.experiments.study import Cell
-from plumdp.learning import SETS, ConfidenceMethod
 from plumdp.model.readers import read
 from plumdp.relaxation.relax import seen_from
 from plumdp.solver.nature import loops_for

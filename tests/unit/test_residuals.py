@@ -146,6 +146,29 @@ def test_changes_that_tell_the_same_are_there_once():
     assert "mood becomes true" in texts
 
 
+def test_a_parameter_is_described_by_what_it_lets_a_variable_do():
+    """Heads of the first coin lead to one of ten words, those of the second always to the same one, and those of the
+    third to one word from here and to another from there."""
+    a, b, c = pl.parameters("a", "b", "c")
+    words = [f"word {k}" for k in range(10)]
+
+    def step(s):
+        if s.at == "start":
+            return {"go": [(a / 10, s._replace(at=word)) for word in words] + [(1 - a, s._replace(at="tails"))]}
+        if s.at in words:
+            return {"go": [(b, s._replace(at="won")), (1 - b, s._replace(at="lost"))]}
+        if s.at in ("won", "lost"):
+            return {"go": [(c, s._replace(at="lost" if s.at == "won" else "start")), (1 - c, s._replace(at="tails"))]}
+        return {"go": [(1, s)]}
+
+    model = pl.explore(step, {"at": "start"}, space=pl.ParameterSpace.unit("a", "b", "c"))
+    counts = pl.simulate(model, {"a": 0.5, "b": 0.5, "c": 0.5}, 200, rng=1, max_steps=8)
+    texts = {change.parameter: change.text for change in find_changes(fitted_rows(model, counts, np.full(3, 0.5)))}
+    assert texts["b"] == "at becomes won (b)"
+    assert texts["a"] == "an outcome happens that a larger a makes more likely"
+    assert texts["c"] == "an outcome happens that a larger c makes more likely"
+
+
 def log_likelihood(model, counts, weights, point):
     values = model.expressions.evaluate(np.asarray(point)[None, :])[:, 0][model.expression]
     return float(np.sum((counts * weights)[counts > 0] * np.log(values[counts > 0])))

@@ -12,7 +12,7 @@ from both_ways import from_compiled_code
 import plumdp as pl
 from plumdp.data import kernels
 from plumdp.data.runs import running_sums
-from plumdp.data.simulate import _n_threads, first_visits, simulate
+from plumdp.data.simulate import _n_workers, first_visits, simulate
 from plumdp.data.trajectories import Trajectories, record, record_blocks
 from plumdp.model.events import find_events
 
@@ -338,9 +338,9 @@ def test_few_runs_on_many_threads_and_many_steps_in_one_run(betting):
 
 def test_threads_are_fewer_if_their_counts_would_take_too_much_memory():
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    assert _n_threads(None, (1, 1000)) == cores
-    assert _n_threads(None, (2, 10**9)) == 1
-    assert _n_threads(7, (2, 10**9)) == 7
+    assert _n_workers(None, (1, 1000)) == cores
+    assert _n_workers(None, (2, 10**9)) == 1
+    assert _n_workers(7, (2, 10**9)) == 7
 
 
 # --- long runs

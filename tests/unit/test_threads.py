@@ -1,5 +1,6 @@
-"""Bounds and policies do not depend on the number of threads, which is asked for in one of three ways."""
+"""Bounds and policies do not depend on the number of threads, which is asked for by an option or in the environment."""
 
+import json
 import multiprocessing
 import os
 import threading
@@ -7,9 +8,12 @@ from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
+from command_line import plumdp
 
 import plumdp as pl
-from plumdp import threads
+from plumdp import pipeline, threads
+from plumdp.data.duckdb_tables import connect
+from plumdp.data.simulate import _n_workers
 from plumdp.errors import DataError
 from plumdp.solver import layout
 from plumdp.solver.evaluate import evaluate_all
@@ -97,6 +101,57 @@ def test_certificates_of_case_studies_are_equal_for_any_number_of_threads(all_is
         one = pl.certify(study.model, counts, study.objective, relaxation=relaxation, threads=number)
         found.add((one.lower, one.upper, one.policy.choice.tobytes()))
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("function", [pl.certify_all, pl.compare])
+def test_several_certificates_are_equal_for_any_number_of_threads(all_is_large, function):
+    study = pl.case_study("rover:3,3,2")
+    counts = pl.simulate(study.model, study.true_point, 200, rng=1, max_steps=study.max_steps)
+    asked, found = [study.objective] if function is pl.certify_all else study.objective, set()
+    for number in NUMBERS:
+        several = function(study.model, counts, asked, threads=number)
+        found.add(tuple((one.lower, one.upper, one.policy.choice.tobytes()) for one in several))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("function", [pl.certify, pl.certify_all, pl.compare])
+def test_everything_that_certifies_is_done_with_the_threads_that_were_asked_for(function, monkeypatch):
+    study, seen = pl.case_study("betting:3"), []
+    counts = pl.simulate(study.model, study.true_point, 50, rng=1, max_steps=4)
+    learn, conclude = pipeline.learn, pipeline.conclude
+    monkeypatch.setattr(
+        pipeline, "learn", lambda *args, **more: seen.append(threads.n_threads()) or learn(*args, **more)
+    )
+    monkeypatch.setattr(
+        pipeline, "conclude", lambda *args, **more: seen.append(threads.n_threads()) or conclude(*args, **more)
+    )
+    function(study.model, counts, [study.objective] if function is pl.certify_all else study.objective, threads=7)
+    assert len(seen) >= 2
+    assert set(seen) == {7}
+
+
+def test_simulating_and_reading_use_the_threads_that_were_asked_for(monkeypatch):
+    monkeypatch.setenv(threads.VARIABLE, "3")
+    assert _n_workers(None, (1, 1000)) == 3
+    assert _n_workers(5, (1, 1000)) == 5
+    with threads.at_most(2), connect() as connection:
+        assert _n_workers(None, (1, 1000)) == 2
+        assert connection.execute("SELECT current_setting('threads')").fetchone() == (2,)
+
+
+def test_a_command_has_the_threads_that_were_asked_for_and_the_same_result(tmp_path):
+    counts, found = str(tmp_path / "counts.parquet"), []
+    for number in NUMBERS:
+        ended = plumdp(
+            "simulate", "rover:3,3,2", "-n", "200", "--counts", "-o", counts, "--force", f"--threads={number}"
+        )
+        assert ended.code == 0, ended.err
+        ended = plumdp("certify", "rover:3,3,2", counts, "--json", "--threads", str(number))
+        content = json.loads(ended.out)
+        found.append((content["lower"], content["upper"], content["provenance"]["counts"]))
+    assert len(set(found)) == 1
+    ended = plumdp("certify", "rover:3,3,2", counts, "--threads", "0")
+    assert ended == (2, "", "error: --threads 0: give the number of threads, 1 or more\n")
 
 
 def test_the_number_is_the_option_or_the_variable_or_that_of_the_cores(monkeypatch):

@@ -24,10 +24,11 @@ from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.confidence.multinomial import RowBounds
 from plumdp.confidence.sets import ConfidenceSet, Guarantee
+from plumdp.confidence_methods import SETS, Sets
 from plumdp.data.counts import EMPTY_WEIGHT, CountArray, Pilot, PilotEnd, TransitionCounts
 from plumdp.data.pilots import planned_size
 from plumdp.errors import DataError
-from plumdp.learning import SETS, Learned, Sets
+from plumdp.learning import Learned
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.objective import Objective
 from plumdp.pipeline import relax

@@ -17,7 +17,7 @@ from plumdp.errors import DataError
 from plumdp.learning import Learned, learn
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP, require_model
-from plumdp.model.text import html_table, one_line
+from plumdp.model.text import html_table, listing, number_of, one_line
 from plumdp.result.certificate import outward, percent
 from plumdp.result.data_quality import DataQuality
 
@@ -76,7 +76,7 @@ class ModelCheck:
         if self.suspicion:
             facts.append(("look at", f"{self.suspicion} (not enough to contradict the model)"))
         if self.estimate:
-            point = ", ".join(f"{name} = {value:.6g}" for name, value in self.estimate.items())
+            point = listing([f"{name} = {value:.6g}" for name, value in self.estimate.items()])
             outside = "" if self.is_inside else "; this is outside of its parameter space"
             facts.append(("estimate", f"{point} (most likely, if the model is right{outside})"))
         facts.append(("data", str(self.data_quality)))
@@ -95,7 +95,9 @@ class ModelCheck:
     def _repr_html_(self) -> str:
         records = [list(record.values()) for record in self.residuals[:_MOST_ROWS]]
         table = html_table(records, list(self.residuals[0])) if records else ""
-        return f"<p><b>{html.escape(self.headline)}</b></p>{html_table(self.facts())}{table}"
+        more = f"{len(records)} of {number_of(len(self.residuals), 'residual')}, the most telling first"
+        folded = f'<details><summary>{more}</summary><div style="overflow-x: auto">{table}</div></details>'
+        return f"<p><b>{html.escape(self.headline)}</b></p>{html_table(self.facts())}{folded if table else ''}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, ready for JSON."""

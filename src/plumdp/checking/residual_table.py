@@ -45,7 +45,8 @@ def residuals_by_cell(examination: Examination) -> list[CellResiduals]:
         parts.append((kind, name, tuple(one.cells[1] for one in each), cell))
     found = []
     for kind, name, cells, cell in parts:
-        changed = [(change, cell_residuals(rows, change, cell, len(cells))) for change in examination.visible]
+        every = [(change, cell_residuals(rows, change, cell, len(cells))) for change in examination.visible]
+        changed = [pair for pair in every if (pair[1].observations > 0).sum() > 1]  # one cell says nothing of others
         best = first_of_best(changed, [float(residuals.evidence.sum()) for _, residuals in changed])
         if best is not None:
             found.append(CellResiduals(kind, name, best[0].text, cells, best[1]))

@@ -26,9 +26,9 @@ from plumdp.cli.errors import report as report_error
 from plumdp.cli.invocation import remember
 from plumdp.cli.progress import log_to_standard_error, shown_progress
 from plumdp.errors import DataError, MissingExtra, ModelError
+from plumdp.threads import VARIABLE, at_most
 
-_OLD_OPTIONS = {"sets": "confidence-set", "intervals": "interval-method", "paper": "as-published"}  # until version 0.2
-_ACCEPT_OLD = {"token_normalize_func": lambda name: _OLD_OPTIONS.get(name, name)}
+_HELP = {"help_option_names": ["-h", "--help"]}
 _CLICK_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 
@@ -39,7 +39,6 @@ class Command(NamedTuple):
     function: str
     summary: str
     example: str  # lines, shown at the end of its help
-    context: dict[str, Any] | None = None
 
 
 COMMANDS = {
@@ -73,14 +72,12 @@ COMMANDS = {
         "Find a policy and bounds on its value that hold with the given confidence.",
         "plumdp certify betting:25 runs.parquet -o result\n"
         "plumdp certify model.prism log.csv -p 'P>=0.9 [ F \"goal\" ]'",
-        _ACCEPT_OLD,
     ),
     "compare": Command(
         "certify",
         "compare",
         "Show what each relaxation certifies from the same data; ends with 3 if the data contradict the model.",
         "plumdp compare betting:25 runs.parquet",
-        _ACCEPT_OLD,
     ),
     "check-model": Command(
         "check",
@@ -99,7 +96,6 @@ COMMANDS = {
         "report",
         "Write a report for people about a result, or about a model and data: one HTML file that needs no network.",
         "plumdp report result\nplumdp report betting:25 runs.parquet -o report.html",
-        _ACCEPT_OLD,
     ),
     "solve": Command(
         "solve",
@@ -178,8 +174,7 @@ def load(name: str) -> Any:
     about = COMMANDS[name]
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     function = getattr(import_module(f"plumdp.cli.{about.module}"), about.function)
-    context = {"help_option_names": ["-h", "--help"], **(about.context or {})}
-    alone.command(name, cls=helping.Command, context_settings=context)(_with_common_options(function))
+    alone.command(name, cls=helping.Command, context_settings=_HELP)(_with_common_options(function))
     command: Any = typer.main.get_command(alone)
     command.example = about.example
     return command
@@ -193,8 +188,9 @@ def _with_common_options(function: Callable[..., None]) -> Callable[..., None]:
     parameters = [parameter.replace(kind=keyword) for parameter in (*own, *common)]
 
     @wraps(function)
-    def run(*, verbose: int, config: Path | None, **options: Any) -> None:
-        function(**options)
+    def run(*, verbose: int, config: Path | None, threads: int | None, **options: Any) -> None:
+        with at_most(threads):
+            function(**options)
 
     vars(run)["__signature__"] = inspect.Signature(parameters)
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -237,6 +233,14 @@ def _common(
             help=f"Defaults of options; otherwise {FILE} in this folder, if there is one.",
         ),
     ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            "--threads",
+            metavar="N",
+            help=f"How many threads are used; otherwise {VARIABLE}, or all cores. No result depends on it.",
+        ),
+    ] = None,
 ) -> None:
     """The options that all commands have."""
 
@@ -246,7 +250,7 @@ app = typer.Typer(
     cls=_Group,
     help="Parameter learning for uncertain MDPs: from a parametric model and data to a policy with a guarantee.",
     no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=_HELP,
     pretty_exceptions_enable=False,
 )
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from plumdp.advising.advice import advise as find_advice
+from plumdp import library
 from plumdp.cli.arguments import AsJson
 from plumdp.cli.options import (
     LikelihoodOptions,
@@ -22,8 +22,7 @@ from plumdp.cli.options import (
 )
 from plumdp.cli.results import EXIT_CODES, print_json
 from plumdp.errors import DataError
-from plumdp.result.advice import Advice
-from plumdp.result.certificate import Status
+from plumdp.vocabulary import Status
 
 _MOST_ROWS = 10
 
@@ -64,7 +63,7 @@ def advise(
     if learned.conflict is not None:
         Console(stderr=True, highlight=False).print(f"the data contradict the model: {learned.conflict}", markup=False)
         raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
-    advice = find_advice(learned, objective, runs=runs, max_steps=max_steps)
+    advice = library.advise(learned, objective, runs=runs, max_steps=max_steps)
     if output is not None:
         advice.to_csv(output)
     if as_json:
@@ -73,7 +72,7 @@ def advise(
         _print(advice, "" if output is None else str(output))
 
 
-def _print(advice: Advice, file: str) -> None:
+def _print(advice: library.Advice, file: str) -> None:
     console = Console(highlight=False)
     for sentence in advice.sentences(file=file):
         console.print(Text(sentence))

@@ -11,25 +11,20 @@ from typing import Annotated
 
 import typer
 
-from plumdp.case_studies import case_study_names
+from plumdp import library
 from plumdp.cli.sources import load_source
-from plumdp.confidence.bounds import Intervals
-from plumdp.data.columns import LogForm
-from plumdp.data.counts import Sampling
-from plumdp.data.log_pilots import Order
 from plumdp.errors import ModelError
-from plumdp.learning import Sets
-from plumdp.model.language.constraint import cut_model
-from plumdp.model.parametric import ParametricMDP
-from plumdp.model.readers.read import READERS
+from plumdp.vocabulary import Intervals, LogForm, Order, Sampling, Sets
 
 _MOST_VALUES = 1000  # of a range
 
 
 def complete_model(incomplete: str) -> list[str]:
     """Return case studies and model files that begin with a text, for the completion of the shell."""
-    names = [name for name in case_study_names() if name.startswith(incomplete)]
-    files = [file for file in glob(f"{incomplete}*") if Path(file).suffix in (*READERS, ".py") or Path(file).is_dir()]
+    names = [name for name in library.case_study_names() if name.startswith(incomplete)]
+    files = [
+        file for file in glob(f"{incomplete}*") if Path(file).suffix in (*library.READERS, ".py") or Path(file).is_dir()
+    ]
     return names + sorted(files)
 
 
@@ -174,7 +169,7 @@ Misfit = Annotated[
 ]
 
 
-def load(model: str, constants: list[str], spaces: Sequence[str] = ()) -> tuple[ParametricMDP, list[str]]:
+def load(model: str, constants: list[str], spaces: Sequence[str] = ()) -> tuple[library.ParametricMDP, list[str]]:
     """Return the model and the properties that come with it."""
     first, *others = value_ranges(constants)
     if others:
@@ -183,7 +178,7 @@ def load(model: str, constants: list[str], spaces: Sequence[str] = ()) -> tuple[
         )
     read, properties, _ = load_source(model, first)
     try:
-        return cut_model(read, spaces), properties
+        return library.cut_model(read, spaces), properties
     except ModelError as error:
         raise ModelError(f"--space: {error}") from None
 

@@ -7,20 +7,14 @@ from typing import Annotated
 
 import typer
 
+from plumdp import library
 from plumdp.cli.arguments import AsJson
 from plumdp.cli.invocation import command_line
 from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions, with_options
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import Result, exit_code, print_comparison, print_json, print_results
 from plumdp.errors import DataError
-from plumdp.learning import Learned
-from plumdp.model.language.threshold import Threshold
-from plumdp.model.objective import Objective, digest
-from plumdp.pipeline import compare_learned, conclude
-from plumdp.relaxation.relax import Relaxation
-from plumdp.result.certificate import Certificate
-from plumdp.result.folder import write_results
-from plumdp.thresholds import decide
+from plumdp.vocabulary import Relaxation
 
 
 @with_options
@@ -53,7 +47,7 @@ def certify(
         print_results(results)
     if folder.output is not None:
         certificates = [result.saved for result in results]
-        write_results(certificates, folder.output, force=folder.force, ladder=not folder.no_ladder)
+        library.write_results(certificates, folder.output, force=folder.force, ladder=not folder.no_ladder)
     raise typer.Exit(exit_code(results))
 
 
@@ -67,27 +61,30 @@ def certified(
 
 def _learn(
     model: ModelOptions, log: LogOptions, asked: PropertyOptions, sets: SetOptions
-) -> tuple[Learned, tuple[Objective | Threshold, ...]]:
+) -> tuple[library.Learned, tuple[library.Objective | library.Threshold, ...]]:
     """Return what the data say, and what is asked; the same value may be compared with several thresholds."""
     read, questions = asked.questions(model)
-    objectives = [question.objective if isinstance(question, Threshold) else question for question in questions]
-    distinct = {digest(objective): objective for objective in objectives}
+    objectives = [question.objective if isinstance(question, library.Threshold) else question for question in questions]
+    distinct = {library.digest(objective): objective for objective in objectives}
     return sets.learn(read, log.read_for(model, read), list(distinct.values())), questions
 
 
 def _answer(
-    learned: Learned, question: Objective | Threshold, relaxation: Relaxation | None, model: ModelOptions
+    learned: library.Learned,
+    question: library.Objective | library.Threshold,
+    relaxation: Relaxation | None,
+    model: ModelOptions,
 ) -> Result:
     LOGGER.info("certifying %s", question.text)
-    objective = question.objective if isinstance(question, Threshold) else question
-    certificate = _with_command(conclude(learned, objective, relaxation=relaxation))
-    if not isinstance(question, Threshold):
+    objective = question.objective if isinstance(question, library.Threshold) else question
+    certificate = _with_command(library.conclude(learned, objective, relaxation=relaxation))
+    if not isinstance(question, library.Threshold):
         return Result(certificate, constants=model.constants)
-    answer = decide(learned, question, relaxation=relaxation, certificate=certificate)
+    answer = library.decide(learned, question, relaxation=relaxation, certificate=certificate)
     return Result(answer.certificate, answer, model.constants)
 
 
-def _with_command(certificate: Certificate) -> Certificate:
+def _with_command(certificate: library.Certificate) -> library.Certificate:
     """Return a certificate that says by which command it was made."""
     typed = command_line()
     return replace(certificate, provenance={**certificate.provenance, "command": typed}) if typed else certificate
@@ -98,13 +95,13 @@ def compare(
     model: ModelOptions, log: LogOptions, asked: PropertyOptions, sets: SetOptions, as_json: AsJson = False
 ) -> None:
     """Show what each relaxation certifies from the same data; ends with 3 if the data contradict the model."""
-    found: list[tuple[ModelOptions, list[Certificate]]] = []
+    found: list[tuple[ModelOptions, list[library.Certificate]]] = []
     for one in model.each():
         read, objectives = asked.load(one)
         learned = sets.learn(read, log.read_for(one, read), objectives)
         for objective in objectives:
             LOGGER.info("comparing what relaxations certify: %s", objective.text)
-            found.append((one, compare_learned(learned, objective)))
+            found.append((one, library.compare_learned(learned, objective)))
     results = [Result(each, constants=one.constants) for one, certificates in found for each in certificates]
     if as_json:
         print_json([result.to_dict() for result in results])

@@ -10,17 +10,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from plumdp.checking.check import ModelCheck
-from plumdp.checking.check import check_model as test_model
+from plumdp import library
 from plumdp.cli.arguments import AsJson
 from plumdp.cli.options import LogOptions, ModelOptions, require_confidence, with_options
 from plumdp.cli.results import EXIT_CODES, grid, print_json
 from plumdp.cli.sources import chosen_properties
 from plumdp.errors import DataError
-from plumdp.model.language.property import as_objectives
 from plumdp.model.text import cut
-from plumdp.result.certificate import Status
-from plumdp.result.folder import require_file
+from plumdp.vocabulary import Status
 
 _SUFFIXES = (".png", ".svg")
 _SHOWN = 10  # residuals in the table
@@ -58,16 +55,14 @@ def check_model(
     if plot is not None:
         _require_picture(plot)
     read, properties = model.load()
-    objectives = as_objectives(chosen_properties(model.model, property or [], properties), read)
-    check = test_model(read, log.read(read), confidence=confidence, objectives=objectives)
+    objectives = library.as_objectives(chosen_properties(model.model, property or [], properties), read)
+    check = library.check_model(read, log.read(read), confidence=confidence, objectives=objectives)
     if as_json:
         print_json([{"schema": "plumdp/check/1", **check.to_dict()}], one=True)
     else:
         _print(check)
     if plot is not None:
-        from plumdp.plots import write_residuals
-
-        write_residuals(check, plot)
+        library.write_residuals(check, plot)
     raise typer.Exit(EXIT_CODES[Status.CONTRADICTED] if check.is_contradicted else 0)
 
 
@@ -75,10 +70,10 @@ def _require_picture(path: Path) -> None:
     """Refuse a file that no picture can be written to, before the work is done."""
     if path.suffix.lower() not in _SUFFIXES:
         raise DataError(f"--plot {path}: pictures are written as {' or '.join(_SUFFIXES)}; choose one of these endings")
-    require_file(path)
+    library.require_file(path)
 
 
-def _print(check: ModelCheck) -> None:
+def _print(check: library.ModelCheck) -> None:
     console = Console(highlight=False)
     console.print(Text(check.headline, style="bold red" if check.is_contradicted else "bold"))
     is_narrow = console.width < _NARROW
@@ -87,7 +82,7 @@ def _print(check: ModelCheck) -> None:
         console.print(_residuals(check))
 
 
-def _residuals(check: ModelCheck) -> Table:
+def _residuals(check: library.ModelCheck) -> Table:
     """Return the most telling residuals as a table."""
     table = Table(title="seen less what the model says, as probabilities", title_style="bold", title_justify="left")
     table.add_column("where", overflow="fold")

@@ -7,21 +7,13 @@ from typing import Annotated
 
 import typer
 
-from plumdp.case_studies import case_study, is_case_study
+from plumdp import library
 from plumdp.cli.arguments import ActionMap, ColumnNames, OrderOption, PilotOption, SamplingOption, States, pairs
 from plumdp.cli.mappings import state_maps
 from plumdp.cli.options import LogOptions, ModelOptions, require_new, with_options
 from plumdp.cli.progress import progress_bar
-from plumdp.data.counts import PilotEnd, TransitionCounts
-from plumdp.data.files import write_counts
-from plumdp.data.pilots import WHY_EMPTY
-from plumdp.data.run_files import require_format, write_runs
-from plumdp.data.runs import Policy
-from plumdp.data.simulate import simulate as run_model
-from plumdp.data.sql import Dialect, counts_query
-from plumdp.data.trajectories import Form
 from plumdp.errors import DataError
-from plumdp.result.sampling_policy import read_sampling
+from plumdp.vocabulary import Dialect, Form
 
 WrittenForm = Annotated[Form, typer.Option("--form", help="Rows with the next state, or one row per state.")]
 
@@ -65,21 +57,21 @@ def simulate(
     if policy is not None and not policy.is_file():
         raise DataError(f"--policy {policy}: there is no such file")
     read, _ = model.load()
-    study = case_study(model.model) if is_case_study(model.model) else None
+    study = library.case_study(model.model) if library.is_case_study(model.model) else None
     point = pairs("--at", at or []) or (dict(study.true_point) if study else {})
     steps = max_steps or (study.max_steps + 1 if study else None)
     if steps is None:
         raise DataError("say with --max-steps where a run is cut off")
-    drawn: Policy = "uniform" if policy is None else read_sampling(policy, read)
+    drawn: library.Policy = "uniform" if policy is None else library.read_sampling(policy, read)
     with progress_bar("runs") as show:
         if counts:
-            counted = run_model(
+            counted = library.simulate(
                 read, point, trajectories, rng=seed, max_steps=steps, policy=drawn, pilot=pilot, progress=show
             )
-            write_counts(counted, output)
+            library.write_counts(counted, output)
             n_steps, how = counted.total, f"counted{_pilot_text(counted)}"
         else:
-            n_steps = write_runs(
+            n_steps = library.write_runs(
                 output, read, point, trajectories, rng=seed, max_steps=steps, policy=drawn, form=form, progress=show
             )
             how = f"as {form}"
@@ -92,7 +84,7 @@ def _require_output(path: Path, *, counts: bool, force: bool) -> None:
     if counts and path.suffix != ".parquet":
         raise DataError(f"{path}: counts are kept as Parquet; name a file that ends in .parquet")
     if not counts:
-        require_format(path)
+        library.require_run_format(path)
 
 
 @with_options
@@ -106,7 +98,7 @@ def count(
     _require_output(output, counts=True, force=force)
     read, _ = model.load()
     counted = log.read(read)
-    write_counts(counted, output)
+    library.write_counts(counted, output)
     if counted.report is not None:
         print(counted.report)
     print(f"{output}: {counted.total:,} steps, counted{_pilot_text(counted)}")
@@ -127,7 +119,7 @@ def counts_sql(
 ) -> None:
     """Print the query that counts a log in a warehouse; plumdp count reads its result."""
     read, _ = model.load()
-    query = counts_query(
+    query = library.counts_query(
         read,
         table=table,
         dialect=dialect,
@@ -142,9 +134,9 @@ def counts_sql(
     print(query)
 
 
-def _pilot_text(counts: TransitionCounts) -> str:
+def _pilot_text(counts: library.TransitionCounts) -> str:
     if counts.pilot is None:
         return ""
-    if counts.pilot.total or counts.pilot.end == PilotEnd.PLANNED:
+    if counts.pilot.total or counts.pilot.end == library.PilotEnd.PLANNED:
         return f", {counts.pilot.total:,} of them as a pilot ({counts.pilot.end})"
-    return f", none of them as a pilot ({WHY_EMPTY})"
+    return f", none of them as a pilot ({library.WHY_EMPTY})"

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from plumdp import library
 from plumdp.cli.interval_options import At, IntervalModelOptions, is_interval_file
 from plumdp.cli.options import (
     LogOptions,
@@ -20,20 +21,8 @@ from plumdp.cli.options import (
 )
 from plumdp.cli.results import EXIT_CODES
 from plumdp.errors import DataError
-from plumdp.interval_models import interval_model
-from plumdp.learning import Learned
-from plumdp.model.language.threshold import Threshold
-from plumdp.model.objective import Objective
 from plumdp.model.text import number_of
-from plumdp.pipeline import conclude
-from plumdp.relaxation.interval_model import IntervalModel
-from plumdp.result.certificate import Status, percent
-from plumdp.result.folder import CERTIFICATE, POLICY
-from plumdp.result.interval_files import write_interval_model, writer_for
-from plumdp.result.policy_files import policy_writer, write_policy, write_values
-from plumdp.result.policy_table import PolicyTable, read_policy
-from plumdp.solver.evaluate import evaluate
-from plumdp.solver.solve import solve
+from plumdp.vocabulary import Status
 
 
 @dataclass(frozen=True)
@@ -56,24 +45,24 @@ class FileOptions:
         if not given:
             raise DataError("say what to write: --model learned.umb, --policy policy.json or --values values.csv")
         if self.model_file is not None:
-            writer_for(self.model_file)
+            library.writer_for(self.model_file)
         if self.policy_file is not None:
-            policy_writer(self.policy_file)
+            library.policy_writer(self.policy_file)
         if self.values_file is not None and self.values_file.suffix.lower() != ".csv":
             raise DataError(f"--values {self.values_file}: values are written to files that end in .csv")
         for file in given:
             require_new(file, force=self.force)
 
-    def write_model(self, model: IntervalModel, claim: str = "") -> None:
+    def write_model(self, model: library.IntervalModel, claim: str = "") -> None:
         """Write the interval model, if it is asked for, and say what is claimed of it."""
         if self.model_file is not None:
-            write_interval_model(model, self.model_file)
+            library.write_interval_model(model, self.model_file)
             print(f"{self.model_file}: interval model, {number_of(model.graph.n_states, 'state')}{claim}")
 
-    def write_policy(self, policy: PolicyTable) -> None:
+    def write_policy(self, policy: library.PolicyTable) -> None:
         """Write the policy, if it is asked for."""
         if self.policy_file is not None:
-            write_policy(policy, self.policy_file)
+            library.write_policy(policy, self.policy_file)
             print(f"{self.policy_file}: policy, {number_of(len(policy), 'state')}")
 
 
@@ -94,7 +83,7 @@ def export(
     folder of a result, its policy is written.
     """
     if not log.data:
-        if (Path(model.model) / CERTIFICATE).is_file():
+        if (Path(model.model) / library.CERTIFICATE).is_file():
             raise DataError(f"{model.model} is a result: name its model first, as in plumdp export MODEL {model.model}")
         if model.space:
             raise DataError("--space: without data there are no unknown parameters; leave it out")
@@ -103,7 +92,7 @@ def export(
         _export_known(IntervalModelOptions(model.model, model.constant, at), asked, files)
     elif at:
         raise DataError("--at and DATA: choose one of them")
-    elif len(log.data) == 1 and (Path(log.data[0]) / CERTIFICATE).is_file():
+    elif len(log.data) == 1 and (Path(log.data[0]) / library.CERTIFICATE).is_file():
         _export_saved(model, Path(log.data[0]), files)
     else:
         _export_learned(model, log.given(model.model), asked, sets, files)
@@ -115,13 +104,13 @@ def _export_known(model: IntervalModelOptions, asked: PropertyOptions, files: Fi
         files.write_model(model.load()[0])
         return
     read, objective = model.ask(_only(asked.property))
-    if isinstance(objective, Threshold):
+    if isinstance(objective, library.Threshold):
         objective = objective.objective
     files.write_model(read)
-    solution = solve(read, objective)
-    files.write_policy(PolicyTable(read.graph, solution.policy))
+    solution = library.solve(read, objective)
+    files.write_policy(library.PolicyTable(read.graph, solution.policy))
     if files.values_file is not None:
-        write_values(read.graph, solution.lower, solution.upper, files.values_file)
+        library.write_values(read.graph, solution.lower, solution.upper, files.values_file)
         print(f"{files.values_file}: bounds on the values of {number_of(read.graph.n_states, 'state')}")
 
 
@@ -135,7 +124,7 @@ def _export_saved(model: ModelOptions, folder: Path, files: FileOptions) -> None
     if files.model_file is not None or files.values_file is not None:
         raise DataError(f"{folder} is a result, which holds a policy alone; give the data for --model and --values")
     read, _ = model.load()
-    files.write_policy(read_policy(folder / POLICY, read))
+    files.write_policy(library.read_policy(folder / library.POLICY, read))
 
 
 def _export_learned(
@@ -151,7 +140,7 @@ def _export_learned(
     learned = sets.learn(read, log.read(read), [objective])
     _write_learned(learned, files)
     if files.policy_file is not None or files.values_file is not None:
-        certificate = conclude(learned, objective)
+        certificate = library.conclude(learned, objective)
         print(certificate.headline)
         files.write_policy(certificate.policy)
         if files.values_file is not None:
@@ -159,23 +148,25 @@ def _export_learned(
         raise typer.Exit(EXIT_CODES[certificate.status])
 
 
-def _write_learned(learned: Learned, files: FileOptions) -> None:
+def _write_learned(learned: library.Learned, files: FileOptions) -> None:
     """Write the intervals; end with 3 if no parameters explain the data, and they rest on the graph alone."""
-    claim = f"; the true probabilities lie in the intervals with confidence {percent(1 - learned.error)}"
+    claim = f"; the true probabilities lie in the intervals with confidence {library.percent(1 - learned.error)}"
     if learned.as_published:
         claim = "; as published, without a guarantee"
     if learned.conflict is not None:
         claim = f"; MODEL CONTRADICTED: {learned.conflict}"
-    files.write_model(interval_model(learned), claim)
+    files.write_model(library.interval_model(learned), claim)
     if learned.conflict is not None and files.policy_file is None and files.values_file is None:
         raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
 
 
-def _write_certified_values(learned: Learned, objective: Objective, policy: PolicyTable, file: Path) -> None:
+def _write_certified_values(
+    learned: library.Learned, objective: library.Objective, policy: library.PolicyTable, file: Path
+) -> None:
     """Write bounds on the policy's value in each state: nature at its worst and at its best."""
-    known = interval_model(learned)
-    worst = evaluate(known, policy, objective, nature="robust")
-    best = evaluate(known, policy, objective, nature="optimistic")
+    known = library.interval_model(learned)
+    worst = library.evaluate(known, policy, objective, nature="robust")
+    best = library.evaluate(known, policy, objective, nature="optimistic")
     low, high = (worst, best) if objective.direction == "max" else (best, worst)
-    write_values(known.graph, low.lower, high.upper, file)
+    library.write_values(known.graph, low.lower, high.upper, file)
     print(f"{file}: bounds on the policy's value in {number_of(known.graph.n_states, 'state')}, by intervals")

@@ -8,10 +8,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from plumdp import library
 from plumdp.cli.arguments import AsJson
 from plumdp.cli.options import ModelOptions, with_options
 from plumdp.cli.results import print_json, print_table
-from plumdp.summary import summarise
+from plumdp.model.text import listing
 
 
 @with_options
@@ -30,7 +31,7 @@ def info(model: ModelOptions, as_json: AsJson = False) -> None:
 
 def _facts(model: ModelOptions) -> dict[str, Any]:
     read, properties = model.load()
-    known = {"schema": "plumdp/info/1", "model": model.model, **summarise(read), "properties": properties}
+    known = {"schema": "plumdp/info/1", "model": model.model, **library.summarise(read), "properties": properties}
     return known | ({"constants": model.constants} if model.constants else {})
 
 
@@ -68,7 +69,7 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("actions", ", ".join(facts["actions"])),
         (
             "parameters",
-            ", ".join(f"{name} in [{a:g}, {b:g}]" for name, (a, b) in facts["parameters"].items()) or "none",
+            listing([f"{name} in [{a:g}, {b:g}]" for name, (a, b) in facts["parameters"].items()]) or "none",
         ),
         ("constraints", "\n".join(facts["constraints"])),
         ("expressions", f"{expressions['total']:,} distinct, {unknown}"),

@@ -8,17 +8,12 @@ from typing import Annotated
 
 import typer
 
-from plumdp.case_studies import case_study, is_case_study
+from plumdp import library
 from plumdp.cli import arguments
 from plumdp.cli.arguments import pairs
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.sources import chosen_properties, read_properties
 from plumdp.errors import ModelError
-from plumdp.interval_models import model_at
-from plumdp.model.language.threshold import Threshold, as_question
-from plumdp.model.objective import Objective
-from plumdp.relaxation.interval_model import IntervalModel
-from plumdp.relaxation.readers.read import INTERVAL_READERS, LANGUAGES, read_interval_model
 
 At = Annotated[
     list[str] | None,
@@ -41,19 +36,20 @@ class IntervalModelOptions:
     constant: arguments.Constants = None
     at: At = None
 
-    def load(self) -> tuple[IntervalModel, list[str]]:
+    def load(self) -> tuple[library.IntervalModel, list[str]]:
         """Return the model, and the properties that come with it."""
         LOGGER.info("reading the model %s", self.model)
-        if self.at or is_case_study(self.model):
+        if self.at or library.is_case_study(self.model):
             read, properties = arguments.load(self.model, self.constant or [])
-            point = pairs("--at", self.at or []) or case_study(self.model).true_point
-            return model_at(read, point), properties
+            point = pairs("--at", self.at or []) or library.case_study(self.model).true_point
+            return library.model_at(read, point), properties
         path = Path(self.model)
         if not path.is_file():
             raise ModelError(f"{self.model}: there is no such file, and no case study of this name (try betting:50)")
-        return read_interval_model(path, constants=pairs("--constant", self.constant or [])), read_properties(path)
+        constants = pairs("--constant", self.constant or [])
+        return library.read_interval_model(path, constants=constants), read_properties(path)
 
-    def ask(self, text: str | None) -> tuple[IntervalModel, Objective | Threshold]:
+    def ask(self, text: str | None) -> tuple[library.IntervalModel, library.Objective | library.Threshold]:
         """Return the model, and what is asked: the given text, or the only property that comes with the model."""
         model, properties = self.load()
         if text is None and len(properties) != 1:
@@ -61,9 +57,10 @@ class IntervalModelOptions:
             none = "" if properties else "no property comes with the model; "
             raise ModelError(f"{self.model}: {none}say with --property {known}")
         (chosen,) = properties if text is None else chosen_properties(self.model, [text], properties)
-        return model, as_question(chosen, model)
+        return model, library.as_question(chosen, model)
 
 
 def is_interval_file(model: str) -> bool:
     """Return whether a text names a file of an interval model, by its ending."""
-    return Path(model).suffix.lower() in INTERVAL_READERS and Path(model).suffix.lower() not in LANGUAGES
+    ending = Path(model).suffix.lower()
+    return ending in library.INTERVAL_READERS and ending not in library.LANGUAGES

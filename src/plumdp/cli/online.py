@@ -14,18 +14,13 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from plumdp.case_studies import CaseStudy, case_study, is_case_study
+from plumdp import library
 from plumdp.cli.arguments import AsJson, Confidence, pairs
 from plumdp.cli.options import ModelOptions, OnePropertyOptions, require_confidence, require_new, with_options
 from plumdp.cli.results import EXIT_CODES, grid
 from plumdp.errors import DataError
-from plumdp.model.objective import Objective
-from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of
-from plumdp.online import OnlineRecord, learn_online, simulator
-from plumdp.online_records import OnlineRun, gap_of
-from plumdp.result.certificate import Status, outward, percent
-from plumdp.result.policy_files import policy_writer, write_policy
+from plumdp.vocabulary import Status
 
 Interval = Literal["interval", "parameter", "expression", "rectangular"]
 NOT_REACHED = EXIT_CODES[Status.VACUOUS]
@@ -76,7 +71,7 @@ class RecordOptions:
             if file is not None:
                 require_new(file, force=self.force)
         if self.policy is not None:
-            policy_writer(self.policy)
+            library.policy_writer(self.policy)
 
 
 @with_options
@@ -112,7 +107,7 @@ def online(
         raise DataError(f"--until-gap {until_gap:g}: give a number above 0")
     read, objective = asked.load(model)
     environment = _environment(model.model, read, at or [], max_steps, seed)
-    found = learn_online(
+    found = library.learn_online(
         read,
         environment,
         objective,
@@ -125,11 +120,11 @@ def online(
         checkpoint=files.checkpoint,
     )
     records = [*_until(found, until_gap or -inf, objective)]
-    run = OnlineRun.of(records, read, objective, confidence=strategy.confidence)
+    run = library.OnlineRun.of(records, read, objective, confidence=strategy.confidence)
     if files.output is not None:
         run.save(files.output)
     if files.policy is not None:
-        write_policy(records[-1].policy, files.policy)
+        library.write_policy(records[-1].policy, files.policy)
     if as_json:
         print(json.dumps(run.to_dict(), indent=2, ensure_ascii=False))
     else:
@@ -138,9 +133,9 @@ def online(
     raise typer.Exit(code or (NOT_REACHED if until_gap is not None and run.gap > until_gap else 0))
 
 
-def _environment(name: str, model: ParametricMDP, at: list[str], max_steps: int | None, seed: int) -> object:
+def _environment(name: str, model: library.ParametricMDP, at: list[str], max_steps: int | None, seed: int) -> object:
     """Return the model at a point: that of the options, or the true one of a case study."""
-    study: CaseStudy | None = case_study(name) if is_case_study(name) else None
+    study: library.CaseStudy | None = library.case_study(name) if library.is_case_study(name) else None
     point = pairs("--at", at) or (dict(study.true_point) if study else {})
     missing = [parameter for parameter in model.space.names if parameter not in point]
     if missing:
@@ -148,10 +143,12 @@ def _environment(name: str, model: ParametricMDP, at: list[str], max_steps: int 
     steps = max_steps or (study.max_steps + 1 if study else None)
     if steps is None:
         raise DataError("say with --max-steps where a run is cut off")
-    return simulator(model, point, rng=seed, max_steps=steps)
+    return library.simulator(model, point, rng=seed, max_steps=steps)
 
 
-def _until(records: Iterator[OnlineRecord], gap: float, objective: Objective) -> Iterator[OnlineRecord]:
+def _until(
+    records: Iterator[library.OnlineRecord], gap: float, objective: library.Objective
+) -> Iterator[library.OnlineRecord]:
     """Yield records until the bounds are close enough, and show each in a line of a terminal's standard error.
 
     After Ctrl-C there are no more records: those so far hold, as they would have done with any other end.
@@ -164,7 +161,7 @@ def _until(records: Iterator[OnlineRecord], gap: float, objective: Objective) ->
                 low, high = _bounds(record.bound, record.optimistic_bound, objective.direction)
                 print(f"runs {record.episodes:>9,}  {low} to {high}", file=sys.stderr)
             yield record
-            if gap_of(record) <= gap:
+            if library.gap_of(record) <= gap:
                 return
     except KeyboardInterrupt:
         if not n_records:
@@ -175,12 +172,12 @@ def _until(records: Iterator[OnlineRecord], gap: float, objective: Objective) ->
 def _bounds(bound: float, optimistic: float, direction: str) -> tuple[str, str]:
     """Return the certified bound and what no policy exceeds, from below to above, rounded outward."""
     low, high = (bound, optimistic) if direction == "max" else (optimistic, bound)
-    return outward(low, -1), outward(high, 1)
+    return library.outward(low, -1), library.outward(high, 1)
 
 
-def _headline(run: OnlineRun, record: OnlineRecord) -> str:
+def _headline(run: library.OnlineRun, record: library.OnlineRecord) -> str:
     low, high = _bounds(record.bound, record.optimistic_bound, run.direction)
-    share = percent(run.confidence)
+    share = library.percent(run.confidence)
     if record.status == Status.CONTRADICTED:
         return f"MODEL CONTRADICTED: no parameters explain the runs (confidence {share})."
     if record.status == Status.VACUOUS:
@@ -190,11 +187,11 @@ def _headline(run: OnlineRun, record: OnlineRecord) -> str:
     return f"The policy is worth at most {high} with confidence {share}; no policy is worth less than {low}."
 
 
-def _print(run: OnlineRun, record: OnlineRecord, until_gap: float | None, files: list[str]) -> None:
+def _print(run: library.OnlineRun, record: library.OnlineRecord, until_gap: float | None, files: list[str]) -> None:
     reached = ""
     if until_gap is not None:
         is_close = "reached" if run.gap <= until_gap else "not reached; give more --runs"
-        reached = f"{outward(run.gap, 1)}, asked {until_gap:g}: {is_close}"
+        reached = f"{library.outward(run.gap, 1)}, asked {until_gap:g}: {is_close}"
     sizes = ((record.episodes, "run"), (record.steps, "step"), (len(run.records), "update"))
     rows = [
         ("property", run.objective),

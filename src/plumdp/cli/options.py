@@ -2,7 +2,7 @@
 
 A group is a frozen dataclass whose fields are arguments and options (``cli/arguments.py``), and whose methods do what
 these ask for. ``with_options`` puts the fields of its groups into the signature of a command. What can be checked
-without the model is checked when the group is made, before any work is done.
+without the model is checked when the group is made, before any work is done. A group may have groups as fields.
 """
 
 from __future__ import annotations
@@ -16,21 +16,14 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from plumdp import library
 from plumdp.cli import arguments
 from plumdp.cli.arguments import pairs
 from plumdp.cli.mappings import state_maps
 from plumdp.cli.progress import LOGGER, progress_bar
 from plumdp.cli.sources import chosen_properties
-from plumdp.data.counts import PilotEnd, Sampling, TransitionCounts, weaker
-from plumdp.data.files import is_counts_file, read_counts
-from plumdp.data.logs import read_log
 from plumdp.errors import DataError, ModelError
-from plumdp.learning import Learned, learn
-from plumdp.model.language.property import as_objectives
-from plumdp.model.language.threshold import Threshold, as_question, is_threshold
-from plumdp.model.objective import Objective
-from plumdp.model.parametric import ParametricMDP
-from plumdp.result.folder import require_file, require_folder
+from plumdp.vocabulary import Sampling
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -40,7 +33,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     parameters: list[inspect.Parameter] = []
     for parameter in inspect.signature(command).parameters.values():
         kind = hints[parameter.name]
-        if is_dataclass(kind) and isinstance(kind, type):
+        if _is_group(kind):
             groups[parameter.name] = kind
             parameters += _parameters(kind)
         else:
@@ -48,10 +41,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(**given: Any) -> None:
-        made = {
-            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
-            for name, group in groups.items()
-        }
+        made = {name: _made(group, given) for name, group in groups.items()}
         command(**made, **given)
 
     names = {parameter.name: parameter.annotation for parameter in parameters}
@@ -60,17 +50,27 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _parameters(group: type) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    return [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if field.default is MISSING else field.default,
-            annotation=hints[field.name],
-        )
-        for field in fields(group)
-    ]
+def _is_group(kind: Any) -> bool:
+    return is_dataclass(kind) and isinstance(kind, type)
+
+
+def _parameters(group: Any) -> list[inspect.Parameter]:
+    """Return the fields of a group as parameters, with those of groups in it."""
+    hints, found, keyword = get_type_hints(group, include_extras=True), [], inspect.Parameter.KEYWORD_ONLY
+    for field in fields(group):
+        kind, default = hints[field.name], inspect.Parameter.empty if field.default is MISSING else field.default
+        if _is_group(kind):
+            found += _parameters(kind)
+        else:
+            found.append(inspect.Parameter(field.name, keyword, default=default, annotation=kind))
+    return found
+
+
+def _made(group: Any, given: dict[str, Any]) -> Any:
+    """Return a group with its fields, which are taken from what was given."""
+    hints = get_type_hints(group)
+    kinds = {field.name: hints[field.name] for field in fields(group)}
+    return group(**{name: _made(kind, given) if _is_group(kind) else given.pop(name) for name, kind in kinds.items()})
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class ModelOptions:
         """The model with its constants, for people."""
         return " ".join([self.model, *(f"{name}={value}" for name, value in self.constants.items())])
 
-    def load(self) -> tuple[ParametricMDP, list[str]]:
+    def load(self) -> tuple[library.ParametricMDP, list[str]]:
         """Return the model and the properties that come with it."""
         LOGGER.info("reading the model %s", self.name)
         return arguments.load(self.model, self.constant or [], self.space or [])
@@ -115,18 +115,21 @@ class PropertyOptions:
         if self.all_properties and self.property:
             raise ModelError("--all-properties and --property: choose one of them")
 
-    def load(self, model: ModelOptions) -> tuple[ParametricMDP, tuple[Objective, ...]]:
+    def load(self, model: ModelOptions) -> tuple[library.ParametricMDP, tuple[library.Objective, ...]]:
         """Return the model, and what is asked: the given values, its only property, or all that come with it."""
         read, texts = self.texts(model)
-        return read, as_objectives(texts, read)
+        return read, library.as_objectives(texts, read)
 
-    def questions(self, model: ModelOptions) -> tuple[ParametricMDP, tuple[Objective | Threshold, ...]]:
+    def questions(
+        self, model: ModelOptions
+    ) -> tuple[library.ParametricMDP, tuple[library.Objective | library.Threshold, ...]]:
         """Return the model, and what is asked of it, where thresholds such as P>=0.9 may be among the properties."""
         read, texts = self.texts(model)
-        as_objectives([text for text in texts if not is_threshold(text)], read)  # refuses what is asked twice
-        return read, tuple(as_question(text, read) for text in texts)
+        values = [text for text in texts if not library.is_threshold(text)]
+        library.as_objectives(values, read)  # refuses what is asked twice
+        return read, tuple(library.as_question(text, read) for text in texts)
 
-    def texts(self, model: ModelOptions) -> tuple[ParametricMDP, list[str]]:
+    def texts(self, model: ModelOptions) -> tuple[library.ParametricMDP, list[str]]:
         """Return the model, and what is asked of it as texts."""
         read, properties = model.load()
         if not self.property:
@@ -140,7 +143,7 @@ class OnePropertyOptions:
 
     property: arguments.Property = None
 
-    def load(self, model: ModelOptions) -> tuple[ParametricMDP, Objective]:
+    def load(self, model: ModelOptions) -> tuple[library.ParametricMDP, library.Objective]:
         """Return the model, and what is asked: the given text, or its only property."""
         read, (objective,) = PropertyOptions(None if self.property is None else [self.property]).load(model)
         return read, objective
@@ -156,10 +159,9 @@ def require_properties(model: str, properties: Sequence[str], *, ask_all: bool) 
 
 
 @dataclass(frozen=True)
-class LogOptions:
-    """Which data there are, what they are called there, and how they came about."""
+class ReadingOptions:
+    """What data are called in logs, and how they came about."""
 
-    data: arguments.Data
     column: arguments.ColumnNames = None
     state: arguments.States = None
     action: arguments.ActionMap = None
@@ -169,15 +171,15 @@ class LogOptions:
     order: arguments.OrderOption = None
     pilot: arguments.PilotOption = None
 
-    def read(self, model: ParametricMDP) -> TransitionCounts:
+    def read(self, data: Sequence[str], model: library.ParametricMDP) -> library.TransitionCounts:
         """Return the counts in a file of counts, or those of logs, with the report of what became of each row."""
-        if len(self.data) == 1 and is_counts_file(self.data[0]):
-            self._require_for_counts()
-            return _claiming(self.sampling, self.data[0], read_counts(self.data[0], model))
+        if len(data) == 1 and library.is_counts_file(data[0]):
+            self._require_for_counts(data[0])
+            return _claiming(self.sampling, data[0], library.read_counts(data[0], model))
         LOGGER.info("reading the data")
         with progress_bar("reading the data") as show:
-            log = read_log(
-                self.data,
+            log = library.read_log(
+                data,
                 model,
                 columns=pairs("--column", self.column or []),
                 states=state_maps(self.state or []),
@@ -191,18 +193,8 @@ class LogOptions:
             )
         return log.counts
 
-    def read_for(self, options: ModelOptions, model: ParametricMDP) -> TransitionCounts:
-        """Return the counts for one of several models; say of which one, if the data do not fit it."""
-        try:
-            return self.read(model)
-        except DataError as error:
-            if not options.constants:
-                raise
-            raise DataError(f"{options.name}: {error}") from None
-
-    def _require_for_counts(self) -> None:
+    def _require_for_counts(self, file: str) -> None:
         """Refuse what can only be said of a log."""
-        file = self.data[0]
         for option, value in (("--order", self.order), ("--pilot", self.pilot)):
             if value is not None:
                 raise DataError(
@@ -219,6 +211,27 @@ class LogOptions:
 
 
 @dataclass(frozen=True)
+class LogOptions:
+    """Which data there are, and how they are read."""
+
+    data: arguments.Data
+    reading: ReadingOptions = ReadingOptions()
+
+    def read(self, model: library.ParametricMDP) -> library.TransitionCounts:
+        """Return the counts."""
+        return self.reading.read(self.data, model)
+
+    def read_for(self, options: ModelOptions, model: library.ParametricMDP) -> library.TransitionCounts:
+        """Return the counts for one of several models; say of which one, if the data do not fit it."""
+        try:
+            return self.read(model)
+        except DataError as error:
+            if not options.constants:
+                raise
+            raise DataError(f"{options.name}: {error}") from None
+
+
+@dataclass(frozen=True)
 class OptionalLogOptions:
     """Data as in ``LogOptions``, or none: for commands that also take a saved result or a finished model."""
 
@@ -226,32 +239,25 @@ class OptionalLogOptions:
         list[str] | None,
         typer.Argument(metavar="[DATA...]", help="Counts or logs, as plumdp certify takes them, if they are needed."),
     ] = None
-    column: arguments.ColumnNames = None
-    state: arguments.States = None
-    action: arguments.ActionMap = None
-    form: arguments.FormOption = None
-    keep_going: arguments.KeepGoing = False
-    sampling: arguments.SamplingOption = None
-    order: arguments.OrderOption = None
-    pilot: arguments.PilotOption = None
+    reading: ReadingOptions = ReadingOptions()
 
     def given(self, model: str) -> LogOptions:
         """Return the same with data; refuse if there are none."""
         if not self.data:
             raise DataError(f"{model}: give data after the model, or the folder of a result that certify -o wrote")
-        return LogOptions(**vars(self))
+        return LogOptions(self.data, self.reading)
 
 
-def _claiming(sampling: Sampling | None, file: str, counts: TransitionCounts) -> TransitionCounts:
+def _claiming(sampling: Sampling | None, file: str, counts: library.TransitionCounts) -> library.TransitionCounts:
     """Return counts of which no more is said than when they were counted."""
-    if sampling is not None and weaker(sampling, counts.sampling) != sampling:
+    if sampling is not None and library.weaker(sampling, counts.sampling) != sampling:
         raise DataError(
             f"--sampling {sampling}: {file} was counted as {counts.sampling}, which claims less; if the stronger "
             f"claim is true, count the log again with --sampling {sampling}"
         )
     if sampling is None or sampling == counts.sampling:
         return counts
-    kept = counts.pilot if counts.pilot is not None and counts.pilot.end == PilotEnd.POWER_OF_TWO else None
+    kept = counts.pilot if counts.pilot is not None and counts.pilot.end == library.PilotEnd.POWER_OF_TWO else None
     # who takes back that the length was planned has no share of it; an empty pilot keeps its weight
     return replace(counts, sampling=sampling, pilot=kept)
 
@@ -269,19 +275,12 @@ class SetOptions:
     def __post_init__(self) -> None:
         require_confidence(self.confidence)
 
-    def learn(self, model: ParametricMDP, counts: TransitionCounts, objectives: Sequence[Objective]) -> Learned:
+    def learn(
+        self, model: library.ParametricMDP, counts: library.TransitionCounts, objectives: Sequence[library.Objective]
+    ) -> library.Learned:
         """Return what the data say about the parameters."""
         LOGGER.info("learning from %s steps", f"{counts.total:,}")
-        return learn(
-            model,
-            counts,
-            confidence=self.confidence,
-            confidence_set=self.confidence_set,
-            interval_method=self.interval_method,
-            as_published=self.as_published,
-            objectives=objectives,
-            misfit=self.misfit,
-        )
+        return library.learn(model, counts, objectives=objectives, **vars(self))
 
 
 @dataclass(frozen=True)
@@ -294,7 +293,9 @@ class LikelihoodOptions:
     def __post_init__(self) -> None:
         require_confidence(self.confidence)
 
-    def learn(self, model: ParametricMDP, counts: TransitionCounts, objectives: Sequence[Objective]) -> Learned:
+    def learn(
+        self, model: library.ParametricMDP, counts: library.TransitionCounts, objectives: Sequence[library.Objective]
+    ) -> library.Learned:
         """Return what the data say about the parameters."""
         return SetOptions(self.confidence, self.confidence_set).learn(model, counts, objectives)
 
@@ -325,11 +326,11 @@ class FolderOptions:
 
     def __post_init__(self) -> None:
         if self.output is not None:
-            require_folder(self.output, force=self.force)
+            library.require_folder(self.output, force=self.force)
 
 
 def require_new(path: Path, *, force: bool) -> None:
     """Refuse a file that cannot be written, or that is there already unless it may be replaced."""
-    require_file(path)
+    library.require_file(path)
     if path.exists() and not force:
         raise DataError(f"{path} is there already; name another file, or replace it with --force")

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from plumdp import library
 from plumdp.cli import arguments
 from plumdp.cli.options import (
     ModelOptions,
@@ -21,12 +22,7 @@ from plumdp.cli.options import (
 )
 from plumdp.cli.results import EXIT_CODES
 from plumdp.errors import DataError
-from plumdp.model.graph import Graph
-from plumdp.pipeline import conclude
-from plumdp.plots.from_findings import figure_of
-from plumdp.plots.online_curve import online_figure
-from plumdp.plots.style import require_format, styled, write_figure
-from plumdp.result.certificate import Certificate, Status
+from plumdp.vocabulary import Status
 
 Kind = Literal["ladder", "region", "expressions", "policy", "advice", "model", "residuals", "online"]
 
@@ -49,7 +45,7 @@ class PictureOptions:
     ] = None
 
     def __post_init__(self) -> None:
-        require_format(self.output)
+        library.require_format(self.output)
         require_new(self.output, force=self.force)
 
 
@@ -78,8 +74,8 @@ def plot(
         truth = _point(picture.truth) if kind == "region" else _number(kind, picture.truth)
         fixed = _values(certificate.policy.graph, picture.fix or [])
         _require_names(certificate, picture, truth if kind == "region" else None)
-        figure = figure_of(kind, certificate, truth=truth, x=picture.x, y=picture.y, fixed=fixed)
-    write_figure(figure, picture.output)
+        figure = library.figure_of(kind, certificate, truth=truth, x=picture.x, y=picture.y, fixed=fixed)
+    library.write_figure(figure, picture.output)
     print(picture.output)
 
 
@@ -94,31 +90,29 @@ def require_options(kind: Kind, picture: PictureOptions) -> None:
 
 def _certificate(
     model: ModelOptions, log: OptionalLogOptions, asked: OnePropertyOptions, sets: SetOptions
-) -> Certificate:
+) -> library.Certificate:
     """Return the certificate of a folder, or that of a model and data."""
     if Path(model.model).is_dir():
         if log.data:
             raise DataError(f"{model.model} is the folder of a result, which needs no data: leave out {log.data[0]}")
-        from plumdp.reporting.read import read_result
 
-        return read_result(model.model)
+        return library.read_result(model.model)
     data = log.given(model.model)
     read, objective = asked.load(model)
-    return conclude(sets.learn(read, data.read(read), [objective]), objective)
+    return library.conclude(sets.learn(read, data.read(read), [objective]), objective)
 
 
 def _online(files: list[str], truth: float | None) -> Any:
     """Return the figure of one or several records."""
-    from plumdp.online_records import read_record
 
-    runs = {Path(file).stem: read_record(file) for file in files}
+    runs = {Path(file).stem: library.read_record(file) for file in files}
     texts = {run.objective for run in runs.values()}
     if len(texts) > 1:
         raise DataError(f"these records are of different properties: {'; '.join(sorted(texts))}")
     records = {name: run.records for name, run in runs.items()}
     shown = records if len(records) > 1 else next(iter(records.values()))
-    with styled():
-        return online_figure(shown, objective=texts.pop(), truth=truth)
+    with library.styled():
+        return library.online_figure(shown, objective=texts.pop(), truth=truth)
 
 
 def _number(kind: str, text: str | None) -> float | None:
@@ -140,7 +134,7 @@ def _point(text: str | None) -> Mapping[str, float] | None:
         raise DataError(f"--truth {text}: give a number for each parameter, such as p=0.5,q=0.25") from None
 
 
-def _require_region(kind: Kind, certificate: Certificate) -> None:
+def _require_region(kind: Kind, certificate: library.Certificate) -> None:
     """End with 3 if there is nothing to draw because the data contradict the model."""
     if certificate.status == Status.CONTRADICTED and kind in ("ladder", "region", "expressions", "advice"):
         from rich.console import Console
@@ -150,7 +144,7 @@ def _require_region(kind: Kind, certificate: Certificate) -> None:
         raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
 
 
-def _require_names(certificate: Certificate, picture: PictureOptions, truth: Any) -> None:
+def _require_names(certificate: library.Certificate, picture: PictureOptions, truth: Any) -> None:
     """Refuse variables and parameters that there are not."""
     variables = certificate.policy.graph.states
     for option, name in (("--x", picture.x), ("--y", picture.y)):
@@ -162,7 +156,7 @@ def _require_names(certificate: Certificate, picture: PictureOptions, truth: Any
             raise DataError(f"--truth {picture.truth}: {name} is not a parameter; there are {known}")
 
 
-def _values(graph: Graph, texts: list[str]) -> dict[str, Any]:
+def _values(graph: library.Graph, texts: list[str]) -> dict[str, Any]:
     """Return values of state variables in the kinds that the variables have."""
     found: dict[str, Any] = {}
     for name, text in arguments.pairs("--fix", texts).items():

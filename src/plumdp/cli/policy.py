@@ -7,15 +7,13 @@ from typing import Annotated
 
 import typer
 
+from plumdp import library
 from plumdp.cli.arguments import AsJson
 from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions, with_options
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import Result, exit_code, print_json, print_results
 from plumdp.errors import DataError
-from plumdp.pipeline import conclude
-from plumdp.relaxation.relax import Relaxation
-from plumdp.result.folder import write_results
-from plumdp.result.policy_table import read_policy
+from plumdp.vocabulary import Relaxation
 
 
 @with_options
@@ -46,15 +44,15 @@ def policy(
     if not policy.is_file():
         raise DataError(f"--policy {policy}: there is no such file")
     read, objectives = asked.load(model)
-    chosen = read_policy(policy, read)
+    chosen = library.read_policy(policy, read)
     learned = sets.learn(read, log.read(read), objectives)
     LOGGER.info("certifying the policy of %s", policy)
-    certificates = [conclude(learned, each, relaxation=relaxation, policy=chosen) for each in objectives]
+    certificates = [library.conclude(learned, each, relaxation=relaxation, policy=chosen) for each in objectives]
     results = [Result(certificate) for certificate in certificates]
     if as_json:
         print_json([result.to_dict() for result in results], one=len(results) == 1)
     else:
         print_results(results)
     if folder.output is not None:
-        write_results(certificates, folder.output, force=folder.force)
+        library.write_results(certificates, folder.output, force=folder.force)
     raise typer.Exit(exit_code(results))

@@ -10,16 +10,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from plumdp import library
 from plumdp.cli import arguments
 from plumdp.cli.certify import certified
 from plumdp.cli.options import ModelOptions, OptionalLogOptions, PropertyOptions, SetOptions, require_new, with_options
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import exit_code, print_results
 from plumdp.errors import DataError
-from plumdp.relaxation.relax import Relaxation
-from plumdp.reporting.read import numbered_results, read_result
-from plumdp.result.certificate import Certificate
-from plumdp.result.folder import CERTIFICATE, REPORT
+from plumdp.vocabulary import Relaxation
 
 _SCHEMA = "plumdp/report/1"
 
@@ -39,7 +37,7 @@ class SubjectOptions:
         return ModelOptions(self.subject, self.constant, self.space)
 
 
-_OF_PAGES = ("subject", "data", "output", "force", "show", "as_json", "verbose", "config", "help")
+_OF_PAGES = ("subject", "data", "output", "force", "show", "as_json", "verbose", "config", "threads", "help")
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ def report(
     files = _places(folders, page)
     for folder, file in zip(folders, files, strict=True):
         LOGGER.info("writing %s", file)
-        read_result(folder).report(file)
+        library.read_result(folder).report(file)
     _say(files, page, as_json=as_json)
 
 
@@ -94,9 +92,9 @@ def _certify(
     as_json: bool,
 ) -> None:
     """Certify, print the claim, write the report, and end with the exit code of the claim."""
-    if (Path(about.subject) / CERTIFICATE).exists():
+    if (Path(about.subject) / library.CERTIFICATE).exists():
         raise DataError(f"{about.subject} is a result already; leave out the data, or give a model")
-    target = page.output or Path(REPORT)
+    target = page.output or Path(library.REPORT)
     require_new(target, force=page.force)
     results = certified(about.model(), log.given(about.subject), asked, sets, relaxation)
     if not as_json:
@@ -112,7 +110,7 @@ def _certify(
     raise typer.Exit(exit_code(results))
 
 
-def _write(certificate: Certificate, file: Path) -> None:
+def _write(certificate: library.Certificate, file: Path) -> None:
     LOGGER.info("writing %s", file)
     certificate.report(file)
 
@@ -123,7 +121,7 @@ def _folders(subject: Path) -> list[Path]:
         raise DataError(
             f"{subject} is not the folder of a result; for a model, give data as well: plumdp report MODEL DATA"
         )
-    return numbered_results(subject) or [subject]
+    return library.numbered_results(subject) or [subject]
 
 
 def _places(folders: list[Path], page: PageOptions) -> list[Path]:
@@ -133,7 +131,7 @@ def _places(folders: list[Path], page: PageOptions) -> list[Path]:
             f"--output: {folders[0].parent} holds {len(folders)} results, and a file holds one report; name one of "
             f"them, such as {folders[0]}, or leave out --output"
         )
-    files = [folder / REPORT for folder in folders] if page.output is None else [page.output]
+    files = [folder / library.REPORT for folder in folders] if page.output is None else [page.output]
     for file in files:
         require_new(file, force=page.force)
     return files

@@ -12,9 +12,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from plumdp import library
 from plumdp.cli.errors import in_command_line_words
-from plumdp.result.certificate import Certificate, Status, percent
-from plumdp.thresholds import Answer, Verdict
+from plumdp.vocabulary import Status, Verdict
 
 EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.VACUOUS: 4, Status.NO_GUARANTEE: 4}
 VERDICT_CODES = {Verdict.YES: 0, Verdict.NO: 1, Verdict.UNKNOWN: 4}
@@ -25,8 +25,8 @@ _WORST_FIRST = (3, 1, 4, 0)
 class Result:
     """A certificate, the answer that it gives if a threshold was asked, and the constants of its model."""
 
-    certificate: Certificate
-    answer: Answer | None = None
+    certificate: library.Certificate
+    answer: library.Answer | None = None
     constants: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -43,7 +43,7 @@ class Result:
         return status if self.answer is None else f"{self.answer.verdict} ({status})"
 
     @property
-    def saved(self) -> Certificate:
+    def saved(self) -> library.Certificate:
         """The certificate with the answer, as folders and reports keep it."""
         if self.answer is None:
             return self.certificate
@@ -90,7 +90,7 @@ def _print_range(console: Console, results: Sequence[Result]) -> None:
         names = list(of_text[0].constants)
         rows = [(*result.constants.values(), *result.certificate.printed_bounds, result.words) for result in of_text]
         print_table(console, text, (*names, "lower", "upper", "status"), rows)
-    share = percent(results[0].certificate.confidence)
+    share = library.percent(results[0].certificate.confidence)
     console.print(Text(f"Each row by itself with confidence {share}; certify one value for all that it rests on."))
 
 
@@ -113,7 +113,7 @@ def print_table(console: Console, title: str, header: Sequence[str], rows: Seque
     console.print(table)
 
 
-def print_comparison(certificates: Sequence[Certificate], constants: Mapping[str, str]) -> None:
+def print_comparison(certificates: Sequence[library.Certificate], constants: Mapping[str, str]) -> None:
     """Print what each relaxation certifies, and what all of them rest on."""
     console = Console(highlight=False)
     rows = [

@@ -11,22 +11,15 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from plumdp import library
 from plumdp.cli.arguments import AsJson, Property
 from plumdp.cli.interval_options import IntervalModelOptions
 from plumdp.cli.options import require_new, with_options
 from plumdp.cli.progress import progress_bar
 from plumdp.cli.results import VERDICT_CODES, grid
 from plumdp.errors import ModelError
-from plumdp.model.language.threshold import Threshold
-from plumdp.model.objective import Nature, Objective
 from plumdp.model.text import number_of
-from plumdp.relaxation.interval_model import IntervalModel
-from plumdp.result.certificate import outward
-from plumdp.result.policy_files import policy_writer, write_policy, write_values
-from plumdp.result.policy_table import PolicyTable
-from plumdp.solver.solution import Solution
-from plumdp.solver.solve import solve as solve_model
-from plumdp.thresholds import Verdict
+from plumdp.vocabulary import Nature, Verdict
 
 SCHEMA = "plumdp/solution/1"
 _NATURES = {"robust": "nature against it", "optimistic": "nature on its side"}
@@ -62,21 +55,21 @@ def solve(
         if file is not None:
             require_new(file, force=force)
     if output is not None:
-        policy_writer(output)
+        library.policy_writer(output)
     read, question = model.ask(property)
-    objective = question.objective if isinstance(question, Threshold) else question
+    objective = question.objective if isinstance(question, library.Threshold) else question
     player = _player(objective, nature)
     start = perf_counter()
     with progress_bar("states") as show:
-        solution = solve_model(read, objective, nature=player, precision=precision, progress=show)
+        solution = library.solve(read, objective, nature=player, precision=precision, progress=show)
     facts = _facts(model.model, read, objective, player, solution, perf_counter() - start)
-    if isinstance(question, Threshold):
+    if isinstance(question, library.Threshold):
         facts |= {"property": question.text, "verdict": _verdict(question, facts)}
-    policy = PolicyTable(read.graph, solution.policy)
+    policy = library.PolicyTable(read.graph, solution.policy)
     if output is not None:
-        write_policy(policy, output)
+        library.write_policy(policy, output)
     if values is not None:
-        write_values(read.graph, solution.lower, solution.upper, values)
+        library.write_values(read.graph, solution.lower, solution.upper, values)
     if as_json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     else:
@@ -84,7 +77,7 @@ def solve(
     raise typer.Exit(VERDICT_CODES[facts.get("verdict", Verdict.YES)])
 
 
-def _player(objective: Objective, nature: Nature | None) -> Nature:
+def _player(objective: library.Objective, nature: Nature | None) -> Nature:
     """Return what nature does: what the property says, or the option, or robust."""
     if nature is not None and objective.nature is not None and nature != objective.nature:
         said = f"the property {objective.text} says {objective.nature}"
@@ -92,7 +85,7 @@ def _player(objective: Objective, nature: Nature | None) -> Nature:
     return nature or objective.nature or "robust"
 
 
-def _verdict(question: Threshold, facts: dict[str, Any]) -> Verdict:
+def _verdict(question: library.Threshold, facts: dict[str, Any]) -> Verdict:
     """Return the answer to a threshold: yes, no, or unknown where the bounds are too far apart."""
     sides = ("lower", "upper") if facts["direction"] == "max" else ("upper", "lower")
     reached, best = (question.holds_for(float(facts[side])) for side in sides)
@@ -102,7 +95,12 @@ def _verdict(question: Threshold, facts: dict[str, Any]) -> Verdict:
 
 
 def _facts(
-    name: str, model: IntervalModel, objective: Objective, player: Nature, solution: Solution, seconds: float
+    name: str,
+    model: library.IntervalModel,
+    objective: library.Objective,
+    player: Nature,
+    solution: library.Solution,
+    seconds: float,
 ) -> dict[str, Any]:
     graph, start = model.graph, model.graph.initial_state
     lower, upper = float(solution.lower[start]), float(solution.upper[start])
@@ -131,8 +129,8 @@ def _plain(value: float) -> float | str:
     return value if abs(value) != float("inf") else str(value)
 
 
-def _print(facts: dict[str, Any], model: IntervalModel, files: list[str]) -> None:
-    low, high = outward(float(facts["lower"]), -1), outward(float(facts["upper"]), 1)
+def _print(facts: dict[str, Any], model: library.IntervalModel, files: list[str]) -> None:
+    low, high = library.outward(float(facts["lower"]), -1), library.outward(float(facts["upper"]), 1)
     nature = f", with {_NATURES[facts['nature']]}" if facts["has_intervals"] else ""
     sizes = ", ".join(number_of(facts[f"{thing}s"], thing) for thing in ("state", "choice", "transition"))
     rows = [

@@ -14,34 +14,34 @@ from traceback import extract_tb
 from types import ModuleType
 from typing import Any
 
-from plumdp.case_studies import CaseStudy, case_study, case_study_names, is_case_study
+from plumdp import library
 from plumdp.errors import ModelError
-from plumdp.model.parametric import ParametricMDP
 
 _PROPERTY_FILES = (".props", ".pctl", ".prctl")
 
 
-def load_source(model: str, constants: Mapping[str, str]) -> tuple[ParametricMDP, list[str], CaseStudy | None]:
+def load_source(
+    model: str, constants: Mapping[str, str]
+) -> tuple[library.ParametricMDP, list[str], library.CaseStudy | None]:
     """Return a model, the properties that come with it, and the case study that it is of, if it is one."""
     file, _, name = model.rpartition(":") if ".py:" in model else (model, "", "")
     if file.endswith(".py"):
         found = _from_python(Path(file), name, constants)
-        if isinstance(found, ParametricMDP):
+        if isinstance(found, library.ParametricMDP):
             return found, read_properties(Path(file)), None
         return found.model, [found.objective.text] if found.objective.text else [], found
-    if is_case_study(model):
+    if library.is_case_study(model):
         if constants:
             raise ModelError(f"{model}: a case study takes its sizes in its name, not as constants")
-        study = case_study(model)
+        study = library.case_study(model)
         return study.model, [study.objective.text], study
     path = Path(model)
     if not path.is_file() and not path.suffix:
-        near = get_close_matches(model, case_study_names(), n=1)
+        near = get_close_matches(model, library.case_study_names(), n=1)
         hint = f"did you mean {near[0]}?" if near else "try betting:50"
         raise ModelError(f"{model}: there is no such file, and no case study of this name ({hint})")
-    from plumdp.model.readers.read import read_model
 
-    return read_model(path, constants=dict(constants)), read_properties(path), None
+    return library.read_model(path, constants=dict(constants)), read_properties(path), None
 
 
 def read_properties(path: Path) -> list[str]:
@@ -108,7 +108,7 @@ def _no_property(model: str, name: str, known: Mapping[str, str], n_properties: 
     return ModelError(f"--property {name}: no property of {model} has this name{hint}; {names}")
 
 
-def _from_python(file: Path, name: str, constants: Mapping[str, str]) -> ParametricMDP | CaseStudy:
+def _from_python(file: Path, name: str, constants: Mapping[str, str]) -> library.ParametricMDP | library.CaseStudy:
     """Return the model that a name in a Python file stands for."""
     module = _run(file)
     known = [text for text, value in vars(module).items() if _is_model(value)]
@@ -126,7 +126,7 @@ def _from_python(file: Path, name: str, constants: Mapping[str, str]) -> Paramet
         found = _called(file, name, found, constants)
     elif constants:
         raise ModelError(f"{file}:{name} is not a function, so that it takes no constants; leave out --constant")
-    if not isinstance(found, ParametricMDP | CaseStudy):
+    if not isinstance(found, library.ParametricMDP | library.CaseStudy):
         kind = type(found).__name__
         raise ModelError(
             f"{file}:{name} is of type {kind}, not a ParametricMDP or CaseStudy, nor a function that returns one"
@@ -135,7 +135,7 @@ def _from_python(file: Path, name: str, constants: Mapping[str, str]) -> Paramet
 
 
 def _is_model(value: object) -> bool:
-    return isinstance(value, ParametricMDP | CaseStudy)
+    return isinstance(value, library.ParametricMDP | library.CaseStudy)
 
 
 def _run(file: Path) -> ModuleType:

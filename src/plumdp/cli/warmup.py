@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from plumdp.warmup import warm_up
+from plumdp import library
 
 
 def warmup(
@@ -15,6 +15,6 @@ def warmup(
     ] = False,
 ) -> None:
     """Compile the kernels now, so that no later run has to: for images and CI."""
-    found = warm_up(everything=everything)
+    found = library.warm_up(everything=everything)
     kept = f"kept in {found.folder}" if found.folder else "but no folder can be written to, so that none is kept"
     print(f"{found.kernels} kernels are compiled, {kept} ({found.seconds:.1f} s)")

@@ -85,7 +85,7 @@ def half_space(
     is_open &= visits > 0
     means = _tangent_points(table, factors, near)
     weights = np.where(is_open, visits / means, 0.0)[table.group] * factors
-    row = np.array([-fsum(weights * column) for column in table.coefficients.T])
+    row = -table.weighted_slopes(weights)
     visits, means = visits[is_open], means[is_open]
     won = seen * np.log(factors)
     needed = [*(visits * (1 - np.log(means))), *won, log(error), *(-weights * table.constants)]

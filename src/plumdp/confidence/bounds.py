@@ -6,7 +6,7 @@ With probability at least 1 - error all intervals hold at once, whatever the tru
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, get_args
+from typing import get_args
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from plumdp.confidence.binomial import beta_binomial, clopper_pearson, hoeffding
 from plumdp.confidence.event_counts import is_tried_once, pool
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import CountArray, EventCounts, Sampling, TransitionCounts, require_same_graph
-from plumdp.deprecated import renamed_keywords
 from plumdp.errors import DataError
 from plumdp.model.events import Events, find_events
 from plumdp.model.expressions.table import ExpressionTable
@@ -22,8 +21,7 @@ from plumdp.model.graph import BoolArray, FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import float_above, float_below
 from plumdp.model.text import number_of, one_line
-
-Intervals: TypeAlias = Literal["clopper-pearson", "hoeffding", "beta-binomial"]
+from plumdp.vocabulary import Intervals as Intervals
 
 _METHOD = {"clopper-pearson": clopper_pearson, "hoeffding": hoeffding, "beta-binomial": beta_binomial}
 _NAME = {"clopper-pearson": "Clopper–Pearson", "hoeffding": "Hoeffding", "beta-binomial": "beta-binomial"}
@@ -59,7 +57,6 @@ class ExpressionBounds:
         return one_line(self, *sizes, f"error {self.error:g}", self.method, f"guarantee: {self.guarantee}")
 
 
-@renamed_keywords(intervals="interval_method")
 def expression_bounds(
     model: ParametricMDP,
     counts: TransitionCounts | EventCounts,

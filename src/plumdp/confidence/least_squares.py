@@ -22,7 +22,6 @@ import numpy as np
 from plumdp.confidence.observations import Observations, observations, observed
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import TransitionCounts, require_same_graph
-from plumdp.deprecated import renamed_keywords
 from plumdp.errors import DataError
 from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
@@ -53,7 +52,6 @@ class LeastSquares:
         """None: an ellipsoid has no intervals of its own."""
 
 
-@renamed_keywords(paper="as_published")
 def least_squares(
     model: ParametricMDP,
     counts: TransitionCounts,

@@ -20,7 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, reduce
-from math import gcd, lcm
+from itertools import pairwise
+from math import fsum, gcd, lcm
 from operator import add
 from typing import NamedTuple, TypeAlias
 
@@ -42,6 +43,14 @@ from plumdp.rounding import UNIT
 _Way: TypeAlias = list[tuple[int, int]]  # what an outcome of a row counts for: outcome of the table, how often
 
 _Direction: TypeAlias = tuple[tuple[int, int], ...]  # places that are not zero, and whole numbers there; none: constant
+
+
+class Entries(NamedTuple):
+    """Coefficients that are not zero, parameter by parameter."""
+
+    first: list[int]  # (d + 1)
+    outcome: Indices  # (n_entries)
+    coefficient: FloatArray  # (n_entries)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +78,19 @@ class Outcomes:
         """
         size = np.abs(self.constants) + np.abs(self.coefficients) @ np.abs(point)
         return self.constants + self.coefficients @ point, (len(point) + 8) * UNIT * size
+
+    @cached_property
+    def entries(self) -> Entries:
+        """The coefficients that are not zero: of many parameters, most outcomes depend on few."""
+        parameter, outcome = np.nonzero(self.coefficients.T)
+        first = np.searchsorted(parameter, np.arange(self.coefficients.shape[1] + 1))
+        return Entries(first.tolist(), outcome, self.coefficients[outcome, parameter])
+
+    def weighted_slopes(self, weights: FloatArray) -> FloatArray:
+        """Return ``weights @ coefficients`` (d); the sums have no rounding but their last."""
+        first, outcome, coefficient = self.entries
+        terms = (weights[outcome] * coefficient).tolist()
+        return np.array([fsum(terms[start:end]) for start, end in pairwise(first)])
 
     def split(self, outcome: Indices, group: Indices) -> Outcomes:
         """Return some of the outcomes, as often as they are given, in groups of their own."""

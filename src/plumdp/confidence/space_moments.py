@@ -14,9 +14,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from plumdp.model.blocks import independent_blocks
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.graph import FloatArray, read_only
-from plumdp.model.space import ParameterSpace, affine_coefficients
+from plumdp.model.space import ParameterSpace, affine_entries
 
 _LEAST_WIDTH = 1e-3  # of a parameter that is known, relative to the widest: the covariance must not be singular
 _NOTHING = 1e-100  # squares of smaller widths underflow
@@ -24,7 +25,7 @@ _STEPS = 100
 _WEIGHT = 10.0  # of the largest excess over a half-space, against the barrier, at first; doubled in each round
 _ROUNDS = 20
 
-_Form = tuple[Fraction, list[Fraction]]  # constant term and coefficients of an affine polynomial
+_Form = tuple[Fraction, list[tuple[int, Fraction]]]  # constant term, and places and coefficients that are not zero
 
 
 @lru_cache(maxsize=32)
@@ -46,12 +47,11 @@ def moments(space: ParameterSpace) -> tuple[FloatArray, FloatArray]:
     if size is not None:
         p = np.full(d, 1 / (d + 1))
         return _scaled(p, (np.diag(p) - np.outer(p, p)) / (d + 2), low, np.full(d, float(size)))
-    rows, offsets = _in_unit_box([form for _, form in sides], low, width)
-    inner = _inner_point(rows, offsets) if sides else None
-    if inner is None:  # a box, or flat: then a box around it will do, about a point of the space
+    found = _by_barrier(*_in_unit_box([form for _, form in sides], low, width)) if sides else None
+    if found is None:  # a box, or flat: then a box around it will do, about a point of the space
         _, covariance = _scaled(np.full(d, 0.5), np.eye(d) / 12, low, width)
         return read_only(_middle_of_flat(space) if sides else (space.lower + space.upper) / 2), covariance
-    centre, covariance = _analytic_centre(rows, offsets, inner)
+    centre, covariance = found
     return _scaled(centre * own / width, covariance, low, width)
 
 
@@ -80,7 +80,7 @@ def simplified(space: ParameterSpace) -> ParameterSpace:
 
 def _essential(space: ParameterSpace) -> tuple[list[tuple[Polynomial, _Form]], Fraction | None]:
     """Return the constraints that may say something, and the size of the space if it is a simplex."""
-    forms = [(side, affine_coefficients(side, space.names)) for side in space.constraints]
+    forms = [(side, affine_entries(side, space.names)) for side in space.constraints]
     sides = [(side, form) for side, form in forms if _least_in_box(form, space) < 0]
     for side, form in sides:
         size = _simplex_size(form, [other for _, other in sides], space)
@@ -98,14 +98,7 @@ def _scaled(
 def _least_in_box(side: _Form, space: ParameterSpace) -> Fraction:
     """Return the least value of an affine polynomial over the bounds of a space, exactly."""
     constant, slopes = side
-    return constant + sum(
-        (
-            slope * (low if slope > 0 else high)
-            for slope, (low, high) in zip(slopes, space.bounds, strict=True)
-            if slope
-        ),
-        Fraction(0),
-    )
+    return constant + sum((a * space.bounds[i][0 if a > 0 else 1] for i, a in slopes), Fraction(0))
 
 
 def _simplex_size(face: _Form, sides: Sequence[_Form], space: ParameterSpace) -> Fraction | None:
@@ -115,30 +108,33 @@ def _simplex_size(face: _Form, sides: Sequence[_Form], space: ParameterSpace) ->
     with one parameter larger by s.
     """
     constant, slopes = face
-    if len(set(slopes)) != 1 or slopes[0] >= 0:
+    if len(slopes) < space.dimension or len({slope for _, slope in slopes}) != 1 or slopes[0][1] >= 0:
         return None
     low = [bound for bound, _ in space.bounds]
-    size = -(constant / slopes[0]) - sum(low)
+    size = -(constant / slopes[0][1]) - sum(low)
     fits = size > 0 and all(a + size <= b for a, b in space.bounds)
-    zero = Fraction(0)
-    return size if fits and all(_value(side, low) + size * min(zero, *side[1]) >= 0 for side in sides) else None
+    return size if fits and all(_value(side, low) + size * _steepest(side) >= 0 for side in sides) else None
 
 
 def _value(side: _Form, point: Sequence[Fraction]) -> Fraction:
-    return side[0] + sum((a * x for a, x in zip(side[1], point, strict=True) if a and x), Fraction(0))
+    return side[0] + sum((a * point[i] for i, a in side[1]), Fraction(0))
+
+
+def _steepest(side: _Form) -> Fraction:
+    """Return the least slope along any axis; zero if it falls along none."""
+    return min(Fraction(0), *(a for _, a in side[1]))
 
 
 def is_nonnegative(polynomial: Polynomial, space: ParameterSpace) -> bool:
     """Return whether an affine polynomial is at least zero at all points of a space; False if that cannot be shown."""
-    form = affine_coefficients(polynomial, space.names)
+    form = affine_entries(polynomial, space.names)
     if _least_in_box(form, space) >= 0:
         return True
     for side in space.constraints:  # a multiple of one of them, moved out or not
-        constant, slopes = affine_coefficients(side, space.names)
-        ratios = {a / b if b else None for a, b in zip(form[1], slopes, strict=True) if a or b}
-        if len(ratios) == 1:
-            (ratio,) = ratios
-            if ratio is not None and ratio > 0 and form[0] >= ratio * constant:
+        constant, slopes = affine_entries(side, space.names)
+        if [i for i, _ in form[1]] == [i for i, _ in slopes]:
+            ratios = {a / b for (_, a), (_, b) in zip(form[1], slopes, strict=True)}
+            if len(ratios) == 1 and (ratio := ratios.pop()) > 0 and form[0] >= ratio * constant:
                 return True
     corners = space.vertices
     return bool(corners) and all(polynomial.evaluate(corner) >= 0 for corner in corners or ())
@@ -147,11 +143,29 @@ def is_nonnegative(polynomial: Polynomial, space: ParameterSpace) -> bool:
 def _in_unit_box(sides: Sequence[_Form], low: FloatArray, width: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the box and the other sides as ``rows @ x <= offsets`` with rows of length one, for low + width x."""
     d = len(low)
-    slopes = np.array([[float(a) for a in slopes] for _, slopes in sides]).reshape(len(sides), d)
+    slopes = np.zeros((len(sides), d))
+    for row, (_, entries) in zip(slopes, sides, strict=True):
+        row[[i for i, _ in entries]] = [float(a) for _, a in entries]
     rows = np.vstack([-np.eye(d), np.eye(d), -slopes * width])
     offsets = np.concatenate([np.zeros(d), np.ones(d), [float(c) for c, _ in sides] + slopes @ low])
     lengths = np.linalg.norm(rows, axis=1)
     return rows / lengths[:, None], offsets / lengths
+
+
+def _by_barrier(rows: FloatArray, offsets: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Return the analytic centre and the inverse second derivative of the barrier there; None without inner points.
+
+    The barrier of a product of blocks is the sum of theirs, so that each block is searched by itself.
+    """
+    d = rows.shape[1]
+    centre, covariance = np.zeros(d), np.zeros((d, d))
+    for columns, own in independent_blocks(rows):
+        part = np.ascontiguousarray(rows[np.ix_(own, columns)])
+        inner = _inner_point(part, offsets[own])
+        if inner is None:
+            return None
+        centre[columns], covariance[np.ix_(columns, columns)] = _analytic_centre(part, offsets[own], inner)
+    return centre, covariance
 
 
 def _inner_point(rows: FloatArray, offsets: FloatArray) -> FloatArray | None:

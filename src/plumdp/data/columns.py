@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, TypeAlias, get_args
+from typing import TypeAlias, get_args
 
 from plumdp.data.mapping_language import Term
 from plumdp.data.mappings import StateMapping
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph
+from plumdp.vocabulary import LogForm as LogForm
 
 Source: TypeAlias = str | Term
 """Where a column that plumdp needs comes from: a column of the log, or a mapping of some of them."""
 
-LogForm: TypeAlias = Literal["transitions", "trajectories", "counts"]
-"""Rows with the state before and after; rows of runs in their order; or ready-made counts of the first."""
 
 ACTION, EPISODE, STEP, COUNT, PLACE = "action", "episode", "step", "n", "place"
 STEP_BEFORE, NEXT_STEP, SECOND_STEP, NEXT_EPISODE = "step_before", "step_after", "second_step_after", "episode_after"

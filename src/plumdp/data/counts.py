@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,7 @@ from plumdp.data.report import IngestionReport
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.text import html_table, number_of, one_line
-
-Sampling: TypeAlias = Literal["independent", "trajectories", "adaptive"]
-"""From what may be assumed most to what least: a number of samples per choice that was fixed beforehand; a fixed number
-of runs under one policy; runs whose policy or number depends on what was seen."""
+from plumdp.vocabulary import Sampling as Sampling
 
 CountArray: TypeAlias = npt.NDArray[np.int64]
 

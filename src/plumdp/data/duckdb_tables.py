@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from plumdp.data.columns import quoted
 from plumdp.errors import DataError
+from plumdp.threads import n_threads
 
 Block: TypeAlias = dict[str, npt.NDArray[Any]]
 """Columns of equal length. Nothing is masked in an array of numbers, and None in an array of Python objects."""
@@ -43,7 +44,10 @@ _UNION = " UNION ALL BY NAME "
 
 @contextmanager
 def connect(memory_limit: float = MEMORY) -> Iterator[Any]:
-    """Give a connection that keeps to so many bytes of memory, puts the rest on disk, and raises our errors."""
+    """Give a connection that keeps to so many bytes of memory, puts the rest on disk, and raises our errors.
+
+    It uses as many threads as ``n_threads`` says.
+    """
     import duckdb
 
     if not isinstance(memory_limit, int | float) or memory_limit < _LEAST_MEMORY:
@@ -52,6 +56,7 @@ def connect(memory_limit: float = MEMORY) -> Iterator[Any]:
         with tempfile.TemporaryDirectory(prefix="plumdp-") as folder, duckdb.connect() as connection:
             connection.execute(f"SET memory_limit = '{int(memory_limit) // 1000}KB'")
             connection.execute(f"SET temp_directory = {literal(folder)}")
+            connection.execute(f"SET threads = {n_threads()}")
             _watch(connection)
             yield connection
     except duckdb.Error as error:

@@ -24,26 +24,19 @@ _FEW = 10_000  # elements: a step of a run takes long in plain Python, for its r
 
 
 class WalkTables(NamedTuple):
-    """All that a step of a run is drawn from: the graph, running sums of probabilities, and where runs end."""
+    """All that a step of a run is drawn from: the graph, running sums of probabilities, and where runs end.
+
+    What is counted are the transitions of rows: of a stored model its distinct rows, otherwise those of the choices.
+    """
 
     first_choice: Any  # (n_states + 1)
     first_transition: Any  # (n_choices + 1)
     successor: Any  # (n_transitions)
-    cumulative: Any  # (n_transitions): running sums of the probabilities of each choice
+    row: Any  # (n_choices): the distinct row of each choice; empty if each choice is a row of its own
+    first_of_row: Any  # (n_rows + 1): where the transitions of each row start
+    cumulative: Any  # running sums of the probabilities of each row
+    chosen: Any  # (n_states): the policy's choice; empty if it draws choices
     weights: Any  # (n_choices): running sums of the policy's probabilities in each state; empty if it is uniform
-    stop: Any  # (n_states): whether a run ends there
-
-
-class RowTables(NamedTuple):
-    """The same for a stored model, with running sums for its distinct rows."""
-
-    first_choice: Any  # (n_states + 1)
-    first_transition: Any  # (n_choices + 1)
-    successor: Any  # (n_transitions)
-    row: Any  # (n_choices): the distinct row of each choice
-    first_of_row: Any  # (n_rows + 1): where the transitions of each distinct row start
-    cumulative: Any  # running sums of the probabilities of each distinct row
-    chosen: Any  # (n_states): the policy's choice; empty if it is uniform
     stop: Any  # (n_states): whether a run ends there
 
 
@@ -100,40 +93,14 @@ def _draw(cumulative: Any, start: int, end: int, word: Any) -> int:
 
 @partial(compiled, small=_FEW)
 def walk(tables: Any, key: Any, first_step: int, runs: Any, state: Any, steps: Any) -> None:
-    """Advance all runs by ``len(steps)`` steps; write the transition each takes, or -1 behind its end.
+    """Advance all runs by ``len(steps)`` steps; write the transition of its row that each takes, or -1 behind its end.
 
     Runs advance side by side, so that the processor works on one while another waits for memory. A step takes two words
     of the run's stream: one for the choice, one for the successor. ``first_step`` is even; ``state`` is -1 after a
-    run's end, which comes with reaching a state of ``stop``. Empty ``weights`` mean the uniform policy.
+    run's end, which comes with reaching a state of ``stop``.
     """
-    first_choice, first_transition, successor, cumulative, weights, stop = tables
-    words = np.empty((4, len(runs)), dtype=np.uint64)
-    for step in range(len(steps)):
-        of_choice, of_successor = 2 * (step % 2), 2 * (step % 2) + 1
-        if of_choice == 0:
-            fill_words(key, (first_step + step) // 2, runs, words)
-        for i in range(len(runs)):
-            if state[i] == _ENDED:
-                steps[step, i] = _ENDED
-                continue
-            start, end = first_choice[state[i]], first_choice[state[i] + 1]
-            if len(weights):
-                choice = _draw(weights, start, end, words[of_choice, i])
-            else:
-                choice = start + np.int64(_high_product(words[of_choice, i], np.uint64(end - start)))
-            transition = _draw(
-                cumulative, first_transition[choice], first_transition[choice + 1], words[of_successor, i]
-            )
-            steps[step, i] = transition
-            reached = successor[transition]
-            state[i] = _ENDED if stop[reached] else reached
-
-
-@partial(compiled, small=_FEW)
-def walk_rows(tables: Any, key: Any, first_step: int, runs: Any, state: Any, steps: Any) -> None:
-    """Advance all runs of a stored model as ``walk`` does; write which transition of its distinct rows each takes."""
-    first_choice, first_transition, successor, row, first_of_row, cumulative, chosen, stop = tables
-    words = np.empty((4, len(runs)), dtype=np.uint64)
+    first_choice, first_transition, successor, row, first_of_row, cumulative, chosen, weights, stop = tables
+    words, has_rows = np.empty((4, len(runs)), dtype=np.uint64), len(row) > 0
     for step in range(len(steps)):
         of_choice, of_successor = 2 * (step % 2), 2 * (step % 2) + 1
         if of_choice == 0:
@@ -146,12 +113,16 @@ def walk_rows(tables: Any, key: Any, first_step: int, runs: Any, state: Any, ste
                 choice = np.int64(chosen[state[i]])
             else:
                 start, end = first_choice[state[i]], first_choice[state[i] + 1]
-                choice = start + np.int64(_high_product(words[of_choice, i], np.uint64(end - start)))
-            own = np.int64(row[choice])
-            start = np.int64(first_of_row[own])
-            place = _draw(cumulative, start, np.int64(first_of_row[own + 1]), words[of_successor, i])
+                if len(weights):
+                    choice = _draw(weights, start, end, words[of_choice, i])
+                else:
+                    choice = start + np.int64(_high_product(words[of_choice, i], np.uint64(end - start)))
+            transition = np.int64(first_transition[choice])
+            own = np.int64(row[choice]) if has_rows else choice
+            first = np.int64(first_of_row[own]) if has_rows else transition
+            place = _draw(cumulative, first, np.int64(first_of_row[own + 1]), words[of_successor, i])
             steps[step, i] = place
-            reached = successor[first_transition[choice] + (place - start)]
+            reached = successor[transition + (place - first)]
             state[i] = _ENDED if stop[reached] else reached
 
 

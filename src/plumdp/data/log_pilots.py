@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, get_args
 
 from plumdp.data.columns import EPISODE, LogForm
 from plumdp.data.counts import CountArray, Pilot, PilotEnd, Sampling
 from plumdp.data.pilots import POWERS_RATIO, pilot_share, planned_size, power_of_two_pilot
 from plumdp.errors import DataError
-
-Order: TypeAlias = Literal["time", "runs"]
-"""Rows lie in the order in which their steps happened; or runs are numbered in the order in which they were made, each
-after the one before had ended."""
+from plumdp.vocabulary import Order as Order
 
 _STEPS_PER_RUN = 10  # a guess, for the size of a pilot of rows; no width depends on it much, and no validity at all
 

@@ -32,7 +32,7 @@ _PIECE = 1 << 23  # rows that are handed over at once; if there are no more, the
 _SIMULATED = 0.5  # share of the work that is done when the last piece is there
 
 
-def require_format(path: str | Path) -> str:
+def require_run_format(path: str | Path) -> str:
     """Return how a file of this name is written; names that do not say it are refused."""
     ending = Path(path).suffix.lower().removeprefix(".")
     if ending not in _WRITERS:
@@ -68,7 +68,7 @@ def write_runs(
     2500
     2,500 rows of transitions: 2,500 matched, 0 rejected
     """
-    ending = require_format(path)
+    ending = require_run_format(path)
     blocks = record_blocks(model, point, trajectories, rng=rng, max_steps=max_steps, policy=policy, stop=stop)
     table, n_steps = _Table.of(model.graph, form), 0
 

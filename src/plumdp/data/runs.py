@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from plumdp.data import kernels
-from plumdp.data.kernels import RowTables, WalkTables
+from plumdp.data.kernels import WalkTables
 from plumdp.errors import DataError, ModelError
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
 from plumdp.model.levels import forget
@@ -27,6 +27,7 @@ _SEGMENT = 64  # steps at least before runs that have ended are put aside; even,
 _TOGETHER = 1 << 16  # steps in a segment of all runs that advance side by side: they fit the cache of one core
 _MIN_RUNS = 16  # that advance side by side, however long they are: one works while others wait for memory
 _FORGOTTEN = 8  # steps after which what was read of a stored model is given back; even as well
+_NOTHING = read_only(np.empty(0, dtype=np.int32))
 _MAX_BLOCK = 1 << 22  # steps in a block of runs, if they need not be fewer than that
 
 
@@ -35,7 +36,7 @@ class Plan:
     """All that decides the runs: tables of a model at a point, a policy, where runs end, and a key for randomness."""
 
     graph: Graph
-    tables: Any  # WalkTables, or RowTables of a stored model
+    tables: WalkTables
     key: npt.NDArray[np.uint64]  # (2)
     trajectories: int
     max_steps: int
@@ -61,13 +62,10 @@ class Plan:
 
     def _advance(self, first_step: int, runs: npt.NDArray[np.uint64], state: IntArray, steps: IntArray) -> None:
         """Write the next steps of some runs; of a stored model only what a few steps touch is in memory at once."""
-        if isinstance(self.tables, WalkTables):
-            kernels.walk(self.tables, self.key, first_step, runs, state, steps)
-            return
-        for i in range(0, len(steps), _FORGOTTEN):
-            part = steps[i : i + _FORGOTTEN]
-            kernels.walk_rows(self.tables, self.key, first_step + i, runs, state, part)
-            for array in self.tables:
+        together = _FORGOTTEN if len(self.tables.row) else len(steps)
+        for i in range(0, len(steps), together):
+            kernels.walk(self.tables, self.key, first_step + i, runs, state, steps[i : i + together])
+            for array in self.tables if len(self.tables.row) else ():
                 forget(array)
 
 
@@ -91,43 +89,41 @@ def make_plan(
         raise ModelError("of a model that is stored on disk, runs can be counted (simulate), and not be recorded")
     require_positive("trajectories", trajectories)
     require_positive("max_steps", max_steps)
-    tables = _row_tables(model, point, policy, stop) if model.distinct else _walk_tables(model, point, policy, stop)
+    tables = _tables(model, point, policy, stop)
     key = np.random.default_rng(rng).integers(0, 2**64, size=2, dtype=np.uint64)
     return Plan(model.graph, tables, key, int(trajectories), int(max_steps))
 
 
-def _walk_tables(model: ParametricMDP, point: Point, policy: Policy, stop: npt.ArrayLike | None) -> WalkTables:
-    graph = model.graph
-    return WalkTables(
-        first_choice=graph.first_choice,
-        first_transition=graph.first_transition,
-        successor=graph.successor,
-        cumulative=running_sums(graph.first_transition, model.probabilities(point)[model.expression]),
-        weights=running_policy(graph, policy),
-        stop=stop_mask(graph, stop),
-    )
-
-
-def _row_tables(model: ParametricMDP, point: Point, policy: Policy, stop: npt.ArrayLike | None) -> RowTables:
-    """Return the tables of a stored model; its arrays stay where they are."""
-    assert model.distinct is not None
-    graph, rows = model.graph, model.distinct.model
+def _tables(model: ParametricMDP, point: Point, policy: Policy, stop: npt.ArrayLike | None) -> WalkTables:
+    """Return what steps are drawn from; the arrays of a stored model stay where they are."""
+    graph, rows, distinct = model.graph, model.counted, model.distinct
     first = rows.graph.first_transition
-    chosen = np.empty(0, dtype=np.int32) if isinstance(policy, str) else check_policy(graph, policy)
-    if isinstance(policy, str):
-        _require_uniform(policy)
-    if chosen.dtype.kind == "f":
+    chosen, weights = _policy_tables(graph, policy)
+    if distinct is not None and len(weights):
         raise DataError("the policy of a stored model is 'uniform', or the number of a choice for each state")
-    return RowTables(
+    return WalkTables(
         first_choice=np.asarray(graph.first_choice),
         first_transition=np.asarray(graph.first_transition),
         successor=np.asarray(graph.successor),
-        row=np.asarray(model.distinct.row),
+        row=_NOTHING if distinct is None else np.asarray(distinct.row),
         first_of_row=first,
         cumulative=running_sums(first, rows.probabilities(point)[rows.expression]),
-        chosen=np.asarray(chosen),
+        chosen=chosen,
+        weights=weights,
         stop=stop_mask(graph, stop),
     )
+
+
+def _policy_tables(graph: Graph, policy: Policy) -> tuple[IntArray, FloatArray]:
+    """Return the choice of each state, or the running sums of a policy that draws them; neither for the uniform one."""
+    none_drawn = read_only(np.empty(0))
+    if isinstance(policy, str):
+        _require_uniform(policy)
+        return _NOTHING, none_drawn
+    given = check_policy(graph, policy)
+    if given.dtype.kind == "f":
+        return _NOTHING, running_sums(graph.first_choice, given.astype(np.float64))
+    return read_only(np.asarray(given, dtype=np.int32)), none_drawn
 
 
 def require_positive(name: str, value: int) -> None:
@@ -146,14 +142,6 @@ def running_sums(first: IntArray, probability: FloatArray) -> FloatArray:
     cumulative = np.empty(len(probability))
     kernels.cumulate(first, probability, cumulative)
     return read_only(cumulative)
-
-
-def running_policy(graph: Graph, policy: Policy) -> FloatArray:
-    """Return the running sums of a policy within each state, or nothing for the uniform one."""
-    if not isinstance(policy, str):
-        return running_sums(graph.first_choice, policy_weights(graph, policy))
-    _require_uniform(policy)
-    return read_only(np.empty(0))
 
 
 def weights_of(graph: Graph, policy: Policy) -> FloatArray:

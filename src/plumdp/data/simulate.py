@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
@@ -21,6 +20,7 @@ from plumdp.model.events import find_events
 from plumdp.model.graph import read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point
+from plumdp.threads import n_threads
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of runs done and the number of all runs."""
@@ -48,7 +48,7 @@ def simulate(
     A run ends on reaching a state of the mask ``stop``, or after ``max_steps`` steps; an absorbing state that is not in
     ``stop`` is stepped through, and counted, up to ``max_steps``. Each transition of a choice with k successors is
     drawn with its probability up to k · 2^-52, and one of probability 0 never. The result depends on ``rng``, a seed
-    or a generator, not on ``threads``.
+    or a generator, not on ``threads``, by default PLUMDP_THREADS or all cores.
 
     The counts of the first runs are kept apart as well, as the pilot: a share ``pilot`` of them, by default that of
     ``pilot_share``, none if it is 0. The number of runs is fixed beforehand, so that the end of the pilot is planned.
@@ -70,12 +70,12 @@ def simulate(
             kernels.count(steps, parts[int(block.start < n_pilot)])
             yield
 
-    graph = model.graph if model.distinct is None else model.distinct.model.graph
+    graph = model.counted.graph
     shape = (2 if n_pilot else 1, graph.n_transitions)
-    n_threads = _n_threads(threads, shape)
-    size = _fair_size(plan, n_threads)
+    n_workers = _n_workers(threads, shape)
+    size = _fair_size(plan, n_workers)
     blocks = split(0, n_pilot, size) + split(n_pilot, plan.trajectories, size)
-    parts = _sum_over(blocks, add, shape, n_threads, progress)
+    parts = _sum_over(blocks, add, shape, n_workers, progress)
     kept = Pilot(parts[1], ratio=plan.trajectories / n_pilot - 1) if n_pilot else None
     return TransitionCounts(graph, parts.sum(axis=0), "trajectories" if graph is model.graph else "adaptive", kept)
 
@@ -116,17 +116,16 @@ def first_visits(
             )
             yield
 
-    n_threads = _n_threads(threads, shape)
-    size = min(_fair_size(plan, n_threads), max(1, _MAX_SEEN_BYTES // max(1, shape[1])))
-    trials, successes = _sum_over(split(0, plan.trajectories, size), add, shape, n_threads, progress)
+    n_workers = _n_workers(threads, shape)
+    size = min(_fair_size(plan, n_workers), max(1, _MAX_SEEN_BYTES // max(1, shape[1])))
+    trials, successes = _sum_over(split(0, plan.trajectories, size), add, shape, n_workers, progress)
     return EventCounts(read_only(trials), read_only(successes), "independent")
 
 
-def _n_threads(threads: int | None, shape: tuple[int, ...]) -> int:
-    """Return the number of threads: one per usable core, but fewer if their counts would take too much memory."""
+def _n_workers(threads: int | None, shape: tuple[int, ...]) -> int:
+    """Return the number of threads: unless it is given, fewer if their counts would take too much memory."""
     if threads is None:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return max(1, min(cores, _MAX_COUNT_BYTES // max(1, 8 * math.prod(shape))))
+        return max(1, min(n_threads(), _MAX_COUNT_BYTES // max(1, 8 * math.prod(shape))))
     require_positive("threads", threads)
     return threads
 

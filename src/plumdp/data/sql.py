@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, get_args
 
 from plumdp.data.columns import (
     ACTION,
@@ -38,8 +38,7 @@ from plumdp.data.trajectories import Form
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph
 from plumdp.model.parametric import ParametricMDP
-
-Dialect: TypeAlias = Literal["bigquery", "snowflake", "spark", "trino", "postgres", "duckdb"]
+from plumdp.vocabulary import Dialect as Dialect
 
 _TABLE = "table_of_the_log"
 

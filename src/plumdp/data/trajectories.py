@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,7 @@ from plumdp.model.graph import Graph, Indices, IntArray, owners_of, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point
 from plumdp.model.text import number_of, one_line
-
-Form: TypeAlias = Literal["transitions", "trajectories"]
-"""Rows with the state before and after, or one row per state of a run."""
+from plumdp.vocabulary import Form as Form
 
 Columns: TypeAlias = dict[str, npt.NDArray[Any]]
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from plumdp.case_studies import CaseStudy, case_study
 from plumdp.compiled import compile_at_once
+from plumdp.confidence_methods import Sets
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.simulate import simulate
 from plumdp.experiments.study import Row
-from plumdp.learning import Sets
 from plumdp.model.graph import BoolArray
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP

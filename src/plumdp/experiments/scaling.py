@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from plumdp.case_studies import case_study
+from plumdp.clock import Clock
 from plumdp.data.simulate import simulate
 from plumdp.experiments.experiment import RELAXATIONS
 from plumdp.experiments.markdown import SYMBOLS, distinct, grouped, markdown_table, middle, short_seconds
 from plumdp.experiments.plots import COLOURS, MARKERS, NAMES, WIDTH, fine_ticks, legend, new_figure, plain_ticks
 from plumdp.experiments.study import Cell, Plan, Row, Study
-from plumdp.learning import Clock
 from plumdp.pipeline import compare
 
 _GROWING = (

@@ -81,6 +81,11 @@ class ParametricMDP:
         }
         return html_table([(what, text) for what, text in rows.items() if text])
 
+    @property
+    def counted(self) -> ParametricMDP:
+        """The model whose transitions data count: itself, or the distinct rows of one that is stored on disk."""
+        return self if self.distinct is None else self.distinct.model
+
     @cached_property
     def rows(self) -> RowClasses:
         """The distinct sequences of expressions of its choices."""

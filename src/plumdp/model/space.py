@@ -81,9 +81,10 @@ class ParameterSpace:
     @cached_property
     def inequalities(self) -> tuple[FloatArray, FloatArray]:
         """The constraints as ``A @ point <= b`` in floats, rounded outward: no point of the space is lost."""
-        rows = [self._outward_row(constraint) for constraint in self.constraints]
-        matrix = np.array([row for row, _ in rows], dtype=np.float64).reshape(len(rows), self.dimension)
-        return matrix, np.array([offset for _, offset in rows], dtype=np.float64)
+        matrix, offsets = np.zeros((len(self.constraints), self.dimension)), np.zeros(len(self.constraints))
+        for i, constraint in enumerate(self.constraints):
+            offsets[i] = self._write_outward_row(matrix[i], constraint)
+        return matrix, offsets
 
     def cut(self, constraints: Iterable[Polynomial]) -> ParameterSpace:
         """Return the points of this space at which the affine polynomials are at least zero."""
@@ -170,27 +171,33 @@ class ParameterSpace:
         ]
         return box + list(self.constraints)
 
-    def _outward_row(self, constraint: Polynomial) -> tuple[list[float], float]:
-        offset, coefficients = affine_coefficients(constraint, self.names)
-        row = [float(-coefficient) for coefficient in coefficients]
-        slack = sum(
-            (
-                abs(Fraction(approximate) + coefficient) * max(abs(low), abs(high))
-                for approximate, coefficient, (low, high) in zip(row, coefficients, self.bounds, strict=True)
-            ),
-            Fraction(0),
-        )  # outward: how far the rounded row may be off anywhere in the box
-        return row, float_above(offset + slack)
+    def _write_outward_row(self, row: FloatArray, constraint: Polynomial) -> float:
+        """Write the coefficients of a constraint into a row of zeros, and return its offset."""
+        offset, coefficients = affine_entries(constraint, self.names)
+        for place, coefficient in coefficients:
+            row[place] = float(-coefficient)
+            low, high = self.bounds[place]
+            # outward: how far the rounded row may be off anywhere in the box
+            offset += abs(Fraction(row[place]) + coefficient) * max(abs(low), abs(high))
+        return float_above(offset)
 
 
 def affine_coefficients(polynomial: Polynomial, names: tuple[str, ...]) -> tuple[Fraction, list[Fraction]]:
     """Return the constant term and the coefficient of each name of an affine polynomial."""
+    constant, entries = affine_entries(polynomial, names)
+    coefficients = [Fraction(0)] * len(names)
+    for place, coefficient in entries:
+        coefficients[place] = coefficient
+    return constant, coefficients
+
+
+def affine_entries(polynomial: Polynomial, names: tuple[str, ...]) -> tuple[Fraction, list[tuple[int, Fraction]]]:
+    """Return the constant term of an affine polynomial, and the coefficients that are not zero with their places."""
     constant, coefficients = polynomial.affine_terms()
     missing = [name for name in coefficients if name not in names]
     if missing:
         raise ModelError(f"{polynomial}: no column for {', '.join(missing)}")
-    zero = Fraction(0)
-    return constant, [coefficients.get(name, zero) for name in names]
+    return constant, sorted((names.index(name), coefficient) for name, coefficient in coefficients.items())
 
 
 def float_below(number: Fraction) -> float:

@@ -36,6 +36,16 @@ def number_of(n: int, thing: str) -> str:
     return f"{n:,} {thing}{'' if n == 1 else 's'}"
 
 
+def listing(items: Sequence[str], most: int = 8) -> str:
+    """Return items in a row, the first ones if there are too many to read, and how many are left out.
+
+    >>> listing(["p = 1", "q = 2"]), listing("abcdef", most=4)
+    ('p = 1, q = 2', 'a, b, c, d and 2 more')
+    """
+    left = len(items) - most
+    return ", ".join(items) if left <= 0 else f"{', '.join(items[:most])} and {left:,} more"
+
+
 def html_table(rows: Iterable[Sequence[object]], header: Sequence[str] = ()) -> str:
     """Return rows of cells as a table in HTML."""
     head = "".join(f"<th>{html.escape(name)}</th>" for name in header)

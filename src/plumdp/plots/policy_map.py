@@ -19,6 +19,8 @@ _MOST_ACTIONS = 24  # in a legend
 _MOST_TICKS = 9
 _LITTLE = 1e-3  # bits: what a slice counts in which the action does not vary
 _LONGEST = 18  # characters of a label
+_LINE = 44  # characters of all labels that fit side by side
+_SLOPE = 0.045  # inches: how far a character of a turned label goes down
 
 Columns = Mapping[str, npt.NDArray[Any]]
 
@@ -66,7 +68,8 @@ def plot_policy(
     handles = [patch(cut(shown.actions[i], 22), _look(i)[0], hatch=_look(i)[1], edge="white") for i in used]
     if len(handles) > _MOST_ACTIONS:
         handles = [*handles[:_MOST_ACTIONS], patch(f"… and {len(used) - _MOST_ACTIONS} more", "white")]
-    legend_below(axes, handles, columns=3 if max(map(len, shown.actions), default=0) < 12 else 2)
+    columns_of_legend = 3 if max(map(len, shown.actions), default=0) < 12 else 2
+    legend_below(axes, handles, columns=columns_of_legend, at=0.5 + _depth(shown.x_values))
     return axes
 
 
@@ -78,7 +81,7 @@ def policy_figure(
     n_x, n_y = len(shown.x_values), len(shown.y_values)
     height = min((PHONE - 0.8) * min(max(n_y / n_x, 0.3 if n_y > 1 else 0.1), 1.3), 0.15 + 0.6 * n_y)
     legend = 0.2 * (1 + min(len(np.unique(shown.action)), _MOST_ACTIONS) // 3)
-    figure = new_figure(PHONE, height + legend + 1.0)
+    figure = new_figure(PHONE, height + legend + 1.0 + _depth(shown.x_values))
     plot_policy(figure.add_subplot(), columns, x, y, fixed=fixed, action=action)
     return figure
 
@@ -202,11 +205,18 @@ def _look(action: int) -> tuple[str, str]:
 
 
 def _ticks(place: Any, values: Sequence[Any]) -> None:
-    shown = _tick_places(values)
-    labels = [cut(_text(values[i]), _LONGEST) for i in shown]
-    is_long = sum(len(label) + 2 for label in labels) > 44
-    turned = {"rotation": 45, "ha": "right"} if is_long and place.__name__ == "set_xticks" else {}
-    place(shown, labels, **turned)
+    is_turned = place.__name__ == "set_xticks" and _depth(values) > 0
+    place(_tick_places(values), _labels(values), **({"rotation": 45, "ha": "right"} if is_turned else {}))
+
+
+def _labels(values: Sequence[Any]) -> list[str]:
+    return [cut(_text(values[i]), _LONGEST) for i in _tick_places(values)]
+
+
+def _depth(values: Sequence[Any]) -> float:
+    """Return by how many inches labels below a map are deeper because they are turned, since one line is too short."""
+    labels = _labels(values)
+    return _SLOPE * max(map(len, labels)) if sum(len(label) + 2 for label in labels) > _LINE else 0.0
 
 
 def _tick_places(values: Sequence[Any]) -> list[int]:

@@ -51,7 +51,8 @@ def plot_residuals(axes: Any, residuals: CellResiduals) -> Any:
 def residual_figure(check: ModelCheck) -> Any:
     """Return a figure of matplotlib with the residuals over each state variable, and over the actions."""
     if not check.cells:
-        raise DataError("there is nothing to draw: no choice with several outcomes was seen")
+        where = "at two values of a variable or under two actions"
+        raise DataError(f"there is nothing to draw: no choice with several outcomes was seen {where}")
     return cells_figure(check.cells, check.headline)
 
 

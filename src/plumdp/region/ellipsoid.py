@@ -9,7 +9,7 @@ import numpy as np
 
 from plumdp.confidence.least_squares import inverse_root
 from plumdp.model.graph import FloatArray, read_only
-from plumdp.model.text import one_line
+from plumdp.model.text import listing, one_line
 from plumdp.region import ellipsoid_kernels
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Polytope, bounding_box
@@ -120,7 +120,7 @@ def _conflict(region: Ellipsoid) -> Conflict | None:
 
 def about(region: Ellipsoid) -> str:
     """Return the ellipsoid in words."""
-    centre = ", ".join(f"{name} = {value:.6g}" for name, value in zip(region.names, region.centre, strict=True))
+    centre = listing([f"{name} = {value:.6g}" for name, value in zip(region.names, region.centre, strict=True)])
     return f"the ellipsoid about {centre}"
 
 

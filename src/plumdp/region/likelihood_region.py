@@ -19,6 +19,7 @@ from plumdp.model.expressions.polynomial import Polynomial, parameters
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, owners, read_only
 from plumdp.model.space import ParameterSpace
+from plumdp.model.text import listing
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import Conflict
 from plumdp.region.ellipsoid import Ellipsoid, build_ellipsoid, cut_further
@@ -151,7 +152,7 @@ def _beyond(within: Polytope, ellipsoids: Sequence[LikelihoodEllipsoid]) -> Poly
 
 
 def _about(names: tuple[str, ...], point: FloatArray) -> str:
-    values = ", ".join(f"{name} = {x:.6g}" for name, x in zip(names, point.tolist(), strict=True))
+    values = listing([f"{name} = {x:.6g}" for name, x in zip(names, point.tolist(), strict=True)])
     return f"the likelihood of the data, which is large about {values}"
 
 

@@ -7,9 +7,8 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
+from plumdp.model.blocks import independent_blocks
 from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
 from plumdp.model.text import number_of, one_line
 from plumdp.region.redundancy import Contradiction, essential_part
@@ -159,7 +158,7 @@ def intersection(names: tuple[str, ...], rows: FloatArray, offsets: FloatArray) 
     scaled = rows * scale
     size = _power_of_two(np.abs(scaled).max(axis=1, initial=0))
     scaled, limits, blocks = scaled / size[:, None], offsets / size, []
-    for columns, own in _blocks(scaled):
+    for columns, own in independent_blocks(scaled):
         part = essential_part(np.ascontiguousarray(scaled[np.ix_(own, columns)]), limits[own])
         if isinstance(part, Contradiction):
             return Contradiction(own[part.rows].astype(np.int32), part.multipliers / size[own[part.rows]])
@@ -168,17 +167,6 @@ def intersection(names: tuple[str, ...], rows: FloatArray, offsets: FloatArray) 
     low, high = bounding_box(region)
     low, high = in_order(np.maximum(low, lower), np.minimum(high, upper))
     return replace(region, lower=read_only(low), upper=read_only(high))
-
-
-def _blocks(rows: FloatArray) -> list[tuple[Indices, Indices]]:
-    """Return the variables of each block, and the rows that are about them; rows about nothing go with the first."""
-    entries = csr_array(rows != 0)
-    n, of_variable = connected_components(entries.T @ entries, directed=False)
-    row_ends = entries.indptr[:-1].clip(max=max(entries.nnz - 1, 0))
-    of_row = np.where(np.diff(entries.indptr) > 0, of_variable[entries.indices[row_ends]], 0) if entries.nnz else None
-    if of_row is None or n <= 1:
-        return [(np.arange(rows.shape[1]), np.arange(len(rows)))]
-    return [(np.flatnonzero(of_variable == b), np.flatnonzero(of_row == b)) for b in range(n)]
 
 
 def _joined(blocks: tuple[Block, ...], d: int) -> VertexGraph:

@@ -62,6 +62,11 @@ class IntervalMDP:
         support = "known support" if self.known_support else ""
         return one_line(self, *(number_of(n, thing) for n, thing in sizes), support, region)
 
+    @property
+    def is_point(self) -> bool:
+        """Whether each probability has one value: the model is a plain MDP."""
+        return bool((self.lower == self.upper).all())
+
     @staticmethod
     def from_arrays(
         first_choice: npt.ArrayLike,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import singledispatch
-from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -23,9 +22,7 @@ from plumdp.relaxation.ellipsoidal import row_ellipsoid
 from plumdp.relaxation.intervals import IntervalMDP, RowNature
 from plumdp.relaxation.rectangular import row_region
 from plumdp.relaxation.row_polytopes import row_polytopes
-
-Relaxation: TypeAlias = Literal["interval", "parameter", "expression", "rectangular", "coupled"]
-"""Which natures are allowed for, from many to few: P_I and P_Θ, P_Λ, P_R, and one point for all states."""
+from plumdp.vocabulary import Relaxation as Relaxation
 
 
 def interval_wise(model: ParametricMDP, bounds: ConfidenceSet) -> IntervalMDP:
@@ -153,6 +150,11 @@ class RelaxationMethod:
     looser: tuple[Relaxation, ...] = ()  # those that allow for every nature of this one, whatever the model (Theorem 2)
     needs_intervals: bool = False  # of the confidence set itself
     is_coupled: bool = False  # whether policies are valued with one point for all states, besides what is built
+
+    @property
+    def picks_points(self) -> bool:
+        """Whether nature picks points of the region, rather than probabilities within intervals."""
+        return "expression" in self.looser
 
 
 RELAXATIONS: Mapping[Relaxation, RelaxationMethod] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import html
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -15,6 +14,7 @@ import numpy as np
 from plumdp.model.graph import FloatArray, Graph, IntArray
 from plumdp.model.text import html_table, number_of, one_line
 from plumdp.result.certificate import outward
+from plumdp.result.policy_table import write_columns
 
 LIKE_THESE, UNIFORM, CERTIFIED, ADVISED, GIVEN = "like these", "uniform", "certified policy", "advised", "given policy"
 
@@ -159,11 +159,7 @@ class Advice:
 
     def to_csv(self, path: str | Path) -> None:
         """Write the sampling policy: one line per choice, with state variables, action and probability."""
-        columns = self.columns()
-        with Path(path).open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(columns)
-            writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
+        write_columns(path, self.columns())
 
 
 def _as_dict(prediction: Prediction) -> dict[str, Any]:

@@ -7,37 +7,20 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from plumdp.confidence.sets import Guarantee
-from plumdp.deprecated import warn_renamed
 from plumdp.errors import DataError
-from plumdp.model.text import one_line
+from plumdp.model.text import listing, one_line
 from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.relaxation.relax import Relaxation as Relaxation
 from plumdp.result.data_quality import DataQuality
 from plumdp.result.findings import Findings, Rung, Source
 from plumdp.result.folder import write_results
 from plumdp.result.policy_table import PolicyTable
-
-
-class Status(StrEnum):
-    """What a certificate claims; each is equal to its text.
-
-    >>> Status.CERTIFIED == "certified", str(Status.CONTRADICTED)
-    (True, 'model contradicted')
-    """
-
-    CERTIFIED = "certified"
-    VACUOUS = "nothing certified"  # the bound that matters says nothing
-    CONTRADICTED = "model contradicted"  # no parameters explain the data
-    NO_GUARANTEE = "no guarantee"  # the bounds are an estimate
-
-    __repr__ = str.__repr__  # at the prompt as in JSON: the text
-
+from plumdp.vocabulary import Status as Status
 
 SCHEMA = "plumdp/certificate/1"
 NO_STAGE = "compiling"  # the entry of ``seconds`` for kernels compiled meanwhile, which is done once
@@ -115,12 +98,6 @@ class Certificate:
             )
 
     @property
-    def intervals(self) -> str:
-        """The old name of ``confidence_set``."""
-        warn_renamed("Certificate.intervals", "Certificate.confidence_set", stacklevel=3)
-        return self.confidence_set
-
-    @property
     def bound(self) -> float:
         """The bound that the policy was made for: the lower one if large values are better, else the upper one."""
         return self.lower if self.direction == "max" else self.upper
@@ -196,10 +173,10 @@ class Certificate:
             facts.append(("misfit", f"the bounds allow for rows that are off by {self.misfit:g} in total variation"))
         if self.parameters:
             boxes = self.parameters.items()
-            box = ", ".join(f"{name} in [{outward(low, -1)}, {outward(high, 1)}]" for name, (low, high) in boxes)
+            box = listing([f"{name} in [{outward(low, -1)}, {outward(high, 1)}]" for name, (low, high) in boxes])
             facts.append(("parameters", box))
         if self.estimated_value is not None:
-            point = ", ".join(f"{name} = {value:.6g}" for name, value in self.estimate.items())
+            point = listing([f"{name} = {value:.6g}" for name, value in self.estimate.items()])
             facts.append(("estimate", f"about {self.estimated_value:.6g} at the most likely {point} (not a bound)"))
         if self.gap:
             shares = ", ".join(f"{share} {name}" for name, share in _shares(self.gap))

@@ -34,8 +34,8 @@ def write_umb(
 ) -> None:
     """Write an interval MDP as an uncompressed UMB archive, with the bounds as they are, bit by bit.
 
-    Labels have one truth value per state; the name of a reward structure may be empty. State variables that are texts
-    are left out; states keep their numbers.
+    If all bounds are equal, as at a point, it is a plain MDP. Labels have one truth value per state; the name of a
+    reward structure may be empty. State variables that are texts are left out; states keep their numbers.
 
     >>> import tempfile
     >>> from plumdp.model.readers.umb import read_umb
@@ -64,7 +64,7 @@ def write_umb(
             "#branches": graph.n_transitions,
             "#branch-actions": 0,
             "#observations": 0,
-            "branch-probability-type": _INTERVAL,
+            "branch-probability-type": _DOUBLE if imdp.is_point else _INTERVAL,
         },
         "annotations": {"aps": _add_labels(files, labels), "rewards": _add_rewards(files, rewards)},
         **valuations,
@@ -93,7 +93,7 @@ def _structure(imdp: IntervalMDP) -> Files:
     graph = imdp.graph
     is_initial = np.zeros(graph.n_states, dtype=np.bool_)
     is_initial[graph.initial_state] = True
-    table = np.stack([imdp.lower, imdp.upper], axis=1)
+    table = imdp.lower if imdp.is_point else np.stack([imdp.lower, imdp.upper], axis=1)
     return {
         "state-to-choices.bin": graph.first_choice.astype("<u8"),
         "state-is-initial.bin": _bits(is_initial),

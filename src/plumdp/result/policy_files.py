@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from plumdp.errors import DataError
 from plumdp.model.graph import FloatArray, Graph
-from plumdp.result.policy_table import PolicyTable
+from plumdp.result.policy_table import PolicyTable, write_columns
 from plumdp.result.write_tra import text_column
 
 
@@ -81,8 +80,4 @@ def write_values(graph: Graph, lower: FloatArray, upper: FloatArray, path: str |
     if Path(path).suffix.lower() != ".csv":
         raise DataError(f"{path}: values are written to files that end in .csv")
     names = [name if name not in graph.states else f"value_{name}" for name in ("lower", "upper")]
-    columns = [values.tolist() for values in (*graph.states.values(), lower, upper)]
-    with Path(path).open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow([*graph.states, *names])
-        writer.writerows(zip(*columns, strict=True))
+    write_columns(path, {**graph.states, **dict(zip(names, (lower, upper), strict=True))})

@@ -112,11 +112,15 @@ class PolicyTable:
 
     def to_csv(self, path: str | Path) -> None:
         """Write one line per state: its variables, and the action."""
-        columns = self.columns()
-        with Path(path).open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(columns)
-            writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
+        write_columns(path, self.columns())
+
+
+def write_columns(path: str | Path, columns: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write columns of equal length as a CSV file, with their names in the first line."""
+    with Path(path).open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
 
 
 def read_policy(path: str | Path, model: ParametricMDP | IntervalModel | Graph) -> PolicyTable:

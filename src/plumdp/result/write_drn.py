@@ -10,6 +10,7 @@ import numpy as np
 from plumdp.errors import ModelError
 from plumdp.model.graph import Graph
 from plumdp.relaxation.interval_model import IntervalModel
+from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.result.write_tra import check_words, text_column
 
 _NO_NAME = "__NOLABEL__"
@@ -18,7 +19,8 @@ _NO_NAME = "__NOLABEL__"
 def write_drn(model: IntervalModel, path: str | Path) -> None:
     """Write states with rewards and labels, their actions, and a line ``successor : [lower, upper]`` for each edge.
 
-    Values of the state variables are comments, in the form that Storm gives them.
+    If all bounds are equal, as at a point, the lines have numbers, and Storm reads a plain MDP. Values of the state
+    variables are comments, in the form that Storm gives them.
     """
     file = Path(path)
     check_words(file, "action", model.graph.action_names)
@@ -38,7 +40,7 @@ def _header(model: IntervalModel) -> Iterator[str]:
     graph = model.graph
     yield "// Exported by plumdp"
     yield "@type: MDP"
-    yield "@value_type: double-interval"
+    yield f"@value_type: {'double' if model.mdp.is_point else 'double-interval'}"
     yield from ("@parameters", "")
     yield from ("@reward_models", " ".join(model.rewards))
     yield from ("@nr_states", str(graph.n_states))
@@ -53,7 +55,7 @@ def _states(model: IntervalModel, valuations: list[str]) -> Iterator[str]:
     choice_rewards = _rewards([reward.choice for reward in model.rewards.values()], graph.n_choices)
     names = [_quoted(name) or _NO_NAME for name in graph.action_names]
     successor, action = graph.successor.tolist(), graph.action.tolist()
-    lower, upper = mdp.lower[mdp.expression].tolist(), mdp.upper[mdp.expression].tolist()
+    probability = _probabilities(mdp)
     choices, transitions = graph.first_choice.tolist(), graph.first_transition.tolist()
     for state in range(graph.n_states):
         yield f"state {state}{state_rewards[state]}{labels[state]}"
@@ -61,7 +63,14 @@ def _states(model: IntervalModel, valuations: list[str]) -> Iterator[str]:
         for choice in range(choices[state], choices[state + 1]):
             yield f"\taction {names[action[choice]]}{choice_rewards[choice]}"
             for edge in range(transitions[choice], transitions[choice + 1]):
-                yield f"\t\t{successor[edge]} : [{lower[edge]!r}, {upper[edge]!r}]"
+                yield f"\t\t{successor[edge]} : {probability[edge]}"
+
+
+def _probabilities(mdp: IntervalMDP) -> list[str]:
+    """Return the probability of each edge as text."""
+    lower, upper, is_point = mdp.lower.tolist(), mdp.upper.tolist(), mdp.is_point
+    text = [repr(a) if is_point else f"[{a!r}, {b!r}]" for a, b in zip(lower, upper, strict=True)]
+    return [text[number] for number in mdp.expression.tolist()]
 
 
 def _rewards(columns: list[np.ndarray | None], size: int) -> list[str]:

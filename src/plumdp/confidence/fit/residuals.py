@@ -135,20 +135,39 @@ def find_changes(rows: FittedRows) -> list[Change]:
 
 
 def _all_changes(rows: FittedRows) -> Iterator[Change]:
-    graph = rows.model.graph
-    state, successor = graph.state_of_choice()[rows.choice], graph.successor[rows.transition]
-    for name, values in graph.states.items():
-        if values.dtype.kind in "biuf":
-            before, after = values[state].astype(np.float64), values[successor].astype(np.float64)
-            up, down = ("becomes true", "becomes false") if values.dtype.kind == "b" else ("goes up", "goes down")
-            yield Change(f"{name} {up}", after > before)
-            yield Change(f"{name} {down}", after < before)
-            yield Change(f"{name} changes", after != before)
-        elif len(words := np.unique(values)) <= _MOST_WORDS:
-            yield from (Change(f"{name} becomes {w}", (values[successor] == w) & (values[state] != w)) for w in words)
+    for name, values in rows.model.graph.states.items():
+        if values.dtype.kind in "biuf" or len(np.unique(values)) <= _MOST_WORDS:
+            yield from _changes_of(rows, name)
     slope = rows.row_slopes @ np.linalg.pinv(rows.axes) if rows.rank else np.zeros((len(rows.choice), 0))
     for i, name in enumerate(rows.model.space.names if rows.rank else ()):
-        yield Change(f"an outcome happens that a larger {name} makes more likely", slope[:, i] > 1e-9, name)
+        is_done = slope[:, i] > 1e-9
+        yield Change(_made_more_likely(rows, is_done, name), is_done, name)
+
+
+def _changes_of(rows: FittedRows, name: str, among: BoolArray | None = None) -> Iterator[Change]:
+    """Yield what steps may do to a variable; a text becomes any of its words, or that after the given transitions."""
+    graph = rows.model.graph
+    values = graph.states[name]
+    before, after = values[graph.state_of_choice()[rows.choice]], values[graph.successor[rows.transition]]
+    if values.dtype.kind in "biuf":
+        before, after = before.astype(np.float64), after.astype(np.float64)
+        up, down = ("becomes true", "becomes false") if values.dtype.kind == "b" else ("goes up", "goes down")
+        yield Change(f"{name} {up}", after > before)
+        yield Change(f"{name} {down}", after < before)
+        yield Change(f"{name} changes", after != before)
+    else:
+        words = np.unique(values) if among is None else np.unique(after[among])[:1]
+        yield from (Change(f"{name} becomes {word}", (after == word) & (before != word)) for word in words)
+
+
+def _made_more_likely(rows: FittedRows, is_done: BoolArray, parameter: str) -> str:
+    """Return in words what a larger parameter makes more likely: what a variable does, if that is it in all rows."""
+    is_about = np.logical_or.reduceat(is_done, rows.start[:-1])[rows.row]
+    for name in rows.model.graph.states:
+        for change in _changes_of(rows, name, is_done):
+            if not (change.is_done != is_done)[is_about].any():
+                return f"{change.text} ({parameter})"
+    return f"an outcome happens that a larger {parameter} makes more likely"
 
 
 def _differs_in_a_row(rows: FittedRows, change: Change) -> bool:

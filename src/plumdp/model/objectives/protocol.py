@@ -11,9 +11,9 @@ import numpy as np
 
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
 from plumdp.model.parametric import RewardStructure
+from plumdp.vocabulary import Nature as Nature
 
 Direction: TypeAlias = Literal["max", "min"]
-Nature: TypeAlias = Literal["robust", "optimistic"]
 
 
 class Kind(StrEnum):

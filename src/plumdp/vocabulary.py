@@ -1,0 +1,61 @@
+"""The words that options may be, and that results say: known without importing what they are about."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal, TypeAlias
+
+Sampling: TypeAlias = Literal["independent", "trajectories", "adaptive"]
+"""From what may be assumed most to what least: a number of samples per choice that was fixed beforehand; a fixed number
+of runs under one policy; runs whose policy or number depends on what was seen."""
+
+Order: TypeAlias = Literal["time", "runs"]
+"""Rows lie in the order in which their steps happened; or runs are numbered in the order in which they were made, each
+after the one before had ended."""
+
+Form: TypeAlias = Literal["transitions", "trajectories"]
+"""Rows with the state before and after, or one row per state of a run."""
+
+LogForm: TypeAlias = Literal["transitions", "trajectories", "counts"]
+"""Rows with the state before and after; rows of runs in their order; or ready-made counts of the first."""
+
+Dialect: TypeAlias = Literal["bigquery", "snowflake", "spark", "trino", "postgres", "duckdb"]
+"""Whose SQL."""
+
+Sets: TypeAlias = Literal["interval", "l1", "ellipsoid", "likelihood"]
+"""What is drawn around the data: intervals of expressions, L1 balls of rows, an ellipsoid of parameters by least
+squares, or the likelihood with half-spaces across what is asked."""
+
+Intervals: TypeAlias = Literal["clopper-pearson", "hoeffding", "beta-binomial"]
+"""How an interval is made from trials and successes."""
+
+Relaxation: TypeAlias = Literal["interval", "parameter", "expression", "rectangular", "coupled"]
+"""Which natures are allowed for, from many to few: P_I and P_Θ, P_Λ, P_R, and one point for all states."""
+
+Nature: TypeAlias = Literal["robust", "optimistic"]
+"""Against the agent, or with it."""
+
+
+class Status(StrEnum):
+    """What a certificate claims; each is equal to its text.
+
+    >>> Status.CERTIFIED == "certified", str(Status.CONTRADICTED)
+    (True, 'model contradicted')
+    """
+
+    CERTIFIED = "certified"
+    VACUOUS = "nothing certified"  # the bound that matters says nothing
+    CONTRADICTED = "model contradicted"  # no parameters explain the data
+    NO_GUARANTEE = "no guarantee"  # the bounds are an estimate
+
+    __repr__ = str.__repr__  # at the prompt as in JSON: the text
+
+
+class Verdict(StrEnum):
+    """The answer to a question with a threshold; each is equal to its text."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+    __repr__ = str.__repr__  # at the prompt as in JSON: the text
