@@ -175,7 +175,7 @@ class Text(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         self.tags.add(tag)
-        assert not attributes
+        assert attributes in ([], [("style", "text-align: left; vertical-align: top")])
 
     def handle_data(self, data):
         self.text += data

@@ -218,17 +218,25 @@ for record in pl.learn_online(study.model, environment, study.objective, episode
 """
 
 
+COMMAND = [sys.executable, "-c", SCRIPT]
+IN_ONE_GO = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "check": True}
+
+
+@pytest.fixture(scope="module")
+def never_ended(tmp_path_factory):
+    """The last line of a process that was never ended."""
+    file = tmp_path_factory.mktemp("whole") / "whole.npz"
+    return subprocess.run([*COMMAND, str(file)], **IN_ONE_GO).stdout.splitlines()[-1]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGINT"])
-def test_a_killed_process_loses_nothing(tmp_path, how):
+def test_a_killed_process_loses_nothing(tmp_path, how, never_ended):
     """End it somewhere in the middle; a new process ends with the result of one that was never ended."""
     if sys.platform == "win32":
         pytest.skip("sends a signal")
-    command = [sys.executable, "-c", SCRIPT]
-    in_one_go = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "check": True}
-    whole = subprocess.run([*command, str(tmp_path / "whole.npz")], **in_one_go)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
-    process = subprocess.Popen([*command, str(tmp_path / "state.npz")], **pipes)
+    process = subprocess.Popen([*COMMAND, str(tmp_path / "state.npz")], **pipes)
     for line in process.stdout:
         if int(line.split()[0]) > 100:
             break
@@ -237,8 +245,8 @@ def test_a_killed_process_loses_nothing(tmp_path, how):
     process.stdin.close()
     process.stdout.close()
     assert 100 < OnlineState.load(tmp_path / "state.npz").episodes < 2000
-    resumed = subprocess.run([*command, str(tmp_path / "state.npz")], **in_one_go)
-    assert resumed.stdout.splitlines()[-1] == whole.stdout.splitlines()[-1]
+    resumed = subprocess.run([*COMMAND, str(tmp_path / "state.npz")], **IN_ONE_GO)
+    assert resumed.stdout.splitlines()[-1] == never_ended
 
 
 @pytest.mark.parametrize("changes", [{"confidence": 0.9}, {"as_published": True}])

@@ -1,6 +1,7 @@
 """Mappings of states: every engine gives what a slow evaluation gives, and bad texts are refused."""
 
 import math
+from functools import cache
 
 import duckdb
 import narwhals as nw
@@ -64,8 +65,14 @@ def cleaned(row):
     }
 
 
+@cache
+def database():
+    """One for all examples: to make one takes longer than to ask it."""
+    return duckdb.connect()
+
+
 def by_duckdb(table, term, **options):
-    with duckdb.connect() as connection:
+    with database().cursor() as connection:
         connection.register("t", table)
         types = column_types(connection, "t")
         return [row[0] for row in connection.execute(f"SELECT {mapped_sql(term, types, **options)} FROM t").fetchall()]

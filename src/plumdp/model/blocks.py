@@ -16,13 +16,16 @@ def independent_blocks(rows: FloatArray) -> list[tuple[Indices, Indices]]:
     >>> [columns.tolist() for columns, _ in independent_blocks(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]))]
     [[0, 2], [1]]
     """
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    entries = csr_array(rows != 0)
-    n, of_variable = connected_components(entries.T @ entries, directed=False)
-    row_ends = entries.indptr[:-1].clip(max=max(entries.nnz - 1, 0))
-    of_row = np.where(np.diff(entries.indptr) > 0, of_variable[entries.indices[row_ends]], 0) if entries.nnz else None
-    if of_row is None or n <= 1:
-        return [(np.arange(rows.shape[1]), np.arange(len(rows)))]
-    return [(np.flatnonzero(of_variable == b), np.flatnonzero(of_row == b)) for b in range(n)]
+    (n, d), (row, column) = rows.shape, np.nonzero(rows)
+    label, before = np.arange(d), np.full(d, -1)  # of each variable: the first one that is known to be in its block
+    of_row = np.zeros(n, dtype=np.int64)
+    of_row[row] = d
+    while (label != before).any():
+        before = label.copy()
+        np.minimum.at(of_row, row, label[column])
+        np.minimum.at(label, column, of_row[row])
+        label = label[label]
+    firsts = np.unique(label)
+    if len(firsts) <= 1 or not len(row):
+        return [(np.arange(d), np.arange(n))]
+    return [(np.flatnonzero(label == first), np.flatnonzero(of_row == first)) for first in firsts]

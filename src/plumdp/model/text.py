@@ -48,6 +48,11 @@ def listing(items: Sequence[str], most: int = 8) -> str:
 
 def html_table(rows: Iterable[Sequence[object]], header: Sequence[str] = ()) -> str:
     """Return rows of cells as a table in HTML."""
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in header)
-    body = "".join(f"<tr>{''.join(f'<td>{html.escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table>{f'<tr>{head}</tr>' if head else ''}{body}</table>"
+    head = _html_row("th", header) if header else ""
+    return f"<table>{head}{''.join(_html_row('td', row) for row in rows)}</table>"
+
+
+def _html_row(tag: str, cells: Iterable[object]) -> str:
+    """Return one row; notebooks would set cells to the right, and in the middle of higher ones."""
+    opened = f'<{tag} style="text-align: left; vertical-align: top">'
+    return "<tr>" + "".join(f"{opened}{html.escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from plumdp.confidence.sets import Guarantee
 from plumdp.errors import DataError
-from plumdp.model.text import listing, one_line
+from plumdp.model.text import html_table, listing, one_line
 from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.relaxation.relax import Relaxation as Relaxation
 from plumdp.result.data_quality import DataQuality
@@ -124,8 +124,7 @@ class Certificate:
     def _repr_html_(self) -> str:
         if self.source is not None:
             return self.source.page(self)
-        rows = "".join(f"<tr><td>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>" for a, b in self.facts())
-        return f"<p><b>{html.escape(self.headline)}</b></p><table>{rows}</table>"
+        return f"<p><b>{html.escape(self.headline)}</b></p>{html_table(self.facts())}"
 
     @property
     def headline(self) -> str:
