@@ -36,7 +36,9 @@ def storm(name: str) -> Callable[[], Any]:
     stormpy.developer.set_log_level(stormpy.developer.LogLevel.OFF)
     program = stormpy.parse_prism_program(str(prism_file(name.split(":")[0])))
     point = {key: stormpy.Rational(str(value)) for key, value in case_study(name).true_point.items()}
-    program, _ = stormpy.instantiate_constants(program, prism_constants(name) | point)
+    is_boolean = {constant.name for constant in program.constants if constant.type.is_boolean}
+    sizes = {key: bool(value) if key in is_boolean else value for key, value in prism_constants(name).items()}
+    program, _ = stormpy.instantiate_constants(program, sizes | point)
     options = stormpy.BuilderOptions(build_full=False)
     return lambda: stormpy.build_model[float](program, options=options)
 

@@ -140,8 +140,8 @@ def report(name: str, rounds: list[dict[str, dict[str, Any]]]) -> list[str]:
             pairs = statistics.median(new / max(old, 1e-9) for new, old in zip(now, before, strict=True))
             figures = f"{min(before):.3f} | {min(now):.3f} | {min(now) / max(min(before), 1e-9):.2f} | {pairs:.2f}"
         lines.append(f"| {name} | {question} | {figures} |")
-    for label in rounds[0]:
-        lines.append(f"| {name} | peak memory, GB, {label} | {min(one[label]['peak'] for one in rounds):.2f} | | | |")
+    peak = {label: min(one[label]["peak"] for one in rounds) for label in rounds[0]}
+    lines += [f"| {name} | peak memory, GB, {label} | {most:.2f} | | | |" for label, most in peak.items()]
     if "before" in rounds[0]:
         both = [rounds[0][label]["answers"] for label in ("before", "now")]
         lines += [f"| {name} | {question}: {_compared(*(b[question] for b in both))} | | | | |" for question in both[0]]

@@ -1,6 +1,6 @@
 """Types the tutorial into a fresh environment, and writes what is printed, with seconds, as ``docs/transcript.md``.
 
-    python benchmarks/transcript.py plumdp-0.1.0-py3-none-any.whl
+    python benchmarks/transcript.py plumdp-0.2.0-py3-none-any.whl
 
 The wheel is installed into a new virtual environment, without extras; files are written and commands are run in an
 empty folder, in the order of the page. Seconds are those of the clock.

@@ -17,8 +17,9 @@ from plumdp.solver.coupled.brackets import bracket, brackets_of, setting_of
 from plumdp.solver.coupled.by_slabs import bracket_by_slabs
 from plumdp.solver.coupled.chain import policy_chain
 from plumdp.solver.coupled.expansion import Expansion, first_order, second_order
-from plumdp.solver.coupled.forms import forms_on, full
+from plumdp.solver.coupled.forms import forms_on
 from plumdp.solver.coupled.gradient import policy_gradient
+from plumdp.solver.coupled.norms import full
 from plumdp.solver.coupled.remainder import error_model
 from plumdp.solver.coupled.residuals import residual_bounds
 

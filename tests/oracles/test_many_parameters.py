@@ -117,7 +117,7 @@ def test_blocks_are_recognised_and_give_what_the_joint_region_gives(seed):
     half_spaces = np.vstack(rows), np.concatenate(offsets)
     region = intersection(names(d), *half_spaces)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shapes, "_blocks", lambda rows: [(np.arange(d), np.arange(len(rows)))])
+        patch.setattr(shapes, "independent_blocks", lambda rows: [(np.arange(d), np.arange(len(rows)))])
         joint = intersection(names(d), *half_spaces)
     assert not isinstance(region, Contradiction)
     assert not isinstance(joint, Contradiction)
@@ -190,9 +190,38 @@ def test_polytopes_of_rows_give_what_the_table_of_all_vertices_gives(nature, see
         tight, loose = (found.upper, wide.upper) if rises else (-found.lower, -wide.lower)
         between = cut.upper if rises else -cut.lower
         slack = 1e-7 * np.maximum(np.abs(loose), 1)
-        if imdp.has_fixed_support():  # certificates take the tighter of both, row polytopes and intervals
+        assert (between <= loose + slack).all()
+        assert (tight <= loose + slack).all()
+        if imdp.has_fixed_support():  # else bounds may stay open, and more half-spaces need not help
             assert (tight <= between + slack).all()
-            assert (between <= loose + slack).all()
+
+
+@pytest.mark.parametrize("nature", ["robust", "optimistic"])
+@pytest.mark.parametrize("direction", ["max", "min"])
+@pytest.mark.parametrize("seed", [1039, 1605])
+def test_where_transitions_may_vanish_bounds_are_no_wider_than_those_of_intervals(seed, direction, nature):
+    """In both models, bounds of minima against nature stay open; the policy attains those of intervals."""
+    problem, bounds, table = random_models(seed)
+    imdp, model = by_rows(problem, bounds, 1e9), problem.model
+    assert not imdp.has_fixed_support()
+    intervals = pl.expression_wise(model, pl.build_region(model.space, model.expressions, *bounds))
+    objective, options = (
+        Reach(problem.target, np.zeros_like(problem.target), direction),
+        {"nature": nature, "precision": 1e-9},
+    )
+    wide = pl.solve(intervals, objective, **options)
+    for each in (table, imdp):
+        found = pl.solve(each, objective, **options)
+        own = pl.evaluate(each, found.policy, objective, **options)
+        assert (found.lower <= found.upper).all()
+        if (direction == "max") != (nature == "robust"):
+            assert (found.upper <= wide.upper + 1e-7).all()
+        else:
+            assert (found.lower >= wide.lower - 1e-7).all()
+        if direction == "max":
+            assert (own.upper >= found.lower - 1e-9).all()
+        else:
+            assert (own.lower <= found.upper + 1e-9).all()
 
 
 def test_a_certificate_says_what_was_cut(monkeypatch):

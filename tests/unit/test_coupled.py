@@ -19,9 +19,8 @@ from plumdp.solver.coupled.bounds import coupled_bounds, find_coupled_bounds
 from plumdp.solver.coupled.brackets import bracket, brackets_of, setting_of
 from plumdp.solver.coupled.chain import policy_chain
 from plumdp.solver.coupled.expansion import Expansion, first_order, second_order
-from plumdp.solver.coupled.forms import full
 from plumdp.solver.coupled.gradient import policy_gradient
-from plumdp.solver.coupled.norms import extreme_eigenvalues
+from plumdp.solver.coupled.norms import extreme_eigenvalues, packed
 from plumdp.solver.coupled.remainder import error_model
 from plumdp.solver.coupled.residual_kernels import spectral_norm
 from plumdp.solver.coupled.residuals import residual_bounds
@@ -89,7 +88,7 @@ def setting_curvature(setting, equations):
     quadratic = residual_bounds(setting.chain, setting.forms, first).quadratic
     second = second_order(setting.chain, equations, first, quadratic)
     start = setting.chain.initial
-    return sum(float(side[0]) for side in extreme_eigenvalues(full(second.curvatures[start : start + 1], 2)))
+    return sum(float(side[0]) for side in extreme_eigenvalues(second.curvatures[start : start + 1], 2))
 
 
 def test_a_claim_without_residuals_is_refused_where_a_run_may_stay_forever():
@@ -238,7 +237,7 @@ def test_norms_of_matrices_are_never_too_small(d, seed):
     matrix = matrix + matrix.T
     values = np.linalg.eigvalsh(matrix)
     size = np.abs(values).max()
-    above, below = extreme_eigenvalues(matrix[None], exact=bool(seed % 3))
+    above, below = extreme_eigenvalues(packed(matrix[None]), d, exact=bool(seed % 3))
     assert above[0] >= max(values[-1], 0) - 1e-12 * size
     assert below[0] >= max(-values[0], 0) - 1e-12 * size
     for is_sharp in (True, False):

@@ -477,3 +477,29 @@ def test_brackets_that_do_not_meet_leave_those_against_nature(monkeypatch):
     monkeypatch.setattr(valuation, "find_coupled_bounds", lambda *args, **options: far)
     found = pl.conclude(learned, study.objective, relaxation="coupled", policy=plain.policy)
     assert (found.lower, found.upper) == (plain.lower, plain.upper)
+
+
+@pytest.mark.parametrize("n_weights", [2, 3])
+def test_factors_that_are_negative_in_part_of_the_space_do_not_mislead_the_search(n_weights):
+    """One of several outcomes, and for the first of them a coin: no row says that the weights sum to at most 1."""
+    names = tuple("abc"[:n_weights])
+    *weights, heads = pl.parameters(*names, "heads")
+    rest = 1 - sum(weights)
+
+    def step(state):
+        if state.at:
+            return {"stay": [(1, state)]}
+        chances = [rest * heads, rest * (1 - heads), *weights]
+        return {"go": [(chance, state._replace(at=i + 1)) for i, chance in enumerate(chances)]}
+
+    def bounds(constraints):
+        space = pl.ParameterSpace.box(dict.fromkeys((*names, "heads"), (0, 1)), constraints=constraints)
+        model = pl.explore(step, {"at": 0}, space=space, labels={"won": lambda s: s.at == 1})
+        counts = pl.simulate(model, {**dict.fromkeys(names, 0.2), "heads": 0.7}, 5_000, rng=1, max_steps=1)
+        found = pl.certify(model, counts, 'Pmax=? [ F "won" ]')
+        assert (found.status, found.p_value) == ("certified", 1.0)
+        return found.lower, found.upper
+
+    truth, (low, high), (least, most) = 0.7 * (1 - 0.2 * n_weights), bounds([]), bounds([rest])
+    assert low <= truth <= high
+    assert high - low <= 1.1 * (most - least)  # what was not declared costs little

@@ -15,6 +15,7 @@ from plumdp.checking.diagnosis import diagnose, examine, in_words
 from plumdp.checking.residual_table import describe_residual
 from plumdp.confidence.likelihood import best_point
 from plumdp.plots import plot_residuals, residual_figure, write_residuals
+from plumdp.plots.style import GREY
 
 POINT = {"p": "0.4", "q": "0.3"}
 MODEL = walk()
@@ -289,6 +290,24 @@ def test_pictures_have_a_panel_for_each_variable_and_one_for_actions(drift, tmp_
     again = tmp_path / "again.svg"
     write_residuals(drift, again)
     assert again.read_bytes() == (tmp_path / "residuals.svg").read_bytes()
+
+
+def test_a_picture_does_not_stretch_the_rounding_of_an_estimate_that_followed_the_data():
+    """A coin of its own for each place: the estimate is the share seen, and nothing can differ."""
+    from matplotlib.colors import to_hex
+    from matplotlib.figure import Figure
+
+    names = pl.parameters("p", "q")
+
+    def step(state):
+        return {"throw": [(names[state.at], state._replace(at=1)), (1 - names[state.at], state._replace(at=0))]}
+
+    model = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p", "q"))
+    found = pl.check_model(model, pl.TransitionCounts(model.graph, [310, 690, 580, 420], "trajectories"))
+    axes = plot_residuals(Figure().add_subplot(), found.cells[0])
+    dots = [line for line in axes.lines if line.get_marker() not in ("", "None", None) and len(line.get_xdata())]
+    assert [to_hex(line.get_color()) for line in dots] == [to_hex(GREY)]
+    assert axes.get_ylim()[1] >= 1e-3
 
 
 @given(seed=st.integers(0, 10**6))

@@ -1,6 +1,7 @@
 """Pictures: what is drawn is what the data say, in words of the command line, and nothing is cut off."""
 
 import re
+from itertools import combinations
 from math import inf, nan
 
 import matplotlib as mpl
@@ -107,6 +108,12 @@ PAIRS = tuple(
     for i, a in enumerate(NAMES)
     for b in NAMES[i + 1 :]
 )
+LONG_NAMES = tuple(f"restrictive_{i}_True_survived" for i in range(6))
+LONG_PAIRS = tuple(
+    Outline((a, b), (0.5, 0.5), ((0.4, 0.6), (0.45, 0.55)), SQUARE, OUTLINE.region)
+    for i, a in enumerate(LONG_NAMES)
+    for b in LONG_NAMES[i + 1 :]
+)
 STRIP = Outline(("p", ""), (0.51, 0.0), ((0.5, 0.53), (0.0, 0.0)), ((0.0, 0.0), (1.0, 0.0)), ((0.5, 0.0), (0.53, 0.0)))
 
 FIGURES = {
@@ -115,6 +122,7 @@ FIGURES = {
     "ladder, no bounds": lambda: plots.ladder_figure([NOTHING], objective=""),
     "region": lambda: plots.region_figure([OUTLINE], {"p": (0.4, 0.6), "q": (0.45, 0.55)}, truth={"p": 0.5, "q": 0.5}),
     "strip": lambda: plots.region_figure([STRIP], {"p": (0.5, 0.53)}),
+    "pairs, long": lambda: plots.region_figure(LONG_PAIRS, dict.fromkeys((*LONG_NAMES, "rest"), (0, 1))),
     "pairs": lambda: plots.region_figure(PAIRS, dict.fromkeys((*NAMES, "rest", "other"), (0, 1))),
     "forest": lambda: plots.forest_figure([row(i) for i in range(30)], 100),
     "forest, long": lambda: plots.forest_figure([row(0, text="1509/31250*t1 - 463/125000*t2 + 7/9*t3")]),
@@ -135,6 +143,17 @@ def test_nothing_is_cut_off(name):
         figure = FIGURES[name]()
     assert cut_off(figure) == []
     assert figure.get_size_inches()[0] <= 5.7  # at 390 pixels, nine points are then nine pixels
+
+
+def test_long_names_of_parameters_do_not_lie_on_each_other():
+    with styled():
+        figure = FIGURES["pairs, long"]()
+        figure.draw_without_rendering()
+    shown = [axes for axes in figure.axes if axes.get_visible()]
+    labels = [axis.label for axes in shown for axis in (axes.xaxis, axes.yaxis) if axis.label.get_visible()]
+    boxes = [label.get_window_extent() for label in labels]
+    assert len(boxes) == 10
+    assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
 
 
 def test_a_planted_text_outside_is_found():

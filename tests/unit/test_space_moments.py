@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import plumdp as pl
+from plumdp.confidence import space_moments
 from plumdp.confidence.space_moments import _analytic_centre, is_nonnegative, moments
 
 p, q, r = pl.parameters("p", "q", "r")
@@ -86,3 +87,34 @@ def test_signs_over_a_space_are_shown_or_not_claimed():
     weights = pl.parameters(*large.names)
     assert is_nonnegative(1 - sum(weights, 0 * weights[0]), large)
     assert not is_nonnegative(1 - 2 * sum(weights, 0 * weights[0]), large)
+
+
+def pair(first, second):
+    """Return constraints that tie two parameters, so that neither a box nor a simplex is left."""
+    return [1 - first / 2 - second, first + second / 3 - 1 / 8, 2 - first - 3 * second / 2]
+
+
+def test_a_product_of_blocks_has_the_moments_of_the_whole_searched_at_once(monkeypatch):
+    """Two pairs and a single parameter: the barrier is a sum, so its minimum and its curvature are those of blocks."""
+    u, v, w, x = pl.parameters("u", "v", "w", "x")
+    space = pl.ParameterSpace.unit("u", "p", "v", "w", "x").cut([*pair(u, v), *pair(w, x)])
+    in_blocks = moments.__wrapped__(space)
+    monkeypatch.setattr(space_moments, "independent_blocks", whole)
+    at_once = moments.__wrapped__(space)
+    for one, other in zip(in_blocks, at_once, strict=True):
+        assert one == pytest.approx(other, rel=1e-9, abs=1e-12)
+    alone = moments(pl.ParameterSpace.unit("u", "v").cut(pair(u, v)))
+    assert in_blocks[0][[0, 2]] == pytest.approx(alone[0], rel=1e-12)
+    assert in_blocks[1][np.ix_([0, 2], [0, 2])] == pytest.approx(alone[1], rel=1e-9)
+
+
+def whole(rows):
+    return [(np.arange(rows.shape[1]), np.arange(len(rows)))]
+
+
+def test_a_product_with_a_flat_block_is_flat():
+    u, v = pl.parameters("u", "v")
+    space = pl.ParameterSpace.unit("p", "q", "u", "v").cut([p - q, q - p, *pair(u, v)])
+    mean, covariance = moments(space)
+    assert space.contains([float(x.round(12)) for x in mean])
+    assert np.linalg.eigvalsh(covariance).min() > 0

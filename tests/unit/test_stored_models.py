@@ -294,6 +294,20 @@ def test_data_that_contradict_a_stored_model_claim_nothing_that_rests_on_its_exp
     assert (certificate.lower, certificate.upper) == (0.0, 1.0)
 
 
+def test_what_was_learned_about_a_stored_model_saves_time_for_the_next_data(tmp_path):
+    """The groundwork is about its distinct rows, whichever model they stand for."""
+    model, other = layered(tmp_path / "model"), layered(tmp_path / "other")
+    first, second = (pl.simulate(model, {"p": "0.3", "q": "0.6"}, 400, rng=seed, max_steps=13) for seed in (1, 2))
+    before = pl.learn(model, first, objectives=['Pmax=? [ F "goal" ]'])
+    again, alone = pl.learn(model, second, like=before), pl.learn(model, second)
+    assert again.groundwork is before.groundwork
+    assert again.model is before.model is model
+    assert (again.region.lower == alone.region.lower).all()
+    assert (again.region.upper == alone.region.upper).all()
+    with pytest.raises(pl.DataError, match="like: that was learned about another model"):
+        pl.learn(other, pl.simulate(other, {"p": "0.3", "q": "0.6"}, 400, rng=1, max_steps=13), like=before)
+
+
 STEPS = {
     "leads from level 1 to level 3": lambda s: [("go", True, [(1, s._replace(level=s.level + 1 + (s.level == 1)))])],
     "leads from level 0 to level 0": lambda s: [("go", True, [(1, s._replace(place=s.place + 1))])],

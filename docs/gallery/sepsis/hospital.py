@@ -36,8 +36,8 @@ DOSES = {name: ADMISSIBLE & (name == DOSE) for name in ("restrictive", "liberal"
 OVERLAP = DOSES["restrictive"].any(axis=1) & DOSES["liberal"].any(axis=1)
 
 
-def write_log(path: str, patients: int) -> None:
-    """Write the stays of so many patients, as the clinicians treat them: one row per block of four hours."""
+def write_log(path: str, patients: int) -> pd.DataFrame:
+    """Write and return the stays of so many patients, as the clinicians treat them: one row per block of four hours."""
     rng = np.random.default_rng(1)
     number = np.cumsum(ADMISSIBLE).reshape(ADMISSIBLE.shape) - 1  # of the row of each admissible action
     doses, moves = _summed(CLINICIANS), _summed(MOVES[ADMISSIBLE])
@@ -53,7 +53,9 @@ def write_log(path: str, patients: int) -> None:
     block = np.repeat(np.arange(len(blocks)), [len(rows) for rows, _, _ in blocks])
     patient, state, action = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     order = np.argsort(patient, kind="stable")
-    _table(patient[order], block[order], state[order], action[order]).to_parquet(path, index=False)
+    table = _table(patient[order], block[order], state[order], action[order])
+    table.to_parquet(path, index=False)
+    return table
 
 
 def _table(patient: Numbers, block: Numbers, state: Numbers, action: Numbers) -> pd.DataFrame:

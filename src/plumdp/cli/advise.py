@@ -12,14 +12,8 @@ from rich.text import Text
 
 from plumdp import library
 from plumdp.cli.arguments import AsJson
-from plumdp.cli.options import (
-    LikelihoodOptions,
-    LogOptions,
-    ModelOptions,
-    OnePropertyOptions,
-    require_new,
-    with_options,
-)
+from plumdp.cli.groups import with_options
+from plumdp.cli.options import LikelihoodOptions, LogOptions, ModelOptions, OnePropertyOptions, require_new
 from plumdp.cli.results import EXIT_CODES, print_json
 from plumdp.errors import DataError
 from plumdp.vocabulary import Status

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from plumdp import library
 from plumdp.cli.arguments import AsJson
-from plumdp.cli.options import LogOptions, ModelOptions, require_confidence, with_options
+from plumdp.cli.groups import with_options
+from plumdp.cli.options import LogOptions, ModelOptions, require_confidence
 from plumdp.cli.results import EXIT_CODES, grid, print_json
 from plumdp.cli.sources import chosen_properties
 from plumdp.errors import DataError

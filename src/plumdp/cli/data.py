@@ -9,8 +9,9 @@ import typer
 
 from plumdp import library
 from plumdp.cli.arguments import ActionMap, ColumnNames, OrderOption, PilotOption, SamplingOption, States, pairs
+from plumdp.cli.groups import with_options
 from plumdp.cli.mappings import state_maps
-from plumdp.cli.options import LogOptions, ModelOptions, require_new, with_options
+from plumdp.cli.options import LogOptions, ModelOptions, require_new
 from plumdp.cli.progress import progress_bar
 from plumdp.errors import DataError
 from plumdp.vocabulary import Dialect, Form

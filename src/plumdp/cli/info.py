@@ -10,7 +10,8 @@ from rich.text import Text
 
 from plumdp import library
 from plumdp.cli.arguments import AsJson
-from plumdp.cli.options import ModelOptions, with_options
+from plumdp.cli.groups import with_options
+from plumdp.cli.options import ModelOptions
 from plumdp.cli.results import print_json, print_table
 from plumdp.model.text import listing
 

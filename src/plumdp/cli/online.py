@@ -16,7 +16,8 @@ from rich.text import Text
 
 from plumdp import library
 from plumdp.cli.arguments import AsJson, Confidence, pairs
-from plumdp.cli.options import ModelOptions, OnePropertyOptions, require_confidence, require_new, with_options
+from plumdp.cli.groups import with_options
+from plumdp.cli.options import ModelOptions, OnePropertyOptions, require_confidence, require_new
 from plumdp.cli.results import EXIT_CODES, grid
 from plumdp.errors import DataError
 from plumdp.model.text import number_of

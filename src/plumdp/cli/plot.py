@@ -12,14 +12,8 @@ import typer
 
 from plumdp import library
 from plumdp.cli import arguments
-from plumdp.cli.options import (
-    ModelOptions,
-    OnePropertyOptions,
-    OptionalLogOptions,
-    SetOptions,
-    require_new,
-    with_options,
-)
+from plumdp.cli.groups import with_options
+from plumdp.cli.options import ModelOptions, OnePropertyOptions, OptionalLogOptions, SetOptions, require_new
 from plumdp.cli.results import EXIT_CODES
 from plumdp.errors import DataError
 from plumdp.vocabulary import Status

@@ -13,7 +13,8 @@ from rich.console import Console
 from plumdp import library
 from plumdp.cli import arguments
 from plumdp.cli.certify import certified
-from plumdp.cli.options import ModelOptions, OptionalLogOptions, PropertyOptions, SetOptions, require_new, with_options
+from plumdp.cli.groups import with_options
+from plumdp.cli.options import ModelOptions, OptionalLogOptions, PropertyOptions, SetOptions, require_new
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import exit_code, print_results
 from plumdp.errors import DataError

@@ -13,8 +13,9 @@ from rich.text import Text
 
 from plumdp import library
 from plumdp.cli.arguments import AsJson, Property
+from plumdp.cli.groups import with_options
 from plumdp.cli.interval_options import IntervalModelOptions
-from plumdp.cli.options import require_new, with_options
+from plumdp.cli.options import require_new
 from plumdp.cli.progress import progress_bar
 from plumdp.cli.results import VERDICT_CODES, grid
 from plumdp.errors import ModelError

@@ -32,6 +32,7 @@ from plumdp.confidence.coin_trees import Factorise, Node, affine_factors, find_t
 from plumdp.confidence.space_moments import is_nonnegative, moments
 from plumdp.confidence.tied_rows import TiedRows, find_tied_rows
 from plumdp.data.counts import CountArray
+from plumdp.errors import ModelError
 from plumdp.model.expressions.polynomial import Polynomial, whole_terms
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, ranges, read_only
 from plumdp.model.parametric import ParametricMDP
@@ -208,7 +209,7 @@ def likelihood_table(model: ParametricMDP) -> LikelihoodTable:
         read_only(_orthonormal_basis(list(number), space.dimension)),
         read_only(space.lower),
         read_only(space.upper),
-        moments(space)[0],
+        _middle(space, groups.outcomes, constants, coefficients),
         left_out,
         rows.rows,
         _integers(rows.outcome_of_place + 1),
@@ -216,6 +217,23 @@ def likelihood_table(model: ParametricMDP) -> LikelihoodTable:
         _integers([outcome for outcome, _ in flat]),
         read_only(np.array([multiple for _, multiple in flat], dtype=np.float64)),
     )
+
+
+def _middle(
+    space: ParameterSpace, outcomes: Sequence[Polynomial], constants: FloatArray, coefficients: FloatArray
+) -> FloatArray:
+    """Return the mean of the space, or of its part where no outcome is negative if some outcome is not positive there.
+
+    Expressions of rows cut the space, but factors of their products do not: with 1 - a - b as a factor, a + b may be
+    more than 1. This point is where searches begin, and no bound rests on it.
+    """
+    mean = moments(space)[0]
+    if (constants + coefficients @ mean > 0).all():
+        return mean
+    try:
+        return moments(space.cut(outcomes))[0]
+    except ModelError:  # no such part
+        return mean
 
 
 class _Groups:

@@ -153,8 +153,10 @@ class TransitionCounts:
     @cached_property
     def visits(self) -> CountArray:
         """How often each choice was taken (n_choices)."""
-        sums = np.concatenate([[0], np.cumsum(self.counts)])
-        return read_only(np.diff(sums[self.graph.first_transition]))
+        first = self.graph.first_transition
+        if len(first) == 1:
+            return read_only(np.zeros(0, dtype=np.int64))
+        return read_only(np.add.reduceat(self.counts, first[:-1]) * (np.diff(first) > 0))  # of no transitions, none
 
     @cached_property
     def main(self) -> CountArray:

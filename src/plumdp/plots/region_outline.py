@@ -103,6 +103,7 @@ def _triangle(outlines: Sequence[Outline], names: Sequence[str], truth: Mapping[
         plot_region(axes, outline, truth=pair_of(truth, outline), legend=False)
         for axis, is_outer in ((axes.xaxis, row == n - 1), (axes.yaxis, column == 0)):
             axis.label.set_visible(is_outer)
+            axis.label.set_text(_in_lines(axis.label.get_text()))
             axis.set_tick_params(labelleft=is_outer, labelbottom=is_outer)
             axis.get_major_locator().set_params(nbins=2)
         axes.tick_params(axis="x", rotation=35 if n > 2 else 0)
@@ -112,6 +113,15 @@ def _triangle(outlines: Sequence[Outline], names: Sequence[str], truth: Mapping[
     else:
         figure.legend(handles=handles, loc="upper right", bbox_to_anchor=(0.99, 0.97))
     return figure
+
+
+def _in_lines(name: str, width: int = 10) -> str:
+    """Return the name of a parameter in lines that are about as wide as a panel, broken behind underscores.
+
+    >>> _in_lines("restrictive_0_died")
+    'restrictive_\\n0_died'
+    """
+    return fill(name.replace("_", "_ "), width, break_long_words=False).replace("_ ", "_")
 
 
 def pair_of(truth: Mapping[str, float] | None, outline: Outline) -> Point | None:

@@ -19,6 +19,7 @@ from plumdp.plots.style import BLUE, GREY, PHONE, VERMILION, new_figure, styled,
 _ABOVE, _BELOW, _CLOSE = VERMILION, BLUE, GREY
 _MARKERS = {_ABOVE: "^", _BELOW: "v", _CLOSE: "o"}
 _WIDE = 2.0  # standard deviations of an error bar
+_NOTHING = 1e-3  # differences below it are not shown larger than they are, if they have no bars
 _MOST_IN_A_COLUMN = 3  # panels: with more there are two columns
 _LONGEST = 14  # characters of a label
 _TITLE = 30  # characters of a line
@@ -28,12 +29,16 @@ def plot_residuals(axes: Any, residuals: CellResiduals) -> Any:
     """Draw the residuals of one variable, or of all actions, into axes of matplotlib, and return the axes.
 
     A dot says how much more probable the change was than the model says; its bar is two standard deviations wide on
-    either side, so that a right model has the line at zero within most bars.
+    either side, so that a right model has the line at zero within most bars. Without a bar, the estimate has followed
+    the data: what is left is the rounding of the estimate, and the axis is not stretched to show it.
     """
     seen = np.flatnonzero(residuals.residuals.observations > 0)
     difference, margin = residuals.residuals.difference[seen], _WIDE * residuals.residuals.margin[seen]
-    colours = np.where(np.abs(difference) <= margin, _CLOSE, np.where(difference > 0, _ABOVE, _BELOW))
+    is_close = (np.abs(difference) <= margin) | (margin == 0)
+    colours = np.where(is_close, _CLOSE, np.where(difference > 0, _ABOVE, _BELOW))
     axes.axhline(0, color="black", linewidth=0.8)
+    if not margin.any() and np.abs(difference).max(initial=0.0) < _NOTHING:
+        axes.set_ylim(-_NOTHING, _NOTHING)
     for colour, marker in _MARKERS.items():
         own = np.flatnonzero(colours == colour)
         look = {"color": colour, "marker": marker, "linestyle": "none", "markersize": 4, "elinewidth": 1}

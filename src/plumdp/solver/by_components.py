@@ -54,8 +54,9 @@ def _solve_components(
     bound: Callable[[Component, float, int], int] = bound_part,
 ) -> Solution:
     """Return the solution, found component by component, successors first; parts without inner edges take one pass."""
-    low, high = (bounds[layout.state] for bounds in game.known_bounds())
-    low[: layout.n_undecided], high[: layout.n_undecided] = 0.0, cap
+    n = layout.n_undecided
+    low, high = np.zeros(len(layout.state)), np.full(len(layout.state), cap)
+    low[n:], high[n:] = game.known_bounds(layout.state[n:])
     best_row = layout.first_row.copy()
     hint = None
     if start is not None and not layout.is_acyclic:

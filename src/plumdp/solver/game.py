@@ -74,12 +74,12 @@ class Game:
         everywhere = np.ones(self.imdp.graph.n_states, dtype=np.bool_)
         return replace(self, is_undecided=everywhere, backward=Backward(self.imdp.graph, everywhere))
 
-    def known_bounds(self) -> tuple[FloatArray, FloatArray]:
-        """Return bounds on the values of the decided states.
+    def known_bounds(self, states: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return bounds on the values of some of the decided states.
 
         Infinite values that nature attains by the intervals, but perhaps not within the region, bound one side only.
         """
-        low, high = self.known.copy(), self.known.copy()
+        low, high = self.known[states], self.known[states]
         if self.nature > 0 and not self.may_drop:
             low[high == np.inf] = 0.0
         return low, high

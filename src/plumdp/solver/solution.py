@@ -11,6 +11,8 @@ import numpy as np
 from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.text import html_table, number_of, one_line
 
+_TOGETHER = 2**15  # states that are looked at together, so that what is calculated of them stays in the cache
+
 
 class SolverStatus(StrEnum):
     """How the solver ended; the bounds hold in any case."""
@@ -48,6 +50,11 @@ class Solution:
 
 def gap_of(low: FloatArray, high: FloatArray) -> float:
     """Return the largest distance of two bounds, relative for values above 1."""
+    parts = [slice(start, start + _TOGETHER) for start in range(0, len(low), _TOGETHER)]
+    return float(np.max([_gap_of_part(low[part], high[part]) for part in parts], initial=0.0))
+
+
+def _gap_of_part(low: FloatArray, high: FloatArray) -> float:
     with np.errstate(invalid="ignore"):
         largest = float(((high - low) / np.maximum(1.0, np.abs(low))).max(initial=0.0))
         if np.isfinite(largest):

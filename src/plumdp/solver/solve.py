@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from plumdp.errors import ModelError
 from plumdp.model.objective import Kind, Nature, Objective
 from plumdp.model.policy import check_policy
@@ -11,11 +15,12 @@ from plumdp.solver.by_components import solve_game
 from plumdp.solver.by_discount import solve_discounted
 from plumdp.solver.by_levels import solve_levels
 from plumdp.solver.by_steps import solve_steps
+from plumdp.solver.game import Game
 from plumdp.solver.prepared import Prepared, prepare
 from plumdp.solver.problem import Problem, Progress, Reduction, check_request, reduce_all, require_problem
 from plumdp.solver.reductions.complement import complement
 from plumdp.solver.reductions.known_support import known_support
-from plumdp.solver.solution import Solution
+from plumdp.solver.solution import Solution, SolverStatus, solution_of
 from plumdp.threads import at_most
 
 REDUCTIONS: tuple[Reduction, ...] = (complement, known_support)
@@ -75,4 +80,26 @@ def solve_reduced(
         return solve_steps(objective, layout, problem.imdp.graph, progress)
     if objective.kind is Kind.DISCOUNTED:
         return solve_discounted(own.game, precision, max_sweeps, problem.start, progress, layout)
-    return solve_game(own.game, layout, objective, precision, max_sweeps, problem.start, progress)
+    solution = solve_game(own.game, layout, objective, precision, max_sweeps, problem.start, progress)
+    if own.game.may_drop or solution.status != SolverStatus.OPEN:
+        return solution
+    intervals = replace(problem, imdp=replace(problem.imdp, region=None))
+    return cut_to_looser(solution, solve_reduced(intervals, precision, max_sweeps, None, None), own.game, precision)
+
+
+def cut_to_looser(solution: Solution, looser: Solution, game: Game, precision: float) -> Solution:
+    """Return a solution cut to that of a relaxation that allows for more natures: what it gives nature at the most.
+
+    It bounds what nature attains, on the side that it wants. An agent with that bound for its own gets the rows that
+    attain it: from above state by state, as in ``keep_tighter``; from below all of them, or none.
+    """
+    lower, upper, policy = solution.lower, solution.upper, solution.policy
+    is_all = bool((looser.lower >= lower).all())
+    if game.nature > 0:
+        is_tighter = (looser.upper < upper) & (game.agent < 0)
+        upper, policy = np.minimum(upper, looser.upper), np.where(is_tighter, looser.policy, policy)
+    elif game.agent < 0 or is_all:
+        lower, policy = np.maximum(lower, looser.lower), policy if game.agent < 0 else looser.policy
+    sweeps = solution.sweeps + looser.sweeps
+    status = looser.status if looser.status == SolverStatus.INTERRUPTED else SolverStatus.CONVERGED
+    return solution_of(lower, upper, policy, precision, sweeps, status)

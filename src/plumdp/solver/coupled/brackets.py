@@ -16,7 +16,7 @@ from plumdp.rounding import UNIT
 from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.solver.coupled.equations import Equations, equations_of
 from plumdp.solver.coupled.expansion import Expansion, first_order, second_order
-from plumdp.solver.coupled.forms import Forms, forms_on, full
+from plumdp.solver.coupled.forms import Forms, forms_on
 from plumdp.solver.coupled.linear_part import Range, linear_range
 from plumdp.solver.coupled.norms import extreme_eigenvalues
 from plumdp.solver.coupled.remainder import ErrorModel
@@ -156,7 +156,7 @@ def bracket_of(setting: Setting, guess: Expansion, below: float, above: float, r
     """
     start, d = setting.chain.initial, guess.slopes.shape[1]
     middle, linear = float(guess.values[start]), setting.linear_range(guess.slopes[start])
-    upward, downward = extreme_eigenvalues(full(guess.curvatures[start : start + 1], d))
+    upward, downward = extreme_eigenvalues(guess.curvatures[start : start + 1], d)
     name = "second order" if guess.curvatures.shape[1] else "first order"
     ends = []
     for side, reach, curvature, rest in (

@@ -120,19 +120,3 @@ def _monomials(exponents: IntArray, ball: Ball, order: int) -> tuple[FloatArray,
         shifted = np.column_stack([np.zeros(len(which)), s[:, :2], s[:, 2] + s[:, 3]])
         size[which] = (s * np.abs(c)[:, None] + shifted * length[:, None]) * UP
     return mean, spread, curvature, size
-
-
-def full(packed: FloatArray, d: int) -> FloatArray:
-    """Return packed symmetric matrices (n, d (d + 1) / 2) as they are: (n, d, d)."""
-    result = np.zeros((len(packed), d, d))
-    if packed.shape[1]:
-        i, j = np.triu_indices(d)
-        result[:, i, j] = result[:, j, i] = packed
-    return result
-
-
-def packed(matrices: FloatArray) -> FloatArray:
-    """Return symmetric matrices (n, d, d) packed: (n, d (d + 1) / 2)."""
-    i, j = np.triu_indices(matrices.shape[-1])
-    entries: FloatArray = matrices[:, i, j]
-    return entries

@@ -19,19 +19,28 @@ def add_products(
     s: int, to: int, f: int, a: float, w: float, spreads: Any, bends: Any, slopes: Any, curvatures: Any,
     mean_slopes: Any, mean_curvatures: Any, vector: Any, quadratic: Any,
 ) -> None:  # fmt: skip
-    """Add one transition's products of mean a and value w: a w¹ and a W² to the means, β w⁰, sym β w¹ᵀ + Γ w⁰."""
-    d, k = len(vector), 0
+    """Add one transition's products of mean a and value w: a w¹ and a W² to the means, β w⁰, sym β w¹ᵀ + Γ w⁰.
+
+    Of many parameters an expression depends on few: where two entries of β are zero, so is that of β w¹ᵀ.
+    """
+    d, start = len(vector), 0
     for i in range(d):
         mean_slopes[s, i] += a * slopes[to, i]
         vector[i] += spreads[f, i] * w
-        for j in range(i, d):
-            product = (spreads[f, i] * slopes[to, j] + spreads[f, j] * slopes[to, i]) / 2
-            if bends.shape[1] > 0:
-                product += bends[f, k] * w
-            quadratic[s, k] += product
-            if curvatures.shape[1] > 0:
-                mean_curvatures[s, k] += a * curvatures[to, k]
-            k += 1
+        if spreads[f, i] != 0.0 or bends.shape[1] > 0:
+            for j in range(i, d):
+                product = (spreads[f, i] * slopes[to, j] + spreads[f, j] * slopes[to, i]) / 2
+                if bends.shape[1] > 0:
+                    product += bends[f, start + j - i] * w
+                quadratic[s, start + j - i] += product
+            above = 0
+            for j in range(i if bends.shape[1] == 0 else 0):
+                if spreads[f, j] == 0.0:
+                    quadratic[s, above + i - j] += spreads[f, i] * slopes[to, j] / 2
+                above += d - j
+        start += d - i
+    for k in range(curvatures.shape[1]):
+        mean_curvatures[s, k] += a * curvatures[to, k]
 
 
 @partial(compiled, small=100_000)

@@ -22,7 +22,7 @@ from plumdp.rounding import SQUARES_UNDERFLOW, UP
 from plumdp.solver.coupled import residual_kernels
 from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.solver.coupled.expansion import Expansion
-from plumdp.solver.coupled.forms import Forms, full
+from plumdp.solver.coupled.forms import Forms
 from plumdp.solver.coupled.norms import extreme_eigenvalues, lengths, packed_norms
 
 _MAX_PRODUCTS = {False: 2e7, True: 5e9}  # numbers to multiply, up to which norms are sharp; more where it gains more
@@ -82,7 +82,7 @@ def residuals_of(
     if after.curvatures.shape[1]:
         upper = (base + packed_norms(quadratic, d)) * UP
         return Residuals(upper, upper, rounding, quadratic)
-    above, below = extreme_eigenvalues(full(quadratic, d), exact=exact_eigenvalues)
+    above, below = extreme_eigenvalues(quadratic, d, exact=exact_eigenvalues)
     return Residuals((base + above) * UP, (base + below) * UP, rounding, quadratic)
 
 

@@ -10,9 +10,9 @@ from plumdp.model.graph import FloatArray
 from plumdp.region.ball import Ball
 from plumdp.region.shapes import Region
 from plumdp.rounding import SQUARES_UNDERFLOW, UNIT, UP
-from plumdp.solver.coupled.forms import Forms, full, packed
+from plumdp.solver.coupled.forms import Forms
 from plumdp.solver.coupled.linear_part import Range, linear_range
-from plumdp.solver.coupled.norms import lengths, packed_norms
+from plumdp.solver.coupled.norms import full, lengths, packed, packed_norms
 
 _MARGIN = 1e-9  # relative, of what encloses a slab: more than rounding if the slab is not too thin
 _THIN = 1e-4
