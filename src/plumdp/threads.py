@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
+from functools import cache
 from threading import Event
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from plumdp.errors import DataError
 
@@ -66,10 +67,17 @@ def one_blas_thread() -> Iterator[None]:
     Matrices have as many rows as there are parameters, some hundred at most. OpenBLAS divides the work on them between
     threads all the same, which wait for each other thousands of times: on a busy machine that takes ten times as long.
     """
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1, user_api="blas"):
+    with _linear_algebra().limit(limits=1, user_api="blas"):
         yield
+
+
+@cache
+def _linear_algebra() -> Any:
+    """Return what controls the threads of linear algebra: found once, since to look for it takes milliseconds."""
+    import scipy.linalg  # noqa: F401  which brings its own, besides that of NumPy
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def _checked(number: object, name: str) -> int:

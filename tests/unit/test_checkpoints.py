@@ -140,7 +140,7 @@ FORGED = {
     "purpose": (_with(purpose=5), "its purpose are int64 of shape ()"),
     "no values": (_with(values=None), "KeyError: 'values is not a file in the archive'"),
     "pickled counts": (_with(counts=np.array([Evil()])), "ValueError: Object arrays cannot be loaded"),
-    "a pickle": (lambda saved: pickle.dumps(Evil()), "ValueError: This file contains pickled (object) data"),
+    "a pickle": (lambda saved: pickle.dumps(Evil()), "ValueError: "),  # in other words with NumPy 2.0
     "nothing": (lambda saved: b"", "EOFError: No data left in file"),
     "half": (lambda saved: saved[: len(saved) // 2], "BadZipFile: File is not a zip file"),
     "one byte less": (lambda saved: saved[:-1], "BadZipFile: "),
