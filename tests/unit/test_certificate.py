@@ -273,3 +273,9 @@ def test_what_a_policy_without_memory_gives_away_is_said_where_steps_are_counted
     counts = pl.simulate(model, {"p": 0.5}, 50, rng=1, max_steps=3)
     said = "one action per state, whatever the step; a policy that counts steps may do better"
     assert (("policy", said) in pl.certify(model, counts, text).facts()) == is_said
+
+
+def test_a_width_of_zero_has_no_parts():
+    parts = {"statistics": 0.0, "remainder": 0.0, "rounding": 0.0, "relaxation": 0.0}
+    assert "width" not in dict(certificate(lower=0.5, gap=parts).facts())
+    assert dict(certificate(gap=parts | {"statistics": 0.25}).facts())["width"] == "0.25: 100 % statistics"

@@ -112,7 +112,7 @@ def walk(tables: Any, key: Any, first_step: int, runs: Any, state: Any, steps: A
             if len(chosen):
                 choice = np.int64(chosen[state[i]])
             else:
-                start, end = first_choice[state[i]], first_choice[state[i] + 1]
+                start, end = np.int64(first_choice[state[i]]), np.int64(first_choice[state[i] + 1])
                 if len(weights):
                     choice = _draw(weights, start, end, words[of_choice, i])
                 else:

@@ -177,8 +177,7 @@ class Certificate:
         if self.estimated_value is not None:
             point = listing([f"{name} = {value:.6g}" for name, value in self.estimate.items()])
             facts.append(("estimate", f"about {self.estimated_value:.6g} at the most likely {point} (not a bound)"))
-        if self.gap:
-            shares = ", ".join(f"{share} {name}" for name, share in _shares(self.gap))
+        if shares := ", ".join(f"{share} {name}" for name, share in _shares(self.gap)):
             facts.append(("width", f"{outward(self.upper - self.lower, 1, 3)}: {shares}"))
         if self.data_quality is not None:
             facts.append(("data", str(self.data_quality)))
