@@ -123,7 +123,7 @@ def _policy_tables(graph: Graph, policy: Policy) -> tuple[IntArray, FloatArray]:
     given = check_policy(graph, policy)
     if given.dtype.kind == "f":
         return _NOTHING, running_sums(graph.first_choice, given.astype(np.float64))
-    return read_only(np.asarray(given, dtype=np.int32)), none_drawn
+    return read_only(np.array(given, dtype=np.int32)), none_drawn
 
 
 def require_positive(name: str, value: int) -> None:

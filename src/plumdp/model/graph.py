@@ -155,7 +155,7 @@ class Graph:
 
         edges, offsets = np.ones(self.n_transitions, dtype=np.bool_), self.first_transition[self.first_choice]
         matrix = csr_array((edges, self.successor, offsets), shape=(self.n_states, self.n_states), copy=True)
-        matrix.sum_duplicates()  # the search of SciPy 1.13 never ends if an edge is listed twice
+        matrix.sum_duplicates()  # the search of SciPy 1.13 and 1.14 never ends if an edge is listed twice
         _, component = connected_components(matrix, directed=True, connection="strong")
         sizes: IntArray = np.sort(np.bincount(component))[::-1].astype(np.int32)
         return sizes
