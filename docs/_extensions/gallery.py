@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 import shutil
+from functools import partialmethod
 from pathlib import Path
 
 import yaml
+from nbclient import NotebookClient
 from sphinx.application import Sphinx
 
 FRONT = re.compile(r"\A---\n(.*?)^---\n", re.MULTILINE | re.DOTALL)
@@ -50,7 +52,8 @@ def copy_reports(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register both steps."""
+    """Register both steps, and join the pieces in which commands print: MyST-NB would end each with a line."""
+    NotebookClient.__init__ = partialmethod(NotebookClient.__init__, coalesce_streams=True)
     app.add_config_value("gallery_sizes", "full", "env", [str])
     app.connect("source-read", choose_sizes)
     app.connect("build-finished", copy_reports)

@@ -87,6 +87,14 @@ def test_dead_links_are_found(tmp_path):
     assert dead_links(tmp_path) == {"a.html: b.html", "c.html: a.html#y"}
 
 
+def test_what_commands_print_is_not_broken_within_words(site):
+    """Notebooks get it in pieces of a hundred bytes."""
+    page = (site / "gallery" / "drone" / "index.html").read_text(encoding="utf-8")
+    printed = re.sub("<[^>]+>", "", page)
+    assert "the model has every transition that can happen, and where a step" in printed
+    assert "coupled, one point for all states" in printed
+
+
 def test_nothing_comes_from_the_network(site):
     for page in site.glob("**/*.html"):
         assert not re.search(r'<(script|link|img|iframe)[^>]*(src|href)="https?:', page.read_text(encoding="utf-8")), (
