@@ -63,3 +63,17 @@ def test_it_ends_where_rounding_keeps_the_bounds_apart():
     found = pl.solve(imdp, objective, nature=nature, precision=1e-18)
     assert found.sweeps < 2_000
     assert found.status.startswith("open")
+
+
+def test_equations_whose_factorisation_fills_up_are_left_to_sweeps(monkeypatch):
+    """Successors anywhere: a factorisation would have most of all entries, and take longer than all sweeps."""
+    monkeypatch.setattr(by_discount, "solve_chain", lambda chain: pytest.fail("equations were solved"))
+    rng, n = np.random.default_rng(1), 3_000
+    probability = np.tile([0.5, 0.25, 0.25], n)
+    imdp = pl.IntervalMDP.from_arrays(
+        np.arange(n + 1), np.arange(0, 3 * n + 1, 3), rng.integers(0, n, 3 * n), probability - 0.05, probability + 0.05
+    )
+    objective = pl.Reward(pl.RewardStructure(rng.random(n), None), "max", discount=Fraction("0.99"))
+    solution = pl.solve(imdp, objective)
+    assert solution.status == "converged"
+    assert solution.sweeps > 100

@@ -122,7 +122,7 @@ def _value(side: _Form, point: Sequence[Fraction]) -> Fraction:
 
 def _steepest(side: _Form) -> Fraction:
     """Return the least slope along any axis; zero if it falls along none."""
-    return min(Fraction(0), *(a for _, a in side[1]))
+    return min([Fraction(0), *(a for _, a in side[1])])
 
 
 def is_nonnegative(polynomial: Polynomial, space: ParameterSpace) -> bool:

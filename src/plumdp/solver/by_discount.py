@@ -14,7 +14,7 @@ import numpy as np
 
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.rounding import UNIT
-from plumdp.solver.chains import chain_of, solve_chain
+from plumdp.solver.chains import chain_of, is_cheap, solve_chain
 from plumdp.solver.component import Component, keep_tighter
 from plumdp.solver.game import Game
 from plumdp.solver.induction import MARGIN
@@ -87,12 +87,15 @@ def _sweep(layout: SweepLayout, sides: Sides) -> float:
 def _solved(layout: SweepLayout, values: FloatArray) -> FloatArray:
     """Return about the values of both players' best moves, by policy iteration from the given ones.
 
-    Nothing is proved: both players move at once, which may go round in circles.
+    Nothing is proved: both players move at once, which may go round in circles. Where a factorisation has too many
+    entries, sweeps go on from the values as they are.
     """
     discount = float(layout.rows.discount)
     for _ in range(_MAX_POLICIES):
         moves = Component(layout, 0, layout.n_undecided, values, values, layout.first_row, np.inf)
         chain = chain_of(moves, values, moves.greedy(values))
+        if not is_cheap(chain):
+            break
         reward = chain.constants[:, 0]
         gains_and_costs = np.column_stack([np.maximum(reward, 0.0), np.maximum(-reward, 0.0), np.ones(len(reward))])
         solution = solve_chain(replace(chain, entry=discount * chain.entry, constants=gains_and_costs))

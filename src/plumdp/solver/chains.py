@@ -12,6 +12,8 @@ from plumdp.solver import chain_kernels
 from plumdp.solver.component import Component
 
 _MAX_FILL = 500_000_000  # entries of a factorisation; with more, equations are solved by sweeps
+_CHEAP_FILL = 5_000_000  # entries of a factorisation: below, solving equations again and again costs little
+_THIN = 100  # entries of a factorisation for each state: below, it costs as much as some dozen sweeps
 _SMALL = 1_000  # states: up to here the factorisation is taken to be dense
 _BLOCK = 100  # sweeps between two tests of the change
 _MAX_BLOCKS = 300
@@ -110,6 +112,11 @@ def _is_solution(chain: Chain, solution: FloatArray) -> bool:
         return False
     residual = np.abs(chain.constants + chain.matrix @ solution - solution).max(axis=0)
     return bool((residual <= _RESIDUAL * np.abs(solution).max(axis=0)).all())
+
+
+def is_cheap(chain: Chain) -> bool:
+    """Return whether equations of such chains may be solved again and again, in place of sweeps."""
+    return fill(chain) <= max(_CHEAP_FILL, _THIN * len(chain.constants))
 
 
 def fill(chain: Chain) -> int:

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from plumdp.rounding import UNIT
-from plumdp.solver.chains import chain_of, fill, solve_chain
+from plumdp.solver.chains import chain_of, is_cheap, solve_chain
 from plumdp.solver.component import Component
 from plumdp.solver.induction import (
     CLOSE_ATTEMPTS,
@@ -32,9 +32,7 @@ from plumdp.solver.policy_iteration import (
     improve_policies,
 )
 
-_CHEAP_FILL = 5_000_000  # entries of a factorisation: below, solving equations again and again costs little
 _FEW = 2_000  # states: up to here the factorisation is small
-_THIN = 100  # entries of a factorisation for each state: below, it costs as much as some dozen sweeps
 _BLIND_SWEEPS = 5_000  # where nothing tells how long runs are
 _DISCOUNT = 1e-9  # for each step, where runs are too long for floats
 _DISCOUNTED_POLICIES = 30
@@ -61,14 +59,13 @@ def solve_equations(component: Component, precision: float) -> bool:
     attempt. Returns whether the result is as precise as asked for, or as rounding allows.
     """
     moves = first_moves(component)
-    is_cheap = fill(chain_of(component, moves.judge, moves.best_row)) <= max(_CHEAP_FILL, _THIN * len(component))
-    if not is_cheap:
-        return _prove_candidates(component, precision, good_moves(component, precision, moves), is_cheap=False)
+    if not is_cheap(chain_of(component, moves.judge, moves.best_row)):
+        return _prove_candidates(component, precision, good_moves(component, precision, moves), solves_often=False)
     hinted = None if component.hint is None else hinted_moves(component, component.hint)
     return (
-        (hinted is not None and _prove_candidates(component, precision, hinted, is_cheap=True))
-        or _prove_candidates(component, precision, better_moves(component, first_moves(component)), is_cheap=True)
-        or _prove_candidates(component, precision, first_moves(component), is_cheap=True, at_once=False)
+        (hinted is not None and _prove_candidates(component, precision, hinted, solves_often=True))
+        or _prove_candidates(component, precision, better_moves(component, first_moves(component)), solves_often=True)
+        or _prove_candidates(component, precision, first_moves(component), solves_often=True, at_once=False)
     )
 
 
@@ -102,7 +99,7 @@ def _prove_discounted(component: Component) -> None:
 
 
 def _prove_candidates(
-    component: Component, precision: float, moves: Moves, *, is_cheap: bool, at_once: bool = True
+    component: Component, precision: float, moves: Moves, *, solves_often: bool, at_once: bool = True
 ) -> bool:
     """Return whether both sides are proved, close to each other; the bounds keep the best that was proved.
 
@@ -117,15 +114,15 @@ def _prove_candidates(
         for candidates in improve_policies(component, precision, moves, solution, side=side, at_once=at_once):
             proved = _prove_any(component, candidates)
             if _is_close(component, precision):
-                if is_cheap:
+                if solves_often:
                     _tighten(component, candidates)
                 return True
-            if side in proved and not is_cheap:  # the first moves were good: next is the other side
+            if side in proved and not solves_often:  # the first moves were good: next is the other side
                 break
         else:
             assert candidates is not None  # those of the first moves, at least
             _prove_any(component, candidates, at_last=True)
-            is_settled = (is_cheap and _tighten(component, candidates)) or _are_proved(component, candidates)
+            is_settled = (solves_often and _tighten(component, candidates)) or _are_proved(component, candidates)
             if is_settled or _is_close(component, precision):
                 return True
         moves, solution = candidates.moves, candidates.solution
