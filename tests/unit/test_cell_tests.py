@@ -22,7 +22,7 @@ SIMPLEX = pl.ParameterSpace.simplex("p", "q")
 HALF = Fraction(1, 2)
 COIN = likelihood_table(row_model([[p, 1 - p]], SQUARE))
 DIE = likelihood_table(row_model([[p, q, 1 - p - q]], SIMPLEX))
-# p/8 twice counts as p/4, with the other p/4 as p/2, and there is a p/2 already: equal polynomials in one class
+# p/8 twice counts as p/4, with the other p/4 as p/2, and with the p/2 that there is already as p
 TWINS = likelihood_table(row_model([[p / 8, p / 8, p / 4, p / 2, 1 - p]], SQUARE))
 TABLES = {"coin": COIN, "die": DIE, "twins": TWINS}
 POINT = {"p": Fraction(1, 3), "q": Fraction(1, 5)}
@@ -33,26 +33,16 @@ def probabilities(table, point):
 
 
 def by_predictions(table, sequence, point):
-    """Return the fortune after a sequence of outcomes, each predicted by half plus how often it was seen before.
-
-    Outcomes with equal polynomials are one: it was seen when any was, and its probability is the sum.
-    """
+    """Return the fortune after a sequence of outcomes, each predicted by half plus how often it was seen before."""
     chances, fortune = probabilities(table, point), Fraction(1)
-    kind = {f: [j for j, other in enumerate(table.outcomes) if other == f] for f in table.outcomes}
     for n, j in enumerate(sequence):
-        same = kind[table.outcomes[j]]
-        before = sum(sequence[:n].count(i) for i in same)
-        predicted = (HALF * len(same) + before) / (HALF * len(chances) + n)
-        fortune *= predicted / sum(chances[i] for i in same)
+        fortune *= (HALF + sequence[:n].count(j)) / (HALF * len(chances) + n) / chances[j]
     return fortune
 
 
 def fortune_of(table, sequence, point):
-    """Return what the test says of the same data: with equal polynomials, the last is counted for all, as by pools."""
-    last = {f: j for j, f in enumerate(table.outcomes)}
-    seen = np.zeros(len(table.outcomes))
-    for j in sequence:
-        seen[last[table.outcomes[j]]] += 1
+    """Return what the test says of the same data."""
+    seen = np.bincount(sequence, minlength=len(table.outcomes)).astype(float)
     used = np.flatnonzero(seen)
     tests = cell_tests(table, CellCounts(np.zeros(len(used), dtype=np.int64), used, seen[used]))
     chances = np.array([float(f) for f in probabilities(table, point)])
@@ -100,12 +90,10 @@ def test_what_is_calculated_has_an_expectation_of_at_most_one(name):
     assert 1 - 1e-10 < total < 1 + 1e-13
 
 
-def test_equal_polynomials_in_a_class_occur_and_are_predicted_together():
-    """By hand: K visits of p/2 + p/2 = p out of N, as a coin with the weights 1 and 1/2: a first one wins 2/3 / p."""
-    assert len(TWINS.outcomes) == 3
-    assert len(set(TWINS.outcomes)) == 2
-    twin = next(j for j, f in enumerate(TWINS.outcomes) if f == p / 2)
-    assert fortune_of(TWINS, [twin], POINT) == pytest.approx(log(2 / 3 * 3), abs=1e-12)
+def test_equal_polynomials_of_a_class_are_one_outcome_however_often_sums_meet_equals():
+    """By hand: p/8, p/8, p/4, p/2, 1 - p is the coin p, 1 - p; a first p wins (1/2) / (1/3)."""
+    assert TWINS.outcomes == (p, 1 - p)
+    assert fortune_of(TWINS, [0], POINT) == pytest.approx(log(3 / 2), abs=1e-12)
 
 
 def test_rows_throw_all_the_coins_of_their_tree():

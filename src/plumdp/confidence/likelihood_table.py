@@ -15,14 +15,12 @@ Classes with the same polynomials are one class, whatever rows they come from.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import pairwise
 from math import fsum, gcd, lcm
-from operator import add
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -243,26 +241,52 @@ class _Groups:
         self.outcomes: list[Polynomial] = []
         self.group: list[int] = []
         self.is_class: list[bool] = []
-        self._known: dict[tuple[bool, frozenset[tuple[Polynomial, int]]], dict[Polynomial, int]] = {}
-        self._as_given: dict[tuple[bool, tuple[Polynomial, ...]], dict[Polynomial, int]] = {}
+        self._known: dict[tuple[bool, frozenset[Polynomial]], dict[Polynomial, int]] = {}
+        self._as_given: dict[tuple[Polynomial, ...], list[int | None]] = {}
 
-    def numbers(self, polynomials: Sequence[Polynomial], *, is_class: bool) -> dict[Polynomial, int]:
-        """Return the number of each outcome of a group, which is added if it is new.
+    def add_class(self, probabilities: tuple[Polynomial, ...]) -> list[int | None]:
+        """Return the outcome of the table for each probability of a law; None if none of them depends on a parameter.
 
-        If two outcomes have the same probability, one of them is counted for both, and the other is never seen.
+        What has one probability is one outcome, and so is all that is known: no class has two equal polynomials, and
+        bets that are placed outcome by outcome are placed on what is counted.
         """
-        as_given = is_class, tuple(polynomials)
-        if as_given in self._as_given:
-            return self._as_given[as_given]
-        key = is_class, frozenset(Counter(polynomials).items())
+        if probabilities not in self._as_given:
+            outcomes, place = _merge_equal(probabilities)
+            numbers = {} if len(outcomes) == 1 else self._numbers([f for f in outcomes if f], is_class=True)
+            self._as_given[probabilities] = [numbers.get(outcomes[i]) for i in place]
+        return self._as_given[probabilities]
+
+    def add_factors(self, factors: Iterable[Polynomial]) -> dict[Polynomial, int]:
+        """Return the number of each factor of the outcomes of a row."""
+        return self._numbers(list(dict.fromkeys(factors)), is_class=False)
+
+    def _numbers(self, polynomials: Sequence[Polynomial], *, is_class: bool) -> dict[Polynomial, int]:
+        """Return the number of each member of a group, all different, which is added if it is new."""
+        key = is_class, frozenset(polynomials)
         if key not in self._known:
-            start = len(self.outcomes)
-            self._known[key] = {f: start + i for i, f in enumerate(polynomials)}
+            self._known[key] = {f: len(self.outcomes) + i for i, f in enumerate(polynomials)}
             self.outcomes += polynomials
             self.group += [len(self.is_class)] * len(polynomials)
             self.is_class.append(is_class)
-        self._as_given[as_given] = self._known[key]
         return self._known[key]
+
+
+def _merge_equal(probabilities: Sequence[Polynomial]) -> tuple[list[Polynomial], list[int]]:
+    """Return different probabilities, and for each of the given ones that of which it is a part.
+
+    Sums of equal ones may meet an equal one, as in p/4, p/4, p/2: so it is done until all are different.
+    """
+    outcomes, place = list(probabilities), list(range(len(probabilities)))
+    while True:
+        number: dict[Polynomial | None, int] = {}
+        own = [number.setdefault(None if f.is_constant else f, len(number)) for f in outcomes]
+        if len(number) == len(outcomes):
+            return outcomes, place
+        sums: list[Polynomial | None] = [None] * len(number)
+        for i, f in zip(own, outcomes, strict=True):
+            known = sums[i]
+            sums[i] = f if known is None else known + f
+        outcomes, place = [f for f in sums if f is not None], [own[i] for i in place]
 
 
 def _ways(
@@ -285,29 +309,9 @@ def _ways_in_tree(row: Sequence[Polynomial], tree: Sequence[Node], groups: _Grou
     """Return for each outcome of a row the members of nodes on the way to it."""
     ways: dict[int, _Way] = {len(row) + len(tree) - 1: []}
     for number, node in reversed(list(enumerate(tree, start=len(row)))):
-        number_of_member = _class_of_node(node, groups)
-        for member, outcome in zip(node.members, number_of_member, strict=True):
+        for member, outcome in zip(node.members, groups.add_class(node.probabilities), strict=True):
             ways[member] = ways[number] if outcome is None else [*ways[number], (outcome, 1)]
     return [ways[i] for i in range(len(row))]
-
-
-def _class_of_node(node: Node, groups: _Groups) -> list[int | None]:
-    """Return the outcome of the table for each member of a node; None if nothing there depends on a parameter.
-
-    Members with the same probability are one outcome, and so are all with known probabilities.
-    """
-    if all(f.is_constant for f in node.probabilities):
-        return [None] * len(node.members)
-    if len(set(node.probabilities)) == len(node.probabilities) and not any(f.is_constant for f in node.probabilities):
-        own = groups.numbers(node.probabilities, is_class=True)
-        return [own[f] for f in node.probabilities]
-    kind = [None if f.is_constant else f for f in node.probabilities]
-    outcome = {
-        key: reduce(add, (f for f, own in zip(node.probabilities, kind, strict=True) if own == key))
-        for key in dict.fromkeys(kind)
-    }
-    numbers = groups.numbers([f for f in outcome.values() if f], is_class=True)
-    return [numbers.get(outcome[key]) for key in kind]
 
 
 def _ways_of_factors(
@@ -323,7 +327,7 @@ def _ways_of_factors(
         if factors is None:
             return None
         outcomes.append(factors or [(Polynomial(1), 1)])
-    numbers = groups.numbers(list(dict.fromkeys(f for way in outcomes for f, _ in way)), is_class=False)
+    numbers = groups.add_factors(f for way in outcomes for f, _ in way)
     return [[(numbers[f], power) for f, power in way] for way in outcomes]
 
 

@@ -69,14 +69,10 @@ def cell_tests(table: LikelihoodTable, counts: CellCounts) -> CellTests:
     >>> tests.values(np.log(np.full(len(table.constants), 0.5))).round(1)  # at the parameter p = 0.5
     array([66.4, -0. ])
     """
-    merged, multiple = _merged(table)
     used = table.is_class[table.group[counts.outcome]]
-    cell, outcome, seen = counts.cell[used], merged[counts.outcome[used]], counts.seen[used]
-    key, place = np.unique(cell.astype(np.int64) * len(merged) + outcome, return_inverse=True)
-    seen = np.bincount(place, seen, len(key)).astype(np.float64)
-    cell, outcome = key // len(merged), key % len(merged)
+    cell, outcome, seen = counts.cell[used], counts.outcome[used], counts.seen[used]
     cells, owner = np.unique(cell, return_inverse=True)
-    gained, size = _of_outcomes(seen, multiple[outcome])
+    gained, size = _of_outcomes(seen)
     pairs, pair = np.unique(cell * len(table.is_class) + table.group[outcome], return_inverse=True)
     total = np.bincount(pair, seen, len(pairs)).astype(np.float64)
     n_outcomes = np.bincount(table.group)[pairs % len(table.is_class)]
@@ -90,24 +86,12 @@ def cell_tests(table: LikelihoodTable, counts: CellCounts) -> CellTests:
     return CellTests(cells, read_only(sums - 2 * terms * UNIT * sizes), first, outcome, read_only(seen))
 
 
-def _merged(table: LikelihoodTable) -> tuple[Indices, FloatArray]:
-    """Return for each outcome the first of its group with the same probability, and how many these are.
-
-    One of them may stand for all in the counts: a prediction is then spread over all of them.
-    """
-    key = np.column_stack([table.group, table.constants, table.coefficients])
-    _, first, place, number = np.unique(key, axis=0, return_index=True, return_inverse=True, return_counts=True)
-    place = place.ravel()
-    return first[place], number[place].astype(np.float64)
-
-
-def _of_outcomes(seen: FloatArray, multiple: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return ln Γ(w + K) - ln Γ(w) - K ln m for outcomes seen K times, w = m / 2, and the size of what is rounded."""
+def _of_outcomes(seen: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return ln Γ(½ + K) - ln Γ(½) for outcomes seen K times, and the size of what is rounded."""
     from scipy.special import gammaln
 
-    weight = _WEIGHT * multiple
-    terms = gammaln(weight + seen), -gammaln(weight), -seen * np.log(multiple)
-    return sum(terms, np.zeros(len(seen))), 4 * sum(map(np.abs, terms), np.zeros(len(seen)))
+    terms = gammaln(_WEIGHT + seen), np.full(len(seen), -gammaln(_WEIGHT))
+    return terms[0] + terms[1], 4 * (np.abs(terms[0]) + np.abs(terms[1]))
 
 
 def _of_visits(visits: FloatArray, n_outcomes: Indices) -> tuple[FloatArray, FloatArray]:

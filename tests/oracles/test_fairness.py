@@ -1,0 +1,145 @@
+"""No process has an unfair visit: at the truth, the expectation of one visit's factor is at most one, in fractions.
+
+``./check`` looks at as many random rows as the mutants below need; ``PLUMDP_FAIR_ROWS=10000`` asks for more.
+"""
+
+import os
+from dataclasses import replace
+
+import fair_processes
+import numpy as np
+import pytest
+from fair_processes import PROCESSES, ROWS_PER_CASE, random_case
+
+from plumdp.confidence import likelihood_table
+from plumdp.confidence.constants import FixedNumbers
+from plumdp.confidence.event_counts import pool
+from plumdp.confidence.fit import cell_tests
+
+CASES = -(-int(os.environ.get("PLUMDP_FAIR_ROWS", "180")) // ROWS_PER_CASE)
+KINDS = [process.__name__ for process in PROCESSES]
+
+
+def expectations(name, seeds):
+    """Yield the seed and the expectation of each visit of a process in random cases."""
+    process = next(process for process in PROCESSES if process.__name__ == name)
+    for seed in seeds:
+        yield from ((seed, mean) for mean in process(random_case(seed)))
+
+
+def require_fair(name, seeds):
+    """Refuse a process of which some visit has an expectation above one; return how many visits were looked at."""
+    means = list(expectations(name, seeds))
+    assert not [(seed, float(mean)) for seed, mean in means if mean > 1]
+    return len(means)
+
+
+@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("name", KINDS)
+def test_one_visit_of_any_row_has_an_expectation_of_at_most_one(name, part):
+    seeds = range(part, CASES, 4)
+    assert require_fair(name, seeds) >= len(seeds)
+
+
+@pytest.mark.parametrize("name", ["bets", "drifts", "rows", "classes", "fixed_numbers", "strips"])
+def test_nothing_is_given_away_either(name):
+    """These are martingales: the expectation is one, not less."""
+    assert all(mean == 1 for _, mean in expectations(name, range(5)))
+
+
+# Mutants, one for each process: what each of them gets wrong is found among as many cases as are looked at
+
+
+def powers_are_forgotten(patch):
+    """A factor of a square is counted once."""
+    table = likelihood_table.likelihood_table
+    patch.setattr(
+        "plumdp.confidence.groundwork.likelihood_table",
+        lambda model: replace(found := table(model), multiple=np.minimum(found.multiple, 1)),
+    )
+
+
+def outcomes_are_counted_for_each_other(patch):
+    """The first outcome of the table and its neighbour, in one class, are mistaken for each other."""
+    table, swapped = likelihood_table.likelihood_table, np.array([1, 0])
+
+    def mistaken(model):
+        found = table(model)
+        counts_for = found.counts_for.copy()
+        counts_for[found.counts_for < 2] = swapped[found.counts_for[found.counts_for < 2]]
+        return replace(found, counts_for=counts_for)
+
+    patch.setattr("plumdp.confidence.groundwork.likelihood_table", mistaken)
+
+
+def equal_outcomes_are_merged_once(patch):
+    """The sum p/4 + p/4 meets a p/2: one of two equal outcomes is counted for both."""
+
+    def once(probabilities):
+        key = [None if f.is_constant else f for f in probabilities]
+        sums = {k: sum((f for f, own in zip(probabilities, key, strict=True) if own == k), start=0) for k in key}
+        outcomes = list(sums.values())
+        return outcomes, [len(outcomes) - 1 - outcomes[::-1].index(sums[k]) for k in key]
+
+    patch.setattr(likelihood_table, "_merge_equal", once)
+    patch.setattr(likelihood_table._Groups, "_numbers", with_twins)
+
+
+def with_twins(groups, polynomials, *, is_class):
+    """Return numbers as they were when a class could have two equal outcomes: the last one counts for both."""
+    key = is_class, tuple(polynomials)
+    if key not in groups._known:
+        groups._known[key] = {f: len(groups.outcomes) + i for i, f in enumerate(polynomials)}
+        groups.outcomes += polynomials
+        groups.group += [len(groups.is_class)] * len(polynomials)
+        groups.is_class.append(is_class)
+    return groups._known[key]
+
+
+def one_outcome_is_not_predicted(patch):
+    """Predictions of a class sum to more than one."""
+    visits = cell_tests._of_visits
+    patch.setattr(cell_tests, "_of_visits", lambda seen, n_outcomes: visits(seen, n_outcomes - 1))
+
+
+def every_visit_tries_a_share(patch):
+    """The share of one of several equal successors is tried by visits that end elsewhere."""
+    patch.setattr(FixedNumbers, "trials", lambda fixed, counts: counts.visits[fixed.choice])
+
+
+def successes_of_another_event(patch):
+    """A trial counts for the event of its neighbour."""
+
+    def shifted(events, counts):
+        found = pool(events, counts)
+        return replace(found, successes=np.minimum(np.roll(found.successes, 1), found.trials))
+
+    patch.setattr("plumdp.confidence.event_counts.pool", shifted)
+
+
+def rows_that_are_off_cost_nothing(patch):
+    patch.setattr(fair_processes.tolerant, "range_of_bets", lambda graph, *_: np.zeros(graph.n_choices))
+
+
+MUTANTS = [
+    ("likelihood", powers_are_forgotten),
+    ("bets", outcomes_are_counted_for_each_other),
+    ("drifts", equal_outcomes_are_merged_once),
+    ("drift_half_spaces", equal_outcomes_are_merged_once),
+    ("rows", one_outcome_is_not_predicted),
+    ("classes", one_outcome_is_not_predicted),
+    ("fixed_numbers", every_visit_tries_a_share),
+    ("strips", successes_of_another_event),
+    ("tolerant_bets", rows_that_are_off_cost_nothing),
+]
+
+
+@pytest.mark.parametrize(("name", "mutant"), MUTANTS, ids=lambda value: getattr(value, "__name__", value))
+def test_a_process_that_is_unfair_is_found(name, mutant, monkeypatch):
+    mutant(monkeypatch)
+    with pytest.raises(AssertionError):
+        require_fair(name, range(30))
+
+
+def test_every_process_has_a_mutant():
+    assert {name for name, _ in MUTANTS} == set(KINDS)

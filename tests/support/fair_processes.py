@@ -1,0 +1,386 @@
+"""Every process that data are bet on with, and the expectation of what one visit does to it at the truth, in fractions.
+
+A case is a model of random rows, with ties, equal outcomes, trees of coins, factors and constants, a true point, and
+what a pilot has seen. A process yields expectations of one visit's factor at each choice; if it is fair, none is above
+one. Counts come from the package's own pooling of a single visit, so that what is bet on is what is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise, product
+from math import log, prod
+
+import numpy as np
+from cell_models import cell_model
+
+import plumdp as pl
+from plumdp.checking import fit
+from plumdp.confidence import constants, event_counts, tolerant
+from plumdp.confidence.bets import Direction, place_bets
+from plumdp.confidence.estimates import information
+from plumdp.confidence.fit.cell_tests import cell_tests
+from plumdp.confidence.fit.drift import PilotView, drift_tests
+from plumdp.confidence.groundwork import Groundwork
+from plumdp.confidence.likelihood import SPACE_AS_DATA, _outcome_directions, law_of_pilot, law_of_space
+from plumdp.confidence.likelihood_table import CellCounts
+
+NAMES = ("p", "q")
+HALF = Fraction(1, 2)
+ROWS_PER_CASE = 6  # three cells with two rows each
+_MISFITS = (0.01, 0.2)
+
+
+# Rows
+
+
+def random_row(rng, variables):
+    """Return a row: outcomes are split at random, by coins, by fixed shares and into equal parts, in random order."""
+    if rng.random() < 0.1:
+        return list(rng.permutation(np.array(_without_tree(rng, variables), dtype=object)))
+    row = [pl.Polynomial(1)]
+    for _ in range(int(rng.integers(1, 4))):
+        f = row.pop(int(rng.integers(len(row))))
+        row += [f * part for part in _parts(rng, variables)]
+    row = row if any(not f.is_constant for f in row) else [f * g for f in row for g in _coin(rng, variables)]
+    return [row[i] for i in rng.permutation(len(row))]
+
+
+def _parts(rng, variables):
+    kind = rng.integers(4)
+    if kind == 0:  # 1/2, 1/4, 1/8, 1/8: sums of equal ones meet equal ones
+        n = int(rng.integers(1, 5))
+        return [pl.Polynomial(HALF**i) for i in (*range(1, n + 1), n)]
+    if kind == 1:
+        share = Fraction(1, int(rng.integers(2, 5)))
+        return [pl.Polynomial(share), pl.Polynomial(1 - share)]
+    return _coin(rng, variables)
+
+
+def _coin(rng, variables):
+    x = variables[int(rng.integers(len(variables)))]
+    f = x if rng.random() < 0.6 else (x + int(rng.integers(2))) / 2
+    return [f, 1 - f]
+
+
+def _without_tree(rng, variables):
+    a, b = (variables[int(rng.integers(len(variables)))] for _ in range(2))
+    rows = [a**2, 2 * a * (1 - a), (1 - a) ** 2], [a * b, 1 - a * b], [a * (1 - b), b * (1 - a), 1 - a - b + 2 * a * b]
+    return rows[int(rng.integers(3))]
+
+
+# Cases
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A model, the truth, and what the pilot has seen."""
+
+    model: pl.ParametricMDP
+    truth: dict[str, Fraction]
+    pilot: np.ndarray  # (n_transitions)
+    rng: np.random.Generator
+
+    @cached_property
+    def known(self):
+        return Groundwork(self.model)
+
+    @property
+    def table(self):
+        return self.known.table
+
+    @cached_property
+    def chance(self) -> list[Fraction]:
+        """The probability of each transition."""
+        return self.at(self.truth, [self.model.expressions.polynomials[f] for f in self.model.expression.tolist()])
+
+    @cached_property
+    def outcome_chance(self) -> list[Fraction]:
+        """The probability of each outcome of the table."""
+        return self.at(self.truth, self.table.outcomes)
+
+    @staticmethod
+    def at(point, polynomials) -> list[Fraction]:
+        return [f.evaluate({name: point[name] for name in f.names}) for f in polynomials]
+
+    @cached_property
+    def rows(self) -> list[tuple[int, range]]:
+        """The choices that have something to draw, and their transitions."""
+        first = pairwise(self.model.graph.first_transition.tolist())
+        return [(choice, range(a, b)) for choice, (a, b) in enumerate(first) if b - a > 1]
+
+    @cached_property
+    def visit(self) -> list[dict[int, int]]:
+        """For each transition, how often each outcome of the table is counted if it is seen once."""
+        pooled = (self.table.pool(self.once(t)) for t in range(self.model.graph.n_transitions))
+        return [{j: int(seen[j]) for j in np.flatnonzero(seen).tolist()} for seen in pooled]
+
+    def once(self, *transitions) -> np.ndarray:
+        """Return counts in which each of the transitions was seen as often as it is given."""
+        return np.bincount(transitions, minlength=self.model.graph.n_transitions).astype(np.int64)
+
+    def counts(self, *transitions) -> pl.TransitionCounts:
+        return pl.TransitionCounts(self.model.graph, self.once(*transitions), "adaptive")
+
+    def expectation(self, row: range, gain) -> Fraction:
+        """Return the mean of what a visit gains, given a function of the transition."""
+        return sum((self.chance[t] * gain(t) for t in row if self.chance[t]), Fraction(0))
+
+    def fairness(self, ratio: list[Fraction]) -> Iterator[Fraction]:
+        """Yield the mean of a visit's product of ratios, one for each outcome of the table, at each choice."""
+        for _, row in self.rows:
+            yield self.expectation(row, lambda t: prod((ratio[j] ** m for j, m in self.visit[t].items()), start=1))
+
+    def of_bets(self, factors: np.ndarray) -> list[Fraction]:
+        """Return what outcomes gain: e / Z with Z of their class at the truth; one where nothing is bet."""
+        table, exact = self.table, [Fraction(x) for x in factors.tolist()]
+        means = [Fraction(0)] * len(table.is_class)
+        for group, f, e in zip(table.group.tolist(), self.outcome_chance, exact, strict=True):
+            means[group] += f * e
+        groups = table.group.tolist()
+        is_bet_on = {g for g, e in zip(groups, exact, strict=True) if e != 1}
+        return [e / means[g] if g in is_bet_on else Fraction(1) for g, e in zip(groups, exact, strict=True)]
+
+    @cached_property
+    def view(self) -> PilotView:
+        space = law_of_space(self.model)
+        law = law_of_pilot(self.table, self.table.pool(self.pilot), space)
+        return PilotView(self.table, self.pilot, law.mean, 9.0, SPACE_AS_DATA * space.precision)
+
+    @cached_property
+    def bets(self) -> list[np.ndarray]:
+        """The factors of bets along a random direction and along the coefficients of some outcomes, on both sides."""
+        view, table = self.view, self.table
+        ahead = view.ratio * information(table, table.pool(self.pilot), view.point) + view.precision
+        directions = [Direction(self.rng.normal(size=len(table.names))), *_outcome_directions(table)[:2]]
+        placed = [
+            place_bets(table, view.point, ahead, direction.gradient, error=0.001, side=side)
+            for direction in directions
+            for side in (1, -1)
+        ]
+        return [factors for factors in placed if factors is not None]
+
+    @cached_property
+    def drifts(self) -> list:
+        """All drifts that the pilot can tell, at an error of 0.001."""
+        counts = pl.TransitionCounts(self.model.graph, self.pilot, "adaptive", pl.Pilot(self.pilot))
+        return drift_tests(self.view, counts, self.known.contrasts, near=self.view.point, error=0.001)
+
+
+def random_case(seed: int) -> Case:
+    """Return a case; rows are often the same in several places, as they are in models with parameters."""
+    rng = np.random.default_rng(seed)
+    names = NAMES[: int(rng.integers(1, 3))]
+    variables = pl.parameters(*names)
+    shared = random_row(rng, variables)
+    rows = [[shared if rng.random() < 0.4 else random_row(rng, variables) for _ in range(2)] for _ in range(3)]
+    model = cell_model(rows, pl.ParameterSpace.unit(*names))
+    truth = {name: Fraction(int(rng.integers(1, 20)), 20) for name in names}
+    case = Case(model, truth, np.zeros(0), rng)
+    pilot = np.zeros(model.graph.n_transitions, dtype=np.int64)
+    for _, row in case.rows:
+        chance = np.array([float(case.chance[t]) for t in row])
+        pilot[list(row)] = rng.multinomial(rng.choice([3, 40, 200]), chance / chance.sum())
+    return Case(model, truth, pilot, rng)
+
+
+# Processes: each yields what must not be above one
+
+
+def likelihood(case: Case) -> Iterator[Fraction]:
+    """Statement 1: ratios of the likelihood at points at which no member of a group that is visited is negative."""
+    for _ in range(2):
+        point = {name: Fraction(int(case.rng.integers(-4, 25)), 20) for name in case.table.names}
+        there, groups = case.at(point, case.table.outcomes), case.table.group
+        negative = {int(g) for g, f in zip(groups, there, strict=True) if f < 0}
+        ratio = [w / f if f else Fraction(0) for w, f in zip(there, case.outcome_chance, strict=True)]
+        for (_, row), mean in zip(case.rows, case.fairness(ratio), strict=True):
+            if not negative.intersection(int(groups[j]) for t in row for j in case.visit[t]):
+                yield mean
+
+
+def bets(case: Case) -> Iterator[Fraction]:
+    """Statement 5: bets across a gradient, and across outcomes."""
+    for factors in case.bets:
+        yield from case.fairness(case.of_bets(factors))
+
+
+def drifts(case: Case) -> Iterator[Fraction]:
+    """Statement F2: bets that differ from cell to cell; twelve of the drifts, on either side."""
+    for drift in case.drifts[:: max(1, len(case.drifts) // 12)]:
+        cells = drift.contrast.at(np.array([choice for choice, _ in case.rows])).tolist()
+        for cell in sorted({cell for cell in cells if cell >= 0}):
+            means = case.fairness(case.of_bets(drift.factors(cell)))
+            yield from (mean for own, mean in zip(cells, means, strict=True) if own == cell)
+
+
+def drift_half_spaces(case: Case) -> Iterator[Fraction]:
+    """The half-space of a drift after one visit, at the truth: the fortune that its offset stands for, as a float.
+
+    With tangents at the truth, row · truth - offset is the logarithm of the fortune times the share of the error; it is
+    rounded, so that a mean of one may be exceeded by a little.
+    """
+    truth = np.array([float(case.truth[name]) for name in case.table.names])
+    _, row = case.rows[int(case.rng.integers(len(case.rows)))]
+    left = {}
+    for t in row:
+        seen = pl.TransitionCounts(
+            case.model.graph, case.pilot + case.once(t), "adaptive", pl.Pilot(case.pilot, ratio=9.0)
+        )
+        left[t] = drift_tests(case.view, seen, case.known.contrasts, near=truth, error=0.001)
+    for i, drift in enumerate(left[row[0]]):
+        share = 0.001 / len(left[row[0]])
+        assert drift.side == left[row[-1]][i].side
+        yield case.expectation(
+            row,
+            lambda t, i=i, share=share: (
+                Fraction(float(np.exp(left[t][i].left.row @ truth - left[t][i].left.offset) / share)) / (1 + SLACK)
+            ),
+        )
+
+
+SLACK = Fraction(1, 10**9)  # of what is calculated in floats
+
+
+def rows(case: Case) -> Iterator[Fraction]:
+    """Statement F1: predictions of each row."""
+    yield from _means_of_predictions(case, case.table.pool_by_choice)
+
+
+def classes(case: Case) -> Iterator[Fraction]:
+    """Statement F1: predictions of each class of tied rows."""
+
+    def pooled(seen):
+        amount = case.table.pool(seen)
+        which = np.flatnonzero(amount)
+        return CellCounts(case.table.group[which], which, amount[which])
+
+    yield from _means_of_predictions(case, pooled)
+
+
+def _means_of_predictions(case: Case, pooled) -> Iterator[Fraction]:
+    """Yield the mean of the product of all fortunes after one visit of each choice, and after two of one of them.
+
+    What the package calculates must be the logarithm of Dirichlet's law, rounded down: that law is taken exactly.
+    """
+    twice = int(case.rng.integers(len(case.rows)))
+    for i, (_, row) in enumerate(case.rows):
+        mean = Fraction(0)
+        for seen in product([t for t in row if case.chance[t]], repeat=1 + (i == twice)):
+            mean += prod((case.chance[t] for t in seen), start=Fraction(1)) * _fortune(case, pooled(case.once(*seen)))
+        yield mean
+
+
+def _fortune(case: Case, cells: CellCounts) -> Fraction:
+    """Return the product of the fortunes of all cells: each bets on visits of its own."""
+    tests, fortune = cell_tests(case.table, cells), Fraction(1)
+    for i, cell in enumerate(tests.cell.tolist()):
+        own = cells.cell == cell
+        exact = _dirichlet(case.table, cells.outcome[own], cells.seen[own])
+        assert log(exact) - 1e-9 < tests.gained[i] <= log(exact) + 1e-13
+        which = slice(tests.first[i], tests.first[i + 1])
+        chances = [case.outcome_chance[j] for j in tests.outcome[which].tolist()]
+        fortune *= exact / prod((f ** int(k) for f, k in zip(chances, tests.seen[which], strict=True)), start=1)
+    return fortune
+
+
+def _dirichlet(table, outcome, seen) -> Fraction:
+    """Return the probability of one order of outcomes, by the law with weights ½, for each class that was visited."""
+    found, sizes = Fraction(1), np.bincount(table.group)
+    for group in set(table.group[outcome[table.is_class[table.group[outcome]]]].tolist()):
+        own = seen[table.group[outcome] == group]
+        found *= prod((HALF + i for k in own for i in range(int(k))), start=Fraction(1))
+        found /= prod((HALF * int(sizes[group]) + i for i in range(int(own.sum()))), start=Fraction(1))
+    return found
+
+
+def fixed_numbers(case: Case) -> Iterator[Fraction]:
+    """Statement F4: trials of numbers that the model fixes, alone and in classes of rows."""
+    fixed = case.known.fixed
+    if not len(fixed):
+        return
+    of_visit = {t: _tests_of_numbers(fixed, case.counts(t)) for _, row in case.rows for t in row}
+    for _, row in case.rows:
+        for kind in range(2):
+            number = of_visit[row[0]][kind].number
+            for i in np.flatnonzero(sum(of_visit[t][kind].trials for t in row)).tolist():
+                x = fixed.numbers[number[i]]
+                yield case.expectation(
+                    row, lambda t, i=i, x=x, kind=kind: _first_trial(*_trial(of_visit[t][kind], i), x)
+                )
+
+
+def _tests_of_numbers(fixed, counts):
+    alone = constants._alone(fixed, counts)
+    return alone, constants._together(fixed, alone)
+
+
+def _trial(tests, i) -> tuple[int, int]:
+    return int(tests.trials[i]), int(tests.successes[i])
+
+
+def _first_trial(trials: int, successes: int, chance: Fraction) -> Fraction:
+    """Return the fortune of at most one trial that is predicted with one half."""
+    assert 0 <= successes <= trials <= 1
+    return (HALF / chance if successes else HALF / (1 - chance)) if trials else Fraction(1)
+
+
+def strips(case: Case) -> Iterator[Fraction]:
+    """Statement 3 of the page on confidence: trials of events, for the intervals of expressions."""
+    events, pooled = case.known.events, event_counts.pool
+    of_visit = {t: pooled(case.known.events, case.counts(t)) for _, row in case.rows for t in row}
+    chance = case.at(case.truth, events.polynomials)
+    for _, row in case.rows:
+        for i in np.flatnonzero(sum(of_visit[t].trials for t in row)).tolist():
+            yield case.expectation(
+                row, lambda t, i=i: _first_trial(int(of_visit[t].trials[i]), int(of_visit[t].successes[i]), chance[i])
+            )
+
+
+def tolerant_bets(case: Case) -> Iterator[Fraction]:
+    """Statement M1: bets and drifts on rows that are off by a misfit in the worst direction, less what is charged."""
+    is_safe = tolerant._is_safe(case.model, case.table)[case.table.group]
+    placed = [(np.where(is_safe, factors, 1.0), None) for factors in case.bets]
+    placed += [(drift.factors(cell), (drift, cell)) for drift in case.drifts[:4] for cell in _cells(drift)]
+    for factors, where in placed:
+        if (factors[~is_safe] != 1).any():
+            continue
+        ratio = case.of_bets(factors)
+        ranges = tolerant.range_of_bets(case.model.graph, case.table, factors)
+        for choice, row in case.rows:
+            if where is None or where[0].contrast.at(np.array([choice]))[0] == where[1]:
+                gains = [prod((ratio[j] ** m for j, m in case.visit[t].items()), start=Fraction(1)) for t in row]
+                for misfit in _MISFITS:
+                    worst = _worst_mean([case.chance[t] for t in row], gains, Fraction(misfit))
+                    yield worst / (1 + Fraction(misfit) * Fraction(ranges[choice]))
+
+
+def _cells(drift):
+    return range(len(drift.contrast.levels))
+
+
+def _worst_mean(chances, gains, misfit) -> Fraction:
+    """Return the largest mean of gains under rows that are off by the misfit: mass moves to the largest gain."""
+    order, left, chances = sorted(range(len(gains)), key=lambda i: gains[i]), misfit, list(chances)
+    for i in order[:-1]:
+        taken = min(chances[i], left)
+        chances[i], chances[order[-1]], left = chances[i] - taken, chances[order[-1]] + taken, left - taken
+    return sum((f * gain for f, gain in zip(chances, gains, strict=True)), Fraction(0))
+
+
+PROCESSES = (
+    likelihood,
+    bets,
+    drifts,
+    drift_half_spaces,
+    rows,
+    classes,
+    fixed_numbers,
+    strips,
+    tolerant_bets,
+)
+
+assert fit.drift_tests is drift_tests  # what is tested here is what the test of a model uses
