@@ -158,7 +158,8 @@ def learn(
     require_same_graph(counted.graph, data.graph)
     method, measure = chosen_method(options)
     as_published, misfit = options["as_published"], float(options["misfit"])
-    groundwork, solvers = _groundwork(counted, like), {} if like is None else like.solvers
+    groundwork = _groundwork(counted, like)
+    solvers = {} if like is None else {asked: solver.without_memory() for asked, solver in like.solvers.items()}
     asked, fixed = as_objectives(objectives, model), None if as_published else groundwork.fixed
     if method.has_directions and asked and storage_of(model).has_points:
         own = {objective: solvers.setdefault(objective, PointSolver(model, objective)) for objective in asked}

@@ -1,6 +1,7 @@
 """What is prepared for one question serves the next one: the same bits as without it, whatever the bounds became."""
 
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -205,3 +206,82 @@ def test_what_was_learned_about_another_model_is_refused():
     counts = [pl.simulate(study.model, study.true_point, 20, rng=1, max_steps=26) for study in (one, other)]
     with pytest.raises(pl.DataError, match="another model"):
         pl.learn(other.model, counts[1], like=pl.learn(one.model, counts[0]))
+
+
+def rings():
+    """Return a model in which two slow rings are as good as each other where p = q: ties are decided by the start."""
+    p, q = pl.parameters("p", "q")
+    slow = Fraction(1, 100)
+
+    def step(state):
+        if state.k == 0:
+            return {"A": [(1, state._replace(k=1))], "B": [(1, state._replace(k=2))]}
+        if state.k > 2:
+            return {"stay": [(1, state)]}
+        good, (won, lost) = p if state.k == 1 else q, (state._replace(k=k, i=0) for k in (3, 4))
+        on, back = state._replace(i=1 - state.i), state._replace(k=0, i=0)
+        half = (1 - slow) / 2
+        return {"on": [(slow * good, won), (slow * (1 - good), lost), (half, on), (half, back)]}
+
+    return pl.explore(step, {"k": 0, "i": 0}, space=pl.ParameterSpace.unit("p", "q"))
+
+
+def counts_of_rings(model, main, pilot):
+    """Return counts in which each ring has seen so many good and bad ends in each of its states, for main and pilot."""
+    graph = model.graph
+    before = graph.states["k"][graph.state_of_choice()[graph.choice_of_transition()]]
+    after, seen = graph.states["k"][graph.successor], []
+    for ends in (main, pilot):
+        counts = np.zeros(graph.n_transitions, dtype=np.int64)
+        for ring, (won, lost) in enumerate(ends, start=1):
+            is_ring = before == ring
+            counts[is_ring] = 99 * (won + lost) // 2
+            counts[is_ring & (after == 3)], counts[is_ring & (after == 4)] = won, lost
+        seen.append(counts)
+    return pl.TransitionCounts(graph, seen[0] + seen[1], "adaptive", pl.Pilot(seen[1]))
+
+
+@pytest.mark.parametrize("better", ["A", "B"])
+@pytest.mark.parametrize("is_concluded", [False, True])
+def test_half_spaces_are_those_of_the_pilot_whatever_was_learned_before(better, is_concluded):
+    """Both rings tie at the pilot's estimate, and earlier main data made the solver prefer one of them."""
+    model = rings()
+    objective = pl.parse_property("Pmax=? [ F k=3 ]", model)
+    many = [(900, 100), (100, 900)] if better == "A" else [(100, 900), (900, 100)]
+    before = pl.learn(model, counts_of_rings(model, many, [(31, 30), (30, 30)]), objectives=[objective])
+    if is_concluded:
+        pl.conclude(before, objective)
+    now = counts_of_rings(model, [(300, 200), (150, 350)], [(25, 25), (25, 25)])
+    fresh, again = (pl.learn(model, now, objectives=[objective], **like) for like in ({}, {"like": before}))
+    assert fresh.bounds.rows.tobytes() == again.bounds.rows.tobytes()
+    assert fresh.bounds.offsets.tobytes() == again.bounds.offsets.tobytes()
+    one, other = (pl.conclude(learned, objective) for learned in (fresh, again))
+    assert (one.lower, one.upper, one.policy.choice.tolist()) == (
+        other.lower,
+        other.upper,
+        other.policy.choice.tolist(),
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_learned_after_something_else_is_the_same_bit_for_bit(seed):
+    rng = np.random.default_rng(seed)
+    study = pl.case_study(["aircraft:6,4,1", "betting:5", "parallel:2,1", "engagement:5"][seed % 4])
+    points = [{name: rng.uniform(0.2, 0.8) for name in study.model.space.names} for _ in range(2)]
+    one, other = (
+        pl.simulate(study.model, study.true_point if i else _moved(study, points[i]), 300, rng=seed + i, max_steps=10)
+        for i in range(2)
+    )
+    before = pl.learn(study.model, one, objectives=[study.objective])
+    pl.conclude(before, study.objective)
+    again, fresh = (
+        pl.learn(study.model, other, objectives=[study.objective], **like) for like in ({"like": before}, {})
+    )
+    assert again.bounds.rows.tobytes() == fresh.bounds.rows.tobytes()
+    assert again.bounds.offsets.tobytes() == fresh.bounds.offsets.tobytes()
+
+
+def _moved(study, point):
+    """Return a point of the space between the true one and another."""
+    inside = {name: (float(study.true_point[name]) + point[name]) / 2 for name in point}
+    return {name: Fraction(value).limit_denominator(1000) for name, value in inside.items()}

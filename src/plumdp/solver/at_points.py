@@ -41,11 +41,19 @@ class PointSolver:
     ``last`` is about the solution at the last point. Each solution starts from the one before, as policies are alike.
     """
 
-    def __init__(self, model: ParametricMDP, objective: Objective) -> None:
+    def __init__(self, model: ParametricMDP, objective: Objective, prepared: Prepared | None = None) -> None:
         self._model, self._objective = model, objective
-        self.prepared: Prepared | None = None  # at the first point, or for the first relaxation
+        self.prepared = prepared  # at the first point, or for the first relaxation
         self.last: Solution | None = None
         self._first: tuple[FloatArray, Solution] | None = None  # that of the pilot, which may be asked for again
+
+    def without_memory(self) -> PointSolver:
+        """Return a solver that has seen no point: it shares only what depends on graph and objective.
+
+        Of policies that tie, the one found depends on where the search starts. Bets must depend on the pilot alone, so
+        a solver that has seen points of earlier data must not choose their direction.
+        """
+        return PointSolver(self._model, self._objective, self.prepared)
 
     def policy_at(self, point: FloatArray) -> IntArray:
         """Return the best policy at a point at which all expressions are probabilities."""
