@@ -15,11 +15,11 @@ from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers
 from plumdp.confidence.groundwork import Groundwork
 from plumdp.confidence.likelihood import LikelihoodSet, best_point
-from plumdp.confidence.sets import ConfidenceSet
+from plumdp.confidence.sets import ConfidenceSet, Guarantee
 from plumdp.confidence.space_moments import moments
 from plumdp.confidence.tolerant import drift_cuts, with_cuts
 from plumdp.confidence_methods import within_intervals
-from plumdp.data.counts import TransitionCounts, require_same_graph
+from plumdp.data.counts import Pilot, TransitionCounts, require_same_graph
 from plumdp.data.logs import Log
 from plumdp.data.pilots import pilot_assumption
 from plumdp.errors import DataError
@@ -71,6 +71,11 @@ class Learned:
     def conflict(self) -> Conflict | None:
         """Why no parameters explain the data, if none do."""
         return self.region if isinstance(self.region, Conflict) else None
+
+    @property
+    def pilot(self) -> Pilot | None:
+        """The pilot that the confidence set was placed by, if it was."""
+        return self.counts.pilot if isinstance(self.bounds, LikelihoodSet) else None
 
     @property
     def policies(self) -> list[IntArray]:
@@ -234,7 +239,9 @@ def check_fixed_numbers(learned: Learned, fixed: FixedNumbers) -> Learned:
         return learned
     error, clock = learned.error, Clock(dict(learned.seconds))
     share, misfit = FALLBACK / 2 * error, learned.misfit
-    numbers = excluded_numbers(learned.model, fixed, learned.counts, error=share, confidence=1 - error, misfit=misfit)
+    is_anytime = learned.bounds.guarantee == Guarantee.ANYTIME  # then no test may need more than that
+    data = replace(learned.counts, sampling="adaptive") if is_anytime else learned.counts
+    numbers = excluded_numbers(learned.model, fixed, data, error=share, confidence=1 - error, misfit=misfit)
     region = with_numbers(learned.region, numbers) if numbers else learned.region
     clock.lap("tests")
     return replace(learned, region=region, seconds=clock.laps, fallback=FALLBACK / 2)

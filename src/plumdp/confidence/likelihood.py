@@ -107,8 +107,8 @@ def likelihood_set(
     known = known or Groundwork(model)
     table, space = known.table, law_of_space(model)
     strips = _strips(known, counts, _STRIPS * error)
-    seen = table.pool(counts.counts)  # less the pilot below: whole numbers, so that the difference is exact
-    best = estimate_inside(table, seen, table.middle, prior=space)[0]
+    best = estimate_inside(table, table.pool(counts.counts), table.middle, prior=space)[0]
+    seen = table.pool(counts.main)
     law, method = space, "likelihood against the space"
     found: tuple[Direction, ...] = ()
     cuts: list[HalfSpace] = []
@@ -118,7 +118,6 @@ def likelihood_set(
     weight = error * (1.0 if counts.pilot is None else counts.pilot.weight)
     if counts.pilot is not None and has_pilot:
         pilot = table.pool(counts.pilot.counts)
-        seen = seen - pilot
         law, method = law_of_pilot(table, pilot, space), "likelihood after a pilot"
         ahead = counts.pilot.ratio * information(table, pilot, law.mean) + SPACE_AS_DATA * space.precision
         main = _Main(table, seen, law.mean, ahead, best)

@@ -19,7 +19,6 @@ from plumdp.solver.game import Game, plain_game
 from plumdp.solver.layout import SweepLayout, lay_out
 from plumdp.solver.qualitative import make_game
 
-_FLOOR = 2.0**-40  # of the largest residual
 _LEAST = UNDERFLOW
 _MAX_SWEEPS = 20_000
 
@@ -41,15 +40,14 @@ class ErrorModel:
     def largest_sum(self, residuals: FloatArray, estimate: float, precision: float) -> float:
         """Return an upper bound on the expected sum of residuals (n_open) from the initial state; it may be infinite.
 
-        All residuals count as positive: if one were zero, a run could stay there forever at no cost, and the sum would
-        prove nothing. They are divided by about the sum that is expected, as the solver's precision is absolute.
+        It is if nature can keep a run from ending, also where residuals are zero: they are rewards until the end.
+        They are divided by about the sum that is expected, as the solver's precision is absolute.
         """
         largest = float(residuals.max(initial=0))
         if not np.isfinite(largest):
             return np.inf
-        positive = np.maximum(residuals, max(_FLOOR * largest, _LEAST))
         size = _power_of_two(estimate if 0 < estimate < np.inf else max(largest, _LEAST))
-        rewards = np.append(positive / size, 0.0)
+        rewards = np.append(residuals / size, 0.0)
         if not np.isfinite(rewards).all():
             return np.inf
         game = replace(self.game, reward=rewards)
