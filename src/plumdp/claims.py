@@ -216,6 +216,10 @@ _ANYTIME = (
     "nothing about when you stopped: valid even if you looked at the data while collecting it and stopped when you "
     "liked"
 )
+_AFTER_PILOT = (
+    "nothing about when you stopped after the pilot: the data that came later may have ended when you liked, and more "
+    "may be added to them"
+)
 _SAMPLED: dict[Sampling, str] = {
     "independent": "you fixed the number of samples of each choice before you looked at any data",
     "trajectories": "runs are independent, all under one policy, and you fixed their number before you looked at any",
@@ -237,6 +241,8 @@ def _assumptions(learned: Learned) -> tuple[str, ...]:
     bounds = learned.bounds
     if learned.conflict is not None or bounds.guarantee == Guarantee.ANYTIME:
         sampled = _ANYTIME
+    elif bounds.guarantee == Guarantee.AFTER_PILOT:
+        sampled = _AFTER_PILOT
     elif bounds.guarantee == Guarantee.ASYMPTOTIC:
         planned = _SAMPLED[learned.counts.sampling]
         sampled = (

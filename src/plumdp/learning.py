@@ -41,7 +41,7 @@ from plumdp.storage import storage_of
 from plumdp.threads import one_blas_thread
 
 _SHOWN = 20  # parameters in a notebook
-_ANNOUNCED = "what is asked was decided without looking at the data that came after the pilot"
+_ANNOUNCED = "what is asked was decided before the data were looked at"
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +239,7 @@ def check_fixed_numbers(learned: Learned, fixed: FixedNumbers) -> Learned:
         return learned
     error, clock = learned.error, Clock(dict(learned.seconds))
     share, misfit = FALLBACK / 2 * error, learned.misfit
-    is_anytime = learned.bounds.guarantee == Guarantee.ANYTIME  # then no test may need more than that
+    is_anytime = learned.bounds.guarantee in (Guarantee.ANYTIME, Guarantee.AFTER_PILOT)  # no test may need more
     data = replace(learned.counts, sampling="adaptive") if is_anytime else learned.counts
     numbers = excluded_numbers(learned.model, fixed, data, error=share, confidence=1 - error, misfit=misfit)
     region = with_numbers(learned.region, numbers) if numbers else learned.region

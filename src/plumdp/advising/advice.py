@@ -11,7 +11,8 @@ import numpy as np
 from plumdp.advising.design import ValueQuestion, plan_sampling
 from plumdp.advising.expected_runs import RunLaw, normalised, run_law, seen_runs
 from plumdp.advising.predicted_width import Predictor, kind_of
-from plumdp.confidence.likelihood import LikelihoodSet, law_of_space
+from plumdp.confidence.laws import law_of_space
+from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.data.report import IngestionReport
 from plumdp.data.runs import require_positive

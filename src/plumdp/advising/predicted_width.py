@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from math import inf, isfinite, sqrt
 from typing import Any
 
@@ -25,8 +26,8 @@ from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.confidence.multinomial import RowBounds
 from plumdp.confidence.sets import ConfidenceSet, Guarantee
 from plumdp.confidence_methods import SETS, Sets
-from plumdp.data.counts import EMPTY_WEIGHT, CountArray, Pilot, PilotEnd, TransitionCounts
-from plumdp.data.pilots import planned_size
+from plumdp.data.counts import TransitionCounts
+from plumdp.data.pilots import planned_moments, planned_pilot, planned_size
 from plumdp.errors import DataError
 from plumdp.learning import Learned
 from plumdp.model.graph import FloatArray, IntArray
@@ -102,16 +103,14 @@ class Predictor:
     def _together(self, per_run: FloatArray, runs: int) -> TransitionCounts:
         old = self.learned.counts
         new = TransitionCounts(old.graph, whole_counts(runs * per_run, self.table.tied), "trajectories")
-        both = old + new
-        return replace(both, pilot=_grown(old, both.counts), report=None)
+        return replace(old + new, report=None)
 
     def _alone(self, per_run: FloatArray, runs: int) -> TransitionCounts:
-        graph = self.learned.model.graph
-        n_pilot = planned_size(runs, self.learned.model.space.dimension)
-        pilot = whole_counts(n_pilot * per_run, self.table.tied)
-        main = whole_counts((runs - n_pilot) * per_run, self.table.tied)
-        kept = Pilot(pilot, ratio=runs / n_pilot - 1) if n_pilot else None
-        return TransitionCounts(graph, pilot + main, "trajectories", kept)
+        moments = planned_moments(planned_size(runs, self.learned.model.space.dimension))
+        lengths = [end - start for start, end in pairwise([0, *moments, runs])]
+        parts = [whole_counts(length * per_run, self.table.tied) for length in lengths]
+        kept = planned_pilot(parts, moments, runs)
+        return TransitionCounts(self.learned.model.graph, sum(parts[1:], parts[0]), "trajectories", kept)
 
     def _width(self, counts: TransitionCounts) -> float:
         """Return the distance of the bounds that counts would give; infinity if they give none."""
@@ -143,15 +142,3 @@ def _next_try(runs: float, ratio: float, low: float, high: float) -> float:
     if least <= proposed <= most:
         return proposed
     return sqrt(max(low, 1.0) * high) if high < MOST_RUNS else min(max(proposed, 2 * low), MOST_RUNS / 2)
-
-
-def _grown(old: TransitionCounts, counts: CountArray) -> Pilot | None:
-    """Return the pilot of data that have grown: the same, or a larger one if its size is a power of two."""
-    pilot = old.pilot
-    if pilot is None or pilot.end == PilotEnd.PLANNED or not pilot.total:
-        return pilot
-    share = float(counts.sum()) / pilot.total / 10
-    doublings = int(np.log2(share)) if share >= 2 else 0
-    place = round((sqrt(1 + 4 * (1 - EMPTY_WEIGHT) / pilot.weight) - 1) / 2) + doublings
-    larger = np.minimum(pilot.counts << min(doublings, 40), counts)
-    return replace(pilot, counts=larger, weight=(1 - EMPTY_WEIGHT) / (place * (place + 1)))

@@ -22,7 +22,8 @@ from plumdp.confidence.constants import FixedNumbers, strongest_evidence
 from plumdp.confidence.fit.cell_tests import NO_CELLS, CellTests, cell_tests, largest
 from plumdp.confidence.fit.drift import Drift, PilotView, drift_tests
 from plumdp.confidence.groundwork import Groundwork
-from plumdp.confidence.likelihood import SPACE_AS_DATA, LikelihoodSet, law_of_pilot, law_of_space, likelihood_set
+from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
+from plumdp.confidence.likelihood import LikelihoodSet, likelihood_set
 from plumdp.confidence.likelihood_table import CellCounts
 from plumdp.data.counts import TransitionCounts
 from plumdp.errors import DataError

@@ -206,7 +206,7 @@ def _claiming(sampling: Sampling | None, file: str, counts: library.TransitionCo
         )
     if sampling is None or sampling == counts.sampling:
         return counts
-    kept = counts.pilot if counts.pilot is not None and counts.pilot.end == library.PilotEnd.POWER_OF_TWO else None
+    kept = counts.pilot if counts.pilot is not None and counts.pilot.end == library.PilotEnd.POWER_OF_FOUR else None
     # who takes back that the length was planned has no share of it; an empty pilot keeps its weight
     return replace(counts, sampling=sampling, pilot=kept)
 

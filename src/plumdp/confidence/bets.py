@@ -15,8 +15,10 @@ however many parameters there are (see the page "Certificates at the statistical
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum, inf, log, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,18 +57,35 @@ def place_bets(
     ``point`` is the pilot's estimate and ``information`` that of the data to come; ``side`` is +1 for bets that the
     value is larger than at the true point, which bound it from below, and -1 for the opposite.
     """
-    basis, size = table.basis, float(np.abs(gradient).max(initial=0))
-    if not 0 < size < inf:
-        return None
-    slope = basis.T @ (gradient / size)
-    if np.abs(slope).max(initial=0) < _LEAST_SLOPE:
-        return None
-    step = np.linalg.solve(basis.T @ information @ basis, slope)
-    step = basis @ step * (side * sqrt(-2 * log(error)) / sqrt(slope @ step))
+    (step,) = unit_steps(table, information, gradient[None, :])
+    return factors_along(table, point, side * sqrt(-2 * log(error)) * step) if step.any() else None
+
+
+def unit_steps(table: LikelihoodTable, information: FloatArray, gradients: FloatArray) -> FloatArray:
+    """Return I⁻¹ g / |g| in the norm of I⁻¹ for each gradient g (J, d); zero if no outcome changes along it."""
+    size = np.abs(gradients).max(axis=1, initial=0.0, keepdims=True)
+    is_finite = (size > 0) & (size < inf)
+    slope = np.where(is_finite, gradients, 0.0) / np.where(is_finite, size, 1.0) @ table.basis
+    slope[np.abs(slope).max(axis=1, initial=0.0) < _LEAST_SLOPE] = 0.0
+    step = np.linalg.solve(table.basis.T @ information @ table.basis, slope.T).T
+    norm = np.sqrt(np.maximum((slope * step).sum(axis=1, keepdims=True), 0.0))
+    return np.asarray(np.where(norm > 0, step / np.where(norm > 0, norm, 1.0), 0.0) @ table.basis.T)
+
+
+def factors_along(table: LikelihoodTable, point: FloatArray, step: FloatArray) -> FloatArray:
+    """Return the factors (n_outcomes) of bets that the parameters are off from a point by a step."""
     probability = table.values(point)[0]
     is_bet_on = table.is_class[table.group] & (probability > LEAST_PROBABILITY)
     bets = np.where(is_bet_on, table.coefficients @ step / np.where(is_bet_on, probability, 1.0), 0.0)
     return np.asarray(np.exp(bets.clip(-LARGEST_BET, LARGEST_BET)))
+
+
+class Part(NamedTuple):
+    """Bets on some of the data, and their share in the logarithm of a fortune."""
+
+    share: float
+    seen: FloatArray  # (n_outcomes)
+    factors: FloatArray  # (n_outcomes)
 
 
 def half_space(
@@ -74,23 +93,53 @@ def half_space(
 ) -> HalfSpace:
     """Return the half-space that bets have left, given how often each outcome was seen after the pilot.
 
-    ``near`` is the point at which the tangents to the logarithm are taken, such as the best estimate. The factors are
-    taken exactly as these floats; whatever is rounded after that moves the offset outward. Each term is a product of
-    counts, factors, coefficients, at most one quotient and one logarithm (good to two units), so that eight units of
-    its size cover it, and sums have no rounding but their last. A visit whose bets are all one changes nothing.
+    ``near`` is the point at which the tangents to the logarithm are taken, such as the best estimate.
     """
-    visits = table.visits(seen)
-    is_open = np.zeros(len(visits), dtype=np.bool_)
-    is_open[table.group[factors != 1]] = True
-    is_open &= visits > 0
-    means = _tangent_points(table, factors, near)
-    weights = np.where(is_open, visits / means, 0.0)[table.group] * factors
-    row = -table.weighted_slopes(weights)
-    visits, means = visits[is_open], means[is_open]
-    won = seen * np.log(factors)
-    needed = [*(visits * (1 - np.log(means))), *won, log(error), *(-weights * table.constants)]
-    size = [*(visits * (1 + np.abs(np.log(means)))), *np.abs(won), -log(error), *(weights * table.sizes)]
-    return HalfSpace(read_only(row), -fsum(needed) + 8 * UNIT * fsum(size), text)
+    return common_half_space(table, [Part(1.0, seen, factors)], near=near, bound=-log(error), text=text)
+
+
+def common_half_space(
+    table: Outcomes, parts: Sequence[Part], *, near: FloatArray, bound: float, text: str = ""
+) -> HalfSpace:
+    """Return the points at which the sum of ln fortune · share over parts, bounded from below, is at most a bound.
+
+    Shares and factors are taken exactly as these floats; whatever is rounded after that moves the offset outward. Each
+    term is a product of shares, counts, factors, coefficients, at most one quotient and one logarithm, so that sixteen
+    units of its size cover it, and one more for each part that weights are summed over; other sums have no rounding but
+    their last. A visit whose bets are all one changes nothing.
+    """
+    weights, terms = np.zeros(len(table.constants)), [np.array([-bound])]
+    for share, seen, factors in parts:
+        visits = table.visits(seen)
+        is_open = np.zeros(len(visits), dtype=np.bool_)
+        is_open[table.group[factors != 1]] = True
+        is_open &= visits > 0
+        means = _tangent_points(table, factors, near)
+        weights += share * np.where(is_open, visits / means, 0.0)[table.group] * factors
+        kept = share * visits[is_open]
+        terms += [kept, -kept * np.log(means[is_open]), share * seen * np.log(factors)]
+    constants = np.concatenate([*terms, -weights * table.constants])
+    size = np.concatenate([*map(np.abs, terms), weights * table.sizes])
+    outward = (16 + len(parts)) * UNIT * fsum(size.tolist())
+    return HalfSpace(read_only(-table.weighted_slopes(weights)), -fsum(constants.tolist()) + outward, text)
+
+
+def tangent_half_space(
+    table: Outcomes, seen: FloatArray, threshold: float, *, near: FloatArray, text: str = ""
+) -> HalfSpace:
+    """Return a half-space that holds all points of the space with Σ seen ln f at least a threshold.
+
+    ln f <= f / y - 1 + ln y for every y > 0, here the probabilities at a point. Rounded outward as bets are.
+    """
+    is_seen = seen > 0
+    values = np.where(is_seen, table.values(near)[0], 1.0)
+    values = np.where(values > 0, values, 1.0)
+    weights = np.where(is_seen, seen / values, 0.0)
+    terms = np.concatenate([seen[is_seen], -seen[is_seen] * np.log(values[is_seen]), [threshold]])
+    constants = np.concatenate([terms, -weights * table.constants])
+    size = np.concatenate([np.abs(terms), weights * table.sizes])
+    outward = 16 * UNIT * fsum(size.tolist())
+    return HalfSpace(read_only(-table.weighted_slopes(weights)), -fsum(constants.tolist()) + outward, text)
 
 
 def _tangent_points(table: Outcomes, factors: FloatArray, near: FloatArray) -> FloatArray:

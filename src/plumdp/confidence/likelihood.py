@@ -1,16 +1,13 @@
 """What the data say about all parameters at once, as the likelihood and as half-spaces across chosen directions.
 
 The likelihood set holds the points whose likelihood is within a factor of the evidence, which is the average of the
-likelihood over a law of the parameters that was fixed before the data: by the space alone, or by a pilot. The pilot
-also places bets for both sides of each direction (see ``bets``). Intervals of the expressions ("strips") take a small
-share of the error: they matter where the likelihood has too little data, and hold for rows that it leaves out.
+likelihood over a law of the parameters that was fixed before the data: by the space alone, or by a pilot. If it is
+known which data came first, bets for both sides of each direction are placed and renewed by what was seen before (see
+``staged_bets``). Intervals of the expressions ("strips") hold for rows that the likelihood leaves out, and matter where
+it has too little data.
 
 With probability at least 1 - error the true point is in all of them at all times, whatever chose the actions, and
-whenever the data stopped. Of a certificate's error, half-spaces take 80 %, the likelihood 10 % and intervals 2.5 %; the
-rest is for tests of the model and for the graph alone. Without pilot or direction the likelihood takes what half-spaces
-would have. With more than 20 parameters that matter, half-spaces across the directions take 60 %, and 20 % are for
-half-spaces across all outcomes: these make the ranges of single probabilities narrow, which an ellipsoid in many
-dimensions is not.
+whenever the data stopped. ``shares_of`` says how the error is divided.
 """
 
 from __future__ import annotations
@@ -22,27 +19,28 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from plumdp.confidence.bets import Direction, HalfSpace, half_space, place_bets
+from plumdp.confidence.bets import Direction, HalfSpace, tangent_half_space, unit_steps
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
-from plumdp.confidence.estimates import estimate_inside, information, with_pseudo_counts
+from plumdp.confidence.estimates import estimate_inside, information
 from plumdp.confidence.event_counts import pool
 from plumdp.confidence.evidence import log_evidence
 from plumdp.confidence.groundwork import Groundwork
+from plumdp.confidence.laws import SPACE_AS_DATA, Law, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.confidence.sets import Guarantee
-from plumdp.confidence.space_moments import moments
-from plumdp.data.counts import TransitionCounts, require_same_graph
+from plumdp.confidence.staged_bets import find_horizons, find_stages, staged_half_spaces
+from plumdp.data.counts import Pilot, TransitionCounts, require_same_graph
 from plumdp.errors import DataError
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 
 Directions: TypeAlias = Callable[[FloatArray], Sequence[Direction]]
-"""From the pilot's estimate of the parameters to the directions that matter there."""
+"""From an estimate of the parameters to the directions that matter there."""
 
 WHOLE = 92.5  # percent of a certificate's error that are given here; the rest is for tests and the graph alone
-_STRIPS = 2.5 / WHOLE
 _MANY = 20  # parameters that matter, beyond which there are half-spaces across all outcomes
-SPACE_AS_DATA = 1e-3  # weight of the space's precision in the information, so that it is never singular
+_TRIES = 6  # steps towards the point of a likelihood set at which a value is largest
+_HALVINGS = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +51,7 @@ class LikelihoodSet:
     """
 
     table: LikelihoodTable
-    seen: FloatArray  # (n_outcomes): how often each outcome was seen after the pilot
+    seen: FloatArray  # (n_outcomes): how often each outcome was seen in the data that the threshold is for
     threshold: float  # of Σ seen ln f, rounded down; minus infinity if there is no evidence
     rows: FloatArray  # (m, n_parameters): the half-spaces ``rows @ point <= offsets``, rounded outward
     offsets: FloatArray  # (m)
@@ -62,7 +60,7 @@ class LikelihoodSet:
     error: float
     method: str
     guarantee: Guarantee
-    directions: tuple[Direction, ...] = ()  # that the pilot chose
+    directions: tuple[Direction, ...] = ()  # of the last bets
     outcome_rows: FloatArray | None = None  # (l, n_parameters): half-spaces across outcomes, with many parameters
     outcome_offsets: FloatArray | None = None  # (l)
     estimate: FloatArray | None = None  # (n_parameters): where all data are most likely; not trusted
@@ -73,11 +71,35 @@ class LikelihoodSet:
         return None if self.strips is None else self.strips.intervals
 
 
-class Law(NamedTuple):
-    """A normal law of the parameters, fixed before the data that it is used for."""
+class Shares(NamedTuple):
+    """Percent of a certificate's error, fixed before the data that they are for."""
 
-    mean: FloatArray  # (d)
-    precision: FloatArray  # (d, d)
+    half_spaces: float  # across the values that are asked for
+    outcomes: float  # half-spaces across all outcomes
+    pilot: float  # the likelihood after the pilot, times the weight of the pilot
+    space: float  # the likelihood against the space
+    strips: float  # intervals of the expressions
+
+
+def shares_of(table: LikelihoodTable, pilot: Pilot | None, *, has_directions: bool) -> Shares:
+    """Return how the error is divided: by the model, by what is known of the order of the data, and by what is asked.
+
+    If the length of the data was planned, half-spaces take most. If not, they pay for all lengths that the data might
+    have, and the likelihood against the space, which needs no order, has a good part: so a known order is of use with
+    little data as well. Rows that the likelihood leaves out have nothing but strips, which then get a quarter.
+    """
+    is_many = table.basis.shape[1] > _MANY
+    if pilot is None:
+        found = (0.0, 0.0, 0.0, 90.0)
+    elif not has_directions:
+        found = (0.0, 0.0, 90.0, 0.0) if pilot.is_planned else (0.0, 0.0, 45.0, 45.0)
+    elif pilot.is_planned:
+        found = (60.0, 20.0, 10.0, 0.0) if is_many else (80.0, 0.0, 10.0, 0.0)
+    else:
+        found = (45.0, 20.0, 20.0, 5.0) if is_many else (50.0, 0.0, 10.0, 30.0)
+    strips = 25.0 if table.left_out else 2.5
+    half_spaces, outcomes, after_pilot, against_space = (share * (WHOLE - strips) / 90 for share in found)
+    return Shares(half_spaces, outcomes, after_pilot, against_space, strips)
 
 
 def likelihood_set(
@@ -90,48 +112,51 @@ def likelihood_set(
 ) -> LikelihoodSet:
     """Return the points that explain the data, at all times with probability at least 1 - error.
 
-    ``directions`` says in which directions to be narrow, given the pilot's estimate of the parameters; it must not look
-    at the data. Without a pilot, or without directions, there are no half-spaces. With more than 20 parameters that
-    matter there are half-spaces across all outcomes as well. ``known`` is what was found about the model before.
+    ``directions`` says in which directions to be narrow, given an estimate of the parameters; it must not look at the
+    data. Without an order of the data, or without directions, there are no half-spaces. With more than 20 parameters
+    that matter there are half-spaces across all outcomes as well. ``known`` is what was found about the model before.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26, pilot=0.05)
     >>> found = likelihood_set(study.model, counts, directions=lambda point: [Direction(np.ones(1))])
     >>> found.guarantee, len(found.offsets), bool(abs(found.estimate[0] - 0.55) < 0.01)
-    ('finite-sample, anytime', 2, True)
+    ('finite-sample, anytime after the pilot', 2, True)
     """
     if not 0 < error < 1:
         raise DataError(f"error={error}: give a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
     require_same_graph(model.graph, counts.graph)
     known = known or Groundwork(model)
     table, space = known.table, law_of_space(model)
-    strips = _strips(known, counts, _STRIPS * error)
     best = estimate_inside(table, table.pool(counts.counts), table.middle, prior=space)[0]
-    seen = table.pool(counts.main)
-    law, method = space, "likelihood against the space"
-    found: tuple[Direction, ...] = ()
-    cuts: list[HalfSpace] = []
-    narrow: list[HalfSpace] = []
-    has_pilot = counts.pilot is not None and counts.pilot.total > 0
-    shares = _shares(table, has_pilot=has_pilot and directions is not None)
-    weight = error * (1.0 if counts.pilot is None else counts.pilot.weight)
-    if counts.pilot is not None and has_pilot:
-        pilot = table.pool(counts.pilot.counts)
-        law, method = law_of_pilot(table, pilot, space), "likelihood after a pilot"
-        ahead = counts.pilot.ratio * information(table, pilot, law.mean) + SPACE_AS_DATA * space.precision
-        main = _Main(table, seen, law.mean, ahead, best)
-        if directions is not None:
-            found = tuple(directions(law.mean))
-            cuts = _half_spaces(main, found, shares.half_spaces * weight)
-            method += " with half-spaces across the gradient"
-        if shares.outcomes:
-            narrow = _half_spaces(main, _outcome_directions(table), shares.outcomes * weight)
-    threshold = _threshold(table, seen, law, shares.likelihood * weight)
+    shares = shares_of(table, counts.pilot, has_directions=directions is not None)
+    errors = Shares(*(share / WHOLE * error for share in shares))
+    likely = _likelihoods(table, counts, space, errors)
+    found, cuts, narrow = _half_spaces(table, counts, space, errors, best, directions)
+    cuts += [cut for each in likely if each.is_supporting for cut in _supports(table, each, best, found)]
+    chosen = _smallest(table, likely, best)
     rows, offsets = _stacked(cuts, len(table.names))
-    texts = tuple(cut.text for cut in cuts)
-    parts = table, seen, threshold, rows, offsets, texts, strips, error, method, Guarantee.ANYTIME
-    return LikelihoodSet(*parts, found, *_stacked(narrow, len(table.names)), estimate=read_only(best))
+    return LikelihoodSet(
+        table,
+        chosen.seen,
+        chosen.threshold,
+        rows,
+        offsets,
+        tuple(cut.text for cut in cuts),
+        _strips(known, counts, errors.strips),
+        error,
+        chosen.method + (" with half-spaces across the gradient" if found else ""),
+        guarantee_of(counts),
+        found,
+        *_stacked(narrow, len(table.names)),
+        estimate=read_only(best),
+    )
+
+
+def guarantee_of(counts: TransitionCounts) -> Guarantee:
+    """Return what sets rest on that hold at any time, if they use the pilot: its end, if that was planned."""
+    is_planned = counts.pilot is not None and counts.pilot.is_planned
+    return Guarantee.AFTER_PILOT if is_planned else Guarantee.ANYTIME
 
 
 def _strips(known: Groundwork, counts: TransitionCounts, error: float) -> ExpressionBounds:
@@ -140,51 +165,28 @@ def _strips(known: Groundwork, counts: TransitionCounts, error: float) -> Expres
     return expression_bounds(known.model, anyhow, error=error, interval_method="beta-binomial", events=known.events)
 
 
-class _Shares(NamedTuple):
-    """Shares of the error that is given here, fixed before the data."""
+class _Likelihood(NamedTuple):
+    """What the log-likelihood of some of the data does not fall below at the true point."""
 
-    half_spaces: float
-    likelihood: float
-    outcomes: float
-
-
-def _shares(table: LikelihoodTable, *, has_pilot: bool) -> _Shares:
-    if not has_pilot:
-        return _Shares(0.0, 90 / WHOLE, 0.0)
-    many = table.basis.shape[1] > _MANY
-    return _Shares(60 / WHOLE, 10 / WHOLE, 20 / WHOLE) if many else _Shares(80 / WHOLE, 10 / WHOLE, 0.0)
+    seen: FloatArray  # (n_outcomes)
+    threshold: float
+    method: str
+    is_supporting: bool  # whether it has a share large enough for half-spaces across values
 
 
-class _Main(NamedTuple):
-    """What bets need: the data after the pilot, and what the pilot says of them."""
+def _likelihoods(table: LikelihoodTable, counts: TransitionCounts, space: Law, errors: Shares) -> list[_Likelihood]:
+    """Return the likelihood of all data against the space, and that of main data after the pilot, if they have shares.
 
-    table: LikelihoodTable
-    seen: FloatArray  # (n_outcomes), after the pilot
-    point: FloatArray  # (d): the pilot's estimate
-    ahead: FloatArray  # (d, d): information of the data to come
-    best: FloatArray  # (d): the estimate from all data, for tangents only
-
-
-def _outcome_directions(table: LikelihoodTable) -> list[Direction]:
-    """Return the coefficients of outcomes, one for each direction."""
-    _, first = np.unique(table.direction, return_index=True)
-    return [Direction(table.coefficients[j]) for j in first if table.direction[j] >= 0]
-
-
-def _stacked(cuts: Sequence[HalfSpace], d: int) -> tuple[FloatArray, FloatArray]:
-    rows = np.array([cut.row for cut in cuts], dtype=np.float64).reshape(len(cuts), d)
-    return read_only(rows), read_only(np.array([cut.offset for cut in cuts], dtype=np.float64))
-
-
-def _half_spaces(main: _Main, directions: Sequence[Direction], error: float) -> list[HalfSpace]:
-    """Return what bets along each direction leave, on both sides, jointly with probability at least 1 - error."""
-    share, found = error / max(2 * len(directions), 1), []
-    for direction in directions:
-        for side in (1, -1):
-            factors = place_bets(main.table, main.point, main.ahead, direction.gradient, error=share, side=side)
-            if factors is not None:
-                text = f"the half-space that bets on {direction.text or 'a direction'} left"
-                found.append(half_space(main.table, main.seen, factors, near=main.best, error=share, text=text))
+    Both hold, each at its share.
+    """
+    found, pilot = [], counts.pilot
+    if errors.space:
+        seen, method = table.pool(counts.counts), "likelihood against the space"
+        found.append(_Likelihood(seen, _threshold(table, seen, space, errors.space), method, pilot is not None))
+    if errors.pilot and pilot is not None and pilot.total:
+        seen, law = table.pool(counts.main), law_of_pilot(table, table.pool(pilot.counts), space)
+        threshold = _threshold(table, seen, law, errors.pilot * pilot.weight)
+        found.append(_Likelihood(seen, threshold, "likelihood after a pilot", False))
     return found
 
 
@@ -194,17 +196,96 @@ def _threshold(table: LikelihoodTable, seen: FloatArray, law: Law, error: float)
     return evidence + log(error) * (1 + 1e-12) - 1e-12 * abs(evidence) if evidence > -inf else -inf
 
 
-def law_of_space(model: ParametricMDP) -> Law:
-    """Return the normal law with the mean and the covariance of the uniform law on the space."""
-    mean, covariance = moments(model.space)
-    return Law(mean, np.asarray(np.linalg.inv(covariance), dtype=np.float64))
+def _smallest(table: LikelihoodTable, likely: Sequence[_Likelihood], best: FloatArray) -> _Likelihood:
+    """Return the likelihood whose set is smallest, about as an ellipsoid; all of them hold, so any may be taken."""
+    basis, values = table.basis, table.values(best)[0]
+
+    def log_volume(each: _Likelihood) -> float:
+        seen = each.seen > 0
+        if each.threshold == -inf or (values[seen] <= 0).any():
+            return inf
+        nats = float(each.seen[seen] @ np.log(values[seen])) - each.threshold
+        matrix = basis.T @ information(table, each.seen, best) @ basis
+        sign, log_det = np.linalg.slogdet(matrix)
+        return basis.shape[1] * log(max(nats, 1e-9)) - float(log_det) if sign > 0 else inf
+
+    return min(likely, key=log_volume)
 
 
-def law_of_pilot(table: LikelihoodTable, pilot: FloatArray, space: Law) -> Law:
-    """Return the normal law about the pilot's estimate with its precision, both with the space as a prior."""
-    mean, pseudo = estimate_inside(table, pilot, table.middle, prior=space)
-    counted = with_pseudo_counts(table, pilot, pseudo)
-    return Law(read_only(mean), information(table, counted, mean) + space.precision)
+def _half_spaces(
+    table: LikelihoodTable,
+    counts: TransitionCounts,
+    space: Law,
+    errors: Shares,
+    best: FloatArray,
+    directions: Directions | None,
+) -> tuple[tuple[Direction, ...], list[HalfSpace], list[HalfSpace]]:
+    """Return the last directions, and the half-spaces that bets across them, and across all outcomes, have left."""
+    if directions is None or counts.pilot is None or not counts.pilot.moments:
+        return (), [], []
+    stages = find_stages(table, counts, space)
+    horizons = find_horizons(counts.pilot, counts.total)
+    placed = [tuple(directions(stage.point)) for stage in stages]
+    gradients = np.array([[each.gradient for each in of_stage] for of_stage in placed])
+    texts = [f"the half-space that bets on {each.text or 'a direction'} left" for each in placed[-1]]
+    cuts = staged_half_spaces(
+        table, stages, gradients, horizons, space, near=best, error=errors.half_spaces, texts=texts
+    )
+    if not errors.outcomes:
+        return placed[-1], cuts, []
+    _, first = np.unique(table.direction, return_index=True)
+    across = table.coefficients[[j for j in first if table.direction[j] >= 0]]
+    every = np.broadcast_to(across, (len(stages), *across.shape))
+    words = ["an outcome"] * len(across)
+    narrow = staged_half_spaces(table, stages, every, horizons, space, near=best, error=errors.outcomes, texts=words)
+    return placed[-1], cuts, narrow
+
+
+def _supports(
+    table: LikelihoodTable, likely: _Likelihood, best: FloatArray, directions: Sequence[Direction]
+) -> list[HalfSpace]:
+    """Return half-spaces around a likelihood set, across each direction, on both sides."""
+    if likely.threshold == -inf or not directions:
+        return []
+    gradients = np.array([each.gradient for each in directions])
+    found = []
+    for gradient, direction in zip(gradients, directions, strict=True):
+        for side in (1, -1):
+            near = _furthest(table, likely, best, side * gradient)
+            text = f"the likelihood across {direction.text or 'a direction'}"
+            found.append(tangent_half_space(table, likely.seen, likely.threshold, near=near, text=text))
+    return found
+
+
+def _furthest(table: LikelihoodTable, likely: _Likelihood, best: FloatArray, gradient: FloatArray) -> FloatArray:
+    """Return about the point of a likelihood set that is furthest along a gradient; any point will do.
+
+    There the gradient of the likelihood is a multiple of the given one. With the information I at the last point, the
+    next one is on the ray along I⁻¹ g from the maximum.
+    """
+    seen, point = likely.seen > 0, best
+    amount = likely.seen[seen]
+
+    def is_inside(at: FloatArray) -> bool:
+        values = table.values(at)[0][seen]
+        return bool((values > 0).all() and amount @ np.log(values) >= likely.threshold)
+
+    for _ in range(_TRIES):
+        matrix = information(table, likely.seen, point) + SPACE_AS_DATA * np.eye(len(best))
+        (step,) = unit_steps(table, matrix, gradient[None, :])
+        low, high = 0.0, 4.0
+        while is_inside(best + high * step) and high < 1e3:
+            low, high = high, 2 * high
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if is_inside(best + middle * step) else (low, middle)
+        point = best + low * step
+    return point
+
+
+def _stacked(cuts: Sequence[HalfSpace], d: int) -> tuple[FloatArray, FloatArray]:
+    rows = np.array([cut.row for cut in cuts], dtype=np.float64).reshape(len(cuts), d)
+    return read_only(rows), read_only(np.array([cut.offset for cut in cuts], dtype=np.float64))
 
 
 def best_point(model: ParametricMDP, counts: TransitionCounts) -> FloatArray:

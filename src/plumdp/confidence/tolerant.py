@@ -28,7 +28,8 @@ from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, with_i
 from plumdp.confidence.estimates import estimate_inside, information
 from plumdp.confidence.event_counts import sum_by
 from plumdp.confidence.fit.drift import Drift
-from plumdp.confidence.likelihood import SPACE_AS_DATA, WHOLE, Directions, LikelihoodSet, law_of_space
+from plumdp.confidence.laws import SPACE_AS_DATA, law_of_space
+from plumdp.confidence.likelihood import WHOLE, Directions, LikelihoodSet, guarantee_of
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.confidence.sets import Guarantee
 from plumdp.confidence.space_moments import is_nonnegative
@@ -64,6 +65,7 @@ class Measured:
     directions: tuple[Direction, ...]
     events: ExpressionBounds  # to be widened by the misfit
     error: float
+    guarantee: Guarantee
     estimate: FloatArray  # (n_parameters)
 
     def at(self, misfit: float) -> LikelihoodSet:
@@ -83,7 +85,7 @@ class Measured:
             strips,
             self.error,
             f"{parts} that allow for rows off by {misfit:g}",
-            Guarantee.ANYTIME,
+            self.guarantee,
             self.directions,
             estimate=self.estimate,
         )
@@ -164,7 +166,10 @@ def measure_tolerantly(
     events = _intervals(model, counts, share * error, _SINGLE * error)
     visits = model.graph.sum_by_choice(counts.main.astype(np.float64))
     seen = table.pool(counts.main)
-    return Measured(table, model.expressions, seen, visits, tuple(cuts), found, events, error, read_only(best))
+    guarantee = guarantee_of(counts)
+    return Measured(
+        table, model.expressions, seen, visits, tuple(cuts), found, events, error, guarantee, read_only(best)
+    )
 
 
 def _half_spaces(

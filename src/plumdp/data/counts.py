@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Any, TypeAlias, get_args
 
 import numpy as np
@@ -23,23 +24,22 @@ CountArray: TypeAlias = npt.NDArray[np.int64]
 
 LARGEST = 2**63 - 1  # steps
 USUAL_RATIO = 19.0  # of main to pilot data, where nobody said what was planned: 5 % are the pilot
-EMPTY_WEIGHT = 0.1  # share of the error for data that may have stopped at will before there was a pilot
-_MOST = {"planned": 1.0, "power of two": (1 - EMPTY_WEIGHT) / 2}  # share of the error for a pilot, by its end
+N_PILOTS = 6  # that data of any length may have: 16, 64, …, 16,384 runs
 
 
 class PilotEnd(StrEnum):
     """How the moment at which a pilot ends was decided; in each case without what came later.
 
-    "planned": fixed before the data were looked at, or by a rule that looks at the pilot only. "power of two": after
-    the largest power of two, from 16 on, that is at most a tenth of data that may have stopped at will; if there is
-    none, the pilot is empty.
+    "planned": fixed before the data were looked at, or by a rule that looks at the pilot only. "power of four": data
+    that may have stopped at will have one of six pilots, after 16, 64, … or 16,384 runs (or 16 times as many rows), the
+    largest that is at most an eighth of them; if there is none, the pilot is empty.
 
     >>> list(PilotEnd)
-    [PilotEnd('planned'), PilotEnd('power of two')]
+    [PilotEnd('planned'), PilotEnd('power of four')]
     """
 
     PLANNED = "planned"
-    POWER_OF_TWO = "power of two"
+    POWER_OF_FOUR = "power of four"
 
     def __repr__(self) -> str:
         return f"PilotEnd({self.value!r})"
@@ -47,49 +47,77 @@ class PilotEnd(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Pilot:
-    """What was seen up to a moment that was decided without what came later.
+    """What was seen up to moments that were decided without what came later.
 
-    What is chosen by looking at the pilot (bets, a prior, a direction) holds at its full error for the *main* data,
-    those that came later, whatever policy they were collected under and however they ended. A share of the data is a
-    pilot only if their amount was fixed without looking at them: otherwise each possible end comes with another pilot,
-    and the luckiest of many bets is taken. Then the pilot is one of the sizes 2^i, i ≥ 4, and what is chosen by it may
-    use only ``weight`` = 9/10 · 1/((i − 3)(i − 2)) of the error. Data that ended before there was a pilot are one more
-    end: their pilot is empty, and its weight is 1/10. All of them together use the whole error.
+    What is chosen by looking at the pilot (a prior, bets on drifts) holds at its full error for the *main* data, those
+    that came later, whatever policy they were collected under and however they ended. A share of the data is a pilot
+    only if their amount was fixed without looking at them: otherwise each possible end comes with another pilot, and
+    the luckiest of many bets is taken. Then the pilot is one of six, each with a sixth of the error (``weight``).
 
-    ``ratio`` says how many steps of main data were planned for each step of the pilot. It may be wrong, which costs
-    width but no validity; it must not be computed from the main data. ``rests_on`` says in words why the pilot came
-    first, if somebody has to vouch for it.
+    ``moments`` are when bets are renewed, and what had been seen then; they do not depend on how long the data are, so
+    that they need no weight. ``lengths`` says after how many runs or rows. By default there is one, the end of the
+    pilot, and its length is counted in steps. ``ratio`` says how many steps of main data were planned for each step of
+    the pilot, and ``expected`` how many runs or rows there would be, if somebody said so before there were any; these
+    may be wrong, which costs width but no validity, but must not be computed from the main data. ``rests_on`` says in
+    words why the pilot came first, if somebody has to vouch for it.
 
     >>> Pilot(np.array([3, 0, 4]), ratio=9.0)
     Pilot(7 steps, planned)
-    >>> Pilot(np.zeros(3, dtype=np.int64), PilotEnd.POWER_OF_TWO, weight=0.1)
-    Pilot(0 steps, power of two)
+    >>> Pilot(np.zeros(3, dtype=np.int64), PilotEnd.POWER_OF_FOUR)
+    Pilot(0 steps, power of four)
     """
 
     counts: CountArray  # (n_transitions)
     end: PilotEnd = PilotEnd.PLANNED
-    weight: float = 1.0
     ratio: float = USUAL_RATIO
     rests_on: str = ""
+    moments: tuple[CountArray, ...] = ()  # (n_transitions) each
+    lengths: tuple[float, ...] = ()
+    expected: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "counts", _whole_numbers("pilot", np.asarray(self.counts)))
         if self.end not in list(PilotEnd):
             raise DataError(f"end={self.end!r}: choose one of {', '.join(repr(str(end)) for end in PilotEnd)}")
         object.__setattr__(self, "end", PilotEnd(self.end))
-        most = _MOST[self.end]
-        if not 0 < self.weight <= most:
-            raise DataError(
-                f"weight={self.weight}: a pilot with the end {str(self.end)!r} may use a share of the error above 0 "
-                f"and at most {most:g}; power_of_two_pilot gives the share for each size"
-            )
         if not 0 < self.ratio < math.inf:
             raise DataError(f"ratio={self.ratio}: it is the planned amount of main data per step of the pilot, above 0")
+        if self.expected is not None and not 0 < self.expected < math.inf:
+            raise DataError(f"expected={self.expected}: it is a number of runs or rows, above 0")
+        moments = self.moments or ((self.counts,) if self.total else ())
+        lengths = self.lengths or tuple(float(moment.sum()) for moment in moments)
+        object.__setattr__(self, "moments", tuple(_whole_numbers("pilot", np.asarray(m)) for m in moments))
+        object.__setattr__(self, "lengths", tuple(map(float, lengths)))
+        self._check_moments()
+
+    def _check_moments(self) -> None:
+        if len(self.moments) != len(self.lengths):
+            raise DataError(
+                f"{len(self.moments)} moments of a pilot have {len(self.lengths)} lengths: give one for each"
+            )
+        if any((later < earlier).any() for earlier, later in pairwise(self.moments)):
+            raise DataError(
+                "what was seen at a moment of a pilot is part of what was seen later: give moments in order"
+            )
+        if any(not 0 < earlier < later for earlier, later in pairwise([*self.lengths, math.inf])):
+            raise DataError(
+                f"lengths={self.lengths}: they are numbers of runs or rows, above 0, each larger than the last"
+            )
 
     @property
     def total(self) -> int:
         """The number of steps in the pilot."""
         return int(self.counts.sum())
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether its end was planned."""
+        return self.end == PilotEnd.PLANNED
+
+    @property
+    def weight(self) -> float:
+        """The share of the error for what is chosen by it: data that may have stopped at will have one of six pilots."""
+        return 1.0 if self.is_planned else 1 / N_PILOTS
 
     def __repr__(self) -> str:
         return one_line(self, number_of(self.total, "step"), str(self.end))
@@ -105,8 +133,7 @@ class TransitionCounts:
 
     The sum of two counts is "adaptive", as nobody says why the second were collected; ``planned_sum`` is for those who
     had planned to collect both. The data on the left are those that were collected first: the sum keeps their pilot
-    alone, with its weight and planned ratio, and all else is main data. An empty pilot stays empty, since its weight is
-    for data whose first part was too short.
+    alone, with its moments and planned ratio, and all else is main data.
 
     >>> from plumdp import case_study
     >>> graph = case_study("betting:25").model.graph
@@ -132,7 +159,7 @@ class TransitionCounts:
             pilot = self.pilot if isinstance(self.pilot, Pilot) else Pilot(self.pilot)
             object.__setattr__(self, "pilot", pilot)
             _require_shape("pilot", pilot.counts, self.graph)
-            if (pilot.counts > self.counts).any():
+            if any((moment > self.counts).any() for moment in (pilot.counts, *pilot.moments)):
                 raise DataError("the pilot is a part of the counts, so none of its counts can be larger")
 
     @property
@@ -144,9 +171,11 @@ class TransitionCounts:
     def fingerprint(self) -> str:
         """A hash of the counts, of the pilot in them, and of how they were sampled."""
         pilot = self.pilot
-        about = "" if pilot is None else f" {pilot.end} {pilot.weight!r} {pilot.ratio!r} {pilot.rests_on}"
+        about = (
+            "" if pilot is None else f" {pilot.end} {pilot.ratio!r} {pilot.lengths} {pilot.expected} {pilot.rests_on}"
+        )
         digest = blake2b(f"{self.sampling} {pilot is not None}{about}".encode(), digest_size=16)
-        for array in (self.counts,) if pilot is None else (self.counts, pilot.counts):
+        for array in (self.counts,) if pilot is None else (self.counts, pilot.counts, *pilot.moments):
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
@@ -263,8 +292,7 @@ def _both(one: Pilot, other: Pilot) -> Pilot:
     total = one.total + other.total
     ratio = (one.total * one.ratio + other.total * other.ratio) / total if total else one.ratio
     reasons = dict.fromkeys(pilot.rests_on for pilot in (one, other) if pilot.rests_on)
-    counts = one.counts + other.counts
-    return Pilot(counts, PilotEnd.PLANNED, min(one.weight, other.weight), ratio, "; ".join(reasons))
+    return Pilot(one.counts + other.counts, PilotEnd.PLANNED, ratio, "; ".join(reasons))
 
 
 def _checked(name: str, values: npt.ArrayLike, graph: Graph) -> CountArray:

@@ -8,7 +8,16 @@ from typing import Any, Literal, get_args
 
 from plumdp.data.columns import EPISODE, LogForm
 from plumdp.data.counts import CountArray, Pilot, PilotEnd, Sampling
-from plumdp.data.pilots import POWERS_RATIO, pilot_share, planned_size, power_of_two_pilot
+from plumdp.data.pilots import (
+    ROWS_PER_RUN,
+    open_moments,
+    open_pilot,
+    open_size,
+    pilot_share,
+    planned_moments,
+    planned_pilot,
+    planned_size,
+)
 from plumdp.errors import DataError
 from plumdp.vocabulary import Order as Order
 
@@ -37,8 +46,8 @@ class LogPilot:
 
     def size(self, n: int, n_parameters: int) -> int:
         """Return how many of n runs or rows are the pilot; 0 if they are too few for one."""
-        if self.end == PilotEnd.POWER_OF_TWO:
-            return power_of_two_pilot(n)[0]
+        if self.end == PilotEnd.POWER_OF_FOUR:
+            return open_size(n)
         n_runs = n if self.unit == "runs" else n // _STEPS_PER_RUN
         share = self.share if self.share is not None else pilot_share(n_runs, n_parameters)
         return planned_size(n, n_parameters, share)
@@ -89,7 +98,7 @@ def pilot_of_log(
             f"sampling={sampling!r} does not say of its {'rows' if order == 'time' else 'runs'}; leave it out, and the "
             "pilot will be a power of two"
         )
-    return LogPilot("rows" if order == "time" else "runs", PilotEnd.POWER_OF_TWO, None, order)
+    return LogPilot("rows" if order == "time" else "runs", PilotEnd.POWER_OF_FOUR, None, order)
 
 
 def pilot_of_counts(counts: CountArray, sizes: Collection[tuple[Any, Any]], sampling: Sampling) -> Pilot | None:
@@ -107,7 +116,7 @@ def pilot_of_counts(counts: CountArray, sizes: Collection[tuple[Any, Any]], samp
     if not 0 <= size < max(n, 1):
         raise DataError(f"a pilot of {size:,} runs cannot be part of {n:,} runs; count the log again, or say pilot=0")
     planned = LogPilot("runs", PilotEnd.PLANNED, share=None, order=None)
-    power = LogPilot("runs", PilotEnd.POWER_OF_TWO, share=None, order="runs")
+    power = LogPilot("runs", PilotEnd.POWER_OF_FOUR, share=None, order="runs")
     return (planned if sampling == "trajectories" else power).pilot(counts, n, size)
 
 

@@ -1,16 +1,21 @@
-"""How large a pilot is, by rules that do not look at what came later, and what a result that used it rests on."""
+"""When bets are renewed and how large a pilot is, by rules that do not look at what came later."""
 
 from __future__ import annotations
 
-from plumdp.data.counts import EMPTY_WEIGHT, Pilot, PilotEnd
+from collections.abc import Sequence
+from itertools import accumulate
+
+from plumdp.data.counts import N_PILOTS, CountArray, Pilot, PilotEnd
 from plumdp.errors import DataError
 from plumdp.model.text import number_of
 
 FEW_RUNS = 5_000
 _FEW, _SOME = 4, 20  # parameters
-SMALLEST = 16  # runs or rows: the size with which powers of two start, whatever the data
-WHY_EMPTY = f"fewer than {10 * SMALLEST} runs or rows, or it is not clear which came first"
-POWERS_RATIO = 13.0  # of main to pilot data: a pilot between a tenth and a twentieth leaves 9 to 19 times as much
+SIZES = tuple(16 * 4**i for i in range(N_PILOTS))  # runs after which bets are renewed, whatever the data
+ROWS_PER_RUN = 16  # rows that count as a run where it is rows that have an order
+MAIN_PER_PILOT = 8  # at least, of data that may have ended at will
+_OPEN_RATIO = 16.0  # of main to pilot data that bets are made for: 8 to 32 times as much, with all but the last size
+WHY_EMPTY = f"fewer than {MAIN_PER_PILOT * SIZES[0]} runs, or it is not clear which came first"
 
 
 def pilot_share(n_runs: int, n_parameters: int) -> float:
@@ -44,44 +49,78 @@ def planned_size(n_runs: int, n_parameters: int, share: float | None = None) -> 
     return min(round(share * n_runs), max(0, n_runs - 1))
 
 
-def power_of_two_pilot(n: int) -> tuple[int, float]:
-    """Return size and weight of the pilot of data that may have ended, after n runs or rows, because of what they show.
+def planned_moments(size: int, per_run: int = 1) -> tuple[int, ...]:
+    """Return after how many runs or rows bets are renewed if a pilot of so many was planned: its end is the last.
 
-    The size is the largest power of two 2^i that is at most n/10, from 16 on, and the weight is 9/10 of
-    1/((i − 3)(i − 2)): 9/20 for 16, then 9/60, 9/120 and so on. Fewer than 160 runs or rows have an empty pilot, and
-    the last tenth of the error. For each size there is one pilot, whatever the end, and all weights, that of the empty
-    one included, sum to at most one; so the union bound covers every end. (Rounded to the nearest float, those of all
-    sizes below 2^63 sum to less than 0.99: rounding does no harm.)
-
-    >>> power_of_two_pilot(640), power_of_two_pilot(160), power_of_two_pilot(159)
-    ((64, 0.075), (16, 0.45), (0, 0.1))
+    >>> planned_moments(1000), planned_moments(0)
+    ((16, 64, 256, 1000), ())
     """
-    size = 1 << max(0, (n // 10).bit_length() - 1)
-    if size < SMALLEST:
-        return 0, EMPTY_WEIGHT
-    place = (size // SMALLEST).bit_length()  # 1, 2, … for 16, 32, …
-    return size, (1 - EMPTY_WEIGHT) / (place * (place + 1))
+    return (*(per_run * known for known in SIZES if per_run * known < size), size) if size else ()
+
+
+def open_moments(n: int, per_run: int = 1) -> tuple[int, ...]:
+    """Return after how many of n runs or rows bets are renewed if the data may have ended because of what they show.
+
+    These are the same however long the data are; those that were not reached are left out.
+
+    >>> open_moments(1000), open_moments(10), open_moments(10**9)
+    ((16, 64, 256), (), (16, 64, 256, 1024, 4096, 16384))
+    """
+    return tuple(per_run * size for size in SIZES if per_run * size < n)
+
+
+def open_size(n: int, per_run: int = 1) -> int:
+    """Return how many of n runs or rows are the pilot of data that may have ended because of what they show.
+
+    It is the largest moment that is at most an eighth of them, or 0. As there are but six of them, each has a sixth of
+    the error, and the union bound covers every end.
+
+    >>> open_size(127), open_size(128), open_size(511), open_size(10**6)
+    (0, 16, 16, 16384)
+    """
+    return max((size for size in open_moments(n, per_run) if MAIN_PER_PILOT * size <= n), default=0)
+
+
+def planned_pilot(parts: Sequence[CountArray], sizes: Sequence[int], n: int, rests_on: str = "") -> Pilot | None:
+    """Return the pilot of n runs or rows, given what was seen between its moments; None if there is none."""
+    if not sizes:
+        return None
+    moments = tuple(accumulate(parts[: len(sizes)]))
+    return Pilot(moments[-1], PilotEnd.PLANNED, n / sizes[-1] - 1, rests_on, moments, tuple(sizes))
+
+
+def open_pilot(
+    moments: Sequence[CountArray],
+    sizes: Sequence[int],
+    size: int,
+    nothing: CountArray,
+    rests_on: str = "",
+    expected: float | None = None,
+) -> Pilot:
+    """Return the pilot, of so many runs or rows, of data that may have ended at will, given what moments had seen."""
+    kept = dict(zip(sizes, moments, strict=True))
+    return Pilot(
+        kept.get(size, nothing), PilotEnd.POWER_OF_FOUR, _OPEN_RATIO, rests_on, tuple(moments), tuple(sizes), expected
+    )
 
 
 def pilot_assumption(pilot: Pilot) -> str:
-    """Return in plain words what a result rests on that was chosen by looking at the pilot.
+    """Return in plain words what a result rests on that was chosen by looking at the first data.
 
     >>> import numpy as np
     >>> print(pilot_assumption(Pilot(np.array([3, 0, 4]))))
-    the pilot (7 steps) was set aside without looking at the other data, and its size was fixed beforehand
+    the pilot (7 steps) was set aside before the other data were looked at, and its size was fixed before any were; if
+    it is a share of all runs, so was their number
     """
-    steps = number_of(pilot.total, "step")
-    if pilot.end == PilotEnd.POWER_OF_TWO and pilot.weight == EMPTY_WEIGHT:  # which is that of no other size
+    if pilot.is_planned:
         text = (
-            f"the pilot is empty ({WHY_EMPTY}); the data may have ended because of what they showed, so only "
-            f"{pilot.weight:.2g} of the error is used: the rest is for ends with a pilot"
+            f"the pilot ({number_of(pilot.total, 'step')}) was set aside before the other data were looked at, and its "
+            "size was fixed before any were; if it is a share of all runs, so was their number"
         )
-    elif pilot.end == PilotEnd.PLANNED:
-        text = f"the pilot ({steps}) was set aside without looking at the other data, and its size was fixed beforehand"
+    elif not pilot.moments:
+        text = "no bets were placed, as there are too few data, or it is not clear which came first"
     else:
-        text = (
-            f"the pilot ({steps}) is the first part of the data, and its size is one of {SMALLEST}, {2 * SMALLEST}, "
-            f"{4 * SMALLEST}, … runs or rows; the data may have ended because of what they showed, so what was chosen "
-            f"by this pilot uses only {pilot.weight:.2g} of the error"
-        )
-    return f"{text}; {pilot.rests_on}" if pilot.rests_on else text
+        text = "bets were placed by the data that came first, and renewed at moments that do not depend on the end"
+    said = "" if pilot.expected is None else f"; you expected {pilot.expected:,.10g} before there were any data"
+    return f"{text}; {pilot.rests_on}{said}" if pilot.rests_on else text + said
+SMALLEST = 16  # TEMPORARY

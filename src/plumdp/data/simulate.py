@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from queue import SimpleQueue
 from threading import Event
 from typing import TypeAlias
@@ -13,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.data import kernels
-from plumdp.data.counts import CountArray, EventCounts, Pilot, TransitionCounts
-from plumdp.data.pilots import planned_size
+from plumdp.data.counts import CountArray, EventCounts, TransitionCounts
+from plumdp.data.pilots import planned_moments, planned_pilot, planned_size
 from plumdp.data.runs import Plan, Policy, Rng, make_plan, require_positive, split
 from plumdp.model.events import find_events
 from plumdp.model.graph import read_only
@@ -63,21 +64,24 @@ def simulate(
     (25000, 'trajectories')
     """
     plan = make_plan(model, point, trajectories, rng, max_steps, policy, stop, by_row=True)
-    n_pilot = planned_size(plan.trajectories, model.space.dimension, pilot)
+    moments = planned_moments(planned_size(plan.trajectories, model.space.dimension, pilot))
 
-    def add(block: range, parts: CountArray) -> Iterator[None]:
+    def add(block: range, counts: CountArray) -> Iterator[None]:
         for _, steps in plan.walk(block):
-            kernels.count(steps, parts[int(block.start < n_pilot)])
+            kernels.count(steps, counts)
             yield
 
     graph = model.counted.graph
-    shape = (2 if n_pilot else 1, graph.n_transitions)
-    n_workers = _n_workers(threads, shape)
+    n_workers = _n_workers(threads, (graph.n_transitions,))
     size = _fair_size(plan, n_workers)
-    blocks = split(0, n_pilot, size) + split(n_pilot, plan.trajectories, size)
-    parts = _sum_over(blocks, add, shape, n_workers, progress)
-    kept = Pilot(parts[1], ratio=plan.trajectories / n_pilot - 1) if n_pilot else None
-    return TransitionCounts(graph, parts.sum(axis=0), "trajectories" if graph is model.graph else "adaptive", kept)
+    parts = [
+        _sum_over(split(start, end, size), add, (graph.n_transitions,), n_workers, progress, plan.trajectories)
+        for start, end in pairwise([0, *moments, plan.trajectories])
+    ]
+    kept = planned_pilot(parts, moments, plan.trajectories)
+    return TransitionCounts(
+        graph, sum(parts[1:], parts[0]), "trajectories" if graph is model.graph else "adaptive", kept
+    )
 
 
 def first_visits(
@@ -118,7 +122,7 @@ def first_visits(
 
     n_workers = _n_workers(threads, shape)
     size = min(_fair_size(plan, n_workers), max(1, _MAX_SEEN_BYTES // max(1, shape[1])))
-    trials, successes = _sum_over(split(0, plan.trajectories, size), add, shape, n_workers, progress)
+    trials, successes = _sum_over(split(0, plan.trajectories, size), add, shape, n_workers, progress, plan.trajectories)
     return EventCounts(read_only(trials), read_only(successes), "independent")
 
 
@@ -141,10 +145,11 @@ def _sum_over(
     shape: tuple[int, ...],
     threads: int,
     progress: Progress | None,
+    n_runs: int,
 ) -> CountArray:
     """Return the sum of what ``add`` counts for each block; each thread counts in an array of its own.
 
-    ``add`` yields now and then, so that an interruption need not wait for the end of a block.
+    Progress is told in runs, of so many in all. ``add`` yields now and then, so that an interruption need not wait for the end of a block.
     """
     totals = [np.zeros(shape, dtype=np.int64) for _ in range(threads)]
     idle: SimpleQueue[CountArray] = SimpleQueue()
@@ -167,7 +172,7 @@ def _sum_over(
             for wave in split(0, len(blocks), _WAVE * threads):
                 for done in pool.map(work, blocks[wave.start : wave.stop]):
                     if progress:
-                        progress(done, blocks[-1].stop)
+                        progress(done, n_runs)
         except BaseException:
             interrupted.set()
             pool.shutdown(cancel_futures=True)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.data.counts import CountArray, Pilot, Sampling, TransitionCounts
+from plumdp.data.counts import CountArray, Sampling, TransitionCounts
 from plumdp.data.observing import Act, Observe, Places, env_actions, require_distinct_actions, self_loops
-from plumdp.data.pilots import planned_size
+from plumdp.data.pilots import planned_moments, planned_pilot, planned_size
 from plumdp.data.runs import Policy, Rng, require_positive, running_sums, stop_mask, weights_of
 from plumdp.errors import DataError, MissingExtra, ModelError
 from plumdp.model.graph import FloatArray, Graph, IntArray
@@ -118,13 +118,14 @@ def sample_env(
     runner = gym_environment(env, model, rng=0, max_steps=max_steps, observe=observe, act=act)
     moves = leaving(model.graph, weights_of(model.graph, policy))
     generator = np.random.default_rng(rng)  # the runner's own seeds are for episodes that may be run again
-    n_pilot = planned_size(episodes, model.space.dimension, pilot)
-    parts = np.zeros((2, model.graph.n_transitions), dtype=np.int64)  # pilot, and what came later
+    moments = planned_moments(planned_size(episodes, model.space.dimension, pilot))
+    parts = np.zeros((len(moments) + 1, model.graph.n_transitions), dtype=np.int64)
     seed: int | None = int(generator.integers(2**31))
     for episode in range(episodes):
-        np.add.at(parts[int(episode >= n_pilot)], runner.episode(episode, moves, generator, seed), 1)
+        stage = bisect_right(moments, episode)
+        np.add.at(parts[stage], runner.episode(episode, moves, generator, seed), 1)
         seed = None  # the environment goes on with its own randomness
-    kept = Pilot(parts[0], ratio=episodes / n_pilot - 1) if n_pilot else None
+    kept = planned_pilot([*parts], moments, episodes)
     return TransitionCounts(model.graph, parts.sum(axis=0), sampling, kept)
 
 

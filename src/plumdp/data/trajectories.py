@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.data.columns import needed_columns, next_columns, state_column
-from plumdp.data.counts import CountArray, Pilot, TransitionCounts
-from plumdp.data.pilots import planned_size
+from plumdp.data.counts import CountArray, TransitionCounts
+from plumdp.data.pilots import planned_moments, planned_pilot, planned_size
 from plumdp.data.runs import Plan, Policy, Rng, make_plan, split
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, Indices, IntArray, owners_of, read_only
@@ -51,14 +51,16 @@ class Trajectories:
 
         They are a share ``pilot`` of the runs that have a step, by default that of ``pilot_share``; none if it is 0.
         """
-        counts = np.bincount(self.transition, minlength=self.graph.n_transitions)
         runs = np.unique(self.episode)
-        n_pilot = planned_size(len(runs), self.n_parameters, pilot)
-        if not n_pilot:
-            return TransitionCounts(self.graph, counts, "trajectories")
-        first = self.transition[self.episode <= runs[n_pilot - 1]]
-        kept = Pilot(np.bincount(first, minlength=self.graph.n_transitions), ratio=len(runs) / n_pilot - 1)
-        return TransitionCounts(self.graph, counts, "trajectories", kept)
+        moments = planned_moments(planned_size(len(runs), self.n_parameters, pilot))
+        stage = np.searchsorted(
+            runs[np.array(moments, dtype=np.int64) - 1], self.episode
+        )  # how many moments came before
+        n = self.graph.n_transitions
+        parts = np.bincount(stage * n + self.transition, minlength=(len(moments) + 1) * n).reshape(-1, n)
+        return TransitionCounts(
+            self.graph, parts.sum(axis=0), "trajectories", planned_pilot([*parts], moments, len(runs))
+        )
 
     def columns(self, form: Form = "transitions") -> Columns:
         """Return the runs as the columns of a log: ``episode``, ``step``, one per state variable, and ``action``.
