@@ -6,6 +6,7 @@ import csv
 import json
 import re
 from collections.abc import Callable, Mapping
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -78,24 +79,30 @@ POLICY_READERS: Mapping[str, Callable[[str | Path, Graph], IntArray]] = {
 
 def _text(path: str | Path) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
+        return Path(path).read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path} cannot be read as a policy: {error}") from None
 
 
 def _read_columns(path: str | Path, needed: list[str]) -> dict[str, npt.NDArray[Any]]:
     """Return columns of a CSV file as texts."""
-    try:
-        header, *rows = [*csv.reader(_text(path).splitlines(keepends=True))] or [[]]
-    except csv.Error as error:
-        raise DataError(f"{path} cannot be read as a policy: {error}") from None
-    missing = [name for name in needed if name not in header]
+    table = read_table(path)
+    missing = [name for name in needed if name not in table]
     if missing:
         raise DataError(f"{path} is not a policy of this model: it has no column {', '.join(missing)}")
+    return {name: table[name] for name in needed}
+
+
+def read_table(path: str | Path) -> dict[str, npt.NDArray[Any]]:
+    """Return all columns of a CSV file as texts, in their order."""
+    try:
+        header, *rows = [*csv.reader(StringIO(_text(path), newline=""))] or [[]]
+    except csv.Error as error:
+        raise DataError(f"{path} cannot be read as a policy: {error}") from None
     for number, row in enumerate(rows, 1):
         if len(row) != len(header):
             raise DataError(f"{path}: row {number} has {len(row)} values, but there are {len(header)} columns")
-    return {name: np.array([row[header.index(name)] for row in rows], dtype=object) for name in needed}
+    return {name: np.array([row[place] for row in rows], dtype=object) for place, name in enumerate(header)}
 
 
 def _states(path: str | Path, graph: Graph, columns: list[npt.NDArray[Any]]) -> Codes:
