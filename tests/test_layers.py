@@ -26,7 +26,7 @@ DOORS = {
     "distributed": {"experiments/runner.py"},
     "ray": {"experiments/runner.py"},
     "duckdb": {"data/duckdb_tables.py"},
-    "narwhals": {"data/frame_logs.py", "data/frame_mappings.py"},
+    "narwhals": {"data/frame_logs.py", "data/frame_mappings.py", "model/named_policy.py"},
     "sqlglot": {"data/sql.py"},
     "gymnasium": {"data/environment.py"},
     "minari": {"data/minari_logs.py"},

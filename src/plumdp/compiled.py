@@ -16,6 +16,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter, thread_time
@@ -109,7 +110,7 @@ class Kernel:
     @property
     def folder(self) -> str | None:
         """Where numba keeps it once it is compiled; None if nowhere."""
-        return cast("str | None", self.dispatcher.stats.cache_path)
+        return None if _KeptCache.has_failed else cast("str | None", self.dispatcher.stats.cache_path)
 
 
 KERNELS: list[Kernel] = []
@@ -151,13 +152,17 @@ def compiled(
     Called from Python, a helper of kernels is always plain Python.
     """
     options: Any = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **more}
-    try:
-        dispatcher = njit(cache=True, **options)(function)
-    except RuntimeError:  # no folder that can be written to, not even a user's: compile anew in each process
-        dispatcher = njit(**options)(function)
-    if _is_installed_for_reading(function):
-        dispatcher._cache = cast(Any, _InstalledCache)(function)
+    dispatcher = njit(**options)(function)
+    dispatcher._cache = _cache_of(function)
     return Kernel(function, dispatcher, is_helper=is_helper, small=small)
+
+
+def _cache_of(function: Any) -> Any:
+    """Return where numba looks for a compiled function, and keeps it."""
+    try:
+        return cast(Any, _InstalledCache if _is_installed_for_reading(function) else _KeptCache)(function)
+    except RuntimeError:  # no folder that can be written to, not even a user's: compile anew in each process
+        return cast(Any, caching.NullCache)()
 
 
 def _is_in_cache(dispatcher: Any, arguments: tuple[Any, ...]) -> bool:
@@ -169,7 +174,7 @@ def _is_in_cache(dispatcher: Any, arguments: tuple[Any, ...]) -> bool:
             return False
         types = tuple(dispatcher.typeof_pyval(each) for each in arguments)
         return cache._index_key(types, dispatcher.targetctx.codegen()) in index
-    except (AttributeError, OSError):  # there is no cache, or it looks different in this version of numba
+    except Exception:  # there is no cache, it cannot be read, or it looks different in this version of numba
         return False
 
 
@@ -182,6 +187,31 @@ def _is_installed_for_reading(function: Any) -> bool:
     return any(folder.glob(f"{file.stem}.{function.__qualname__}-*.nbi"))
 
 
+class _KeptCache(caching.FunctionCache):
+    """What was compiled in earlier processes; what cannot be read is compiled anew, and kept if that is possible."""
+
+    has_failed = False
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return a function that was compiled before; None if there is none, or its file is damaged."""
+        try:
+            return cast(Any, super()).load_overload(sig, target_context)
+        except Exception:
+            with suppress(Exception):
+                cast(Any, self).flush()  # or else nothing could be kept beside the damaged file
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a function; if that fails, say so once in a process, and go on without."""
+        try:
+            cast(Any, super()).save_overload(sig, data)
+        except Exception as error:
+            if not _KeptCache.has_failed:
+                reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+                _LOGGER.warning("compiled kernels cannot be kept in %s: %s", self.cache_path, reason)
+            _KeptCache.has_failed = True
+
+
 class _InstalledLocator(caching.InTreeCacheLocator):
     """The folder beside a module, whether or not it can be written to: numba asks for one that can."""
 
@@ -190,7 +220,7 @@ class _InstalledLocator(caching.InTreeCacheLocator):
         return cls(py_func, py_file)
 
 
-class _InstalledCache(caching.FunctionCache):
+class _InstalledCache(_KeptCache):
     """What was compiled where the package is installed, as in the image of a container; nothing is added to it."""
 
     class _impl_class(caching.CompileResultCacheImpl):

@@ -193,7 +193,7 @@ def learn_online(
     path = None if checkpoint is None else Path(checkpoint)
     settings = (
         f"objective {digest(objective)[:16]}, {relaxation=}, {growth=}, {spacing=}, {exploration=}, {precision=}, "
-        f"{confidence=}, paper={as_published}"  # the words of version 0.1, whose checkpoints still fit
+        f"{confidence=}, paper={as_published}"  # checkpoints keep this text: another word would not fit theirs
     )
     state = _start(model, len(events), settings, path)
     prepared: Prepared | None = None

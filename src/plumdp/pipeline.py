@@ -68,7 +68,8 @@ def certify(
         What nature may do. By default the policy is sought, and valued, with one point for all states ("coupled"); for
         published sets, it is "rectangular".
     policy
-        Value this policy in place of the best one.
+        Value this policy in place of the best one: a ``PolicyTable``, a function of the state that returns the name of
+        an action, or whatever else ``PolicyTable.from_actions`` takes without ``states``, except one name.
     precision
         How far the solver's bounds may be apart.
     threads
@@ -184,6 +185,8 @@ def compare_learned(
     """Return a certificate for each relaxation from what was learned, as ``compare`` does."""
     if relaxations is None:
         relaxations = _relaxations_of(learned)
+    if policy is not None:
+        policy = check_policy(learned.model.graph, policy)  # a function is asked once
     found: list[Certificate] = []
     for relaxation in relaxations:
         new = conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
@@ -254,8 +257,10 @@ def conclude(
     (True, 0.999)
     """
     objective = as_objective(objective, learned.model)
-    if policy is not None and check_policy(learned.model.graph, policy).dtype.kind == "f":
-        raise DataError("a certificate has one action per state: give choice numbers; evaluate values drawn policies")
+    if policy is not None:
+        policy = check_policy(learned.model.graph, policy)
+        if policy.dtype.kind == "f":
+            raise DataError("a certificate has one action per state, not probabilities; evaluate values drawn policies")
     relaxation, clock = relaxation or default_relaxation(learned), Clock(dict(learned.seconds))
     uncertain = relax(learned, relaxation)  # stage 5: what nature may do (Section 3.1)
     clock.lap("relaxation")

@@ -71,7 +71,10 @@ ERROR = with_fields(
     error={
         "type": "object",
         "required": ["kind", "message"],
-        "properties": {"kind": {"enum": ["usage", "model", "data", "missing extra"]}, "message": TEXT},
+        "properties": {
+            "kind": {"enum": ["usage", "model", "data", "missing extra", "input/output", "unexpected"]},
+            "message": TEXT,
+        },
         "additionalProperties": False,
     },
 ) | {"additionalProperties": False}

@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from numba.core import caching
 
 from plumdp import compiled as module
 from plumdp.clock import Clock
@@ -36,8 +37,7 @@ helping_total = module.compiled_leaf(total)
 @pytest.fixture
 def uncached(monkeypatch):
     """Let nothing be read from numba's cache, or written to it, and begin with an empty tally."""
-    njit = module.njit
-    monkeypatch.setattr(module, "njit", lambda **options: njit(**options | {"cache": False}))
+    monkeypatch.setattr(module, "_cache_of", lambda function: caching.NullCache())
     monkeypatch.setattr(module, "_TALLY", Tally(list))
 
 
@@ -210,6 +210,29 @@ def test_a_run_that_compiles_what_pays_says_less(tmp_path):
     run = [sys.executable, "-c", code, "INFO"]
     done = subprocess.run(run, env=environment, check=True, capture_output=True, text=True)
     assert done.stderr == f"plumdp: {module.COMPILING}\n"
+
+
+def test_a_cache_that_cannot_be_written_costs_one_line_and_nothing_else(tmp_path):
+    """No file of this process may have a single byte, as on a full disk."""
+    resource = pytest.importorskip("resource")
+    limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))}
+    done = in_a_process(tmp_path, "WARNING", capture_output=True, text=True, **limit)
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"plumdp: compiled kernels cannot be kept in {tmp_path}")
+    assert line.endswith(": File too large")
+    assert [file for file in tmp_path.rglob("*") if file.is_file() and file.stat().st_size] == []
+
+
+def test_a_damaged_cache_is_compiled_anew(tmp_path):
+    """Every file of the first process loses its content, as after a crash."""
+    in_a_process(tmp_path, "WARNING")
+    damaged = [*tmp_path.rglob("*.nb?")]
+    for file in damaged:
+        file.write_bytes(b"")
+    done = in_a_process(tmp_path, "WARNING", capture_output=True, text=True)
+    assert len(damaged) >= 4
+    assert done.stderr == ""
+    assert all(file.stat().st_size for file in damaged)
 
 
 def test_the_logger_has_no_handlers_that_print():

@@ -1,10 +1,13 @@
 """Policies that are called with observations, saved and read again; files that are not such a policy are refused."""
 
-import re
+from collections import namedtuple
 
 import numpy as np
+import pandas as pd
+import polars
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import plumdp as pl
@@ -121,12 +124,11 @@ FILES = {
     ),
     "lacking": (
         lambda text: "\n".join(line for line in text.splitlines() if "hall" not in line),
-        " says nothing about 8 states of the model with several actions, such as ({}), ({}), ({})",
+        " says nothing about 8 states with several actions: ({}), ({}), ({}) and 5 more",
     ),
     "action": (
         changed("hall,False,0,walk", "hall,False,0,fly"),
-        ": row 1, state (room=hall, is_lit=false, n=0): 'fly' is not one of its actions, 'walk', 'switch', or stands "
-        "for several",
+        ": state (room=hall, is_lit=false, n=0): 'fly' is not one of its actions, 'walk', 'switch'",
     ),
 }
 
@@ -158,24 +160,297 @@ def test_a_file_that_is_not_there_and_something_that_is_no_model_are_refused(tmp
         pl.read_policy(tmp_path / "nothing.csv", pl.case_study("betting:5"))
 
 
-@given(st.lists(st.sampled_from(GRAPH.action_names), min_size=GRAPH.n_states, max_size=GRAPH.n_states))
-def test_named_actions_are_taken_or_the_first_state_that_lacks_one_is_named(names):
-    offered = [
-        [GRAPH.action_names[a] for a in GRAPH.action[first:last]]
-        for first, last in zip(GRAPH.first_choice, GRAPH.first_choice[1:], strict=False)
-    ]
-    taken = [own[0] if len(own) == 1 else name for own, name in zip(offered, names, strict=True)]
-    wrong = [state for state, own in enumerate(offered) if taken[state] not in own]
-    if wrong:
-        with pytest.raises(pl.DataError, match=re.escape(f"state ({GRAPH.describe_state(wrong[0])}): ")):
-            pl.PolicyTable.from_actions(GRAPH, names)
-    else:
-        policy = pl.PolicyTable.from_actions(GRAPH, names)
-        assert policy.columns()["action"].tolist() == taken
+def offered(state):
+    """Return the names of the actions of a state."""
+    own = GRAPH.action[GRAPH.first_choice[state] : GRAPH.first_choice[state + 1]]
+    return [GRAPH.action_names[action] for action in own]
 
 
-def test_one_name_stands_for_all_states_and_lengths_are_checked():
+LISTED = [*zip(*(values.tolist() for values in GRAPH.states.values()), strict=True)]  # by the number of the state
+OFFERED = [offered(state) for state in range(GRAPH.n_states)]
+SEVERAL = [state for state in range(GRAPH.n_states) if len(OFFERED[state]) > 1]
+DRAWN = st.tuples(*(st.sampled_from(names) for names in OFFERED))
+
+
+def in_columns(rows, names):
+    columns = dict(zip(GRAPH.states, ([*values] for values in zip(*rows, strict=True)), strict=True))
+    return columns | {"action": [*names]}
+
+
+def forms(names, order):
+    """Return one policy in every form that is taken; rows are given in the order."""
+    named = dict(zip(LISTED, names, strict=True))
+    rows, chosen = [LISTED[state] for state in order], [names[state] for state in order]
+    columns = in_columns(rows, chosen)
+    Turned = namedtuple("Turned", [*GRAPH.states][::-1])
+    turned = {Turned(*row[::-1]): name for row, name in zip(rows, chosen, strict=True)}
+    yield "function", (lambda state: named[state.room, state.is_lit, state.n]), None
+    yield "dict", dict(zip(rows, chosen, strict=True)), None
+    yield "named tuples with their fields in another order", turned, None
+    yield "columns", columns, None
+    yield "pandas", pd.DataFrame(columns), None
+    yield "polars", polars.DataFrame(columns), None
+    yield "pyarrow", pa.table(columns), None
+    yield "lazy", polars.LazyFrame(columns), None
+    yield "list with states", chosen, rows
+    yield "array with columns of states", np.array(chosen), {name: columns[name] for name in GRAPH.states}
+    yield "array with a frame of states", np.array(chosen), pd.DataFrame(columns)
+
+
+@settings(max_examples=25)
+@given(DRAWN, st.permutations(range(GRAPH.n_states)))
+def test_every_form_of_a_policy_gives_each_state_the_action_that_was_said_for_it(names, order):
+    for form, actions, states in forms(names, order):
+        policy = pl.PolicyTable.from_actions(GRAPH, actions, states=states)
+        assert policy.columns()["action"].tolist() == [*names], form
+
+
+@settings(max_examples=25)
+@given(DRAWN, st.permutations(SEVERAL))
+def test_states_with_one_action_may_be_left_out_of_every_form(names, order):
+    for form, actions, states in forms(names, order):
+        policy = pl.PolicyTable.from_actions(GRAPH, actions, states=states)
+        assert policy.columns()["action"].tolist() == [*names], form
+
+
+def test_none_is_the_only_action_of_a_state_in_every_form():
+    names = [own[0] if len(own) > 1 else None for own in OFFERED]
+    for form, actions, states in forms(names, range(GRAPH.n_states)):
+        policy = pl.PolicyTable.from_actions(GRAPH, actions, states=states)
+        assert policy.columns()["action"].tolist() == [own[0] for own in OFFERED], form
+
+
+def test_the_state_that_a_function_gets_is_a_named_tuple_as_in_explore():
+    seen = []
+    pl.PolicyTable.from_actions(GRAPH, lambda state: seen.append(state) or "walk")
+    assert [tuple(state) for state in seen] == [LISTED[state] for state in SEVERAL]
+    assert seen[0]._asdict() == {"room": "hall", "is_lit": False, "n": 0}
+    assert {type(value) for state in seen for value in state} == {str, bool, int}
+
+
+def test_one_name_is_taken_wherever_there_are_several_actions():
     policy = pl.PolicyTable.from_actions(GRAPH, "walk")
     assert set(policy.columns()["action"]) == {"walk", "rest"}
-    with pytest.raises(pl.DataError, match=f"3 names of actions for {GRAPH.n_states} states"):
-        pl.PolicyTable.from_actions(GRAPH, ["walk"] * 3)
+
+
+START, DARK, AWAY = ("hall", False, 0), ("hall", False, 1), ("exit, at last", False, 0)
+WALK = dict.fromkeys((LISTED[state] for state in SEVERAL), "walk")
+FORMS = (
+    "a function of the state, a dict from states to names of actions, or a table with a column for each state variable "
+    "and one for the action"
+)
+SEVERAL_TEXTS = [f"({GRAPH.describe_state(state)})" for state in SEVERAL]
+SAID = {  # a policy, and what is wrong with it
+    "list": (
+        (["walk"] * GRAPH.n_states,),
+        "a list of names does not say which state each of them is for; give states=..., such as states=graph.states if "
+        f"they are in the order of graph.states, or give {FORMS}",
+    ),
+    "array": (
+        (np.full(GRAPH.n_states, "walk"),),
+        "a list of names does not say which state each of them is for; give states=..., such as states=graph.states if "
+        f"they are in the order of graph.states, or give {FORMS}",
+    ),
+    "number": ((3,), f"3 is not a policy; give {FORMS}"),
+    "nothing": ((None,), f"None is not a policy; give {FORMS}"),
+    "unknown action": (
+        (lambda s: "fly",),
+        "the policy: state (room=hall, is_lit=false, n=0): 'fly' is not one of its actions, 'walk', 'switch'",
+    ),
+    "number of an action": (
+        (lambda s: 0,),
+        "the policy: state (room=hall, is_lit=false, n=0): 0 is not one of its actions, 'walk', 'switch'",
+    ),
+    "none of several": (
+        (lambda s: None,),
+        "the policy: state (room=hall, is_lit=false, n=0): None stands for the only action, but there are several: "
+        "'walk', 'switch'",
+    ),
+    "other action of the only one": (
+        (WALK | {AWAY: "walk"},),
+        "the policy: state (room=exit, at last, is_lit=false, n=0): 'walk' is not its only action, 'rest'; give that, "
+        "or leave the state out",
+    ),
+    "failing function": (
+        (lambda s: {}[s.n],),
+        "the policy fails in the state (room=hall, is_lit=false, n=0): KeyError: 0",
+    ),
+    "unknown state": (
+        (WALK | {("hall", False, 9): "walk"},),
+        "the policy has 1 state that the model does not have: (room=hall, is_lit=False, n=9)",
+    ),
+    "unknown states": (
+        (WALK | {("attic", False, n): "walk" for n in range(5)},),
+        "the policy has 5 states that the model does not have: (room=attic, is_lit=False, n=0), "
+        "(room=attic, is_lit=False, n=1), (room=attic, is_lit=False, n=2) and 2 more",
+    ),
+    "no states": (
+        ({},),
+        f"the policy says nothing about {len(SEVERAL)} states with several actions: {', '.join(SEVERAL_TEXTS[:3])} and "
+        f"{len(SEVERAL) - 3} more",
+    ),
+    "missing state": (
+        ({state: name for state, name in WALK.items() if state != START},),
+        "the policy says nothing about 1 state with several actions: (room=hall, is_lit=false, n=0)",
+    ),
+    "state twice": (
+        (["walk"] * 3, [START, DARK, START]),
+        "the policy has several rows for the state (room=hall, is_lit=false, n=0)",
+    ),
+    "states twice": (
+        (in_columns([START, DARK, DARK, START], ["walk"] * 4),),
+        "the policy has several rows for the states (room=hall, is_lit=false, n=0), (room=hall, is_lit=false, n=1)",
+    ),
+    "key too short": (
+        ({("hall", False): "walk"},),
+        "the policy: ('hall', False) is not a state; give tuples (room, is_lit, n)",
+    ),
+    "key of other fields": (
+        ({namedtuple("Other", "room is_lit m")(*START): "walk"},),
+        "the policy: Other(room='hall', is_lit=False, m=0) is not a state; give tuples (room, is_lit, n)",
+    ),
+    "bare key": (({"hall": "walk"},), "the policy: 'hall' is not a state; give tuples (room, is_lit, n)"),
+    "unhashable value": (
+        (["walk"], [("hall", [], 0)]),
+        "the policy: [] is not a value of the state variable is_lit",
+    ),
+    "no column": (
+        (pd.DataFrame({"room": ["hall"], "n": [0]}),),
+        "the policy has no column is_lit, action; it needs room, is_lit, n, action",
+    ),
+    "no column of states": (
+        (["walk"], {"room": ["hall"], "n": [0]}),
+        "states has no column is_lit; it needs room, is_lit, n",
+    ),
+    "lengths": ((["walk"] * 3, [START]), "the policy has 3 actions for 1 state"),
+    "lengths of columns": (
+        ({"room": ["hall"], "is_lit": [False], "n": [0, 1], "action": ["walk"]},),
+        "the policy has 1 action for 2 states",
+    ),
+    "function with states": (
+        (lambda s: "walk", [START]),
+        "states=... goes with a list of names of actions, one for each of the states",
+    ),
+    "one name with states": (
+        ("walk", [START]),
+        "states=... goes with a list of names of actions, one for each of the states",
+    ),
+}
+
+
+@pytest.mark.parametrize(("said", "message"), SAID.values(), ids=SAID)
+def test_policies_that_do_not_say_what_to_do_in_each_state_are_refused(said, message):
+    with pytest.raises(pl.DataError) as caught:
+        pl.PolicyTable.from_actions(GRAPH, said[0], **({"states": said[1]} if len(said) > 1 else {}))
+    assert str(caught.value) == message
+
+
+def corridor():
+    """Return cells 0 to 3, explored from cell 2: their order in the graph is 2, 1, 3, 0."""
+    (p,) = pl.parameters("p")
+
+    def step(s):
+        if s.cell in (0, 3):
+            return {"done": [(1, s)]}
+        return {
+            "left": [(p, s._replace(cell=s.cell - 1)), (1 - p, s)],
+            "right": [(p, s._replace(cell=s.cell + 1)), (1 - p, s)],
+        }
+
+    goal = {"goal": lambda s: s.cell == 3}
+    return pl.explore(step, {"cell": 2}, space=pl.ParameterSpace.unit("p"), labels=goal)
+
+
+MINE = ["done", "left", "right", "done"]  # by the number of the cell
+
+
+BY_CELL = {"cell": [*range(4)], "action": MINE}
+GIVEN = {
+    "all cells": dict(enumerate(MINE)),
+    "cells with a choice": {1: "left", 2: "right"},
+    "tuples": {(1,): "left", (2,): "right"},
+    "function": lambda s: MINE[s.cell],
+    "columns": BY_CELL,
+    "pandas": pd.DataFrame(BY_CELL),
+    "polars": polars.DataFrame(BY_CELL),
+    "pyarrow": pa.table(BY_CELL),
+}
+
+
+@pytest.mark.parametrize("policy", GIVEN.values(), ids=GIVEN)
+def test_a_policy_by_the_numbers_of_cells_is_valued_run_and_proved_for_those_cells(policy):
+    """It goes right from cell 2, where runs begin, until it is in cell 3: the probability is 1."""
+    model, question = corridor(), 'Pmax=? [ F "goal" ]'
+    counts = pl.simulate(model, {"p": 0.9}, 200, rng=1, max_steps=9)
+    assert pl.certify(model, counts, question, policy=policy).lower > 0.999
+    learned = pl.learn(model, counts, objectives=[question])
+    certificate = pl.conclude(learned, question, policy=policy)
+    assert certificate.policy.action(cell=2) == "right"
+    assert certificate.policy.action(cell=1) == "left"
+    assert [each.lower > 0.999 for each in pl.compare(model, counts, question, policy=policy)] == [True] * 5
+    assert pl.evaluate(pl.instantiate(model, {"p": 0.9}), policy, pl.parse_property(question, model)).lower[0] > 0.999
+    run = pl.simulate(model, {"p": 0.9}, 200, rng=1, max_steps=9, policy=policy)
+    assert {model.graph.describe_choice(choice) for choice in np.flatnonzero(run.visits)} == {
+        "state (cell=2), action 'right'",
+        "state (cell=3), action 'done'",
+    }
+    assert pl.PolicyTable.from_actions(model.graph, policy).choice.tolist() == certificate.policy.choice.tolist()
+
+
+def test_names_by_number_of_cell_are_taken_with_the_numbers_and_refused_without():
+    graph = corridor().graph
+    policy = pl.PolicyTable.from_actions(graph, np.array(MINE), states=range(4))
+    assert policy.columns()["cell"].tolist() == [2, 1, 3, 0]
+    assert policy.columns()["action"].tolist() == ["right", "left", "done", "done"]
+    with pytest.raises(pl.DataError, match=r"^a list of names does not say which state each of them is for; "):
+        pl.PolicyTable.from_actions(graph, MINE)
+
+
+@pytest.mark.parametrize("names", [MINE, np.array(MINE), "left"])
+def test_names_without_states_are_not_a_policy_to_certify_or_run(names):
+    model = corridor()
+    with pytest.raises(pl.ModelError) as caught:
+        pl.evaluate(pl.instantiate(model, {"p": 0.9}), names, pl.parse_property("Pmax=? [ F cell=3 ]", model))
+    assert str(caught.value) == (
+        f"a policy is {FORMS}; for a list of names there is PolicyTable.from_actions, which asks for the states"
+    )
+
+
+def test_numbers_are_names_of_actions_only_where_actions_are_called_so():
+    (p,) = pl.parameters("p")
+
+    def step(s):
+        return {"1": [(p, s._replace(x=1)), (1 - p, s)], "0": [(1, s)]} if s.x == 0 else {"0": [(1, s)]}
+
+    graph = pl.explore(step, {"x": 0}, space=pl.ParameterSpace.unit("p")).graph
+    assert pl.PolicyTable.from_actions(graph, lambda s: 1).action(x=0) == "1"
+    assert pl.PolicyTable.from_actions(graph, np.array([0, 1]), states=[1, 0]).action(x=0) == "1"
+
+
+def test_names_that_stand_for_several_choices_and_states_that_look_the_same_are_refused():
+    twins = pl.Graph(
+        first_choice=np.array([0, 2, 3], dtype=np.int32),
+        first_transition=np.arange(4, dtype=np.int32),
+        successor=np.zeros(3, dtype=np.int32),
+        initial_state=0,
+        states={"x": np.zeros(2, dtype=np.int32)},
+        action=np.zeros(3, dtype=np.int32),
+        action_names=("go",),
+    )
+    with pytest.raises(pl.DataError, match=r"^the policy: state \(x=0\): 'go' stands for several of its choices$"):
+        pl.PolicyTable.from_actions(twins, lambda s: "go")
+    message = r"^several states have the valuation \(x=0\), so that a table cannot tell them apart$"
+    with pytest.raises(pl.DataError, match=message):
+        pl.PolicyTable.from_actions(twins, {0: "go"})
+
+
+def test_states_of_a_shuffled_table_are_found_by_their_columns():
+    """The model has several thousand states; the answers are those of the same rule as a function."""
+    graph = pl.case_study("betting:25").model.graph
+    order = np.random.default_rng(1).permutation(graph.n_states)
+    is_decision = np.diff(graph.first_choice)[order] > 1
+    states = {name: values[order][is_decision] for name, values in graph.states.items()}
+    bold = np.where((states["money"] >= 5) & (states["money"] <= 250), "bet5", "bet0")
+    table = pl.PolicyTable.from_actions(graph, {**states, "action": bold})
+    rule = pl.PolicyTable.from_actions(graph, lambda s: "bet5" if 5 <= s.money <= 250 else "bet0")
+    assert table.choice.tolist() == rule.choice.tolist()

@@ -1,6 +1,5 @@
 """The report: one page that needs nothing else, says what is claimed and no more, and takes no text for markup."""
 
-import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -13,6 +12,8 @@ import plumdp as pl
 from plumdp.data.report import KINDS as KINDS_OF_ROWS
 from plumdp.reporting.page import render
 from plumdp.result.certificate import Status, outward
+from plumdp.result.findings import Findings
+from plumdp.sources import KeptSource
 
 HOSTILE = "<script>alert('x')</script>&\"$x^2$"
 
@@ -209,12 +210,9 @@ def test_a_report_needs_a_place_and_a_certificate_that_was_made(certified, tmp_p
 
 
 def test_a_result_without_findings_still_has_a_report(certified, tmp_path):
-    """As version 0.1 wrote it."""
-    certified.save(tmp_path / "result")
-    content = json.loads((tmp_path / "result" / "certificate.json").read_text())
-    content["hashes"] = {}
-    (tmp_path / "result" / "certificate.json").write_text(json.dumps(content))
-    (tmp_path / "result" / "findings.json").unlink()
+    """Such as one that was pickled before anything was found."""
+    bare = replace(certified, source=KeptSource(Findings(parameters=certified.parameters)))
+    bare.save(tmp_path / "result", ladder=False)
     pl.read_result(tmp_path / "result").report(tmp_path / "x.html")
     page = Page((tmp_path / "x.html").read_text(encoding="utf-8"))
     assert page.texts["h1"] == [certified.headline]

@@ -2,10 +2,11 @@
 
 import json
 import pickle
+from copy import copy
 from dataclasses import fields, replace
-from math import inf
+from hashlib import blake2b
+from math import inf, nan
 
-import numpy as np
 import pytest
 
 import plumdp as pl
@@ -141,31 +142,227 @@ def test_the_result_of_another_model_is_refused(folder):
         pl.read_result(folder, pl.case_study("betting:6").model)
 
 
-def test_folders_of_version_0_1_still_open(certificate, folder):
-    """That version wrote neither findings nor a schema, nor hashes but the policy's."""
-    content = json.loads((folder / "certificate.json").read_text())
-    content["hashes"] = {"policy.csv": content["hashes"]["policy.csv"]}
-    for name in ("schema", "columns", "gap", "estimate", "estimated_value", "p_value", "misfit", "not_coupled"):
-        del content[name]
-    (folder / "certificate.json").write_text(json.dumps(content))
-    (folder / "findings.json").unlink()
-    read = pl.read_result(folder)
-    assert read.headline == certificate.headline
-    assert read.policy.columns()["money"].dtype == np.int32
-    assert read.policy.action(money=10, step=0) == certificate.policy.action(money=10, step=0)
-    assert read.findings().parameters == certificate.parameters
-    assert read.findings().expressions == ()
+def hash_of(content):
+    return blake2b(content, digest_size=16).hexdigest()
 
 
-@pytest.mark.parametrize(
-    ("change", "what"),
-    [({"lower": []}, "TypeError"), ({"status": "fine"}, "ValueError"), ({"data_quality": {}}, "KeyError")],
-)
-def test_what_is_wrong_in_files_without_hashes_gets_a_sentence(folder, change, what):
+def seal(folder, content):
+    """Write a certificate with the right hashes of all files, as someone could who knows how they are made."""
+    content = {name: value for name, value in content.items() if name != "hashes"}
+    plain = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+    hashes = {name: hash_of((folder / name).read_bytes()) for name in ("findings.json", "policy.csv")}
+    hashes["certificate.json"] = hash_of(plain)
+    (folder / "certificate.json").write_text(json.dumps(content | {"hashes": hashes}))
+
+
+def changed(content, path, value):
+    """Return a copy of nested objects and lists with another value at a place; without it, if that is ..."""
+    content, (first, *rest) = copy(content), path
+    if rest:
+        content[first] = changed(content[first], rest, value)
+    elif value is ...:
+        del content[first]
+    else:
+        content[first] = value
+    return content
+
+
+BOUND = "a number, 'infinity' or '-infinity'"
+SEALED = {  # a place in the certificate, another value there, and what is said of it
+    "confidence 2": (["confidence"], 2, "confidence is 2, not a number between 0 and 1"),
+    "confidence 1": (["confidence"], 1.0, "confidence is 1.0, not a number between 0 and 1"),
+    "confidence as text": (["confidence"], "0.999", 'confidence is "0.999", not a number between 0 and 1'),
+    "confidence as truth": (["confidence"], True, "confidence is true, not a number between 0 and 1"),
+    "lower as text": (["lower"], "10.8", f'lower is "10.8", not {BOUND}'),
+    "lower as list": (["lower"], [], f"lower is [], not {BOUND}"),
+    "lower not a number": (["lower"], nan, f"lower is NaN, not {BOUND}"),
+    "lower missing": (["lower"], ..., "there is no lower"),
+    "upper too long": (["upper"], 10**400, f"upper is 1{'0' * 38}…, not {BOUND}"),
+    "status": (
+        ["status"],
+        "fine",
+        "status is \"fine\", not one of 'certified', 'nothing certified', 'model contradicted', 'no guarantee'",
+    ),
+    "relaxation": (
+        ["relaxation"],
+        "<script>",
+        "relaxation is \"<script>\", not one of 'interval', 'parameter', 'expression', 'rectangular', 'coupled', "
+        "'untied'",
+    ),
+    "guarantee": (
+        ["guarantee"],
+        7,
+        "guarantee is 7, not one of 'finite-sample, anytime', 'finite-sample, fixed N', 'asymptotic', 'none'",
+    ),
+    "direction": (["direction"], None, "direction is null, not one of 'max', 'min'"),
+    "objective": (["objective"], {}, "objective is {}, not a text"),
+    "assumptions": (["assumptions"], "none", 'assumptions is "none", not a list'),
+    "assumption": (["assumptions", 0], 1, "assumptions[0] is 1, not a text"),
+    "parameters": (["parameters"], [], "parameters is [], not an object"),
+    "parameter": (["parameters", "p"], [0.5], "parameters.p is [0.5], not a list of 2"),
+    "end of a parameter": (["parameters", "p", 1], None, f"parameters.p[1] is null, not {BOUND}"),
+    "p-value": (["p_value"], 1.5, "p_value is 1.5, not a number from 0 to 1"),
+    "misfit": (["misfit"], -0.1, "misfit is -0.1, not a number from 0 to 1"),
+    "seconds": (["seconds", "solver"], "1 s", 'seconds.solver is "1 s", not a finite number'),
+    "provenance": (["provenance"], None, "provenance is null, not an object"),
+    "hash of the model": (["provenance", "model"], ..., "there is no provenance.model"),
+    "steps": (["data_quality", "steps"], -1, "data_quality.steps is -1, not a whole number from 0 on"),
+    "no report": (["data_quality"], {"steps": 1}, "there is no data_quality.report"),
+    "answer": (["answer"], {"verdict": "yes"}, "there is no answer.question"),
+    "column": (["columns", "money"], "float64", "columns.money is \"float64\", not one of 'truth', 'integer', 'text'"),
+}
+
+
+@pytest.mark.parametrize(("path", "value", "message"), SEALED.values(), ids=SEALED)
+def test_a_certificate_with_right_hashes_and_wrong_values_is_refused_in_words(folder, path, value, message):
     content = json.loads((folder / "certificate.json").read_text())
-    (folder / "certificate.json").write_text(json.dumps(content | change | {"hashes": {}}))
-    with pytest.raises(pl.DataError, match=rf"result is not a result that this version reads \({what}: "):
+    seal(folder, changed(content, path, value))
+    with pytest.raises(pl.DataError) as caught:
         pl.read_result(folder)
+    assert str(caught.value) == f"{folder}/certificate.json is not what plumdp writes: {message}"
+
+
+FOUND = {  # the same of the findings
+    "schema": (["schema"], "plumdp/findings/9", "schema is \"plumdp/findings/9\", not one of 'plumdp/findings/1'"),
+    "ladder missing": (["ladder"], ..., "there is no ladder"),
+    "bound of the ladder": (["ladder", 0, "lower"], "0", f'ladder[0].lower is "0", not {BOUND}'),
+    "trials": (["expressions", 0, "trials"], 0.5, "expressions[0].trials is 0.5, not a whole number from 0 on"),
+    "drawing": (["drawing"], [], "drawing is [], not an object"),
+    "advice": (["advice"], None, "advice is null, not an object"),
+    "choices": (["advice", "choices", 0, "rate"], ..., "there is no advice.choices[0].rate"),
+    "cells": (["residuals", "cells", 0, "observed"], 3, "residuals.cells[0].observed is 3, not a list"),
+}
+
+
+@pytest.mark.parametrize(("path", "value", "message"), FOUND.values(), ids=FOUND)
+def test_findings_with_right_hashes_and_wrong_values_are_refused_in_words(folder, path, value, message):
+    found = json.loads((folder / "findings.json").read_text())
+    (folder / "findings.json").write_text(json.dumps(changed(found, path, value)))
+    seal(folder, json.loads((folder / "certificate.json").read_text()))
+    with pytest.raises(pl.DataError) as caught:
+        pl.read_result(folder)
+    assert str(caught.value) == f"{folder}/findings.json is not what plumdp writes: {message}"
+
+
+TEXTS = {  # certificates as texts, and what is said of them after the name of the file
+    "no hashes": (
+        lambda content: json.dumps(changed({**content, "lower": 14.0, "confidence": 0.9999999}, ["hashes"], ...)),
+        " has no hashes, which tell whether a result was changed. Restore it, or certify again",
+    ),
+    "hashes null": (
+        lambda content: json.dumps({**content, "hashes": None}),
+        " is not what plumdp writes: hashes is null, not an object",
+    ),
+    "hashes as a list": (
+        lambda content: json.dumps({**content, "hashes": []}),
+        " is not what plumdp writes: hashes is [], not an object",
+    ),
+    "one hash missing": (
+        lambda content: json.dumps(changed(content, ["hashes", "certificate.json"], ...)),
+        " is not what plumdp writes: there is no hashes.certificate.json",
+    ),
+    "a hash as a number": (
+        lambda content: json.dumps(changed(content, ["hashes", "policy.csv"], 1)),
+        " is not what plumdp writes: hashes.policy.csv is 1, not a text",
+    ),
+    "no schema": (
+        lambda content: json.dumps(changed(content, ["schema"], ...)),
+        " is not a certificate that this version reads (schema None, not 'plumdp/certificate/1')",
+    ),
+    "a list": (
+        lambda content: "[1]",
+        " is not a certificate that this version reads (schema None, not 'plumdp/certificate/1')",
+    ),
+    "null": (
+        lambda content: "null",
+        " is not a certificate that this version reads (schema None, not 'plumdp/certificate/1')",
+    ),
+    "very deep": (lambda content: "[" * 100_000, " cannot be read: lists or objects in it are nested too deeply"),
+    "deep": (
+        lambda content: '{"schema": "plumdp/certificate/1", "x":' + "[" * 300 + "]" * 300 + "}",
+        " cannot be read: lists or objects in it are nested too deeply",
+    ),
+    "a long number": (
+        lambda content: '{"lower": ' + "1" * 5000 + "}",
+        " cannot be read: Exceeds the limit (4300 digits) for integer string conversion: value has 5000 digits; use "
+        "sys.set_int_max_str_digits() to increase the limit",
+    ),
+    "bounds in the wrong order": (
+        lambda content: {**content, "lower": 15.0, "upper": 14.0},
+        ": the bounds 15.0 and 14.0 are not a lower and an upper one",
+    ),
+    "one bound": (
+        lambda content: {**content, "lower": None, "upper": 14.0},
+        ": the bounds None and 14.0 are not a lower and an upper one",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "message"), TEXTS.values(), ids=TEXTS)
+def test_certificates_that_were_not_written_by_plumdp_are_refused_in_words(folder, make, message):
+    file = folder / "certificate.json"
+    made = make(json.loads(file.read_text()))
+    seal(folder, made) if isinstance(made, dict) else file.write_text(made)
+    with pytest.raises(pl.DataError) as caught:
+        pl.read_result(folder)
+    assert str(caught.value) == f"{file}{message}"
+
+
+POLICIES = {
+    "empty": ("", " is not what plumdp writes: it needs rows with the columns money, step, action"),
+    "no rows": (
+        "money,step,action\n",
+        " is not what plumdp writes: it needs rows with the columns money, step, action",
+    ),
+    "other columns": ("a,b\n1,2\n", " is not what plumdp writes: it needs rows with the columns money, step, action"),
+    "short row": ("money,step,action\n1,2\n", ": row 1 has 2 values, but there are 3 columns"),
+    "text": (
+        "money,step,action\nmuch,0,bet0\n",
+        " is not what plumdp writes: column money has values that are not numbers",
+    ),
+    "large": (
+        "money,step,action\n99999999999,0,bet0\n",
+        " is not what plumdp writes: column money has values that are not numbers",
+    ),
+    "bytes": (
+        b"\xff",
+        " cannot be read as a policy: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), POLICIES.values(), ids=POLICIES)
+def test_policies_with_right_hashes_that_are_not_policies_are_refused_in_words(folder, text, message):
+    (folder / "policy.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
+    seal(folder, json.loads((folder / "certificate.json").read_text()))
+    with pytest.raises(pl.DataError) as caught:
+        pl.read_result(folder)
+    assert str(caught.value) == f"{folder}/policy.csv{message}"
+
+
+def test_what_was_sealed_without_a_change_is_read(certificate, folder):
+    seal(folder, json.loads((folder / "certificate.json").read_text()))
+    assert_same(pl.read_result(folder), certificate)
+
+
+def test_a_width_that_is_infinite_is_written_as_text_and_comes_back(certificate, tmp_path):
+    endless = replace(certificate, upper=inf, gap={"statistics": 0.5, "relaxation": inf})
+    endless.save(tmp_path / "endless", ladder=False)
+    assert "Infinity" not in (tmp_path / "endless" / "certificate.json").read_text()
+    assert pl.read_result(tmp_path / "endless").gap == endless.gap
+
+
+def test_actions_and_states_with_odd_characters_come_back_without_the_model(tmp_path):
+    (p,) = pl.parameters("p")
+    odd = 'a\u2028b\x0cc,"d'
+
+    def step(s):
+        return {odd: [(p, s._replace(v="end")), (1 - p, s)], "b": [(1, s)]} if s.v == odd else {"c": [(1, s)]}
+
+    model = pl.explore(step, {"v": odd}, space=pl.ParameterSpace.unit("p"), labels={"end": lambda s: s.v == "end"})
+    made = pl.certify(model, pl.simulate(model, {"p": 0.5}, 50, rng=1, max_steps=5), 'Pmax=? [ F "end" ]')
+    made.save(tmp_path / "odd", ladder=False)
+    assert pl.read_result(tmp_path / "odd").policy.action(v=odd) == odd
 
 
 def test_a_pickled_certificate_has_no_data_but_what_was_found():

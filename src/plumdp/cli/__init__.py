@@ -6,6 +6,7 @@ A sub-command's module is imported when it is run: ``plumdp --help`` needs none 
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -21,7 +22,16 @@ from typer.core import TyperGroup
 from plumdp import __version__
 from plumdp.cli import help as helping
 from plumdp.cli.config import FILE, read_defaults
-from plumdp.cli.errors import EXIT_CODES, MISUSE, in_command_line_words
+from plumdp.cli.errors import (
+    EXIT_CODES,
+    INTERRUPTED,
+    IO_FAILED,
+    MISUSE,
+    flushed,
+    in_command_line_words,
+    is_disk_failure,
+    report_failure,
+)
 from plumdp.cli.errors import report as report_error
 from plumdp.cli.invocation import remember
 from plumdp.cli.progress import log_to_standard_error, shown_progress
@@ -263,14 +273,23 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; misuse ends with a message on standard error, or as JSON, and exit code 2."""
+    """Run the command line, and end with an exit code of ``EXIT_CODES``, whatever happens."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if sys.stderr is None:  # it was closed: nothing can be said there
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stdout is None:
+        report_error("input/output", "standard output is closed: no result can be printed", as_json=False)
+        sys.exit(IO_FAILED)
     for stream in (sys.stdout, sys.stderr):
         _write_utf_8(stream)
-    sys.exit(_run(given))
+    try:
+        code = _run(given)
+    except OSError as error:  # even the message could not be printed
+        code = report_failure(error, as_json=False)
+    sys.exit(flushed(code))
 
 
-def _write_utf_8(stream: TextIO | None) -> None:
+def _write_utf_8(stream: TextIO) -> None:
     """Make a file or a pipe take every character, as UTF-8: on Windows it may have a code page without an arrow."""
     if isinstance(stream, TextIOWrapper) and not stream.isatty():
         stream.reconfigure(encoding="utf-8")
@@ -286,6 +305,8 @@ def _run(given: list[str]) -> int:
         with shown_progress(f"plumdp {command}: loading …") if is_work else nullcontext():
             return int(app(given, prog_name="plumdp", standalone_mode=False) or 0)
     except (ModelError, DataError, MissingExtra) as error:
+        if is_disk_failure(error):
+            return report_failure(error, as_json=as_json)
         kind = "model" if isinstance(error, ModelError) else "data" if isinstance(error, DataError) else "missing extra"
         report_error(kind, in_command_line_words(str(error)), as_json=as_json)
     except _CLICK_ERROR as error:
@@ -295,5 +316,14 @@ def _run(given: list[str]) -> int:
         message = in_command_line_words(error.format_message().rstrip("."))
         report_error("usage", f"{message}{hint}", as_json=as_json)
     except typer.Abort:
-        return 130
+        return INTERRUPTED
+    except BaseException as error:
+        if isinstance(error, SystemExit) and _is_completion(given):
+            raise
+        return report_failure(error, as_json=as_json)
     return MISUSE
+
+
+def _is_completion(given: list[str]) -> bool:
+    """Return whether a shell asks for completion, or it is installed: Typer ends the program then."""
+    return "_PLUMDP_COMPLETE" in os.environ or bool({"--install-completion", "--show-completion"} & {*given})

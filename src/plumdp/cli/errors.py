@@ -1,13 +1,21 @@
-"""How misuse ends: a message in the words of the command line, or JSON, and an exit code."""
+"""How misuse and failures end: a message in the words of the command line, or JSON, and an exit code."""
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import sys
-from typing import Any
+from collections.abc import Iterator
+from contextlib import suppress
+from traceback import print_exception
+from typing import Any, TextIO
 
-MISUSE = 2  # exit code
+from plumdp.model.text import cut
+
+MISUSE, UNEXPECTED, IO_FAILED, INTERRUPTED, CLOSED_PIPE = 2, 70, 74, 130, 141  # exit codes
+DEBUG = "PLUMDP_DEBUG"  # of the environment: tracebacks are shown
 SCHEMA = "plumdp/error/1"
 
 EXIT_CODES = (
@@ -16,7 +24,12 @@ EXIT_CODES = (
     (2, "misuse: the message says what to change"),
     (3, "the data contradict the model"),
     (4, "nothing is certified, or not yet known"),
+    (UNEXPECTED, "an unexpected error, which the message asks you to report"),
+    (IO_FAILED, "input or output failed: the disk is full, or standard output cannot be written"),
+    (INTERRUPTED, "interrupted by Ctrl-C"),
+    (CLOSED_PIPE, "standard output was closed, as head does"),
 )
+_OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 _VALUE = r"""(?:'([^']*)'|"([^"]*)"|(-?\d[\w.+-]*\w|\d))"""
 _KEYWORDS = (
@@ -48,6 +61,10 @@ _REWRITES = (
     (r"(leave out .*) or misfit\b", r"\1 or --misfit"),
     (r"\bwhich decide answers\b", "which certify answers"),
     (r"\bValue error, ", ""),
+    (
+        r"""^IO Error: .*Could not write file \\*"(.*?)(?:\.plumdp-\w+/)?([^/]*?)\\*": ([^"]+).*""",
+        r"\1\2 cannot be written: \3",
+    ),
     (r"\bInput should be a valid number, .* as a number", "give a number"),
     (r"\bInput should be a valid integer, .* as an integer", "give a whole number"),
 )
@@ -92,7 +109,76 @@ def report(kind: str, message: str, *, as_json: bool) -> None:
     """Print an error: a sentence on standard error, or an object on standard output."""
     if as_json:
         content: dict[str, Any] = {"schema": SCHEMA, "error": {"kind": kind, "message": message}}
-        print(json.dumps(content, indent=2, ensure_ascii=False))
+        print(json.dumps(content, indent=2, ensure_ascii=False), flush=True)
         return
-    bold = "\x1b[1;31merror:\x1b[0m" if sys.stderr.isatty() else "error:"
-    print(f"{bold} {message}", file=sys.stderr)
+    with suppress(OSError):  # if it cannot be said, the exit code still tells
+        bold = "\x1b[1;31merror:\x1b[0m" if sys.stderr.isatty() else "error:"
+        print(f"{bold} {message}", file=sys.stderr)
+
+
+def report_failure(error: BaseException, *, as_json: bool) -> int:
+    """Report an error that is not misuse, unless it is an interruption or a closed pipe; return its exit code."""
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(error, OSError | SystemExit) and any(isinstance(each, BrokenPipeError) for each in _chain(error)):
+        return CLOSED_PIPE  # rich and typer end with SystemExit there
+    if os.environ.get(DEBUG):
+        with suppress(OSError):
+            print_exception(error)
+    if isinstance(error, OSError) or is_disk_failure(error):
+        text = in_command_line_words(str(error))
+        if isinstance(error, OSError):
+            text = f"{error.filename or 'output cannot be written'}: {error.strerror or error}"
+        report("input/output", text, as_json=as_json)
+        return IO_FAILED
+    what = "not enough memory" if isinstance(error, MemoryError) else f"{type(error).__name__}: {cut(str(error), 200)}"
+    report(
+        "unexpected",
+        f"plumdp ended unexpectedly ({what}), which says nothing about the model or the data. Please report it, with "
+        f"the command and what it prints with {DEBUG}=1",
+        as_json=as_json,
+    )
+    return UNEXPECTED
+
+
+def is_disk_failure(error: BaseException) -> bool:
+    """Return whether an error comes from a disk that is full or fails, whatever it says: nobody misused anything."""
+    for each in _chain(error):
+        if isinstance(each, OSError) and each.errno in _OF_DISKS:
+            return True
+        if type(each).__name__ == "IOException" and any(os.strerror(code) in str(each) for code in _OF_DISKS):
+            return True  # of DuckDB
+    return False
+
+
+def flushed(code: int) -> int:
+    """Write what is still to be written; return the exit code, another one if the result could not be printed."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = CLOSED_PIPE
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except OSError as error:
+        if code != IO_FAILED:  # which was reported already
+            report("input/output", f"output cannot be written: {error.strerror or error}", as_json=False)
+        code = IO_FAILED
+    for stream in (sys.stdout, sys.stderr):
+        _let_end(stream)
+    return code
+
+
+def _let_end(stream: TextIO) -> None:
+    """Let a stream that cannot be written take what is left in it, which Python writes when it ends, to nowhere."""
+    try:
+        stream.flush()
+    except (OSError, ValueError):  # a ValueError if it is closed
+        with suppress(OSError), open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), stream.fileno())
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error, and those that led to it."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__

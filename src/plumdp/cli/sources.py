@@ -152,7 +152,7 @@ def _run(file: Path) -> ModuleType:
     try:
         with redirect_stdout(sys.stderr):  # standard output is for results
             spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _failed(file, error) from None
     return module
 
@@ -170,7 +170,7 @@ def _called(file: Path, name: str, function: Any, constants: Mapping[str, str]) 
     try:
         with redirect_stdout(sys.stderr):
             return function(**{key: _number(value) for key, value in constants.items()})
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _failed(file, error) from None
 
 
@@ -182,7 +182,7 @@ def _number(text: str) -> int | Fraction:
     return int(value) if value.denominator == 1 else value
 
 
-def _failed(file: Path, error: Exception) -> ModelError:
+def _failed(file: Path, error: BaseException) -> ModelError:
     """Return an error that says in which line of the file something went wrong."""
     lines = [
         frame.lineno for frame in extract_tb(error.__traceback__) if Path(frame.filename).absolute() == file.absolute()

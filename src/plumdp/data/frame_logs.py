@@ -1,4 +1,4 @@
-"""Logs in data frames, each counted by its own engine. It and ``frame_mappings`` are the only importers of Narwhals."""
+"""Logs in data frames, each counted by its own engine, through Narwhals."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Policies: the number of a choice for each state, or a probability for each choice. Checked where they enter."""
+"""Policies: a choice for each state, by name or by number, or a probability for each choice; checked on entry."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 
 from plumdp.errors import ModelError
 from plumdp.model.graph import FloatArray, Graph, Indices, IntArray, read_only
+from plumdp.model.named_policy import FORMS, choices_by_name, is_named
 from plumdp.rounding import ULP
 
 
@@ -24,8 +26,9 @@ class ChosenActions(Protocol):
         """The number of the choice in each state (n_states)."""
 
 
-Policy: TypeAlias = npt.ArrayLike | ChosenActions
-"""The number of a choice for each state, a probability for each choice, or the policy of a certificate."""
+Policy: TypeAlias = npt.ArrayLike | ChosenActions | Callable[[Any], str | None] | Mapping[Any, Any]
+"""A ``PolicyTable``, such as that of a certificate; what ``PolicyTable.from_actions`` takes: a function of the state, a
+dict or a table with names of actions; or the number of a choice for each state, or a probability for each choice."""
 
 
 def check_policy(graph: Graph, policy: Policy) -> npt.NDArray[Any]:
@@ -33,11 +36,17 @@ def check_policy(graph: Graph, policy: Policy) -> npt.NDArray[Any]:
     if hasattr(policy, "choice") and hasattr(policy, "graph"):
         _require_same_graph(graph, policy.graph)
         policy = policy.choice
+    elif is_named(policy):
+        return choices_by_name(graph, policy)
     given = _as_array(policy)
     if given.dtype.kind in "iu" and given.shape == (graph.n_states,):
         return _checked_choices(graph, given)
     if given.dtype.kind == "f" and given.shape == (graph.n_choices,):
         return _checked_weights(graph, given)
+    if given.dtype.kind in "UO":
+        raise ModelError(
+            f"a policy is {FORMS}; for a list of names there is PolicyTable.from_actions, which asks for the states"
+        )
     raise ModelError(
         f"a policy is {graph.n_states} choice numbers (one per state) or {graph.n_choices} probabilities "
         f"(one per choice), not {given.dtype} of shape {given.shape}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from base64 import b64encode
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -15,7 +14,7 @@ from plumdp.reporting.bounds_picture import bounds_svg
 from plumdp.reporting.evidence import SECTIONS
 from plumdp.reporting.parts import Picture, Section
 from plumdp.result.certificate import Certificate, Status
-from plumdp.result.folder import require_file
+from plumdp.result.folder import require_file, unwritable
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -54,9 +53,14 @@ def write_report(certificate: Certificate, path: str | Path) -> None:
     require_file(target)
     text = render(certificate)
     with NamedTemporaryFile("w", dir=target.absolute().parent, encoding="utf-8", delete=False) as file:
-        file.write(text)
-    os.chmod(file.name, 0o644)
-    Path(file.name).replace(target)
+        prepared = Path(file.name)
+    try:
+        prepared.write_text(text, encoding="utf-8")
+        prepared.chmod(0o644)
+        prepared.replace(target)
+    except OSError as error:
+        prepared.unlink(missing_ok=True)
+        raise unwritable(target, error) from None
 
 
 def render(certificate: Certificate) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from math import inf
 from pathlib import Path
@@ -16,19 +15,53 @@ from plumdp.data.report import report_from
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.parametric import ParametricMDP
+from plumdp.relaxation.relax import RELAXATIONS
+from plumdp.result import shapes
 from plumdp.result.certificate import SCHEMA, Certificate, Status
 from plumdp.result.data_quality import DataQuality
 from plumdp.result.findings import Findings
 from plumdp.result.folder import CERTIFICATE, FINDINGS, POLICY, digest, digest_of_content
+from plumdp.result.policy_readers import read_table
 from plumdp.result.policy_table import PolicyTable, read_policy
 from plumdp.sources import KeptSource
+from plumdp.vocabulary import Verdict
 
-_INFINITE = {"infinity": inf, "-infinity": -inf}
-_OPTIONAL: dict[str, Any] = {  # fields that version 0.1 did not write, and what they are then
-    "estimate": {}, "estimated_value": None, "gap": {}, "p_value": None, "not_coupled": "", "remark": "", "misfit": 0.0,
-    "left_out": "",
-    "answer": {},
-}  # fmt: skip
+_AS_THEY_ARE = (
+    *("objective", "direction", "confidence", "relaxation", "confidence_set", "reason", "solver", "seconds"),
+    *("provenance", "estimate", "estimated_value", "p_value", "not_coupled", "remark", "left_out", "misfit"),
+)
+_CERTIFICATE = shapes.record(
+    {
+        "status": shapes.one_of(*Status),
+        "lower": shapes.nullable(shapes.bound),
+        "upper": shapes.nullable(shapes.bound),
+        "objective": shapes.text,
+        "direction": shapes.one_of("max", "min"),
+        "confidence": shapes.confidence,
+        "relaxation": shapes.one_of(*RELAXATIONS, "untied"),
+        "confidence_set": shapes.text,
+        "guarantee": shapes.one_of(*Guarantee),
+        "assumptions": shapes.listed(shapes.text),
+        "reason": shapes.text,
+        "parameters": shapes.each(shapes.listed(shapes.bound, 2)),
+        "solver": shapes.text,
+        "seconds": shapes.each(shapes.number),
+        "provenance": shapes.record({"model": shapes.text}),
+        "estimate": shapes.each(shapes.number),
+        "estimated_value": shapes.nullable(shapes.number),
+        "gap": shapes.each(shapes.bound),
+        "jointly": shapes.listed(shapes.text),
+        "p_value": shapes.nullable(shapes.share),
+        "not_coupled": shapes.text,
+        "remark": shapes.text,
+        "left_out": shapes.text,
+        "misfit": shapes.share,
+        "data_quality": shapes.nullable(shapes.record({"steps": shapes.count, "report": shapes.anything})),
+        "columns": shapes.each(shapes.one_of("truth", "integer", "text")),
+    },
+    {"answer": shapes.record({"question": shapes.text, "verdict": shapes.one_of(*Verdict), "sentence": shapes.text})},
+)
+_HASHES = shapes.record(dict.fromkeys((CERTIFICATE, FINDINGS, POLICY), shapes.text))
 
 
 def read_result(path: str | Path, model: ParametricMDP | None = None) -> Certificate:
@@ -53,13 +86,8 @@ def read_result(path: str | Path, model: ParametricMDP | None = None) -> Certifi
     if numbered:
         raise DataError(f"{folder} holds {len(numbered)} results: read each of them, such as {numbered[0]}")
     content = _read_certificate(folder)
-    try:
-        policy = _read_policy(folder, content, model)
-        return certificate_from(content, policy, _read_findings(folder, content))
-    except DataError:
-        raise
-    except (KeyError, TypeError, ValueError) as error:  # of files without hashes, which anything may be in
-        raise DataError(f"{folder} is not a result that this version reads ({type(error).__name__}: {error})") from None
+    policy = _read_policy(folder, content, model)
+    return certificate_from(content, policy, _read_findings(folder, content))
 
 
 def numbered_results(folder: Path) -> list[Path]:
@@ -70,28 +98,23 @@ def numbered_results(folder: Path) -> list[Path]:
     return sorted(found, key=lambda each: int(each.name))
 
 
-def certificate_from(content: dict[str, Any], policy: PolicyTable, findings: Findings | None) -> Certificate:
+def certificate_from(content: dict[str, Any], policy: PolicyTable, findings: Findings) -> Certificate:
     """Return the certificate that ``Certificate.to_dict`` made this of."""
-    quality = content.get("data_quality")
-    findings = findings or Findings(parameters=_box(content))
+    quality = content["data_quality"]
     return Certificate(
         lower=-inf if content["lower"] is None else _number(content["lower"]),
         upper=inf if content["upper"] is None else _number(content["upper"]),
         policy=policy,
-        confidence_set=content.get("confidence_set", content["intervals"]),
         guarantee=Guarantee(content["guarantee"]),
         status=Status(content["status"]),
         assumptions=tuple(content["assumptions"]),
-        parameters=_box(content),
+        parameters={name: (_number(low), _number(high)) for name, (low, high) in content["parameters"].items()},
         data_quality=None if quality is None else _quality(quality),
-        jointly=tuple(content.get("jointly", ())),
+        gap={name: _number(part) for name, part in content["gap"].items()},
+        jointly=tuple(content["jointly"]),
+        answer=content.get("answer", {}),
         source=KeptSource(findings),
-        **{
-            name: content[name]
-            for name in ("objective", "direction", "confidence", "relaxation", "reason", "solver", "seconds")
-        },
-        provenance=content["provenance"],
-        **{name: content.get(name, default) for name, default in _OPTIONAL.items()},
+        **{name: content[name] for name in _AS_THEY_ARE},
     )
 
 
@@ -101,17 +124,26 @@ def _read_certificate(folder: Path) -> dict[str, Any]:
     if not folder.is_dir() or not file.is_file():
         problem = f"has no {CERTIFICATE}" if folder.is_dir() else "is not a folder"
         raise DataError(f"{folder} {problem}: give the folder of a result, as plumdp certify -o or save() writes it")
-    try:
-        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{file} cannot be read: {error}") from None
-    schema = content.get("schema", SCHEMA) if isinstance(content, dict) else None  # version 0.1 wrote none
-    if schema != SCHEMA or "status" not in content or "intervals" not in content:
+    content: dict[str, Any] = _parsed(file, _bytes_of(file))
+    schema = content.get("schema") if isinstance(content, dict) else None
+    if schema != SCHEMA:
         raise DataError(f"{file} is not a certificate that this version reads (schema {schema!r}, not {SCHEMA!r})")
-    expected = content.get("hashes", {}).get(CERTIFICATE)
-    if expected is not None and digest_of_content(content) != expected:
+    if "hashes" not in content:
+        raise DataError(f"{file} has no hashes, which tell whether a result was changed. Restore it, or certify again")
+    _require(file, _HASHES(content["hashes"], "hashes"))
+    if digest_of_content(content) != content["hashes"][CERTIFICATE]:
         raise _changed(file)
+    _require(file, _CERTIFICATE(content, ""))
+    lower, upper = content["lower"], content["upper"]
+    if (lower is None) != (upper is None) or (lower is not None and _number(lower) > _number(upper)):
+        raise DataError(f"{file}: the bounds {lower} and {upper} are not a lower and an upper one")
     return content
+
+
+def _require(file: Path, problem: str) -> None:
+    """Refuse a file about which there is something to say."""
+    if problem:
+        raise DataError(f"{file} is not what plumdp writes: {problem}")
 
 
 def _changed(file: Path) -> DataError:
@@ -121,30 +153,53 @@ def _changed(file: Path) -> DataError:
     )
 
 
-def _require_unchanged(file: Path, content: dict[str, Any]) -> None:
-    expected = content.get("hashes", {}).get(file.name)
+def _bytes_of(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise DataError(f"{file} cannot be read: {error.strerror or error}") from None
+
+
+def _parsed(file: Path, content: bytes) -> Any:
+    """Return the value of a file of JSON."""
+    try:
+        parsed = json.loads(content)
+        if not shapes.is_deep(parsed):
+            return parsed
+    except RecursionError:
+        pass
+    except ValueError as error:
+        raise DataError(f"{file} cannot be read: {error}") from None
+    raise DataError(f"{file} cannot be read: lists or objects in it are nested too deeply")
+
+
+def _unchanged(file: Path, content: dict[str, Any]) -> bytes:
+    """Return the content of a file whose hash is that in the certificate."""
     if not file.is_file():
         raise DataError(f"{file} is missing: it is part of the result")
-    if expected is not None and digest(file.read_bytes()) != expected:
+    read = _bytes_of(file)
+    if digest(read) != content["hashes"][file.name]:
         raise _changed(file)
+    return read
 
 
-def _read_findings(folder: Path, content: dict[str, Any]) -> Findings | None:
+def _read_findings(folder: Path, content: dict[str, Any]) -> Findings:
     file = folder / FINDINGS
-    if FINDINGS not in content.get("hashes", {}) and not file.exists():
-        return None  # of version 0.1
-    _require_unchanged(file, content)
-    return Findings.from_json(file.read_text(encoding="utf-8"))
+    parsed = _parsed(file, _unchanged(file, content))
+    try:
+        return Findings.from_dict(parsed)
+    except DataError as error:
+        raise DataError(f"{file} is not what plumdp writes: {error}") from None
 
 
 def _read_policy(folder: Path, content: dict[str, Any], model: ParametricMDP | None) -> PolicyTable:
     """Return the policy, on the graph of the model if that is given."""
     file = folder / POLICY
-    _require_unchanged(file, content)
+    _unchanged(file, content)
     if model is None:
-        return _stand_in(file, content.get("columns"))
-    known = content["provenance"].get("model")
-    if known is not None and known != model.graph.fingerprint:
+        return _stand_in(file, content["columns"])
+    known = content["provenance"]["model"]
+    if known != model.graph.fingerprint:
         raise DataError(
             f"{folder} is a result about another model: that one has the fingerprint {known[:8]}, this one "
             f"{model.graph.fingerprint[:8]}; give the model that was certified, or none"
@@ -152,35 +207,36 @@ def _read_policy(folder: Path, content: dict[str, Any], model: ParametricMDP | N
     return read_policy(file, model)
 
 
-def _stand_in(file: Path, kinds: dict[str, str] | None) -> PolicyTable:
+def _stand_in(file: Path, kinds: dict[str, str]) -> PolicyTable:
     """Return the table of a policy whose model is not there: on a graph in which each state has its action alone."""
-    with file.open(newline="", encoding="utf-8") as opened:
-        header, *rows = csv.reader(opened)
-    texts = {name: [row[i] for row in rows] for i, name in enumerate(header)}
-    *variables, action = header
-    names = sorted(set(texts[action]))
-    number = {name: i for i, name in enumerate(names)}
-    each = read_only(np.arange(len(rows) + 1, dtype=np.int32))
+    texts = read_table(file)
+    if texts.keys() != kinds.keys() or not all(len(column) for column in texts.values()):
+        raise DataError(f"{file} is not what plumdp writes: it needs rows with the columns {', '.join(kinds)}")
+    *variables, action = texts
+    names, number = np.unique(texts[action].astype(str), return_inverse=True)
+    each = read_only(np.arange(len(number) + 1, dtype=np.int32))
     graph = Graph(
         first_choice=each,
         first_transition=each,
         successor=read_only(each[:-1].copy()),
         initial_state=0,
-        states={name: read_only(_column(texts[name], (kinds or {}).get(name))) for name in variables},
-        action=read_only(np.array([number[name] for name in texts[action]], dtype=np.int32)),
-        action_names=tuple(names),
+        states={name: read_only(_column(file, name, texts[name], kinds[name])) for name in variables},
+        action=read_only(number.astype(np.int32)),
+        action_names=tuple(names.tolist()),
     )
     return PolicyTable(graph, each[:-1])
 
 
-def _column(texts: list[str], kind: str | None) -> npt.NDArray[Any]:
-    """Return the values of a state variable; of version 0.1, which did not write its kind, what they look like."""
-    if kind is None:
-        is_number = all(text.removeprefix("-").isdecimal() for text in texts)
-        kind = "integer" if is_number else "truth" if set(texts) <= {"True", "False"} else "text"
+def _column(file: Path, name: str, texts: npt.NDArray[Any], kind: str) -> npt.NDArray[Any]:
+    """Return the values of a state variable."""
     if kind == "truth":
-        return np.array([text == "True" for text in texts])
-    return np.array(texts, dtype=np.int32) if kind == "integer" else np.array(texts)
+        return np.array(texts == "True")
+    if kind == "text":
+        return texts.astype(str)
+    try:
+        return texts.astype(np.int32)
+    except (ValueError, OverflowError):
+        raise DataError(f"{file} is not what plumdp writes: column {name} has values that are not numbers") from None
 
 
 def _quality(content: dict[str, Any]) -> DataQuality:
@@ -188,9 +244,5 @@ def _quality(content: dict[str, Any]) -> DataQuality:
     return DataQuality(content["steps"], None if report is None else report_from(report))
 
 
-def _box(content: dict[str, Any]) -> dict[str, tuple[float, float]]:
-    return {name: (_number(low), _number(high)) for name, (low, high) in content["parameters"].items()}
-
-
 def _number(value: float | str) -> float:
-    return _INFINITE[value] if isinstance(value, str) else value
+    return shapes.INFINITE[value] if isinstance(value, str) else value

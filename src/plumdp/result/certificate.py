@@ -246,7 +246,6 @@ class Certificate:
             "confidence": self.confidence,
             "relaxation": self.relaxation,
             "confidence_set": self.confidence_set,
-            "intervals": self.confidence_set,  # its name in version 0.1
             "guarantee": str(self.guarantee),
             "assumptions": list(self.assumptions),
             "reason": self.reason,
@@ -256,7 +255,7 @@ class Certificate:
             "provenance": dict(self.provenance),
             "estimate": dict(self.estimate),
             "estimated_value": self.estimated_value,
-            "gap": dict(self.gap),
+            "gap": {name: _plain(part) for name, part in self.gap.items()},
             "jointly": list(self.jointly),
             "p_value": self.p_value,
             "not_coupled": self.not_coupled,

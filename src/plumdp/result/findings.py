@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from math import inf, isinf
+from dataclasses import asdict, dataclass, field, fields
+from math import isinf
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from plumdp.errors import DataError
+from plumdp.result import shapes
 
 Point = tuple[float, float]
 SCHEMA = "plumdp/findings/1"
+
+_Part = TypeVar("_Part", bound="Rung | ExpressionRow | Edge")
 
 
 @dataclass(frozen=True)
@@ -105,22 +108,24 @@ class Findings:
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
 
     @classmethod
-    def from_json(cls, text: str) -> Findings:
-        """Return what ``to_json`` wrote.
+    def from_dict(cls, content: Any) -> Findings:
+        """Return what ``to_json`` wrote, once it was read; what has not the shape of findings is refused.
 
-        >>> found = Findings(ladder=(Rung("coupled", 0.5, inf, "certified", 0.1),), n_expressions=3)
-        >>> Findings.from_json(found.to_json()) == found
+        >>> found = Findings(ladder=(Rung("coupled", 0.5, float("inf"), "certified", 0.1),), n_expressions=3)
+        >>> Findings.from_dict(json.loads(found.to_json())) == found
         True
         """
-        content = _numbers(json.loads(text))
-        if content.get("schema") != SCHEMA:
-            raise DataError(f"findings of the schema {content.get('schema')!r} cannot be read, only {SCHEMA!r}")
+        for shape in _PARTS:
+            problem = shape(content, "")
+            if problem:
+                raise DataError(problem)
+        content = _numbers(content)
         drawing = content["drawing"]
         return cls(
-            ladder=tuple(Rung(**each) for each in content["ladder"]),
+            ladder=tuple(_made(Rung, each) for each in content["ladder"]),
             parameters={name: (low, high) for name, (low, high) in content["parameters"].items()},
             outlines=tuple(_outline(each) for each in content["outlines"]),
-            expressions=tuple(ExpressionRow(**each) for each in content["expressions"]),
+            expressions=tuple(_made(ExpressionRow, each) for each in content["expressions"]),
             n_expressions=content["n_expressions"],
             advice=content["advice"],
             residuals=content["residuals"],
@@ -160,8 +165,13 @@ def _outline(content: dict[str, Any]) -> Outline:
 
 
 def _drawing(content: dict[str, Any]) -> Drawing:
-    edges = tuple(Edge(**each) for each in content["edges"])
+    edges = tuple(_made(Edge, each) for each in content["edges"])
     return Drawing(tuple(content["states"]), content["initial"], tuple(content["targets"]), edges)
+
+
+def _made(kind: type[_Part], content: dict[str, Any]) -> _Part:
+    """Return a part of its entries; others are left out."""
+    return kind(**{each.name: content[each.name] for each in fields(kind)})
 
 
 def _plain(value: Any) -> Any:
@@ -179,4 +189,39 @@ def _numbers(value: Any) -> Any:
         return {name: _numbers(each) for name, each in value.items()}
     if isinstance(value, list):
         return [_numbers(each) for each in value]
-    return {"infinity": inf, "-infinity": -inf}.get(value, value) if isinstance(value, str) else value
+    return shapes.INFINITE.get(value, value) if isinstance(value, str) else value
+
+
+_NUMBERS = dict.fromkeys(("observed", "expected", "observations", "deviation"), shapes.listed(shapes.bound))
+_ADVICE = {
+    "none": shapes.text,
+    "sentences": shapes.listed(shapes.text),
+    "choices": shapes.listed(
+        shapes.record(
+            {"state": shapes.each(shapes.anything), "action": shapes.text}
+            | dict.fromkeys(("rate", "visits", "visits_per_run"), shapes.bound)
+        )
+    ),
+}
+_RESIDUALS = {
+    "contradicted": shapes.truth,
+    "diagnosis": shapes.listed(shapes.text),
+    "suspicion": shapes.nullable(shapes.text),
+    "residuals": shapes.listed(
+        shapes.record(
+            {"where": shapes.text, "what": shapes.text}
+            | dict.fromkeys(("observations", "difference", "standardised", "evidence"), shapes.bound)
+        )
+    ),
+    "cells": shapes.listed(
+        shapes.record(
+            {"kind": shapes.text, "name": shapes.text, "change": shapes.text, "cells": shapes.listed(shapes.text)}
+            | _NUMBERS
+        )
+    ),
+}
+_PARTS = (
+    shapes.record({"schema": shapes.one_of(SCHEMA)}),
+    shapes.shape_of(Findings),
+    shapes.record({"advice": shapes.record({}, _ADVICE), "residuals": shapes.record({}, _RESIDUALS)}),
+)

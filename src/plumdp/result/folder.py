@@ -60,13 +60,13 @@ def write_results(
         target.parent.mkdir(parents=True, exist_ok=True)
         prepared = Path(mkdtemp(prefix=".plumdp-", dir=target.parent))
     except OSError as error:
-        raise _unwritable(target, error) from None
+        raise unwritable(target, error) from None
     try:
         for number, (certificate, findings) in enumerate(zip(certificates, found, strict=True), start=1):
             _write_files(certificate, findings, prepared if len(certificates) == 1 else prepared / f"{number}")
         _put(prepared, target)
     except OSError as error:
-        raise _unwritable(target, error) from None
+        raise unwritable(target, error) from None
     finally:
         shutil.rmtree(prepared, ignore_errors=True)  # nothing is left if it got its name
 
@@ -115,10 +115,11 @@ def _try(target: Path, folder: Path) -> None:
         with TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise _unwritable(target, error) from None
+        raise unwritable(target, error) from None
 
 
-def _unwritable(target: Path, error: OSError) -> DataError:
+def unwritable(target: Path, error: OSError) -> DataError:
+    """Return the error for a place at which writing failed."""
     return DataError(f"{target} cannot be written: {error.strerror or error}")
 
 

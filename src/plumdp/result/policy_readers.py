@@ -6,15 +6,17 @@ import csv
 import json
 import re
 from collections.abc import Callable, Mapping
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.data.values import Codes, RowIndex, Texts, domain
+from plumdp.data.values import Codes, RowIndex, domain
 from plumdp.errors import DataError
-from plumdp.model.graph import Graph, IntArray
+from plumdp.model.graph import Graph, Indices, IntArray
+from plumdp.model.named_policy import action_column, choices_of_rows, complete, names_of
 from plumdp.model.text import cut, number_of
 
 _LISTED = re.compile(r"(?:\d+:)?\((.*?)\)[:=](.*)")
@@ -25,15 +27,15 @@ def read_csv(path: str | Path, graph: Graph) -> IntArray:
     needed = [*graph.states, action_column(graph)]
     columns = _read_columns(path, needed)
     state = _states(path, graph, [columns[name] for name in graph.states])
-    return _complete(path, graph, state, _choices(path, graph, state, columns[needed[-1]]))
+    return complete(str(path), graph, state, choices_of_rows(str(path), graph, state, columns[needed[-1]]))
 
 
-def rows_of_choices(path: str | Path, graph: Graph, others: list[str]) -> tuple[Codes, list[npt.NDArray[Any]]]:
+def rows_of_choices(path: str | Path, graph: Graph, others: list[str]) -> tuple[Indices, list[npt.NDArray[Any]]]:
     """Return the choice that each row of a CSV file names by state and action, and other columns as texts."""
     needed = [*graph.states, action_column(graph)]
     columns = _read_columns(path, [*needed, *others])
     state = _states(path, graph, [columns[name] for name in graph.states])
-    return _choices(path, graph, state, columns[needed[-1]]), [columns[name] for name in others]
+    return choices_of_rows(str(path), graph, state, columns[needed[-1]]), [columns[name] for name in others]
 
 
 def read_list(path: str | Path, graph: Graph) -> IntArray:
@@ -50,7 +52,7 @@ def read_list(path: str | Path, graph: Graph) -> IntArray:
         rows.append([*values, found[2].strip()])
     table = np.array(rows, dtype=object).reshape(len(rows), len(graph.states) + 1)
     state = _states(path, graph, [*table.T[:-1]])
-    return _complete(path, graph, state, _choices(path, graph, state, table[:, -1]))
+    return complete(str(path), graph, state, choices_of_rows(str(path), graph, state, table[:, -1]))
 
 
 def read_scheduler(path: str | Path, graph: Graph) -> IntArray:
@@ -65,7 +67,7 @@ def read_scheduler(path: str | Path, graph: Graph) -> IntArray:
         chosen = [_scheduled_choice(path, graph, int(s), entry) for s, entry in zip(state, entries, strict=True)]
     except (json.JSONDecodeError, TypeError, LookupError, RecursionError) as error:
         raise DataError(f"{path} is not a scheduler in Storm's JSON ({type(error).__name__}: {error})") from None
-    return _complete(path, graph, state, np.array(chosen, dtype=np.int64))
+    return complete(str(path), graph, state, np.array(chosen, dtype=np.int64))
 
 
 POLICY_READERS: Mapping[str, Callable[[str | Path, Graph], IntArray]] = {
@@ -75,45 +77,32 @@ POLICY_READERS: Mapping[str, Callable[[str | Path, Graph], IntArray]] = {
 }
 
 
-def choices_by_name(graph: Graph, actions: npt.ArrayLike) -> IntArray:
-    """Return the choice in every state by the name of its action; where there is one action only, it is taken."""
-    names = np.asarray(actions, dtype=object)
-    if names.ndim and names.shape != (graph.n_states,):
-        raise DataError(f"there are {names.size} names of actions for {number_of(graph.n_states, 'state')}")
-    names = np.broadcast_to(names, graph.n_states)
-    first: IntArray = graph.first_choice[:-1]
-    choice = np.where(np.diff(graph.first_choice) == 1, first, _find_choices(graph, np.arange(graph.n_states), names))
-    if (choice < 0).any():
-        state = int(np.argmax(choice < 0))
-        raise _no_such_action(f"state ({graph.describe_state(state)})", graph, state, names[state])
-    return choice.astype(first.dtype)
-
-
-def action_column(graph: Graph) -> str:
-    """Return the name of the column for the action in a table of states."""
-    return "action" if "action" not in graph.states else "chosen_action"
-
-
 def _text(path: str | Path) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
+        return Path(path).read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path} cannot be read as a policy: {error}") from None
 
 
 def _read_columns(path: str | Path, needed: list[str]) -> dict[str, npt.NDArray[Any]]:
     """Return columns of a CSV file as texts."""
-    try:
-        header, *rows = [*csv.reader(_text(path).splitlines(keepends=True))] or [[]]
-    except csv.Error as error:
-        raise DataError(f"{path} cannot be read as a policy: {error}") from None
-    missing = [name for name in needed if name not in header]
+    table = read_table(path)
+    missing = [name for name in needed if name not in table]
     if missing:
         raise DataError(f"{path} is not a policy of this model: it has no column {', '.join(missing)}")
+    return {name: table[name] for name in needed}
+
+
+def read_table(path: str | Path) -> dict[str, npt.NDArray[Any]]:
+    """Return all columns of a CSV file as texts, in their order."""
+    try:
+        header, *rows = [*csv.reader(StringIO(_text(path), newline=""))] or [[]]
+    except csv.Error as error:
+        raise DataError(f"{path} cannot be read as a policy: {error}") from None
     for number, row in enumerate(rows, 1):
         if len(row) != len(header):
             raise DataError(f"{path}: row {number} has {len(row)} values, but there are {len(header)} columns")
-    return {name: np.array([row[header.index(name)] for row in rows], dtype=object) for name in needed}
+    return {name: np.array([row[place] for row in rows], dtype=object) for place, name in enumerate(header)}
 
 
 def _states(path: str | Path, graph: Graph, columns: list[npt.NDArray[Any]]) -> Codes:
@@ -130,35 +119,6 @@ def _states(path: str | Path, graph: Graph, columns: list[npt.NDArray[Any]]) -> 
         text = ", ".join(f"{name}={column[row]}" for name, column in zip(graph.states, columns, strict=True))
         raise DataError(f"{path}: row {row + 1}, ({text}) is not a state of the model")
     return state
-
-
-def _choices(path: str | Path, graph: Graph, state: Codes, actions: npt.NDArray[Any]) -> Codes:
-    """Return the choice of each row, by its state and the name of its action."""
-    choice = _find_choices(graph, state, actions)
-    if (choice < 0).any():
-        row = int(np.argmax(choice < 0))
-        where = f"{path}: row {row + 1}, state ({graph.describe_state(int(state[row]))})"
-        raise _no_such_action(where, graph, int(state[row]), actions[row])
-    return choice
-
-
-def _find_choices(graph: Graph, state: Codes, actions: npt.NDArray[Any]) -> Codes:
-    """Return the choice of each state by the name of its action; -1 if there is none, or several."""
-    index = RowIndex([graph.n_states, len(graph.action_names)], [graph.state_of_choice(), graph.action])
-    choice = index.find([state, Texts(graph.action_names).code(actions)])
-    return np.where(np.isin(choice, index.repeated), -1, choice)
-
-
-def _no_such_action(where: str, graph: Graph, state: int, action: Any) -> DataError:
-    names = ", ".join(map(repr, _names(graph, state)))
-    return DataError(f"{where}: {action!r} is not one of its actions, {names}, or stands for several")
-
-
-def _names(graph: Graph, state: int) -> list[str]:
-    """Return the names of the actions of a state, in the order of its choices."""
-    return [
-        graph.action_names[action] for action in graph.action[graph.first_choice[state] : graph.first_choice[state + 1]]
-    ]
 
 
 def _scheduled_states(path: str | Path, graph: Graph, found: list[Any]) -> Codes:
@@ -178,7 +138,7 @@ def _scheduled_choice(path: str | Path, graph: Graph, state: int, entry: Mapping
     if len(drawn) != 1 or "m" in entry:
         what = "memory" if "m" in entry else "several actions, or none"
         raise DataError(f"{where}: the scheduler has {what} there; a policy is one action for each state")
-    labels, names = drawn[0].get("labels", []), _names(graph, state)
+    labels, names = drawn[0].get("labels", []), names_of(graph, state)
     if len(labels) == 1 and names.count(labels[0]) == 1:
         return int(graph.first_choice[state]) + names.index(labels[0])
     choice, first, last = drawn[0]["index"], graph.first_choice[state], graph.first_choice[state + 1] - 1
@@ -186,18 +146,3 @@ def _scheduled_choice(path: str | Path, graph: Graph, state: int, entry: Mapping
         shown = f"action {labels[0]!r}" if labels else f"choice {choice}"
         raise DataError(f"{where}: {shown} is not one of its own: {first} to {last}, {', '.join(map(repr, names))}")
     return int(choice)
-
-
-def _complete(path: str | Path, graph: Graph, state: Codes, choice: Codes) -> IntArray:
-    """Return the choice in every state; only states with one choice may be left out, and none may be given twice."""
-    times = np.bincount(state, minlength=graph.n_states)
-    if times.max(initial=0) > 1:
-        raise DataError(f"{path} has several rows for the state ({graph.describe_state(int(np.argmax(times)))})")
-    lacking = np.flatnonzero((times == 0) & (np.diff(graph.first_choice) > 1))
-    if len(lacking):
-        examples = ", ".join(f"({graph.describe_state(int(s))})" for s in lacking[:3])
-        many = number_of(len(lacking), "state")
-        raise DataError(f"{path} says nothing about {many} of the model with several actions, such as {examples}")
-    chosen: IntArray = graph.first_choice[:-1].copy()
-    chosen[state] = choice
-    return chosen

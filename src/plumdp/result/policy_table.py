@@ -15,11 +15,12 @@ import numpy.typing as npt
 from plumdp.data.observing import Observe, Places
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, IntArray, own_array
+from plumdp.model.named_policy import action_column, choices_by_name
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import check_policy
 from plumdp.model.text import html_table, number_of, one_line
 from plumdp.relaxation.interval_model import IntervalModel
-from plumdp.result.policy_readers import POLICY_READERS, action_column, choices_by_name, read_csv
+from plumdp.result.policy_readers import POLICY_READERS, read_csv
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,19 +48,27 @@ class PolicyTable:
         object.__setattr__(self, "choice", own_array(chosen, np.int32))
 
     @classmethod
-    def from_actions(cls, graph: Graph, actions: npt.ArrayLike) -> PolicyTable:
-        """Return the policy that takes the named action in each state: one name for all states, or one for each.
+    def from_actions(cls, graph: Graph, actions: Any, *, states: Any = None) -> PolicyTable:
+        """Return the policy that takes the named action in each state.
 
-        The state variables are columns, so that a rule, or a trained network, is asked once. A state with one action
-        takes it, whatever the name.
+        Parameters
+        ----------
+        actions
+            A function of the state, which is a named tuple of its variables: it is asked in each state that has several
+            actions, and returns the name of one. Or a dict from states to names; a state is a tuple of the values of
+            its variables, in their order, or the value of the only one. Or a table, which is a data frame or a mapping
+            of columns: one column for each state variable, and the column ``action``. Or one name, which is taken
+            wherever there are several actions. States with one action may be left out; None stands for that action.
+        states
+            The states that a list or an array of names is for, in its order: a mapping of columns such as
+            ``graph.states``, a data frame, or a list of states.
 
         >>> from plumdp import case_study
         >>> graph = case_study("betting:25").model.graph
-        >>> money = graph.states["money"]
-        >>> PolicyTable.from_actions(graph, np.where(money < 5, "bet0", "bet5")).action(money=10, step=0)
+        >>> PolicyTable.from_actions(graph, lambda s: "bet0" if s.money < 5 else "bet5").action(money=10, step=0)
         'bet5'
         """
-        return cls(graph, choices_by_name(graph, actions))
+        return cls(graph, choices_by_name(graph, actions, states))
 
     def __repr__(self) -> str:
         names, uses = np.unique(self.graph.action[self.choice], return_counts=True)

@@ -1,0 +1,173 @@
+"""How a real process ends: every end has a code of its own, and 1 is nothing but the answer no."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+NO_SPACE = "error: output cannot be written: No space left on device\n"
+FULL = "/dev/full"
+needs_posix = pytest.mark.skipif(os.name != "posix", reason="needs the streams of POSIX")
+needs_full = pytest.mark.skipif(not os.path.exists(FULL), reason="needs a device that is always full")
+
+
+def run(*arguments, code="from plumdp.cli import main; main()", **more):
+    """Return how a process ends that runs a command, unless the code says otherwise."""
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "encoding": "utf-8", **more}
+    environment = {name: text for name, text in os.environ.items() if name not in ("PYTHONUNBUFFERED", "PLUMDP_DEBUG")}
+    environment |= options.pop("env", {})
+    return subprocess.run([sys.executable, "-c", code, *arguments], env=environment, check=False, **options)
+
+
+PRINTING = {
+    "a table": ["info", "betting:5"],
+    "json": ["info", "betting:5", "--json"],
+    "a line": ["--version"],
+    "help": ["-h"],
+    "an error in json": ["info", "nowhere", "--json"],
+}
+
+
+@needs_full
+@pytest.mark.parametrize("arguments", PRINTING.values(), ids=PRINTING)
+def test_standard_output_on_a_full_disk_ends_with_74_and_one_line(arguments):
+    with open(FULL, "w") as full:
+        ended = run(*arguments, stdout=full)
+    assert (ended.returncode, ended.stderr) == (74, NO_SPACE)
+
+
+@needs_full
+def test_standard_output_on_a_full_disk_ends_in_the_same_way_if_it_has_no_buffer():
+    with open(FULL, "w") as full:
+        ended = run("info", "betting:5", "--json", stdout=full, env={"PYTHONUNBUFFERED": "1"})
+    assert (ended.returncode, ended.stderr) == (74, NO_SPACE)
+
+
+@needs_posix
+@pytest.mark.parametrize("arguments", PRINTING.values(), ids=PRINTING)
+def test_a_closed_pipe_ends_with_141_and_without_a_word(arguments):
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = run(*arguments, stdout=writer)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (141, "")
+
+
+@needs_posix
+def test_a_closed_standard_output_ends_with_74():
+    ended = run("info", "betting:5", stdout=None, preexec_fn=lambda: os.close(1))
+    assert ended.returncode == 74
+    assert ended.stderr == "error: standard output is closed: no result can be printed\n"
+
+
+@needs_full
+@pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "full"])
+def test_a_standard_error_that_cannot_be_written_changes_no_code(is_closed):
+    with open(FULL, "w") as full:
+        more = {"preexec_fn": lambda: os.close(2)} if is_closed else {}
+        assert run("info", "nowhere", stderr=None if is_closed else full, **more).returncode == 2
+        assert run("info", "betting:5", stderr=None if is_closed else full, **more).returncode == 0
+
+
+WRITING = {
+    "log": (["simulate", "betting:5", "-n", "50", "-o"], "log.parquet"),
+    "csv": (["simulate", "betting:5", "-n", "50", "-o"], "log.csv"),
+    "result": (["certify", "betting:5", "LOG", "-o"], "result"),
+    "report": (["report", "betting:5", "LOG", "-o"], "report.html"),
+}
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    path = tmp_path_factory.mktemp("log") / "log.parquet"
+    assert run("simulate", "betting:5", "-n", "50", "--seed", "1", "-o", str(path)).returncode == 0
+    return str(path)
+
+
+@needs_posix
+@pytest.mark.parametrize(("arguments", "name"), WRITING.values(), ids=WRITING)
+def test_a_file_on_a_full_disk_ends_with_74_and_leaves_nothing(arguments, name, log, tmp_path):
+    """No file of the process may have more than 64 bytes."""
+    resource = pytest.importorskip("resource")
+    given = [log if text == "LOG" else text for text in arguments]
+    limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))}
+    ended = run(*given, str(tmp_path / name), **limit)
+    assert (ended.returncode, ended.stderr) == (74, f"error: {tmp_path / name} cannot be written: File too large\n")
+    assert [*tmp_path.iterdir()] == []
+
+
+BROKEN = """
+import os, signal, sys, time
+import plumdp.cli.info
+from plumdp.cli import main
+
+def broken(*arguments, **options):
+    {statement}
+
+plumdp.cli.info._facts = broken
+main()
+"""
+REPORT = (
+    ", which says nothing about the model or the data. Please report it, with the command and what it prints with "
+    "PLUMDP_DEBUG=1"
+)
+FAILURES = {
+    "KeyError": ("raise KeyError('money')", 70, f"plumdp ended unexpectedly (KeyError: 'money'){REPORT}"),
+    "AssertionError": ("assert False", 70, f"plumdp ended unexpectedly (AssertionError: ){REPORT}"),
+    "ValueError": ("raise ValueError('a\\nb')", 70, f"plumdp ended unexpectedly (ValueError: a b){REPORT}"),
+    "RecursionError": (
+        "broken()",
+        70,
+        f"plumdp ended unexpectedly (RecursionError: maximum recursion depth exceeded){REPORT}",
+    ),
+    "MemoryError": ("raise MemoryError", 70, f"plumdp ended unexpectedly (not enough memory){REPORT}"),
+    "a library that exits": ("sys.exit(1)", 70, f"plumdp ended unexpectedly (SystemExit: 1){REPORT}"),
+    "a library that exits well": ("sys.exit()", 70, f"plumdp ended unexpectedly (SystemExit: ){REPORT}"),
+    "a file": ("open('/nowhere/x')", 74, "/nowhere/x: No such file or directory"),
+}
+
+
+@pytest.mark.parametrize(("statement", "code", "message"), FAILURES.values(), ids=FAILURES)
+def test_what_nobody_expected_has_a_code_of_its_own_and_one_sentence(statement, code, message):
+    ended = run("info", "betting:5", code=BROKEN.format(statement=statement))
+    assert (ended.returncode, ended.stdout, ended.stderr) == (code, "", f"error: {message}\n")
+
+
+def test_an_unexpected_error_is_json_if_that_is_asked_for():
+    ended = run("info", "betting:5", "--json", code=BROKEN.format(statement="raise KeyError('money')"))
+    assert (ended.returncode, ended.stderr) == (70, "")
+    assert json.loads(ended.stdout) == {
+        "schema": "plumdp/error/1",
+        "error": {"kind": "unexpected", "message": f"plumdp ended unexpectedly (KeyError: 'money'){REPORT}"},
+    }
+
+
+def test_the_traceback_is_shown_on_demand():
+    code = BROKEN.format(statement="raise KeyError('money')")
+    ended = run("info", "betting:5", code=code, env={"PLUMDP_DEBUG": "1"})
+    first, *_, last = ended.stderr.splitlines()
+    assert (ended.returncode, first) == (70, "Traceback (most recent call last):")
+    assert last == f"error: plumdp ended unexpectedly (KeyError: 'money'){REPORT}"
+    assert "in broken" in ended.stderr
+
+
+@needs_posix
+def test_ctrl_c_ends_with_130_and_without_a_word():
+    ended = run("info", "betting:5", code=BROKEN.format(statement="os.kill(os.getpid(), signal.SIGINT); time.sleep(9)"))
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("text", ["import sys\nsys.exit(0)\n", "def model():\n    raise SystemExit(0)\n"])
+def test_a_model_that_exits_is_misuse(text, tmp_path):
+    file = tmp_path / "model.py"
+    file.write_text(text)
+    ended = run("info", f"{file}:model")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", f"error: {file}, line 2: SystemExit: 0\n")
+
+
+def test_completion_still_ends_as_shells_expect():
+    asked = {"_PLUMDP_COMPLETE": "complete_bash", "COMP_WORDS": "plumdp inf", "COMP_CWORD": "1"}
+    ended = run(env=asked)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "info\n", "")
