@@ -21,7 +21,7 @@ from plumdp.confidence.tolerant import drift_cuts, with_cuts
 from plumdp.confidence_methods import within_intervals
 from plumdp.data.counts import Pilot, TransitionCounts, require_same_graph
 from plumdp.data.logs import Log
-from plumdp.data.pilots import pilot_assumption
+from plumdp.data.pilots import drawn_pilot, pilot_assumption
 from plumdp.errors import DataError
 from plumdp.keywords import takes
 from plumdp.learning_options import LearningOptions, chosen_method, error_of
@@ -166,6 +166,8 @@ def learn(
     groundwork = _groundwork(counted, like)
     solvers = {} if like is None else {asked: solver.without_memory() for asked, solver in like.solvers.items()}
     asked, fixed = as_objectives(objectives, model), None if as_published else groundwork.fixed
+    if method.has_directions and data.pilot is None:
+        data = replace(data, pilot=drawn_pilot(data))
     if method.has_directions and asked and storage_of(model).has_points:
         own = {objective: solvers.setdefault(objective, PointSolver(model, objective)) for objective in asked}
         measure = partial(measure, directions=value_directions(model, own))

@@ -1,12 +1,27 @@
 """Half-spaces from bets: valid at all times for one coin, never too narrow, and rounded outward."""
 
-from decimal import Decimal, localcontext
+from decimal import localcontext
 from fractions import Fraction
 from itertools import product
 from math import log
 
 import numpy as np
 import pytest
+from bet_tables import (
+    COIN,
+    COINS,
+    DIGITS,
+    MIXED,
+    RARE,
+    SQUARE,
+    SUM,
+    TABLES,
+    decimal,
+    exact_process,
+    is_outside,
+    p,
+    random_counts,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_models import row_model
@@ -17,30 +32,11 @@ from plumdp.confidence.bets import half_space, place_bets
 from plumdp.confidence.estimates import information
 from plumdp.confidence.likelihood_table import likelihood_table
 
-p, q = pl.parameters("p", "q")
-LINE, SQUARE = pl.ParameterSpace.unit("p"), pl.ParameterSpace.unit("p", "q")
-COIN = likelihood_table(row_model([[p, 1 - p]], LINE))
-COINS = likelihood_table(row_model([[p, 1 - p], [q, 1 - q], [(p + q) / 2, 1 - (p + q) / 2]], SQUARE))
-RARE = likelihood_table(
-    row_model([[p / 1000, q / 7, 1 - p / 1000 - q / 7], [p * Fraction(1, 3), 1 - p * Fraction(1, 3)]], SQUARE)
-)
-TREE = likelihood_table(row_model([[p * q, p * (1 - q), 1 - p]], SQUARE))
-MIXED = likelihood_table(row_model([[p, 1 - p], [q**2, 2 * q * (1 - q), (1 - q) ** 2]], SQUARE))
-SUM = likelihood_table(row_model([[(p + 2 * q) / 3, 1 - (p + 2 * q) / 3]], SQUARE))
-TABLES = {"coin": COIN, "coins": COINS, "rare": RARE, "tree": TREE, "mixed": MIXED, "sum": SUM}
-DIGITS = 60
-
 
 def bets_of_a_coin(pilot_heads, pilot, *, error, side, ratio=10):
     point = np.array([pilot_heads / pilot])
     ahead = ratio * information(COIN, np.array([pilot_heads, pilot - pilot_heads], dtype=float), point)
     return place_bets(COIN, point, ahead, np.ones(1), error=error, side=side)
-
-
-def is_outside(found, point):
-    """Return whether a half-space excludes a point, decided in fractions."""
-    exact = sum((Fraction(a) * Fraction(v) for a, v in zip(found.row.tolist(), point, strict=True)), Fraction(0))
-    return exact > Fraction(found.offset)
 
 
 # One coin, exactly
@@ -105,50 +101,12 @@ def test_a_coin_that_counts_every_throw_more_than_once_is_missed_too_often(copie
 # The half-space against the process, in many digits
 
 
-def decimal(value):
-    fraction = Fraction(value)
-    return Decimal(fraction.numerator) / Decimal(fraction.denominator)
-
-
-def exact_value(polynomial, names, point):
-    return Fraction(polynomial.evaluate(dict(zip(names, point, strict=True))))
-
-
-def exact_process(table, seen, factors, point):
-    """Return Σ K ln e - Σ N ln Z at a point of fractions, to about sixty digits."""
-    with localcontext(prec=DIGITS):
-        total = Decimal(0)
-        for group in range(len(table.is_class)):
-            members = np.flatnonzero(table.group == group).tolist()
-            visits = sum(int(seen[j]) for j in members)
-            if visits and table.is_class[group]:
-                chances = [exact_value(table.outcomes[j], table.names, point) for j in members]
-                mean = sum(
-                    (f * Fraction(float(factors[j])) for j, f in zip(members, chances, strict=True)), Fraction(0)
-                )
-                total += sum(int(seen[j]) * decimal(float(factors[j])).ln() for j in members)
-                total -= visits * decimal(mean).ln()
-        return total
-
-
 def random_bets(table, rng):
     point = rng.uniform(0.02, 0.98, len(table.names))
     root = rng.normal(size=(len(point), len(point) + 2)) * 10 ** rng.uniform(0, 3)
     gradient = rng.normal(size=len(point))
     error, side = float(10 ** rng.uniform(-4, -0.4)), int(rng.choice([-1, 1]))
     return place_bets(table, point, root @ root.T, gradient, error=error, side=side), error
-
-
-def random_counts(table, rng, most):
-    """Return counts of outcomes at some point; some classes are never visited, and some outcomes never seen."""
-    values = table.values(rng.uniform(0, 1, len(table.names)))[0].clip(0)
-    seen = np.zeros(len(values))
-    for group in range(len(table.is_class)):
-        members = np.flatnonzero(table.group == group)
-        if rng.random() < 0.7:
-            law = values[members] / values[members].sum()
-            seen[members] = rng.multinomial(int(most ** rng.uniform(0.4, 1)), law)
-    return seen
 
 
 def on_the_boundary(table, seen, factors, error, rng):

@@ -80,7 +80,8 @@ def find_horizons(pilot: Pilot, total: int) -> Horizons:
     was planned, it has four fifths. All weights sum to one.
 
     >>> pilot = Pilot(np.array([160, 0]), lengths=(16.0,), ratio=9.0)
-    >>> find_horizons(pilot, 1600).length[0], bool(np.exp(find_horizons(pilot, 1600).log_weight[0]) > 0.8)
+    >>> horizons = find_horizons(pilot, 1600)
+    >>> float(horizons.length[0]), bool(np.exp(horizons.log_weight[0]) > 0.8)
     (160.0, True)
     """
     expected = (1 + pilot.ratio) * pilot.lengths[-1] if pilot.is_planned else pilot.expected

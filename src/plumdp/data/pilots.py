@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
-from plumdp.data.counts import N_PILOTS, CountArray, Pilot, PilotEnd
+import numpy as np
+
+from plumdp.data.counts import N_PILOTS, CountArray, Pilot, PilotEnd, TransitionCounts
 from plumdp.errors import DataError
+from plumdp.model.graph import Graph
 from plumdp.model.text import number_of
 
 FEW_RUNS = 5_000
@@ -104,13 +107,64 @@ def open_pilot(
     )
 
 
+_MOST_VISITS = 10**9  # that NumPy draws from
+_SPLITS = (4, 4, 16)  # a sixteenth of the visits of each choice is the pilot, a quarter of it comes first, and so on
+_SPLIT = (
+    "the number of samples of each choice was fixed before any were looked at, so that some drawn at random are a pilot"
+)
+
+
+def drawn_pilot(counts: TransitionCounts) -> Pilot | None:
+    """Return a pilot of independent samples without an order: a part of the visits of each choice, drawn at random.
+
+    If the numbers of visits were fixed, the visits of a choice are alike, and a hypergeometric draw and the rest are
+    independent samples of fixed sizes. The draw depends on the model alone, so that nobody can try another one. More
+    than 10^9 visits of one choice are not drawn from.
+
+    >>> import numpy as np
+    >>> from plumdp import case_study
+    >>> graph = case_study("betting:25").model.graph
+    >>> drawn_pilot(TransitionCounts(graph, np.full(graph.n_transitions, 800), "independent"))
+    Pilot(1,385,150 steps, planned)
+    """
+    if counts.sampling != "independent" or counts.pilot is not None or counts.visits.max(initial=0) > _MOST_VISITS:
+        return None
+    rng = np.random.default_rng(int(counts.graph.fingerprint, 16))
+    moments, left = [], counts.counts
+    for part in reversed(_SPLITS):
+        left = _draw(counts.graph, left, part, rng)
+        moments.append(left)
+    moments = [moment for moment in reversed(moments) if moment.any()]
+    lengths = [float(moment.sum()) for moment in moments]
+    if not moments or lengths[-1] == counts.total or len({*lengths}) < len(lengths):
+        return None
+    ratio = counts.total / lengths[-1] - 1
+    return Pilot(moments[-1], PilotEnd.PLANNED, ratio, _SPLIT, tuple(moments), tuple(lengths))
+
+
+def _draw(graph: Graph, counts: CountArray, part: int, rng: np.random.Generator) -> CountArray:
+    """Return how often each transition is among about one in so many visits of its choice, drawn without replacement."""
+    first = graph.first_transition[:-1]
+    size = np.diff(graph.first_transition)
+    left = np.add.reduceat(counts, first)  # visits of each choice that are not decided yet
+    wanted = np.floor(left / part + rng.random(len(left))).astype(np.int64).clip(0, left)  # also where visits are few
+    drawn = np.zeros_like(counts)
+    for place in range(int(size.max(initial=0))):
+        rows = np.flatnonzero(size > place)
+        at = first[rows] + place
+        taken = rng.hypergeometric(counts[at], left[rows] - counts[at], wanted[rows])
+        drawn[at] = taken
+        left[rows] -= counts[at]
+        wanted[rows] -= taken
+    return drawn
+
+
 def pilot_assumption(pilot: Pilot) -> str:
     """Return in plain words what a result rests on that was chosen by looking at the first data.
 
     >>> import numpy as np
-    >>> print(pilot_assumption(Pilot(np.array([3, 0, 4]))))
-    the pilot (7 steps) was set aside before the other data were looked at, and its size was fixed before any were; if
-    it is a share of all runs, so was their number
+    >>> pilot_assumption(Pilot(np.array([3, 0, 4])))  # doctest: +ELLIPSIS
+    'the pilot (7 steps) was set aside before the other data were looked at, and its size was fixed before any were; ...'
     """
     if pilot.is_planned:
         text = (
@@ -123,4 +177,6 @@ def pilot_assumption(pilot: Pilot) -> str:
         text = "bets were placed by the data that came first, and renewed at moments that do not depend on the end"
     said = "" if pilot.expected is None else f"; you expected {pilot.expected:,.10g} before there were any data"
     return f"{text}; {pilot.rests_on}{said}" if pilot.rests_on else text + said
+
+
 SMALLEST = 16  # TEMPORARY

@@ -1,0 +1,173 @@
+"""Bets that are renewed: fixed by what came before, with weights that sum to one, and half-spaces that are implied."""
+
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from itertools import product
+from math import log
+
+import numpy as np
+import pytest
+from bet_tables import DIGITS, TABLES, decimal, exact_process, is_outside, random_counts
+
+import plumdp as pl
+from plumdp.confidence import staged_bets as method
+from plumdp.confidence.bets import tangent_half_space
+from plumdp.confidence.laws import Law, law_of_space
+from plumdp.confidence.likelihood_table import likelihood_table
+from plumdp.confidence.staged_bets import Horizons, Stage, find_horizons, find_stages, staged_half_spaces
+from plumdp.data.counts import Pilot, PilotEnd
+
+
+def random_stages(table, rng, most):
+    """Return stages with estimates and information that have nothing to do with the data: any bets must be valid."""
+    d, stages = len(table.names), []
+    for _ in range(int(rng.integers(1, 4))):
+        root = rng.normal(size=(d, d + 2)) * 10 ** rng.uniform(-1, 1)
+        stages.append(Stage(rng.uniform(0.02, 0.98, d), root @ root.T, random_counts(table, rng, most)))
+    return stages
+
+
+def placed(table, stages, horizons, rng, error, patch):
+    """Return the half-spaces of random bets, and the factors and weights of each."""
+    kept, own = [], method._half_space
+
+    def keep(table, stages, factors, horizons, *rest):
+        kept.append((factors, horizons))
+        return own(table, stages, factors, horizons, *rest)
+
+    patch.setattr(method, "_half_space", keep)
+    d = len(table.names)
+    found = staged_half_spaces(
+        table,
+        stages,
+        rng.normal(size=(len(stages), 1, d)),
+        horizons,
+        Law(np.full(d, 0.5), 12 * np.eye(d)),
+        near=rng.uniform(0.1, 0.9, d),
+        error=error,
+        texts=["a value"],
+    )
+    return list(zip(found, kept, strict=True))
+
+
+def exact_fortune(table, stages, factors, horizons, point):
+    """Return ln F at a point of fractions, to about sixty digits."""
+    with localcontext(prec=DIGITS):
+        each = [
+            sum(exact_process(table, stage.seen, factors[s, m], point) for s, stage in enumerate(stages)) + Decimal(w)
+            for m, w in enumerate(horizons.log_weight.tolist())
+        ]
+        return max(each) + sum((one - max(each)).exp() for one in each).ln()
+
+
+@pytest.mark.parametrize("name", ["coin", "rare", "tree"])
+@pytest.mark.parametrize("most", [30, 10**9])
+def test_the_half_space_has_all_points_of_the_space_at_which_the_fortune_is_small(name, most, monkeypatch):
+    """Points on lines between points with small and with large fortunes, up to sixty digits."""
+    table, rng, n_near = TABLES[name], np.random.default_rng([len(name), most]), 0
+    for _ in range(2):
+        stages, error = random_stages(table, rng, most), float(10 ** rng.uniform(-4, -0.4))
+        horizons = Horizons(10.0 ** rng.uniform(0, 4, 3), np.log([0.5, 0.3, 0.2]))
+        corners = [[Fraction(x) for x in row] for row in product([0.001, 0.999], repeat=len(table.names))]
+        for found, (factors, weights) in placed(table, stages, horizons, rng, error, monkeypatch):
+            level = -decimal(error).ln()
+            heights = [exact_fortune(table, stages, factors, weights, point) for point in corners]
+            inner, outer = (corners[heights.index(pick(heights))] for pick in (min, max))
+            points = [point for point, height in zip(corners, heights, strict=True) if height < level]
+            if min(heights) < level <= max(heights):
+                for _ in range(55):
+                    middle = [(a + b) / 2 for a, b in zip(inner, outer, strict=True)]
+                    is_small = exact_fortune(table, stages, factors, weights, middle) < level
+                    inner, outer = (middle, outer) if is_small else (inner, middle)
+                points.append(inner)
+                n_near += 1
+            assert not any(is_outside(found, point) for point in points)
+        monkeypatch.undo()
+    assert n_near > 0 or most == 30
+
+
+def coin_data(parts, **options):
+    """Return counts of a coin thrown in parts, at the end of all but the last of which bets are renewed."""
+    p = pl.parameters("p")[0]
+
+    def step(state):
+        return {"stay": [(1, state)]} if state.x else {"toss": [(p, state._replace(x=1)), (1 - p, state._replace(x=2))]}
+
+    model = pl.explore(step, {"x": 0}, space=pl.ParameterSpace.unit("p"))
+    counts = np.zeros((len(parts), model.graph.n_transitions), dtype=np.int64)
+    counts[:, :2] = parts
+    sums = np.cumsum(counts, axis=0)
+    lengths = tuple(float(moment.sum()) for moment in sums[:-1])
+    pilot = Pilot(sums[0], PilotEnd.POWER_OF_FOUR, moments=tuple(sums[:-1]), lengths=lengths, **options)
+    return model, pl.TransitionCounts(model.graph, sums[-1], "adaptive", pilot)
+
+
+def stages_of(parts):
+    model, counts = coin_data(parts)
+    return find_stages(likelihood_table(model), counts, law_of_space(model))
+
+
+def test_a_stage_knows_what_came_before_it_and_nothing_else():
+    one, other = stages_of([[5, 11], [30, 18], [100, 92]]), stages_of([[5, 11], [30, 18], [192, 0]])
+    assert [stage.seen.tolist() for stage in one] == [[30, 18], [100, 92]]
+    for first, second in zip(one, other, strict=True):
+        assert first.point.tobytes() == second.point.tobytes()
+        assert first.per_length.tobytes() == second.per_length.tobytes()
+    assert one[0].point < one[1].point  # after 5 of 16, and after 35 of 64
+
+
+@pytest.mark.parametrize("options", [{}, {"expected": 1000.0}, {"end": PilotEnd.PLANNED}])
+def test_the_weights_of_all_horizons_sum_to_at_most_one(options, monkeypatch):
+    monkeypatch.setattr(method, "_HORIZONS", 10**6)
+    pilot = Pilot(np.array([10, 6]), **({"end": PilotEnd.POWER_OF_FOUR} | options), lengths=(16.0,))
+    for total in (100, 10**9):
+        weights = np.exp(find_horizons(pilot, total).log_weight)
+        assert 0.96 < weights.sum() <= 1 + 1e-12
+
+
+def test_horizons_near_the_end_of_the_data_are_looked_at():
+    pilot = Pilot(np.array([100, 60]), PilotEnd.POWER_OF_FOUR, lengths=(16.0,))
+    lengths = sorted(find_horizons(pilot, 16_000).length)  # ten steps in a run: 1,600 runs
+    assert lengths[0] < 1600 < lengths[-1]
+    assert len(lengths) == 5
+
+
+def test_a_planned_length_has_four_fifths_of_the_weight():
+    pilot = Pilot(np.array([10, 6]), ratio=9.0, lengths=(16.0,))
+    horizons = find_horizons(pilot, 160)
+    assert horizons.length[0] == 160
+    assert np.exp(horizons.log_weight[0]) == pytest.approx(0.8 + 0.2 / 3)
+
+
+def test_a_coin_is_bounded_as_tightly_as_the_mean_of_a_normal_law_allows():
+    """By hand: a planned bet at the right scale is sqrt(2 ln(1/share)) deviations away, less than a tenth more here."""
+    model, counts = coin_data([[8, 8], [4992, 4992]])
+    counts = pl.TransitionCounts(model.graph, counts.counts, "adaptive", Pilot(counts.pilot.counts, ratio=624.0))
+    learned = pl.learn(model, counts, objectives=["Pmax=? [ F x=1 ]"], confidence=0.999)
+    found = learned.bounds
+    distance = [abs(offset / row[0] - 0.5) for row, offset in zip(found.rows, found.offsets, strict=True)]
+    expected = np.sqrt(2 * log(1 / (0.001 * 0.8 * 0.8667 / 2))) * 0.5 / np.sqrt(9984)
+    assert distance == pytest.approx([expected] * 2, rel=0.1)
+
+
+@pytest.mark.parametrize("most", [30, 10**4, 10**9])
+@pytest.mark.parametrize("name", TABLES)
+def test_a_tangent_of_the_likelihood_has_all_points_above_the_threshold(name, most):
+    table, rng = TABLES[name], np.random.default_rng([most, len(name)])
+    for _ in range(6):
+        seen, d = random_counts(table, rng, most), len(table.names)
+        near, points = rng.uniform(0.05, 0.95, d), rng.uniform(0.001, 0.999, (8, d))
+        exact = [log_likelihood(table, seen, [Fraction(x) for x in point]) for point in points.tolist()]
+        for point, value in zip(points.tolist(), exact, strict=True):
+            threshold = float(value) - abs(float(value)) * 1e-15 - 1e-300  # just below, as a float
+            found = tangent_half_space(table, seen, threshold, near=near)
+            assert not is_outside(found, [Fraction(x) for x in point])
+            there = tangent_half_space(table, seen, threshold, near=np.array(point))
+            assert not is_outside(there, [Fraction(x) for x in point])
+
+
+def log_likelihood(table, seen, point):
+    with localcontext(prec=DIGITS):
+        names = dict(zip(table.names, point, strict=True))
+        chances = (Fraction(f.evaluate({name: names[name] for name in f.names})) for f in table.outcomes)
+        return sum((int(k) * decimal(f).ln() for k, f in zip(seen, chances, strict=True) if k), Decimal(0))
