@@ -39,21 +39,27 @@ class Answer:
 
     @property
     def sentence(self) -> str:
-        """The answer in one sentence."""
+        """The answer in words: what was proved, of the policy found or of all policies."""
         if not _is_claim(self.certificate):
             reason = "the data contradict the model" if self._is_contradicted else "these sets have no guarantee"
             return f"Not yet known: {reason}, so that nothing follows from them."
-        opening = {Verdict.YES: "Yes", Verdict.NO: "No", Verdict.UNKNOWN: "Not yet known"}[self.verdict]
-        is_max = self.certificate.direction == "max"
-        reached = outward(self.certificate.bound, -1 if is_max else 1)
-        limit = outward(self.limit, 1 if is_max else -1)
-        beyond, side = ("more", "at least") if is_max else ("less", "at most")
-        found, other = f"the policy found has {side} {reached}", f"no policy has {beyond} than {limit}"
+        graph, is_max = self.certificate.policy.graph, self.certificate.direction == "max"
+        has_choices = graph.n_choices > graph.n_states
         confidence = f"with confidence {percent(self.certificate.confidence)}"
+        reached = f"at {'least' if is_max else 'most'} {outward(self.certificate.bound, -1 if is_max else 1)}"
+        limit = outward(self.limit, 1 if is_max else -1)
+        found, other = f"the policy found has {reached}", f"no policy has {'more' if is_max else 'less'} than {limit}"
+        both = f"{found}, and {other}"
+        if not has_choices:
+            side = f"at {'most' if is_max else 'least'} {limit}"
+            found, other, both = (f"the value is {each}" for each in (reached, side, f"{reached} and {side}"))
         if self.verdict == Verdict.UNKNOWN:
-            return f"{opening}: {found}, and {other}, {confidence}; more data may decide it."
-        is_found = (self.verdict == Verdict.YES) != self.question.is_negated
-        return f"{opening}: {found if is_found else other}, {confidence}."
+            return f"Not yet known: {both}, {confidence}; more data may decide it."
+        is_yes, of_all = self.verdict == Verdict.YES, self.question.of_all
+        if is_yes and of_all and has_choices:  # PRISM asks this of all policies, and we of one
+            more = f"Other policies may do worse: ask {of_all} for all policies."
+            return f"Yes, under the policy found: it has {reached}, {confidence}. {more}"
+        return f"{'Yes' if is_yes else 'No'}: {found if is_yes != self.question.is_negated else other}, {confidence}."
 
     @property
     def _is_contradicted(self) -> bool:
@@ -83,10 +89,11 @@ def decide(
 
     Yes, if the certified bound of the policy that was found reaches it. No, if no policy reaches it at any parameters
     of the region, by an upper bound on the best value of all policies, those with memory included. Otherwise the data
-    do not decide it yet. A question such as ``Pmax<=0.9``, which is about all policies, has the opposite answer of
-    ``Pmax>0.9``. Either answer is wrong with at most the error of ``learned``, jointly with everything else that
-    follows from it; if the data contradict the model, or sets have no guarantee, nothing is known. ``certificate`` is
-    that of the objective of the question, if it is there already.
+    do not decide it yet. ``P<0.1`` without max or min asks for one policy, where PRISM asks it of all. A question such
+    as ``Pmax<=0.9``, which is about all policies, has the opposite answer of ``Pmax>0.9``. Either answer is wrong with
+    at most the error of ``learned``, jointly with everything else that follows from it; if the data contradict the
+    model, or sets have no guarantee, nothing is known. ``certificate`` is that of the objective of the question, if it
+    is there already.
 
     >>> from plumdp import case_study, learn, simulate
     >>> study = case_study("betting:5")
