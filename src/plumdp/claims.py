@@ -40,14 +40,17 @@ def make_certificate(
     seconds: dict[str, float],
     *,
     is_given: bool = False,
+    limit: float | None = None,
     left_out: str = "",
 ) -> Certificate:
     """Return what is claimed of a policy from bounds on its value.
 
     ``is_given`` says that the policy is the user's own rather than the best one, ``left_out`` what the relaxation cut.
+    ``limit`` is what no policy beats, if the policy that was found has the worst value: others may still do better.
     """
     model = learned.model
     bound = valued.lower if objective.direction == "max" else valued.upper
+    others = [valued.lower, valued.upper] if limit is None else [valued.lower, valued.upper, limit]
     is_contradicted, is_proved = learned.conflict is not None, learned.bounds.guarantee != Guarantee.NONE
     certificate = Certificate(
         lower=valued.lower,
@@ -60,7 +63,7 @@ def make_certificate(
         confidence_set=storage_of(model).untied_set if is_contradicted else learned.bounds.method,
         guarantee=Guarantee.ANYTIME if is_contradicted and is_proved else learned.bounds.guarantee,
         assumptions=_assumptions(learned),
-        status=status_of(learned, objective, bound),
+        status=status_of(learned, objective, min(others), max(others), is_given=is_given),
         parameters=_box(learned.region, model.space.dimension),
         solver=valued.solver,
         seconds=seconds,
@@ -172,19 +175,29 @@ def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate
 
 
 def _not_excluded(certificate: Certificate) -> str:
-    """Return why a bound on a cost is infinite that neither the graph nor a lack of data explains."""
+    """Return why nothing is certified, where neither the graph nor a lack of data explains it; or nothing to add."""
+    if certificate.lower == certificate.upper:
+        worst = certificate.printed_bounds[0]
+        return f"the policy found has the worst value, {worst}; others may do better, but the data do not show it"
     if certificate.direction == "max" or certificate.upper < np.inf:
         return ""
     return "what the data leave open does not exclude runs that never reach the target, so no finite bound is proved"
 
 
-def status_of(learned: Learned, objective: Objective, bound: float) -> Status:
-    """Return what may be said of the bound that a policy was made for."""
+def status_of(learned: Learned, objective: Objective, lower: float, upper: float, *, is_given: bool = False) -> Status:
+    """Return what may be said of bounds on the value of a policy: of the user's own, or of one that was found."""
     if learned.bounds.guarantee == Guarantee.NONE:
         return Status.NO_GUARANTEE
     if learned.conflict is not None:
         return Status.CONTRADICTED
-    return Status.VACUOUS if objective.is_vacuous(bound) else Status.CERTIFIED
+    is_low, is_high = (
+        replace(objective, direction=direction).is_vacuous(bound)
+        for direction, bound in (("max", lower), ("min", upper))
+    )
+    if is_given:  # each bound is an answer to someone who asks what a policy is worth
+        return Status.VACUOUS if is_low and is_high else Status.CERTIFIED
+    says_nothing = is_low if objective.direction == "max" else is_high
+    return Status.VACUOUS if says_nothing and lower < upper else Status.CERTIFIED
 
 
 def _endless(model: ParametricMDP, objective: Objective, bound: float, policy: IntArray, is_given: bool) -> str:

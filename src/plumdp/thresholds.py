@@ -9,12 +9,10 @@ from typing import Any
 from plumdp.confidence.sets import Guarantee
 from plumdp.learning import Learned
 from plumdp.model.language.threshold import Threshold, parse_threshold
-from plumdp.model.objective import Objective
 from plumdp.pipeline import conclude, default_relaxation, relax
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate, Status, outward, percent
-from plumdp.solver.solve import solve
-from plumdp.valuation import with_looser
+from plumdp.valuation import best_of_all
 from plumdp.vocabulary import Verdict as Verdict
 
 
@@ -107,7 +105,8 @@ def decide(
         certificate = conclude(learned, asked.objective, relaxation=relaxation, precision=precision)
     if not _is_claim(certificate):
         return Answer(asked, Verdict.UNKNOWN, certificate, inf if asked.objective.direction == "max" else -inf)
-    limit = best_of_all(learned, asked.objective, relaxation=relaxation, precision=precision)
+    uncertain = relax(learned, relaxation or default_relaxation(learned))
+    limit = best_of_all(uncertain, asked.objective, precision=precision)
     if asked.holds_for(certificate.bound):
         found = Verdict.YES
     else:
@@ -115,20 +114,6 @@ def decide(
     if asked.is_negated and found != Verdict.UNKNOWN:
         found = Verdict.NO if found == Verdict.YES else Verdict.YES
     return Answer(asked, found, certificate, limit)
-
-
-def best_of_all(
-    learned: Learned, objective: Objective, *, relaxation: Relaxation | None = None, precision: float = 1e-6
-) -> float:
-    """Return what no policy beats at any point of the region: an upper bound if large values are better, else a lower.
-
-    Nature plays with the agent in a relaxation of the region, so that every policy at every point is worth no more.
-    """
-    uncertain = relax(learned, relaxation or default_relaxation(learned))
-    start, is_max = learned.model.graph.initial_state, objective.direction == "max"
-    solved = [solve(each, objective, nature="optimistic", precision=precision) for each in with_looser(uncertain)]
-    ends = [float(one.upper[start] if is_max else one.lower[start]) for one in solved]
-    return min(ends) if is_max else max(ends)
 
 
 def _is_claim(certificate: Certificate) -> bool:

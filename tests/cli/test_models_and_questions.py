@@ -149,6 +149,54 @@ def test_a_yes_about_one_policy_names_the_question_about_all(run, folder, text, 
     assert json.loads(every.out)["verdict"] == "no"
 
 
+LAZY = "x,action\n" + "".join(f"{x},wait\n" for x in range(4))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "value"),
+    [
+        (["policy", "--policy", "lazy.csv", "-p", 'Pmax=? [ F "goal" ]'], 0),
+        (["policy", "--policy", "lazy.csv", "-p", "Pmin=? [ G x<4 ]"], 1),
+        (["certify", "-p", "Pmax=? [ F x<0 ]"], 0),
+        (["certify", "-p", "Pmin=? [ F x=0 ]"], 1),
+    ],
+)
+def test_a_proved_value_ends_with_0_though_it_is_the_worst(run, folder, arguments, value):
+    (folder / "lazy.csv").write_text(LAZY)
+    command = [arguments[0], "mine.py:model", "log.parquet", *arguments[1:]]
+    ended = run(*command)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith(f"The policy's value is {value} with confidence 99.9 %.\n")
+    read = json.loads(run(*command, "--json").out)
+    assert (read["status"], read["lower"], read["upper"]) == ("certified", value, value)
+
+
+@pytest.mark.parametrize(
+    ("question", "code", "headline"),
+    [
+        (
+            'Pmax=? [ F<=4 "goal" ]',
+            4,
+            "Nothing is certified yet: the bound does not exclude the worst value, 0; no policy is worth more than 0.",
+        ),
+        (
+            "Pmax=? [ F x<0 ]",
+            0,
+            "The policy is worth at least 0 with confidence 99.9 %; no policy is worth more than 0.",
+        ),
+        (
+            "Pmin=? [ F x=0 ]",
+            0,
+            "The policy is worth at most 1 with confidence 99.9 %; no policy is worth less than 1.",
+        ),
+    ],
+)
+def test_learning_online_tells_a_proved_value_from_bounds_that_say_nothing(run, question, code, headline):
+    ended = run("online", "mine.py:model", "-p", question, "--at", "p=0.6", "--max-steps", "4", "--runs", "1")
+    assert ended.code == code
+    assert " ".join(ended.out.split()).startswith(headline)
+
+
 def test_one_value_may_be_compared_with_several_thresholds(run):
     asked = [option for number in (0.5, 0.83, 0.99) for option in ("-p", f'P>={number} [ F<=8 "goal" ]')]
     ended = run("certify", "mine.py:model", "log.parquet", *asked, "--json")

@@ -3,6 +3,7 @@
 import json
 from dataclasses import fields, replace
 from fractions import Fraction
+from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
@@ -124,7 +125,16 @@ def test_it_says_with_how_many_others_it_holds(others, words):
 @pytest.mark.parametrize(
     ("changes", "beginning"),
     [
-        ({"status": "nothing certified", "lower": 0.0}, "Nothing certified: the data allow any value that matters"),
+        (
+            {"status": "nothing certified", "lower": 0.0, "upper": 0.25},
+            "Nothing certified: the bounds do not exclude the worst value, 0 (between 0 and 0.25, confidence 99.9 %).",
+        ),
+        (
+            {"status": "nothing certified", "direction": "min", "upper": 1.0},
+            "Nothing certified: the bounds do not exclude the worst value, 1 (between 0.25 and 1, confidence 99.9 %).",
+        ),
+        ({"lower": 0.0, "upper": 0.0}, "The policy's value is 0 with confidence 99.9 %."),
+        ({"lower": np.inf, "upper": np.inf}, "The policy's value is infinite with confidence 99.9 %."),
         (
             {"status": "model contradicted", "reason": "p and q disagree"},
             "MODEL CONTRADICTED: no parameters explain the data. Without its expressions, on the graph alone, the "
@@ -142,6 +152,130 @@ def test_it_says_with_how_many_others_it_holds(others, words):
 )
 def test_the_headline_says_what_kind_of_claim_it_is(changes, beginning):
     assert str(certificate(**changes)).startswith(beginning)
+
+
+(P,) = pl.parameters("p")
+
+
+def walk(most=1):
+    """Return a model: at 0 one may wait, at a cost of 1, or try to come to the goal at 1; it may end at 2 instead."""
+
+    def step(s):
+        if s.x:
+            return {"stay": [(1, s)]}
+        return {"wait": [(1, s)], "try": [(P, s._replace(x=1)), (1 - P, s._replace(x=2))]}
+
+    return pl.explore(
+        step,
+        {"x": 0},
+        space=pl.ParameterSpace.box({"p": (0, most)}),
+        labels={"goal": lambda s: s.x == 1, "nowhere": lambda s: s.x == 3, "start": lambda s: s.x == 0},
+        rewards={"cost": lambda s: 1 if s.x == 0 else 0, "gain": lambda s: -1 if s.x == 0 else 0},
+    )
+
+
+WAIT, TRY = [0, 2, 3], [1, 2, 3]
+
+
+def worth(question, policy=None, seen=(300, 700), most=1):
+    """Return what is certified of the walk, given how often a try was won and lost."""
+    model = walk(most)
+    counts = np.zeros(model.graph.n_transitions, dtype=np.int64)
+    counts[1:3] = seen
+    return pl.certify(model, pl.TransitionCounts(model.graph, counts, "adaptive"), question, policy=policy)
+
+
+@pytest.mark.parametrize(
+    ("question", "policy", "value"),
+    [
+        ('Pmax=? [ F "goal" ]', WAIT, "0"),
+        ('Pmax=? [ F "nowhere" ]', None, "0"),
+        ('Pmax=? [ F "nowhere" ]', TRY, "0"),
+        ('Pmin=? [ F "start" ]', None, "1"),
+        ('Pmin=? [ G !"goal" ]', WAIT, "1"),
+        ('R{"cost"}max=? [ F "start" ]', None, "0"),
+        ('R{"cost"}min=? [ F "nowhere" ]', None, "infinite"),
+        ('R{"cost"}min=? [ F "goal" ]', WAIT, "infinite"),
+        ('R{"cost"}max=? [ F "goal" ]', TRY, "infinite"),
+        ('R{"gain"}max=? [ C<=0 ]', None, "0"),
+        ('R{"gain"}max=? [ C{0.5} ]', WAIT, "-2"),
+    ],
+)
+def test_a_proved_value_is_certified_though_it_is_the_worst_there_can_be(question, policy, value):
+    found = worth(question, policy)
+    assert found.lower == pytest.approx(found.upper)
+    assert found.status == "certified"
+    if value != "-2":  # which is proved up to rounding
+        assert found.headline == f"The policy's value is {value} with confidence 99.9 %."
+
+
+@pytest.mark.parametrize("policy", [None, TRY])
+def test_one_bound_is_an_answer_for_a_policy_of_ones_own_and_not_for_one_that_was_found(policy):
+    """After five lost tries p may be 0, and is at most 0.3."""
+    found = worth('Pmax=? [ F "goal" ]', policy, (0, 5), "0.3")
+    low, high = found.printed_bounds
+    assert (found.lower, found.upper) == (0, pytest.approx(0.3))
+    assert (found.status, found.headline) == (
+        (
+            "nothing certified",
+            f"Nothing certified: the bounds do not exclude the worst value, 0 (between {low} and {high}, confidence "
+            "99.9 %).",
+        )
+        if policy is None
+        else ("certified", f"The policy's value lies between {low} and {high} with confidence 99.9 %.")
+    )
+
+
+@pytest.mark.parametrize(
+    ("question", "policy", "bounds", "status"),
+    [
+        ('Pmax=? [ F "goal" ]', None, (0, 1), "nothing certified"),
+        ('Pmax=? [ F "goal" ]', TRY, (0, 1), "nothing certified"),
+        ('Pmin=? [ F "goal" ]', TRY, (0, 1), "nothing certified"),
+        ('R{"cost"}min=? [ F "goal" ]', None, (np.inf, np.inf), "nothing certified"),  # another policy may do better
+        ('R{"cost"}min=? [ F "goal" ]', TRY, (1, np.inf), "certified"),
+        ('R{"gain"}max=? [ C<=2 ]', None, (-1, -1), "certified"),
+        ('R{"gain"}min=? [ C{0.5} ]', None, (-2, -2), "certified"),
+    ],
+)
+def test_without_data_the_status_says_whether_the_bounds_exclude_anything(question, policy, bounds, status):
+    """A try costs 1 and wins or loses for good, so that the cost until the goal is 1 if p is 1, and else infinite."""
+    found = worth(question, policy, (0, 0))
+    assert (found.lower, found.upper) == pytest.approx(bounds)
+    assert found.status == status
+    assert found.headline.startswith("Nothing certified: " if status == "nothing certified" else "The policy's value ")
+
+
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [
+        ((0, 5), "the policy found has the worst value, infinity; others may do better, but the data do not show it"),
+        ((0, 0), "there are no data (all counts are 0)"),
+    ],
+)
+def test_the_worst_value_of_a_policy_that_was_found_is_no_answer_if_another_may_do_better(seen, why):
+    """One may wait forever, or try until it is done, which takes forever as well if p is 0."""
+
+    def step(s):
+        retry = [(P, s._replace(x=1)), (1 - P, s)]
+        return {"stay": [(1, s)]} if s.x else {"wait": [(1, s)], "try": retry}
+
+    rewards, labels = {"cost": lambda s: 1}, {"goal": lambda s: s.x == 1}
+    model = pl.explore(step, {"x": 0}, space=pl.ParameterSpace.unit("p"), labels=labels, rewards=rewards)
+    counts = pl.TransitionCounts(model.graph, [0, *seen, 0], "adaptive")
+    found = pl.certify(model, counts, 'R{"cost"}min=? [ F "goal" ]', relaxation="interval")
+    assert (found.lower, found.upper, found.policy.action(x=0)) == (np.inf, np.inf, "wait")
+    assert (found.status, found.headline) == ("nothing certified", f"Nothing certified: {why}.")
+
+
+def test_a_report_does_not_say_more_of_bounds_than_they_do(tmp_path):
+    for policy, seen, badge in ((WAIT, (300, 700), "Certified"), (None, (0, 5), "Nothing certified")):
+        found = worth('Pmax=? [ F "goal" ]', policy, seen, "0.3")
+        found.report(tmp_path / "report.html")
+        page = unescape((tmp_path / "report.html").read_text(encoding="utf-8"))
+        assert f"</span> {badge}</p>" in page
+        assert f"<h1>{found.headline}</h1>" in page
+        assert ("These bounds do not exclude the worst value." in page) == (policy is None)
 
 
 def test_a_reason_is_said_once():
