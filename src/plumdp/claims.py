@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 
 from plumdp import __version__
+from plumdp.confidence.full_likelihood import left_out_choices
+from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import Sampling, TransitionCounts
 from plumdp.learning import Learned
 from plumdp.model.graph import IntArray, read_only
 from plumdp.model.objective import Objective, digest
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.text import cut, number_of
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
@@ -29,6 +32,8 @@ from plumdp.solver.qualitative import make_game
 from plumdp.storage import storage_of
 from plumdp.valuation import Valuation
 
+_ROUNDING = 1e-9  # of a value at a point, relative
+_LONGEST_ROW = 120  # characters
 _COUNTS_NO_STEPS = "one action per state, whatever the step; a policy that counts steps may do better"
 
 
@@ -86,6 +91,7 @@ def make_certificate(
         remark=_remark(model, objective),
         misfit=learned.misfit,
         left_out=left_out,
+        not_in_likelihood=_not_in_likelihood(learned),
     )
     return with_data(certificate, learned.counts)
 
@@ -94,6 +100,18 @@ def _remark(model: ParametricMDP, objective: Objective) -> str:
     """Return what a policy with one action per state gives away: what is best may depend on the steps that are left."""
     n_steps, has_choices = objective.n_steps, model.graph.n_choices > model.graph.n_states
     return _COUNTS_NO_STEPS if n_steps is not None and n_steps > 1 and has_choices else ""
+
+
+def _not_in_likelihood(learned: Learned) -> str:
+    """Return how many steps have no part in the likelihood that the region is made of, and why, in words."""
+    found, visits = learned.bounds, learned.counts.visits
+    if learned.conflict is not None or not isinstance(found, LikelihoodSet) or not found.table.left_out:
+        return ""
+    n_steps = int(visits[left_out_choices(found.table)].sum())
+    row = min((", ".join(map(str, row)) for row in found.table.left_out), key=len)
+    share = f"{n_steps:,} of {number_of(learned.counts.total, 'step')} ({100 * n_steps / max(visits.sum(), 1):.3g} %)"
+    why = f"the log-likelihood of rows such as ({cut(row, _LONGEST_ROW)}) need not be concave"
+    return f"{share}: {why}, so that they count by intervals of their probabilities alone" if n_steps else ""
 
 
 def _others(learned: Learned, objective: Objective) -> tuple[str, ...]:
@@ -117,14 +135,22 @@ def _explained(
 
 
 def _estimated(learned: Learned, objective: Objective, valued: Valuation) -> dict[str, Any]:
-    """Return where the data are most likely, and what the policy is worth there, if the set has an estimate."""
-    if not learned.has_estimate or not learned.model.space.names:
+    """Return where the data are most likely, and what the policy is worth there, if the set has an estimate.
+
+    Nothing is said of a point outside of the region, nor of a value outside of the bounds.
+    """
+    if not learned.has_estimate or not learned.model.space.names or learned.shown_estimate is None:
         return {}
-    value, _ = policy_gradient(learned.model, valued.policy, objective, learned.estimate)
-    if not np.isfinite(value):
-        return {}
-    point = dict(zip(learned.model.space.names, learned.estimate.tolist(), strict=True))
-    return {"estimate": point, "estimated_value": float(value)}
+    value, _ = policy_gradient(learned.model, valued.policy, objective, learned.shown_estimate)
+    shown = shown_value(float(value), valued.lower, valued.upper)
+    point = dict(zip(learned.model.space.names, learned.shown_estimate.tolist(), strict=True))
+    return {} if shown is None else {"estimate": point, "estimated_value": shown}
+
+
+def shown_value(value: float, lower: float, upper: float) -> float | None:
+    """Return the value at an estimate as it may be shown: within bounds, up to rounding, and finite; or None."""
+    held = min(max(value, lower), upper)
+    return held if np.isfinite(value) and abs(held - value) <= _ROUNDING * max(1.0, abs(value)) else None
 
 
 def _parts_of_gap(valued: Valuation) -> dict[str, float]:
@@ -162,6 +188,7 @@ def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate
             gap={},
             jointly=(),
             p_value=None,
+            not_in_likelihood="",
         )
     left_out = "1 row was" if quality.unreadable == 1 else f"{quality.unreadable:,} rows were"
     unread = f"whether a row of the log can be read does not depend on where its step led ({left_out} left out)"

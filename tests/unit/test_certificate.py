@@ -10,9 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tank import BAD, TRUTH, tank
 
 import plumdp as pl
+from plumdp.confidence import full_likelihood
+from plumdp.confidence.likelihood import best_point
 from plumdp.confidence.sets import Guarantee
+from plumdp.finding import drawing, expression_rows, outlines
+from plumdp.region.membership import holds
 from plumdp.result.certificate import Certificate, Status
 from plumdp.result.policy_table import PolicyTable
 
@@ -413,3 +418,152 @@ def test_a_width_of_zero_has_no_parts():
     parts = {"statistics": 0.0, "remainder": 0.0, "rounding": 0.0, "relaxation": 0.0}
     assert "width" not in dict(certificate(lower=0.5, gap=parts).facts())
     assert dict(certificate(gap=parts | {"statistics": 0.25}).facts())["width"] == "0.25: 100 % statistics"
+
+
+# What is shown as most likely: in the region, with its value within the bounds
+
+TANK = tank()
+RUNS = pl.simulate(TANK, TRUTH, 1_000, rng=1, max_steps=6)
+
+
+@pytest.fixture(scope="module")
+def learned_tank():
+    return pl.learn(TANK, RUNS, objectives=[BAD])
+
+
+@pytest.fixture(scope="module")
+def certified_tank(learned_tank):
+    return pl.conclude(learned_tank, BAD)
+
+
+def log_likelihoods(model, counts, points):
+    """Return the log-likelihood of all transitions at points (n, d), from the expressions of the model alone."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(model.expressions.evaluate(points))[model.expression]
+    return counts.counts @ np.where(counts.counts[:, None] > 0, logs, 0.0)
+
+
+def test_the_most_likely_point_is_that_of_all_rows():
+    """No point of a fine grid is more likely by more than the weak prior moves the maximum: half a nat."""
+    ticks = np.linspace(0.005, 0.995, 199)
+    grid = np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2)
+    found = log_likelihoods(TANK, RUNS, best_point(TANK, RUNS)[None, :])[0]
+    assert log_likelihoods(TANK, RUNS, grid).max() < found + 0.5
+    assert best_point(TANK, RUNS) == pytest.approx([0.55, 0.8], abs=0.03)
+
+
+def test_the_estimate_of_a_certificate_lies_in_the_region_and_its_value_in_the_bounds(learned_tank, certified_tank):
+    for name, (low, high) in certified_tank.parameters.items():
+        assert low <= certified_tank.estimate[name] <= high
+    assert certified_tank.lower <= certified_tank.estimated_value <= certified_tank.upper
+    truth = pl.instantiate(TANK, {name: Fraction(value) for name, value in certified_tank.estimate.items()})
+    value = pl.evaluate(truth, certified_tank.policy, pl.parse_property(BAD, TANK)).lower[TANK.graph.initial_state]
+    assert certified_tank.estimated_value == pytest.approx(value, abs=1e-6)
+    assert certified_tank.estimated_value == json.loads(certified_tank.to_json())["estimated_value"]
+    assert not holds(learned_tank.region, learned_tank.bounds.estimate)  # what the rows in the table alone make of it
+
+
+@pytest.mark.parametrize("confidence_set", ["likelihood", "interval", "ellipsoid"])
+def test_pictures_show_the_same_estimate_whatever_the_set(confidence_set, certified_tank):
+    learned = pl.learn(TANK, RUNS, objectives=[BAD], confidence_set=confidence_set)
+    objective = pl.parse_property(BAD, TANK)
+    (outline,) = outlines(learned, objective, certified_tank.policy)
+    assert outline.estimate == pytest.approx(tuple(certified_tank.estimate.values()), abs=1e-4)
+    for (low, high), at in zip(outline.box, outline.estimate, strict=True):
+        assert low <= at <= high
+    rows = expression_rows(learned, objective, certified_tank.policy)
+    assert all(row.lower <= row.estimate <= row.upper for row in rows)
+
+
+def test_a_check_of_the_model_has_its_estimate_and_residuals_at_the_same_point(certified_tank):
+    check = pl.check_model(TANK, RUNS, objectives=[BAD])
+    assert check.estimate == pytest.approx(certified_tank.estimate, abs=1e-4)
+    assert check.suspicion == ""
+    assert all(abs(record["standardised"]) < 5 for record in check.residuals)
+
+
+def test_an_estimate_outside_of_the_region_is_not_shown(monkeypatch, certified_tank, tmp_path):
+    """A model that is too large has no search: what is left is the middle of the space, which the data exclude."""
+    monkeypatch.setattr(full_likelihood, "_MOST_WORK", 0)
+    learned = pl.learn(TANK, RUNS, objectives=[BAD])
+    found = pl.conclude(learned, BAD)
+    assert learned.shown_estimate is None
+    assert (found.lower, found.upper) == (certified_tank.lower, certified_tank.upper)
+    assert (found.estimate, found.estimated_value) == ({}, None)
+    assert "estimate" not in dict(found.facts())
+    objective = pl.parse_property(BAD, TANK)
+    assert outlines(learned, objective, found.policy)[0].estimate is None
+    assert {row.estimate for row in expression_rows(learned, objective, found.policy)} == {None}
+    drawn = drawing(learned, found.policy).edges
+    assert {edge.probability for edge in drawn} == {None, 1.0}  # what the model fixes is known
+    check = pl.check_model(TANK, RUNS, objectives=[BAD])
+    assert (check.estimate, "estimate" in dict(check.facts())) == ({}, False)
+    found.report(tmp_path / "report.html")
+    assert "The estimate is about" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert pl.advise(learned, BAD, runs=100).to_dict()["estimated_value"] is None
+
+
+def test_an_estimate_beyond_the_space_is_moved_to_the_most_likely_point_of_the_space():
+    """Two coins a and b, of which a + b <= 1: 6 of 10 tosses of each are heads, so that both are shown at a half."""
+    a, b = pl.parameters("a", "b")
+
+    def step(s):
+        heads, tails = s._replace(x=1), s._replace(x=2)
+        if s.x:
+            return {"end": [(1, s)]}
+        return {"one": [(a, heads), (1 - a, tails)], "other": [(b, heads), (1 - b, tails)]}
+
+    space, labels = pl.ParameterSpace.simplex("a", "b"), {"heads": lambda s: s.x == 1}
+    model = pl.explore(step, {"x": 0}, space=space, labels=labels)
+    counts = pl.TransitionCounts(model.graph, [60, 40, 60, 40, 0, 0], "adaptive")
+    found = pl.certify(model, counts, 'Pmax=? [ F "heads" ]')
+    assert found.estimate == pytest.approx({"a": 0.5, "b": 0.5}, abs=1e-3)
+    assert sum(found.estimate.values()) <= 1 + 1e-9
+    assert found.lower <= found.estimated_value <= found.upper
+
+
+def test_outcomes_never_seen_do_not_become_impossible():
+    """The tank was never pumped down: the pump is unlikely to work, and the estimate does not say that it cannot."""
+    counts, graph, level = np.array(RUNS.counts), TANK.graph, TANK.graph.states["level"]
+    counts[level[graph.successor] < level[graph.state_of_choice()[graph.choice_of_transition()]]] = 0
+    found = best_point(TANK, pl.TransitionCounts(TANK.graph, counts, "adaptive"))
+    assert 0 < found[1] < 0.05
+
+
+# The steps that the likelihood ignores
+
+LIKELIHOOD = (
+    "ignores {} of 6,000 steps ({:.3g} %): the log-likelihood of rows such as (-inflow*pump + inflow, -inflow*pump + "
+    "pump, 2*inflow*pump - inflow - pump + 1) need not be concave, so that they count by intervals of their "
+    "probabilities alone"
+)
+
+
+def test_a_certificate_says_how_many_steps_the_likelihood_ignores(certified_tank, tmp_path):
+    is_on = TANK.graph.action == TANK.graph.action_names.index("on")
+    n_steps = int(RUNS.visits[is_on].sum())
+    said = LIKELIHOOD.format(f"{n_steps:,}", n_steps / 60)
+    hint = "on new data, bounds may be tighter with confidence_set='interval'"
+    assert dict(certified_tank.facts())["likelihood"] == f"{said}; {hint}"
+    assert f"  likelihood      {said}; {hint}" in str(certified_tank).splitlines()
+    assert "ignores " + certified_tank.to_dict()["not_in_likelihood"] == said
+    certified_tank.save(tmp_path / "result", ladder=False)
+    assert pl.read_result(tmp_path / "result").not_in_likelihood == certified_tank.not_in_likelihood
+    certified_tank.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert f"<li>The likelihood {said}.</li>" in page or f"<p>The likelihood {said}.</p>" in page
+
+
+def test_nothing_is_ignored_if_such_rows_were_not_visited_or_there_are_none():
+    policy = TANK.graph.first_choice[:-1]
+    assert [TANK.graph.action_names[TANK.graph.action[choice]] for choice in policy[:1]] == ["off"]
+    off = pl.simulate(TANK, TRUTH, 200, rng=1, max_steps=6, policy=policy)
+    study = pl.case_study("betting:5")
+    bets = pl.simulate(study.model, study.true_point, 200, rng=1, max_steps=6)
+    for one in (
+        pl.certify(TANK, off, BAD),
+        pl.certify(study.model, bets, study.objective),
+        pl.certify(TANK, RUNS, BAD, confidence_set="interval"),
+    ):
+        assert one.not_in_likelihood == ""
+        assert "likelihood" not in dict(one.facts())

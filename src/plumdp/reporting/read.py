@@ -26,7 +26,7 @@ from plumdp.sources import KeptSource
 _INFINITE = {"infinity": inf, "-infinity": -inf}
 _OPTIONAL: dict[str, Any] = {  # fields that version 0.1 did not write, and what they are then
     "estimate": {}, "estimated_value": None, "gap": {}, "p_value": None, "not_coupled": "", "remark": "", "misfit": 0.0,
-    "left_out": "",
+    "left_out": "", "not_in_likelihood": "",
     "answer": {},
 }  # fmt: skip
 

@@ -76,6 +76,7 @@ class Certificate:
     not_coupled: str = ""  # why there are no coupled bounds, if they were asked for: these are then rectangular
     remark: str = ""  # what the policy does not make use of
     left_out: str = ""  # what was cut to save time, in words: bounds hold, and more work could narrow them
+    not_in_likelihood: str = ""  # how many steps the likelihood ignores, and why: only intervals know what they show
     misfit: float = 0.0  # how far every row may be off from the model, in total variation
     answer: Mapping[str, Any] = field(
         default_factory=dict
@@ -166,6 +167,9 @@ class Certificate:
             ("relaxation", words),
             ("confidence set", f"{self.confidence_set}; {GUARANTEES[self.guarantee]}"),
         ]
+        if self.not_in_likelihood:
+            tighter = "on new data, bounds may be tighter with confidence_set='interval'"
+            facts.append(("likelihood", f"ignores {self.not_in_likelihood}; {tighter}"))
         if self.remark:
             facts.append(("policy", self.remark))
         if self.left_out:
@@ -265,6 +269,7 @@ class Certificate:
             "not_coupled": self.not_coupled,
             "remark": self.remark,
             "left_out": self.left_out,
+            "not_in_likelihood": self.not_in_likelihood,
             "misfit": self.misfit,
             "data_quality": None if self.data_quality is None else self.data_quality.to_dict(),
         } | ({"answer": dict(self.answer)} if self.answer else {})
