@@ -94,7 +94,8 @@ class Learned:
         found = self.bounds if isinstance(self.bounds, LikelihoodSet) else None
         if found is not None and found.estimate is not None and not found.table.left_out:
             return found.estimate
-        return best_point(self.model, self.counts, table=None if found is None else found.table, near=self._middles)
+        table = None if found is None else found.table
+        return best_point(self.model.counted, self.counts, table=table, near=self._middles)
 
     @cached_property
     def estimate(self) -> FloatArray:
@@ -112,7 +113,7 @@ class Learned:
             return self.estimate
         found = moved_into(region, self.estimate, inner=inner)
         if found is None:  # it may lie outside of the space, where the likelihood goes on
-            best = best_point_of_space(self.model, self.counts, [self.estimate, *self._middles])
+            best = best_point_of_space(self.model.counted, self.counts, [self.estimate, *self._middles])
             found = moved_into(region, self._inside(best), inner=inner)
         return found
 

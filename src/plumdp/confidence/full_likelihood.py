@@ -7,18 +7,21 @@ concave: a search ends at some maximum, and nothing proves that there is no larg
 from __future__ import annotations
 
 from collections.abc import Sequence
+from warnings import catch_warnings
 
 import numpy as np
 
 from plumdp.confidence.estimates import Prior
 from plumdp.confidence.fit.fitted_rows import expression_slopes
 from plumdp.confidence.likelihood_table import LikelihoodTable
+from plumdp.confidence.space_moments import simplified
 from plumdp.data.counts import TransitionCounts
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import ParameterSpace
 
-_MOST_WORK = 200_000  # products of two numbers for one gradient; larger models have no search
+_MOST_WORK = 200_000  # products of two numbers for one step; larger models have no search
 _LEAST = 1e-9  # probability below which the logarithm is continued by its tangent, so that it is finite everywhere
 _MAX_STEPS = 200
 
@@ -41,10 +44,10 @@ def search_maximum(
     Outcomes that were never seen of choices that were visited count once if the maximum makes one of them impossible,
     as in ``estimate_inside``. Of a model that is too large, it is the first of the points.
     """
-    d, table = model.space.dimension, model.expressions
-    if d * d * len(table.monomials) > _MOST_WORK:
+    space, table = simplified(model.space), model.expressions
+    if space.dimension**2 * (len(table.monomials) + len(space.constraints)) > _MOST_WORK:
         return near[0]
-    starts = [_in_space(model.space, point, prior[0]) for point in near]
+    starts = [_in_space(space, point, prior[0]) for point in near]
     seen = np.bincount(model.expression, counts.counts, len(table)).astype(np.float64)
     visited = np.unique(model.expression[counts.visits[model.graph.choice_of_transition()] > 0])
     unknown = visited[table.is_unknown[visited]]
@@ -52,7 +55,7 @@ def search_maximum(
     for pseudo in (0.0, 1.0):
         weights = np.zeros(len(table))
         weights[unknown] = np.where(seen[unknown] > 0, seen[unknown], pseudo)
-        best = min((_climb(model, weights, start, prior) for start in starts), key=lambda found: found[0])[1]
+        best = min((_climb(table, space, weights, start, prior) for start in starts), key=lambda found: found[0])[1]
         if (table.evaluate(best[None, :])[unknown, 0] > _LEAST).all():
             break
     return best
@@ -65,19 +68,20 @@ def _in_space(space: ParameterSpace, point: FloatArray, inner: FloatArray) -> Fl
     walls, ends = np.vstack([rows, np.eye(d), -np.eye(d)]), np.concatenate([limits, space.upper, -space.lower])
     speed, room = walls @ (point - inner), np.maximum(ends - walls @ inner, 0.0)
     share = np.min(room[speed > 0] / speed[speed > 0], initial=1.0)
-    return inner + share * (point - inner)
+    return np.asarray((inner + share * (point - inner)).clip(space.lower, space.upper))
 
 
-def _climb(model: ParametricMDP, weights: FloatArray, start: FloatArray, prior: Prior) -> tuple[float, FloatArray]:
+def _climb(
+    table: ExpressionTable, space: ParameterSpace, weights: FloatArray, start: FloatArray, prior: Prior
+) -> tuple[float, FloatArray]:
     """Return the least value of the negative logarithm that a search finds, per step, and where that is."""
     from scipy.optimize import minimize
 
-    space, total = model.space, max(float(weights.sum()), 1.0)
     rows, limits = space.inequalities
-    used = np.flatnonzero(weights)
+    used, total = np.flatnonzero(weights), max(float(weights.sum()), 1.0)
 
     def function(v: FloatArray) -> tuple[float, FloatArray]:
-        values, slopes = expression_slopes(model.expressions, v)
+        values, slopes = expression_slopes(table, v)
         held = np.maximum(values[used], _LEAST)
         logs = np.log(held) + (values[used] - held) / _LEAST
         pull = prior[1] @ (v - prior[0])
@@ -86,10 +90,9 @@ def _climb(model: ParametricMDP, weights: FloatArray, start: FloatArray, prior: 
 
     sides = {"type": "ineq", "fun": lambda v: limits - rows @ v, "jac": lambda _: -rows}
     box = list(zip(space.lower.tolist(), space.upper.tolist(), strict=True))
-    options = {"maxiter": _MAX_STEPS, "ftol": 1e-14}
-    found = minimize(
-        function, start, jac=True, method="SLSQP", bounds=box, constraints=[sides] if len(rows) else [], options=options
-    )
+    chosen = {"method": "SLSQP", "options": {"maxiter": _MAX_STEPS, "ftol": 1e-14}}
+    with catch_warnings(action="ignore"):  # of steps that rounding takes out of the box, where they are put back
+        found = minimize(function, start, jac=True, bounds=box, constraints=[sides] if len(rows) else [], **chosen)
     point = np.asarray(found.x, dtype=np.float64).clip(space.lower, space.upper)
     is_better = np.isfinite(point).all() and not function(point)[0] > function(start)[0]
     return (function(point)[0], point) if is_better else (function(start)[0], start)
