@@ -27,6 +27,7 @@ from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
 from plumdp.confidence.estimates import estimate_inside, information, with_pseudo_counts
 from plumdp.confidence.event_counts import pool
 from plumdp.confidence.evidence import log_evidence
+from plumdp.confidence.full_likelihood import left_out_choices, search_maximum
 from plumdp.confidence.groundwork import Groundwork
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.confidence.sets import Guarantee
@@ -207,7 +208,23 @@ def law_of_pilot(table: LikelihoodTable, pilot: FloatArray, space: Law) -> Law:
     return Law(read_only(mean), information(table, counted, mean) + space.precision)
 
 
-def best_point(model: ParametricMDP, counts: TransitionCounts) -> FloatArray:
-    """Return the parameters at which the data are most likely, with the space as a weak prior: an estimate."""
-    table = likelihood_table(model)
-    return estimate_inside(table, table.pool(counts.counts), table.middle, prior=law_of_space(model))[0]
+def best_point(
+    model: ParametricMDP,
+    counts: TransitionCounts,
+    *,
+    table: LikelihoodTable | None = None,
+    near: Sequence[FloatArray] = (),
+) -> FloatArray:
+    """Return the parameters at which the data are most likely, with the space as a weak prior: an estimate.
+
+    If there are data of rows that have no part in the likelihood of the table, it is the ``best_point_of_space``.
+    """
+    table = table or likelihood_table(model)
+    found = estimate_inside(table, table.pool(counts.counts), table.middle, prior=law_of_space(model))[0]
+    has_others = counts.visits[left_out_choices(table)].any()
+    return best_point_of_space(model, counts, [found, *near]) if has_others else found
+
+
+def best_point_of_space(model: ParametricMDP, counts: TransitionCounts, near: Sequence[FloatArray]) -> FloatArray:
+    """Return the point of the space at which the data of all rows are most likely, by a search near some points."""
+    return search_maximum(model, counts, near, law_of_space(model))
