@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 
 from plumdp import __version__
+from plumdp.confidence.full_likelihood import left_out_choices
+from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import Sampling, TransitionCounts
 from plumdp.learning import Learned
 from plumdp.model.graph import IntArray, read_only
 from plumdp.model.objective import Objective, digest
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.text import cut, number_of
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
@@ -29,6 +32,8 @@ from plumdp.solver.qualitative import make_game
 from plumdp.storage import storage_of
 from plumdp.valuation import Valuation
 
+_ROUNDING = 1e-9  # of a value at a point, relative
+_LONGEST_ROW = 120  # characters
 _COUNTS_NO_STEPS = "one action per state, whatever the step; a policy that counts steps may do better"
 
 
@@ -40,14 +45,17 @@ def make_certificate(
     seconds: dict[str, float],
     *,
     is_given: bool = False,
+    limit: float | None = None,
     left_out: str = "",
 ) -> Certificate:
     """Return what is claimed of a policy from bounds on its value.
 
     ``is_given`` says that the policy is the user's own rather than the best one, ``left_out`` what the relaxation cut.
+    ``limit`` is what no policy beats, if the policy that was found has the worst value: others may still do better.
     """
     model = learned.model
     bound = valued.lower if objective.direction == "max" else valued.upper
+    others = [valued.lower, valued.upper] if limit is None else [valued.lower, valued.upper, limit]
     is_contradicted, is_proved = learned.conflict is not None, learned.bounds.guarantee != Guarantee.NONE
     certificate = Certificate(
         lower=valued.lower,
@@ -60,7 +68,7 @@ def make_certificate(
         confidence_set=storage_of(model).untied_set if is_contradicted else learned.bounds.method,
         guarantee=Guarantee.ANYTIME if is_contradicted and is_proved else learned.bounds.guarantee,
         assumptions=_assumptions(learned),
-        status=status_of(learned, objective, bound),
+        status=status_of(learned, objective, min(others), max(others), is_given=is_given),
         parameters=_box(learned.region, model.space.dimension),
         solver=valued.solver,
         seconds=seconds,
@@ -83,6 +91,7 @@ def make_certificate(
         remark=_remark(model, objective),
         misfit=learned.misfit,
         left_out=left_out,
+        not_in_likelihood=_not_in_likelihood(learned),
     )
     return with_data(certificate, learned.counts)
 
@@ -91,6 +100,18 @@ def _remark(model: ParametricMDP, objective: Objective) -> str:
     """Return what a policy with one action per state gives away: what is best may depend on the steps that are left."""
     n_steps, has_choices = objective.n_steps, model.graph.n_choices > model.graph.n_states
     return _COUNTS_NO_STEPS if n_steps is not None and n_steps > 1 and has_choices else ""
+
+
+def _not_in_likelihood(learned: Learned) -> str:
+    """Return how many steps have no part in the likelihood that the region is made of, and why, in words."""
+    found, visits = learned.bounds, learned.counts.visits
+    if learned.conflict is not None or not isinstance(found, LikelihoodSet) or not found.table.left_out:
+        return ""
+    n_steps = int(visits[left_out_choices(found.table)].sum())
+    row = min((", ".join(map(str, row)) for row in found.table.left_out), key=len)
+    share = f"{n_steps:,} of {number_of(learned.counts.total, 'step')} ({100 * n_steps / max(visits.sum(), 1):.3g} %)"
+    why = f"the log-likelihood of rows such as ({cut(row, _LONGEST_ROW)}) need not be concave"
+    return f"{share}: {why}, so that they count by intervals of their probabilities alone" if n_steps else ""
 
 
 def _others(learned: Learned, objective: Objective) -> tuple[str, ...]:
@@ -114,14 +135,22 @@ def _explained(
 
 
 def _estimated(learned: Learned, objective: Objective, valued: Valuation) -> dict[str, Any]:
-    """Return where the data are most likely, and what the policy is worth there, if the set has an estimate."""
-    if not learned.has_estimate or not learned.model.space.names:
+    """Return where the data are most likely, and what the policy is worth there, if the set has an estimate.
+
+    Nothing is said of a point outside of the region, nor of a value outside of the bounds.
+    """
+    if not learned.has_estimate or not learned.model.space.names or learned.shown_estimate is None:
         return {}
-    value, _ = policy_gradient(learned.model, valued.policy, objective, learned.estimate)
-    if not np.isfinite(value):
-        return {}
-    point = dict(zip(learned.model.space.names, learned.estimate.tolist(), strict=True))
-    return {"estimate": point, "estimated_value": float(value)}
+    value, _ = policy_gradient(learned.model, valued.policy, objective, learned.shown_estimate)
+    shown = shown_value(float(value), valued.lower, valued.upper)
+    point = dict(zip(learned.model.space.names, learned.shown_estimate.tolist(), strict=True))
+    return {} if shown is None else {"estimate": point, "estimated_value": shown}
+
+
+def shown_value(value: float, lower: float, upper: float) -> float | None:
+    """Return the value at an estimate as it may be shown: within bounds, up to rounding, and finite; or None."""
+    held = min(max(value, lower), upper)
+    return held if np.isfinite(value) and abs(held - value) <= _ROUNDING * max(1.0, abs(value)) else None
 
 
 def _parts_of_gap(valued: Valuation) -> dict[str, float]:
@@ -159,6 +188,7 @@ def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate
             gap={},
             jointly=(),
             p_value=None,
+            not_in_likelihood="",
         )
     left_out = "1 row was" if quality.unreadable == 1 else f"{quality.unreadable:,} rows were"
     unread = f"whether a row of the log can be read does not depend on where its step led ({left_out} left out)"
@@ -172,19 +202,29 @@ def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate
 
 
 def _not_excluded(certificate: Certificate) -> str:
-    """Return why a bound on a cost is infinite that neither the graph nor a lack of data explains."""
+    """Return why nothing is certified, where neither the graph nor a lack of data explains it; or nothing to add."""
+    if certificate.lower == certificate.upper:
+        worst = certificate.printed_bounds[0]
+        return f"the policy found has the worst value, {worst}; others may do better, but the data do not show it"
     if certificate.direction == "max" or certificate.upper < np.inf:
         return ""
     return "what the data leave open does not exclude runs that never reach the target, so no finite bound is proved"
 
 
-def status_of(learned: Learned, objective: Objective, bound: float) -> Status:
-    """Return what may be said of the bound that a policy was made for."""
+def status_of(learned: Learned, objective: Objective, lower: float, upper: float, *, is_given: bool = False) -> Status:
+    """Return what may be said of bounds on the value of a policy: of the user's own, or of one that was found."""
     if learned.bounds.guarantee == Guarantee.NONE:
         return Status.NO_GUARANTEE
     if learned.conflict is not None:
         return Status.CONTRADICTED
-    return Status.VACUOUS if objective.is_vacuous(bound) else Status.CERTIFIED
+    is_low, is_high = (
+        replace(objective, direction=direction).is_vacuous(bound)
+        for direction, bound in (("max", lower), ("min", upper))
+    )
+    if is_given:  # each bound is an answer to someone who asks what a policy is worth
+        return Status.VACUOUS if is_low and is_high else Status.CERTIFIED
+    says_nothing = is_low if objective.direction == "max" else is_high
+    return Status.VACUOUS if says_nothing and lower < upper else Status.CERTIFIED
 
 
 def _endless(model: ParametricMDP, objective: Objective, bound: float, policy: IntArray, is_given: bool) -> str:

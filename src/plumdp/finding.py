@@ -78,17 +78,18 @@ def _importance(learned: Learned, region: Region, objective: Objective | None, p
 def _strip(learned: Learned, region: Region, before: Region) -> Outline:
     low, high = float(region.lower[0]), float(region.upper[0])
     ends = (float(before.lower[0]), 0.0), (float(before.upper[0]), 0.0)
-    at = (float(learned.estimate[0]), 0.0)
+    likely = learned.shown_estimate
+    at = None if likely is None else (float(likely[0]), 0.0)
     return Outline((learned.model.space.names[0], ""), at, ((low, high), (0.0, 0.0)), ends, ((low, 0.0), (high, 0.0)))
 
 
 def _outline(learned: Learned, region: Region, before: Polytope, i: int, j: int) -> Outline:
-    names, at = learned.model.space.names, learned.estimate
+    names, likely = learned.model.space.names, learned.shown_estimate
     box = tuple((float(region.lower[k]), float(region.upper[k])) for k in (i, j))
     is_plane = len(names) == 2
     return Outline(
         (names[i], names[j]),
-        (float(at[i]), float(at[j])),
+        None if likely is None else (float(likely[i]), float(likely[j])),
         (box[0], box[1]),
         _around(before, i, j),
         _around(region, i, j),
@@ -179,15 +180,17 @@ def expression_rows(
     shown, trials, successes = _tried(learned, events)
     lower, upper = project(region, model.expressions)
     lower, upper = lower.clip(0, 1), upper.clip(0, 1)
-    estimate = model.expressions.evaluate(learned.estimate[None, :])[:, 0].clip(0, 1)
-    weight = expression_weights(model, policy, objective, learned.estimate)
+    at, is_shown = learned.estimate, learned.shown_estimate is not None
+    likely = model.expressions.evaluate(at[None, :])[:, 0].clip(lower, upper)
+    weight = expression_weights(model, policy, objective, at)
     worth = ((upper - lower) * weight)[shown]
     rows = []
     for k in np.argsort(-worth, kind="stable")[:most].tolist():
         f = int(shown[k])
         text = str(model.expressions.polynomials[f])
         ends = float(lower[f]), float(upper[f])
-        rows.append(ExpressionRow(text, *ends, float(estimate[f]), int(trials[k]), int(successes[k])))
+        estimate = float(likely[f]) if is_shown else None
+        rows.append(ExpressionRow(text, *ends, estimate, int(trials[k]), int(successes[k])))
     return tuple(rows)
 
 
@@ -224,6 +227,7 @@ def drawing(learned: Learned, policy: Policy, objective: Objective | None = None
         raise DataError("a drawing shows one action per state: give choice numbers, not probabilities")
     taken = np.isin(np.arange(graph.n_choices), chosen)
     value = model.expressions.evaluate(learned.estimate[None, :])[:, 0].clip(0, 1)
+    is_shown, is_unknown = learned.shown_estimate is not None, model.expressions.is_unknown
     owner, state = graph.choice_of_transition(), graph.state_of_choice()
     texts = [str(polynomial) for polynomial in model.expressions.polynomials]
     edges = tuple(
@@ -232,7 +236,7 @@ def drawing(learned: Learned, policy: Policy, objective: Objective | None = None
             int(target),
             graph.action_names[graph.action[choice]],
             texts[f],
-            float(value[f]),
+            float(value[f]) if is_shown or not is_unknown[f] else None,
             bool(taken[choice]),
         )
         for choice, target, f in zip(owner.tolist(), graph.successor.tolist(), model.expression.tolist(), strict=True)

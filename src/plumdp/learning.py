@@ -14,7 +14,7 @@ from plumdp.clock import Clock
 from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers
 from plumdp.confidence.groundwork import Groundwork
-from plumdp.confidence.likelihood import LikelihoodSet, best_point
+from plumdp.confidence.likelihood import LikelihoodSet, best_point, best_point_of_space
 from plumdp.confidence.sets import ConfidenceSet, Guarantee
 from plumdp.confidence.space_moments import moments
 from plumdp.confidence.tolerant import drift_cuts, with_cuts
@@ -33,6 +33,7 @@ from plumdp.model.text import html_table, number_of, one_line
 from plumdp.policy_search import value_directions
 from plumdp.region.conflict import NOTHING_FITS, Conflict, with_numbers
 from plumdp.region.likelihood_region import build_likelihood_region
+from plumdp.region.membership import moved_into
 from plumdp.region.shapes import Region
 from plumdp.result.certificate import outward
 from plumdp.shares import CONFIDENCE_SET, FALLBACK, FIT
@@ -93,11 +94,49 @@ class Learned:
         return isinstance(self.bounds, LikelihoodSet) and self.bounds.estimate is not None
 
     @cached_property
+    def best_point(self) -> FloatArray:
+        """The point at which the data are most likely, those of all rows, also outside of the space: (n_parameters)."""
+        found = self.bounds if isinstance(self.bounds, LikelihoodSet) else None
+        if found is not None and found.estimate is not None and not found.table.left_out:
+            return found.estimate
+        table = None if found is None else found.table
+        return best_point(self.model.counted, self.counts, table=table, near=self._middles)
+
+    @cached_property
     def estimate(self) -> FloatArray:
-        """The point at which the data are most likely, moved into the space: (n_parameters), an estimate."""
-        own = self.bounds.estimate if isinstance(self.bounds, LikelihoodSet) else None
-        found = best_point(self.model, self.counts) if own is None else own
-        return move_inside(self.model, found, moments(self.model.space)[0])
+        """The point at which the data are most likely, moved to where all rows are: (n_parameters), an estimate."""
+        return self._inside(self.best_point)
+
+    @cached_property
+    def shown_estimate(self) -> FloatArray | None:
+        """The most likely point as it may be shown: in the region, up to rounding, or None (n_parameters).
+
+        If the data contradict the model there is no region: then it is the estimate that would be if it were right.
+        """
+        region, inner = self.region, moments(self.model.space)[0]
+        if isinstance(region, Conflict):
+            return self.estimate
+        found = moved_into(region, self.estimate, inner=inner)
+        if found is None:  # it may lie outside of the space, where the likelihood goes on
+            best = best_point_of_space(self.model.counted, self.counts, [self.estimate, *self._middles])
+            found = moved_into(region, self._inside(best), inner=inner)
+        return found
+
+    @property
+    def likely_point(self) -> FloatArray:
+        """A point of the region as far as one is found: the estimate that is shown, or about its middle."""
+        if self.shown_estimate is not None:
+            return self.shown_estimate
+        return self._inside(self._middles[0])
+
+    def _inside(self, point: FloatArray) -> FloatArray:
+        return move_inside(self.model, point, moments(self.model.space)[0])
+
+    @property
+    def _middles(self) -> list[FloatArray]:
+        """The middle of the box around the region, if there is one."""
+        region, d = self.region, self.model.space.dimension
+        return [] if isinstance(region, Conflict) else [((region.lower + region.upper) / 2)[:d]]
 
     def __repr__(self) -> str:
         confidence = f"confidence {1 - self.error:.10g}"
@@ -285,7 +324,7 @@ def _within_drifts(learned: Learned, fit: ModelFit) -> Region | Conflict:
 def _findings(learned: Learned, fit: ModelFit) -> tuple[str, ...]:
     """Return where model and data differ, what to try, and how far rows would have to be off, in words."""
     model, counts, found = learned.model, learned.counts, learned.bounds
-    said = diagnose(model, counts, fit, point=found.estimate if isinstance(found, LikelihoodSet) else None)
+    said = diagnose(model, counts, fit, point=learned.best_point)
     known = found.directions if isinstance(found, LikelihoodSet) else ()
     directions = (lambda _: known) if known else None
     off = smallest_misfit(model, counts, error=learned.error, directions=directions, drifts=fit.drifts)

@@ -311,14 +311,15 @@ def _record(
     is_max = objective.direction == "max"
     unknown = learned.model.expressions.is_unknown
     bound = float((safe.lower if is_max else safe.upper)[start])
+    best = float((optimistic.upper if is_max else optimistic.lower)[start])
     return OnlineRecord(
         episodes=state.episodes,
         steps=int(state.counts.sum()),
         bound=bound,
-        optimistic_bound=float((optimistic.upper if is_max else optimistic.lower)[start]),
+        optimistic_bound=best,
         true_value=true_value,
         policy=PolicyTable(learned.model.graph, safe.policy),
         width=float((bounds.upper - bounds.lower)[unknown].mean()) if unknown.any() else 0.0,
-        status=status_of(learned, objective, bound),
+        status=status_of(learned, objective, min(bound, best), max(bound, best)),
         seconds=state.seconds,
     )

@@ -39,11 +39,11 @@ from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Polytope
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import RELAXATIONS, Relaxation, RelaxationMethod, tolerating
-from plumdp.result.certificate import Certificate
+from plumdp.result.certificate import Certificate, Status
 from plumdp.sources import LearnedSource
 from plumdp.storage import storage_of
 from plumdp.threads import at_most, one_blas_thread
-from plumdp.valuation import best_valuation, value_policy
+from plumdp.valuation import best_of_all, best_valuation, is_worst, value_policy
 
 
 @takes(LearningOptions)
@@ -203,6 +203,8 @@ def _cut_to_looser(certificate: Certificate, others: Sequence[Certificate]) -> C
     looser = [other for other in others if other.relaxation in names]
     lower = max([certificate.lower, *(other.lower for other in looser)])
     upper = min([certificate.upper, *(other.upper for other in looser)])
+    if certificate.status == Status.VACUOUS and any(other.status == Status.CERTIFIED for other in looser):
+        certificate = replace(certificate, status=Status.CERTIFIED, reason="")
     return replace(certificate, lower=lower, upper=upper)
 
 
@@ -273,6 +275,9 @@ def conclude(
             valued = best_valuation(learned, uncertain, robust, objective, precision=precision)
         else:
             valued = value_policy(learned, uncertain, robust.policy, objective, precision=precision)
+    limit = None
+    if policy is None and learned.conflict is None and is_worst(valued, objective):
+        limit = best_of_all(uncertain, objective, precision=precision)
     clock.lap("solver")
     # stage 7: what may be claimed (Theorem 1)
     certificate = make_certificate(
@@ -282,6 +287,7 @@ def conclude(
         valued,
         clock.laps,
         is_given=policy is not None,
+        limit=limit,
         left_out=_left_out(learned, uncertain),
     )
     if not storage_of(learned.model).has_points:

@@ -9,12 +9,10 @@ from typing import Any
 from plumdp.confidence.sets import Guarantee
 from plumdp.learning import Learned
 from plumdp.model.language.threshold import Threshold, parse_threshold
-from plumdp.model.objective import Objective
 from plumdp.pipeline import conclude, default_relaxation, relax
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate, Status, outward, percent
-from plumdp.solver.solve import solve
-from plumdp.valuation import with_looser
+from plumdp.valuation import best_of_all
 from plumdp.vocabulary import Verdict as Verdict
 
 
@@ -39,21 +37,27 @@ class Answer:
 
     @property
     def sentence(self) -> str:
-        """The answer in one sentence."""
+        """The answer in words: what was proved, of the policy found or of all policies."""
         if not _is_claim(self.certificate):
             reason = "the data contradict the model" if self._is_contradicted else "these sets have no guarantee"
             return f"Not yet known: {reason}, so that nothing follows from them."
-        opening = {Verdict.YES: "Yes", Verdict.NO: "No", Verdict.UNKNOWN: "Not yet known"}[self.verdict]
-        is_max = self.certificate.direction == "max"
-        reached = outward(self.certificate.bound, -1 if is_max else 1)
-        limit = outward(self.limit, 1 if is_max else -1)
-        beyond, side = ("more", "at least") if is_max else ("less", "at most")
-        found, other = f"the policy found has {side} {reached}", f"no policy has {beyond} than {limit}"
+        graph, is_max = self.certificate.policy.graph, self.certificate.direction == "max"
+        has_choices = graph.n_choices > graph.n_states
         confidence = f"with confidence {percent(self.certificate.confidence)}"
+        reached = f"at {'least' if is_max else 'most'} {outward(self.certificate.bound, -1 if is_max else 1)}"
+        limit = outward(self.limit, 1 if is_max else -1)
+        found, other = f"the policy found has {reached}", f"no policy has {'more' if is_max else 'less'} than {limit}"
+        both = f"{found}, and {other}"
+        if not has_choices:
+            side = f"at {'most' if is_max else 'least'} {limit}"
+            found, other, both = (f"the value is {each}" for each in (reached, side, f"{reached} and {side}"))
         if self.verdict == Verdict.UNKNOWN:
-            return f"{opening}: {found}, and {other}, {confidence}; more data may decide it."
-        is_found = (self.verdict == Verdict.YES) != self.question.is_negated
-        return f"{opening}: {found if is_found else other}, {confidence}."
+            return f"Not yet known: {both}, {confidence}; more data may decide it."
+        is_yes, of_all = self.verdict == Verdict.YES, self.question.of_all
+        if is_yes and of_all and has_choices:  # PRISM asks this of all policies, and we of one
+            more = f"Other policies may do worse: ask {of_all} for all policies."
+            return f"Yes, under the policy found: it has {reached}, {confidence}. {more}"
+        return f"{'Yes' if is_yes else 'No'}: {found if is_yes != self.question.is_negated else other}, {confidence}."
 
     @property
     def _is_contradicted(self) -> bool:
@@ -83,10 +87,11 @@ def decide(
 
     Yes, if the certified bound of the policy that was found reaches it. No, if no policy reaches it at any parameters
     of the region, by an upper bound on the best value of all policies, those with memory included. Otherwise the data
-    do not decide it yet. A question such as ``Pmax<=0.9``, which is about all policies, has the opposite answer of
-    ``Pmax>0.9``. Either answer is wrong with at most the error of ``learned``, jointly with everything else that
-    follows from it; if the data contradict the model, or sets have no guarantee, nothing is known. ``certificate`` is
-    that of the objective of the question, if it is there already.
+    do not decide it yet. ``P<0.1`` without max or min asks for one policy, where PRISM asks it of all. A question such
+    as ``Pmax<=0.9``, which is about all policies, has the opposite answer of ``Pmax>0.9``. Either answer is wrong with
+    at most the error of ``learned``, jointly with everything else that follows from it; if the data contradict the
+    model, or sets have no guarantee, nothing is known. ``certificate`` is that of the objective of the question, if it
+    is there already.
 
     >>> from plumdp import case_study, learn, simulate
     >>> study = case_study("betting:5")
@@ -100,7 +105,8 @@ def decide(
         certificate = conclude(learned, asked.objective, relaxation=relaxation, precision=precision)
     if not _is_claim(certificate):
         return Answer(asked, Verdict.UNKNOWN, certificate, inf if asked.objective.direction == "max" else -inf)
-    limit = best_of_all(learned, asked.objective, relaxation=relaxation, precision=precision)
+    uncertain = relax(learned, relaxation or default_relaxation(learned))
+    limit = best_of_all(uncertain, asked.objective, precision=precision)
     if asked.holds_for(certificate.bound):
         found = Verdict.YES
     else:
@@ -108,20 +114,6 @@ def decide(
     if asked.is_negated and found != Verdict.UNKNOWN:
         found = Verdict.NO if found == Verdict.YES else Verdict.YES
     return Answer(asked, found, certificate, limit)
-
-
-def best_of_all(
-    learned: Learned, objective: Objective, *, relaxation: Relaxation | None = None, precision: float = 1e-6
-) -> float:
-    """Return what no policy beats at any point of the region: an upper bound if large values are better, else a lower.
-
-    Nature plays with the agent in a relaxation of the region, so that every policy at every point is worth no more.
-    """
-    uncertain = relax(learned, relaxation or default_relaxation(learned))
-    start, is_max = learned.model.graph.initial_state, objective.direction == "max"
-    solved = [solve(each, objective, nature="optimistic", precision=precision) for each in with_looser(uncertain)]
-    ends = [float(one.upper[start] if is_max else one.lower[start]) for one in solved]
-    return min(ends) if is_max else max(ends)
 
 
 def _is_claim(certificate: Certificate) -> bool:

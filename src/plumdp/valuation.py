@@ -16,6 +16,7 @@ from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.bounds import CoupledBounds, find_coupled_bounds
 from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.solution import Solution, SolverStatus, status_at
+from plumdp.solver.solve import solve
 
 _MOST_CERTIFIED = 3  # policies whose bounds are proved, of all that a search proposes
 _WORTHWHILE = 0.02  # share of the distance of the bounds that an estimate must promise
@@ -94,6 +95,23 @@ def best_valuation(
         return best
     own = value_policy(learned, uncertain, robust.policy, objective, is_coupled=True, precision=precision)
     return own if own.bound(objective) > best.bound(objective) else best
+
+
+def is_worst(valued: Valuation, objective: Objective) -> bool:
+    """Return whether the value of a policy is proved to be the worst there can be."""
+    is_known = valued.lower == valued.upper
+    return is_known and objective.is_vacuous(valued.lower if objective.direction == "max" else valued.upper)
+
+
+def best_of_all(uncertain: IntervalMDP, objective: Objective, *, precision: float) -> float:
+    """Return what no policy beats at any point of the region: an upper bound if large values are better, else a lower.
+
+    Nature plays with the agent in a relaxation of the region, so that every policy at every point is worth no more.
+    """
+    start, is_max = uncertain.graph.initial_state, objective.direction == "max"
+    solved = [solve(each, objective, nature="optimistic", precision=precision) for each in with_looser(uncertain)]
+    ends = [float(one.upper[start] if is_max else one.lower[start]) for one in solved]
+    return min(ends) if is_max else max(ends)
 
 
 def promises_more(candidate: Candidate, best: Valuation, objective: Objective) -> bool:

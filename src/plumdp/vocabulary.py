@@ -44,7 +44,7 @@ class Status(StrEnum):
     """
 
     CERTIFIED = "certified"
-    VACUOUS = "nothing certified"  # the bound that matters says nothing
+    VACUOUS = "nothing certified"  # the bounds do not exclude the worst value
     CONTRADICTED = "model contradicted"  # no parameters explain the data
     NO_GUARANTEE = "no guarantee"  # the bounds are an estimate
 

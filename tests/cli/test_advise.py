@@ -4,6 +4,7 @@ import csv
 import json
 
 import pytest
+import tank
 from typer.testing import CliRunner
 
 import plumdp as pl
@@ -55,6 +56,21 @@ def test_no_number_is_cut_on_a_narrow_terminal(counts):
     result = RUNNER.invoke(app, ["advise", STUDY, counts], env={"COLUMNS": "40"})
     assert result.exit_code == 0
     assert "…" not in result.output
+
+
+def test_a_gradient_from_rows_that_the_likelihood_ignores_is_said_first(tmp_path):
+    counts = pl.simulate(tank.tank(), tank.TRUTH, 300, rng=1, max_steps=6)
+    pl.write_counts(counts, tmp_path / "counts.parquet")
+    arguments = ["advise", f"{tank.__file__}:tank", str(tmp_path / "counts.parquet"), "-p", tank.BAD]
+    printed = " ".join(RUNNER.invoke(app, arguments).output.split())
+    share, _, rest = printed.partition(" % ")
+    assert 50 < float(share) <= 100
+    assert rest.startswith(
+        "of the gradient comes from rows that the likelihood ignores: the advised policy is not planned for what these "
+        "rows show. The bounds on the policy's value are "
+    )
+    facts = json.loads(RUNNER.invoke(app, [*arguments, "--json"]).output)
+    assert all(each["width"] <= facts["width"] for each in facts["predictions"])
 
 
 def test_an_earlier_file_is_replaced_only_by_force(counts, tmp_path):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tank
 from typer.testing import CliRunner
 
 import plumdp as pl
@@ -163,6 +164,25 @@ def test_data_that_contradict_the_model_end_with_3(tmp_path):
     assert result.exit_code == 3
     assert result.output.startswith("MODEL CONTRADICTED")
     assert RUNNER.invoke(app, ["compare", "betting:25", str(path)]).exit_code == 3
+
+
+def test_steps_that_the_likelihood_ignores_are_named_in_the_words_of_the_command_line(tmp_path):
+    counts = pl.simulate(tank.tank(), tank.TRUTH, 300, rng=1, max_steps=6)
+    pl.write_counts(counts, tmp_path / "counts.parquet")
+    arguments = ["certify", f"{tank.__file__}:tank", str(tmp_path / "counts.parquet"), "-p", tank.BAD]
+    printed = " ".join(RUNNER.invoke(app, arguments).output.split())
+    assert "likelihood ignores " in printed
+    assert (
+        "(-inflow*pump + inflow, -inflow*pump + pump, 2*inflow*pump - inflow - pump + 1) need not be concave, so that "
+        "they count by intervals of their probabilities alone; on new data, bounds may be tighter with "
+        "--confidence-set interval parameters"
+    ) in printed
+    found = json.loads(RUNNER.invoke(app, [*arguments, "--json"]).output)
+    assert found["not_in_likelihood"].endswith("so that they count by intervals of their probabilities alone")
+    for name, (low, high) in found["parameters"].items():
+        assert low <= found["estimate"][name] <= high
+    assert found["lower"] <= found["estimated_value"] <= found["upper"]
+    assert "likelihood ignores" not in RUNNER.invoke(app, [*arguments, "--confidence-set", "interval"]).output
 
 
 def test_no_data_end_with_4(tmp_path):

@@ -82,6 +82,24 @@ def test_a_threshold_is_answered_with_an_exit_code(run, number, verdict, expecte
         assert (facts["verdict"], code) == (verdict, expected)
 
 
+@pytest.mark.parametrize(
+    ("asked", "remark"),
+    [
+        (['P>=0.29 [ F "goal" ]'], "ask Pmin>=0.29 with --nature optimistic for all policies."),
+        (['P>=0.29 [ F "goal" ]', "--nature", "optimistic"], "ask Pmin>=0.29 for all policies."),
+        (['Pmax>=0.29 [ F "goal" ]'], ""),
+        (['P>=0.31 [ F "goal" ]'], ""),
+    ],
+)
+def test_solve_says_that_a_yes_is_about_one_policy(run, asked, remark):
+    remark = remark and f"Other policies may do worse: {remark}"
+    said = " ".join(run("solve", "robot.tra", "-p", *asked)[1].split()).partition(" property ")[0]
+    assert said.partition(", with nature ")[2] in (f"against it. {remark}".strip(), f"on its side. {remark}")
+    assert json.loads(run("solve", "robot.tra", "-p", *asked, "--json")[1])["remark"] == remark
+    every = run("solve", "robot.tra", "-p", 'Pmin>=0.29 [ F "goal" ]', "--nature", "optimistic", "--json")
+    assert json.loads(every[1])["verdict"] == "no"
+
+
 def test_solve_writes_policy_and_values_which_are_replaced_only_by_force(run, folder):
     command = ["solve", "robot.tra", "-p", GOAL, "-o", "best.csv", "--values", "values.csv"]
     assert run(*command)[0] == 0

@@ -1,6 +1,7 @@
 """Models from Python files, spaces, named properties, thresholds and ranges, as users write them."""
 
 import json
+from html import unescape
 
 import pytest
 from command_line import plumdp
@@ -114,11 +115,11 @@ def test_a_range_is_a_table_or_a_list(run):
 @pytest.mark.parametrize(
     ("text", "code", "opening"),
     [
-        ('P>=0.5 [ F<=8 "goal" ]', 0, "Yes: the policy found has at least 0.7"),
+        ('P>=0.5 [ F<=8 "goal" ]', 0, "Yes, under the policy found: it has at least 0.7"),
         ('P>=0.99 [ F<=8 "goal" ]', 1, "No: no policy has more than 0.8"),
         ('P>=0.83 [ F<=8 "goal" ]', 4, "Not yet known: the policy found has at least 0.7"),
         ('Pmax<=0.99 [ F<=8 "goal" ]', 0, "Yes: no policy has more than 0.8"),
-        ('P<=0.01 [ F<=8 "goal" ]', 0, "Yes: the policy found has at most 0"),
+        ('P<=0.01 [ F<=8 "goal" ]', 0, "Yes, under the policy found: it has at most 0, with"),
     ],
 )
 def test_a_threshold_is_answered_first_and_by_the_exit_code(run, text, code, opening):
@@ -130,6 +131,70 @@ def test_a_threshold_is_answered_first_and_by_the_exit_code(run, text, code, ope
     assert asked.code == code
     assert read["verdict"] == {0: "yes", 1: "no", 4: "unknown"}[code]
     assert (read["question"], read["schema"]) == (text, "plumdp/certificate/1")
+
+
+@pytest.mark.parametrize(
+    ("text", "of_all"), [('P>=0.5 [ F<=8 "goal" ]', "Pmin>=0.5"), ("P<1/2 [ F x>=4 ]", "Pmax<1/2")]
+)
+def test_a_yes_about_one_policy_names_the_question_about_all(run, folder, text, of_all):
+    words = f"Other policies may do worse: ask {of_all} for all policies."
+    assert words in " ".join(run("certify", "mine.py:model", "log.parquet", "-p", text).out.split())
+    asked = run(
+        "certify", "mine.py:model", "log.parquet", "-p", text, "--json", "-o", "asked", "--no-ladder", "--force"
+    )
+    assert json.loads(asked.out)["sentence"].endswith(f" with confidence 99.9 %. {words}")
+    assert run("report", "asked").code == 0
+    assert unescape((folder / "asked" / "report.html").read_text(encoding="utf-8")).count(words) == 1
+    every = run("certify", "mine.py:model", "log.parquet", "-p", of_all + text[text.index(" [") :], "--json")
+    assert json.loads(every.out)["verdict"] == "no"
+
+
+LAZY = "x,action\n" + "".join(f"{x},wait\n" for x in range(4))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "value"),
+    [
+        (["policy", "--policy", "lazy.csv", "-p", 'Pmax=? [ F "goal" ]'], 0),
+        (["policy", "--policy", "lazy.csv", "-p", "Pmin=? [ G x<4 ]"], 1),
+        (["certify", "-p", "Pmax=? [ F x<0 ]"], 0),
+        (["certify", "-p", "Pmin=? [ F x=0 ]"], 1),
+    ],
+)
+def test_a_proved_value_ends_with_0_though_it_is_the_worst(run, folder, arguments, value):
+    (folder / "lazy.csv").write_text(LAZY)
+    command = [arguments[0], "mine.py:model", "log.parquet", *arguments[1:]]
+    ended = run(*command)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith(f"The policy's value is {value} with confidence 99.9 %.\n")
+    read = json.loads(run(*command, "--json").out)
+    assert (read["status"], read["lower"], read["upper"]) == ("certified", value, value)
+
+
+@pytest.mark.parametrize(
+    ("question", "code", "headline"),
+    [
+        (
+            'Pmax=? [ F<=4 "goal" ]',
+            4,
+            "Nothing is certified yet: the bound does not exclude the worst value, 0; no policy is worth more than 0.",
+        ),
+        (
+            "Pmax=? [ F x<0 ]",
+            0,
+            "The policy is worth at least 0 with confidence 99.9 %; no policy is worth more than 0.",
+        ),
+        (
+            "Pmin=? [ F x=0 ]",
+            0,
+            "The policy is worth at most 1 with confidence 99.9 %; no policy is worth less than 1.",
+        ),
+    ],
+)
+def test_learning_online_tells_a_proved_value_from_bounds_that_say_nothing(run, question, code, headline):
+    ended = run("online", "mine.py:model", "-p", question, "--at", "p=0.6", "--max-steps", "4", "--runs", "1")
+    assert ended.code == code
+    assert " ".join(ended.out.split()).startswith(headline)
 
 
 def test_one_value_may_be_compared_with_several_thresholds(run):

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import tank
 
 import plumdp as pl
 from plumdp.advising.advice import advise
@@ -282,3 +283,61 @@ def test_a_log_with_rows_that_were_left_out_says_how_long_its_runs_are():
     assert log.report.rejected > 0
     learned = pl.learn(model, log, objectives=["Pmax=? [ F at=3 ]"])
     assert advise(learned, "Pmax=? [ F at=3 ]").max_steps == 2
+
+
+# Rows that the likelihood ignores
+
+
+@pytest.fixture(scope="module")
+def blind_advice():
+    model = tank.tank()
+    counts = pl.simulate(model, tank.TRUTH, 1_000, rng=1, max_steps=6)
+    return advise(pl.learn(model, counts, objectives=[tank.BAD]), tank.BAD)
+
+
+def test_no_prediction_is_wider_than_the_bounds_are_now(blind_advice):
+    assert len(blind_advice.predictions) == 4
+    assert all(p.width <= blind_advice.width for p in blind_advice.predictions)
+    tiny = advise(LEARNED, DONE, runs=1)
+    assert all(p.width <= tiny.width for p in tiny.predictions)
+
+
+def test_the_advised_policy_is_not_predicted_to_be_worse_than_any_other(blind_advice):
+    by = {prediction.sampling: prediction.width for prediction in blind_advice.predictions}
+    assert by["advised"] == min(by.values())
+    like_these, *advised = (prediction.runs for prediction in blind_advice.halving)
+    assert all(runs < like_these for runs in advised)
+
+
+def test_predictions_are_about_what_more_runs_give_though_the_likelihood_ignores_rows(blind_advice):
+    """1,000 more runs in the same way: the estimate is that of all rows, so that expected counts are right."""
+    model = tank.tank()
+    counts = pl.simulate(model, tank.TRUTH, 1_000, rng=1, max_steps=6)
+    more = pl.simulate(model, tank.TRUTH, 1_000, rng=2, max_steps=6)
+    learned = pl.learn(model, counts + more, objectives=[tank.BAD])
+    certificate = pl.conclude(learned, tank.BAD, policy=blind_advice.policy)
+    assert blind_advice.predictions[0].width == pytest.approx(certificate.upper - certificate.lower, rel=0.2)
+
+
+@pytest.mark.parametrize(("share", "place"), [(0.9, 0), (0.3, -1)])
+def test_a_gradient_from_rows_that_the_likelihood_ignores_is_said_first_if_it_is_most_of_it(blind_advice, share, place):
+    said = (
+        f"{100 * share:.0f} % of the gradient comes from rows that the likelihood ignores: the advised policy is not "
+        "planned for what these rows show."
+    )
+    found = replace(blind_advice, unseen=share).sentences()
+    assert found[place] == said
+    assert found.count(said) == 1
+    assert replace(blind_advice, unseen=0.0).sentences() == [text for text in found if text != said]
+    assert blind_advice.unseen > 0.5
+
+
+def test_a_value_that_only_ignored_rows_decide_has_no_advice():
+    model = workshop(second=a * b + (1 - a) * (1 - b))
+    mixed = pl.parse_property('Pmax=? [ F "done" ]', model)
+    learned = pl.learn(model, pl.simulate(model, TRUTH, 500, rng=1, max_steps=STEPS), objectives=[mixed])
+    table = learned.bounds.table
+    blind = replace(table, basis=np.zeros((2, 0)))
+    with pytest.raises(pl.DataError) as error:
+        advise(replace(learned, bounds=replace(learned.bounds, table=blind)), mixed)
+    assert str(error.value) == ("the value depends only on rows that the likelihood ignores: no advice can be planned")

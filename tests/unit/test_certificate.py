@@ -3,15 +3,21 @@
 import json
 from dataclasses import fields, replace
 from fractions import Fraction
+from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tank import BAD, TRUTH, tank
 
 import plumdp as pl
+from plumdp.confidence import full_likelihood
+from plumdp.confidence.likelihood import best_point
 from plumdp.confidence.sets import Guarantee
+from plumdp.finding import drawing, expression_rows, outlines
+from plumdp.region.membership import holds
 from plumdp.result.certificate import Certificate, Status
 from plumdp.result.policy_table import PolicyTable
 
@@ -124,7 +130,16 @@ def test_it_says_with_how_many_others_it_holds(others, words):
 @pytest.mark.parametrize(
     ("changes", "beginning"),
     [
-        ({"status": "nothing certified", "lower": 0.0}, "Nothing certified: the data allow any value that matters"),
+        (
+            {"status": "nothing certified", "lower": 0.0, "upper": 0.25},
+            "Nothing certified: the bounds do not exclude the worst value, 0 (between 0 and 0.25, confidence 99.9 %).",
+        ),
+        (
+            {"status": "nothing certified", "direction": "min", "upper": 1.0},
+            "Nothing certified: the bounds do not exclude the worst value, 1 (between 0.25 and 1, confidence 99.9 %).",
+        ),
+        ({"lower": 0.0, "upper": 0.0}, "The policy's value is 0 with confidence 99.9 %."),
+        ({"lower": np.inf, "upper": np.inf}, "The policy's value is infinite with confidence 99.9 %."),
         (
             {"status": "model contradicted", "reason": "p and q disagree"},
             "MODEL CONTRADICTED: no parameters explain the data. Without its expressions, on the graph alone, the "
@@ -142,6 +157,130 @@ def test_it_says_with_how_many_others_it_holds(others, words):
 )
 def test_the_headline_says_what_kind_of_claim_it_is(changes, beginning):
     assert str(certificate(**changes)).startswith(beginning)
+
+
+(P,) = pl.parameters("p")
+
+
+def walk(most=1):
+    """Return a model: at 0 one may wait, at a cost of 1, or try to come to the goal at 1; it may end at 2 instead."""
+
+    def step(s):
+        if s.x:
+            return {"stay": [(1, s)]}
+        return {"wait": [(1, s)], "try": [(P, s._replace(x=1)), (1 - P, s._replace(x=2))]}
+
+    return pl.explore(
+        step,
+        {"x": 0},
+        space=pl.ParameterSpace.box({"p": (0, most)}),
+        labels={"goal": lambda s: s.x == 1, "nowhere": lambda s: s.x == 3, "start": lambda s: s.x == 0},
+        rewards={"cost": lambda s: 1 if s.x == 0 else 0, "gain": lambda s: -1 if s.x == 0 else 0},
+    )
+
+
+WAIT, TRY = [0, 2, 3], [1, 2, 3]
+
+
+def worth(question, policy=None, seen=(300, 700), most=1):
+    """Return what is certified of the walk, given how often a try was won and lost."""
+    model = walk(most)
+    counts = np.zeros(model.graph.n_transitions, dtype=np.int64)
+    counts[1:3] = seen
+    return pl.certify(model, pl.TransitionCounts(model.graph, counts, "adaptive"), question, policy=policy)
+
+
+@pytest.mark.parametrize(
+    ("question", "policy", "value"),
+    [
+        ('Pmax=? [ F "goal" ]', WAIT, "0"),
+        ('Pmax=? [ F "nowhere" ]', None, "0"),
+        ('Pmax=? [ F "nowhere" ]', TRY, "0"),
+        ('Pmin=? [ F "start" ]', None, "1"),
+        ('Pmin=? [ G !"goal" ]', WAIT, "1"),
+        ('R{"cost"}max=? [ F "start" ]', None, "0"),
+        ('R{"cost"}min=? [ F "nowhere" ]', None, "infinite"),
+        ('R{"cost"}min=? [ F "goal" ]', WAIT, "infinite"),
+        ('R{"cost"}max=? [ F "goal" ]', TRY, "infinite"),
+        ('R{"gain"}max=? [ C<=0 ]', None, "0"),
+        ('R{"gain"}max=? [ C{0.5} ]', WAIT, "-2"),
+    ],
+)
+def test_a_proved_value_is_certified_though_it_is_the_worst_there_can_be(question, policy, value):
+    found = worth(question, policy)
+    assert found.lower == pytest.approx(found.upper)
+    assert found.status == "certified"
+    if value != "-2":  # which is proved up to rounding
+        assert found.headline == f"The policy's value is {value} with confidence 99.9 %."
+
+
+@pytest.mark.parametrize("policy", [None, TRY])
+def test_one_bound_is_an_answer_for_a_policy_of_ones_own_and_not_for_one_that_was_found(policy):
+    """After five lost tries p may be 0, and is at most 0.3."""
+    found = worth('Pmax=? [ F "goal" ]', policy, (0, 5), "0.3")
+    low, high = found.printed_bounds
+    assert (found.lower, found.upper) == (0, pytest.approx(0.3))
+    assert (found.status, found.headline) == (
+        (
+            "nothing certified",
+            f"Nothing certified: the bounds do not exclude the worst value, 0 (between {low} and {high}, confidence "
+            "99.9 %).",
+        )
+        if policy is None
+        else ("certified", f"The policy's value lies between {low} and {high} with confidence 99.9 %.")
+    )
+
+
+@pytest.mark.parametrize(
+    ("question", "policy", "bounds", "status"),
+    [
+        ('Pmax=? [ F "goal" ]', None, (0, 1), "nothing certified"),
+        ('Pmax=? [ F "goal" ]', TRY, (0, 1), "nothing certified"),
+        ('Pmin=? [ F "goal" ]', TRY, (0, 1), "nothing certified"),
+        ('R{"cost"}min=? [ F "goal" ]', None, (np.inf, np.inf), "nothing certified"),  # another policy may do better
+        ('R{"cost"}min=? [ F "goal" ]', TRY, (1, np.inf), "certified"),
+        ('R{"gain"}max=? [ C<=2 ]', None, (-1, -1), "certified"),
+        ('R{"gain"}min=? [ C{0.5} ]', None, (-2, -2), "certified"),
+    ],
+)
+def test_without_data_the_status_says_whether_the_bounds_exclude_anything(question, policy, bounds, status):
+    """A try costs 1 and wins or loses for good, so that the cost until the goal is 1 if p is 1, and else infinite."""
+    found = worth(question, policy, (0, 0))
+    assert (found.lower, found.upper) == pytest.approx(bounds)
+    assert found.status == status
+    assert found.headline.startswith("Nothing certified: " if status == "nothing certified" else "The policy's value ")
+
+
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [
+        ((0, 5), "the policy found has the worst value, infinity; others may do better, but the data do not show it"),
+        ((0, 0), "there are no data (all counts are 0)"),
+    ],
+)
+def test_the_worst_value_of_a_policy_that_was_found_is_no_answer_if_another_may_do_better(seen, why):
+    """One may wait forever, or try until it is done, which takes forever as well if p is 0."""
+
+    def step(s):
+        retry = [(P, s._replace(x=1)), (1 - P, s)]
+        return {"stay": [(1, s)]} if s.x else {"wait": [(1, s)], "try": retry}
+
+    rewards, labels = {"cost": lambda s: 1}, {"goal": lambda s: s.x == 1}
+    model = pl.explore(step, {"x": 0}, space=pl.ParameterSpace.unit("p"), labels=labels, rewards=rewards)
+    counts = pl.TransitionCounts(model.graph, [0, *seen, 0], "adaptive")
+    found = pl.certify(model, counts, 'R{"cost"}min=? [ F "goal" ]', relaxation="interval")
+    assert (found.lower, found.upper, found.policy.action(x=0)) == (np.inf, np.inf, "wait")
+    assert (found.status, found.headline) == ("nothing certified", f"Nothing certified: {why}.")
+
+
+def test_a_report_does_not_say_more_of_bounds_than_they_do(tmp_path):
+    for policy, seen, badge in ((WAIT, (300, 700), "Certified"), (None, (0, 5), "Nothing certified")):
+        found = worth('Pmax=? [ F "goal" ]', policy, seen, "0.3")
+        found.report(tmp_path / "report.html")
+        page = unescape((tmp_path / "report.html").read_text(encoding="utf-8"))
+        assert f"</span> {badge}</p>" in page
+        assert f"<h1>{found.headline}</h1>" in page
+        assert ("These bounds do not exclude the worst value." in page) == (policy is None)
 
 
 def test_a_reason_is_said_once():
@@ -278,3 +417,152 @@ def test_a_width_of_zero_has_no_parts():
     parts = {"statistics": 0.0, "remainder": 0.0, "rounding": 0.0, "relaxation": 0.0}
     assert "width" not in dict(certificate(lower=0.5, gap=parts).facts())
     assert dict(certificate(gap=parts | {"statistics": 0.25}).facts())["width"] == "0.25: 100 % statistics"
+
+
+# What is shown as most likely: in the region, with its value within the bounds
+
+TANK = tank()
+RUNS = pl.simulate(TANK, TRUTH, 1_000, rng=1, max_steps=6)
+
+
+@pytest.fixture(scope="module")
+def learned_tank():
+    return pl.learn(TANK, RUNS, objectives=[BAD])
+
+
+@pytest.fixture(scope="module")
+def certified_tank(learned_tank):
+    return pl.conclude(learned_tank, BAD)
+
+
+def log_likelihoods(model, counts, points):
+    """Return the log-likelihood of all transitions at points (n, d), from the expressions of the model alone."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(model.expressions.evaluate(points))[model.expression]
+    return counts.counts @ np.where(counts.counts[:, None] > 0, logs, 0.0)
+
+
+def test_the_most_likely_point_is_that_of_all_rows():
+    """No point of a fine grid is more likely by more than the weak prior moves the maximum: half a nat."""
+    ticks = np.linspace(0.005, 0.995, 199)
+    grid = np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2)
+    found = log_likelihoods(TANK, RUNS, best_point(TANK, RUNS)[None, :])[0]
+    assert log_likelihoods(TANK, RUNS, grid).max() < found + 0.5
+    assert best_point(TANK, RUNS) == pytest.approx([0.55, 0.8], abs=0.03)
+
+
+def test_the_estimate_of_a_certificate_lies_in_the_region_and_its_value_in_the_bounds(learned_tank, certified_tank):
+    for name, (low, high) in certified_tank.parameters.items():
+        assert low <= certified_tank.estimate[name] <= high
+    assert certified_tank.lower <= certified_tank.estimated_value <= certified_tank.upper
+    truth = pl.instantiate(TANK, {name: Fraction(value) for name, value in certified_tank.estimate.items()})
+    value = pl.evaluate(truth, certified_tank.policy, pl.parse_property(BAD, TANK)).lower[TANK.graph.initial_state]
+    assert certified_tank.estimated_value == pytest.approx(value, abs=1e-6)
+    assert certified_tank.estimated_value == json.loads(certified_tank.to_json())["estimated_value"]
+    assert not holds(learned_tank.region, learned_tank.bounds.estimate)  # what the rows in the table alone make of it
+
+
+@pytest.mark.parametrize("confidence_set", ["likelihood", "interval", "ellipsoid"])
+def test_pictures_show_the_same_estimate_whatever_the_set(confidence_set, certified_tank):
+    learned = pl.learn(TANK, RUNS, objectives=[BAD], confidence_set=confidence_set)
+    objective = pl.parse_property(BAD, TANK)
+    (outline,) = outlines(learned, objective, certified_tank.policy)
+    assert outline.estimate == pytest.approx(tuple(certified_tank.estimate.values()), abs=1e-4)
+    for (low, high), at in zip(outline.box, outline.estimate, strict=True):
+        assert low <= at <= high
+    rows = expression_rows(learned, objective, certified_tank.policy)
+    assert all(row.lower <= row.estimate <= row.upper for row in rows)
+
+
+def test_a_check_of_the_model_has_its_estimate_and_residuals_at_the_same_point(certified_tank):
+    check = pl.check_model(TANK, RUNS, objectives=[BAD])
+    assert check.estimate == pytest.approx(certified_tank.estimate, abs=1e-4)
+    assert check.suspicion == ""
+    assert all(abs(record["standardised"]) < 5 for record in check.residuals)
+
+
+def test_an_estimate_outside_of_the_region_is_not_shown(monkeypatch, certified_tank, tmp_path):
+    """A model that is too large has no search: what is left is the middle of the space, which the data exclude."""
+    monkeypatch.setattr(full_likelihood, "_MOST_WORK", 0)
+    learned = pl.learn(TANK, RUNS, objectives=[BAD])
+    found = pl.conclude(learned, BAD)
+    assert learned.shown_estimate is None
+    assert (found.lower, found.upper) == (certified_tank.lower, certified_tank.upper)
+    assert (found.estimate, found.estimated_value) == ({}, None)
+    assert "estimate" not in dict(found.facts())
+    objective = pl.parse_property(BAD, TANK)
+    assert outlines(learned, objective, found.policy)[0].estimate is None
+    assert {row.estimate for row in expression_rows(learned, objective, found.policy)} == {None}
+    drawn = drawing(learned, found.policy).edges
+    assert {edge.probability for edge in drawn} == {None, 1.0}  # what the model fixes is known
+    check = pl.check_model(TANK, RUNS, objectives=[BAD])
+    assert (check.estimate, "estimate" in dict(check.facts())) == ({}, False)
+    found.report(tmp_path / "report.html")
+    assert "The estimate is about" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert pl.advise(learned, BAD, runs=100).to_dict()["estimated_value"] is None
+
+
+def test_an_estimate_beyond_the_space_is_moved_to_the_most_likely_point_of_the_space():
+    """Two coins a and b, of which a + b <= 1: 6 of 10 tosses of each are heads, so that both are shown at a half."""
+    a, b = pl.parameters("a", "b")
+
+    def step(s):
+        heads, tails = s._replace(x=1), s._replace(x=2)
+        if s.x:
+            return {"end": [(1, s)]}
+        return {"one": [(a, heads), (1 - a, tails)], "other": [(b, heads), (1 - b, tails)]}
+
+    space, labels = pl.ParameterSpace.simplex("a", "b"), {"heads": lambda s: s.x == 1}
+    model = pl.explore(step, {"x": 0}, space=space, labels=labels)
+    counts = pl.TransitionCounts(model.graph, [60, 40, 60, 40, 0, 0], "adaptive")
+    found = pl.certify(model, counts, 'Pmax=? [ F "heads" ]')
+    assert found.estimate == pytest.approx({"a": 0.5, "b": 0.5}, abs=1e-3)
+    assert sum(found.estimate.values()) <= 1 + 1e-9
+    assert found.lower <= found.estimated_value <= found.upper
+
+
+def test_outcomes_never_seen_do_not_become_impossible():
+    """The tank was never pumped down: the pump is unlikely to work, and the estimate does not say that it cannot."""
+    counts, graph, level = np.array(RUNS.counts), TANK.graph, TANK.graph.states["level"]
+    counts[level[graph.successor] < level[graph.state_of_choice()[graph.choice_of_transition()]]] = 0
+    found = best_point(TANK, pl.TransitionCounts(TANK.graph, counts, "adaptive"))
+    assert 0 < found[1] < 0.05
+
+
+# The steps that the likelihood ignores
+
+LIKELIHOOD = (
+    "ignores {} of 6,000 steps ({:.3g} %): the log-likelihood of rows such as (-inflow*pump + inflow, -inflow*pump + "
+    "pump, 2*inflow*pump - inflow - pump + 1) need not be concave, so that they count by intervals of their "
+    "probabilities alone"
+)
+
+
+def test_a_certificate_says_how_many_steps_the_likelihood_ignores(certified_tank, tmp_path):
+    is_on = TANK.graph.action == TANK.graph.action_names.index("on")
+    n_steps = int(RUNS.visits[is_on].sum())
+    said = LIKELIHOOD.format(f"{n_steps:,}", n_steps / 60)
+    hint = "on new data, bounds may be tighter with confidence_set='interval'"
+    assert dict(certified_tank.facts())["likelihood"] == f"{said}; {hint}"
+    assert f"  likelihood      {said}; {hint}" in str(certified_tank).splitlines()
+    assert "ignores " + certified_tank.to_dict()["not_in_likelihood"] == said
+    certified_tank.save(tmp_path / "result", ladder=False)
+    assert pl.read_result(tmp_path / "result").not_in_likelihood == certified_tank.not_in_likelihood
+    certified_tank.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert f"<li>The likelihood {said}.</li>" in page or f"<p>The likelihood {said}.</p>" in page
+
+
+def test_nothing_is_ignored_if_such_rows_were_not_visited_or_there_are_none():
+    policy = TANK.graph.first_choice[:-1]
+    assert [TANK.graph.action_names[TANK.graph.action[choice]] for choice in policy[:1]] == ["off"]
+    off = pl.simulate(TANK, TRUTH, 200, rng=1, max_steps=6, policy=policy)
+    study = pl.case_study("betting:5")
+    bets = pl.simulate(study.model, study.true_point, 200, rng=1, max_steps=6)
+    for one in (
+        pl.certify(TANK, off, BAD),
+        pl.certify(study.model, bets, study.objective),
+        pl.certify(TANK, RUNS, BAD, confidence_set="interval"),
+    ):
+        assert one.not_in_likelihood == ""
+        assert "likelihood" not in dict(one.facts())

@@ -37,20 +37,26 @@ def _certificate(model, counts, direction="min", **options):
 _END = ", so its expected reward is infinite, as long as every transition of the model can happen"
 
 
-@pytest.mark.parametrize("counts", [(0, 0), (600, 400), (1000, 0)])
-def test_a_target_that_no_policy_surely_reaches_is_named_as_such(counts):
+@pytest.mark.parametrize(("counts", "lower"), [((0, 0), 1), ((600, 400), np.inf), ((1000, 0), 1)])
+def test_a_target_that_no_policy_surely_reaches_is_named_as_such(counts, lower):
+    """If p may be 1, the first step may always win; if not, the infinite value is proved."""
     certificate = _certificate(_model(has_detour=False), counts)
-    assert certificate.status == "nothing certified"
-    assert certificate.upper == np.inf
+    assert (certificate.lower, certificate.upper) == (pytest.approx(lower), np.inf)
     assert certificate.reason == f"no policy reaches the target with certainty{_END}"
-    assert certificate.headline == f"Nothing certified: {certificate.reason}."
+    if lower == 1:
+        assert certificate.status == "nothing certified"
+        assert certificate.headline == f"Nothing certified: {certificate.reason}."
+    else:
+        assert certificate.status == "certified"
+        assert certificate.headline == "The policy's value is infinite with confidence 99.9 %."
+        assert ("because", certificate.reason) in certificate.facts()
 
 
 def test_a_given_policy_that_may_miss_the_target_is_named_as_such():
     model = _model(has_detour=True)
     certificate = _certificate(model, (600, 400), policy=[0, 2, 3])
     assert certificate.reason == f"this policy does not surely reach the target{_END}"
-    assert certificate.headline == f"Nothing certified: {certificate.reason}."
+    assert certificate.headline == "The policy's value is infinite with confidence 99.9 %."
     assert _certificate(model, (600, 400), policy=[1, 2, 3]).status == "certified"
 
 

@@ -10,7 +10,9 @@ from plumdp.model.expressions.table import ExpressionTable
 from plumdp.region import vertices
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import Conflict
+from plumdp.region.ellipsoid import build_ellipsoid
 from plumdp.region.linear_program import estimate_multipliers
+from plumdp.region.membership import holds, moved_into
 from plumdp.region.shapes import Box, Polytope, bounding_box, intersection
 
 P, Q, R = pl.parameters("p", "q", "r")
@@ -305,3 +307,33 @@ def test_where_rows_almost_depend_on_each_other_no_vertex_is_lost(seed):
     assert isinstance(region, Polytope)
     assert len(region.table) == 40
     assert (region.table.neighbours >= 0).all()
+
+
+# Whether a region holds a point
+
+
+def test_a_region_holds_points_as_their_definition_says():
+    square, product = region_of(UNIT, [], [], []), region_of(UNIT, [P * Q * Q], [0.25], [0.5])
+    disc = build_ellipsoid(np.array([0.25, 0.5]), np.eye(2), 0.5, within=square)
+    for point in np.random.default_rng(1).uniform(-0.2, 1.2, (500, 2)):
+        in_square = bool((point >= 0).all() and (point <= 1).all())
+        assert holds(square, point) == in_square
+        assert holds(disc, point) == (in_square and np.hypot(*(point - [0.25, 0.5])) <= 0.5)
+        if holds(product, point):
+            assert in_square
+            assert 0.24 <= point[0] * point[1] ** 2 <= 0.51
+        elif in_square:
+            assert not 0.2501 <= point[0] * point[1] ** 2 <= 0.4999
+
+
+def test_a_point_is_moved_by_no_more_than_rounding():
+    simplex = region_of(pl.ParameterSpace.simplex("p", "q"), [], [], [])
+
+    def moved(*point):
+        return moved_into(simplex, np.array(point), inner=np.array([0.3, 0.3]))
+
+    assert holds(simplex, moved(0.5, 0.5 + 1e-10))
+    assert moved(0.5, 0.5 + 1e-10) == pytest.approx([0.5, 0.5], abs=1e-6)
+    assert moved(0.5, 0.501) is None
+    assert moved(0.2, -1e-12).tolist() == [0.2, 0.0]
+    assert moved(0.2, 0.3).tolist() == [0.2, 0.3]

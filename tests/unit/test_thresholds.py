@@ -12,6 +12,7 @@ import pytest
 
 import plumdp as pl
 from plumdp.model.language.threshold import is_threshold, parse_threshold
+from plumdp.result.certificate import outward
 from plumdp.thresholds import Verdict, decide
 
 (P,) = pl.parameters("p")
@@ -143,6 +144,68 @@ def test_the_limit_of_all_policies_is_above_the_bounds_of_each(learned):
     for at in np.linspace(low, high, 5):
         best = pl.solve(pl.instantiate(study.model, {"p": Fraction(at)}), study.objective).lower[0]
         assert best <= limit
+
+
+@pytest.mark.parametrize(
+    ("text", "of_all"),
+    [
+        ('R>=10 [ F "end" ]', "Rmin>=10"),
+        ('R{"money"} > 10 [ F "end" ]', 'R{"money"}min> 10'),
+        ("P<0.1 [ F money>=12 ]", "Pmax<0.1"),
+        ("P<=1/10 [ F money>=12 ]", "Pmax<=1/10"),
+    ],
+)
+def test_yes_to_a_threshold_without_max_or_min_says_that_it_is_about_one_policy(learned, text, of_all):
+    """PRISM asks it of all policies; that question is named, can be asked as it is, and is another one."""
+    answer = decide(learned, text)
+    low, high = answer.certificate.printed_bounds
+    reached = f"at most {high}" if "<" in text else f"at least {low}"
+    assert answer.sentence == (
+        f"Yes, under the policy found: it has {reached}, with confidence 99.9 %. Other policies may do worse: "
+        f"ask {of_all} for all policies."
+    )
+    assert answer.to_dict()["sentence"] == answer.sentence
+    assert str(answer).splitlines()[0] == answer.sentence
+    every = decide(learned, of_all + text[text.index(" [") :])
+    assert (every.question.is_negated, every.verdict) == (True, "no")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('Rmax>=10 [ F "end" ]', "Yes: the policy found has at least {lower}, with confidence 99.9 %."),
+        ('R>=20 [ F "end" ]', "No: no policy has more than {limit}, with confidence 99.9 %."),
+        ('Rmax<=20 [ F "end" ]', "Yes: no policy has more than {limit}, with confidence 99.9 %."),
+        ('Rmax<10 [ F "end" ]', "No: the policy found has at least {lower}, with confidence 99.9 %."),
+    ],
+)
+def test_other_answers_say_whether_they_are_about_the_policy_found_or_about_all(learned, text, sentence):
+    answer = decide(learned, text)
+    bounds = {"lower": outward(answer.certificate.lower, -1), "limit": outward(answer.limit, 1)}
+    assert answer.sentence == sentence.format(**bounds)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('P>=0.1 [ F "goal" ]', "Yes: the value is at least {lower}, with confidence 99.9 %."),
+        ('P<=0.1 [ F "goal" ]', "No: the value is at least {lower}, with confidence 99.9 %."),
+        ('P>=0.9 [ F "goal" ]', "No: the value is at most {upper}, with confidence 99.9 %."),
+        (
+            'P>=0.4 [ F "goal" ]',
+            "Not yet known: the value is at least {lower} and at most {upper}, with confidence 99.9 %; more data may "
+            "decide it.",
+        ),
+    ],
+)
+def test_answers_about_a_chain_do_not_speak_of_policies(text, sentence):
+    def step(state):
+        return {"throw": [(P, state._replace(x=1)), (1 - P, state._replace(x=2))] if not state.x else [(1, state)]}
+
+    model = pl.explore(step, {"x": 0}, space=SPACE, labels={"goal": lambda s: s.x == 1})
+    answer = decide(pl.learn(model, pl.simulate(model, {"p": "0.4"}, 1_000, rng=1, max_steps=1)), text)
+    ends = sorted([answer.certificate.bound, answer.limit])
+    assert answer.sentence == sentence.format(lower=outward(ends[0], -1), upper=outward(ends[1], 1))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 
@@ -11,6 +11,7 @@ import numpy as np
 from plumdp.advising.design import ValueQuestion, plan_sampling
 from plumdp.advising.expected_runs import RunLaw, normalised, run_law, seen_runs
 from plumdp.advising.predicted_width import Predictor, kind_of
+from plumdp.claims import shown_value
 from plumdp.confidence.laws import law_of_space
 from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
@@ -28,6 +29,7 @@ from plumdp.result.advice import (
     CERTIFIED,
     GIVEN,
     LIKE_THESE,
+    NOTICEABLE,
     UNIFORM,
     Advice,
     ClassAdvice,
@@ -81,21 +83,22 @@ def advise(
     question, value, unseen = _question(learned, asked, chosen)
     law, seen = _law_of_runs(learned, question.point, max_steps)
     n_planned = int(runs or (seen or max(1, learned.counts.total // law.max_steps)))
-    per_run = {
-        name: question.expected(law.visits(weights)) for name, weights in _policies(model.graph, chosen, sampling)
-    }
+    policies = dict(_policies(model.graph, chosen, sampling))
+    per_run = {name: question.expected(law.visits(weights)) for name, weights in policies.items()}
     if seen is not None:
         per_run = {LIKE_THESE: question.expected(learned.counts.visits / seen)} | per_run
+        policies[LIKE_THESE] = normalised(model.graph, learned.counts.visits.astype(np.float64))
     predictor = Predictor(learned, asked, chosen, question.table, width)
     predictions = [predictor.predict(name, expected, n_planned) for name, expected in per_run.items()]
     known = question.information(learned.counts.counts.astype(np.float64))
     plan, planned = _best_plan(question, law, known, predictor, n_planned)
+    plan, planned = _no_worse(plan, planned, predictions, policies, is_blind=unseen > NOTICEABLE)
     per_run[ADVISED] = question.expected(law.visits(plan))
     return Advice(
         graph=model.graph,
         objective=asked.text,
         width=width,
-        value=value,
+        value=None if learned.shown_estimate is None else shown_value(value, certificate.lower, certificate.upper),
         policy=chosen,
         n_steps=learned.counts.total,
         n_runs=seen,
@@ -105,7 +108,7 @@ def advise(
         visits_per_run=read_only(law.visits(plan)),
         sampling=plan,
         classes=_classes(question, known, learned, per_run[ADVISED]),
-        predictions=(*predictions, planned),
+        predictions=tuple(_no_wider(each, width) for each in (*predictions, planned)),
         halving=_halving(predictor, {name: per_run[name] for name in (LIKE_THESE, ADVISED) if name in per_run}),
         unseen=unseen,
     )
@@ -158,17 +161,42 @@ def _best_plan(
     return (beside, together) if together.width <= alone.width else (instead, alone)
 
 
+def _no_worse(
+    plan: FloatArray,
+    planned: Prediction,
+    predictions: Sequence[Prediction],
+    policies: Mapping[str, FloatArray],
+    *,
+    is_blind: bool,
+) -> tuple[FloatArray, Prediction]:
+    """Return the plan, or what runs so far were sampled by if that is predicted to be better.
+
+    A plan that is blind to some rows, as these have no part in the likelihood, gives way to any better policy.
+    """
+    others = [each for each in predictions if is_blind or each.sampling == LIKE_THESE]
+    best = min(others, key=lambda each: each.width, default=planned)
+    if not best.width < planned.width:
+        return plan, planned
+    return read_only(policies[best.sampling]), replace(best, sampling=ADVISED)
+
+
+def _no_wider(prediction: Prediction, width: float) -> Prediction:
+    """Return a prediction no wider than the bounds are now: these hold, whatever comes."""
+    return prediction if prediction.width <= width else replace(prediction, width=width, is_alone=False)
+
+
 def _halving(predictor: Predictor, per_run: Mapping[str, FloatArray]) -> tuple[Prediction, ...]:
     """Return about how many runs of each kind make the bounds half as wide, where there are bounds to halve."""
     if not isfinite(predictor.width):
         return ()
     found = [predictor.runs_for(name, expected, predictor.width / 2) for name, expected in per_run.items()]
-    return tuple(each for each in found if each is not None)
+    known = [each for each in found if each is not None]
+    return tuple(each for each in known if each is known[0] or each.runs < known[0].runs)  # advice may be no gain
 
 
 def _question(learned: Learned, objective: Objective, policy: IntArray) -> tuple[ValueQuestion, float, float]:
     """Return what is to be known, the value at the estimate, and the share of the gradient that no likelihood shows."""
-    model, point = learned.model, learned.estimate
+    model, point = learned.model, learned.likely_point
     value, gradient = policy_gradient(model, policy, objective, point)
     if not isfinite(value):
         raise DataError(
@@ -180,7 +208,7 @@ def _question(learned: Learned, objective: Objective, policy: IntArray) -> tuple
     table = own.table if isinstance(own, LikelihoodSet) else likelihood_table(model)
     inside = table.basis @ (table.basis.T @ gradient)
     if np.abs(inside).max() < _LEAST_SLOPE * np.abs(gradient).max():
-        raise DataError("the value depends on rows that have no part in the likelihood: there is no advice on these")
+        raise DataError("the value depends only on rows that the likelihood ignores: no advice can be planned")
     probability = model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1)[model.expression]
     question = ValueQuestion(model.graph, table, point, probability, inside, law_of_space(model).precision)
     unseen = float(np.linalg.norm(gradient - inside) / np.linalg.norm(gradient))

@@ -10,7 +10,6 @@ from typing import Any
 
 from plumdp.checking.diagnosis import ADVICE, Examination, examine, in_words
 from plumdp.checking.residual_table import CellResiduals, describe_residual, residual_records, residuals_by_cell
-from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
 from plumdp.errors import DataError
@@ -44,7 +43,7 @@ class ModelCheck:
     suspicion: str
     residuals: tuple[Mapping[str, Any], ...]
     cells: tuple[CellResiduals, ...]  # the residuals of variables and actions, for pictures
-    estimate: Mapping[str, float]  # name → most likely value, if the model were right
+    estimate: Mapping[str, float]  # name → most likely value, in the region; of a contradicted model, if it were right
     is_inside: bool  # whether the estimate is in the parameter space
     data_quality: DataQuality
 
@@ -159,28 +158,22 @@ def check_learned(learned: Learned) -> ModelCheck:
     """Return the same from what was learned with ``learn``, which has tested the model."""
     if learned.fit is None:
         raise DataError("the model was not tested: published sets come without a test of the model")
-    own = learned.bounds.estimate if isinstance(learned.bounds, LikelihoodSet) else None
-    examination = examine(learned.model, learned.counts, learned.estimate if own is None else own)
-    findings = () if learned.conflict is None else learned.conflict.findings
-    return _checked(examination, learned.fit.p_value, 1 - learned.error, findings)
-
-
-def _checked(examination: Examination, p_value: float, confidence: float, findings: tuple[str, ...]) -> ModelCheck:
-    """Return the result, given the p-value and what was found if it contradicts the model."""
-    rows = examination.rows
+    conflict, examination = learned.conflict, examine(learned.model, learned.counts, learned.best_point)
+    rows, findings = examination.rows, () if conflict is None else conflict.findings
+    point = learned.shown_estimate if conflict is None else learned.best_point
     quality = DataQuality(rows.counts.total, rows.counts.report)
     if quality.contradicting:
         findings = (quality.contradiction, f"{ADVICE}add these transitions to the model, or correct these rows")
     cells = tuple(residuals_by_cell(examination)) if len(rows.choice) else ()
     return ModelCheck(
-        p_value=None if quality.contradicting else p_value,
-        confidence=confidence,
+        p_value=None if quality.contradicting else learned.fit.p_value,
+        confidence=1 - learned.error,
         diagnosis=findings,
         suspicion="" if findings else _suspicion(examination),
         residuals=tuple(residual_records(examination, cells)),
         cells=cells,
-        estimate=dict(zip(rows.model.space.names, rows.point.tolist(), strict=True)),
-        is_inside=examination.is_inside,
+        estimate={} if point is None else dict(zip(rows.model.space.names, point.tolist(), strict=True)),
+        is_inside=conflict is None or examination.is_inside,
         data_quality=quality,
     )
 

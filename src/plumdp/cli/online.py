@@ -181,11 +181,13 @@ def _headline(run: library.OnlineRun, record: library.OnlineRecord) -> str:
     share = library.percent(run.confidence)
     if record.status == Status.CONTRADICTED:
         return f"MODEL CONTRADICTED: no parameters explain the runs (confidence {share})."
+    is_max = run.direction == "max"
+    of_all = f"no policy is worth more than {high}" if is_max else f"no policy is worth less than {low}"
     if record.status == Status.VACUOUS:
-        return f"Nothing is certified yet: bounds {low} to {high}."
-    if run.direction == "max":
-        return f"The policy is worth at least {low} with confidence {share}; no policy is worth more than {high}."
-    return f"The policy is worth at most {high} with confidence {share}; no policy is worth less than {low}."
+        worst = f"the bound does not exclude the worst value, {low if is_max else high}"
+        return f"Nothing is certified yet: {worst}; {of_all} (confidence {share})."
+    reached = f"at least {low}" if is_max else f"at most {high}"
+    return f"The policy is worth {reached} with confidence {share}; {of_all}."
 
 
 def _print(run: library.OnlineRun, record: library.OnlineRecord, until_gap: float | None, files: list[str]) -> None:

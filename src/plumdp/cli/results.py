@@ -129,6 +129,6 @@ def grid(facts: Sequence[tuple[str, str]]) -> Table:
     """Return labels and texts as two columns."""
     table = Table.grid(padding=(0, 2, 0, 0))
     for label, text in facts:
-        is_reason = label in ("because", "")
-        table.add_row(Text(label, style="bold"), Text(in_command_line_words(text) if is_reason else text))
+        has_keywords = label in ("because", "", "likelihood")
+        table.add_row(Text(label, style="bold"), Text(in_command_line_words(text) if has_keywords else text))
     return table

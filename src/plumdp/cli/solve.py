@@ -66,6 +66,7 @@ def solve(
     facts = _facts(model.model, read, objective, player, solution, perf_counter() - start)
     if isinstance(question, library.Threshold):
         facts |= {"property": question.text, "verdict": _verdict(question, facts)}
+        facts |= {"remark": _remark(question, facts)}
     policy = library.PolicyTable(read.graph, solution.policy)
     if output is not None:
         library.write_policy(policy, output)
@@ -93,6 +94,14 @@ def _verdict(question: library.Threshold, facts: dict[str, Any]) -> Verdict:
     if not reached and best:
         return Verdict.UNKNOWN
     return Verdict.YES if reached != question.is_negated else Verdict.NO
+
+
+def _remark(question: library.Threshold, facts: dict[str, Any]) -> str:
+    """Return what a yes does not say: a threshold without max or min asks for one policy, and PRISM's asks for all."""
+    if facts["verdict"] != Verdict.YES or not question.of_all or facts["choices"] == facts["states"]:
+        return ""
+    nature = " with --nature optimistic" if facts["has_intervals"] and facts["nature"] == "robust" else ""
+    return f"Other policies may do worse: ask {question.of_all}{nature} for all policies."
 
 
 def _facts(
@@ -148,5 +157,6 @@ def _print(facts: dict[str, Any], model: library.IntervalModel, files: list[str]
     answers = {Verdict.YES: "Yes. ", Verdict.NO: "No. ", Verdict.UNKNOWN: "Not known with this --precision. "}
     answer = answers[facts["verdict"]] if "verdict" in facts else ""
     console = Console(highlight=False)
-    console.print(Text(f"{answer}The best policy's value lies between {low} and {high}{nature}.", style="bold"))
+    value = f"The best policy's value lies between {low} and {high}{nature}."
+    console.print(Text(f"{answer}{value} {facts.get('remark', '')}".rstrip(), style="bold"))
     console.print(grid([row for row in rows if row[1]]))

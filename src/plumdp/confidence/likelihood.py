@@ -24,6 +24,7 @@ from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
 from plumdp.confidence.estimates import estimate_inside, information
 from plumdp.confidence.event_counts import pool
 from plumdp.confidence.evidence import log_evidence
+from plumdp.confidence.full_likelihood import left_out_choices, search_maximum
 from plumdp.confidence.groundwork import Groundwork
 from plumdp.confidence.laws import SPACE_AS_DATA, Law, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
@@ -86,7 +87,7 @@ def shares_of(table: LikelihoodTable, pilot: Pilot | None, *, has_directions: bo
 
     If the length of the data was planned, half-spaces take most. If not, they pay for all lengths that the data might
     have, and the likelihood against the space, which needs no order, has a good part: so a known order is of use with
-    little data as well. Rows that the likelihood leaves out have nothing but strips, which then get a quarter.
+    little data as well. Rows that the likelihood leaves out have nothing but strips, which then get 30 percent.
     """
     is_many = table.basis.shape[1] > _MANY
     if pilot is None:
@@ -97,7 +98,7 @@ def shares_of(table: LikelihoodTable, pilot: Pilot | None, *, has_directions: bo
         found = (60.0, 20.0, 10.0, 0.0) if is_many else (80.0, 0.0, 10.0, 0.0)
     else:
         found = (45.0, 20.0, 20.0, 5.0) if is_many else (50.0, 0.0, 10.0, 30.0)
-    strips = 25.0 if table.left_out else 2.5
+    strips = 30.0 if table.left_out else 2.5
     half_spaces, outcomes, after_pilot, against_space = (share * (WHOLE - strips) / 90 for share in found)
     return Shares(half_spaces, outcomes, after_pilot, against_space, strips)
 
@@ -288,7 +289,23 @@ def _stacked(cuts: Sequence[HalfSpace], d: int) -> tuple[FloatArray, FloatArray]
     return read_only(rows), read_only(np.array([cut.offset for cut in cuts], dtype=np.float64))
 
 
-def best_point(model: ParametricMDP, counts: TransitionCounts) -> FloatArray:
-    """Return the parameters at which the data are most likely, with the space as a weak prior: an estimate."""
-    table = likelihood_table(model)
-    return estimate_inside(table, table.pool(counts.counts), table.middle, prior=law_of_space(model))[0]
+def best_point(
+    model: ParametricMDP,
+    counts: TransitionCounts,
+    *,
+    table: LikelihoodTable | None = None,
+    near: Sequence[FloatArray] = (),
+) -> FloatArray:
+    """Return the parameters at which the data are most likely, with the space as a weak prior: an estimate.
+
+    If there are data of rows that have no part in the likelihood of the table, it is the ``best_point_of_space``.
+    """
+    table = table or likelihood_table(model)
+    found = estimate_inside(table, table.pool(counts.counts), table.middle, prior=law_of_space(model))[0]
+    has_others = counts.visits[left_out_choices(table)].any()
+    return best_point_of_space(model, counts, [found, *near]) if has_others else found
+
+
+def best_point_of_space(model: ParametricMDP, counts: TransitionCounts, near: Sequence[FloatArray]) -> FloatArray:
+    """Return the point of the space at which the data of all rows are most likely, by a search near some points."""
+    return search_maximum(model, counts, near, law_of_space(model))

@@ -29,6 +29,10 @@ def limits(certificate: Certificate, findings: Findings) -> list[str]:
             f"There are no bounds with one point for all states: {certificate.not_coupled}. The bounds let "
             "nature pick other parameters in each state, which is safe but looser."
         )
+    if certificate.not_in_likelihood:
+        keyword = 'confidence_set="interval", on the command line --confidence-set interval'
+        found.append(f"The likelihood ignores {certificate.not_in_likelihood}.")
+        found.append(f"On new data, bounds may be tighter with {keyword}.")
     if certificate.misfit:
         off = f"The bounds allow for rows that are off by {certificate.misfit:g}"
         found.append(f"{off}: that costs width which no data win back.")

@@ -29,6 +29,7 @@ from plumdp.vocabulary import Verdict
 _AS_THEY_ARE = (
     *("objective", "direction", "confidence", "relaxation", "confidence_set", "reason", "solver", "seconds"),
     *("provenance", "estimate", "estimated_value", "p_value", "not_coupled", "remark", "left_out", "misfit"),
+    "not_in_likelihood",
 )
 _CERTIFICATE = shapes.record(
     {
@@ -55,6 +56,7 @@ _CERTIFICATE = shapes.record(
         "not_coupled": shapes.text,
         "remark": shapes.text,
         "left_out": shapes.text,
+        "not_in_likelihood": shapes.text,
         "misfit": shapes.share,
         "data_quality": shapes.nullable(shapes.record({"steps": shapes.count, "report": shapes.anything})),
         "columns": shapes.each(shapes.one_of("truth", "integer", "text")),

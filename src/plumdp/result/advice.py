@@ -16,6 +16,9 @@ from plumdp.model.text import html_table, number_of, one_line
 from plumdp.result.certificate import outward
 from plumdp.result.policy_table import write_columns
 
+NOTICEABLE = 0.01  # share of the gradient that is worth a word
+_MOSTLY = 0.5  # share of the gradient that is worth the first word
+
 LIKE_THESE, UNIFORM, CERTIFIED, ADVISED, GIVEN = "like these", "uniform", "certified policy", "advised", "given policy"
 
 
@@ -50,7 +53,7 @@ class Advice:
     graph: Graph
     objective: str
     width: float  # of the certificate now
-    value: float  # of the policy at the estimate
+    value: float | None  # of the policy at the estimate, if that lies in the region
     policy: IntArray  # (n_states): what is certified
     n_steps: int  # seen so far
     n_runs: int | None  # from the initial state, so far; None if the data are not such runs
@@ -62,7 +65,7 @@ class Advice:
     classes: tuple[ClassAdvice, ...]  # those whose visits help most come first
     predictions: tuple[Prediction, ...]  # after the number of runs that was asked for, or twice the data
     halving: tuple[Prediction, ...]  # about how many runs make the certificate half as wide
-    unseen: float  # share of the gradient, from 0 to 1, that rows outside of the likelihood decide: no advice on these
+    unseen: float  # share of the gradient, from 0 to 1, that comes from rows the likelihood ignores
 
     def __repr__(self) -> str:
         return one_line(self, f"width {self.width:.3g}", *(f"{p.sampling}: {p.width:.3g}" for p in self.predictions))
@@ -113,11 +116,10 @@ class Advice:
                 "Certified alone: the new runs by themselves, with a pilot of their own. Decide before you look at "
                 "them whether to do so, or to add them to the data."
             )
-        if self.unseen > 0.01:
-            found.append(
-                f"{100 * self.unseen:.0f} % of the gradient belong to rows that have no part in the likelihood: the "
-                "advice does not count what these would show."
-            )
+        if self.unseen > NOTICEABLE:
+            share = f"{100 * self.unseen:.0f} % of the gradient comes from rows that the likelihood ignores"
+            blind = f"{share}: the advised policy is not planned for what these rows show."
+            found.insert(0 if self.unseen > _MOSTLY else len(found), blind)
         return found
 
     def to_dict(self, n: int = 10) -> dict[str, Any]:

@@ -42,7 +42,8 @@ _WORDS = {name: each.words for name, each in RELAXATIONS.items()} | {"untied": "
 class Certificate:
     """With the given confidence the value of the policy lies between ``lower`` and ``upper``, if the assumptions hold.
 
-    ``status`` is "certified"; "nothing certified" if the bound that matters says nothing; "model contradicted" if no
+    ``status`` is "certified"; "nothing certified" if the bound that the policy was chosen for does not exclude the
+    worst value there can be, or, for a policy of your own, neither bound excludes any value; "model contradicted" if no
     point of the parameter space explains the data: the bounds then rest on the graph alone, and ``reason`` says which
     expressions disagree; or "no guarantee" if nothing proves the confidence, as with the published constructions, so
     that the bounds are an estimate. ``guarantee`` says what the confidence itself rests on.
@@ -76,6 +77,7 @@ class Certificate:
     not_coupled: str = ""  # why there are no coupled bounds, if they were asked for: these are then rectangular
     remark: str = ""  # what the policy does not make use of
     left_out: str = ""  # what was cut to save time, in words: bounds hold, and more work could narrow them
+    not_in_likelihood: str = ""  # how many steps the likelihood ignores, and why: only intervals know what they show
     misfit: float = 0.0  # how far every row may be off from the model, in total variation
     answer: Mapping[str, Any] = field(
         default_factory=dict
@@ -143,7 +145,9 @@ class Certificate:
         if self.guarantee == Guarantee.NONE:
             return f"Estimate, no guarantee: the policy's value may lie {between}."
         if self.status == Status.CERTIFIED:
-            return f"The policy's value lies {between} with confidence {share}."
+            low, high = self.printed_bounds
+            value = f"lies {between}" if low != high else f"is {low.replace('infinity', 'infinite')}"
+            return f"The policy's value {value} with confidence {share}."
         if self.status == Status.CONTRADICTED:
             return (
                 "MODEL CONTRADICTED: no parameters explain the data. Without its expressions, on the graph alone, the "
@@ -151,7 +155,8 @@ class Certificate:
             )
         if self.reason:
             return f"Nothing certified: {self.reason}."
-        return f"Nothing certified: the data allow any value that matters ({between}, confidence {share})."
+        worst = self.printed_bounds[0 if self.direction == "max" else 1]
+        return f"Nothing certified: the bounds do not exclude the worst value, {worst} ({between}, confidence {share})."
 
     def facts(self) -> list[tuple[str, str]]:
         """Return what the claim rests on: labels and texts."""
@@ -163,6 +168,9 @@ class Certificate:
             ("relaxation", words),
             ("confidence set", f"{self.confidence_set}; {GUARANTEES[self.guarantee]}"),
         ]
+        if self.not_in_likelihood:
+            tighter = "on new data, bounds may be tighter with confidence_set='interval'"
+            facts.append(("likelihood", f"ignores {self.not_in_likelihood}; {tighter}"))
         if self.remark:
             facts.append(("policy", self.remark))
         if self.left_out:
@@ -261,6 +269,7 @@ class Certificate:
             "not_coupled": self.not_coupled,
             "remark": self.remark,
             "left_out": self.left_out,
+            "not_in_likelihood": self.not_in_likelihood,
             "misfit": self.misfit,
             "data_quality": None if self.data_quality is None else self.data_quality.to_dict(),
         } | ({"answer": dict(self.answer)} if self.answer else {})

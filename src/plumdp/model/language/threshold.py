@@ -32,6 +32,7 @@ class Threshold:
     number: Fraction
     is_negated: bool
     text: str
+    of_all: str = ""  # the comparison that asks the same of all policies, if the text has neither max nor min
 
     def holds_for(self, value: float) -> bool:
         """Return whether a value compares with the number as asked for, exactly."""
@@ -63,6 +64,8 @@ def parse_threshold(text: str, model: NamedModel) -> Threshold:
     >>> question = parse_threshold('R{"money"}>=9/2 [ F "end" ]', model)
     >>> question.objective.text, question.comparison, question.number
     ('R{"money"}max=? [ F "end" ]', '>=', Fraction(9, 2))
+    >>> question.of_all
+    'R{"money"}min>=9/2'
     >>> parse_threshold('R{"money"}max<=5 [ F "end" ]', model).is_negated
     True
     """
@@ -76,14 +79,17 @@ def parse_threshold(text: str, model: NamedModel) -> Threshold:
     rest = text[tokens.next.position :]
     best: Direction = "max" if symbol.text in (">", ">=") else "min"
     direction = _direction(tokens, symbol, given, best)
-    value = text[: symbol.position].rstrip() + ("" if given.text.endswith(direction) else direction)
+    asked_for, compared = text[: symbol.position].rstrip(), text[symbol.position : tokens.next.position].rstrip()
+    is_said = given.text.endswith(direction)
+    value = asked_for + ("" if is_said else direction)
+    of_all = "" if is_said else f"{asked_for}{'min' if direction == 'max' else 'max'}{compared}"
     objective = parse_property(f"{value}=? {rest}", model)
     if objective.cap == 1 and not 0 <= number <= 1:
         raise tokens.error(f"{number} is not a probability; give a number from 0 to 1", symbol)
     comparison = _COMPARISONS[symbol.text]
     is_negated = direction != best
     asked = _OPPOSITE[comparison] if is_negated else comparison
-    return Threshold(objective, asked, number, is_negated, text.strip())
+    return Threshold(objective, asked, number, is_negated, text.strip(), of_all)
 
 
 def _comparison(tokens: Tokens) -> Token | None:

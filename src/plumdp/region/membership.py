@@ -1,0 +1,73 @@
+"""Whether a region holds a point of the parameters, as floats have it: for what is shown, never for what is proved."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import numpy as np
+
+from plumdp.model.graph import FloatArray
+from plumdp.region.ellipsoid import Ellipsoid
+from plumdp.region.enclosed import Enclosed
+from plumdp.region.shapes import Polytope, Region
+
+_ROUNDING = 1e-9  # relative to the size of a parameter
+_SHARES = (1e-12, 1e-9, 1e-6)  # of the way to the middle of the region that a point may be moved
+
+
+@singledispatch
+def holds(region: Region, point: FloatArray) -> bool:
+    """Return whether a region holds a point of the parameters (d); of an unknown kind, whether its box does.
+
+    >>> from plumdp import ParameterSpace, build_region, parameters
+    >>> p, q = parameters("p", "q")
+    >>> region = build_region(ParameterSpace.unit("p", "q"), [p * q], [0.25], [0.5])
+    >>> holds(region, np.array([0.7, 0.6])), holds(region, np.array([0.4, 0.4]))
+    (True, False)
+    """
+    d = len(point)
+    return bool((region.lower[:d] <= point).all() and (point <= region.upper[:d]).all())
+
+
+@holds.register
+def _in_polytope(region: Polytope, point: FloatArray) -> bool:
+    values = _values(region.names, point) / region.scale
+    return all(bool((graph.rows @ values[columns] <= graph.offsets).all()) for columns, graph in region.blocks)
+
+
+@holds.register
+def _in_ellipsoid(region: Ellipsoid, point: FloatArray) -> bool:
+    values = _values(region.names, point)
+    try:
+        off = np.linalg.solve(region.root, values - region.centre)
+    except np.linalg.LinAlgError:
+        return False
+    is_near = float(np.linalg.norm(off)) <= region.radius
+    in_box = bool((region.lower <= values).all() and (values <= region.upper).all())
+    return is_near and in_box and bool((region.rows @ values <= region.offsets).all())
+
+
+@holds.register
+def _in_enclosed(region: Enclosed, point: FloatArray) -> bool:
+    return _in_ellipsoid(region.ellipsoid, point) and _in_polytope(region.polytope, point)
+
+
+def moved_into(region: Region, point: FloatArray, *, inner: FloatArray) -> FloatArray | None:
+    """Return a point (d) that a region holds, moved by no more than rounding; None if it lies outside.
+
+    It is moved towards the middle of the box around the region, or towards an ``inner`` point of the space.
+    """
+    low, high = region.lower[: len(point)], region.upper[: len(point)]
+    held = np.clip(point, low, high)
+    if (np.abs(held - point) > _ROUNDING * np.maximum(np.abs(low), np.abs(high))).any():
+        return None
+    ways = [share * (end - held) for share in _SHARES for end in ((low + high) / 2, inner)]
+    return next((held + way for way in (np.zeros(len(held)), *ways) if holds(region, held + way)), None)
+
+
+def _values(names: tuple[str, ...], point: FloatArray) -> FloatArray:
+    """Return the variables of a region at a point: the parameters, which come first, and products such as p*q^2."""
+    known = dict(zip(names, point.tolist(), strict=False))
+    products = [[factor.partition("^") for factor in name.split("*")] for name in names[len(point) :]]
+    powers = [np.prod([known[name] ** int(power or 1) for name, _, power in factors]) for factors in products]
+    return np.append(point, powers)
