@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import inf, isfinite, sqrt
 from typing import Any
 
@@ -27,7 +27,7 @@ from plumdp.confidence.multinomial import RowBounds
 from plumdp.confidence.sets import ConfidenceSet, Guarantee
 from plumdp.confidence_methods import SETS, Sets
 from plumdp.data.counts import TransitionCounts
-from plumdp.data.pilots import planned_moments, planned_pilot, planned_size
+from plumdp.data.pilots import moments_of, planned_pilot
 from plumdp.errors import DataError
 from plumdp.learning import Learned
 from plumdp.model.graph import FloatArray, IntArray
@@ -106,11 +106,10 @@ class Predictor:
         return replace(old + new, report=None)
 
     def _alone(self, per_run: FloatArray, runs: int) -> TransitionCounts:
-        moments = planned_moments(planned_size(runs, self.learned.model.space.dimension))
-        lengths = [end - start for start, end in pairwise([0, *moments, runs])]
-        parts = [whole_counts(length * per_run, self.table.tied) for length in lengths]
-        kept = planned_pilot(parts, moments, runs)
-        return TransitionCounts(self.learned.model.graph, sum(parts[1:], parts[0]), "trajectories", kept)
+        lengths = [end - start for start, end in pairwise([0, *moments_of(runs), runs])]
+        *moments, counts = accumulate(whole_counts(length * per_run, self.table.tied) for length in lengths)
+        kept = planned_pilot(moments, runs)
+        return TransitionCounts(self.learned.model.graph, counts, "trajectories", kept)
 
     def _width(self, counts: TransitionCounts) -> float:
         """Return the distance of the bounds that counts would give; infinity if they give none."""

@@ -98,6 +98,8 @@ def shares_of(table: LikelihoodTable, pilot: Pilot | None, *, has_directions: bo
         found = (60.0, 20.0, 10.0, 0.0) if is_many else (80.0, 0.0, 10.0, 0.0)
     else:
         found = (45.0, 20.0, 20.0, 5.0) if is_many else (50.0, 0.0, 10.0, 30.0)
+    if pilot is not None and pilot.is_planned and not pilot.total:
+        found = (*found[:2], 0.0, found[2])  # too few data for a pilot, as was known beforehand
     strips = 30.0 if table.left_out else 2.5
     half_spaces, outcomes, after_pilot, against_space = (share * (WHOLE - strips) / 90 for share in found)
     return Shares(half_spaces, outcomes, after_pilot, against_space, strips)

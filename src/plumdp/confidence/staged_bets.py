@@ -84,7 +84,7 @@ def find_horizons(pilot: Pilot, total: int) -> Horizons:
     >>> float(horizons.length[0]), bool(np.exp(horizons.log_weight[0]) > 0.8)
     (160.0, True)
     """
-    expected = (1 + pilot.ratio) * pilot.lengths[-1] if pilot.is_planned else pilot.expected
+    expected = pilot.expected
     if expected is None:
         steps = np.arange(60)
         length, weight = _FIRST_HORIZON * pilot.lengths[0] * 2.0**steps, (1 - 2**-0.5) * 2.0 ** (-steps / 2)
@@ -225,6 +225,6 @@ class _Fortune:
         each = np.where(np.isfinite(each), each, -inf)
         if not np.isfinite(each).any():
             return (np.arange(len(each)) == 0).astype(np.float64)
-        share = np.exp(each - each.max())
+        share: FloatArray = np.exp(each - each.max())
         share = np.where(share < _LEAST_SHARE * share.sum(), 0.0, share)
-        return np.asarray(share / share.sum())
+        return share / share.sum()

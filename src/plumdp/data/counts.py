@@ -86,6 +86,8 @@ class Pilot:
             raise DataError(f"expected={self.expected}: it is a number of runs or rows, above 0")
         moments = self.moments or ((self.counts,) if self.total else ())
         lengths = self.lengths or tuple(float(moment.sum()) for moment in moments)
+        if self.is_planned and self.expected is None and moments:
+            object.__setattr__(self, "expected", (1 + self.ratio) * lengths[-1])
         object.__setattr__(self, "moments", tuple(_whole_numbers("pilot", np.asarray(m)) for m in moments))
         object.__setattr__(self, "lengths", tuple(map(float, lengths)))
         self._check_moments()

@@ -167,7 +167,7 @@ def _concatenated(blocks: list[Trajectories]) -> Trajectories:
     episode, step, transition = (
         np.concatenate([getattr(block, field) for block in blocks]) for field in ("episode", "step", "transition")
     )
-    return Trajectories(blocks[0].graph, episode, step, transition, blocks[0].n_parameters)
+    return Trajectories(blocks[0].graph, episode, step, transition)
 
 
 def _write(path: Path, pieces: Iterator[Block], table: _Table, options: str, progress: Progress | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from queue import SimpleQueue
 from threading import Event
 from typing import TypeAlias
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from plumdp.data import kernels
 from plumdp.data.counts import CountArray, EventCounts, TransitionCounts
-from plumdp.data.pilots import planned_moments, planned_pilot, planned_size
+from plumdp.data.pilots import moments_of, planned_pilot
 from plumdp.data.runs import Plan, Policy, Rng, make_plan, require_positive, split
 from plumdp.model.events import find_events
 from plumdp.model.graph import read_only
@@ -40,7 +40,7 @@ def simulate(
     max_steps: int,
     policy: Policy = "uniform",
     stop: npt.ArrayLike | None = None,
-    pilot: float | None = None,
+    pilot: bool = True,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> TransitionCounts:
@@ -51,8 +51,9 @@ def simulate(
     drawn with its probability up to k · 2^-52, and one of probability 0 never. The result depends on ``rng``, a seed
     or a generator, not on ``threads``, by default PLUMDP_THREADS or all cores.
 
-    The counts of the first runs are kept apart as well, as the pilot: a share ``pilot`` of them, by default that of
-    ``pilot_share``, none if it is 0. The number of runs is fixed beforehand, so that the end of the pilot is planned.
+    What had been seen after 16, 64, … runs is kept as well, unless ``pilot`` is False: bets are placed by it (see
+    ``Pilot``). The number of runs is fixed beforehand, by this call. Data that are to grow are added: ``a + b`` keeps
+    the bets of ``a``; more runs with the same seed, counted anew, would have others.
 
     The counts of a model that is stored on disk (``explore_batch``) are those of its distinct rows, whatever the state
     they were seen in; they count as "adaptive", since which rows a run can try twice is not looked for.
@@ -64,7 +65,7 @@ def simulate(
     (25000, 'trajectories')
     """
     plan = make_plan(model, point, trajectories, rng, max_steps, policy, stop, by_row=True)
-    moments = planned_moments(planned_size(plan.trajectories, model.space.dimension, pilot))
+    moments = moments_of(plan.trajectories) if pilot else ()
 
     def add(block: range, counts: CountArray) -> Iterator[None]:
         for _, steps in plan.walk(block):
@@ -78,10 +79,9 @@ def simulate(
         _sum_over(split(start, end, size), add, (graph.n_transitions,), n_workers, progress, plan.trajectories)
         for start, end in pairwise([0, *moments, plan.trajectories])
     ]
-    kept = planned_pilot(parts, moments, plan.trajectories)
-    return TransitionCounts(
-        graph, sum(parts[1:], parts[0]), "trajectories" if graph is model.graph else "adaptive", kept
-    )
+    *seen, counts = accumulate(parts)
+    kept = planned_pilot(seen, plan.trajectories) if moments else None
+    return TransitionCounts(graph, counts, "trajectories" if graph is model.graph else "adaptive", kept)
 
 
 def first_visits(

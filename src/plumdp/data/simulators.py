@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts
 from plumdp.data.observing import Act, Observe, Places, env_actions, require_distinct_actions, self_loops
-from plumdp.data.pilots import planned_moments, planned_pilot, planned_size
+from plumdp.data.pilots import moments_of, planned_pilot
 from plumdp.data.runs import Policy, Rng, require_positive, running_sums, stop_mask, weights_of
 from plumdp.errors import DataError, MissingExtra, ModelError
 from plumdp.model.graph import FloatArray, Graph, IntArray
@@ -82,7 +82,7 @@ def sample_env(
     rng: Rng,
     max_steps: int | None = None,
     sampling: Sampling = "adaptive",
-    pilot: float | None = None,
+    pilot: bool = True,
     observe: Observe | None = None,
     act: Act | None = None,
 ) -> TransitionCounts:
@@ -102,10 +102,9 @@ def sample_env(
     ``sampling`` is "adaptive" unless you say more: "trajectories" claims that the number of episodes was fixed before
     any was looked at, and that nothing seen in one episode changes the next.
 
-    The first episodes are kept apart as the pilot: a share ``pilot`` of them, by default that of ``pilot_share``, none
-    if it is 0. They are run one after the other, and their number is fixed by this call, so that the end of the pilot
-    is planned however they are sampled. Of counts that are added up, only the first keep their pilot: give it a share
-    that is large enough for all, or sample all episodes at once.
+    What had been seen after 16, 64, … episodes is kept as well, unless ``pilot`` is False: bets are placed by it (see
+    ``Pilot``). Episodes are run one after the other, and their number is fixed by this call. Of counts that are added
+    up, the first keep their bets.
 
     >>> from plumdp import case_study
     >>> study = case_study("betting:25")
@@ -118,15 +117,16 @@ def sample_env(
     runner = gym_environment(env, model, rng=0, max_steps=max_steps, observe=observe, act=act)
     moves = leaving(model.graph, weights_of(model.graph, policy))
     generator = np.random.default_rng(rng)  # the runner's own seeds are for episodes that may be run again
-    moments = planned_moments(planned_size(episodes, model.space.dimension, pilot))
-    parts = np.zeros((len(moments) + 1, model.graph.n_transitions), dtype=np.int64)
+    sizes = moments_of(episodes) if pilot else ()
+    parts = np.zeros((len(sizes) + 1, model.graph.n_transitions), dtype=np.int64)
     seed: int | None = int(generator.integers(2**31))
     for episode in range(episodes):
-        stage = bisect_right(moments, episode)
+        stage = bisect_right(sizes, episode)
         np.add.at(parts[stage], runner.episode(episode, moves, generator, seed), 1)
         seed = None  # the environment goes on with its own randomness
-    kept = planned_pilot([*parts], moments, episodes)
-    return TransitionCounts(model.graph, parts.sum(axis=0), sampling, kept)
+    *moments, counts = parts.cumsum(axis=0)
+    kept = planned_pilot(moments, episodes) if moments else None
+    return TransitionCounts(model.graph, counts, sampling, kept)
 
 
 @dataclass(frozen=True, eq=False)

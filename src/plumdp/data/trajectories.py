@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from plumdp.data.columns import needed_columns, next_columns, state_column
 from plumdp.data.counts import CountArray, TransitionCounts
-from plumdp.data.pilots import planned_moments, planned_pilot, planned_size
+from plumdp.data.pilots import moments_of, planned_pilot
 from plumdp.data.runs import Plan, Policy, Rng, make_plan, split
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, Indices, IntArray, owners_of, read_only
@@ -33,7 +33,6 @@ class Trajectories:
     episode: CountArray  # (n_steps): number of the run
     step: IntArray  # (n_steps): 0, 1, … within each run
     transition: IntArray  # (n_steps)
-    n_parameters: int = 1  # of the model: the share of the pilot depends on it
 
     def __repr__(self) -> str:
         return one_line(self, number_of(len(np.unique(self.episode)), "run"), number_of(len(self), "step"))
@@ -46,21 +45,15 @@ class Trajectories:
         """The choice of each step."""
         return owners_of(self.graph.first_transition, self.transition)
 
-    def counts(self, *, pilot: float | None = None) -> TransitionCounts:
-        """Return how often each transition was taken, the first runs kept apart as the pilot.
-
-        They are a share ``pilot`` of the runs that have a step, by default that of ``pilot_share``; none if it is 0.
-        """
+    def counts(self, *, pilot: bool = True) -> TransitionCounts:
+        """Return how often each transition was taken, and after 16, 64, … runs that have a step, unless not wanted."""
         runs = np.unique(self.episode)
-        moments = planned_moments(planned_size(len(runs), self.n_parameters, pilot))
-        stage = np.searchsorted(
-            runs[np.array(moments, dtype=np.int64) - 1], self.episode
-        )  # how many moments came before
-        n = self.graph.n_transitions
-        parts = np.bincount(stage * n + self.transition, minlength=(len(moments) + 1) * n).reshape(-1, n)
-        return TransitionCounts(
-            self.graph, parts.sum(axis=0), "trajectories", planned_pilot([*parts], moments, len(runs))
-        )
+        sizes, n = moments_of(len(runs)) if pilot else (), self.graph.n_transitions
+        stage = np.searchsorted(runs[np.array(sizes, dtype=np.int64) - 1], self.episode)  # how many moments came before
+        parts = np.bincount(stage * n + self.transition, minlength=(len(sizes) + 1) * n).reshape(-1, n)
+        *moments, counts = parts.cumsum(axis=0)
+        kept = planned_pilot(moments, len(runs)) if moments else None
+        return TransitionCounts(self.graph, counts, "trajectories", kept)
 
     def columns(self, form: Form = "transitions") -> Columns:
         """Return the runs as the columns of a log: ``episode``, ``step``, one per state variable, and ``action``.
@@ -120,10 +113,10 @@ def record(
     (50, ['action', 'episode', 'money', 'next_money', 'next_step', 'state_step', 'step'])
     """
     plan = make_plan(model, point, trajectories, rng, max_steps, policy, stop)
-    blocks = list(_record(plan, model.space.dimension))
+    blocks = list(_record(plan))
     fields = ("episode", "step", "transition")
     episode, step, transition = (read_only(np.concatenate([getattr(b, f) for b in blocks])) for f in fields)
-    return Trajectories(plan.graph, episode, step, transition, model.space.dimension)
+    return Trajectories(plan.graph, episode, step, transition)
 
 
 def record_blocks(
@@ -143,10 +136,10 @@ def record_blocks(
     >>> sum(len(block) for block in record_blocks(study.model, study.true_point, 10_000, rng=1, max_steps=25))
     250000
     """
-    return _record(make_plan(model, point, trajectories, rng, max_steps, policy, stop), model.space.dimension)
+    return _record(make_plan(model, point, trajectories, rng, max_steps, policy, stop))
 
 
-def _record(plan: Plan, n_parameters: int) -> Iterator[Trajectories]:
+def _record(plan: Plan) -> Iterator[Trajectories]:
     for block in split(0, plan.trajectories, max(1, min(plan.block_size, _MAX_BLOCK // plan.max_steps))):
         parts = []
         for runs, steps in plan.walk(block):
@@ -160,7 +153,6 @@ def _record(plan: Plan, n_parameters: int) -> Iterator[Trajectories]:
             read_only(episode.astype(np.int64) + block.start),
             read_only(step.astype(np.int32)),
             read_only(taken[episode, step]),
-            n_parameters,
         )
 
 
