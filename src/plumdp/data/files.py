@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from types import UnionType
@@ -22,7 +23,8 @@ from plumdp.data.duckdb_tables import (
     literal,
     write_parquet,
 )
-from plumdp.data.report import report_from
+from plumdp.data.report import IngestionReport, report_from
+from plumdp.data.same_files import Part, part_from, part_of_file
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, Indices
 from plumdp.model.parametric import ParametricMDP
@@ -61,6 +63,7 @@ def write_counts(counts: TransitionCounts, path: str | Path) -> None:
         "transitions": graph.n_transitions,
         "sampling": counts.sampling,
         "report": None if counts.report is None else counts.report.to_dict(),
+        "parts": [asdict(part) for part in counts.parts],
     }
     if counts.pilot is not None:
         about["pilot"] = {key: getattr(counts.pilot, key) for key in _ABOUT_PILOT}
@@ -94,12 +97,21 @@ def _read(path: str | Path, graph: Graph) -> TransitionCounts:
         raise DataError(other_model(graph, about["states"], about["transitions"], about["fingerprint"]))
     block = _read_block(path)
     _check_block(block, graph)
-    if about.pop("checksum") != _checksum(about, block):
+    checksum = about.pop("checksum")
+    if checksum != _checksum(about, block):
         raise DataError(f"the counts are not those that were written: {_AGAIN}")
     report = None if about["report"] is None else report_from(about["report"])
     dense = {name: _dense(graph, block["transition"], n) for name, n in block.items() if name != "transition"}
     pilot = None if "pilot" not in dense else Pilot(dense["pilot"], **about.get("pilot", {}))
-    return TransitionCounts(graph, dense["n"], about["sampling"], pilot, report)
+    parts = tuple(map(part_from, about["parts"])) if "parts" in about else _parts_before(report, checksum, block)
+    return TransitionCounts(graph, dense["n"], about["sampling"], pilot, report, parts)
+
+
+def _parts_before(report: IngestionReport | None, checksum: str, block: Block) -> tuple[Part, ...]:
+    """Return the parts of counts in a file of version 0.2 or before, which does not say them."""
+    if report is not None and report.files:
+        return tuple(map(part_of_file, report.files))
+    return (Part("the same file of counts", checksum),) if len(block["n"]) else ()
 
 
 def is_counts_file(path: str | Path) -> bool:
@@ -133,6 +145,8 @@ def _check_about(about: Mapping[str, Any]) -> None:
             raise DataError(f"the file does not say its {key}: {_AGAIN}")
         if not isinstance(about[key], kind) or isinstance(about[key], bool):
             raise DataError(f"what the file says about its {key} cannot be read: {_AGAIN}")
+    if not isinstance(about.get("parts", []), list):
+        raise DataError(f"what the file says about its parts cannot be read: {_AGAIN}")
     pilot = about.get("pilot", dict.fromkeys(_ABOUT_PILOT))
     if not isinstance(pilot, dict) or pilot.keys() != _ABOUT_PILOT.keys():
         raise DataError(f"what the file says about its pilot cannot be read: {_AGAIN}")

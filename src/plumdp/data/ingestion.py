@@ -12,6 +12,7 @@ import numpy.typing as npt
 from plumdp.data.columns import (
     ACTION,
     COUNT,
+    N_COPIES,
     N_PILOT_RUNS,
     N_RUNS,
     PILOT_COUNT,
@@ -24,7 +25,7 @@ from plumdp.data.duckdb_tables import Block
 from plumdp.data.hints import action_hint, state_hint
 from plumdp.data.mappings import StateMapping
 from plumdp.data.matching import Matcher, row_counts
-from plumdp.data.report import KINDS, NAMED, BrokenEpisode, IngestionReport, Kind
+from plumdp.data.report import KINDS, NAMED, BrokenEpisode, IngestionReport, Kind, RepeatedStep
 from plumdp.data.values import shown
 from plumdp.model.graph import Graph, Indices
 
@@ -66,11 +67,13 @@ class Tally:
         """Add the rows of a block."""
         kinds, transition = self._matcher.match(block)
         n = row_counts(block)
-        self._n_rows += exact_sum(n)
+        copies = exact_sum(row_counts(block, N_COPIES)) if N_COPIES in block else 0
+        self._n_rows += exact_sum(n) + copies
         require_countable(self._n_rows)
         is_matched = transition >= 0
         np.add.at(self.counts, transition[is_matched], n[is_matched])
         np.add.at(self._rows, kinds, n)
+        self._rows[KINDS.index("copy")] += copies
         for kind, columns in self._about.items():
             self._follow(
                 kind, [block[name] for name in columns], np.flatnonzero((kinds == KINDS.index(kind)) & (n > 0)), n
@@ -95,9 +98,10 @@ class Tally:
         self,
         form: LogForm,
         broken: Sequence[BrokenEpisode] = (),
+        repeated: Sequence[RepeatedStep] = (),
         find: Callable[[Sequence[Offender]], Sequence[str]] | None = None,
     ) -> IngestionReport:
-        """Return the report; ``broken`` are examples of episodes with gaps or repeated steps.
+        """Return the report; ``broken`` are examples of episodes with gaps, ``repeated`` are examples of such steps.
 
         ``find`` says in which row each of some offenders is found first, or nothing where that is not known.
         """
@@ -107,15 +111,20 @@ class Tally:
         for each, row in zip(offenders, rows, strict=True):
             first = f", {'first in ' if each.n > 1 else ''}{row}" if row else ""
             worst[each.kind] = [*worst[each.kind], f"{each.name} ({each.n:,}×{first})"]
-        worst["gap in steps"] = [str(episode) for episode in broken if episode.has_gap][:NAMED]
-        worst["repeated step"] = [str(episode) for episode in broken if episode.has_repeats][:NAMED]
+        worst["gap in steps"] = [str(episode) for episode in broken]
+        worst["repeated step"] = [str(step) for step in repeated]
         rows_of_kinds = dict(zip(KINDS, self._rows.tolist(), strict=True))
         return IngestionReport(form, rows_of_kinds, worst, hints=self._hints(offenders))
 
     @property
-    def has_broken_episodes(self) -> bool:
-        """Whether there are gaps or repeated steps."""
-        return bool(self._rows[[KINDS.index("gap in steps"), KINDS.index("repeated step")]].any())
+    def has_gaps(self) -> bool:
+        """Whether steps are missing."""
+        return bool(self._rows[KINDS.index("gap in steps")])
+
+    @property
+    def has_repeated_steps(self) -> bool:
+        """Whether a step has several rows that differ."""
+        return bool(self._rows[KINDS.index("repeated step")])
 
     def _follow(self, kind: Kind, columns: list[npt.NDArray[Any]], which: Indices, n: CountArray) -> None:
         if not len(which):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, get_args
 
-from plumdp.data.columns import EPISODE, LogForm
+from plumdp.data.columns import EPISODE, STEP, LogForm
 from plumdp.data.counts import CountArray, Pilot, PilotEnd, Sampling
 from plumdp.data.pilots import POWERS_RATIO, pilot_share, planned_size, power_of_two_pilot
 from plumdp.errors import DataError
+from plumdp.model.text import number_of
 from plumdp.vocabulary import Order as Order
 
+_NAMED = 6  # files whose order is told one by one
 _STEPS_PER_RUN = 10  # a guess, for the size of a pilot of rows; no width depends on it much, and no validity at all
 
 _RESTS_ON = {
@@ -19,6 +22,32 @@ _RESTS_ON = {
     "runs": "the runs of the log are numbered in the order in which they were made, each ended before the next began",
     "time": "the rows of the log are in the order in which their steps happened",
 }
+
+
+@dataclass(frozen=True)
+class SharedRun:
+    """A run whose number is used in several files, and is not seen to go on from one to the next."""
+
+    run: Any
+    files: Sequence[str]
+    n: int  # such runs in all
+    has_steps: bool  # whether the log numbers the steps of its runs
+
+    def refusal(self, column: str) -> DataError:
+        """Return the error that says what to do."""
+        first, second = (Path(file).name for file in self.files[:2])
+        first, second = (first, second) if first != second else (self.files[0], self.files[1])
+        others = f" (and {number_of(self.n - 1, 'other run')} in several files)" if self.n > 1 else ""
+        why = (
+            "whose steps are not consecutive numbers, as those of a run that goes on in the next file are"
+            if self.has_steps
+            else f"and no column {STEP} tells whether a run goes on in the next file"
+        )
+        return DataError(
+            f"{column} {self.run} is in {first} and in {second}{others}, {why}; so it is not known which runs came "
+            f'first. If each file numbers its runs anew, say partitions="files"; if runs go on, give a column {STEP} '
+            "that numbers their steps 0, 1, 2, …; or say pilot=0, to do without a pilot"
+        )
 
 
 @dataclass(frozen=True)
@@ -125,6 +154,16 @@ def _check(form: LogForm, order: Order | None, share: float | None, has_runs: bo
         raise DataError(
             f'order="runs": the log has no column {EPISODE}; say which it is with columns={{"{EPISODE}": …}}'
         )
+
+
+def after_files(pilot: Pilot | None, order: Order | None, files: Sequence[str]) -> Pilot | None:
+    """Return the pilot of a log whose order is also that of its files, which somebody has to vouch for as well."""
+    if pilot is None or order is None or len(files) < 2:
+        return pilot
+    names = [Path(file).name for file in files]
+    names = names if len({*names}) == len(names) else [*files]
+    listed = names if len(names) <= _NAMED else [*names[:3], "…", f"{names[-1]} ({len(names):,} files)"]
+    return replace(pilot, rests_on=f"{pilot.rests_on}, file after file: {', '.join(listed)}")
 
 
 def not_numbered(column: str, kind: str) -> DataError:

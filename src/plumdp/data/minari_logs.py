@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
+from hashlib import blake2b
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +20,7 @@ from plumdp.data.log_pilots import pilot_of_log
 from plumdp.data.logs import Log
 from plumdp.data.observing import Act, Observe, Places, ask, env_actions, self_loops
 from plumdp.data.report import refusal
+from plumdp.data.same_files import Part
 from plumdp.data.trajectories import Trajectories
 from plumdp.errors import DataError, MissingExtra, ModelError
 from plumdp.model.graph import Graph, Indices, owners_of, read_only
@@ -92,7 +94,9 @@ def read_minari(
     if report.rejected and on_unmatched == "error":
         raise DataError(refusal(report))
     kept = None if planned is None else planned.pilot(first, len(episodes), size)
-    return Log(TransitionCounts(graph, read_only(tally.counts), sampling, kept, report))
+    digest = blake2b(f"{opened.id} {episodes.tolist()}".encode() + tally.counts.tobytes(), digest_size=16)
+    part = Part(f"the Minari data set {opened.id}", digest.hexdigest())
+    return Log(TransitionCounts(graph, read_only(tally.counts), sampling, kept, report, (part,)))
 
 
 def write_minari(

@@ -16,6 +16,7 @@ from plumdp.data import kernels
 from plumdp.data.counts import CountArray, EventCounts, Pilot, TransitionCounts
 from plumdp.data.pilots import planned_size
 from plumdp.data.runs import Plan, Policy, Rng, make_plan, require_positive, split
+from plumdp.data.same_files import new_part
 from plumdp.model.events import find_events
 from plumdp.model.graph import read_only
 from plumdp.model.parametric import ParametricMDP
@@ -77,7 +78,8 @@ def simulate(
     blocks = split(0, n_pilot, size) + split(n_pilot, plan.trajectories, size)
     parts = _sum_over(blocks, add, shape, n_workers, progress)
     kept = Pilot(parts[1], ratio=plan.trajectories / n_pilot - 1) if n_pilot else None
-    return TransitionCounts(graph, parts.sum(axis=0), "trajectories" if graph is model.graph else "adaptive", kept)
+    counts, sampling = parts.sum(axis=0), "trajectories" if graph is model.graph else "adaptive"
+    return TransitionCounts(graph, counts, sampling, kept, parts=(new_part(int(counts.sum()), is_simulated=True),))
 
 
 def first_visits(

@@ -15,6 +15,7 @@ from plumdp.data.counts import CountArray, Pilot, Sampling, TransitionCounts
 from plumdp.data.observing import Act, Observe, Places, env_actions, require_distinct_actions, self_loops
 from plumdp.data.pilots import planned_size
 from plumdp.data.runs import Policy, Rng, require_positive, running_sums, stop_mask, weights_of
+from plumdp.data.same_files import new_part
 from plumdp.errors import DataError, MissingExtra, ModelError
 from plumdp.model.graph import FloatArray, Graph, IntArray
 from plumdp.model.objective import Objective
@@ -125,7 +126,9 @@ def sample_env(
         np.add.at(parts[int(episode >= n_pilot)], runner.episode(episode, moves, generator, seed), 1)
         seed = None  # the environment goes on with its own randomness
     kept = Pilot(parts[0], ratio=episodes / n_pilot - 1) if n_pilot else None
-    return TransitionCounts(model.graph, parts.sum(axis=0), sampling, kept)
+    counts = parts.sum(axis=0)
+    run = new_part(int(counts.sum()), is_simulated=True)
+    return TransitionCounts(model.graph, counts, sampling, kept, parts=(run,))
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,8 @@ from plumdp.data.columns import (
     ACTION,
     COUNT,
     EPISODE,
+    N_ALIKE,
+    N_COPIES,
     N_PILOT_RUNS,
     N_RUNS,
     NEXT_EPISODE,
@@ -50,6 +52,12 @@ _PLACE_IN_RUN = f"""CASE
     WHEN "{NEXT_STEP}" IS NULL THEN 'last'
     WHEN "{NEXT_STEP}" <> "{STEP}" + 1 OR "{SECOND_STEP}" = "{NEXT_STEP}" THEN 'gap'
     ELSE 'step' END"""
+_IS_UNPLACED = f'"{EPISODE}" IS NULL OR "{STEP}" IS NULL'  # such rows may be copies or not, which nobody can tell
+_PLACE_OF_MOVE = f"""CASE
+    WHEN {_IS_UNPLACED} THEN 'step'
+    WHEN count(*) OVER (PARTITION BY "{EPISODE}", "{STEP}") > 1 THEN 'duplicate'
+    ELSE 'step' END"""
+_NOT_COUNTED = f"""CASE WHEN "{PLACE}" = 'duplicate' OR {_IS_UNPLACED} THEN 0 ELSE "{N_ALIKE}" - 1 END"""
 
 _AS_THEY_LIE = ""
 _NEXT_PLACE = {NEXT_STEP: f'lead("{STEP}")', NEXT_EPISODE: f'lead("{EPISODE}")'}
@@ -84,6 +92,10 @@ def counts_query(
 
     ``states`` and ``actions`` make state variables and actions of other columns, as in ``read_log``; the table must
     have numbers where an expression calculates.
+
+    Rows that are copies of another row are counted once, and rows that differ in one step of a run are rejected when
+    the result is read. For a table of transitions that needs the columns ``episode`` and ``step``, and nobody but you
+    knows whether it has them: say so with ``columns={"episode": "episode", "step": "step"}``.
 
     ``sampling``, ``order`` and ``pilot`` say how the log came about, in what order its runs are and how large its pilot
     is, as in ``read_log``. If there is a pilot, the query also counts how often each row is in it (``n_pilot``), all
@@ -125,12 +137,15 @@ def counts_query(
         if value not in get_args(kinds):
             raise DataError(f"{name}={value!r}: choose one of {', '.join(map(repr, get_args(kinds)))}")
     first = _pilot_of(model, form, sampling, order, pilot, columns or {})
+    has_steps = form == "trajectories" or STEP in (columns or {})
     sources = needed_sources(model.graph, form, read_mapping(model.graph, states, actions))
-    sources |= {EPISODE: EPISODE} if first is not None else {}
+    sources |= {EPISODE: EPISODE} if first is not None or has_steps else {}
+    sources |= {STEP: STEP} if has_steps else {}
     there = _names_there(source_columns(sources.values()), columns or {}, form, dialect)
     expressions = {name: _as_sql(found_in(source, there)) for name, source in sources.items()}
     size = "" if first is None else _pilot_size(first, form, model.space.dimension)
-    query = sqlglot.parse_one(count_sql(model.graph, form, expressions, _TABLE, pilot_size=size), dialect="duckdb")
+    counted = count_sql(model.graph, form, expressions, _TABLE, pilot_size=size, once=has_steps)
+    query = sqlglot.parse_one(counted, dialect="duckdb")
     for term in list(query.find_all(exp.Ordered)):
         term.replace(term.this)  # where missing steps are put makes no difference, so no engine need be told
     log = next(node for node in query.find_all(exp.Table) if node.name == _TABLE)
@@ -141,9 +156,10 @@ def counts_query(
 
 def _names_there(names: Sequence[str], columns: Mapping[str, str], form: Form, dialect: Dialect) -> dict[str, str]:
     """Return what the columns are called in the table; Snowflake has in capitals what was not quoted."""
+    known = [*dict.fromkeys([*names, EPISODE, STEP])]
     for name in columns:
-        if name not in names:
-            raise DataError(f"columns={{{name!r}: …}}: a log of {form} has no such column, only {', '.join(names)}")
+        if name not in known:
+            raise DataError(f"columns={{{name!r}: …}}: a log of {form} has no such column, only {', '.join(known)}")
     there = {name: columns.get(name, name) for name in names}
     return {name: _as_kept(column) for name, column in there.items()} if dialect == "snowflake" else there
 
@@ -227,19 +243,30 @@ def _table_name(table: str, dialect: Dialect) -> Any:
     return named
 
 
-def count_sql(graph: Graph, form: Form, columns: Mapping[str, str], table: str, *, pilot_size: str = "") -> str:
+def count_sql(
+    graph: Graph, form: Form, columns: Mapping[str, str], table: str, *, pilot_size: str = "", once: bool = False
+) -> str:
     """Return the query in DuckDB's words; ``columns`` has an expression for each column that the form needs.
 
     With a ``pilot_size``, an expression of the number of runs, it also counts the rows of so many runs, the first.
+    ``once`` finds the rows of one step of a run that are alike, and counts one of them; it needs run and step.
     """
-    if form == "transitions":
-        names = [*state_columns(graph, form), ACTION, *next_columns(graph)]
-        rows = {key: columns[name] for key, name in zip(keys(graph), names, strict=True)}
-        rows |= {EPISODE: columns[EPISODE]} if pilot_size else {}
-        runs = f",\n{_runs(pilot_size)}" if pilot_size else ""
-        counted = _count(keys(graph), "log_rows", with_pilot=bool(pilot_size))
-        return f"WITH log_rows AS ({_select(rows, table)}){runs}\n{counted}"
-    return _count_trajectories(graph, columns, table, _IN_RUNS, _STEPS_AROUND, _PLACE_IN_RUN, pilot_size)
+    if form == "trajectories":
+        return _count_trajectories(graph, columns, table, _IN_RUNS, _STEPS_AROUND, _PLACE_IN_RUN, pilot_size, once)
+    names = [*state_columns(graph, form), ACTION, *next_columns(graph)]
+    rows = {key: columns[name] for key, name in zip(keys(graph), names, strict=True)}
+    rows |= {EPISODE: columns[EPISODE]} if pilot_size or once else {}
+    rows |= {STEP: columns[STEP]} if once else {}
+    parts = [f"log_rows AS ({_select(rows, table)})", *([_runs(pilot_size)] if pilot_size else [])]
+    if not once:
+        return f"WITH {_joined(parts)}\n{_count(keys(graph), 'log_rows', with_pilot=bool(pilot_size))}"
+    parts += [
+        f"different_rows AS ({_alike([*rows], 'log_rows')})",
+        f"rows_with_place AS ({_select({'*': '*', PLACE: _PLACE_OF_MOVE}, 'different_rows')})",
+        f"moves AS ({_select({'*': '*', N_COPIES: _NOT_COUNTED}, 'rows_with_place')})",
+    ]
+    counted = _count([*keys(graph), PLACE], "moves", with_pilot=bool(pilot_size), once=True)
+    return f"WITH {_joined(parts)}\n{counted}"
 
 
 def count_ordered_sql(graph: Graph, columns: Mapping[str, str], table: str) -> str:
@@ -273,24 +300,38 @@ def _count_trajectories(
     others: Mapping[str, str],
     place: str,
     pilot_size: str = "",
+    once: bool = False,
 ) -> str:
     state = state_columns(graph)
     names = [EPISODE, STEP, *state_columns(graph, "trajectories"), ACTION]
     rows = {key: columns[name] for key, name in zip([EPISODE, STEP, *state, ACTION], names, strict=True)}
     after = {name: f"lead({quoted(key)})" for name, key in zip(next_columns(graph), state, strict=True)}
     over = {name: f"{function} OVER ({window})" for name, function in {**after, **others}.items()}
-    placed = {name: quoted(name) for name in keys(graph)} | {PLACE: place}
-    moves = {name: quoted(name) for name in placed}
+    grouped = [*keys(graph), PLACE]
+    kept = [*keys(graph), *([EPISODE] if pilot_size or once else []), *([STEP, N_ALIKE] if once else [])]
+    moves = {name: quoted(name) for name in (*kept, PLACE)}
     moves |= {name: f"CASE WHEN {quoted(PLACE)} = 'step' THEN {quoted(name)} END" for name in after}
-    run = {EPISODE: quoted(EPISODE)} if pilot_size else {}
-    return (
-        f"WITH log_rows AS ({_select(rows, table)}),\n"
-        f"{_runs(pilot_size) + ',' if pilot_size else ''}\n"
-        f"rows_with_next AS ({_select({'*': '*'} | over, 'log_rows')}),\n"
-        f"rows_with_place AS ({_select(placed | run, 'rows_with_next')}),\n"
-        f"moves AS ({_select(moves | run, 'rows_with_place')})\n"
-        f"{_count([*moves], 'moves', with_pilot=bool(pilot_size))}"
-    )
+    moves |= {N_COPIES: _NOT_COUNTED} if once else {}
+    source = "different_rows" if once else "log_rows"
+    parts = [
+        f"log_rows AS ({_select(rows, table)})",
+        *([_runs(pilot_size)] if pilot_size else []),
+        *([f"{source} AS ({_alike([*rows], 'log_rows')})"] if once else []),
+        f"rows_with_next AS ({_select({'*': '*'} | over, source)})",
+        f"rows_with_place AS ({_select({name: quoted(name) for name in kept} | {PLACE: place}, 'rows_with_next')})",
+        f"moves AS ({_select(moves, 'rows_with_place')})",
+    ]
+    return f"WITH {_joined(parts)}\n{_count(grouped, 'moves', with_pilot=bool(pilot_size), once=once)}"
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return ",\n".join(parts)
+
+
+def _alike(columns: Sequence[str], table: str) -> str:
+    """Return the different rows of a table, and how often each of them is there."""
+    names = ", ".join(map(quoted, columns))
+    return f"SELECT {names}, count(*) AS {quoted(N_ALIKE)} FROM {table} GROUP BY {names}"
 
 
 def _runs(pilot_size: str) -> str:
@@ -312,13 +353,18 @@ def _select(columns: Mapping[str, str], table: str) -> str:
     return f"SELECT {', '.join(parts)} FROM {table}"
 
 
-def _count(columns: Sequence[str], table: str, *, with_pilot: bool = False) -> str:
+def _count(columns: Sequence[str], table: str, *, with_pilot: bool = False, once: bool = False) -> str:
     names = ", ".join(map(quoted, columns))
-    counted = {COUNT: "count(*)"}
+    n = f"{quoted(N_ALIKE)} - {quoted(N_COPIES)}" if once else "1"
+    counted = {COUNT: _sum(n)} | {N_COPIES: _sum(quoted(N_COPIES))} if once else {COUNT: "count(*)"}
     if with_pilot:
-        in_pilot = f"CASE WHEN {quoted(RUN_NUMBER)} <= {quoted(N_PILOT_RUNS)} THEN 1 ELSE 0 END"
-        counted |= {PILOT_COUNT: f"CAST(sum({in_pilot}) AS BIGINT)"}
+        in_pilot = f"CASE WHEN {quoted(RUN_NUMBER)} <= {quoted(N_PILOT_RUNS)} THEN {n} ELSE 0 END"
+        counted |= {PILOT_COUNT: _sum(in_pilot)}
         counted |= {name: f"max({quoted(name)})" for name in (N_RUNS, N_PILOT_RUNS)}
         table = f"{table} LEFT JOIN runs ON {quoted(EPISODE)} = {quoted(RUN)}"
     sums = ", ".join(f"{function} AS {quoted(name)}" for name, function in counted.items())
     return f"SELECT {names}, {sums} FROM {table} GROUP BY {names}"
+
+
+def _sum(expression: str) -> str:
+    return f"CAST(sum({expression}) AS BIGINT)"

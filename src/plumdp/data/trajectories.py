@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias, get_args
 
 import numpy as np
@@ -13,6 +14,7 @@ from plumdp.data.columns import needed_columns, next_columns, state_column
 from plumdp.data.counts import CountArray, Pilot, TransitionCounts
 from plumdp.data.pilots import planned_size
 from plumdp.data.runs import Plan, Policy, Rng, make_plan, split
+from plumdp.data.same_files import Part, new_part
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, Indices, IntArray, owners_of, read_only
 from plumdp.model.parametric import ParametricMDP
@@ -55,10 +57,15 @@ class Trajectories:
         runs = np.unique(self.episode)
         n_pilot = planned_size(len(runs), self.n_parameters, pilot)
         if not n_pilot:
-            return TransitionCounts(self.graph, counts, "trajectories")
+            return TransitionCounts(self.graph, counts, "trajectories", parts=self._parts)
         first = self.transition[self.episode <= runs[n_pilot - 1]]
         kept = Pilot(np.bincount(first, minlength=self.graph.n_transitions), ratio=len(runs) / n_pilot - 1)
-        return TransitionCounts(self.graph, counts, "trajectories", kept)
+        return TransitionCounts(self.graph, counts, "trajectories", kept, parts=self._parts)
+
+    @cached_property
+    def _parts(self) -> tuple[Part, ...]:
+        """What counts of these runs are made of, however often they are counted."""
+        return (new_part(len(self), is_simulated=True),) if len(self) else ()
 
     def columns(self, form: Form = "transitions") -> Columns:
         """Return the runs as the columns of a log: ``episode``, ``step``, one per state variable, and ``action``.
