@@ -50,7 +50,7 @@ def spark():
     session.stop()
 
 
-def corrupted_rows(form):
+def corrupted_rows(form, n_others=20):
     """Return the runs with wrong values, missing rows, copies, other rows of a step and missing steps, in no order."""
     rng = np.random.default_rng(5)
     rows = [dict(row) for row in ROWS[form] if rng.random() > 0.02]
@@ -61,7 +61,7 @@ def corrupted_rows(form):
         if rng.random() < 0.05:
             row["place_x"] = int(rng.integers(-3, 6))
     rows += [dict(rows[i]) for i in rng.choice(len(rows), 20)]
-    rows += [dict(rows[i]) | {"lit": rng.random() < 0.5} for i in rng.choice(len(rows), 20)]
+    rows += [dict(rows[i]) | {"lit": rng.random() < 0.5} for i in rng.choice(len(rows), n_others)]
     return [rows[i] for i in rng.permutation(len(rows))]
 
 
@@ -85,11 +85,10 @@ ENGINES = {
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_counts_the_rows_as_a_slow_recount_does(engine, form, request):
-    for rows in (ROWS[form], corrupted_rows(form)):
+    for rows in (ROWS[form], corrupted_rows(form), corrupted_rows(form, n_others=0)):
         source = ENGINES[engine](rows, lambda: request.getfixturevalue("spark"))
         log = read_log(source, LAMP, form=form, **ANYHOW)
         counts, kinds = recount(rows, LAMP.graph, form)
-        assert {"copy", "repeated step"} <= kinds.keys() or rows is ROWS[form]
         assert np.array_equal(log.counts.counts, counts)
         assert {kind: n for kind, n in log.report.rows.items() if n} == kinds
 

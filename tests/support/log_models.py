@@ -38,9 +38,10 @@ def rows_of(columns):
 
 def recount(rows, graph, form):
     """Return counts by transition and a Counter of kinds, row by row: the rules of the documentation, slowly."""
-    kept, copies = without_copies(rows, graph, form)
+    different = different_rows(rows, graph, form)
+    kept, copies = without_copies(rows, different)
     counts, kinds = np.zeros(graph.n_transitions, dtype=np.int64), Counter({"copy": copies} if copies else {})
-    for row, after, kind in successions(kept) if form == "trajectories" else moves(kept):
+    for row, after, kind in successions(kept, different) if form == "trajectories" else moves(kept):
         own = [row[name] for name in graph.states]
         if shows_unknown_state(graph, own):
             kind = "unknown state"
@@ -61,16 +62,24 @@ def place(row):
     return None if None in found else found
 
 
-def without_copies(rows, graph, form):
-    """Return the rows without copies of those that are the only ones of their step, and the number of copies."""
+def different_rows(rows, graph, form):
+    """Return the different rows of each step that a log names, by the values that are read."""
     names = [*graph.states, "action", *([f"next_{name}" for name in graph.states] if form == "transitions" else [])]
-    by_place = {}
+    found = {}
     for row in rows:
         values = tuple(None if row[name] != row[name] else row[name] for name in names)
-        by_place.setdefault(place(row), set()).add(values)
+        if place(row) is not None:
+            found.setdefault(place(row), set()).add(values)
+    return found
+
+
+def without_copies(rows, different):
+    """Return the rows without copies, and the number of copies; if some rows of one step differ, none is a copy."""
+    if any(len(values) > 1 for values in different.values()):
+        return rows, 0
     kept, known = [], set()
     for row in rows:
-        if place(row) is None or len(by_place[place(row)]) > 1 or place(row) not in known:
+        if place(row) is None or place(row) not in known:
             kept.append(row)
         known.add(place(row))
     return kept, len(rows) - len(kept)
@@ -83,22 +92,21 @@ def moves(rows):
         yield row, None, "repeated step" if place(row) is not None and by_place[place(row)] > 1 else None
 
 
-def successions(rows):
+def successions(rows, different):
     """Yield each row of trajectories with the next row of its run, or with the kind that it is without one."""
-    placed = [row for row in rows if place(row) is not None]
-    by_place = Counter(map(place, placed))
-    at = {place(row): row for row in placed}
+    by_place = Counter(map(place, rows))
+    at = {place(row): row for row in rows}
     for row in rows:
         if place(row) is None:
             yield row, None, "no episode or step"
             continue
-        later = [step for episode, step in by_place if episode == row["episode"] and step > row["step"]]
+        later = [step for episode, step in different if episode == row["episode"] and step > row["step"]]
         following = (row["episode"], row["step"] + 1)
         if by_place[place(row)] > 1:
             yield row, None, "repeated step"
         elif not later:
             yield row, None, "last row"
-        elif by_place[following] != 1:
+        elif len(different.get(following, ())) != 1:
             yield row, None, "gap in steps"
         else:
             yield row, at[following], None

@@ -139,5 +139,6 @@ def _pilot_text(counts: library.TransitionCounts) -> str:
     if counts.pilot is None:
         return ""
     if counts.pilot.total or counts.pilot.end == library.PilotEnd.PLANNED:
-        return f", {counts.pilot.total:,} of them as a pilot ({counts.pilot.end})"
+        why = f"; {counts.pilot.rests_on}" if counts.pilot.rests_on else ""
+        return f", {counts.pilot.total:,} of them as a pilot ({counts.pilot.end}{why})"
     return f", none of them as a pilot ({library.WHY_EMPTY})"

@@ -21,7 +21,7 @@ EXIT_CODES = (
 _VALUE = r"""(?:'([^']*)'|"([^"]*)"|(-?\d[\w.+-]*\w|\d))"""
 _KEYWORDS = (
     *("sampling", "order", "pilot", "form", "confidence", "confidence_set", "interval_method", "misfit"),
-    *("relaxation", "max_steps", "runs", "table", "dialect", "threads"),
+    *("relaxation", "max_steps", "runs", "table", "dialect", "threads", "cut_off", "partitions"),
 )
 _BEFORE = r"(^|: |\b(?:say|with|or|for|which|out) )"  # a keyword, rather than the value of a state variable
 _REWRITES = (

@@ -119,6 +119,8 @@ class ReadingOptions:
     sampling: arguments.SamplingOption = None
     order: arguments.OrderOption = None
     pilot: arguments.PilotOption = None
+    cut_off: arguments.CutOffOption = None
+    partitions: arguments.PartitionsOption = None
 
     def read(self, data: Sequence[str], model: library.ParametricMDP) -> library.TransitionCounts:
         """Return the counts in a file of counts, or those of logs, with the report of what became of each row."""
@@ -138,6 +140,8 @@ class ReadingOptions:
                 order=self.order,
                 pilot=self.pilot,
                 on_unmatched="report" if self.keep_going else "error",
+                cut_off=self.cut_off,
+                partitions=self.partitions,
                 progress=show,
             )
         return log.counts
@@ -149,6 +153,12 @@ class ReadingOptions:
                 raise DataError(
                     f"{option}: {file} is a file of counts, which keeps the pilot that it was counted with; count the "
                     f"log again with {option}, or give the log itself"
+                )
+        for option, claim in (("--cut-off", self.cut_off), ("--partitions", self.partitions)):
+            if claim is not None:
+                raise DataError(
+                    f"{option}: {file} is a file of counts, which keeps what was said when the log was counted; leave "
+                    f"out {option}, or give the log itself"
                 )
         mapped = (("--column", self.column), ("--state", self.state), ("--action", self.action), ("--form", self.form))
         for option, given in mapped:

@@ -20,7 +20,7 @@ STEP_BEFORE, NEXT_STEP, SECOND_STEP, NEXT_EPISODE = "step_before", "step_after",
 
 RUN, RUN_NUMBER = "run_name", "run_number"
 PILOT_COUNT, N_RUNS, N_PILOT_RUNS = PILOT_COLUMNS = ("n_pilot", "n_runs", "n_pilot_runs")  # of counts with a pilot
-N_ALIKE, N_COPIES = "n_alike", "n_copies"  # rows of one step that are alike, and those of them that are not counted
+N_ALIKE, N_COPIES = "n_alike", "n_copies"  # rows of one step that are alike, and those of them that need not count
 
 LARGEST_STEP = 2**53  # of steps as floats: from here on, one more is the same number
 
@@ -124,9 +124,7 @@ def find_columns(
     return chosen, found
 
 
-def _run_and_step(
-    found: Mapping[str, Source], available: Sequence[str], columns: Mapping[str, str]
-) -> dict[str, str]:
+def _run_and_step(found: Mapping[str, Source], available: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]:
     """Return the columns that say of a transition which step of which run it is; none if one of them is missing.
 
     A column that a state variable is read from is none of these, unless somebody says so.

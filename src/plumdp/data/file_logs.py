@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from plumdp.data.columns import (
@@ -240,7 +241,7 @@ class FileLog:
     def _parts_with_repeats(
         self, graph: Graph, columns: Mapping[str, str], table: str, number: str, share: tuple[float, float]
     ) -> list[tuple[str, tuple[float, float]]]:
-        """Return the rows, some runs at a time, if a step has several; rows that lie in order, as most do, have none."""
+        """Return the rows, some runs at a time, if a step has several; if rows lie in order, as most do, none has."""
         start, _ = share
         places: Mapping[str, int] = {}
         if self.partitions is None and number:
@@ -285,7 +286,7 @@ class FileLog:
             n_parts = self._n_partitions(graph, n_rows or self.connection.execute(counted).fetchall()[0][0])
         ends = [start + (end - start) * part / n_parts for part in range(n_parts + 1)]
         rows = [f"(SELECT * FROM {table} WHERE hash({columns[EPISODE]}) % {n_parts} = {p})" for p in range(n_parts)]
-        return [*zip(rows if n_parts > 1 else [table], zip(ends, ends[1:], strict=False), strict=True)]
+        return [*zip(rows if n_parts > 1 else [table], pairwise(ends), strict=True)]
 
     def _counted(self, query: str, share: tuple[float, float]) -> Iterator[Block]:
         self._run(query, share)

@@ -101,8 +101,6 @@ class FrameLog:
         return self.frame.select(run=nw.col(column)).unique()
 
     def _count(self, frame: Any, graph: Graph, form: LogForm, columns: Mapping[str, Source]) -> Iterator[Block]:
-        import narwhals as nw
-
         if form == "counts":
             yield _collect(frame.select(**_expressions(frame, columns)))
             return
@@ -259,14 +257,14 @@ def _count(rows: Any, group: Sequence[str]) -> Any:
 
 
 def _count_once(rows: Any, group: Sequence[str]) -> Any:
-    """Return how often different rows with their place occur, and how many copies there are of those that are counted."""
+    """Return how often different rows with their place and number of copies occur."""
     import narwhals as nw
 
     counts_each = (nw.col(PLACE) == "duplicate") | nw.col(EPISODE).is_null() | nw.col(STEP).is_null()
     copies = nw.when(counts_each).then(nw.lit(0)).otherwise(nw.col(N_ALIKE) - 1)
     rows = rows.with_columns(copies.alias(N_COPIES))
     rows = rows.with_columns((nw.col(N_ALIKE) - nw.col(N_COPIES)).alias(COUNT))
-    return rows.group_by(*group, PLACE).agg(nw.col(COUNT).sum(), nw.col(N_COPIES).sum())
+    return rows.group_by(*group, PLACE, N_COPIES).agg(nw.col(COUNT).sum())
 
 
 def _collect(frame: Any) -> Block:

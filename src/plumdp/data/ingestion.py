@@ -16,6 +16,7 @@ from plumdp.data.columns import (
     N_PILOT_RUNS,
     N_RUNS,
     PILOT_COUNT,
+    PLACE,
     LogForm,
     next_columns,
     state_columns,
@@ -24,7 +25,7 @@ from plumdp.data.counts import CountArray, exact_sum, require_countable
 from plumdp.data.duckdb_tables import Block
 from plumdp.data.hints import action_hint, state_hint
 from plumdp.data.mappings import StateMapping
-from plumdp.data.matching import Matcher, row_counts
+from plumdp.data.matching import Matcher, places, row_counts
 from plumdp.data.report import KINDS, NAMED, BrokenEpisode, IngestionReport, Kind, RepeatedStep
 from plumdp.data.values import shown
 from plumdp.model.graph import Graph, Indices
@@ -51,6 +52,8 @@ class Tally:
         self.pilot_sizes: set[tuple[Any, Any]] = set()  # number of runs, and of those in the pilot
         self._rows = np.zeros(len(KINDS), dtype=np.int64)
         self._n_rows = 0
+        self._copied: list[Block] = []  # rows of which there are copies
+        self.has_repeated_steps = False  # whether a step has several rows that differ
         self._matcher = Matcher(graph)
         self._offenders: dict[Kind, Counter[tuple[Any, ...]]] = {}
         state, after = state_columns(graph), next_columns(graph)
@@ -64,16 +67,42 @@ class Tally:
         self._variables = [*graph.states]
 
     def add(self, block: Block) -> None:
-        """Add the rows of a block."""
+        """Add the rows of a block; those of which there are copies wait until ``settle`` is called."""
+        if N_COPIES in block:
+            has_copies = row_counts(block, N_COPIES) > 0
+            self._copied.append({name: values[has_copies] for name, values in block.items()})
+            block = {name: values[~has_copies] for name, values in block.items()}
+        self._add(block)
+
+    def settle(self) -> None:
+        """Add rows of which there are copies: once; or as repeated steps, if there are others which are not alike.
+
+        Then the same name stands for several runs, and rows that are alike may be steps of different ones.
+        """
+        for block in self._copied:
+            n, copies = row_counts(block), row_counts(block, N_COPIES)
+            if not self.has_repeated_steps:
+                self._add(block)
+                self._add_rows("copy", exact_sum(n * copies))
+            else:
+                self._add(block | {COUNT: n * (1 + copies), PLACE: np.full(len(n), "duplicate", dtype=np.object_)})
+        self._copied = []
+
+    def _add_rows(self, kind: Kind, n: int) -> None:
+        self._n_rows += n
+        require_countable(self._n_rows)
+        self._rows[KINDS.index(kind)] += n
+
+    def _add(self, block: Block) -> None:
         kinds, transition = self._matcher.match(block)
         n = row_counts(block)
-        copies = exact_sum(row_counts(block, N_COPIES)) if N_COPIES in block else 0
-        self._n_rows += exact_sum(n) + copies
+        if PLACE in block:
+            self.has_repeated_steps |= bool(n[places(block[PLACE]) == KINDS.index("repeated step")].any())
+        self._n_rows += exact_sum(n)
         require_countable(self._n_rows)
         is_matched = transition >= 0
         np.add.at(self.counts, transition[is_matched], n[is_matched])
         np.add.at(self._rows, kinds, n)
-        self._rows[KINDS.index("copy")] += copies
         for kind, columns in self._about.items():
             self._follow(
                 kind, [block[name] for name in columns], np.flatnonzero((kinds == KINDS.index(kind)) & (n > 0)), n
@@ -120,11 +149,6 @@ class Tally:
     def has_gaps(self) -> bool:
         """Whether steps are missing."""
         return bool(self._rows[KINDS.index("gap in steps")])
-
-    @property
-    def has_repeated_steps(self) -> bool:
-        """Whether a step has several rows that differ."""
-        return bool(self._rows[KINDS.index("repeated step")])
 
     def _follow(self, kind: Kind, columns: list[npt.NDArray[Any]], which: Indices, n: CountArray) -> None:
         if not len(which):

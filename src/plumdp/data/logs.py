@@ -122,8 +122,9 @@ def read_log(
     pandas, Polars, PyArrow, PySpark or DuckDB. A log of "transitions" has a column for each state variable, ``action``,
     and a column for each variable of the next state, ``next_`` before its name. One of "trajectories" has ``episode``
     and ``step`` instead of the next state; the last row of an episode is the state in which it ends, without an action.
-    "counts" are transitions with their number ``n``. Which it is shows in the columns unless ``form`` says it; ``columns`` maps
-    these names to those of the log. (A variable called episode, step or action has ``state_`` before its name.)
+    "counts" are transitions with their number ``n``. Which it is shows in the columns unless ``form`` says it;
+    ``columns`` maps these names to those of the log. (A variable called episode, step or action has ``state_`` before
+    its name.)
 
     ``states`` makes state variables of other columns: ``{"x": "floor(lon / 0.5)", "battery": [0, 20, 60, 100]}`` is an
     expression for x, and bins for battery: 0 from 0 to below 20, 1 to below 60, 2 to 100. The same rule makes the next
@@ -145,17 +146,17 @@ def read_log(
 
     ``sampling`` says how the log came about, which no log shows. "adaptive", the default, is valid whoever chose the
     actions and the end, also if they depended on what was seen, as long as no step is missing because of its outcome.
-    Two stronger claims give narrower intervals: "trajectories" if
-    the log is a number of runs that was fixed beforehand, under one policy; "independent" if the number of samples of
-    each choice was fixed beforehand.
+    Two stronger claims give narrower intervals: "trajectories" if the log is a number of runs that was fixed
+    beforehand, under one policy; "independent" if the number of samples of each choice was fixed beforehand.
 
     The part of the log that came first is kept apart as the pilot (see ``Pilot``), if it is known which part that is:
     results that are chosen by looking at it are narrower. ``order`` says what no log shows either. "time": the rows lie
     in the order in which their steps happened, file after file in the order given, or by name within a folder or
-    pattern, where numbers in names count as numbers (part-2 before part-10). "runs": the column ``episode`` numbers the runs in the order in which they were made, and each had ended
-    before the next began; runs that were made side by side by something that learned meanwhile are in no such order.
-    Do not say either of a table that was sorted by anything else. Logs of "trajectories" need no order: the runs are
-    alike, and those with the first names are the pilot, if nobody named them by how they went.
+    pattern, where numbers in names count as numbers: part-2 is before part-10. "runs": the column ``episode`` numbers
+    the runs in the order in which they were made, and each had ended before the next began; runs that were made side by
+    side by something that learned meanwhile are in no such order. Do not say either of a table that was sorted by
+    anything else. Logs of "trajectories" need no order: the runs are alike, and those with the first names are the
+    pilot, if nobody named them by how they went.
 
     How long the pilot is follows from the length of the log. If this was fixed beforehand (runs of "trajectories", rows
     of "independent" transitions), it is a share, ``pilot``, by default that of ``pilot_share``. Otherwise the log may
@@ -194,6 +195,7 @@ def read_log(
             tally.add(block)
             if PILOT_COUNT in found and pilot != 0:
                 tally.add_pilot(block)
+        tally.settle()
         report = _report(log, tally, form, found, cut_off)
         if report.rejected and on_unmatched == "error":
             raise DataError(refusal(report, 1 if partitions == "files" else len(files)))
@@ -202,7 +204,9 @@ def read_log(
         known = describe_files(files)
         parts = tuple(part_of_file(file) for file in known if not _is_small(file) or log.has_rows(file.name))
     if PILOT_COUNT in found and pilot != 0:
-        first = pilot_of_counts(tally.pilot, tally.pilot_sizes, sampling)
+        counted, sizes = tally.pilot, tally.pilot_sizes
+        is_known = not tally.has_repeated_steps  # which run is which
+        first = pilot_of_counts(counted if is_known else np.zeros_like(counted), sizes if is_known else (), sampling)
     if order == "time" or partitions == "files":
         first = after_files(first, order, files)
     report = replace(report, files=known, read=now())

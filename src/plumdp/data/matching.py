@@ -60,7 +60,7 @@ class Matcher:
         for applies, kind in reasons:  # the last that applies is the one that is told
             kinds[applies] = KINDS.index(kind)
         if PLACE in block:
-            place = _places(block[PLACE])
+            place = places(block[PLACE])
             kinds[place > 0] = place[place > 0]
             kinds[self._find_cut_off(kinds, state, action)] = KINDS.index("cut off")
         kinds[is_unknown_state] = KINDS.index("unknown state")  # wherever in a run it is, the model does not have it
@@ -112,7 +112,8 @@ class Matcher:
             )
 
 
-def _places(values: npt.NDArray[np.object_]) -> Kinds:
+def places(values: npt.NDArray[np.object_]) -> Kinds:
+    """Return what rows are by their place in a run."""
     code = Texts(tuple(_PLACES)).code(values)
     if (code < 0).any():
         example = values[int(np.argmax(code < 0))]

@@ -88,7 +88,7 @@ def refuse_copies(files: Sequence[str], has_rows: Callable[[str], bool]) -> None
             raise DataError(
                 f"{first} and {second} have the same content, so that it would be counted twice; leave out one of them "
                 "if it is a copy. If they are different runs that happen to look alike, or if each file numbers its "
-                'episodes anew, give partitions="files"'
+                'runs anew, say partitions="files"'
             )
 
 

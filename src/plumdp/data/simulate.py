@@ -78,8 +78,9 @@ def simulate(
     blocks = split(0, n_pilot, size) + split(n_pilot, plan.trajectories, size)
     parts = _sum_over(blocks, add, shape, n_workers, progress)
     kept = Pilot(parts[1], ratio=plan.trajectories / n_pilot - 1) if n_pilot else None
-    counts, sampling = parts.sum(axis=0), "trajectories" if graph is model.graph else "adaptive"
-    return TransitionCounts(graph, counts, sampling, kept, parts=(new_part(int(counts.sum()), is_simulated=True),))
+    counts = parts.sum(axis=0)
+    run = new_part(int(counts.sum()), is_simulated=True)
+    return TransitionCounts(graph, counts, "trajectories" if graph is model.graph else "adaptive", kept, parts=(run,))
 
 
 def first_visits(

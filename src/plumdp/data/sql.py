@@ -249,7 +249,8 @@ def count_sql(
     """Return the query in DuckDB's words; ``columns`` has an expression for each column that the form needs.
 
     With a ``pilot_size``, an expression of the number of runs, it also counts the rows of so many runs, the first.
-    ``once`` finds the rows of one step of a run that are alike, and counts one of them; it needs run and step.
+    ``once`` counts rows of one step of a run that are alike as one, and says how many copies of it there are. It needs
+    run and step.
     """
     if form == "trajectories":
         return _count_trajectories(graph, columns, table, _IN_RUNS, _STEPS_AROUND, _PLACE_IN_RUN, pilot_size, once)
@@ -354,9 +355,9 @@ def _select(columns: Mapping[str, str], table: str) -> str:
 
 
 def _count(columns: Sequence[str], table: str, *, with_pilot: bool = False, once: bool = False) -> str:
-    names = ", ".join(map(quoted, columns))
+    names = ", ".join(map(quoted, [*columns, N_COPIES] if once else columns))
     n = f"{quoted(N_ALIKE)} - {quoted(N_COPIES)}" if once else "1"
-    counted = {COUNT: _sum(n)} | {N_COPIES: _sum(quoted(N_COPIES))} if once else {COUNT: "count(*)"}
+    counted = {COUNT: _sum(n) if once else "count(*)"}
     if with_pilot:
         in_pilot = f"CASE WHEN {quoted(RUN_NUMBER)} <= {quoted(N_PILOT_RUNS)} THEN {n} ELSE 0 END"
         counted |= {PILOT_COUNT: _sum(in_pilot)}
