@@ -121,7 +121,7 @@ def test_rows_that_cannot_be_read_are_counted_and_what_leaving_them_out_assumes_
 
 
 def test_gaps_and_repeated_steps_are_rows_that_were_left_out():
-    rows = {"episode": [1, 1, 2, 2, 2, 3, 3], "step": [0, 2, 0, 0, 1, 0, 1], "x": [0, 1, 0, 0, 1, 0, 1]}
+    rows = {"episode": [1, 1, 2, 2, 2, 3, 3], "step": [0, 2, 0, 0, 1, 0, 1], "x": [0, 1, 0, 1, 1, 0, 1]}
     log = pl.read_log(pd.DataFrame(rows | {"action": "go"}), COIN, on_unmatched="report")
     certificate = pl.certify(COIN, log, HEADS)
     assert certificate.status != "model contradicted"
