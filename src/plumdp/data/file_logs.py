@@ -27,7 +27,6 @@ from plumdp.data.report import BrokenEpisode, RepeatedStep
 from plumdp.data.sql import count_ordered_sql, count_sql, order_sql
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph
-from plumdp.vocabulary import Form
 
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 _FRACTIONAL = ("FLOAT", "DOUBLE", "DECIMAL", "VARCHAR")
@@ -193,11 +192,13 @@ class FileLog:
     ) -> Iterator[Block]:
         """Yield what is counted in a small part of a table; ``is_ordered``: the rows are read in the table's order."""
         here = {name: _expression(name, column, types, form) for name, column in columns.items()}
-        if form == "trajectories" and is_ordered:
-            yield from self._count_trajectories(graph, here, rows, (1.0, 1.0))
-            return
-        kind: Form = "trajectories" if form == "trajectories" else "transitions"
-        yield from self._counted(count_sql(graph, kind, here, rows, once=STEP in here), (1.0, 1.0))
+        done = (1.0, 1.0)
+        if form != "trajectories":
+            yield from self._count_transitions(graph, here, rows, _number(columns.get(STEP), types), done)
+        elif is_ordered:
+            yield from self._count_trajectories(graph, here, rows, done)
+        else:
+            yield from self._count_runs(graph, here, rows, done)
 
     def repeated_steps(self, form: LogForm, columns: Mapping[str, Source], n: int) -> list[RepeatedStep]:
         """Return a few steps of which there are several rows that are not alike."""
@@ -269,11 +270,17 @@ class FileLog:
                 yield from self._counted(count_ordered_sql(graph, columns, table), share)
                 return
         for rows, between in self._parts(graph, columns, table, sum(places.values()), share):
-            self._run(count_sql(graph, "trajectories", columns, rows), between)
-            repeated = f"SELECT 1 FROM {_COUNTED} WHERE {quoted(PLACE)} = 'duplicate' LIMIT 1"
-            if self.connection.execute(repeated).fetchall():  # which may be copies of a row
-                self._run(count_sql(graph, "trajectories", columns, rows, once=True), between)
-            yield from pages(self.connection, _COUNTED)
+            yield from self._count_runs(graph, columns, rows, between)
+
+    def _count_runs(
+        self, graph: Graph, columns: Mapping[str, str], rows: str, share: tuple[float, float]
+    ) -> Iterator[Block]:
+        """Count trajectories whose rows are in any order."""
+        self._run(count_sql(graph, "trajectories", columns, rows), share)
+        repeated = f"SELECT 1 FROM {_COUNTED} WHERE {quoted(PLACE)} = 'duplicate' LIMIT 1"
+        if self.connection.execute(repeated).fetchall():  # which may be copies of a row
+            self._run(count_sql(graph, "trajectories", columns, rows, once=True), share)
+        yield from pages(self.connection, _COUNTED)
 
     def _parts(
         self, graph: Graph, columns: Mapping[str, str], table: str, n_rows: int, share: tuple[float, float]
