@@ -230,9 +230,9 @@ def _with_place_of_move(rows: Any) -> Any:
     """Return different transitions with their place: one of several with the same run and step is a duplicate."""
     import narwhals as nw
 
-    placed = rows.with_columns(n_different=nw.len().over(EPISODE, STEP))
-    is_repeated = (nw.col("n_different") > 1) & ~nw.col(EPISODE).is_null() & ~nw.col(STEP).is_null()
-    return placed.with_columns(nw.when(is_repeated).then(nw.lit("duplicate")).otherwise(nw.lit("step")).alias(PLACE))
+    rows = rows.with_columns(nw.len().over(EPISODE, STEP).alias(N_COPIES))  # for now, all different rows of a step
+    is_repeated = (nw.col(N_COPIES) > 1) & ~nw.col(EPISODE).is_null() & ~nw.col(STEP).is_null()
+    return rows.with_columns(nw.when(is_repeated).then(nw.lit("duplicate")).otherwise(nw.lit("step")).alias(PLACE))
 
 
 def _repeats(rows: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,17 +82,15 @@ class Tally:
         """
         for block in self._copied:
             n, copies = row_counts(block), row_counts(block, N_COPIES)
-            if not self.has_repeated_steps:
-                self._add(block)
-                self._add_rows("copy", exact_sum(n * copies))
-            else:
+            total = sum(map(mul, n.tolist(), copies.tolist()))
+            require_countable(self._n_rows + exact_sum(n) + total)
+            if self.has_repeated_steps:
                 self._add(block | {COUNT: n * (1 + copies), PLACE: np.full(len(n), "duplicate", dtype=np.object_)})
+            else:
+                self._add(block)
+                self._n_rows += total
+                self._rows[KINDS.index("copy")] += total
         self._copied = []
-
-    def _add_rows(self, kind: Kind, n: int) -> None:
-        self._n_rows += n
-        require_countable(self._n_rows)
-        self._rows[KINDS.index(kind)] += n
 
     def _add(self, block: Block) -> None:
         kinds, transition = self._matcher.match(block)

@@ -176,10 +176,7 @@ def read_log(
     2 rows of transitions: 1 matched, 1 rejected
       impossible transition: 1 row; (x=0, y=0) 'east' → (x=7, y=0) (1×); the model has no such edge, so it may be wrong
     """
-    if on_unmatched not in ("error", "report"):
-        raise DataError(f"on_unmatched={on_unmatched!r}: choose 'error' or 'report'")
-    if cut_off not in (None, *get_args(CutOff)):
-        raise DataError(f"cut_off={cut_off!r}: choose 'unrelated', or leave it out")
+    _check_words(on_unmatched, cut_off)
     _LOGGER.info("reading the log")
     files = find_files(source) if _is_paths(source) else []
     with _open(source, files, partitions, memory_limit, progress) as log:
@@ -187,9 +184,8 @@ def read_log(
         form, found = find_columns(model.graph, log.columns, columns, form, mapping)
         runs = find_runs(log.columns, columns)
         planned = pilot_of_log(form, sampling, order, pilot, has_runs=runs is not None)
-        is_by_runs = runs is not None and planned is not None and planned.unit == "runs"
-        if form == "transitions" and (is_by_runs or STEP in found):
-            log = log.read_once(source_columns([*([runs] if runs is not None else []), *found.values()]))
+        if form == "transitions" and (STEP in found or (planned is not None and planned.unit == "runs")):
+            log = log.read_once(source_columns([*filter(None, [runs]), *found.values()]))  # for all that follows
         tally = Tally(model.graph, mapping)
         for block in log.count(model.graph, form, found):
             tally.add(block)
@@ -204,13 +200,20 @@ def read_log(
         known = describe_files(files)
         parts = tuple(part_of_file(file) for file in known if not _is_small(file) or log.has_rows(file.name))
     if PILOT_COUNT in found and pilot != 0:
-        counted, sizes = tally.pilot, tally.pilot_sizes
         is_known = not tally.has_repeated_steps  # which run is which
-        first = pilot_of_counts(counted if is_known else np.zeros_like(counted), sizes if is_known else (), sampling)
+        counted = tally.pilot if is_known else np.zeros_like(tally.pilot)
+        first = pilot_of_counts(counted, tally.pilot_sizes if is_known else (), sampling)
     if order == "time" or partitions == "files":
         first = after_files(first, order, files)
     report = replace(report, files=known, read=now())
     return Log(TransitionCounts(model.graph, read_only(tally.counts), sampling, first, report, parts))
+
+
+def _check_words(on_unmatched: str, cut_off: str | None) -> None:
+    if on_unmatched not in ("error", "report"):
+        raise DataError(f"on_unmatched={on_unmatched!r}: choose 'error' or 'report'")
+    if cut_off not in (None, *get_args(CutOff)):
+        raise DataError(f"cut_off={cut_off!r}: choose 'unrelated', or leave it out")
 
 
 def _report(
