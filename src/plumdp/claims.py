@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -80,7 +81,7 @@ def make_certificate(
             "expressions": model.fingerprint,
             "counts": digest_of_counts(learned.counts),
             "steps": f"{learned.counts.total}",
-            **data_provenance(learned.counts.report),
+            **data_provenance(learned.counts),
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
         },
         **_explained(learned, objective, valued, bound, is_given),
@@ -190,15 +191,36 @@ def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate
             p_value=None,
             not_in_likelihood="",
         )
-    left_out = "1 row was" if quality.unreadable == 1 else f"{quality.unreadable:,} rows were"
-    unread = f"whether a row of the log can be read does not depend on where its step led ({left_out} left out)"
     return replace(
         certificate,
-        assumptions=(*certificate.assumptions, unread) if quality.unreadable else certificate.assumptions,
+        assumptions=(*certificate.assumptions, *_about_data(counts, quality)),
         reason=certificate.reason
         or ((quality.absence or _not_excluded(certificate)) if certificate.status == Status.VACUOUS else ""),
         data_quality=quality,
     )
+
+
+def _about_data(counts: TransitionCounts, quality: DataQuality) -> Iterator[str]:
+    """Yield what must be true of data, unless plumdp made them itself and counted every step."""
+    report = quality.report
+    n_cut_off, n_copies = (0, 0) if report is None else (report.rows["cut off"], report.rows["copy"])
+    ends = (
+        f"{n_cut_off:,} of {0 if report is None else report.n_runs:,} runs end before the outcome of their last action"
+    )
+    is_said = report is not None and report.cut_off is not None
+    if not all(part.is_simulated for part in counts.parts):
+        yield f"{_COMPLETE} ({ends})" if n_cut_off and not is_said else _COMPLETE
+    if is_said:
+        yield f"that {ends} has nothing to do with that outcome (you said so)"
+    if n_copies:
+        yield f"rows of the log with the same run, step and values are copies of one row ({_left_out(n_copies)})"
+    if quality.unreadable:
+        left_out = _left_out(quality.unreadable)
+        yield f"whether a row of the log can be read does not depend on where its step led ({left_out})"
+
+
+def _left_out(n: int) -> str:
+    return f"{number_of(n, 'row')} {'was' if n == 1 else 'were'} left out"
 
 
 def _not_excluded(certificate: Certificate) -> str:
@@ -252,6 +274,7 @@ def _box(region: Region | Conflict, n_parameters: int) -> dict[str, tuple[float,
     return {name: (float(low), float(high)) for name, low, high in list(columns)[:n_parameters]}
 
 
+_COMPLETE = "which steps are in the data does not depend on where they led: none is missing because of its outcome"
 _ANYTIME = (
     "nothing about when you stopped: valid even if you looked at the data while collecting it and stopped when you "
     "liked"

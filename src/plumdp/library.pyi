@@ -7,14 +7,12 @@ from .case_studies import case_study_names as case_study_names
 from .case_studies import is_case_study as is_case_study
 from .checking.check import ModelCheck as ModelCheck
 from .checking.check import check_model as check_model
-from .data.counts import PilotEnd as PilotEnd
 from .data.counts import TransitionCounts as TransitionCounts
 from .data.counts import weaker as weaker
 from .data.files import is_counts_file as is_counts_file
 from .data.files import read_counts as read_counts
 from .data.files import write_counts as write_counts
 from .data.logs import read_log as read_log
-from .data.pilots import WHY_EMPTY as WHY_EMPTY
 from .data.run_files import require_run_format as require_run_format
 from .data.run_files import write_runs as write_runs
 from .data.runs import Policy as Policy

@@ -13,6 +13,9 @@ Order: TypeAlias = Literal["time", "runs"]
 """Rows lie in the order in which their steps happened; or runs are numbered in the order in which they were made, each
 after the one before had ended."""
 
+CutOff: TypeAlias = Literal["unrelated"]
+"""Why runs of a log end before the outcome of their last action: for reasons that have nothing to do with it."""
+
 Form: TypeAlias = Literal["transitions", "trajectories"]
 """Rows with the state before and after, or one row per state of a run."""
 

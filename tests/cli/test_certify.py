@@ -243,9 +243,15 @@ def test_pilots_of_commands_are_those_of_the_functions(tmp_path):
     )  # a share of a length that nobody says was planned
     assert run("count", "betting:5", log, "-o", out, "--force").endswith("2,400 steps, counted\n")
     said = run("count", "betting:5", log, "-o", out, "--force", "--order", "runs")
-    assert said.endswith("2,400 steps, counted, 192 of them as a pilot (power of two)\n")
+    assert said.endswith(
+        "2,400 steps, counted, 192 of them as a pilot (power of two; the runs of the log are numbered in the order in "
+        "which they were made, each ended before the next began)\n"
+    )
     said = run("count", "betting:5", log, "-o", out, "--force", "--sampling", "trajectories", "--pilot", "0.5")
-    assert said.endswith("2,400 steps, counted, 1,200 of them as a pilot (planned)\n")
+    assert said.endswith(
+        "2,400 steps, counted, 1,200 of them as a pilot (planned; the runs of the log were numbered without looking at "
+        "how they went)\n"
+    )
     assert "n_pilot_runs" in run("counts-sql", "betting:5", "--order", "runs")
 
 

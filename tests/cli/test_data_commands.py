@@ -114,3 +114,83 @@ MISUSES = {
 def test_misuse_ends_with_a_sentence_in_the_words_of_the_command_line(case, folder, capsys):
     arguments, message = MISUSES[case]
     assert run(capsys, *arguments) == (2, "", f"error: {message}\n")
+
+
+# logs that would mislead in silence
+
+REPEATED = (
+    "error: 4 of 6 rows do not fit the model:\n  repeated step: 4 rows; episode 0, step 0 (2 rows)\n"
+    "if each file numbers its runs anew, say --partitions files\n"
+    "correct the log or the model, or count the other rows with --keep-going\n"
+)
+
+
+@pytest.fixture
+def days(tmp_path, monkeypatch):
+    """Two files that number their runs anew, and more files that are numbered without zeros in front."""
+    monkeypatch.chdir(tmp_path)
+    names = "episode,step,money,state_step,action,next_money,next_step\n"
+    first, second = "0,0,10,0,bet1,{},1\n0,1,{},1,bet1,{},2\n", "1,0,10,0,bet1,9,1\n"
+    (tmp_path / "day-1.csv").write_text(names + first.format(9, 9, 8) + second)
+    (tmp_path / "day-2.csv").write_text(names + first.format(11, 9, 8) + second.replace("1,0,", "2,0,", 1))
+    for number in range(1, 12):
+        (tmp_path / f"part-{number}.csv").write_text(names + 16 * f"0,{number},10,0,bet1,9,1\n".replace("0,", "3,", 1))
+    return tmp_path
+
+
+def test_files_that_number_their_runs_anew_are_counted_with_partitions(days, capsys):
+    assert run(capsys, "count", "betting:5", "day-1.csv", "day-2.csv", "-o", "c.parquet") == (2, "", REPEATED)
+    done = run(capsys, "count", "betting:5", "day-1.csv", "day-2.csv", "--partitions", "files", "-o", "c.parquet")
+    assert done == (0, "6 rows of transitions: 6 matched, 0 rejected\nc.parquet: 6 steps, counted\n", "")
+    code, _, said = run(capsys, "certify", "betting:5", "c.parquet", "--partitions", "files")
+    assert (code, said) == (
+        2,
+        "error: --partitions: c.parquet is a file of counts, which keeps what was said when the log was counted; leave "
+        "out --partitions, or give the log itself\n",
+    )
+
+
+def test_a_run_in_two_files_without_steps_is_refused_in_the_words_of_the_command_line(days, capsys):
+    for name in ("day-1.csv", "day-2.csv"):
+        text = (days / name).read_text().replace("episode,step,", "episode,count,")
+        (days / name).write_text(text)
+    assert run(capsys, "count", "betting:5", "day-1.csv", "day-2.csv", "--order", "runs", "-o", "c.parquet") == (
+        2,
+        "",
+        "error: episode 0 is in day-1.csv and in day-2.csv, and no column step tells whether a run goes on in the next "
+        "file; so it is not known which runs came first. If each file numbers its runs anew, say --partitions files; "
+        "if runs go on, give a column step that numbers their steps 0, 1, 2, …; or say --pilot 0, to do without a "
+        "pilot\n",
+    )
+
+
+def test_count_says_in_which_order_files_were_read(days, capsys):
+    """Every row of a file is a copy of the first, so that each file has one step, and 176 rows have a pilot of 16."""
+    code, said, _ = run(capsys, "count", "betting:5", "part-*.csv", "--order", "time", "-o", "c.parquet")
+    assert (code, said) == (
+        0,
+        "176 rows of transitions: 11 matched, 165 copies of others, 0 rejected\n"
+        "c.parquet: 11 steps, counted, 1 of them as a pilot (power of two; the rows of the log are in the order in "
+        "which their steps happened, file after file: part-1.csv, part-2.csv, part-3.csv, …, part-11.csv (11 "
+        "files))\n",
+    )
+
+
+def test_runs_without_their_last_state_need_a_reason(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.csv").write_text("episode,step,money,state_step,action\n0,0,10,0,bet1\n0,1,11,1,bet1\n")
+    code, out, error = run(capsys, "count", "betting:5", "log.csv", "-o", "counts.parquet")
+    assert (code, out) == (2, "")
+    assert error.startswith("error: 1 of 1 runs end before the outcome of their last action: their last row has an ")
+    assert error.endswith("or if the last action was never carried out, say --cut-off unrelated\n")
+    assert run(capsys, "count", "betting:5", "log.csv", "--cut-off", "unrelated", "-o", "counts.parquet") == (
+        0,
+        "2 rows of trajectories: 1 matched, 1 last rows of runs (1 cut off), 0 rejected\n"
+        "counts.parquet: 1 steps, counted\n",
+        "",
+    )
+    code, out, _ = run(capsys, "certify", "betting:5", "counts.parquet")
+    assert (
+        "that 1 of 1 runs end before the outcome of their last action has nothing to do with that outcome (you said so)"
+        in " ".join(out.split()).replace(" assuming ", " ")
+    )

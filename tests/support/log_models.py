@@ -38,12 +38,15 @@ def rows_of(columns):
 
 def recount(rows, graph, form):
     """Return counts by transition and a Counter of kinds, row by row: the rules of the documentation, slowly."""
-    pairs = list(successions(rows)) if form == "trajectories" else [(row, None, None) for row in rows]
-    counts, kinds = np.zeros(graph.n_transitions, dtype=np.int64), Counter()
-    for row, after, kind in pairs:
+    different = different_rows(rows, graph, form)
+    kept, copies = without_copies(rows, different)
+    counts, kinds = np.zeros(graph.n_transitions, dtype=np.int64), Counter({"copy": copies} if copies else {})
+    for row, after, kind in successions(kept, different) if form == "trajectories" else moves(kept):
         own = [row[name] for name in graph.states]
         if shows_unknown_state(graph, own):
             kind = "unknown state"
+        elif kind == "last row" and is_cut_off(graph, own, row["action"]):
+            kind = "cut off"
         elif kind is None:
             values = [row[f"next_{name}"] if after is None else after[name] for name in graph.states]
             kind, transition = find_transition(graph, own, row["action"], values)
@@ -53,25 +56,72 @@ def recount(rows, graph, form):
     return counts, kinds
 
 
-def successions(rows):
-    """Yield each row of trajectories with the next row of its run, or with the kind that it is without one."""
-    placed = [row for row in rows if row["episode"] is not None and row["step"] is not None]
-    by_place = Counter((row["episode"], row["step"]) for row in placed)
-    at = {(row["episode"], row["step"]): row for row in placed}
+def place(row):
+    """Return run and step of a row, or None if it does not name them."""
+    found = row.get("episode"), row.get("step")
+    return None if None in found else found
+
+
+def different_rows(rows, graph, form):
+    """Return the different rows of each step that a log names, by the values that are read."""
+    names = [*graph.states, "action", *([f"next_{name}" for name in graph.states] if form == "transitions" else [])]
+    found = {}
     for row in rows:
-        if row["episode"] is None or row["step"] is None:
+        values = tuple(None if row[name] != row[name] else row[name] for name in names)
+        if place(row) is not None:
+            found.setdefault(place(row), set()).add(values)
+    return found
+
+
+def without_copies(rows, different):
+    """Return the rows without copies, and the number of copies; if some rows of one step differ, none is a copy."""
+    if any(len(values) > 1 for values in different.values()):
+        return rows, 0
+    kept, known = [], set()
+    for row in rows:
+        if place(row) is None or place(row) not in known:
+            kept.append(row)
+        known.add(place(row))
+    return kept, len(rows) - len(kept)
+
+
+def moves(rows):
+    """Yield each row of transitions, or with the kind that it is if its step has others."""
+    by_place = Counter(map(place, rows))
+    for row in rows:
+        yield row, None, "repeated step" if place(row) is not None and by_place[place(row)] > 1 else None
+
+
+def successions(rows, different):
+    """Yield each row of trajectories with the next row of its run, or with the kind that it is without one."""
+    by_place = Counter(map(place, rows))
+    at = {place(row): row for row in rows}
+    for row in rows:
+        if place(row) is None:
             yield row, None, "no episode or step"
             continue
-        later = [step for episode, step in by_place if episode == row["episode"] and step > row["step"]]
+        later = [step for episode, step in different if episode == row["episode"] and step > row["step"]]
         following = (row["episode"], row["step"] + 1)
-        if by_place[row["episode"], row["step"]] > 1:
+        if by_place[place(row)] > 1:
             yield row, None, "repeated step"
         elif not later:
             yield row, None, "last row"
-        elif by_place[following] != 1:
+        elif len(different.get(following, ())) != 1:
             yield row, None, "gap in steps"
         else:
             yield row, at[following], None
+
+
+def is_cut_off(graph, values, action):
+    """Return whether the action can be taken in a state, and may lead somewhere else."""
+    state = find_state(graph, values)
+    if state is None:
+        return False
+    for choice in range(graph.first_choice[state], graph.first_choice[state + 1]):
+        after = {*graph.successor[graph.first_transition[choice] : graph.first_transition[choice + 1]].tolist()}
+        if graph.action_names[graph.action[choice]] == action:
+            return after != {state}
+    return False
 
 
 def find_state(graph, values):

@@ -7,9 +7,10 @@ import pandas as pd
 import polars
 import pyarrow
 import pytest
-from log_models import LAMP, runs
+from log_models import LAMP, recount, runs
 
 import plumdp as pl
+from plumdp.data import file_logs
 from plumdp.data.logs import read_log
 from plumdp.data.sql import counts_query
 
@@ -17,6 +18,8 @@ ROWS, _ = runs(LAMP, {"p": 0.6}, 3, max_steps=4)
 MOVES, RUNS = (pd.DataFrame(ROWS[form]) for form in ("transitions", "trajectories"))
 MOVE_COLUMNS = "episode, step, place_x, lit, mode, action, next_place_x, next_lit, next_mode"
 ADVICE = 'correct the log or the model, or count the other rows with on_unmatched="report"'
+REPEATED = "repeated step: 4 rows; episode 0, step 0 (2 rows)"  # those of step 1 are alike, but may not be copies
+NAMES = "give different runs different names, and number the steps of each run"
 STEPS = (
     "but steps are whole numbers, one more in each row of an episode; number the rows of each episode in their order"
 )
@@ -57,10 +60,31 @@ BAD = {
         "1 of 13 rows do not fit the model:\n"
         f"  gap in steps: 1 row; episode 0 has 3 rows and 3 of the steps 0 to 4\n{ADVICE}",
     ),
-    "repeated rows": (
-        lambda: read_log(pd.concat([RUNS, RUNS.head(2)]), LAMP),
-        "4 of 17 rows do not fit the model:\n  repeated step: 4 rows; episode 0 has 7 rows and 5 of the steps 0 to 4; "
-        f'if each file numbers its episodes anew, give partitions="files"\n{ADVICE}',
+    "other rows of a step": (
+        lambda: read_log(pd.concat([RUNS, RUNS.head(2).assign(lit=True)]), LAMP),
+        f"4 of 17 rows do not fit the model:\n  {REPEATED}\n{NAMES}\n{ADVICE}",
+    ),
+    "other rows of a step and a copy": (
+        lambda: read_log(pd.concat([RUNS, RUNS.head(2).assign(lit=True), RUNS.tail(1)]), LAMP),
+        f"6 of 18 rows do not fit the model:\n  {REPEATED.replace('4 rows', '6 rows', 1)}\n{NAMES}\n{ADVICE}",
+    ),
+    "other transitions of a step": (
+        lambda: read_log(pd.concat([MOVES, MOVES.head(2).assign(lit=True)]), LAMP),
+        f"4 of 14 rows do not fit the model:\n  {REPEATED}\n{NAMES}\n{ADVICE}",
+    ),
+    "other transitions of a step, through DuckDB": (
+        lambda: read_log(pyarrow.Table.from_pandas(pd.concat([MOVES, MOVES.head(2).assign(lit=True)])), LAMP),
+        f"4 of 14 rows do not fit the model:\n  {REPEATED}\n{NAMES}\n{ADVICE}",
+    ),
+    "other transitions at one time": (
+        lambda: read_log(
+            pyarrow.Table.from_pandas(
+                pd.concat([MOVES, MOVES.head(1).assign(lit=True)]).assign(step=np.datetime64("2024-01-01", "us"))
+            ).slice(0, 2),
+            LAMP,
+        ),
+        "2 of 2 rows do not fit the model:\n  repeated step: 2 rows; episode 0, step 2024-01-01 00:00:00 (2 rows)\n"
+        f"{NAMES}\n{ADVICE}",
     ),
     "missing step": (
         lambda: read_log(RUNS.assign(step=[None, *RUNS.step[1:]]), LAMP),
@@ -142,6 +166,10 @@ BAD = {
         lambda: read_log(MOVES, LAMP, on_unmatched="drop"),
         "on_unmatched='drop': choose 'error' or 'report'",
     ),
+    "cut_off": (
+        lambda: read_log(MOVES, LAMP, cut_off="random"),
+        "cut_off='random': choose 'unrelated', or leave it out",
+    ),
     "partitions": (
         lambda: read_log(MOVES, LAMP, partitions=0),
         "partitions=0: give a whole number above 0, 'files', or leave it out",
@@ -202,9 +230,9 @@ BAD = {
         "counted",
     ),
     "query for another column": (
-        lambda: counts_query(LAMP, table="log", dialect="spark", form="transitions", columns={"step": "t"}),
-        "columns={'step': …}: a log of transitions has no such column, only place_x, lit, mode, action, next_place_x, "
-        "next_lit, next_mode",
+        lambda: counts_query(LAMP, table="log", dialect="spark", form="transitions", columns={"time": "t"}),
+        "columns={'time': …}: a log of transitions has no such column, only place_x, lit, mode, action, next_place_x, "
+        "next_lit, next_mode, episode, step",
     ),
 }
 
@@ -276,7 +304,7 @@ def test_what_duckdb_says_of_a_broken_file_is_passed_on(name, start, tmp_path):
 
 TWICE = (
     "{} and {} have the same content, so that it would be counted twice; leave out one of them if it is a copy. If "
-    "they are different runs that happen to look alike, or if each file numbers its episodes anew, give "
+    "they are different runs that happen to look alike, or if each file numbers its runs anew, say "
     'partitions="files"'
 )
 
@@ -329,4 +357,101 @@ def test_files_that_are_read_one_by_one_must_have_the_same_columns(tmp_path):
     assert str(caught.value) == (
         f"{tmp_path / 'a.parquet'} has the columns episode, step, place_x, lit, mode, action, "
         f"but {tmp_path / 'b.parquet'} has episode, step, place_x, mode, action"
+    )
+
+
+# run numbers that are used again, and files in their order
+
+
+def days(folder, form="transitions", ending="csv", columns=(), n=2, n_runs=200):
+    """Write files that number their runs anew, each with runs of its own; return them."""
+    files = [folder / f"day-{day}.{ending}" for day in range(1, n + 1)]
+    for day, file in enumerate(files):
+        frame = pd.DataFrame(runs(LAMP, {"p": 0.6}, n_runs, seed=day)[0][form]).drop(columns=[*columns])
+        frame.to_csv(file, index=False) if ending == "csv" else frame.to_parquet(file)
+    return files
+
+
+def refused(*arguments, **options):
+    with pytest.raises(pl.DataError) as caught:
+        read_log(*arguments, **options)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("form", ["transitions", "trajectories"])
+def test_files_that_number_their_runs_anew_are_refused_with_what_to_say(form, ending, tmp_path):
+    files = days(tmp_path, form, ending)
+    message = refused(files, LAMP)
+    assert message.splitlines()[0].endswith("rows do not fit the model:")
+    assert message.splitlines()[1].startswith("  repeated step: ")
+    assert message.splitlines()[-2:] == ['if each file numbers its runs anew, say partitions="files"', ADVICE]
+    both = read_log(files, LAMP, partitions="files").counts
+    assert np.array_equal(both.counts, sum(runs(LAMP, {"p": 0.6}, 200, seed=day)[1] for day in range(2)))
+
+
+@pytest.mark.parametrize("kept", [file_logs._KEPT, 0])
+@pytest.mark.parametrize("options", [{"order": "runs"}, {"sampling": "trajectories"}])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_without_steps_a_run_in_two_files_is_refused_where_its_number_matters(
+    ending, options, kept, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(file_logs, "_KEPT", kept)
+    files = days(tmp_path, ending=ending, columns=["step"])
+    assert refused(files, LAMP, **options) == (
+        f"episode 0 is in day-1.{ending} and in day-2.{ending} (and 199 other runs in several files), and no column "
+        "step tells whether a run goes on in the next file; so it is not known which runs came first. If each file "
+        'numbers its runs anew, say partitions="files"; if runs go on, give a column step that numbers their steps '
+        "0, 1, 2, …; or say pilot=0, to do without a pilot"
+    )
+    total = read_log(files, LAMP, partitions="files", **options).counts.total
+    for unused in ({}, {"order": "time"}, {**options, "pilot": 0}):
+        assert read_log(files, LAMP, **unused).counts.total == total
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("is_shuffled", [False, True])
+def test_a_run_that_goes_on_in_the_next_file_is_one_run(ending, is_shuffled, tmp_path):
+    """Two files, and the cut between them is in the middle of a run; or rows in any order, as clusters write them."""
+    rows, counts = runs(LAMP, {"p": 0.6}, 400)
+    frame = pd.DataFrame(rows["transitions"])
+    frame = frame.sample(frac=1, random_state=1) if is_shuffled else frame
+    for part, rows_of_part in enumerate((frame.iloc[:1003], frame.iloc[1003:])):
+        write = rows_of_part.to_csv if ending == "csv" else rows_of_part.to_parquet
+        write(tmp_path / f"{part}.{ending}", index=False)
+    log = read_log(tmp_path, LAMP, order="runs")
+    assert np.array_equal(log.counts.counts, counts)
+    assert np.array_equal(log.counts.pilot.counts, read_log(frame, LAMP, order="runs").counts.pilot.counts)
+
+
+def test_a_run_whose_steps_jump_between_files_may_be_two_runs(tmp_path):
+    """The steps are numbered through all runs of a day, so that no step of a run comes twice."""
+    frame = pd.DataFrame(ROWS["transitions"])
+    for day in (1, 2):
+        frame.assign(step=1000 * day + np.arange(len(frame))).to_csv(tmp_path / f"{day}.csv", index=False)
+    assert refused(tmp_path, LAMP, order="runs").startswith(
+        "episode 0 is in 1.csv and in 2.csv (and 2 other runs in several files), whose steps are not consecutive "
+        "numbers, as those of a run that goes on in the next file are; so it is not known which runs came first. "
+    )
+    assert read_log(tmp_path, LAMP).counts.total == 2 * len(frame)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_files_of_a_folder_are_read_in_the_order_of_their_numbers_and_the_assumption_says_so(ending, tmp_path):
+    """As text, day-10 is before day-2, and the pilot would have rows of both; a list keeps its order."""
+    files = days(tmp_path, ending=ending, n=25, n_runs=20)
+    plain = [row for day in range(2) for row in runs(LAMP, {"p": 0.6}, 20, seed=day)[0]["transitions"]]
+    first = recount([{**row, "step": None} for row in plain[:256]], LAMP.graph, "transitions")[0]
+    options = {"order": "time", "partitions": "files"}
+    for source in (tmp_path, f"{tmp_path}/day-*.{ending}", files):
+        pilot = read_log(source, LAMP, **options).counts.pilot
+        assert np.array_equal(pilot.counts, first)
+        assert pilot.rests_on == (
+            "the rows of the log are in the order in which their steps happened, file after file: "
+            f"day-1.{ending}, day-2.{ending}, day-3.{ending}, …, day-25.{ending} (25 files)"
+        )
+    by_runs = read_log(files[1::-1], LAMP, order="runs", partitions="files").counts.pilot
+    assert by_runs.rests_on == (
+        "the runs of the log are numbered in the order in which they were made, each ended before the next began, "
+        f"file after file: day-2.{ending}, day-1.{ending}"
     )

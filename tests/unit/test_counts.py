@@ -1,6 +1,9 @@
 """Counts in files: what is written is read back, and counts of another model are refused."""
 
 import json
+from dataclasses import replace
+from functools import reduce
+from hashlib import blake2b
 
 import numpy as np
 import pandas as pd
@@ -15,7 +18,7 @@ from pyarrow import parquet
 import plumdp as pl
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.duckdb_tables import write_parquet
-from plumdp.data.files import read_counts, write_counts
+from plumdp.data.files import _checksum, read_counts, write_counts
 
 STUDY = pl.case_study("betting:25")
 N = LAMP.graph.n_transitions
@@ -46,7 +49,7 @@ def test_simulated_counts_with_a_pilot_survive_a_file(tmp_path):
     assert np.array_equal(read.counts, counts.counts)
     assert np.array_equal(read.pilot.counts, counts.pilot.counts)
     assert read.pilot.ratio == 3
-    assert np.array_equal((read + counts).counts, 2 * counts.counts)
+    assert read.parts == counts.parts
 
 
 def test_other_programs_can_read_the_counts(tmp_path):
@@ -287,6 +290,114 @@ def test_a_sum_is_adaptive_unless_both_parts_were_planned():
             weaker = "adaptive" if "adaptive" in planned else "trajectories" if "trajectories" in planned else one
             assert a.planned_sum(b).sampling == weaker
             assert np.array_equal(a.planned_sum(b).counts, (a + b).counts)
+
+
+def refused_sum(*counts):
+    with pytest.raises(pl.DataError) as caught:
+        sum(counts)
+    with pytest.raises(pl.DataError) as planned:
+        reduce(TransitionCounts.planned_sum, counts)
+    assert str(planned.value) == str(caught.value)
+    return str(caught.value)
+
+
+def kept(counts, path):
+    """Return counts after they were written to a file."""
+    write_counts(counts, path)
+    return read_counts(path, LAMP)
+
+
+def simulated(seed):
+    return pl.simulate(LAMP, {"p": 0.6}, 10, rng=seed, max_steps=5)
+
+
+def test_sum_adds_up_a_list_of_counts():
+    parts = [simulated(seed) for seed in range(3)]
+    assert np.array_equal(sum(parts).counts, np.sum([each.counts for each in parts], axis=0))
+    assert sum(parts).sampling == "adaptive"
+    for other in (1, None, np.zeros(N, dtype=np.int64)):
+        with pytest.raises(TypeError, match=r"^unsupported operand type\(s\) for \+"):
+            parts[0] + other
+
+
+AGAIN_ONCE = "both counts contain {}, which would be counted twice; add them once"
+
+
+def test_the_same_counts_are_not_added_twice(tmp_path):
+    a, b = simulated(1), simulated(2)
+    twice = AGAIN_ONCE.format("50 simulated steps")
+    read = kept(a, tmp_path / "a.parquet")
+    for counts in ((a, a), (a, b, a), (b, a, a), (a, b, read), (read, kept(a + b, tmp_path / "both.parquet"))):
+        assert refused_sum(*counts) == twice
+    assert refused_sum(a + b, a + b) == AGAIN_ONCE.format("50 simulated steps, 50 simulated steps")
+    runs = pl.record(LAMP, {"p": 0.6}, 10, rng=3, max_steps=5)
+    assert refused_sum(runs.counts(), runs.counts(pilot=0)) == twice
+    array = TransitionCounts(LAMP.graph, np.ones(N, dtype=np.int64), "independent")
+    assert refused_sum(array, b, replace(array, sampling="adaptive")) == AGAIN_ONCE.format(
+        f"{N} steps that were not read from a file"
+    )
+
+
+def test_equal_counts_of_different_data_and_empty_counts_add_up(tmp_path):
+    one, other = (TransitionCounts(LAMP.graph, np.ones(N, dtype=np.int64), "independent") for _ in range(2))
+    assert (
+        (one + other).total == (kept(one, tmp_path / "1.parquet") + kept(other, tmp_path / "2.parquet")).total == 2 * N
+    )
+    nothing = TransitionCounts(LAMP.graph, np.zeros(N, dtype=np.int64), "independent")
+    assert sum([nothing, nothing, one, nothing, kept(nothing, tmp_path / "0.parquet")]).total == N
+
+
+def logged(folder, **sizes):
+    """Write a file of transitions for each name, with so many rows, and return the counts of all files."""
+    names, row = "place_x,lit,mode,action,next_place_x,next_lit,next_mode\n", "0,false,rest,go,1,false,work\n"
+    for name, n in sizes.items():
+        (folder / f"{name}.csv").write_text(names + n * row)
+    return pl.read_log([folder / f"{name}.csv" for name in sizes], LAMP).counts
+
+
+def test_a_file_that_was_counted_already_is_not_added_again(tmp_path):
+    """A day that is read again, under its name or another, alone or among others, or from its file of counts."""
+    first, second, copy = logged(tmp_path, day_1=3), logged(tmp_path, day_2=4), logged(tmp_path, copy=3)
+    total = kept(first + second, tmp_path / "total.parquet")
+    digest = blake2b((tmp_path / "day_1.csv").read_bytes(), digest_size=16).hexdigest()[:8]
+    message = (
+        f"both counts contain {tmp_path}/day_1.csv (hash {digest}), which would be counted twice; add it once; if they "
+        "are different data that happen to look alike, read the files at once, with read_log([...], model, "
+        'partitions="files")'
+    )
+    for counts in (
+        (first, first),
+        (first, logged(tmp_path, day_1=3)),
+        (first, copy),
+        (first, second, copy),
+        (total, copy),
+        (total, logged(tmp_path, day_3=5, day_1=3)),
+        (kept(first, tmp_path / "1.parquet"), kept(copy, tmp_path / "2.parquet")),
+    ):
+        assert refused_sum(*counts) == message
+    assert (total + logged(tmp_path, day_3=5)).total == 12
+
+
+def test_files_without_rows_are_not_the_same_data(tmp_path):
+    nothing = logged(tmp_path, empty=0)
+    assert (nothing + nothing).total == 0
+    assert (logged(tmp_path, day_1=3, empty=0) + logged(tmp_path, day_2=4, empty=0)).total == 7
+
+
+def test_a_file_of_counts_of_version_0_2_is_not_added_twice(tmp_path):
+    """Such files do not say what they were counted from, other than by the report of a log."""
+    for name, counts in (("array", counts_from(1, 2)), ("log", logged(tmp_path, day_1=3))):
+        path = tmp_path / f"{name}.parquet"
+        write_counts(counts, path)
+        table = parquet.read_table(path)
+        about = json.loads(table.schema.metadata[b"plumdp"])
+        del about["parts"], about["checksum"]
+        about["checksum"] = _checksum(about, {column: table[column].to_numpy() for column in table.column_names})
+        parquet.write_table(table.replace_schema_metadata({b"plumdp": json.dumps(about).encode()}), path)
+    array, log = (read_counts(tmp_path / f"{name}.parquet", LAMP) for name in ("array", "log"))
+    assert refused_sum(array, array) == AGAIN_ONCE.format("the same file of counts")
+    assert refused_sum(log, logged(tmp_path, day_1=3)).startswith(f"both counts contain {tmp_path}/day_1.csv (hash ")
+    assert (array + log).total == 6
 
 
 # writing any columns

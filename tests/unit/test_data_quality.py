@@ -121,7 +121,7 @@ def test_rows_that_cannot_be_read_are_counted_and_what_leaving_them_out_assumes_
 
 
 def test_gaps_and_repeated_steps_are_rows_that_were_left_out():
-    rows = {"episode": [1, 1, 2, 2, 2, 3, 3], "step": [0, 2, 0, 0, 1, 0, 1], "x": [0, 1, 0, 0, 1, 0, 1]}
+    rows = {"episode": [1, 1, 2, 2, 2, 3, 3], "step": [0, 2, 0, 0, 1, 0, 1], "x": [0, 1, 0, 1, 1, 0, 1]}
     log = pl.read_log(pd.DataFrame(rows | {"action": "go"}), COIN, on_unmatched="report")
     certificate = pl.certify(COIN, log, HEADS)
     assert certificate.status != "model contradicted"
@@ -161,10 +161,125 @@ def test_what_the_space_alone_says_is_certified_without_data():
 def test_a_log_as_it_is_read_gives_a_certificate_for_those_who_look_and_stop():
     certificate = pl.certify(COIN, throws(*[1] * 60, *[2] * 40), HEADS)
     assert certificate.guarantee == "finite-sample, anytime"
-    assert certificate.assumptions[-1] == (
+    assert certificate.assumptions[-2:] == (
         "nothing about when you stopped: valid even if you looked at the data while collecting it and stopped when you "
-        "liked"
+        "liked",
+        COMPLETE,
     )
+
+
+# which steps are in the data
+
+COMPLETE = "which steps are in the data does not depend on where they led: none is missing because of its outcome"
+SIMULATED = {
+    "simulate": lambda seed: pl.simulate(COIN, {"p": 0.6}, 100, rng=seed, max_steps=1),
+    "record": lambda seed: pl.record(COIN, {"p": 0.6}, 100, rng=seed, max_steps=1).counts(),
+    "sample_env": lambda seed: pl.sample_env(
+        pl.as_env(COIN, {"p": 0.6}, max_steps=1), "uniform", 100, COIN, rng=seed, sampling="trajectories"
+    ),
+}
+
+
+def runs_of_coin(n_ended, n_cut_off=0, **options):
+    """Return a log of throws, of which some end with the throw and not with what it showed."""
+    ended = {"episode": np.repeat(np.arange(n_ended), 2), "step": [0, 1] * n_ended, "x": [0, 1] * n_ended}
+    frame = pd.DataFrame(ended | {"action": ["go", None] * n_ended}).astype({"x": int, "step": int})
+    others = pd.DataFrame({"episode": np.arange(n_cut_off) + n_ended, "step": 0, "x": 0, "action": "go"})
+    return pl.read_log(pd.concat([frame, others]), COIN, **options).counts
+
+
+def kept(counts, path):
+    pl.write_counts(counts, path)
+    return pl.read_counts(path, COIN)
+
+
+@pytest.mark.parametrize("is_paper", [False, True])
+def test_certificates_say_that_no_step_is_missing_because_of_its_outcome(is_paper, tmp_path):
+    counts = [
+        throws(*[1] * 60, *[2] * 40),
+        runs_of_coin(100),
+        pl.TransitionCounts(COIN.graph, [60, 40, 0, 0], "adaptive"),
+    ]
+    counts += [kept(counts[2], tmp_path / "counts.parquet"), SIMULATED["simulate"](1) + runs_of_coin(9)]
+    for data in counts:
+        assert COMPLETE in pl.certify(COIN, data, HEADS, as_published=is_paper).assumptions
+
+
+@pytest.mark.parametrize("way", SIMULATED)
+def test_steps_that_plumdp_made_and_counted_are_all_there(way, tmp_path):
+    counts = SIMULATED[way](1)
+    for data in (counts, kept(counts, tmp_path / "counts.parquet"), counts + SIMULATED[way](2)):
+        assert not [text for text in pl.certify(COIN, data, HEADS).assumptions if "missing" in text]
+
+
+def test_a_few_runs_that_were_cut_off_are_named(tmp_path):
+    counts = runs_of_coin(1000, 12)
+    for data in (counts, kept(counts, tmp_path / "counts.parquet")):
+        certificate = pl.certify(COIN, data, HEADS)
+        assert certificate.assumptions[-1] == (
+            f"{COMPLETE} (12 of 1,012 runs end before the outcome of their last action)"
+        )
+        facts = dict(certificate.facts())
+        assert facts["data"] == (
+            "2,012 rows of trajectories: 1,000 matched, 1,012 last rows of runs (12 cut off), 0 rejected"
+        )
+        assert json.loads(certificate.to_json())["data_quality"]["report"]["rows"]["cut off"] == 12
+
+
+def test_who_says_that_runs_were_cut_off_regardless_of_outcomes_is_quoted(tmp_path):
+    said = "that 300 of 400 runs end before the outcome of their last action has nothing to do with that outcome"
+    counts = runs_of_coin(100, 300, cut_off="unrelated")
+    others = throws(*[1] * 60).counts
+    for data in (
+        counts,
+        kept(counts, tmp_path / "1.parquet"),
+        counts + others,
+        others + kept(counts, tmp_path / "2.parquet"),
+    ):
+        certificate = pl.certify(COIN, data, HEADS)
+        assert certificate.assumptions[-2:] == (COMPLETE, f"{said} (you said so)")
+        certificate.save(tmp_path / "result", force=True)
+        assert pl.read_result(tmp_path / "result").assumptions == certificate.assumptions
+    more = counts + runs_of_coin(1000)
+    assert pl.certify(COIN, more, HEADS).assumptions[-1].startswith("that 300 of 1,400 runs end before the outcome of ")
+    assert report_from(json.loads(json.dumps(counts.report.to_dict()))).cut_off == "unrelated"
+    assert runs_of_coin(100, cut_off="unrelated").report.cut_off is None  # there is nothing to say
+
+
+def test_a_recorder_that_never_writes_the_last_state_does_not_certify_that_runs_never_end():
+    """Tries until success: every success is the last row of its run, and no row shows one."""
+    (p,) = pl.parameters("p")
+    step = lambda s: {"stay": [(1, s)]} if s.at else {"go": [(p, s._replace(at=1)), (1 - p, s)]}  # noqa: E731
+    model = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p"))
+    runs = pl.record(model, {"p": 0.3}, 200, rng=1, max_steps=99, stop=model.graph.states["at"] == 1)
+    frame = pd.DataFrame(runs.columns("trajectories"))
+    assert pl.read_log(frame, model).report.rows["cut off"] == 0
+    with pytest.raises(pl.DataError, match=r"^200 of 200 runs end before the outcome of their last action: "):
+        pl.read_log(frame[frame.action.notna()], model)
+
+
+def test_copies_that_were_left_out_are_an_assumption():
+    rows = pd.DataFrame({"episode": [1, 2, 2], "step": 0, "x": 0, "action": "go", "next_x": [1, 2, 2]})
+    for log, n in ((rows, "1 row was"), (pd.concat([rows, rows]), "4 rows were")):
+        certificate = pl.certify(COIN, pl.read_log(log, COIN), HEADS)
+        assert certificate.assumptions[-1] == (
+            f"rows of the log with the same run, step and values are copies of one row ({n} left out)"
+        )
+
+
+def test_the_provenance_of_a_sum_lists_all_its_data(tmp_path):
+    for name, x in (("a.csv", 1), ("b.csv", 2)):
+        (tmp_path / name).write_text(f"x,action,next_x\n0,go,{x}\n")
+    a, b = (pl.read_log(tmp_path / name, COIN).counts for name in ("a.csv", "b.csv"))
+    both = sum([kept(a, tmp_path / "a.parquet"), throws(1, 2).counts, SIMULATED["simulate"](1), b])
+    provenance = pl.certify(COIN, both, HEADS).provenance
+    assert [value.partition(":")[0] for key, value in provenance.items() if key.startswith("data ")][:4] == [
+        str(tmp_path / "a.csv"),
+        str(tmp_path / "b.csv"),
+        "2 steps that were not read from a file",
+        "100 simulated steps",
+    ]
+    assert "data 1" not in pl.certify(COIN, throws(1, 2), HEADS).provenance
 
 
 # reports

@@ -108,7 +108,7 @@ def test_the_pilot_of_interleaved_runs_is_what_was_seen_up_to_a_moment(seed, n_r
     chosen = frame[frame.episode < 80].copy()
     chosen["when"] = chosen.step + rng.uniform(0, 20, 80)[chosen.episode]
     rows = chosen.sort_values("when", kind="stable").drop(columns="when").head(n_rows)
-    counts = read_log(rows, LAMP, order="time").counts
+    counts = read_log(rows, LAMP, order="time", cut_off="unrelated").counts
     size, weight = power_of_two_pilot(len(rows))
     records = rows.to_dict("records")
     assert np.array_equal(counts.pilot.counts, recount(records[:size], LAMP.graph, "trajectories")[0])
@@ -307,12 +307,31 @@ def test_rows_without_a_run_belong_to_no_pilot_of_runs(source, where, tmp_path):
 
 def test_no_prefix_of_runs_with_gaps_or_repeated_steps_is_a_pilot():
     """A row whose double comes later would be in the pilot, but not in the counts."""
-    rows = [*ROWS["trajectories"], ROWS["trajectories"][0]]
-    log = read_log(pd.DataFrame(rows), LAMP, order="time", on_unmatched="report")
-    assert (log.counts.pilot.total, log.counts.pilot.weight) == (0, 0.1)
-    by_runs = read_log(pd.DataFrame(rows), LAMP, order="runs", on_unmatched="report").counts
-    part = [row for row in rows if row["episode"] < 32]
+    first = ROWS["trajectories"][0]
+    rows = [*ROWS["trajectories"], first | {"lit": not first["lit"]}]
+    for order in ("time", "runs"):
+        log = read_log(pd.DataFrame(rows), LAMP, order=order, on_unmatched="report")
+        assert (log.counts.pilot.total, log.counts.pilot.weight) == (0, 0.1)
+        counted = counted_elsewhere(pd.DataFrame(rows), "trajectories", order="runs")
+        back = read_log(counted, LAMP, on_unmatched="report").counts
+        assert np.array_equal(back.counts, log.counts.counts)
+        assert (back.pilot.total, back.pilot.weight) == (0, 0.1)
+    gap = ROWS["trajectories"][:2] + ROWS["trajectories"][3:]
+    assert read_log(pd.DataFrame(gap), LAMP, order="time", on_unmatched="report").counts.pilot.total == 0
+    by_runs = read_log(pd.DataFrame(gap), LAMP, order="runs", on_unmatched="report").counts
+    part = [row for row in gap if row["episode"] < 32]
     assert np.array_equal(by_runs.pilot.counts, recount(part, LAMP.graph, "trajectories")[0])
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("order", ["time", "runs"])
+def test_copies_are_neither_in_the_pilot_nor_in_the_counts(form, order):
+    rows = [*ROWS[form], *ROWS[form][::9]]
+    counts = read_log(pd.DataFrame(rows), LAMP, order=order).counts
+    assert np.array_equal(counts.counts, COUNTS)
+    size, _ = power_of_two_pilot(len(rows) if order == "time" else N_RUNS)
+    part = rows[:size] if order == "time" else [row for row in rows if row["episode"] < size]
+    assert np.array_equal(counts.pilot.counts, recount(part, LAMP.graph, form)[0])
 
 
 @pytest.mark.parametrize("source", ["Parquet", "pandas", "Polars"])

@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from tempfile import TemporaryDirectory
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars
@@ -18,6 +19,7 @@ import plumdp as pl
 from plumdp.data.duckdb_tables import write_parquet
 from plumdp.data.logs import read_log
 from plumdp.data.matching import Matcher
+from plumdp.data.sql import counts_query
 from plumdp.data.values import RowIndex, Texts
 
 STUDIES = ("aircraft:20,10", "betting:25", "engagement:50", "rover:10,10", "glider:11,9", "parallel:6")
@@ -117,8 +119,123 @@ def test_files_that_number_their_episodes_anew_are_read_one_by_one(tmp_path):
         pd.DataFrame(ROWS["trajectories"]).to_parquet(tmp_path / f"{file}.parquet")
     log = read_log(tmp_path, LAMP, partitions="files")
     assert np.array_equal(log.counts.counts, 2 * COUNTS)
-    with pytest.raises(pl.DataError, match='if each file numbers its episodes anew, give partitions="files"'):
+    with pytest.raises(pl.DataError, match='if each file numbers its runs anew, say partitions="files"'):
         read_log(tmp_path, LAMP)
+
+
+# rows that come twice
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("file", ["log.parquet", "log.csv", "log.json"])
+@pytest.mark.parametrize("is_shuffled", [False, True])
+def test_copies_of_rows_are_counted_once_and_said(form, file, is_shuffled, tmp_path):
+    """An export that was appended to itself, or two exports that overlap in 100 rows."""
+    frame = pd.DataFrame(ROWS[form])
+    twice = pd.concat([frame, frame])
+    twice = twice.sample(frac=1, random_state=1) if is_shuffled else twice
+    WRITERS[file](twice, tmp_path / file)
+    log = read_log(tmp_path / file, LAMP)
+    assert np.array_equal(log.counts.counts, COUNTS)
+    last = ", 200 last rows of runs" if form == "trajectories" else ""
+    total, n = f"{2 * len(frame):,}", f"{COUNTS.sum():,}"
+    assert str(log) == f"{total} rows of {form}: {n} matched{last}, {len(frame):,} copies of others, 0 rejected"
+    for part, rows in enumerate((frame.head(1000), frame.tail(-900))):
+        WRITERS[file](rows, tmp_path / f"{part}-{file}")
+    overlapping = read_log([tmp_path / f"{part}-{file}" for part in range(2)], LAMP, order="runs")
+    assert (overlapping.report.rows["copy"], overlapping.report.rejected) == (100, 0)
+    assert np.array_equal(overlapping.counts.counts, COUNTS)
+    assert np.array_equal(overlapping.counts.pilot.counts, read_log(frame, LAMP, order="runs").counts.pilot.counts)
+
+
+def test_rows_that_are_alike_are_no_copies_if_others_show_that_runs_share_a_number():
+    """Of two runs with one number, steps with the same outcome would be counted and others not."""
+    frame = pd.DataFrame(ROWS["transitions"])
+    days = pd.concat([frame[frame.episode < 100], frame[frame.episode >= 100].assign(episode=frame.episode - 100)])
+    report = read_log(days, LAMP, on_unmatched="report", order="runs").report
+    n_shared = int(days.groupby(["episode", "step"]).size().sub(1).sum())
+    assert (report.rows["repeated step"], report.rows["copy"]) == (2 * n_shared, 0)
+    pilot = read_log(days, LAMP, on_unmatched="report", order="runs").counts.pilot
+    assert (pilot.total, pilot.weight) == (0, 0.1)  # nobody knows which run is which
+
+
+@pytest.mark.parametrize("columns", [["episode"], ["step"], ["episode", "step"]])
+def test_rows_that_do_not_name_run_and_step_are_all_counted(columns, tmp_path):
+    frame = pd.DataFrame(ROWS["transitions"]).drop(columns=columns)
+    pd.concat([frame, frame]).to_parquet(tmp_path / "log.parquet")
+    assert np.array_equal(read_log(tmp_path / "log.parquet", LAMP).counts.counts, 2 * COUNTS)
+    nothing = pd.DataFrame(ROWS["transitions"]).assign(**dict.fromkeys(columns))
+    assert np.array_equal(read_log(pd.concat([nothing, nothing]), LAMP).counts.counts, 2 * COUNTS)
+
+
+def test_a_state_variable_called_step_is_not_the_step_of_a_run():
+    (p,) = pl.parameters("p")
+    step = lambda s: {"go": [(p, s._replace(step=1 - s.step)), (1 - p, s)]}  # noqa: E731
+    model = pl.explore(step, {"step": 0}, space=pl.ParameterSpace.unit("p"))
+    log = pd.DataFrame({"episode": 1, "step": [0, 0, 1], "action": "go", "next_step": [0, 1, 1]})
+    columns = {"state_step": "step"}
+    assert read_log(log, model, columns=columns).counts.total == 3
+    with pytest.raises(pl.DataError, match=r"repeated step: 2 rows; episode 1, step 0 \(2 rows\)"):
+        read_log(log, model, columns=columns | {"step": "step"})
+
+
+# runs that end before the outcome of their last action
+
+
+def cut_off(n, n_runs=200, form="trajectories"):
+    """Return runs of which the first n lack their last state; some of them end in a state that "rest" never leaves."""
+    frame = pd.DataFrame(ROWS[form])
+    is_last = frame.episode != frame.episode.shift(-1)
+    return frame[(frame.episode < n_runs) & ~(is_last & (frame.episode < n))]
+
+
+def pending(frame):
+    """Return the runs that end with an action which may lead somewhere else."""
+    last = frame[frame.episode != frame.episode.shift(-1)]
+    stays = (last.action == "rest") & (last["mode"] == "rest") & (last.place_x == 0)
+    return last.episode[last.action.notna() & ~stays].tolist()
+
+
+def test_most_runs_without_their_last_state_are_refused_with_what_to_do(tmp_path):
+    frame = cut_off(200)
+    n = len(pending(frame))
+    assert 100 < n < 200
+    message = (
+        f"{n} of 200 runs end before the outcome of their last action: their last row has an action, and no row shows "
+        "the state after it. If the outcome decided what was logged, as with a recorder that never writes the state in "
+        "which a run ends, every result is wrong. Add a row with the last state of each run, and no action. If the "
+        "runs were cut off for reasons that have nothing to do with that outcome, such as a limit on the number of "
+        'steps, or if the last action was never carried out, say cut_off="unrelated"'
+    )
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    counted = duckdb.sql(counts_query(LAMP, table="frame", dialect="duckdb", form="trajectories")).df()
+    for source in (tmp_path / "log.csv", frame, polars.DataFrame(frame), counted):
+        for options in ({}, {"on_unmatched": "report"}):
+            with pytest.raises(pl.DataError) as caught:
+                read_log(source, LAMP, **options)
+            assert str(caught.value) == message
+        log = read_log(source, LAMP, cut_off="unrelated")
+        assert log.report.summary.endswith(f", 200 last rows of runs ({n} cut off), 0 rejected")
+        assert log.report.to_dict()["rows"]["cut off"] == n
+        assert log.report.to_dict()["cut_off"] == "unrelated"
+
+
+def test_half_of_the_runs_may_be_cut_off():
+    """With one whole run less it is more than half."""
+    frame = cut_off(100)
+    names = pending(frame)
+    n = len(names)
+    half = frame[frame.episode.isin([*names, *range(100, 100 + n)])]
+    assert read_log(half, LAMP).report.rows["cut off"] == n
+    with pytest.raises(pl.DataError, match=f"^{n} of {2 * n - 1} runs end before the outcome of their last action"):
+        read_log(half[half.episode < 100 + n - 1], LAMP)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_runs_that_plumdp_writes_are_not_cut_off(name, tmp_path):
+    study = pl.case_study(name)
+    pl.write_runs(tmp_path / "log.csv", study.model, study.true_point, 50, rng=1, max_steps=7, form="trajectories")
+    assert read_log(tmp_path / "log.csv", study.model).report.rows["cut off"] == 0
 
 
 FRAMES = {
@@ -147,8 +264,8 @@ def test_capitals_of_a_warehouse_do_not_matter():
 def test_a_log_with_next_states_and_steps_is_one_of_transitions_unless_said_otherwise():
     frame = pd.DataFrame(ROWS["transitions"])
     assert read_log(frame, LAMP).report.form == "transitions"
-    as_runs = read_log(frame, LAMP, form="trajectories")
-    assert as_runs.report.rows["last row"] == 200
+    as_runs = read_log(frame, LAMP, form="trajectories", cut_off="unrelated")
+    assert as_runs.report.n_runs == 200
     assert as_runs.counts.total == COUNTS.sum() - 200
 
 
@@ -282,10 +399,11 @@ def corrupted(draw, pool):
 
 
 def check_against_recount(frame, form, rows):
-    log = read_log(frame, LAMP, form=form, on_unmatched="report")
+    log = read_log(frame, LAMP, form=form, on_unmatched="report", cut_off="unrelated")
     counts, kinds = recount(rows, LAMP.graph, form)
     assert {kind: n for kind, n in log.report.rows.items() if n} == kinds
-    assert log.report.matched + log.report.rejected + log.report.rows["last row"] == log.report.total == len(rows)
+    others = log.report.n_runs + log.report.rows["copy"] + log.report.rejected
+    assert log.report.matched + others == log.report.total == len(rows)
     assert np.array_equal(log.counts.counts, counts)
 
 

@@ -122,7 +122,9 @@ def test_the_report_names_the_files_and_keeps_them_in_files_of_counts(tmp_path):
     pl.write_counts(counts, tmp_path / "counts.parquet")
     again = pl.read_counts(tmp_path / "counts.parquet", LAMP)
     assert (again.report.files, again.report.read) == (counts.report.files, counts.report.read)
-    assert (again + counts).report.files == (file,)
+    write_runs(tmp_path / "more.csv", LAMP, POINT, 20, **(RUNS | {"rng": 9}))
+    more = pl.read_log(tmp_path / "more.csv", LAMP).counts
+    assert (again + more).report.files == (file, *more.report.files)
 
 
 def test_large_files_are_hashed_at_both_ends_and_many_files_by_their_names(tmp_path):

@@ -138,8 +138,9 @@ def _law_of_runs(learned: Learned, point: FloatArray, max_steps: int | None) -> 
 
 def _logged_length(report: IngestionReport | None) -> int | None:
     """Return the mean length of the runs of a log, rounded, also if some of its rows were left out; or None."""
-    n_runs = 0 if report is None else report.rows["last row"]
-    return max(1, round((report.total - n_runs) / n_runs)) if report is not None and n_runs else None
+    if report is None or not report.n_runs:
+        return None
+    return max(1, round((report.total - report.n_runs - report.rows["copy"]) / report.n_runs))
 
 
 def _policies(graph: Graph, certified: IntArray, given: Policy | None) -> Iterator[tuple[str, FloatArray]]:

@@ -16,8 +16,6 @@ from itertools import accumulate, pairwise
 from math import inf, isfinite, sqrt
 from typing import Any
 
-import numpy as np
-
 from plumdp.advising.expected_runs import whole_counts
 from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.least_squares import LeastSquares

@@ -7,14 +7,14 @@ from fractions import Fraction
 from glob import glob
 from itertools import product
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from plumdp import library
 from plumdp.cli.sources import load_source
 from plumdp.errors import ModelError
-from plumdp.vocabulary import Intervals, LogForm, Order, Sampling, Sets
+from plumdp.vocabulary import CutOff, Intervals, LogForm, Order, Sampling, Sets
 
 _MOST_VALUES = 1000  # of a range
 
@@ -119,9 +119,10 @@ SamplingOption = Annotated[
     Sampling | None,
     typer.Option(
         "--sampling",
-        help="How the log was sampled. adaptive (default): in any way; trajectories: a number of runs that was fixed "
-        "beforehand, under one policy; independent: a number of samples per choice that was fixed beforehand. "
-        "A file of counts keeps what was said when it was counted; less may be said of it, but not more.",
+        help="How the log was sampled. adaptive (default): whoever chose the actions and the end; trajectories: a "
+        "number of runs that was fixed beforehand, under one policy; independent: a number of samples per choice that "
+        "was fixed beforehand. A file of counts keeps what was said when it was counted; less may be said of it, but "
+        "not more.",
     ),
 ]
 OrderOption = Annotated[
@@ -129,18 +130,31 @@ OrderOption = Annotated[
     typer.Option(
         "--order",
         help="What is known of the order of the log. time: its rows are in the order in which they happened; runs: its "
-        "episodes are numbered in the order in which they were made, each after the one before had ended. Then its "
-        "first part is kept apart as a pilot, which makes most results narrower.",
+        "episodes are numbered in the order in which they were made, each after the one before had ended. Then bets "
+        "are placed by what came first, which makes most results narrower. Files come in the order given; those "
+        "of a folder or a quoted pattern by name, part-2 before part-10.",
     ),
 ]
-PilotOption = Annotated[
+ExpectedOption = Annotated[
     float | None,
     typer.Option(
-        "--pilot",
-        metavar="SHARE",
-        help="The share of the runs that is the pilot, if their number was fixed beforehand; 0: none. Default: 5 to "
-        "20 %.",
+        "--expected",
+        metavar="N",
+        help="How many runs (or rows, with --order time) you expected before there were any; with --order. It need not "
+        "come true, and makes results narrower.",
     ),
+]
+CutOffOption = Annotated[
+    CutOff | None,
+    typer.Option(
+        "--cut-off",
+        help="Needed if most runs of the log end before the outcome of their last action. unrelated: they were cut off "
+        "for reasons that have nothing to do with that outcome; every result repeats it.",
+    ),
+]
+PartitionsOption = Annotated[
+    Literal["files"] | None,
+    typer.Option("--partitions", help="files: each file of the log numbers its runs anew, and holds whole runs."),
 ]
 Confidence = Annotated[float, typer.Option("--confidence", help="How sure the bounds must be, below 1.")]
 SetKind = Annotated[

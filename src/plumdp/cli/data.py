@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from plumdp import library
-from plumdp.cli.arguments import ActionMap, ColumnNames, OrderOption, PilotOption, SamplingOption, States, pairs
+from plumdp.cli.arguments import ActionMap, ColumnNames, OrderOption, SamplingOption, States, pairs
 from plumdp.cli.groups import with_options
 from plumdp.cli.mappings import state_maps
 from plumdp.cli.options import LogOptions, ModelOptions, require_new
@@ -48,13 +48,10 @@ def simulate(
     seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same runs.")] = 0,
     form: WrittenForm = "transitions",
     counts: Annotated[bool, typer.Option("--counts", help="Write counts of transitions, not the runs.")] = False,
-    pilot: PilotOption = None,
     force: Force = False,
 ) -> None:
     """Run a model at a point under uniform choices or a policy, and write the runs or their counts."""
     _require_output(output, counts=counts, force=force)
-    if pilot is not None and not counts:
-        raise DataError("--pilot: only counts have a pilot; say --counts, or --pilot to plumdp count")
     if policy is not None and not policy.is_file():
         raise DataError(f"--policy {policy}: there is no such file")
     read, _ = model.load()
@@ -67,7 +64,7 @@ def simulate(
     with progress_bar("runs") as show:
         if counts:
             counted = library.simulate(
-                read, point, trajectories, rng=seed, max_steps=steps, policy=drawn, pilot=pilot, progress=show
+                read, point, trajectories, rng=seed, max_steps=steps, policy=drawn, progress=show
             )
             library.write_counts(counted, output)
             n_steps, how = counted.total, f"counted{_pilot_text(counted)}"
@@ -116,7 +113,6 @@ def counts_sql(
     action: ActionMap = None,
     sampling: SamplingOption = None,
     order: OrderOption = None,
-    pilot: PilotOption = None,
 ) -> None:
     """Print the query that counts a log in a warehouse; plumdp count reads its result."""
     read, _ = model.load()
@@ -130,7 +126,6 @@ def counts_sql(
         actions=action,
         sampling=sampling or "adaptive",
         order=order,
-        pilot=pilot,
     )
     print(query)
 
@@ -138,6 +133,7 @@ def counts_sql(
 def _pilot_text(counts: library.TransitionCounts) -> str:
     if counts.pilot is None:
         return ""
-    if counts.pilot.total or counts.pilot.end == library.PilotEnd.PLANNED:
-        return f", {counts.pilot.total:,} of them as a pilot ({counts.pilot.end})"
-    return f", none of them as a pilot ({library.WHY_EMPTY})"
+    why = f" ({counts.pilot.rests_on})" if counts.pilot.rests_on else ""
+    if not counts.pilot.lengths:
+        return f", too few for bets{why}"
+    return f", with bets after the first {', '.join(f'{length:,.0f}' for length in counts.pilot.lengths)}{why}"

@@ -33,8 +33,8 @@ _OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 _VALUE = r"""(?:'([^']*)'|"([^"]*)"|(-?\d[\w.+-]*\w|\d))"""
 _KEYWORDS = (
-    *("sampling", "order", "pilot", "form", "confidence", "confidence_set", "interval_method", "misfit"),
-    *("relaxation", "max_steps", "runs", "table", "dialect", "threads"),
+    *("sampling", "order", "expected", "form", "confidence", "confidence_set", "interval_method", "misfit"),
+    *("relaxation", "max_steps", "runs", "table", "dialect", "threads", "cut_off", "partitions"),
 )
 _BEFORE = r"(^|: |\b(?:say|with|or|for|which|out) )"  # a keyword, rather than the value of a state variable
 _REWRITES = (

@@ -118,7 +118,9 @@ class ReadingOptions:
     keep_going: arguments.KeepGoing = False
     sampling: arguments.SamplingOption = None
     order: arguments.OrderOption = None
-    pilot: arguments.PilotOption = None
+    expected: arguments.ExpectedOption = None
+    cut_off: arguments.CutOffOption = None
+    partitions: arguments.PartitionsOption = None
 
     def read(self, data: Sequence[str], model: library.ParametricMDP) -> library.TransitionCounts:
         """Return the counts in a file of counts, or those of logs, with the report of what became of each row."""
@@ -136,19 +138,27 @@ class ReadingOptions:
                 form=self.form,
                 sampling=self.sampling or "adaptive",
                 order=self.order,
-                pilot=self.pilot,
+                expected=self.expected,
                 on_unmatched="report" if self.keep_going else "error",
+                cut_off=self.cut_off,
+                partitions=self.partitions,
                 progress=show,
             )
         return log.counts
 
     def _require_for_counts(self, file: str) -> None:
         """Refuse what can only be said of a log."""
-        for option, value in (("--order", self.order), ("--pilot", self.pilot)):
+        for option, value in (("--order", self.order), ("--expected", self.expected)):
             if value is not None:
                 raise DataError(
-                    f"{option}: {file} is a file of counts, which keeps the pilot that it was counted with; count the "
+                    f"{option}: {file} is a file of counts, which keeps the order that it was counted with; count the "
                     f"log again with {option}, or give the log itself"
+                )
+        for option, claim in (("--cut-off", self.cut_off), ("--partitions", self.partitions)):
+            if claim is not None:
+                raise DataError(
+                    f"{option}: {file} is a file of counts, which keeps what was said when the log was counted; leave "
+                    f"out {option}, or give the log itself"
                 )
         mapped = (("--column", self.column), ("--state", self.state), ("--action", self.action), ("--form", self.form))
         for option, given in mapped:
@@ -206,8 +216,8 @@ def _claiming(sampling: Sampling | None, file: str, counts: library.TransitionCo
         )
     if sampling is None or sampling == counts.sampling:
         return counts
-    kept = counts.pilot if counts.pilot is not None and counts.pilot.end == library.PilotEnd.POWER_OF_FOUR else None
-    # who takes back that the length was planned has no share of it; an empty pilot keeps its weight
+    kept = None if counts.pilot is None or counts.pilot.is_planned else counts.pilot
+    # who takes back that the length was planned has no bets for it
     return replace(counts, sampling=sampling, pilot=kept)
 
 

@@ -181,7 +181,7 @@ class _Fortune:
         n_stages, n_horizons, _ = factors.shape
         seen = np.array([stage.seen for stage in stages])
         visits = np.array([table.visits(stage.seen) for stage in stages])
-        is_open = visits.any(axis=0)
+        is_open: BoolArray = visits.max(axis=0) > 0
         group = np.cumsum(is_open)[table.group] - 1
         kept = is_open[table.group]
         at, slope = table.values(near)[0], table.coefficients @ ray
@@ -201,7 +201,8 @@ class _Fortune:
         means = self._start + t * self._slope
         with np.errstate(divide="ignore", invalid="ignore"):
             lost = np.where(self._visits > 0, self._visits * np.log(means), 0.0).sum(axis=(0, 2))
-        return np.asarray(np.where(np.isnan(lost), inf, self._won - lost))
+        found: FloatArray = np.where(np.isnan(lost), inf, self._won - lost)
+        return found
 
     def value(self, t: float) -> float:
         """Return ln F."""
@@ -227,4 +228,4 @@ class _Fortune:
             return (np.arange(len(each)) == 0).astype(np.float64)
         share: FloatArray = np.exp(each - each.max())
         share = np.where(share < _LEAST_SHARE * share.sum(), 0.0, share)
-        return share / share.sum()
+        return np.asarray(share / share.sum(), dtype=np.float64)

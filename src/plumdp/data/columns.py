@@ -19,7 +19,10 @@ ACTION, EPISODE, STEP, COUNT, PLACE = "action", "episode", "step", "n", "place"
 STEP_BEFORE, NEXT_STEP, SECOND_STEP, NEXT_EPISODE = "step_before", "step_after", "second_step_after", "episode_after"
 
 RUN, RUN_NUMBER = "run_name", "run_number"
-PILOT_COUNT, N_RUNS, N_PILOT_RUNS = PILOT_COLUMNS = ("n_pilot", "n_runs", "n_pilot_runs")  # of counts with a pilot
+N_RUNS = "n_runs"
+FIRST_COUNTS = tuple(f"n_first_{16 * 4**i}" for i in range(6))  # of counts with an order: those of so many runs
+PILOT_COLUMNS = (N_RUNS, *FIRST_COUNTS)
+N_ALIKE, N_COPIES = "n_alike", "n_copies"  # rows of one step that are alike, and those of them that need not count
 
 LARGEST_STEP = 2**53  # of steps as floats: from here on, one more is the same number
 
@@ -52,7 +55,9 @@ def needed_columns(graph: Graph, form: LogForm) -> list[str]:
         "trajectories": [EPISODE, STEP, *state, ACTION],
         "counts": [*state, ACTION, *after, COUNT],
     }[form]
-    _require_distinct([*state, *after, ACTION, EPISODE, STEP, STEP_BEFORE, NEXT_STEP, SECOND_STEP, NEXT_EPISODE])
+    _require_distinct(
+        [*state, *after, ACTION, EPISODE, STEP, STEP_BEFORE, NEXT_STEP, SECOND_STEP, NEXT_EPISODE, N_ALIKE, N_COPIES]
+    )
     return columns
 
 
@@ -94,7 +99,10 @@ def find_columns(
     form: LogForm | None,
     mapping: StateMapping,
 ) -> tuple[LogForm, dict[str, Source]]:
-    """Return the form of a log, guessed if it is not given, and for each column it needs where that comes from."""
+    """Return the form of a log, guessed if it is not given, and for each column it needs where that comes from.
+
+    So it is for columns that a log may have: run and step of transitions, and what counts say of rows and of a pilot.
+    """
     if not graph.states:
         raise DataError("the states of this model have no variables, so that a log cannot name them")
     if form is not None and form not in get_args(LogForm):
@@ -110,10 +118,26 @@ def find_columns(
     names = {name: there for name, there in forms[chosen].items() if there is not None}
     found = {name: found_in(source, names) for name, source in sources[chosen].items()}
     if chosen == "counts":
-        place = _located([PLACE], available, columns)[PLACE]
-        found |= {PLACE: place} if place is not None else {}
+        there = _located([PLACE, N_COPIES], available, columns)
+        found |= {name: column for name, column in there.items() if column is not None}
         found |= _pilot_columns(graph, available, columns)
+    if chosen == "transitions":
+        found |= _run_and_step(found, available, columns)
     return chosen, found
+
+
+def _run_and_step(found: Mapping[str, Source], available: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns that say of a transition which step of which run it is; none if one of them is missing.
+
+    A column that a state variable is read from is none of these, unless somebody says so.
+    """
+    used = source_columns(found.values())
+    there = {
+        name: column
+        for name, column in _located([EPISODE, STEP], available, columns).items()
+        if column is not None and (name in columns or column not in used)
+    }
+    return there if len(there) == 2 else {}
 
 
 def _pilot_columns(graph: Graph, available: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.data.report import IngestionReport
+from plumdp.data.same_files import Part, new_part, refuse_same_parts
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.text import html_table, number_of, one_line
@@ -118,7 +119,7 @@ class Pilot:
 
     @property
     def weight(self) -> float:
-        """The share of the error for what is chosen by it: data that may have stopped at will have one of six pilots."""
+        """The share of the error for what is chosen by it: data that may have stopped at will have one of six."""
         return 1.0 if self.is_planned else 1 / N_PILOTS
 
     def __repr__(self) -> str:
@@ -131,7 +132,8 @@ class TransitionCounts:
 
     ``pilot`` is the part of ``counts`` that was seen first, if it was kept apart, and ``main`` is the rest: what may be
     chosen by looking at data is chosen by looking at the pilot only. An array of counts given as ``pilot`` is a pilot
-    whose end was planned. ``report`` says what became of the rows of the log that was counted.
+    whose end was planned. ``report`` says what became of the rows of the log that was counted. ``parts`` are the data
+    that were counted, so that none of them is added twice.
 
     The sum of two counts is "adaptive", as nobody says why the second were collected; ``planned_sum`` is for those who
     had planned to collect both. The data on the left are those that were collected first: the sum keeps their pilot
@@ -152,6 +154,7 @@ class TransitionCounts:
     sampling: Sampling
     pilot: Pilot | None = None  # an array (n_transitions) becomes a pilot whose end was planned
     report: IngestionReport | None = None
+    parts: tuple[Part, ...] = ()  # by default one that no other counts have, if there are data
 
     def __post_init__(self) -> None:
         if self.sampling not in get_args(Sampling):
@@ -163,6 +166,8 @@ class TransitionCounts:
             _require_shape("pilot", pilot.counts, self.graph)
             if any((moment > self.counts).any() for moment in (pilot.counts, *pilot.moments)):
                 raise DataError("the pilot is a part of the counts, so none of its counts can be larger")
+        if not self.parts and (self.total or (self.report is not None and self.report.total)):
+            object.__setattr__(self, "parts", (new_part(self.total),))
 
     @property
     def total(self) -> int:
@@ -197,9 +202,16 @@ class TransitionCounts:
     def __add__(self, other: TransitionCounts) -> TransitionCounts:
         """Return the counts of both as "adaptive" data: the second may be there because of what the first showed.
 
-        For the same reason the pilot of the second is main data: it may depend on the main data of the first.
+        For the same reason the pilot of the second is main data: it may depend on the main data of the first. Counts
+        that have data in common, such as a file that both were read from, are refused.
         """
+        if not isinstance(other, TransitionCounts):
+            return NotImplemented
         return self._sum(other, "adaptive", self.pilot)
+
+    def __radd__(self, other: int) -> TransitionCounts:
+        """Return these counts, if nothing is before them: so that ``sum`` adds up a list of counts."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def planned_sum(self, other: TransitionCounts) -> TransitionCounts:
         """Return the counts of both, with the weaker of the two ways of sampling.
@@ -215,10 +227,12 @@ class TransitionCounts:
 
     def _sum(self, other: TransitionCounts, sampling: Sampling, pilot: Pilot | None) -> TransitionCounts:
         require_same_graph(self.graph, other.graph)
+        refuse_same_parts(self.parts, other.parts)
         require_countable(self.total + other.total)
         reports = [report for report in (self.report, other.report) if report is not None]
         report = reports[0] + reports[1] if len(reports) == 2 else next(iter(reports), None)
-        return TransitionCounts(self.graph, self.counts + other.counts, sampling, pilot, report)
+        parts = (*self.parts, *other.parts)
+        return TransitionCounts(self.graph, self.counts + other.counts, sampling, pilot, report, parts)
 
     def __repr__(self) -> str:
         seen = f"{np.count_nonzero(self.counts):,} of {number_of(len(self.counts), 'transition')} seen"

@@ -40,6 +40,7 @@ _PARQUET = b"PAR1"  # the first bytes of a file
 _TEXT = "'VARCHAR'"
 _NUMBERED = 20  # text files whose rows are numbered
 _UNION = " UNION ALL BY NAME "
+FILE = "file of the row"  # the column that names it, where it is asked for
 
 
 @contextmanager
@@ -95,22 +96,41 @@ def _find(path: str) -> list[str]:
     if "://" in path or Path(path).is_file():
         return [path]
     if Path(path).is_dir():
-        found = [str(file) for file in sorted(Path(path).iterdir()) if _suffix(str(file)) in _FORMATS]
+        found = [str(file) for file in Path(path).iterdir() if _suffix(str(file)) in _FORMATS]
     else:
-        found = sorted(file for file in glob.glob(path, recursive=True) if Path(file).is_file())
+        found = [file for file in glob.glob(path, recursive=True) if Path(file).is_file()]
     if not found:
         raise DataError(f"{path}: there is no such file, nor a folder of Parquet, CSV or JSON files")
-    return found
+    return in_natural_order(found)
 
 
-def scan(connection: Any, files: Sequence[str]) -> str:
-    """Return what to select from to read files of one format; all but Parquet as text, that no value be refused."""
+def in_natural_order(files: Iterable[str]) -> list[str]:
+    """Return files by name, folder by folder, with the numbers in names as numbers.
+
+    >>> in_natural_order(["day-10.csv", "day-2-late.csv", "day-2.csv", "archive/day-30.csv"])
+    ['archive/day-30.csv', 'day-2.csv', 'day-2-late.csv', 'day-10.csv']
+    """
+    return sorted(files, key=lambda file: ([_natural(part) for part in Path(file).parts], file))
+
+
+def _natural(name: str) -> list[tuple[int, int, str]]:
+    """Return what a name is sorted by: its numbers by their size, before words; where it ends comes first of all."""
+    pieces = [piece for piece in re.split(r"([0-9]+|\.)", name) if piece]
+    return [(0, int(piece), "") if piece.isdecimal() else (-1 if piece == "." else 1, 0, piece) for piece in pieces]
+
+
+def scan(connection: Any, files: Sequence[str], *, with_file: bool = False) -> str:
+    """Return what to select from to read files of one format; all but Parquet as text, that no value be refused.
+
+    ``with_file`` adds a column ``FILE``, with the file that a row is of.
+    """
     formats = sorted({_format(file) for file in files})
     if len(formats) > 1:
         raise DataError(f"files of several formats ({', '.join(formats)}): read one after the other")
+    named = f", filename = {literal(FILE)}" if with_file else ""
     if formats == ["parquet"]:
-        return f"read_parquet({_listed(files)}, union_by_name = true)"
-    return (_scan_csv if formats == ["csv"] else _scan_json)(connection, files)
+        return f"read_parquet({_listed(files)}, union_by_name = true{named})"
+    return (_scan_csv if formats == ["csv"] else _scan_json)(connection, files, named)
 
 
 def numbered_scan(connection: Any, files: Sequence[str]) -> str | None:
@@ -130,6 +150,11 @@ def numbered_scan(connection: Any, files: Sequence[str]) -> str | None:
     return f"({_UNION.join(parts)})" if len(files) <= _NUMBERED else None
 
 
+def has_rows(connection: Any, file: str) -> bool:
+    """Return whether a file has a row."""
+    return bool(connection.execute(f"SELECT 1 FROM {scan(connection, [file])} LIMIT 1").fetchall())
+
+
 def text_bytes(files: Sequence[str]) -> float:
     """Return the size of text files, which take long to read; 0 for Parquet, infinity if it is not known."""
     if not files or _format(files[0]) == "parquet":
@@ -138,7 +163,7 @@ def text_bytes(files: Sequence[str]) -> float:
     return float(sum(Path(file).stat().st_size for file in files)) if is_known else math.inf
 
 
-def _scan_csv(connection: Any, files: Sequence[str]) -> str:
+def _scan_csv(connection: Any, files: Sequence[str], named: str) -> str:
     """Nothing is left to DuckDB's guesses, which may take lines for comments; files of one header are read at once."""
     by_header: dict[str, list[str]] = {}
     for file in files:
@@ -150,7 +175,7 @@ def _scan_csv(connection: Any, files: Sequence[str]) -> str:
         if len({*names}) < len(names):
             raise DataError(f"{alike[0]}: several columns have the same name in the first line {header}")
         options = f"delim = {literal(separator)}, quote = '\"', escape = '\"', header = true, auto_detect = false"
-        parts.append(f"SELECT * FROM read_csv({_listed(alike)}, columns = {_as_text(names)}, {options})")
+        parts.append(f"SELECT * FROM read_csv({_listed(alike)}, columns = {_as_text(names)}, {options}{named})")
     return f"({_UNION.join(parts)})"
 
 
@@ -171,9 +196,9 @@ def _first_line(connection: Any, file: str) -> str:
     return header.removeprefix("\ufeff").rstrip("\r")
 
 
-def _scan_json(connection: Any, files: Sequence[str]) -> str:
+def _scan_json(connection: Any, files: Sequence[str], named: str) -> str:
     found = connection.execute(f"DESCRIBE SELECT * FROM read_json({_listed(files)}, union_by_name = true)").fetchall()
-    return f"read_json({_listed(files)}, columns = {_as_text([name for name, *_ in found])})"
+    return f"read_json({_listed(files)}, columns = {_as_text([name for name, *_ in found])}{named})"
 
 
 def _listed(files: Sequence[str]) -> str:

@@ -5,14 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
-from plumdp.data.columns import COUNT, EPISODE, LARGEST_STEP, PLACE, STEP, LogForm, Source, not_steps, quoted
-from plumdp.data.duckdb_tables import Block, Progress, column_types, keeps_order, pages, watched
+from plumdp.data.columns import (
+    COUNT,
+    EPISODE,
+    LARGEST_STEP,
+    PLACE,
+    STEP,
+    LogForm,
+    Source,
+    not_steps,
+    quoted,
+)
+from plumdp.data.duckdb_tables import FILE, Block, Progress, has_rows, keeps_order, literal, pages, scan, watched
 from plumdp.data.first_rows import Offender, first_places
-from plumdp.data.log_pilots import not_numbered
+from plumdp.data.log_pilots import SharedRun, not_numbered
 from plumdp.data.mapping_sql import mapped_sql
-from plumdp.data.report import BrokenEpisode
+from plumdp.data.report import BrokenEpisode, RepeatedStep
 from plumdp.data.sql import count_ordered_sql, count_sql, order_sql
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph
@@ -29,6 +40,8 @@ _IN_ORDER = (
     "TIMESTAMP",
 )  # types whose values tell what is first
 _COUNTED = "counted"  # the table with the counts of one part
+_SHARED = "shared"  # the table with the runs that are in several files
+_FIRST = "first_runs"  # the tables with the rows of the first runs, their number behind
 _RUNS = "runs"  # the tables with the runs of each table of the log, their number behind
 _ROW_BYTES, _COLUMN_BYTES = 48, 8  # what DuckDB needs to put rows in order, measured and rounded up
 _SHARE = 0.7  # of the memory that rows to be put in order may take
@@ -55,28 +68,33 @@ class FileLog:
 
     def read_once(self, columns: Collection[str]) -> FileLog:
         """Return the log with these columns in memory, if its files take long to read and fit there well."""
-        if not 0 < self.text_bytes <= _KEPT * self.memory_limit:
+        if not 0 < self.text_bytes <= _KEPT * self.memory_limit or not all(map(keeps_order, self.tables)):
             return self
-        kept = {}
+        kept, files = {}, {}
         for number, (table, types) in enumerate(self.tables.items()):
-            names = ", ".join(quoted(name) for name in columns)
+            names, rows = ", ".join(map(quoted, columns)), table
+            if len(self.files[table]) > 1:
+                words = ", ".join(map(literal, self.files[table]))  # in place of as many texts as there are rows
+                names += f", CAST({quoted(FILE)} AS ENUM ({words})) AS {quoted(FILE)}"
+                rows = scan(self.connection, self.files[table], with_file=True)
             with watched(self.connection, self.progress, 0.0, 0.0):
-                self.connection.execute(f"CREATE TEMP TABLE {_ROWS}_{number} AS SELECT {names} FROM {table}")
+                self.connection.execute(f"CREATE TEMP TABLE {_ROWS}_{number} AS SELECT {names} FROM {rows}")
             kept[f"{_ROWS}_{number}"] = {name: types[name] for name in columns}
-        return replace(self, tables=kept)
+            files[f"{_ROWS}_{number}"] = self.files[table]
+        return replace(self, tables=kept, files=files)
 
     def count(self, graph: Graph, form: LogForm, columns: Mapping[str, Source]) -> Iterator[Block]:
-        """Yield blocks of different rows and how often each occurs; of trajectories, with their place in the run."""
+        """Yield blocks of different rows and how often each occurs, with their place in the run where that matters."""
         for number, (table, types) in enumerate(self.tables.items()):
-            here = {name: _expression(name, column, types) for name, column in columns.items()}
+            here = {name: _expression(name, column, types, form) for name, column in columns.items()}
             share = (number / len(self.tables), (number + 1) / len(self.tables))
             if form == "trajectories":
                 yield from self._count_trajectories(graph, here, table, share)
-                continue
-            given = ", ".join(f"{expression} AS {quoted(name)}" for name, expression in here.items())
-            counted = count_sql(graph, form, here, table) if form == "transitions" else f"SELECT {given} FROM {table}"
-            self._run(counted, share)
-            yield from pages(self.connection, _COUNTED)
+            elif form == "transitions":
+                yield from self._count_transitions(graph, here, table, _number(columns.get(STEP), types), share)
+            else:
+                given = ", ".join(f"{expression} AS {quoted(name)}" for name, expression in here.items())
+                yield from self._counted(f"SELECT {given} FROM {table}", share)
 
     def first_rows(self, form: LogForm, columns: Mapping[str, Source], offenders: Sequence[Offender]) -> Sequence[str]:
         """Return the row, and of several files the file, in which each offender is first, where that can be told."""
@@ -84,8 +102,8 @@ class FileLog:
         for table, files in self.files.items():
             if not files or any("://" in file for file in files):
                 continue
-            types = self.tables[table] if table in self.tables else column_types(self.connection, table)
-            here = {name: _expression(name, column, types) for name, column in columns.items()}
+            types = self.tables[table]
+            here = {name: _expression(name, column, types, form) for name, column in columns.items()}
             places = first_places(self.connection, files, here, form, offenders)
             found = [one or other for one, other in zip(found, places, strict=True)]
         return found
@@ -107,17 +125,61 @@ class FileLog:
             n_runs, all_named = n_runs + named, all_named and named == all_runs
         return n_runs, all_named
 
+    def shared_runs(self, column: str, step: Source | None) -> SharedRun | None:
+        """Return a run that is in several files and is not seen to go on there; None if there is no such run.
+
+        A run goes on if each of its steps is there, from the first to the last, whatever the file.
+        """
+        for table, files in self.files.items():
+            if len(files) < 2:
+                continue
+            is_kept = table.startswith(f"{_ROWS}_")
+            rows = table if is_kept else scan(self.connection, files, with_file=True)
+            run, types = quoted(column), self.tables[table]
+            pieces = f"SELECT DISTINCT {run} AS run, {quoted(FILE)} AS file FROM {rows} WHERE {run} IS NOT NULL"
+            several = f"SELECT run, list(file::VARCHAR) AS files FROM ({pieces}) GROUP BY run HAVING count(*) > 1"
+            self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {_SHARED} AS {several}")
+            if number := _number(step, types):
+                steps = f"SELECT {run} AS run, {number} AS step FROM {rows} WHERE {run} IN (SELECT run FROM {_SHARED})"
+                has_all = "count(step) = count(*) AND count(DISTINCT step) = max(step) - min(step) + 1"
+                whole = f"SELECT run FROM ({steps}) GROUP BY run HAVING {has_all}"
+                self.connection.execute(f"DELETE FROM {_SHARED} WHERE run IN ({whole})")
+            found = self.connection.execute(f"SELECT run, files FROM {_SHARED} ORDER BY run LIMIT 1").fetchall()
+            ((n,),) = self.connection.execute(f"SELECT count(*) FROM {_SHARED}").fetchall()
+            for name, places in found:
+                return SharedRun(name, sorted(places, key=[*files].index), n, step is not None)
+        return None
+
+    def has_rows(self, file: str) -> bool:
+        """Return whether a file of the log has a row."""
+        return has_rows(self.connection, file)
+
+    def keep_first_runs(self, column: str, n: int, columns: Collection[str]) -> FileLog:
+        """Return the rows of the first n runs, in memory or on disk, once ``find_runs`` was called."""
+        kept = {}
+        for number, (table, types) in enumerate(self.tables.items()):
+            rows, found = self._rows_of_first_runs(number, table, column, n)
+            names, first = ", ".join(map(quoted, columns)), f"{_FIRST}_{number}"
+            self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {first} AS SELECT {names} FROM {rows}")
+            kept[first] = {name: types[name] for name in columns}
+            n -= found
+        return replace(self, tables=kept, files={})
+
+    def _rows_of_first_runs(self, number: int, table: str, column: str, n: int) -> tuple[str, int]:
+        """Return the rows of the first n runs of a table, as SQL, and how many runs these are."""
+        first = f"SELECT run FROM {_RUNS}_{number} WHERE run IS NOT NULL ORDER BY place, run LIMIT {n}"
+        ((found, last),) = self.connection.execute(f"SELECT count(*), max(run) FROM ({first})").fetchall()
+        is_number = self.tables[table][column] in _WHOLE  # then a plain comparison is faster, and keeps rows in order
+        chosen = f"<= {last}" if is_number and found else f"IN ({first})"
+        return f"(SELECT * FROM {table} WHERE {quoted(column)} {chosen})", found
+
     def count_first_runs(
         self, graph: Graph, form: LogForm, columns: Mapping[str, Source], column: str, n: int
     ) -> Iterator[Block]:
         """Yield what ``count`` yields of the first n runs, once ``find_runs`` was called; files are in order."""
         for number, (table, types) in enumerate(self.tables.items()):
-            first = f"SELECT run FROM {_RUNS}_{number} WHERE run IS NOT NULL ORDER BY place, run LIMIT {n}"
-            ((found, last),) = self.connection.execute(f"SELECT count(*), max(run) FROM ({first})").fetchall()
-            is_number = types[column] in _WHOLE  # then a plain comparison leaves the rows in order, and is faster
-            chosen = f"<= {last}" if is_number and found else f"IN ({first})"
-            rows = f"(SELECT * FROM {table} WHERE {quoted(column)} {chosen})"
-            yield from self._count_part(graph, form, columns, rows, types, is_ordered=is_number)
+            rows, found = self._rows_of_first_runs(number, table, column, n)
+            yield from self._count_part(graph, form, columns, rows, types, is_ordered=types[column] in _WHOLE)
             n -= found
             if n == 0:
                 return
@@ -145,46 +207,113 @@ class FileLog:
         is_ordered: bool,
     ) -> Iterator[Block]:
         """Yield what is counted in a small part of a table; ``is_ordered``: the rows are read in the table's order."""
-        here = {name: _expression(name, column, types) for name, column in columns.items()}
-        if form == "trajectories" and is_ordered:
-            yield from self._count_trajectories(graph, here, rows, (1.0, 1.0))
-            return
-        self._run(count_sql(graph, "trajectories" if form == "trajectories" else "transitions", here, rows), (1.0, 1.0))
-        yield from pages(self.connection, _COUNTED)
+        here = {name: _expression(name, column, types, form) for name, column in columns.items()}
+        done = (1.0, 1.0)
+        if form != "trajectories":
+            yield from self._count_transitions(graph, here, rows, _number(columns.get(STEP), types), done)
+        elif is_ordered:
+            yield from self._count_trajectories(graph, here, rows, done)
+        else:
+            yield from self._count_runs(graph, here, rows, done)
 
-    def broken_episodes(self, columns: Mapping[str, Source], n: int) -> list[BrokenEpisode]:
-        """Return a few episodes that lack steps or have a step twice, those with the most of them."""
+    def repeated_steps(self, form: LogForm, columns: Mapping[str, Source], n: int) -> list[RepeatedStep]:
+        """Return a few steps of which there are several rows that are not alike."""
         found = []
         for table, types in self.tables.items():
-            episode, step = (_expression(name, columns[name], types) for name in (EPISODE, STEP))
+            here = {name: _expression(name, column, types, form) for name, column in columns.items()}
+            rows = ", ".join(f"{expression} AS {quoted(name)}" for name, expression in here.items())
+            alike = f"SELECT *, count(*) AS n_alike FROM (SELECT {rows} FROM {table}) GROUP BY ALL"
+            place = f"{quoted(EPISODE)}, {quoted(STEP)}"
+            known = f"{quoted(EPISODE)} IS NOT NULL AND {quoted(STEP)} IS NOT NULL"
+            query = f"SELECT {place}, sum(n_alike)::BIGINT FROM ({alike}) WHERE {known} GROUP BY {place}"
+            query = f"{query} HAVING count(*) > 1 ORDER BY {place} LIMIT {n}"
+            found += [RepeatedStep(*row) for row in self.connection.execute(query).fetchall()]
+        return found[:n]
+
+    def broken_episodes(self, columns: Mapping[str, Source], n: int) -> list[BrokenEpisode]:
+        """Return a few episodes that lack steps, those that lack most."""
+        found = []
+        for table, types in self.tables.items():
+            episode, step = (_expression(name, columns[name], types, "trajectories") for name in (EPISODE, STEP))
             rows = f"SELECT {episode} AS episode, {step} AS step FROM {table}"
             spans = (
                 "SELECT episode, count(*) AS n, count(DISTINCT step) AS steps, min(step) AS first, max(step) AS last "
                 f"FROM ({rows}) WHERE episode IS NOT NULL AND step IS NOT NULL GROUP BY episode"
             )
-            missing = "abs(last - first + 1 - steps) + n - steps"
+            missing = "abs(last - first + 1 - steps)"
             query = f"SELECT * FROM ({spans}) WHERE {missing} > 0 ORDER BY {missing} DESC, episode LIMIT {n}"
             found += [BrokenEpisode(*row) for row in self.connection.execute(query).fetchall()]
         return found[:n]
+
+    def _count_transitions(
+        self, graph: Graph, columns: Mapping[str, str], table: str, number: str, share: tuple[float, float]
+    ) -> Iterator[Block]:
+        """Count rows as they come, unless they name run and step (its ``number``), and a step has several of them."""
+        parts = self._parts_with_repeats(graph, columns, table, number, share) if STEP in columns else []
+        if not parts:
+            yield from self._counted(count_sql(graph, "transitions", columns, table), share)
+        for rows, between in parts:
+            yield from self._counted(count_sql(graph, "transitions", columns, rows, once=True), between)
+
+    def _parts_with_repeats(
+        self, graph: Graph, columns: Mapping[str, str], table: str, number: str, share: tuple[float, float]
+    ) -> list[tuple[str, tuple[float, float]]]:
+        """Return the rows, some runs at a time, if a step has several; if rows lie in order, as most do, none has."""
+        start, _ = share
+        places: Mapping[str, int] = {}
+        if self.partitions is None and number:
+            places = self._places(order_sql({**columns, STEP: number}, table), (start, start))
+            if self._is_in_order(places, columns[EPISODE], table):
+                return []
+        parts = self._parts(graph, columns, table, sum(places.values()), share)
+        for rows, _ in parts:
+            steps = f"SELECT {columns[EPISODE]} AS run, {columns[STEP]} AS step FROM {rows}"
+            known = f"SELECT run, step FROM ({steps}) WHERE run IS NOT NULL AND step IS NOT NULL"
+            self._run(f"SELECT 1 FROM ({known}) GROUP BY run, step HAVING count(*) > 1 LIMIT 1", (start, start))
+            if self.connection.execute(f"SELECT 1 FROM {_COUNTED}").fetchall():
+                return parts
+        return []
 
     def _count_trajectories(
         self, graph: Graph, columns: Mapping[str, str], table: str, share: tuple[float, float]
     ) -> Iterator[Block]:
         """Try the rows as they lie first, as most logs are in order; else put the runs in order, a part at a time."""
+        start, _ = share
+        places: Mapping[str, int] = {}
+        if self.partitions is None:
+            places = self._places(order_sql(columns, table), (start, start))
+            if self._is_in_order(places, columns[EPISODE], table):
+                yield from self._counted(count_ordered_sql(graph, columns, table), share)
+                return
+        for rows, between in self._parts(graph, columns, table, sum(places.values()), share):
+            yield from self._count_runs(graph, columns, rows, between)
+
+    def _count_runs(
+        self, graph: Graph, columns: Mapping[str, str], rows: str, share: tuple[float, float]
+    ) -> Iterator[Block]:
+        """Count trajectories whose rows are in any order."""
+        self._run(count_sql(graph, "trajectories", columns, rows), share)
+        repeated = f"SELECT 1 FROM {_COUNTED} WHERE {quoted(PLACE)} = 'duplicate' LIMIT 1"
+        if self.connection.execute(repeated).fetchall():  # which may be copies of a row
+            self._run(count_sql(graph, "trajectories", columns, rows, once=True), share)
+        yield from pages(self.connection, _COUNTED)
+
+    def _parts(
+        self, graph: Graph, columns: Mapping[str, str], table: str, n_rows: int, share: tuple[float, float]
+    ) -> list[tuple[str, tuple[float, float]]]:
+        """Return the rows of some runs at a time, and the share of the work that they are; no rows: not known yet."""
         start, end = share
         n_parts = self.partitions
         if n_parts is None:
-            places = self._places(order_sql(columns, table), (start, start))
-            if self._is_in_order(places, columns[EPISODE], table):
-                self._run(count_ordered_sql(graph, columns, table), share)
-                yield from pages(self.connection, _COUNTED)
-                return
-            n_parts = self._n_partitions(graph, sum(places.values()))
-        for part in range(n_parts):
-            rows = f"(SELECT * FROM {table} WHERE hash({columns[EPISODE]}) % {n_parts} = {part})"
-            between = (start + (end - start) * part / n_parts, start + (end - start) * (part + 1) / n_parts)
-            self._run(count_sql(graph, "trajectories", columns, rows if n_parts > 1 else table), between)
-            yield from pages(self.connection, _COUNTED)
+            counted = f"SELECT count(*) FROM {table}"
+            n_parts = self._n_partitions(graph, n_rows or self.connection.execute(counted).fetchall()[0][0])
+        ends = [start + (end - start) * part / n_parts for part in range(n_parts + 1)]
+        rows = [f"(SELECT * FROM {table} WHERE hash({columns[EPISODE]}) % {n_parts} = {p})" for p in range(n_parts)]
+        return [*zip(rows if n_parts > 1 else [table], pairwise(ends), strict=True)]
+
+    def _counted(self, query: str, share: tuple[float, float]) -> Iterator[Block]:
+        self._run(query, share)
+        yield from pages(self.connection, _COUNTED)
 
     def _run(self, query: str, share: tuple[float, float]) -> None:
         with watched(self.connection, self.progress, *share):
@@ -218,11 +347,11 @@ def _run_changes(run: str, kind: str, table: str) -> str:
     return f"({rows}) WHERE has_before IS NULL OR run IS DISTINCT FROM before"
 
 
-def _expression(name: str, column: Source, types: Mapping[str, str]) -> str:
-    """Return a column as SQL; a step as a number, null if it is none."""
+def _expression(name: str, column: Source, types: Mapping[str, str], form: LogForm) -> str:
+    """Return a column as SQL; a step of trajectories as a number, null if it is none."""
     if not isinstance(column, str):
         return mapped_sql(column, types)
-    if name != STEP:
+    if name != STEP or form != "trajectories":
         return quoted(column)
     kind = types[column].partition("(")[0]
     if kind in _WHOLE:
@@ -231,3 +360,9 @@ def _expression(name: str, column: Source, types: Mapping[str, str]) -> str:
         number = f"TRY_CAST({quoted(column)} AS DOUBLE)"
         return f"CASE WHEN isfinite({number}) AND abs({number}) < {LARGEST_STEP} THEN {number} END"
     raise not_steps(column, types[column])
+
+
+def _number(step: Source | None, types: Mapping[str, str]) -> str:
+    """Return a step of a log of transitions as a number; nothing if its column has another type."""
+    is_number = step is not None and types[str(step)].partition("(")[0] in (*_WHOLE, *_FRACTIONAL)
+    return _expression(STEP, step, types, "trajectories") if step is not None and is_number else ""

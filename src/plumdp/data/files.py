@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from types import UnionType
@@ -22,22 +23,25 @@ from plumdp.data.duckdb_tables import (
     literal,
     write_parquet,
 )
-from plumdp.data.report import report_from
+from plumdp.data.report import IngestionReport, report_from
+from plumdp.data.same_files import Part, part_from, part_of_file
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, Indices
 from plumdp.model.parametric import ParametricMDP
 
 _CONTENT = "counts of transitions"
 _AGAIN = "count the log again, and write its counts with write_counts"
-_COLUMNS = {"transition": "INTEGER", "n": "BIGINT", "pilot": "BIGINT"}
+_COLUMNS = {"transition": "INTEGER", "n": "BIGINT"}
 _ABOUT: dict[str, type | UnionType] = {
     "fingerprint": str, "states": int, "transitions": int, "sampling": str, "report": dict | None, "checksum": str,
 }  # fmt: skip
-_ABOUT_PILOT: dict[str, type | UnionType] = {"end": str, "weight": float | int, "ratio": float | int, "rests_on": str}
+_ABOUT_PILOT: dict[str, type | UnionType] = {
+    "end": str, "ratio": float | int, "rests_on": str, "lengths": list, "expected": float | int | None,
+}  # fmt: skip
 
 
 def write_counts(counts: TransitionCounts, path: str | Path) -> None:
-    """Write counts to a Parquet file that any program can read: ``transition``, ``n`` and, if there is one, ``pilot``.
+    """Write counts to a Parquet file that any program can read: ``transition``, ``n`` and what was seen first.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -54,6 +58,7 @@ def write_counts(counts: TransitionCounts, path: str | Path) -> None:
     block: Block = {"transition": seen.astype(np.int32), "n": counts.counts[seen]}
     if counts.pilot is not None:
         block["pilot"] = counts.pilot.counts[seen]
+        block |= {f"moment_{i}": moment[seen] for i, moment in enumerate(counts.pilot.moments, start=1)}
     about = {
         "content": _CONTENT,
         "fingerprint": graph.fingerprint,
@@ -61,6 +66,7 @@ def write_counts(counts: TransitionCounts, path: str | Path) -> None:
         "transitions": graph.n_transitions,
         "sampling": counts.sampling,
         "report": None if counts.report is None else counts.report.to_dict(),
+        "parts": [asdict(part) for part in counts.parts],
     }
     if counts.pilot is not None:
         about["pilot"] = {key: getattr(counts.pilot, key) for key in _ABOUT_PILOT}
@@ -94,12 +100,26 @@ def _read(path: str | Path, graph: Graph) -> TransitionCounts:
         raise DataError(other_model(graph, about["states"], about["transitions"], about["fingerprint"]))
     block = _read_block(path)
     _check_block(block, graph)
-    if about.pop("checksum") != _checksum(about, block):
+    checksum = about.pop("checksum")
+    if checksum != _checksum(about, block):
         raise DataError(f"the counts are not those that were written: {_AGAIN}")
     report = None if about["report"] is None else report_from(about["report"])
     dense = {name: _dense(graph, block["transition"], n) for name, n in block.items() if name != "transition"}
-    pilot = None if "pilot" not in dense else Pilot(dense["pilot"], **about.get("pilot", {}))
-    return TransitionCounts(graph, dense["n"], about["sampling"], pilot, report)
+    pilot = None if "pilot" not in dense else _pilot(dense, about["pilot"])
+    parts = tuple(map(part_from, about["parts"])) if "parts" in about else _parts_before(report, checksum, block)
+    return TransitionCounts(graph, dense["n"], about["sampling"], pilot, report, parts)
+
+
+def _pilot(dense: Mapping[str, CountArray], about: Mapping[str, Any]) -> Pilot:
+    moments = tuple(seen for name, seen in dense.items() if name.startswith("moment_"))
+    return Pilot(dense["pilot"], **{**about, "lengths": tuple(about["lengths"])}, moments=moments)
+
+
+def _parts_before(report: IngestionReport | None, checksum: str, block: Block) -> tuple[Part, ...]:
+    """Return the parts of counts in a file of version 0.2 or before, which does not say them."""
+    if report is not None and report.files:
+        return tuple(map(part_of_file, report.files))
+    return (Part("the same file of counts", checksum),) if len(block["n"]) else ()
 
 
 def is_counts_file(path: str | Path) -> bool:
@@ -124,15 +144,14 @@ def _about(path: str | Path) -> dict[str, Any]:
 
 
 def _check_about(about: Mapping[str, Any]) -> None:
-    """Refuse a description that lacks something, or says it in another way.
-
-    Files of version 0.1 say nothing about a pilot: it is the planned one that its users gave.
-    """
+    """Refuse a description that lacks something, or says it in another way."""
     for key, kind in _ABOUT.items():
         if key not in about:
             raise DataError(f"the file does not say its {key}: {_AGAIN}")
         if not isinstance(about[key], kind) or isinstance(about[key], bool):
             raise DataError(f"what the file says about its {key} cannot be read: {_AGAIN}")
+    if not isinstance(about.get("parts", []), list):
+        raise DataError(f"what the file says about its parts cannot be read: {_AGAIN}")
     pilot = about.get("pilot", dict.fromkeys(_ABOUT_PILOT))
     if not isinstance(pilot, dict) or pilot.keys() != _ABOUT_PILOT.keys():
         raise DataError(f"what the file says about its pilot cannot be read: {_AGAIN}")
@@ -145,7 +164,9 @@ def _read_block(path: str | Path) -> Block:
     with connect() as connection:
         table = f"read_parquet({literal(glob.escape(str(path)))})"
         types = column_types(connection, table)
-        known = _COLUMNS if "pilot" in types else {name: _COLUMNS[name] for name in ("transition", "n")}
+        n_moments = sum(name.startswith("moment_") for name in types)
+        names = ["pilot", *(f"moment_{i + 1}" for i in range(n_moments))] if "pilot" in types else []
+        known = _COLUMNS | dict.fromkeys(names, "BIGINT")
         if types != known:
             there, ours = (", ".join(f"{name} {kind}" for name, kind in each.items()) for each in (types, known))
             raise DataError(f"the columns are {there}, but those of counts are {ours}: {_AGAIN}")

@@ -14,6 +14,8 @@ from plumdp.data.columns import (
     COUNT,
     EPISODE,
     LARGEST_STEP,
+    N_ALIKE,
+    N_COPIES,
     NEXT_STEP,
     PLACE,
     SECOND_STEP,
@@ -28,8 +30,8 @@ from plumdp.data.columns import (
 )
 from plumdp.data.duckdb_tables import Block, columns_of
 from plumdp.data.frame_mappings import mapped_expression
-from plumdp.data.log_pilots import not_numbered
-from plumdp.data.report import BrokenEpisode
+from plumdp.data.log_pilots import SharedRun, not_numbered
+from plumdp.data.report import BrokenEpisode, RepeatedStep
 from plumdp.data.sql import keys
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph
@@ -51,7 +53,7 @@ class FrameLog:
         return self
 
     def count(self, graph: Graph, form: LogForm, columns: Mapping[str, Source]) -> Iterator[Block]:
-        """Yield the different rows and how often each occurs; of trajectories, with their place in the run."""
+        """Yield the different rows and how often each occurs, with their place in the run where that matters."""
         yield from self._count(self.frame, graph, form, columns)
 
     def first_rows(self, form: LogForm, columns: Mapping[str, Source], offenders: Sequence[Any]) -> Sequence[str]:
@@ -67,6 +69,18 @@ class FrameLog:
             raise not_numbered(column, str(kind))
         found = _collect(self._runs(column).select(named=nw.col("run").count(), n=nw.len()))
         return int(found["named"][0]), int(found["named"][0]) == int(found["n"][0])
+
+    def shared_runs(self, column: str, step: Source | None) -> SharedRun | None:
+        """Return nothing: a data frame has no files."""
+        return None
+
+    def has_rows(self, file: str) -> bool:
+        """Return that a file has no rows: a data frame has no files."""
+        return False
+
+    def keep_first_runs(self, column: str, n: int, columns: Collection[str]) -> FrameLog:
+        """Return the log itself, which is in memory, or is kept where its engine likes."""
+        return self
 
     def count_first_runs(
         self, graph: Graph, form: LogForm, columns: Mapping[str, Source], column: str, n: int
@@ -91,23 +105,45 @@ class FrameLog:
         return self.frame.select(run=nw.col(column)).unique()
 
     def _count(self, frame: Any, graph: Graph, form: LogForm, columns: Mapping[str, Source]) -> Iterator[Block]:
-        import narwhals as nw
-
         if form == "counts":
             yield _collect(frame.select(**_expressions(frame, columns)))
             return
-        shared = dict(zip(needed_columns(graph, form), _names_in_counts(graph, form), strict=True))
-        rows = frame.select(**{shared[name]: each for name, each in _expressions(frame, columns).items()})
-        group = keys(graph)
-        if form == "trajectories":
-            rows, group = _with_place(graph, _with_numbers(rows, str(columns[STEP]))), [*group, PLACE]
+        rows, group = self._rows(frame, graph, form, columns), keys(graph)
         try:
-            yield _collect(rows.group_by(*group).agg(nw.len().alias(COUNT)))
+            if form == "transitions":
+                once = STEP in columns and bool(len(_collect(_repeats(rows))[STEP]))
+                counted = _count_once(_with_place_of_move(_alike(rows)), group) if once else _count(rows, group)
+                yield _collect(counted)
+                return
+            block = _collect(_count(_with_place(graph, rows), [*group, PLACE]))
+            if "duplicate" in block[PLACE]:  # which may be copies of a row
+                block = _collect(_count_once(_with_place(graph, _alike(rows)), group))
+            yield block
         except TypeError as error:  # as pandas says of values like [1]
             raise DataError(f"the rows of the log cannot be compared: {error}") from None
 
+    def _rows(self, frame: Any, graph: Graph, form: LogForm, columns: Mapping[str, Source]) -> Any:
+        """Return the rows under the names that columns have in counts, steps of trajectories as numbers."""
+        shared = dict(zip(needed_columns(graph, form), _names_in_counts(graph, form), strict=True))
+        found = {shared.get(name, name): each for name, each in _expressions(frame, columns).items()}
+        rows = frame.select(**found)
+        return _with_numbers(rows, str(columns[STEP])) if form == "trajectories" else rows
+
+    def repeated_steps(self, form: LogForm, columns: Mapping[str, Source], n: int) -> list[RepeatedStep]:
+        """Return a few steps of which there are several rows that are not alike."""
+        import narwhals as nw
+
+        rows = self.frame.select(**_expressions(self.frame, columns))
+        rows = _with_numbers(rows, str(columns[STEP])) if form == "trajectories" else rows
+        n_alike, n_rows = nw.col(N_ALIKE), "n_rows_of_step"
+        steps = _alike(rows).drop_nulls([EPISODE, STEP]).group_by(EPISODE, STEP)
+        steps = steps.agg(n_alike.len().alias(N_COPIES), n_alike.sum().alias(n_rows))
+        found = _collect(steps.filter(nw.col(N_COPIES) > 1).sort(EPISODE, STEP).head(n))
+        lists = (found[name].tolist() for name in (EPISODE, STEP, n_rows))
+        return [RepeatedStep(*row) for row in zip(*lists, strict=True)]
+
     def broken_episodes(self, columns: Mapping[str, Source], n: int) -> list[BrokenEpisode]:
-        """Return a few episodes that lack steps or have a step twice, those with the most of them."""
+        """Return a few episodes that lack steps, those that lack most."""
         import narwhals as nw
 
         rows = self.frame.select(**{name: nw.col(str(columns[name])) for name in (EPISODE, STEP)})
@@ -116,8 +152,7 @@ class FrameLog:
         spans = rows.group_by(EPISODE).agg(
             nw.len().alias("n_rows"), n_steps=step.n_unique(), first=step.min(), last=step.max()
         )
-        n_rows, n_steps, first, last = map(nw.col, ("n_rows", "n_steps", "first", "last"))
-        missing = (last - first + 1 - n_steps).abs() + n_rows - n_steps
+        missing = (nw.col("last") - nw.col("first") + 1 - nw.col("n_steps")).abs()
         worst = spans.with_columns(missing=missing).filter(nw.col("missing") > 0)
         found = _collect(worst.sort("missing", EPISODE, descending=[True, False]).head(n))
         return [BrokenEpisode(*row[:5]) for row in zip(*(found[name].tolist() for name in found), strict=True)]
@@ -193,6 +228,47 @@ def _with_place(graph: Graph, rows: Any) -> Any:
     ):
         place = nw.when(applies).then(nw.lit(word)).otherwise(place)
     return rows.with_columns(place.alias(PLACE))
+
+
+def _with_place_of_move(rows: Any) -> Any:
+    """Return different transitions with their place: one of several with the same run and step is a duplicate."""
+    import narwhals as nw
+
+    rows = rows.with_columns(nw.len().over(EPISODE, STEP).alias(N_COPIES))  # for now, all different rows of a step
+    is_repeated = (nw.col(N_COPIES) > 1) & ~nw.col(EPISODE).is_null() & ~nw.col(STEP).is_null()
+    return rows.with_columns(nw.when(is_repeated).then(nw.lit("duplicate")).otherwise(nw.lit("step")).alias(PLACE))
+
+
+def _repeats(rows: Any) -> Any:
+    """Return a step of a run that has several rows, if there is one."""
+    import narwhals as nw
+
+    steps = rows.select(EPISODE, STEP).drop_nulls().group_by(EPISODE, STEP).agg(nw.len().alias(COUNT))
+    return steps.filter(nw.col(COUNT) > 1).head(1)
+
+
+def _alike(rows: Any) -> Any:
+    """Return the different rows, and how often each of them is there."""
+    import narwhals as nw
+
+    return rows.group_by(*rows.collect_schema().names()).agg(nw.len().alias(N_ALIKE))
+
+
+def _count(rows: Any, group: Sequence[str]) -> Any:
+    import narwhals as nw
+
+    return rows.group_by(*group).agg(nw.len().alias(COUNT))
+
+
+def _count_once(rows: Any, group: Sequence[str]) -> Any:
+    """Return how often different rows with their place and number of copies occur."""
+    import narwhals as nw
+
+    counts_each = (nw.col(PLACE) == "duplicate") | nw.col(EPISODE).is_null() | nw.col(STEP).is_null()
+    copies = nw.when(counts_each).then(nw.lit(0)).otherwise(nw.col(N_ALIKE) - 1)
+    rows = rows.with_columns(copies.alias(N_COPIES))
+    rows = rows.with_columns((nw.col(N_ALIKE) - nw.col(N_COPIES)).alias(COUNT))
+    return rows.group_by(*group, PLACE, N_COPIES).agg(nw.col(COUNT).sum())
 
 
 def _collect(frame: Any) -> Block:

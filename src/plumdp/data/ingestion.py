@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,9 +13,10 @@ import numpy.typing as npt
 from plumdp.data.columns import (
     ACTION,
     COUNT,
-    N_PILOT_RUNS,
+    FIRST_COUNTS,
+    N_COPIES,
     N_RUNS,
-    PILOT_COUNT,
+    PLACE,
     LogForm,
     next_columns,
     state_columns,
@@ -23,8 +25,8 @@ from plumdp.data.counts import CountArray, exact_sum, require_countable
 from plumdp.data.duckdb_tables import Block
 from plumdp.data.hints import action_hint, state_hint
 from plumdp.data.mappings import StateMapping
-from plumdp.data.matching import Matcher, row_counts
-from plumdp.data.report import KINDS, NAMED, BrokenEpisode, IngestionReport, Kind
+from plumdp.data.matching import Matcher, places, row_counts
+from plumdp.data.report import KINDS, NAMED, BrokenEpisode, IngestionReport, Kind, RepeatedStep
 from plumdp.data.values import shown
 from plumdp.model.graph import Graph, Indices
 
@@ -46,10 +48,12 @@ class Tally:
     def __init__(self, graph: Graph, mapping: StateMapping | None = None) -> None:
         self._graph, self._mapping = graph, mapping or StateMapping()
         self.counts: CountArray = np.zeros(graph.n_transitions, dtype=np.int64)
-        self.pilot: CountArray = np.zeros(graph.n_transitions, dtype=np.int64)  # if the counts were made with one
-        self.pilot_sizes: set[tuple[Any, Any]] = set()  # number of runs, and of those in the pilot
+        self.moments: list[CountArray] = []  # what ready-made counts had seen after 16, 64, … runs
+        self.n_runs: set[Any] = set()  # that ready-made counts say
         self._rows = np.zeros(len(KINDS), dtype=np.int64)
         self._n_rows = 0
+        self._copied: list[Block] = []  # rows of which there are copies
+        self.has_repeated_steps = False  # whether a step has several rows that differ
         self._matcher = Matcher(graph)
         self._offenders: dict[Kind, Counter[tuple[Any, ...]]] = {}
         state, after = state_columns(graph), next_columns(graph)
@@ -63,9 +67,35 @@ class Tally:
         self._variables = [*graph.states]
 
     def add(self, block: Block) -> None:
-        """Add the rows of a block."""
+        """Add the rows of a block; those of which there are copies wait until ``settle`` is called."""
+        if N_COPIES in block:
+            has_copies = row_counts(block, N_COPIES) > 0
+            self._copied.append({name: values[has_copies] for name, values in block.items()})
+            block = {name: values[~has_copies] for name, values in block.items()}
+        self._add(block)
+
+    def settle(self) -> None:
+        """Add rows of which there are copies: once; or as repeated steps, if there are others which are not alike.
+
+        Then the same name stands for several runs, and rows that are alike may be steps of different ones.
+        """
+        for block in self._copied:
+            n, copies = row_counts(block), row_counts(block, N_COPIES)
+            total = sum(map(mul, n.tolist(), copies.tolist()))
+            require_countable(self._n_rows + exact_sum(n) + total)
+            if self.has_repeated_steps:
+                self._add(block | {COUNT: n * (1 + copies), PLACE: np.full(len(n), "duplicate", dtype=np.object_)})
+            else:
+                self._add(block)
+                self._n_rows += total
+                self._rows[KINDS.index("copy")] += total
+        self._copied = []
+
+    def _add(self, block: Block) -> None:
         kinds, transition = self._matcher.match(block)
         n = row_counts(block)
+        if PLACE in block:
+            self.has_repeated_steps |= bool(n[places(block[PLACE]) == KINDS.index("repeated step")].any())
         self._n_rows += exact_sum(n)
         require_countable(self._n_rows)
         is_matched = transition >= 0
@@ -86,18 +116,19 @@ class Tally:
         return counts
 
     def add_pilot(self, block: Block) -> None:
-        """Add what ready-made counts say of their pilot."""
-        self.pilot += self.matched([block | {COUNT: block[PILOT_COUNT]}])
-        sizes = {*zip(block[N_RUNS].tolist(), block[N_PILOT_RUNS].tolist(), strict=True)}
-        self.pilot_sizes |= {(n, size) for n, size in sizes if n is not None and size is not None}
+        """Add what ready-made counts say of their first runs."""
+        found = [self.matched([block | {COUNT: block[name]}]) for name in FIRST_COUNTS]
+        self.moments = [*map(np.add, self.moments, found)] if self.moments else found
+        self.n_runs |= {n for n in block[N_RUNS].tolist() if n is not None}
 
     def report(
         self,
         form: LogForm,
         broken: Sequence[BrokenEpisode] = (),
+        repeated: Sequence[RepeatedStep] = (),
         find: Callable[[Sequence[Offender]], Sequence[str]] | None = None,
     ) -> IngestionReport:
-        """Return the report; ``broken`` are examples of episodes with gaps or repeated steps.
+        """Return the report; ``broken`` are examples of episodes with gaps, ``repeated`` are examples of such steps.
 
         ``find`` says in which row each of some offenders is found first, or nothing where that is not known.
         """
@@ -107,15 +138,15 @@ class Tally:
         for each, row in zip(offenders, rows, strict=True):
             first = f", {'first in ' if each.n > 1 else ''}{row}" if row else ""
             worst[each.kind] = [*worst[each.kind], f"{each.name} ({each.n:,}×{first})"]
-        worst["gap in steps"] = [str(episode) for episode in broken if episode.has_gap][:NAMED]
-        worst["repeated step"] = [str(episode) for episode in broken if episode.has_repeats][:NAMED]
+        worst["gap in steps"] = [str(episode) for episode in broken]
+        worst["repeated step"] = [str(step) for step in repeated]
         rows_of_kinds = dict(zip(KINDS, self._rows.tolist(), strict=True))
         return IngestionReport(form, rows_of_kinds, worst, hints=self._hints(offenders))
 
     @property
-    def has_broken_episodes(self) -> bool:
-        """Whether there are gaps or repeated steps."""
-        return bool(self._rows[[KINDS.index("gap in steps"), KINDS.index("repeated step")]].any())
+    def has_gaps(self) -> bool:
+        """Whether steps are missing."""
+        return bool(self._rows[KINDS.index("gap in steps")])
 
     def _follow(self, kind: Kind, columns: list[npt.NDArray[Any]], which: Indices, n: CountArray) -> None:
         if not len(which):

@@ -1,27 +1,23 @@
-"""Which part of a log is its pilot: what may be taken, given how the log came about and what is known of its order."""
+"""At which moments of a log bets are placed, given how the log came about and what is known of its order."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
 
-from plumdp.data.columns import EPISODE, LogForm
+import numpy as np
+
+from plumdp.data.columns import EPISODE, STEP, LogForm
 from plumdp.data.counts import CountArray, Pilot, PilotEnd, Sampling
-from plumdp.data.pilots import (
-    ROWS_PER_RUN,
-    open_moments,
-    open_pilot,
-    open_size,
-    pilot_share,
-    planned_moments,
-    planned_pilot,
-    planned_size,
-)
+from plumdp.data.pilots import ROWS_PER_RUN, moments_of, open_pilot, planned_pilot
 from plumdp.errors import DataError
+from plumdp.model.text import number_of
 from plumdp.vocabulary import Order as Order
 
-_STEPS_PER_RUN = 10  # a guess, for the size of a pilot of rows; no width depends on it much, and no validity at all
+_NAMED = 6  # files whose order is told one by one
 
 _RESTS_ON = {
     None: "the runs of the log were numbered without looking at how they went",
@@ -31,109 +27,138 @@ _RESTS_ON = {
 
 
 @dataclass(frozen=True)
+class SharedRun:
+    """A run whose number is used in several files, and is not seen to go on from one to the next."""
+
+    run: Any
+    files: Sequence[str]
+    n: int  # such runs in all
+    has_steps: bool  # whether the log numbers the steps of its runs
+
+    def refusal(self, column: str) -> DataError:
+        """Return the error that says what to do."""
+        first, second = (Path(file).name for file in self.files[:2])
+        first, second = (first, second) if first != second else (self.files[0], self.files[1])
+        others = f" (and {number_of(self.n - 1, 'other run')} in several files)" if self.n > 1 else ""
+        why = (
+            "whose steps are not consecutive numbers, as those of a run that goes on in the next file are"
+            if self.has_steps
+            else f"and no column {STEP} tells whether a run goes on in the next file"
+        )
+        return DataError(
+            f"{column} {self.run} is in {first} and in {second}{others}, {why}; so it is not known which runs came "
+            f'first. If each file numbers its runs anew, say partitions="files"; if runs go on, give a column {STEP} '
+            "that numbers their steps 0, 1, 2, …; or say pilot=False, to do without bets"
+        )
+
+
+@dataclass(frozen=True)
 class LogPilot:
-    """What the pilot of a log is made of, and how its size follows from the length of the log."""
+    """At which moments of a log bets are placed: after so many of its runs or rows, which are in order."""
 
     unit: Literal["runs", "rows"]
     end: PilotEnd
-    share: float | None  # of a planned pilot; None: by the rule
     order: Order | None  # what was said of the log
+    expected: float | None = None  # runs or rows, if somebody said so beforehand
 
     @property
-    def rests_on(self) -> str:
-        """What somebody has to vouch for."""
-        return _RESTS_ON[self.order]
+    def per_run(self) -> int:
+        """How many of its unit count as a run."""
+        return 1 if self.unit == "runs" else ROWS_PER_RUN
 
-    def size(self, n: int, n_parameters: int) -> int:
-        """Return how many of n runs or rows are the pilot; 0 if they are too few for one."""
-        if self.end == PilotEnd.POWER_OF_FOUR:
-            return open_size(n)
-        n_runs = n if self.unit == "runs" else n // _STEPS_PER_RUN
-        share = self.share if self.share is not None else pilot_share(n_runs, n_parameters)
-        return planned_size(n, n_parameters, share)
+    def moments(self, n: int) -> tuple[int, ...]:
+        """Return after how many of n runs or rows bets are placed."""
+        return moments_of(n, self.per_run)
 
-    def pilot(self, counts: CountArray, n: int, size: int) -> Pilot | None:
-        """Return the pilot of so many of n runs or rows, which was counted.
-
-        None if it was planned and is empty; an empty one of data that may have ended at will has its own weight.
-        """
+    def pilot(self, moments: Sequence[CountArray], n: int, nothing: CountArray) -> Pilot | None:
+        """Return the pilot of n runs or rows, given what had been seen at each moment; None if there is none."""
+        rests_on = _RESTS_ON[self.order]
         if self.end == PilotEnd.PLANNED:
-            return Pilot(counts, self.end, 1.0, n / size - 1, self.rests_on) if size else None
-        found = power_of_two_pilot(10 * size)
-        if found[0] != size:
-            raise DataError(
-                f"a pilot of {size:,} {self.unit} is none of the sizes 16, 32, 64, … that a pilot has if "
-                'the length of the log was not fixed beforehand; if it was, say sampling="trajectories"'
-            )
-        return Pilot(counts, self.end, found[1], POWERS_RATIO, self.rests_on)
+            return planned_pilot(moments, n, per_run=self.per_run, rests_on=rests_on)
+        return open_pilot(moments, n, nothing, per_run=self.per_run, rests_on=rests_on, expected=self.expected)
 
 
 def pilot_of_log(
-    form: LogForm, sampling: Sampling, order: Order | None, share: float | None, *, has_runs: bool
+    form: LogForm,
+    sampling: Sampling,
+    order: Order | None,
+    *,
+    has_runs: bool,
+    wanted: bool = True,
+    expected: float | None = None,
 ) -> LogPilot | None:
-    """Return what the pilot of a log is, or None if nothing that is known of it makes a part of it one.
+    """Return at which moments of a log bets are placed, or None if nothing that is known of it says what came first.
 
-    A share is a pilot only of an amount that was fixed beforehand: the runs of "trajectories", which are alike, so that
-    any of them will do that were not chosen by how they went; and the rows of "independent" samples, of which the
-    first lie first in time. Not the rows of runs, whose number depends on how the runs went. All else may have ended
-    because of what it showed, and the pilot is a power of two of the runs or rows that came first.
+    Its length was fixed beforehand if it is the runs of "trajectories", which are alike, so that any order will do
+    that does not look at how they went; or the rows of "independent" samples. Not the rows of runs, whose number
+    depends on how the runs went. All else may have ended because of what it showed.
     """
-    _check(form, order, share, has_runs)
-    if share == 0 or form == "counts":
+    _check(form, order, has_runs)
+    planned = _planned_of_log(form, sampling, order, has_runs)
+    if expected is not None and (planned is None or planned.end == PilotEnd.PLANNED or not wanted):
+        raise DataError(
+            f"expected={expected:g}: this is for a log with an order whose length was not fixed beforehand; say "
+            'order="runs" or order="time", or leave it out'
+        )
+    if expected is not None and not 0 < expected < inf:
+        raise DataError(f"expected={expected:g}: give the number of runs, or of rows, that you expect, above 0")
+    return None if planned is None or not wanted else replace(planned, expected=expected)
+
+
+def _planned_of_log(form: LogForm, sampling: Sampling, order: Order | None, has_runs: bool) -> LogPilot | None:
+    if form == "counts":
         return None
     if sampling == "trajectories" and has_runs:
-        return LogPilot("runs", PilotEnd.PLANNED, share, "runs" if order == "runs" else None)
+        return LogPilot("runs", PilotEnd.PLANNED, "runs" if order == "runs" else None)
     if order is None:
-        if share is not None:
-            raise DataError(
-                f'pilot={share}: nothing is known of the order of this log; say order="time" if its rows are in the '
-                'order in which they happened, or order="runs" if its runs are'
-            )
         return None
     if sampling == "independent" and form == "transitions" and order == "time":
-        return LogPilot("rows", PilotEnd.PLANNED, share, order)
-    if share is not None:
-        raise DataError(
-            f"pilot={share}: a share is a pilot only if the length of the log was fixed beforehand, which "
-            f"sampling={sampling!r} does not say of its {'rows' if order == 'time' else 'runs'}; leave it out, and the "
-            "pilot will be a power of two"
-        )
-    return LogPilot("rows" if order == "time" else "runs", PilotEnd.POWER_OF_FOUR, None, order)
+        return LogPilot("rows", PilotEnd.PLANNED, order)
+    return LogPilot("rows" if order == "time" else "runs", PilotEnd.POWER_OF_FOUR, order)
 
 
-def pilot_of_counts(counts: CountArray, sizes: Collection[tuple[Any, Any]], sampling: Sampling) -> Pilot | None:
-    """Return the pilot of ready-made counts; ``sizes`` are the numbers of runs, and of those in the pilot.
+def pilot_of_counts(
+    moments: Sequence[CountArray], n_runs: Collection[Any], sampling: Sampling, expected: float | None
+) -> Pilot | None:
+    """Return the pilot of ready-made counts, of so many runs; there is no number if no row has a run.
 
-    There are none if no row has a run; then the pilot is empty, as that of too few runs.
+    ``moments`` is what had been seen after 16, 64, … runs, also where there are fewer.
     """
     try:
-        ((n, size),) = ((int(n), int(size)) for n, size in sizes or [(0, 0)])
+        (n,) = (int(n) for n in n_runs or [0])
     except (ValueError, TypeError):
         raise DataError(
-            "these counts are not those of one query: they do not agree on how many runs there are, or are in the "
-            "pilot; read the result of each query by itself, or say pilot=0"
+            "these counts are not those of one query: they do not agree on how many runs there are; read the result of "
+            "each query by itself, or say pilot=False"
         ) from None
-    if not 0 <= size < max(n, 1):
-        raise DataError(f"a pilot of {size:,} runs cannot be part of {n:,} runs; count the log again, or say pilot=0")
-    planned = LogPilot("runs", PilotEnd.PLANNED, share=None, order=None)
-    power = LogPilot("runs", PilotEnd.POWER_OF_FOUR, share=None, order="runs")
-    return (planned if sampling == "trajectories" else power).pilot(counts, n, size)
+    is_planned = sampling == "trajectories"
+    end, order = (PilotEnd.PLANNED, None) if is_planned else (PilotEnd.POWER_OF_FOUR, "runs")
+    planned = LogPilot("runs", end, cast("Order | None", order), expected)
+    return planned.pilot(moments[: len(planned.moments(n))], n, np.zeros_like(moments[0]))
 
 
-def _check(form: LogForm, order: Order | None, share: float | None, has_runs: bool) -> None:
+def _check(form: LogForm, order: Order | None, has_runs: bool) -> None:
     if order is not None and order not in get_args(Order):
         raise DataError(f"order={order!r}: choose one of {', '.join(map(repr, get_args(Order)))}, or leave it out")
-    if share is not None and not 0 <= share < 1:
-        raise DataError(f"pilot={share}: it is a share of the log, from 0 (no pilot) to less than 1")
-    if form == "counts" and (order is not None or share):
+    if form == "counts" and order is not None:
         raise DataError(
-            "ready-made counts have no order, so that no part of them can be taken as a pilot; ask for it where they "
-            'are counted: counts_query(..., order="runs")'
+            "ready-made counts have no order, so that it is not known what came first; ask for it where they are "
+            'counted: counts_query(..., order="runs")'
         )
     if order == "runs" and not has_runs:
         raise DataError(
             f'order="runs": the log has no column {EPISODE}; say which it is with columns={{"{EPISODE}": …}}'
         )
+
+
+def after_files(pilot: Pilot | None, order: Order | None, files: Sequence[str]) -> Pilot | None:
+    """Return the pilot of a log whose order is also that of its files, which somebody has to vouch for as well."""
+    if pilot is None or order is None or len(files) < 2:
+        return pilot
+    names = [Path(file).name for file in files]
+    names = names if len({*names}) == len(names) else [*files]
+    listed = names if len(names) <= _NAMED else [*names[:3], "…", f"{names[-1]} ({len(names):,} files)"]
+    return replace(pilot, rests_on=f"{pilot.rests_on}, file after file: {', '.join(listed)}")
 
 
 def not_numbered(column: str, kind: str) -> DataError:

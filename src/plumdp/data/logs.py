@@ -8,28 +8,41 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 
-from plumdp.data.columns import PILOT_COUNT, LogForm, Source, find_columns, find_runs, source_columns
+from plumdp.data.columns import N_RUNS, STEP, LogForm, Source, find_columns, find_runs, source_columns
 from plumdp.data.counts import Pilot, Sampling, TransitionCounts
-from plumdp.data.duckdb_tables import MEMORY, Block, Progress, column_types, connect, find_files, scan, text_bytes
+from plumdp.data.duckdb_tables import (
+    MEMORY,
+    Block,
+    Progress,
+    column_types,
+    connect,
+    find_files,
+    has_rows,
+    scan,
+    text_bytes,
+)
 from plumdp.data.file_logs import FileLog
 from plumdp.data.files import is_counts_file
 from plumdp.data.frame_logs import is_arrow, open_frame
 from plumdp.data.ingestion import Offender, Tally
-from plumdp.data.log_files import describe_files, now
-from plumdp.data.log_pilots import LogPilot, Order, pilot_of_counts, pilot_of_log
+from plumdp.data.log_files import WHOLE, LogFile, describe_files, now
+from plumdp.data.log_pilots import LogPilot, Order, SharedRun, after_files, pilot_of_counts, pilot_of_log
 from plumdp.data.mappings import StateMaps, read_mapping
-from plumdp.data.report import BrokenEpisode, IngestionReport, refusal
-from plumdp.data.same_files import refuse_copies, refuse_same_files
+from plumdp.data.report import NAMED, BrokenEpisode, IngestionReport, RepeatedStep, refusal, require_outcomes
+from plumdp.data.same_files import part_of_file, refuse_copies, refuse_same_files
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
+from plumdp.vocabulary import CutOff
 
 _LOGGER = logging.getLogger("plumdp")
+
+_MAYBE_EMPTY = 1 << 16  # bytes: a file with the names of its columns alone has fewer
 
 Partitions: TypeAlias = int | Literal["files"] | None
 
@@ -65,11 +78,19 @@ class _OpenLog(Protocol):
 
     def broken_episodes(self, columns: Mapping[str, Source], n: int) -> list[BrokenEpisode]: ...
 
+    def repeated_steps(self, form: LogForm, columns: Mapping[str, Source], n: int) -> list[RepeatedStep]: ...
+
     def first_rows(
         self, form: LogForm, columns: Mapping[str, Source], offenders: Sequence[Offender]
     ) -> Sequence[str]: ...
 
     def find_runs(self, column: str, *, in_order: bool) -> tuple[int, bool]: ...
+
+    def shared_runs(self, column: str, step: Source | None) -> SharedRun | None: ...
+
+    def has_rows(self, file: str) -> bool: ...
+
+    def keep_first_runs(self, column: str, n: int, columns: Collection[str]) -> _OpenLog: ...
 
     def count_first_runs(
         self, graph: Graph, form: LogForm, columns: Mapping[str, Source], column: str, n: int
@@ -90,8 +111,10 @@ def read_log(
     form: LogForm | None = None,
     sampling: Sampling = "adaptive",
     order: Order | None = None,
-    pilot: float | None = None,
+    expected: float | None = None,
+    pilot: bool = True,
     on_unmatched: Literal["error", "report"] = "error",
+    cut_off: CutOff | None = None,
     partitions: Partitions = None,
     memory_limit: float = MEMORY,
     progress: Progress | None = None,
@@ -101,9 +124,10 @@ def read_log(
     ``source`` is a Parquet, CSV or JSON file, a folder or a pattern of such files, a list of them, or a data frame of
     pandas, Polars, PyArrow, PySpark or DuckDB. A log of "transitions" has a column for each state variable, ``action``,
     and a column for each variable of the next state, ``next_`` before its name. One of "trajectories" has ``episode``
-    and ``step`` instead of the next state; the action of the last row of an episode does not matter. "counts" are
-    transitions with their number ``n``. Which it is shows in the columns unless ``form`` says it; ``columns`` maps
-    these names to those of the log. (A variable called episode, step or action has ``state_`` before its name.)
+    and ``step`` instead of the next state; the last row of an episode is the state in which it ends, without an action.
+    "counts" are transitions with their number ``n``. Which it is shows in the columns unless ``form`` says it;
+    ``columns`` maps these names to those of the log. (A variable called episode, step or action has ``state_`` before
+    its name.)
 
     ``states`` makes state variables of other columns: ``{"x": "floor(lon / 0.5)", "battery": [0, 20, 60, 100]}`` is an
     expression for x, and bins for battery: 0 from 0 to below 20, 1 to below 60, 2 to 100. The same rule makes the next
@@ -115,31 +139,38 @@ def read_log(
     are counted, and the report goes with the counts into the certificate. Rows that show what the model says cannot
     happen contradict it, so that nothing is certified; rows that cannot be read are left out, and the certificate says
     what that assumes. The same file twice, or two files with the same content, is an error, unless
-    ``partitions="files"`` says that files with the same content are runs of their own.
+    ``partitions="files"`` says that files with the same content are runs of their own. Where rows name their run and
+    step, those that are alike in all that is read are counted once, and those that differ are rejected.
 
-    ``sampling`` says how the log came about, which no log shows. "adaptive", the default, is valid however it did, even
-    if the policy or the end depended on what was seen. Two stronger claims give narrower intervals: "trajectories" if
-    the log is a number of runs that was fixed beforehand, under one policy; "independent" if the number of samples of
-    each choice was fixed beforehand.
+    Which steps are in the log must not depend on where they led: bounds are wrong if a recorder leaves out the last
+    state of runs, or if runs that went on for too long are missing. If most runs end before the outcome of their last
+    action, the log is refused. ``cut_off="unrelated"`` says that they were cut off for reasons that have nothing to do
+    with this outcome; the certificate repeats it.
 
-    The part of the log that came first is kept apart as the pilot (see ``Pilot``), if it is known which part that is:
-    results that are chosen by looking at it are narrower. ``order`` says what no log shows either. "time": the rows lie
-    in the order in which their steps happened, file after file in the order given, or by name within a folder or
-    pattern. "runs": the column ``episode`` numbers the runs in the order in which they were made, and each had ended
-    before the next began; runs that were made side by side by something that learned meanwhile are in no such order.
-    Do not say either of a table that was sorted by anything else. Logs of "trajectories" need no order: the runs are
-    alike, and those with the first names are the pilot, if nobody named them by how they went.
+    ``sampling`` says how the log came about, which no log shows. "adaptive", the default, is valid whoever chose the
+    actions and the end, also if they depended on what was seen, as long as no step is missing because of its outcome.
+    Two stronger claims give narrower intervals: "trajectories" if the log is a number of runs that was fixed
+    beforehand, under one policy; "independent" if the number of samples of each choice was fixed beforehand.
 
-    How long the pilot is follows from the length of the log. If this was fixed beforehand (runs of "trajectories", rows
-    of "independent" transitions), it is a share, ``pilot``, by default that of ``pilot_share``. Otherwise the log may
-    have ended because of what it showed, and the pilot is the largest power of two of runs or rows that is at most a
-    tenth of them, and carries a smaller weight; a share would not be valid. Fewer than 160 have an empty pilot, with a
-    weight of its own. ``pilot=0`` is for none; decide on it, and on ``order``, before you look at results. Counts have
-    the pilot that the query of ``counts_query`` gave them, if any.
+    If it is known what came first, bets are placed by it (see ``Pilot``), and results are narrower. ``order`` says what
+    no log shows. "time": the rows lie in the order in which their steps happened, file after file in the order given,
+    or by name within a folder or pattern, where numbers in names count as numbers: part-2 is before part-10. "runs":
+    the column ``episode`` numbers the runs in the order in which they were made, and each had ended before the next
+    began; runs that were made side by side by something that learned meanwhile are in no such order. Do not say either
+    of a table that was sorted by anything else. Logs of "trajectories" need no order: the runs are alike, and any order
+    will do in which nobody put them by how they went.
+
+    A log with an order may have ended because of what it showed, and may be read again when it has grown. ``expected``
+    is how many runs (or rows, if these have the order) it would have, if you can say so before you look at it: it need
+    not come true, and makes results narrower. That a log is "trajectories" claims that the number of its runs was
+    fixed beforehand, which a log that grows is not. ``pilot=False`` places no bets. Decide on all of it before you look
+    at results. Ready-made counts have the order that the query of ``counts_query`` gave them, if any.
+
+    How states are made of columns (``states``) is part of the model: decide on it before you look at the data.
 
     Files take up to ``memory_limit`` bytes, whatever their size. Trajectories whose rows are not in order take longer:
     they are counted in ``partitions`` by episode, as many as need be. ``partitions="files"`` counts each file by
-    itself; say so if each file numbers its episodes anew. ``progress`` is told how much of the files is read.
+    itself; say so if each file numbers its runs anew. ``progress`` is told how much of the files is read.
 
     >>> import pandas as pd
     >>> from plumdp import case_study
@@ -148,32 +179,55 @@ def read_log(
     2 rows of transitions: 1 matched, 1 rejected
       impossible transition: 1 row; (x=0, y=0) 'east' → (x=7, y=0) (1×); the model has no such edge, so it may be wrong
     """
-    if on_unmatched not in ("error", "report"):
-        raise DataError(f"on_unmatched={on_unmatched!r}: choose 'error' or 'report'")
+    _check_words(on_unmatched, cut_off)
     _LOGGER.info("reading the log")
-    with _open(source, partitions, memory_limit, progress) as log:
+    files = find_files(source) if _is_paths(source) else []
+    with _open(source, files, partitions, memory_limit, progress) as log:
         mapping = read_mapping(model.graph, states, actions)
         form, found = find_columns(model.graph, log.columns, columns, form, mapping)
+        said = None if N_RUNS in found else expected
         runs = find_runs(log.columns, columns)
-        planned = pilot_of_log(form, sampling, order, pilot, has_runs=runs is not None)
-        if form == "transitions" and runs is not None and planned is not None and planned.unit == "runs":
-            log = log.read_once(source_columns([runs, *found.values()]))  # for counts, runs and pilot
+        planned = pilot_of_log(form, sampling, order, has_runs=runs is not None, wanted=pilot, expected=said)
+        if form == "transitions" and (STEP in found or (planned is not None and planned.unit == "runs")):
+            log = log.read_once(source_columns([*filter(None, [runs]), *found.values()]))  # for all that follows
         tally = Tally(model.graph, mapping)
         for block in log.count(model.graph, form, found):
             tally.add(block)
-            if PILOT_COUNT in found and pilot != 0:
+            if N_RUNS in found and pilot:
                 tally.add_pilot(block)
-        is_broken = form == "trajectories" and tally.has_broken_episodes
-        broken = log.broken_episodes(found, 10) if is_broken else []
-        report = tally.report(form, broken, lambda offenders: log.first_rows(form, found, offenders))
-        _LOGGER.info("%s", report.summary)
+        tally.settle()
+        report = _report(log, tally, form, found, cut_off)
         if report.rejected and on_unmatched == "error":
-            raise DataError(refusal(report))
+            raise DataError(refusal(report, 1 if partitions == "files" else len(files)))
+        require_outcomes(report)
         first = None if planned is None else _pilot(log, model, tally, form, found, runs, planned, report)
-    if PILOT_COUNT in found and pilot != 0:
-        first = pilot_of_counts(tally.pilot, tally.pilot_sizes, sampling)
-    report = replace(report, files=describe_files(find_files(source) if _is_paths(source) else []), read=now())
-    return Log(TransitionCounts(model.graph, read_only(tally.counts), sampling, first, report))
+        known = describe_files(files)
+        parts = tuple(part_of_file(file) for file in known if not _is_small(file) or log.has_rows(file.name))
+    if N_RUNS in found and pilot:
+        is_known = not tally.has_repeated_steps  # which run is which
+        first = pilot_of_counts(tally.moments or [tally.counts], tally.n_runs if is_known else (), sampling, expected)
+    if order == "time" or partitions == "files":
+        first = after_files(first, order, files)
+    report = replace(report, files=known, read=now())
+    return Log(TransitionCounts(model.graph, read_only(tally.counts), sampling, first, report, parts))
+
+
+def _check_words(on_unmatched: str, cut_off: str | None) -> None:
+    if on_unmatched not in ("error", "report"):
+        raise DataError(f"on_unmatched={on_unmatched!r}: choose 'error' or 'report'")
+    if cut_off not in (None, *get_args(CutOff)):
+        raise DataError(f"cut_off={cut_off!r}: choose 'unrelated', or leave it out")
+
+
+def _report(
+    log: _OpenLog, tally: Tally, form: LogForm, columns: Mapping[str, Source], cut_off: CutOff | None
+) -> IngestionReport:
+    """Return what became of the rows, with examples of those that were rejected."""
+    broken = log.broken_episodes(columns, NAMED) if tally.has_gaps and form == "trajectories" else []
+    repeated = log.repeated_steps(form, columns, NAMED) if tally.has_repeated_steps and form != "counts" else []
+    report = tally.report(form, broken, repeated, lambda offenders: log.first_rows(form, columns, offenders))
+    _LOGGER.info("%s", report.summary)
+    return replace(report, cut_off=cut_off if report.rows["cut off"] else None)
 
 
 def _pilot(
@@ -186,32 +240,35 @@ def _pilot(
     planned: LogPilot,
     report: IngestionReport,
 ) -> Pilot | None:
-    """Return the pilot, counted by itself: a small part of the log is read once more."""
-    graph, n_parameters = model.graph, model.space.dimension
+    """Return what had been seen when bets were placed: the first part of the log is read once more."""
+    graph, nothing = model.graph, np.zeros_like(tally.counts)
+    if tally.has_repeated_steps or (planned.unit == "rows" and tally.has_gaps):
+        return planned.pilot((), 0, nothing)  # which run a row is of is not known, or not in time
     if planned.unit == "rows":
-        if form == "trajectories" and tally.has_broken_episodes:
-            return planned.pilot(np.zeros_like(tally.counts), 0, 0)  # which run a row is of depends on later rows
         n = report.total
-        size = planned.size(n, n_parameters)
-        blocks = log.count_first_rows(graph, form, columns, size)
-    else:
-        assert runs is not None  # as pilot_of_log says
-        is_said = planned.order == "runs"
-        n, all_named = log.find_runs(runs, in_order=is_said)
-        if form == "transitions" and not all_named:
-            if is_said:
-                raise DataError(f'order="runs": some rows have no {runs}, so that it is not known when they happened')
-            return None
-        size = planned.size(n, n_parameters)
-        blocks = log.count_first_runs(graph, form, columns, runs, size)
-    return planned.pilot(tally.matched(blocks) if size else np.zeros_like(tally.counts), n, size)
+        counted = [log.count_first_rows(graph, form, columns, size) for size in planned.moments(n)]
+        return planned.pilot([tally.matched(blocks) for blocks in counted], n, nothing)
+    assert runs is not None  # as pilot_of_log says
+    is_said = planned.order == "runs"
+    n, all_named = log.find_runs(runs, in_order=is_said)
+    if form == "transitions" and not all_named:
+        if is_said:
+            raise DataError(f'order="runs": some rows have no {runs}, so that it is not known when they happened')
+        return None
+    if (shared := log.shared_runs(runs, columns.get(STEP))) is not None:
+        raise shared.refusal(runs)
+    sizes = planned.moments(n)
+    first = log.keep_first_runs(runs, sizes[-1], source_columns([runs, *columns.values()])) if sizes else log
+    counted = [first.count_first_runs(graph, form, columns, runs, size) for size in sizes]
+    return planned.pilot([tally.matched(blocks) for blocks in counted], n, nothing)
 
 
 @contextmanager
-def _open(source: Any, partitions: Partitions, memory_limit: float, progress: Progress | None) -> Iterator[_OpenLog]:
+def _open(
+    source: Any, files: list[str], partitions: Partitions, memory_limit: float, progress: Progress | None
+) -> Iterator[_OpenLog]:
     if not (partitions is None or partitions == "files" or (isinstance(partitions, int) and partitions > 0)):
         raise DataError(f"partitions={partitions!r}: give a whole number above 0, 'files', or leave it out")
-    files = find_files(source) if _is_paths(source) else []
     if not files and not is_arrow(source):
         if partitions is not None:
             raise DataError("partitions are for files; a data frame is counted as a whole, by its own engine")
@@ -224,7 +281,7 @@ def _open(source: Any, partitions: Partitions, memory_limit: float, progress: Pr
         groups = [[file] for file in files] if partitions == "files" else [files]
         tables = {scan(connection, group) if group else "arrow": group for group in groups}
         if partitions != "files":
-            refuse_copies(files, partial(_has_rows, connection))
+            refuse_copies(files, partial(has_rows, connection))
         types = {table: column_types(connection, table) for table in tables}
         if any({"transition", "n"} <= names.keys() for names in types.values()):
             _refuse_counts(files)
@@ -243,8 +300,9 @@ def _refuse_counts(files: Sequence[str]) -> None:
             )
 
 
-def _has_rows(connection: Any, file: str) -> bool:
-    return bool(connection.execute(f"SELECT 1 FROM {scan(connection, [file])} LIMIT 1").fetchall())
+def _is_small(file: LogFile) -> bool:
+    """Return whether a file is so small that it may have no rows; then it has no data that can be counted twice."""
+    return file.hashed == WHOLE and file.size is not None and file.size < _MAYBE_EMPTY
 
 
 def _is_paths(source: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 
 from plumdp.data.columns import ACTION, COUNT, PLACE, next_columns, state_columns
 from plumdp.data.duckdb_tables import Block
+from plumdp.data.observing import self_loops
 from plumdp.data.report import KINDS, Kind
 from plumdp.data.values import Codes, RowIndex, Texts, Whole, domain, shown
 from plumdp.errors import DataError
@@ -58,12 +60,26 @@ class Matcher:
         for applies, kind in reasons:  # the last that applies is the one that is told
             kinds[applies] = KINDS.index(kind)
         if PLACE in block:
-            place = _places(block[PLACE])
+            place = places(block[PLACE])
             kinds[place > 0] = place[place > 0]
+            kinds[self._find_cut_off(kinds, state, action)] = KINDS.index("cut off")
         kinds[is_unknown_state] = KINDS.index("unknown state")  # wherever in a run it is, the model does not have it
         transition[kinds > 0] = -1
         self._refuse_ambiguous(transition)
         return kinds, transition
+
+    @cached_property
+    def _choices(self) -> RowIndex:
+        graph = self._graph
+        return RowIndex([graph.n_states, len(graph.action_names)], [graph.state_of_choice(), graph.action])
+
+    def _find_cut_off(self, kinds: Kinds, state: Codes, action: Codes) -> Codes:
+        """Return the last rows of runs whose action does more than stay where it is: its outcome is not shown."""
+        last = np.flatnonzero((kinds == KINDS.index("last row")) & (state >= 0) & (action >= 0))
+        if not len(last):
+            return last
+        choice = self._choices.find([state[last], action[last]])
+        return np.asarray(last[(choice >= 0) & ~self_loops(self._graph)[choice]])
 
     def _find_states(self, block: Block, columns: list[str]) -> tuple[Codes, BoolArray]:
         """Return the states, or -1, and which rows show a state that the model does not have.
@@ -96,7 +112,8 @@ class Matcher:
             )
 
 
-def _places(values: npt.NDArray[np.object_]) -> Kinds:
+def places(values: npt.NDArray[np.object_]) -> Kinds:
+    """Return what rows are by their place in a run."""
     code = Texts(tuple(_PLACES)).code(values)
     if (code < 0).any():
         example = values[int(np.argmax(code < 0))]
@@ -104,10 +121,10 @@ def _places(values: npt.NDArray[np.object_]) -> Kinds:
     return np.array([KINDS.index(kind) for kind in _PLACES.values()], dtype=np.uint8)[code]
 
 
-def row_counts(block: Block) -> Codes:
+def row_counts(block: Block, column: str = COUNT) -> Codes:
     """Return how often each row occurs; a ready-made count must be a whole number."""
-    n = Whole(0, 1 << 62).code(block[COUNT])
+    n = Whole(0, 1 << 62).code(block[column])
     if (n < 0).any():
-        example = shown(block[COUNT].tolist()[int(np.argmax(n < 0))])
-        raise DataError(f"column {COUNT}: {example} is not a count; counts are whole numbers from 0")
+        example = shown(block[column].tolist()[int(np.argmax(n < 0))])
+        raise DataError(f"column {column}: {example} is not a count; counts are whole numbers from 0")
     return n

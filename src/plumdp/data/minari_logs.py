@@ -6,6 +6,8 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
+from hashlib import blake2b
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +21,7 @@ from plumdp.data.log_pilots import pilot_of_log
 from plumdp.data.logs import Log
 from plumdp.data.observing import Act, Observe, Places, ask, env_actions, self_loops
 from plumdp.data.report import refusal
+from plumdp.data.same_files import Part
 from plumdp.data.trajectories import Trajectories
 from plumdp.errors import DataError, MissingExtra, ModelError
 from plumdp.model.graph import Graph, Indices, owners_of, read_only
@@ -36,7 +39,7 @@ def read_minari(
     act: Act | None = None,
     sampling: Sampling = "adaptive",
     order: Literal["runs"] | None = "runs",
-    pilot: float | None = None,
+    pilot: bool = True,
     on_unmatched: Literal["error", "report"] = "error",
     is_random_part: bool = False,
 ) -> Log:
@@ -77,22 +80,24 @@ def read_minari(
     needed_columns(graph, "transitions")  # raises an error if two of them have one name
     episodes = _episodes(opened, is_random_part)
     known_order = None if opened.combined_datasets else order
-    planned = pilot_of_log("transitions", sampling, known_order, pilot, has_runs=True)
-    size = 0 if planned is None else planned.size(len(episodes), model.space.dimension)
+    planned = pilot_of_log("transitions", sampling, known_order, has_runs=True, wanted=pilot)
+    sizes = () if planned is None else planned.moments(len(episodes))
     places, names = Places(graph, observe), _names(opened, graph, act)
     tally = Tally(graph)
-    for block in _blocks(opened, episodes[:size], places, names):
-        tally.add(block)
-    first = read_only(tally.counts.copy())
-    for block in _blocks(opened, episodes[size:], places, names):
-        tally.add(block)
+    moments = []
+    for start, end in pairwise([0, *sizes, len(episodes)]):
+        for block in _blocks(opened, episodes[start:end], places, names):
+            tally.add(block)
+        moments.append(tally.counts.copy())
     report = tally.report("transitions", [])
     if report.total != opened.total_steps:
         raise DataError(f"{opened.id} says that it has {opened.total_steps:,} steps, but {report.total:,} can be read")
     if report.rejected and on_unmatched == "error":
         raise DataError(refusal(report))
-    kept = None if planned is None else planned.pilot(first, len(episodes), size)
-    return Log(TransitionCounts(graph, read_only(tally.counts), sampling, kept, report))
+    kept = None if planned is None else planned.pilot(moments[:-1], len(episodes), np.zeros_like(tally.counts))
+    digest = blake2b(f"{opened.id} {episodes.tolist()}".encode() + tally.counts.tobytes(), digest_size=16)
+    part = Part(f"the Minari data set {opened.id}", digest.hexdigest())
+    return Log(TransitionCounts(graph, read_only(tally.counts), sampling, kept, report, (part,)))
 
 
 def write_minari(

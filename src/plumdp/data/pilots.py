@@ -103,7 +103,7 @@ def drawn_pilot(counts: TransitionCounts) -> Pilot | None:
 
 
 def _draw(graph: Graph, counts: CountArray, part: int, rng: np.random.Generator) -> CountArray:
-    """Return how often each transition is among about one in so many visits of its choice, drawn without replacement."""
+    """Return how often each transition is among about one in so many visits of its choice, drawn at random."""
     first = graph.first_transition[:-1]
     size = np.diff(graph.first_transition)
     left = np.add.reduceat(counts, first)  # visits of each choice that are not decided yet
@@ -124,7 +124,7 @@ def pilot_assumption(pilot: Pilot) -> str:
 
     >>> import numpy as np
     >>> pilot_assumption(Pilot(np.array([3, 0, 4])))  # doctest: +ELLIPSIS
-    'the pilot (7 steps) was set aside before the other data were looked at, and its size was fixed before any were; ...'
+    'the pilot (7 steps) was set aside before the other data were looked at, ...'
     """
     if pilot.is_planned:
         text = (

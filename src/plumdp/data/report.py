@@ -11,10 +11,13 @@ from plumdp.data.columns import LogForm
 from plumdp.data.log_files import LogFile, log_file_from
 from plumdp.errors import DataError
 from plumdp.model.text import number_of, one_line
+from plumdp.vocabulary import CutOff
 
 Kind: TypeAlias = Literal[
     "matched",
     "last row",
+    "cut off",
+    "copy",
     "unknown state",
     "unknown next state",
     "unknown action",
@@ -24,43 +27,46 @@ Kind: TypeAlias = Literal[
     "repeated step",
     "no episode or step",
 ]
-"""What a row of a log is: a transition of the model, the last of a run, or why it was not matched.
+"""What a row of a log is: a transition of the model, the last of a run, a copy of another row, or why it was rejected.
 
-An unknown state is one that the log shows and the model does not have; of an unreadable one, a value is missing or is
-not a value of its variable.
+A run is cut off if its last row has an action of the model whose outcome is not shown. A copy has the run, the step and
+all values that are read of a row which is counted. An unknown state is one that the log shows and the model does not
+have; of an unreadable one, a value is missing or is not a value of its variable.
 """
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
+_NOT_REJECTED: tuple[Kind, ...] = ("matched", "last row", "cut off", "copy")
+REJECTED: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind not in _NOT_REJECTED)
 CONTRADICTING: tuple[Kind, ...] = ("unknown state", "unknown next state", "impossible transition")
 """What the graph of the model says cannot happen. The other rejected rows show nothing that can be told."""
 
 NAMED = 3  # offenders of each kind
 _SEVERAL = "several forms"
-_REMARKS: dict[Kind, str] = {
-    "impossible transition": "the model has no such edge, so it may be wrong",
-    "repeated step": 'if each file numbers its episodes anew, give partitions="files"',
-}
+_REMARKS: dict[Kind, str] = {"impossible transition": "the model has no such edge, so it may be wrong"}
+
+
+@dataclass(frozen=True)
+class RepeatedStep:
+    """A step of a run of which there are several rows that are not alike."""
+
+    episode: Any
+    step: Any
+    n_rows: int
+
+    def __str__(self) -> str:
+        step = f"{self.step:g}" if isinstance(self.step, float) else self.step
+        return f"episode {self.episode}, step {step} ({self.n_rows:,} rows)"
 
 
 @dataclass(frozen=True)
 class BrokenEpisode:
-    """A run that lacks steps or has some of them twice."""
+    """A run that lacks steps."""
 
     episode: Any
     n_rows: int
     n_steps: int  # different ones
     first: float
     last: float
-
-    @property
-    def has_gap(self) -> bool:
-        """Whether the steps are not all those from the first to the last."""
-        return self.n_steps != self.last - self.first + 1
-
-    @property
-    def has_repeats(self) -> bool:
-        """Whether a step occurs twice."""
-        return self.n_rows > self.n_steps
 
     def __str__(self) -> str:
         rows = "1 row" if self.n_rows == 1 else f"{self.n_rows:,} rows"
@@ -72,6 +78,7 @@ class IngestionReport:
     """What became of the rows of a log; each row is of one kind. ``worst`` names what most rejected rows are about.
 
     ``files`` are those that were read, and ``read`` is when that was. ``hints`` say what may be meant by the first.
+    ``cut_off`` is what somebody said of the runs that were cut off, if anything.
     """
 
     form: LogForm | Literal["several forms"]
@@ -80,6 +87,7 @@ class IngestionReport:
     files: tuple[LogFile, ...] = field(default=(), compare=False)
     read: str = field(default="", compare=False)  # date and time, in UTC
     hints: Mapping[Kind, str] = field(default_factory=dict, compare=False)  # what may be meant
+    cut_off: CutOff | None = None
 
     @property
     def total(self) -> int:
@@ -93,8 +101,13 @@ class IngestionReport:
 
     @property
     def rejected(self) -> int:
-        """The number of rows that are neither matched nor the last of a run."""
-        return self.total - self.matched - self.rows["last row"]
+        """The number of rows that are not matched, nor the last of a run, nor copies of others."""
+        return sum(self.rows[kind] for kind in REJECTED)
+
+    @property
+    def n_runs(self) -> int:
+        """The number of runs that have a last row; none in a log of transitions."""
+        return self.rows["last row"] + self.rows["cut off"]
 
     @property
     def contradicting(self) -> int:
@@ -109,9 +122,11 @@ class IngestionReport:
     @property
     def summary(self) -> str:
         """The numbers of rows that were matched and rejected, in one line."""
-        last = f", {self.rows['last row']:,} last rows of runs" if self.rows["last row"] else ""
+        cut_off = f" ({self.rows['cut off']:,} cut off)" if self.rows["cut off"] else ""
+        last = f", {self.n_runs:,} last rows of runs{cut_off}" if self.n_runs else ""
+        copies = f", {self.rows['copy']:,} copies of others" if self.rows["copy"] else ""
         rows = number_of(self.total, "row")
-        return f"{rows} of {self.form}: {self.matched:,} matched{last}, {self.rejected:,} rejected"
+        return f"{rows} of {self.form}: {self.matched:,} matched{last}{copies}, {self.rejected:,} rejected"
 
     def __repr__(self) -> str:
         return one_line(self, self.summary)
@@ -130,9 +145,10 @@ class IngestionReport:
         files = tuple(dict.fromkeys((*self.files, *other.files)))
         form = self.form if self.form == other.form else "several forms"
         hints = {**other.hints, **self.hints}
-        return IngestionReport(form, rows, worst, files, max(self.read, other.read), hints)
+        cut_off = self.cut_off or other.cut_off
+        return IngestionReport(form, rows, worst, files, max(self.read, other.read), hints, cut_off)
 
-    def reasons(self, kinds: Sequence[Kind] = KINDS[2:]) -> list[str]:
+    def reasons(self, kinds: Sequence[Kind] = REJECTED) -> list[str]:
         """Return a line for each kind of rejected rows."""
         lines = []
         for kind in kinds:
@@ -150,21 +166,41 @@ class IngestionReport:
             "worst": {kind: [*texts] for kind, texts in self.worst.items() if texts},
             **({"files": [file.to_dict() for file in self.files], "read": self.read} if self.read else {}),
             **({"hints": dict(self.hints)} if self.hints else {}),
+            **({"cut_off": self.cut_off} if self.cut_off else {}),
         }
 
 
-def refusal(report: IngestionReport) -> str:
-    """Return the message of an error about rejected rows."""
-    head = f"{report.rejected:,} of {report.total:,} rows do not fit the model:"
-    advice = 'correct the log or the model, or count the other rows with on_unmatched="report"'
-    return "\n".join([head, *(f"  {reason}" for reason in report.reasons()), advice])
+def refusal(report: IngestionReport, n_files: int = 1) -> str:
+    """Return the message of an error about rejected rows of a log in so many files that were read as one."""
+    lines = [f"{report.rejected:,} of {report.total:,} rows do not fit the model:"]
+    lines += [f"  {reason}" for reason in report.reasons()]
+    if report.rows["repeated step"]:
+        anew = 'if each file numbers its runs anew, say partitions="files"'
+        lines.append(anew if n_files > 1 else "give different runs different names, and number the steps of each run")
+    lines.append('correct the log or the model, or count the other rows with on_unmatched="report"')
+    return "\n".join(lines)
+
+
+def require_outcomes(report: IngestionReport) -> None:
+    """Refuse a log in which most runs end before the outcome of their last action, unless somebody vouches for it."""
+    n = report.rows["cut off"]
+    if report.cut_off is not None or 2 * n <= report.n_runs:
+        return
+    raise DataError(
+        f"{n:,} of {report.n_runs:,} runs end before the outcome of their last action: their last row has "
+        "an action, and no row shows the state after it. If the outcome decided what was logged, as with a recorder "
+        "that never writes the state in which a run ends, every result is wrong. Add a row with the last state of each "
+        "run, and no action. If the runs were cut off for reasons that have nothing to do with that outcome, such as a "
+        'limit on the number of steps, or if the last action was never carried out, say cut_off="unrelated"'
+    )
 
 
 def report_from(given: Any) -> IngestionReport:
     """Return the report that ``IngestionReport.to_dict`` made this of; anything else is refused."""
     if not (
         isinstance(given, dict)
-        and {"form", "rows", "worst"} <= given.keys() <= {"form", "rows", "worst", "files", "read", "hints"}
+        and {"form", "rows", "worst"} <= given.keys() <= {"form", "rows", "worst", "files", "read", "hints", "cut_off"}
+        and given.get("cut_off") in (None, *get_args(CutOff))
         and isinstance(given.get("files", []), list)
         and isinstance(given.get("read", ""), str)
         and isinstance(given.get("hints", {}), dict)
@@ -181,4 +217,5 @@ def report_from(given: Any) -> IngestionReport:
         raise DataError("the report of what became of the rows of the log is not one")
     rows = {kind: given["rows"].get(kind, 0) for kind in KINDS}
     files = tuple(map(log_file_from, given.get("files", [])))
-    return IngestionReport(given["form"], rows, given["worst"], files, given.get("read", ""), given.get("hints", {}))
+    read, hints, cut_off = given.get("read", ""), given.get("hints", {}), given.get("cut_off")
+    return IngestionReport(given["form"], rows, given["worst"], files, read, hints, cut_off)

@@ -1,16 +1,74 @@
-"""Refuses files that would be counted twice: the same file under two names, and copies of a file."""
+"""Refuses data that would be counted twice: a file under two names, copies of a file, and parts of counts in a sum."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
+from plumdp.data.log_files import FAR, LogFile
 from plumdp.errors import DataError
+from plumdp.model.text import listing, number_of
 
 _START = 1 << 16  # bytes that are compared first: most files of one size differ there
 _CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Part:
+    """Data that counts are made of: what people call them, and a key that they have wherever they are counted."""
+
+    name: str
+    key: str  # of a file, a hash of what it holds; otherwise a random number
+    is_file: bool = False
+    is_simulated: bool = False  # plumdp ran it and counted every step
+
+
+def part_of_file(file: LogFile) -> Part:
+    """Return a file of a log as a part of counts; of one far away, only the name is known."""
+    if file.hashed == FAR:
+        return Part(f"{file.name} (known by its name only)", file.name, is_file=True)
+    return Part(f"{file.name} (hash {file.hash[:8]})", f"{file.hash} {file.size}", is_file=True)
+
+
+def new_part(steps: int, *, is_simulated: bool = False) -> Part:
+    """Return data that come from no file as a part of counts which no others have."""
+    kind = "simulated step" if is_simulated else "step"
+    name = number_of(steps, kind) + ("" if is_simulated else " that were not read from a file")
+    return Part(name, uuid4().hex, is_simulated=is_simulated)
+
+
+def part_from(given: Any) -> Part:
+    """Return the part that ``asdict`` made this of; anything else is refused."""
+    kinds = {"name": str, "key": str, "is_file": bool, "is_simulated": bool}
+    if not (
+        isinstance(given, Mapping)
+        and given.keys() == kinds.keys()
+        and all(isinstance(given[key], kind) for key, kind in kinds.items())
+    ):
+        raise DataError("what is said of the parts of the counts cannot be read")
+    return Part(**given)
+
+
+def refuse_same_parts(parts: Sequence[Part], others: Sequence[Part]) -> None:
+    """Refuse to add counts that have data in common."""
+    keys = {part.key for part in others}
+    both = [part for part in parts if part.key in keys]
+    if not both:
+        return
+    it = "it" if len(both) == 1 and both[0].is_file else "them"
+    alike = (
+        "; if they are different data that happen to look alike, read the files at once, with "
+        'read_log([...], model, partitions="files")'
+    )
+    raise DataError(
+        f"both counts contain {listing([part.name for part in both], most=3)}, which would be counted twice; add {it} "
+        f"once{alike if both[0].is_file else ''}"
+    )
 
 
 def refuse_same_files(files: Sequence[str]) -> None:
@@ -30,7 +88,7 @@ def refuse_copies(files: Sequence[str], has_rows: Callable[[str], bool]) -> None
             raise DataError(
                 f"{first} and {second} have the same content, so that it would be counted twice; leave out one of them "
                 "if it is a copy. If they are different runs that happen to look alike, or if each file numbers its "
-                'episodes anew, give partitions="files"'
+                'runs anew, say partitions="files"'
             )
 
 

@@ -17,6 +17,7 @@ from plumdp.data import kernels
 from plumdp.data.counts import CountArray, EventCounts, TransitionCounts
 from plumdp.data.pilots import moments_of, planned_pilot
 from plumdp.data.runs import Plan, Policy, Rng, make_plan, require_positive, split
+from plumdp.data.same_files import new_part
 from plumdp.model.events import find_events
 from plumdp.model.graph import read_only
 from plumdp.model.parametric import ParametricMDP
@@ -81,7 +82,8 @@ def simulate(
     ]
     *seen, counts = accumulate(parts)
     kept = planned_pilot(seen, plan.trajectories) if moments else None
-    return TransitionCounts(graph, counts, "trajectories" if graph is model.graph else "adaptive", kept)
+    run = new_part(int(counts.sum()), is_simulated=True)
+    return TransitionCounts(graph, counts, "trajectories" if graph is model.graph else "adaptive", kept, parts=(run,))
 
 
 def first_visits(
@@ -149,7 +151,8 @@ def _sum_over(
 ) -> CountArray:
     """Return the sum of what ``add`` counts for each block; each thread counts in an array of its own.
 
-    Progress is told in runs, of so many in all. ``add`` yields now and then, so that an interruption need not wait for the end of a block.
+    Progress is told in runs, of so many in all. ``add`` yields now and then, so that an interruption need not
+    wait for the end of a block.
     """
     totals = [np.zeros(shape, dtype=np.int64) for _ in range(threads)]
     idle: SimpleQueue[CountArray] = SimpleQueue()

@@ -9,12 +9,13 @@ from plumdp.data.columns import (
     ACTION,
     COUNT,
     EPISODE,
-    N_PILOT_RUNS,
+    FIRST_COUNTS,
+    N_ALIKE,
+    N_COPIES,
     N_RUNS,
     NEXT_EPISODE,
     NEXT_STEP,
     PILOT_COLUMNS,
-    PILOT_COUNT,
     PLACE,
     RUN,
     RUN_NUMBER,
@@ -29,11 +30,11 @@ from plumdp.data.columns import (
     source_columns,
     state_columns,
 )
-from plumdp.data.counts import PilotEnd, Sampling
+from plumdp.data.counts import Sampling
 from plumdp.data.log_pilots import LogPilot, Order, pilot_of_log
 from plumdp.data.mapping_sql import mapped_sql
 from plumdp.data.mappings import StateMaps, read_mapping
-from plumdp.data.pilots import FEW_RUNS, SMALLEST, pilot_share
+from plumdp.data.pilots import SIZES
 from plumdp.data.trajectories import Form
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph
@@ -50,6 +51,12 @@ _PLACE_IN_RUN = f"""CASE
     WHEN "{NEXT_STEP}" IS NULL THEN 'last'
     WHEN "{NEXT_STEP}" <> "{STEP}" + 1 OR "{SECOND_STEP}" = "{NEXT_STEP}" THEN 'gap'
     ELSE 'step' END"""
+_IS_UNPLACED = f'"{EPISODE}" IS NULL OR "{STEP}" IS NULL'  # such rows may be copies or not, which nobody can tell
+_PLACE_OF_MOVE = f"""CASE
+    WHEN {_IS_UNPLACED} THEN 'step'
+    WHEN count(*) OVER (PARTITION BY "{EPISODE}", "{STEP}") > 1 THEN 'duplicate'
+    ELSE 'step' END"""
+_NOT_COUNTED = f"""CASE WHEN "{PLACE}" = 'duplicate' OR {_IS_UNPLACED} THEN 0 ELSE "{N_ALIKE}" - 1 END"""
 
 _AS_THEY_LIE = ""
 _NEXT_PLACE = {NEXT_STEP: f'lead("{STEP}")', NEXT_EPISODE: f'lead("{EPISODE}")'}
@@ -73,7 +80,7 @@ def counts_query(
     actions: str | None = None,
     sampling: Sampling = "adaptive",
     order: Order | None = None,
-    pilot: float | None = None,
+    pilot: bool = True,
 ) -> str:
     """Return the query that counts the log in a table of a warehouse or cluster.
 
@@ -85,9 +92,13 @@ def counts_query(
     ``states`` and ``actions`` make state variables and actions of other columns, as in ``read_log``; the table must
     have numbers where an expression calculates.
 
-    ``sampling``, ``order`` and ``pilot`` say how the log came about, in what order its runs are and how large its pilot
-    is, as in ``read_log``. If there is a pilot, the query also counts how often each row is in it (``n_pilot``), all
-    runs (``n_runs``) and those in the pilot (``n_pilot_runs``), and ``read_log`` with the same ``sampling`` finds it.
+    Rows that are copies of another row are counted once, and rows that differ in one step of a run are rejected when
+    the result is read. For a table of transitions that needs the columns ``episode`` and ``step``, and nobody but you
+    knows whether it has them: say so with ``columns={"episode": "episode", "step": "step"}``.
+
+    ``sampling`` and ``order`` say how the log came about and in what order its runs are, as in ``read_log``. If that is
+    known, and ``pilot`` is not False, the query also counts how often each row is in the first 16, 64, … runs
+    (``n_first_16`` and so on), and all runs (``n_runs``); ``read_log`` with the same ``sampling`` finds that.
     The column ``episode``, which a log of transitions then needs too, must sort in the order of the runs: numbers do,
     texts such as "run 10" do not. The rows of such a table are in no order, so that ``order="time"`` is refused.
 
@@ -125,12 +136,14 @@ def counts_query(
         if value not in get_args(kinds):
             raise DataError(f"{name}={value!r}: choose one of {', '.join(map(repr, get_args(kinds)))}")
     first = _pilot_of(model, form, sampling, order, pilot, columns or {})
+    has_steps = form == "trajectories" or STEP in (columns or {})
     sources = needed_sources(model.graph, form, read_mapping(model.graph, states, actions))
-    sources |= {EPISODE: EPISODE} if first is not None else {}
+    sources |= {EPISODE: EPISODE} if first is not None or has_steps else {}
+    sources |= {STEP: STEP} if has_steps else {}
     there = _names_there(source_columns(sources.values()), columns or {}, form, dialect)
     expressions = {name: _as_sql(found_in(source, there)) for name, source in sources.items()}
-    size = "" if first is None else _pilot_size(first, form, model.space.dimension)
-    query = sqlglot.parse_one(count_sql(model.graph, form, expressions, _TABLE, pilot_size=size), dialect="duckdb")
+    counted = count_sql(model.graph, form, expressions, _TABLE, with_runs=first is not None, once=has_steps)
+    query = sqlglot.parse_one(counted, dialect="duckdb")
     for term in list(query.find_all(exp.Ordered)):
         term.replace(term.this)  # where missing steps are put makes no difference, so no engine need be told
     log = next(node for node in query.find_all(exp.Table) if node.name == _TABLE)
@@ -141,9 +154,10 @@ def counts_query(
 
 def _names_there(names: Sequence[str], columns: Mapping[str, str], form: Form, dialect: Dialect) -> dict[str, str]:
     """Return what the columns are called in the table; Snowflake has in capitals what was not quoted."""
+    known = [*dict.fromkeys([*names, EPISODE, STEP])]
     for name in columns:
-        if name not in names:
-            raise DataError(f"columns={{{name!r}: …}}: a log of {form} has no such column, only {', '.join(names)}")
+        if name not in known:
+            raise DataError(f"columns={{{name!r}: …}}: a log of {form} has no such column, only {', '.join(known)}")
     there = {name: columns.get(name, name) for name in names}
     return {name: _as_kept(column) for name, column in there.items()} if dialect == "snowflake" else there
 
@@ -168,43 +182,23 @@ def _pilot_of(
     form: Form,
     sampling: Sampling,
     order: Order | None,
-    share: float | None,
+    wanted: bool,
     columns: Mapping[str, str],
 ) -> LogPilot | None:
-    """Return the pilot that the query is to count, if there is one."""
+    """Return at which moments bets are placed, if the query is to count them."""
     if order == "time":
         raise DataError(
             'order="time": the rows of a table in a warehouse have no order of their own; number the runs in their '
             'order, and say order="runs"'
         )
     has_runs = form == "trajectories" or EPISODE in columns or order == "runs"
-    first = pilot_of_log(form, sampling, order, share, has_runs=has_runs)
+    first = pilot_of_log(form, sampling, order, has_runs=has_runs, wanted=wanted)
     own = {*keys(model.graph)} & {*PILOT_COLUMNS, RUN, RUN_NUMBER}
     if first is not None and own:
         raise DataError(
-            f"the query would have two columns {', '.join(sorted(own))}; rename a state variable, or say pilot=0"
+            f"the query would have two columns {', '.join(sorted(own))}; rename a state variable, or say pilot=False"
         )
     return first
-
-
-def _pilot_size(first: LogPilot, form: Form, n_parameters: int) -> str:
-    """Return how many runs are the pilot, as SQL, by the rules of ``plumdp.data.pilots``.
-
-    A logarithm just below a whole number is raised to it, so that none below 16 comes out. If another power of two
-    does, it is as valid: the weight is that of the size which was taken.
-    """
-    n = quoted(N_RUNS)
-    if first.end == PilotEnd.POWER_OF_TWO:
-        power = f"CAST(power(2, floor(ln({n} / 10.0) / ln(2) + 1e-9)) AS BIGINT)"
-        size = f"CASE WHEN {n} < {10 * SMALLEST} THEN 0 ELSE {power} END"
-    else:
-        few, many = (first.share if first.share is not None else pilot_share(k, n_parameters) for k in (0, 10**9))
-        share = f"CASE WHEN {n} < {FEW_RUNS} THEN {few} ELSE {many} END" if few != many else f"{few}"
-        size = f"CAST(floor({n} * {share}) AS BIGINT)"
-    if form == "trajectories":
-        return size  # rows without a run are not counted
-    unnamed = f"(SELECT count(*) FROM run_names WHERE {quoted(RUN)} IS NULL)"
-    return f"CASE WHEN {unnamed} > 0 THEN 0 ELSE {size} END"
 
 
 def _table_name(table: str, dialect: Dialect) -> Any:
@@ -227,19 +221,34 @@ def _table_name(table: str, dialect: Dialect) -> Any:
     return named
 
 
-def count_sql(graph: Graph, form: Form, columns: Mapping[str, str], table: str, *, pilot_size: str = "") -> str:
+def count_sql(
+    graph: Graph, form: Form, columns: Mapping[str, str], table: str, *, with_runs: bool = False, once: bool = False
+) -> str:
     """Return the query in DuckDB's words; ``columns`` has an expression for each column that the form needs.
 
-    With a ``pilot_size``, an expression of the number of runs, it also counts the rows of so many runs, the first.
+    ``with_runs`` also counts all runs, and the rows of the first 16, 64, … of them.
+    ``once`` counts rows of one step of a run that are alike as one, and says how many copies of it there are. It needs
+    run and step.
     """
-    if form == "transitions":
-        names = [*state_columns(graph, form), ACTION, *next_columns(graph)]
-        rows = {key: columns[name] for key, name in zip(keys(graph), names, strict=True)}
-        rows |= {EPISODE: columns[EPISODE]} if pilot_size else {}
-        runs = f",\n{_runs(pilot_size)}" if pilot_size else ""
-        counted = _count(keys(graph), "log_rows", with_pilot=bool(pilot_size))
-        return f"WITH log_rows AS ({_select(rows, table)}){runs}\n{counted}"
-    return _count_trajectories(graph, columns, table, _IN_RUNS, _STEPS_AROUND, _PLACE_IN_RUN, pilot_size)
+    if form == "trajectories":
+        return _count_trajectories(graph, columns, table, _IN_RUNS, _STEPS_AROUND, _PLACE_IN_RUN, with_runs, once)
+    names = [*state_columns(graph, form), ACTION, *next_columns(graph)]
+    rows = {key: columns[name] for key, name in zip(keys(graph), names, strict=True)}
+    rows |= {EPISODE: columns[EPISODE]} if with_runs or once else {}
+    rows |= {STEP: columns[STEP]} if once else {}
+    parts = [
+        f"log_rows AS ({_select(rows, table)})",
+        *([_runs(may_lack_names=True)] if with_runs else []),
+    ]
+    if not once:
+        return f"WITH {_joined(parts)}\n{_count(keys(graph), 'log_rows', with_runs=with_runs)}"
+    parts += [
+        f"different_rows AS ({_alike([*rows], 'log_rows')})",
+        f"rows_with_place AS ({_select({'*': '*', PLACE: _PLACE_OF_MOVE}, 'different_rows')})",
+        f"moves AS ({_select({'*': '*', N_COPIES: _NOT_COUNTED}, 'rows_with_place')})",
+    ]
+    counted = _count([*keys(graph), PLACE], "moves", with_runs=with_runs, once=True)
+    return f"WITH {_joined(parts)}\n{counted}"
 
 
 def count_ordered_sql(graph: Graph, columns: Mapping[str, str], table: str) -> str:
@@ -272,38 +281,53 @@ def _count_trajectories(
     window: str,
     others: Mapping[str, str],
     place: str,
-    pilot_size: str = "",
+    with_runs: bool = False,
+    once: bool = False,
 ) -> str:
     state = state_columns(graph)
     names = [EPISODE, STEP, *state_columns(graph, "trajectories"), ACTION]
     rows = {key: columns[name] for key, name in zip([EPISODE, STEP, *state, ACTION], names, strict=True)}
     after = {name: f"lead({quoted(key)})" for name, key in zip(next_columns(graph), state, strict=True)}
     over = {name: f"{function} OVER ({window})" for name, function in {**after, **others}.items()}
-    placed = {name: quoted(name) for name in keys(graph)} | {PLACE: place}
-    moves = {name: quoted(name) for name in placed}
+    grouped = [*keys(graph), PLACE]
+    kept = [*keys(graph), *([EPISODE] if with_runs or once else []), *([STEP, N_ALIKE] if once else [])]
+    moves = {name: quoted(name) for name in (*kept, PLACE)}
     moves |= {name: f"CASE WHEN {quoted(PLACE)} = 'step' THEN {quoted(name)} END" for name in after}
-    run = {EPISODE: quoted(EPISODE)} if pilot_size else {}
-    return (
-        f"WITH log_rows AS ({_select(rows, table)}),\n"
-        f"{_runs(pilot_size) + ',' if pilot_size else ''}\n"
-        f"rows_with_next AS ({_select({'*': '*'} | over, 'log_rows')}),\n"
-        f"rows_with_place AS ({_select(placed | run, 'rows_with_next')}),\n"
-        f"moves AS ({_select(moves | run, 'rows_with_place')})\n"
-        f"{_count([*moves], 'moves', with_pilot=bool(pilot_size))}"
-    )
+    moves |= {N_COPIES: _NOT_COUNTED} if once else {}
+    source = "different_rows" if once else "log_rows"
+    parts = [
+        f"log_rows AS ({_select(rows, table)})",
+        *([_runs(may_lack_names=False)] if with_runs else []),
+        *([f"{source} AS ({_alike([*rows], 'log_rows')})"] if once else []),
+        f"rows_with_next AS ({_select({'*': '*'} | over, source)})",
+        f"rows_with_place AS ({_select({name: quoted(name) for name in kept} | {PLACE: place}, 'rows_with_next')})",
+        f"moves AS ({_select(moves, 'rows_with_place')})",
+    ]
+    return f"WITH {_joined(parts)}\n{_count(grouped, 'moves', with_runs=with_runs, once=once)}"
 
 
-def _runs(pilot_size: str) -> str:
-    """Return the table of all runs, with their numbers in order, how many there are, and how many are the pilot."""
+def _joined(parts: Sequence[str]) -> str:
+    return ",\n".join(parts)
+
+
+def _alike(columns: Sequence[str], table: str) -> str:
+    """Return the different rows of a table, and how often each of them is there."""
+    names = ", ".join(map(quoted, columns))
+    return f"SELECT {names}, count(*) AS {quoted(N_ALIKE)} FROM {table} GROUP BY {names}"
+
+
+def _runs(*, may_lack_names: bool) -> str:
+    """Return the table of all runs, with their numbers in order, and how many there are; none if a row has no name."""
+    n = "count(*) OVER ()"
+    unnamed = f"(SELECT count(*) FROM run_names WHERE {quoted(RUN)} IS NULL)"
     numbers = {
         RUN: quoted(RUN),
         RUN_NUMBER: f"row_number() OVER (ORDER BY {quoted(RUN)})",
-        N_RUNS: "count(*) OVER ()",
+        N_RUNS: f"CASE WHEN {unnamed} > 0 THEN 0 ELSE {n} END" if may_lack_names else n,
     }
     return (
         f"run_names AS (SELECT DISTINCT {quoted(EPISODE)} AS {quoted(RUN)} FROM log_rows),\n"
-        f"run_numbers AS ({_select(numbers, 'run_names')} WHERE {quoted(RUN)} IS NOT NULL),\n"
-        f"runs AS ({_select({'*': '*', N_PILOT_RUNS: pilot_size}, 'run_numbers')})"
+        f"runs AS ({_select(numbers, 'run_names')} WHERE {quoted(RUN)} IS NOT NULL)"
     )
 
 
@@ -312,13 +336,18 @@ def _select(columns: Mapping[str, str], table: str) -> str:
     return f"SELECT {', '.join(parts)} FROM {table}"
 
 
-def _count(columns: Sequence[str], table: str, *, with_pilot: bool = False) -> str:
-    names = ", ".join(map(quoted, columns))
-    counted = {COUNT: "count(*)"}
-    if with_pilot:
-        in_pilot = f"CASE WHEN {quoted(RUN_NUMBER)} <= {quoted(N_PILOT_RUNS)} THEN 1 ELSE 0 END"
-        counted |= {PILOT_COUNT: f"CAST(sum({in_pilot}) AS BIGINT)"}
-        counted |= {name: f"max({quoted(name)})" for name in (N_RUNS, N_PILOT_RUNS)}
+def _count(columns: Sequence[str], table: str, *, with_runs: bool = False, once: bool = False) -> str:
+    names = ", ".join(map(quoted, [*columns, N_COPIES] if once else columns))
+    n = f"{quoted(N_ALIKE)} - {quoted(N_COPIES)}" if once else "1"
+    counted = {COUNT: _sum(n) if once else "count(*)"}
+    if with_runs:
+        for name, size in zip(FIRST_COUNTS, SIZES, strict=True):
+            counted[name] = _sum(f"CASE WHEN {quoted(RUN_NUMBER)} <= {size} THEN {n} ELSE 0 END")
+        counted[N_RUNS] = f"max({quoted(N_RUNS)})"
         table = f"{table} LEFT JOIN runs ON {quoted(EPISODE)} = {quoted(RUN)}"
     sums = ", ".join(f"{function} AS {quoted(name)}" for name, function in counted.items())
     return f"SELECT {names}, {sums} FROM {table} GROUP BY {names}"
+
+
+def _sum(expression: str) -> str:
+    return f"CAST(sum({expression}) AS BIGINT)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias, get_args
 
 import numpy as np
@@ -13,6 +14,7 @@ from plumdp.data.columns import needed_columns, next_columns, state_column
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.pilots import moments_of, planned_pilot
 from plumdp.data.runs import Plan, Policy, Rng, make_plan, split
+from plumdp.data.same_files import Part, new_part
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, Indices, IntArray, owners_of, read_only
 from plumdp.model.parametric import ParametricMDP
@@ -53,7 +55,12 @@ class Trajectories:
         parts = np.bincount(stage * n + self.transition, minlength=(len(sizes) + 1) * n).reshape(-1, n)
         *moments, counts = parts.cumsum(axis=0)
         kept = planned_pilot(moments, len(runs)) if moments else None
-        return TransitionCounts(self.graph, counts, "trajectories", kept)
+        return TransitionCounts(self.graph, counts, "trajectories", kept, parts=self._parts)
+
+    @cached_property
+    def _parts(self) -> tuple[Part, ...]:
+        """What counts of these runs are made of, however often they are counted."""
+        return (new_part(len(self), is_simulated=True),) if len(self) else ()
 
     def columns(self, form: Form = "transitions") -> Columns:
         """Return the runs as the columns of a log: ``episode``, ``step``, one per state variable, and ``action``.

@@ -19,6 +19,8 @@ _FAINT = 2.0  # nats: residuals with less are not shown
 _KINDS: dict[Kind, str] = {
     "matched": "a transition of the model: used",
     "last row": "the end of a run, which shows no step",
+    "cut off": "the end of a run, with an action whose outcome is not shown",
+    "copy": "the same run, step and values as another row: not counted again",
     "unknown state": "the log shows a state that the model does not have",
     "unknown next state": "the step leads to a state that the model does not have",
     "unknown action": "the model has no such action in this state",

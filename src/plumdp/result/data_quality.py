@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from plumdp.data.counts import TransitionCounts
 from plumdp.data.report import CONTRADICTING, IngestionReport
 
 
@@ -56,13 +57,12 @@ class DataQuality:
         return {"steps": self.steps, "report": None if self.report is None else self.report.to_dict()}
 
 
-def data_provenance(report: IngestionReport | None) -> dict[str, str]:
-    """Return the files of the data as entries of a certificate's provenance.
-
-    >>> data_provenance(None)
-    {}
-    """
-    if report is None or not report.files:
+def data_provenance(counts: TransitionCounts) -> dict[str, str]:
+    """Return what the data are made of as entries of a certificate's provenance: files, and other parts of a sum."""
+    report = counts.report
+    files = () if report is None else report.files
+    parts = [*map(str, files), *(part.name for part in counts.parts if not part.is_file)]
+    if not files and len(parts) < 2:
         return {}
-    names = {f"data {number}": str(file) for number, file in enumerate(report.files, 1)}
-    return {**names, "data read": report.read}
+    read = {"data read": report.read} if report is not None and report.read else {}
+    return {f"data {number}": part for number, part in enumerate(parts, 1)} | read
