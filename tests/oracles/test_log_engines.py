@@ -83,6 +83,12 @@ ENGINES = {
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_corrupted_rows_have_copies_or_repeated_steps(form):
+    assert recount(corrupted_rows(form), LAMP.graph, form)[1]["repeated step"] > 40
+    assert recount(corrupted_rows(form, n_others=0), LAMP.graph, form)[1]["copy"] > 10
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_counts_the_rows_as_a_slow_recount_does(engine, form, request):
     for rows in (ROWS[form], corrupted_rows(form), corrupted_rows(form, n_others=0)):

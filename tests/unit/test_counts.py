@@ -334,7 +334,7 @@ def test_the_same_counts_are_not_added_twice(tmp_path):
     assert refused_sum(runs.counts(), runs.counts(pilot=0)) == twice
     array = TransitionCounts(LAMP.graph, np.ones(N, dtype=np.int64), "independent")
     assert refused_sum(array, b, replace(array, sampling="adaptive")) == AGAIN_ONCE.format(
-        f"{N} steps that were not read from a file"
+        f"{N} steps not read from a file"
     )
 
 

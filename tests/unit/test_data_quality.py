@@ -276,7 +276,7 @@ def test_the_provenance_of_a_sum_lists_all_its_data(tmp_path):
     assert [value.partition(":")[0] for key, value in provenance.items() if key.startswith("data ")][:4] == [
         str(tmp_path / "a.csv"),
         str(tmp_path / "b.csv"),
-        "2 steps that were not read from a file",
+        "2 steps not read from a file",
         "100 simulated steps",
     ]
     assert "data 1" not in pl.certify(COIN, throws(1, 2), HEADS).provenance

@@ -225,7 +225,7 @@ class _Fortune:
         each = self.logarithms(t)
         each = np.where(np.isfinite(each), each, -inf)
         if not np.isfinite(each).any():
-            return (np.arange(len(each)) == 0).astype(np.float64)
+            return np.array([1.0, *[0.0] * (len(each) - 1)])
         share: FloatArray = np.exp(each - each.max())
         share = np.where(share < _LEAST_SHARE * share.sum(), 0.0, share)
         return np.asarray(share / share.sum(), dtype=np.float64)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.data.report import IngestionReport
-from plumdp.data.same_files import Part, new_part, refuse_same_parts
+from plumdp.data.same_files import Part, new_parts, refuse_same_parts
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.text import html_table, number_of, one_line
@@ -166,8 +166,8 @@ class TransitionCounts:
             _require_shape("pilot", pilot.counts, self.graph)
             if any((moment > self.counts).any() for moment in (pilot.counts, *pilot.moments)):
                 raise DataError("the pilot is a part of the counts, so none of its counts can be larger")
-        if not self.parts and (self.total or (self.report is not None and self.report.total)):
-            object.__setattr__(self, "parts", (new_part(self.total),))
+        if not self.parts:
+            object.__setattr__(self, "parts", new_parts(self.total))
 
     @property
     def total(self) -> int:

@@ -35,11 +35,10 @@ def part_of_file(file: LogFile) -> Part:
     return Part(f"{file.name} (hash {file.hash[:8]})", f"{file.hash} {file.size}", is_file=True)
 
 
-def new_part(steps: int, *, is_simulated: bool = False) -> Part:
-    """Return data that come from no file as a part of counts which no others have."""
-    kind = "simulated step" if is_simulated else "step"
-    name = number_of(steps, kind) + ("" if is_simulated else " that were not read from a file")
-    return Part(name, uuid4().hex, is_simulated=is_simulated)
+def new_parts(steps: int, *, is_simulated: bool = False) -> tuple[Part, ...]:
+    """Return data that come from no file as a part of counts which no others have; nothing if there are no steps."""
+    name = number_of(steps, "simulated step") if is_simulated else f"{number_of(steps, 'step')} not read from a file"
+    return (Part(name, uuid4().hex, is_simulated=is_simulated),) if steps else ()
 
 
 def part_from(given: Any) -> Part:

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.data import kernels
-from plumdp.data.counts import CountArray, EventCounts, TransitionCounts
+from plumdp.data.counts import CountArray, EventCounts, Sampling, TransitionCounts
 from plumdp.data.pilots import moments_of, planned_pilot
 from plumdp.data.runs import Plan, Policy, Rng, make_plan, require_positive, split
-from plumdp.data.same_files import new_part
+from plumdp.data.same_files import new_parts
 from plumdp.model.events import find_events
 from plumdp.model.graph import read_only
 from plumdp.model.parametric import ParametricMDP
@@ -82,8 +82,8 @@ def simulate(
     ]
     *seen, counts = accumulate(parts)
     kept = planned_pilot(seen, plan.trajectories) if moments else None
-    run = new_part(int(counts.sum()), is_simulated=True)
-    return TransitionCounts(graph, counts, "trajectories" if graph is model.graph else "adaptive", kept, parts=(run,))
+    sampling: Sampling = "trajectories" if graph is model.graph else "adaptive"
+    return TransitionCounts(graph, counts, sampling, kept, parts=new_parts(int(counts.sum()), is_simulated=True))
 
 
 def first_visits(

@@ -15,7 +15,7 @@ from plumdp.data.counts import CountArray, Sampling, TransitionCounts
 from plumdp.data.observing import Act, Observe, Places, env_actions, require_distinct_actions, self_loops
 from plumdp.data.pilots import moments_of, planned_pilot
 from plumdp.data.runs import Policy, Rng, require_positive, running_sums, stop_mask, weights_of
-from plumdp.data.same_files import new_part
+from plumdp.data.same_files import new_parts
 from plumdp.errors import DataError, MissingExtra, ModelError
 from plumdp.model.graph import FloatArray, Graph, IntArray
 from plumdp.model.objective import Objective
@@ -127,8 +127,7 @@ def sample_env(
         seed = None  # the environment goes on with its own randomness
     *moments, counts = parts.cumsum(axis=0)
     kept = planned_pilot(moments, episodes) if moments else None
-    run = new_part(int(counts.sum()), is_simulated=True)
-    return TransitionCounts(model.graph, counts, sampling, kept, parts=(run,))
+    return TransitionCounts(model.graph, counts, sampling, kept, parts=new_parts(int(counts.sum()), is_simulated=True))
 
 
 @dataclass(frozen=True, eq=False)

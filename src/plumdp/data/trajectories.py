@@ -14,7 +14,7 @@ from plumdp.data.columns import needed_columns, next_columns, state_column
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.pilots import moments_of, planned_pilot
 from plumdp.data.runs import Plan, Policy, Rng, make_plan, split
-from plumdp.data.same_files import Part, new_part
+from plumdp.data.same_files import Part, new_parts
 from plumdp.errors import DataError
 from plumdp.model.graph import Graph, Indices, IntArray, owners_of, read_only
 from plumdp.model.parametric import ParametricMDP
@@ -60,7 +60,7 @@ class Trajectories:
     @cached_property
     def _parts(self) -> tuple[Part, ...]:
         """What counts of these runs are made of, however often they are counted."""
-        return (new_part(len(self), is_simulated=True),) if len(self) else ()
+        return new_parts(len(self), is_simulated=True)
 
     def columns(self, form: Form = "transitions") -> Columns:
         """Return the runs as the columns of a log: ``episode``, ``step``, one per state variable, and ``action``.
