@@ -19,9 +19,9 @@ ACTION, EPISODE, STEP, COUNT, PLACE = "action", "episode", "step", "n", "place"
 STEP_BEFORE, NEXT_STEP, SECOND_STEP, NEXT_EPISODE = "step_before", "step_after", "second_step_after", "episode_after"
 
 RUN, RUN_NUMBER = "run_name", "run_number"
-N_RUNS = "n_runs"
-FIRST_COUNTS = tuple(f"n_first_{16 * 4**i}" for i in range(6))  # of counts with an order: those of so many runs
-PILOT_COLUMNS = (N_RUNS, *FIRST_COUNTS)
+N_RUNS, N_UNORDERED = "n_runs", "n_unordered_runs"  # of counts: runs numbered as they were made, or otherwise
+FIRST_COUNTS = tuple(f"n_first_{16 * 4**i}" for i in range(6))  # of counts: those of so many runs
+STAGE = "stage of the run"  # how many moments at which bets are placed came before it; no variable is called so
 N_ALIKE, N_COPIES = "n_alike", "n_copies"  # rows of one step that are alike, and those of them that need not count
 
 LARGEST_STEP = 2**53  # of steps as floats: from here on, one more is the same number
@@ -141,10 +141,11 @@ def _run_and_step(found: Mapping[str, Source], available: Sequence[str], columns
 
 
 def _pilot_columns(graph: Graph, available: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]:
-    """Return the columns of counts that tell of their pilot; none if some are missing, or are of the model."""
-    there = {name: column for name, column in _located(PILOT_COLUMNS, available, columns).items() if column is not None}
-    is_own = not {*PILOT_COLUMNS} & {*needed_columns(graph, "counts")}
-    return there if is_own and len(there) == len(PILOT_COLUMNS) else {}
+    """Return the columns of counts that tell of their first runs; none if some are missing, or are of the model."""
+    names = (N_RUNS, N_UNORDERED, *FIRST_COUNTS)
+    there = {name: column for name, column in _located(names, available, columns).items() if column is not None}
+    is_own = not {*names} & {*needed_columns(graph, "counts")}
+    return there if is_own and len(there) == 1 + len(FIRST_COUNTS) else {}
 
 
 def find_runs(available: Sequence[str], columns: Mapping[str, str] | None) -> str | None:

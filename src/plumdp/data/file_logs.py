@@ -13,6 +13,7 @@ from plumdp.data.columns import (
     EPISODE,
     LARGEST_STEP,
     PLACE,
+    STAGE,
     STEP,
     LogForm,
     Source,
@@ -21,7 +22,7 @@ from plumdp.data.columns import (
 )
 from plumdp.data.duckdb_tables import FILE, Block, Progress, has_rows, keeps_order, literal, pages, scan, watched
 from plumdp.data.first_rows import Offender, first_places
-from plumdp.data.log_pilots import SharedRun, not_numbered
+from plumdp.data.log_pilots import Moments, SharedRun, not_numbered
 from plumdp.data.mapping_sql import mapped_sql
 from plumdp.data.report import BrokenEpisode, RepeatedStep
 from plumdp.data.sql import count_ordered_sql, count_sql, order_sql
@@ -41,7 +42,6 @@ _IN_ORDER = (
 )  # types whose values tell what is first
 _COUNTED = "counted"  # the table with the counts of one part
 _SHARED = "shared"  # the table with the runs that are in several files
-_FIRST = "first_runs"  # the tables with the rows of the first runs, their number behind
 _RUNS = "runs"  # the tables with the runs of each table of the log, their number behind
 _ROW_BYTES, _COLUMN_BYTES = 48, 8  # what DuckDB needs to put rows in order, measured and rounded up
 _SHARE = 0.7  # of the memory that rows to be put in order may take
@@ -83,18 +83,36 @@ class FileLog:
             files[f"{_ROWS}_{number}"] = self.files[table]
         return replace(self, tables=kept, files=files)
 
-    def count(self, graph: Graph, form: LogForm, columns: Mapping[str, Source]) -> Iterator[Block]:
-        """Yield blocks of different rows and how often each occurs, with their place in the run where that matters."""
+    def count(
+        self, graph: Graph, form: LogForm, columns: Mapping[str, Source], moments: Moments | None = None
+    ) -> Iterator[Block]:
+        """Yield blocks of different rows and how often each occurs, with their place in the run where that matters.
+
+        With ``moments``, each row has its stage; ``find_runs`` was called before.
+        """
+        stages = [{}] * len(self.tables) if moments is None else self._stages(moments)
         for number, (table, types) in enumerate(self.tables.items()):
-            here = {name: _expression(name, column, types, form) for name, column in columns.items()}
+            here = {name: _expression(name, column, types, form) for name, column in columns.items()} | stages[number]
             share = (number / len(self.tables), (number + 1) / len(self.tables))
-            if form == "trajectories":
-                yield from self._count_trajectories(graph, here, table, share)
-            elif form == "transitions":
-                yield from self._count_transitions(graph, here, table, _number(columns.get(STEP), types), share)
-            else:
-                given = ", ".join(f"{expression} AS {quoted(name)}" for name, expression in here.items())
-                yield from self._counted(f"SELECT {given} FROM {table}", share)
+            yield from self._count_table(graph, form, here, table, _number(columns.get(STEP), types), share)
+
+    def _count_table(
+        self,
+        graph: Graph,
+        form: LogForm,
+        columns: Mapping[str, str],
+        table: str,
+        number: str,
+        share: tuple[float, float],
+    ) -> Iterator[Block]:
+        """Yield what is counted in a table, or in its first rows; ``number`` is the step of transitions as a number."""
+        if form == "trajectories":
+            yield from self._count_trajectories(graph, columns, table, share)
+        elif form == "transitions":
+            yield from self._count_transitions(graph, columns, table, number, share)
+        else:
+            given = ", ".join(f"{expression} AS {quoted(name)}" for name, expression in columns.items())
+            yield from self._counted(f"SELECT {given} FROM {table}", share)
 
     def first_rows(self, form: LogForm, columns: Mapping[str, Source], offenders: Sequence[Offender]) -> Sequence[str]:
         """Return the row, and of several files the file, in which each offender is first, where that can be told."""
@@ -113,17 +131,34 @@ class FileLog:
         n_runs, all_named = 0, True
         for number, (table, types) in enumerate(self.tables.items()):
             kind = types[column].partition("(")[0].partition(" ")[0]
-            place = "TRY_CAST(run AS DOUBLE)" if kind == "VARCHAR" else "0"
             runs = f"SELECT DISTINCT run FROM {_run_changes(quoted(column), kind, table)}"
-            self.connection.execute(
-                f"CREATE OR REPLACE TEMP TABLE {_RUNS}_{number} AS SELECT run, {place} AS place FROM ({runs})"
-            )
-            found = f"SELECT count(run), count(*), count(place) FILTER (run IS NOT NULL) FROM {_RUNS}_{number}"
+            self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {_RUNS}_{number} AS {runs}")
+            is_placed = "TRY_CAST(run AS DOUBLE) IS NOT NULL" if kind == "VARCHAR" else "run IS NOT NULL"
+            found = f"SELECT count(run), count(*), count(*) FILTER ({is_placed}) FROM {_RUNS}_{number}"
             ((named, all_runs, placed),) = self.connection.execute(found).fetchall()
             if in_order and (placed < named or not kind.startswith((*_IN_ORDER, "VARCHAR"))):
                 raise not_numbered(column, types[column])
             n_runs, all_named = n_runs + named, all_named and named == all_runs
         return n_runs, all_named
+
+    def _stages(self, moments: Moments) -> list[dict[str, str]]:
+        """Return the stage of a row in each table; runs of a table come after those of the tables before."""
+        stages, before = [], 0
+        for number, types in enumerate(self.tables.values()):
+            runs, run = f"{_RUNS}_{number}", _sorted_by("run", types[moments.column])
+            ((n,),) = self.connection.execute(f"SELECT count(run) FROM {runs}").fetchall()
+            last = [size - before for size in moments.sizes if before < size <= before + n]  # runs of their stages
+            numbered = (
+                f"SELECT {run} AS run, row_number() OVER (ORDER BY {run}) AS number FROM {runs} WHERE run NOTNULL"
+            )
+            chosen = f"SELECT list(run ORDER BY number) FROM ({numbered}) WHERE list_contains({last}::BIGINT[], number)"
+            self.connection.execute(f"SET VARIABLE {runs} = ({chosen})")  # which a query has as constants
+            first = sum(size <= before for size in moments.sizes)
+            own = _sorted_by(quoted(moments.column), types[moments.column])
+            after = (f"WHEN {own} > getvariable('{runs}')[{i}] THEN {first + i}" for i in range(len(last), 0, -1))
+            stages.append({STAGE: f"CASE {' '.join(after)} ELSE {first} END" if last else f"{first}"})
+            before += n
+        return stages
 
     def shared_runs(self, column: str, step: Source | None) -> SharedRun | None:
         """Return a run that is in several files and is not seen to go on there; None if there is no such run.
@@ -154,36 +189,6 @@ class FileLog:
         """Return whether a file of the log has a row."""
         return has_rows(self.connection, file)
 
-    def keep_first_runs(self, column: str, n: int, columns: Collection[str]) -> FileLog:
-        """Return the rows of the first n runs, in memory or on disk, once ``find_runs`` was called."""
-        kept = {}
-        for number, (table, types) in enumerate(self.tables.items()):
-            rows, found = self._rows_of_first_runs(number, table, column, n)
-            names, first = ", ".join(map(quoted, columns)), f"{_FIRST}_{number}"
-            self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {first} AS SELECT {names} FROM {rows}")
-            kept[first] = {name: types[name] for name in columns}
-            n -= found
-        return replace(self, tables=kept, files={})
-
-    def _rows_of_first_runs(self, number: int, table: str, column: str, n: int) -> tuple[str, int]:
-        """Return the rows of the first n runs of a table, as SQL, and how many runs these are."""
-        first = f"SELECT run FROM {_RUNS}_{number} WHERE run IS NOT NULL ORDER BY place, run LIMIT {n}"
-        ((found, last),) = self.connection.execute(f"SELECT count(*), max(run) FROM ({first})").fetchall()
-        is_number = self.tables[table][column] in _WHOLE  # then a plain comparison is faster, and keeps rows in order
-        chosen = f"<= {last}" if is_number and found else f"IN ({first})"
-        return f"(SELECT * FROM {table} WHERE {quoted(column)} {chosen})", found
-
-    def count_first_runs(
-        self, graph: Graph, form: LogForm, columns: Mapping[str, Source], column: str, n: int
-    ) -> Iterator[Block]:
-        """Yield what ``count`` yields of the first n runs, once ``find_runs`` was called; files are in order."""
-        for number, (table, types) in enumerate(self.tables.items()):
-            rows, found = self._rows_of_first_runs(number, table, column, n)
-            yield from self._count_part(graph, form, columns, rows, types, is_ordered=types[column] in _WHOLE)
-            n -= found
-            if n == 0:
-                return
-
     def count_first_rows(self, graph: Graph, form: LogForm, columns: Mapping[str, Source], n: int) -> Iterator[Block]:
         """Yield what ``count`` would yield if the log had ended after n rows."""
         for table, types in self.tables.items():
@@ -191,30 +196,11 @@ class FileLog:
                 raise DataError('order="time": the files have their columns in different orders; read one at a time')
             rows = f"(SELECT * FROM {table} LIMIT {n})"
             ((found,),) = self.connection.execute(f"SELECT count(*) FROM {rows}").fetchall()
-            yield from self._count_part(graph, form, columns, rows, types, is_ordered=True)
+            here = {name: _expression(name, column, types, form) for name, column in columns.items()}
+            yield from self._count_table(graph, form, here, rows, _number(columns.get(STEP), types), (1.0, 1.0))
             n -= found
             if n == 0:
                 return
-
-    def _count_part(
-        self,
-        graph: Graph,
-        form: LogForm,
-        columns: Mapping[str, Source],
-        rows: str,
-        types: Mapping[str, str],
-        *,
-        is_ordered: bool,
-    ) -> Iterator[Block]:
-        """Yield what is counted in a small part of a table; ``is_ordered``: the rows are read in the table's order."""
-        here = {name: _expression(name, column, types, form) for name, column in columns.items()}
-        done = (1.0, 1.0)
-        if form != "trajectories":
-            yield from self._count_transitions(graph, here, rows, _number(columns.get(STEP), types), done)
-        elif is_ordered:
-            yield from self._count_trajectories(graph, here, rows, done)
-        else:
-            yield from self._count_runs(graph, here, rows, done)
 
     def repeated_steps(self, form: LogForm, columns: Mapping[str, Source], n: int) -> list[RepeatedStep]:
         """Return a few steps of which there are several rows that are not alike."""
@@ -337,6 +323,11 @@ class FileLog:
         """Return how many parts need not be put on disk; each reads all rows again, so that few are better."""
         row_bytes = _ROW_BYTES + _COLUMN_BYTES * (len(graph.states) + 1)
         return max(1, math.ceil(n_rows * row_bytes / (_SHARE * self.memory_limit)))
+
+
+def _sorted_by(run: str, kind: str) -> str:
+    """Return what runs are sorted by, as SQL: numbers in texts as numbers, before other texts."""
+    return f"{{'place': TRY_CAST({run} AS DOUBLE), 'run': {run}}}" if kind == "VARCHAR" else run
 
 
 def _run_changes(run: str, kind: str, table: str) -> str:

@@ -19,6 +19,7 @@ from plumdp.data.columns import (
     NEXT_STEP,
     PLACE,
     SECOND_STEP,
+    STAGE,
     STEP,
     STEP_BEFORE,
     LogForm,
@@ -30,7 +31,7 @@ from plumdp.data.columns import (
 )
 from plumdp.data.duckdb_tables import Block, columns_of
 from plumdp.data.frame_mappings import mapped_expression
-from plumdp.data.log_pilots import SharedRun, not_numbered
+from plumdp.data.log_pilots import Moments, SharedRun, not_numbered
 from plumdp.data.report import BrokenEpisode, RepeatedStep
 from plumdp.data.sql import keys
 from plumdp.errors import DataError
@@ -52,9 +53,15 @@ class FrameLog:
         """Return the log as it is: data frames are read quickly."""
         return self
 
-    def count(self, graph: Graph, form: LogForm, columns: Mapping[str, Source]) -> Iterator[Block]:
-        """Yield the different rows and how often each occurs, with their place in the run where that matters."""
-        yield from self._count(self.frame, graph, form, columns)
+    def count(
+        self, graph: Graph, form: LogForm, columns: Mapping[str, Source], moments: Moments | None = None
+    ) -> Iterator[Block]:
+        """Yield the different rows and how often each occurs, with their place in the run where that matters.
+
+        With ``moments``, each row has its stage.
+        """
+        frame = self.frame if moments is None else self._with_stage(moments)
+        yield from self._count(frame, graph, form, columns)
 
     def first_rows(self, form: LogForm, columns: Mapping[str, Source], offenders: Sequence[Any]) -> Sequence[str]:
         """Return nothing for each: the rows of a data frame are easily searched where it is."""
@@ -78,17 +85,6 @@ class FrameLog:
         """Return that a file has no rows: a data frame has no files."""
         return False
 
-    def keep_first_runs(self, column: str, n: int, columns: Collection[str]) -> FrameLog:
-        """Return the log itself, which is in memory, or is kept where its engine likes."""
-        return self
-
-    def count_first_runs(
-        self, graph: Graph, form: LogForm, columns: Mapping[str, Source], column: str, n: int
-    ) -> Iterator[Block]:
-        """Yield what ``count`` yields of the first n runs."""
-        first = self._runs(column).drop_nulls().sort("run").head(n)
-        yield from self._count(self.frame.join(first, how="semi", left_on=column, right_on="run"), graph, form, columns)
-
     def count_first_rows(self, graph: Graph, form: LogForm, columns: Mapping[str, Source], n: int) -> Iterator[Block]:
         """Yield what ``count`` would yield if the log had ended after n rows."""
         engine = self.frame.implementation
@@ -99,6 +95,18 @@ class FrameLog:
             )
         yield from self._count(self.frame.head(n), graph, form, columns)
 
+    def _with_stage(self, moments: Moments) -> Any:
+        """Return the frame with the stage of each row; rows without a run are of the last."""
+        import narwhals as nw
+
+        runs, stage = self._runs(moments.column).drop_nulls().with_row_index(STAGE, order_by="run"), nw.col(STAGE)
+        last, number = len(moments.sizes), nw.lit(0)
+        for i, size in enumerate(moments.sizes[:-1], start=1):
+            number = nw.when(stage >= size).then(nw.lit(i)).otherwise(number)
+        first = runs.filter(stage < moments.sizes[-1]).with_columns(number.alias(STAGE))
+        joined = self.frame.join(first, how="left", left_on=moments.column, right_on="run")
+        return joined.with_columns(stage.fill_null(last).cast(nw.Int64))
+
     def _runs(self, column: str) -> Any:
         import narwhals as nw
 
@@ -108,7 +116,8 @@ class FrameLog:
         if form == "counts":
             yield _collect(frame.select(**_expressions(frame, columns)))
             return
-        rows, group = self._rows(frame, graph, form, columns), keys(graph)
+        staged = [STAGE] if STAGE in frame.collect_schema().names() else []
+        rows, group = self._rows(frame, graph, form, columns, staged), [*keys(graph), *staged]
         try:
             if form == "transitions":
                 once = STEP in columns and bool(len(_collect(_repeats(rows))[STEP]))
@@ -122,11 +131,13 @@ class FrameLog:
         except TypeError as error:  # as pandas says of values like [1]
             raise DataError(f"the rows of the log cannot be compared: {error}") from None
 
-    def _rows(self, frame: Any, graph: Graph, form: LogForm, columns: Mapping[str, Source]) -> Any:
+    def _rows(
+        self, frame: Any, graph: Graph, form: LogForm, columns: Mapping[str, Source], others: Sequence[str]
+    ) -> Any:
         """Return the rows under the names that columns have in counts, steps of trajectories as numbers."""
         shared = dict(zip(needed_columns(graph, form), _names_in_counts(graph, form), strict=True))
         found = {shared.get(name, name): each for name, each in _expressions(frame, columns).items()}
-        rows = frame.select(**found)
+        rows = frame.select(*others, **found)
         return _with_numbers(rows, str(columns[STEP])) if form == "trajectories" else rows
 
     def repeated_steps(self, form: LogForm, columns: Mapping[str, Source], n: int) -> list[RepeatedStep]:

@@ -16,7 +16,9 @@ from plumdp.data.columns import (
     FIRST_COUNTS,
     N_COPIES,
     N_RUNS,
+    N_UNORDERED,
     PLACE,
+    STAGE,
     LogForm,
     next_columns,
     state_columns,
@@ -43,15 +45,19 @@ class Offender(NamedTuple):
 
 
 class Tally:
-    """The counts of transitions and of kinds of rows, while a log is read block by block."""
+    """The counts of transitions and of kinds of rows, while a log is read block by block.
 
-    def __init__(self, graph: Graph, mapping: StateMapping | None = None) -> None:
+    ``moments`` is what had been seen at each of some moments, if the blocks say so: by the stage of each row, or by the
+    columns that ready-made counts have for it.
+    """
+
+    def __init__(self, graph: Graph, mapping: StateMapping | None = None, *, n_moments: int = 0) -> None:
         self._graph, self._mapping = graph, mapping or StateMapping()
         self.counts: CountArray = np.zeros(graph.n_transitions, dtype=np.int64)
-        self.moments: list[CountArray] = []  # what ready-made counts had seen after 16, 64, … runs
+        self.moments: list[CountArray] = [np.zeros_like(self.counts) for _ in range(n_moments)]
         self.n_runs: set[Any] = set()  # that ready-made counts say
         self._rows = np.zeros(len(KINDS), dtype=np.int64)
-        self._n_rows = 0
+        self.n_rows = 0
         self._copied: list[Block] = []  # rows of which there are copies
         self.has_repeated_steps = False  # whether a step has several rows that differ
         self._matcher = Matcher(graph)
@@ -82,12 +88,12 @@ class Tally:
         for block in self._copied:
             n, copies = row_counts(block), row_counts(block, N_COPIES)
             total = sum(map(mul, n.tolist(), copies.tolist()))
-            require_countable(self._n_rows + exact_sum(n) + total)
+            require_countable(self.n_rows + exact_sum(n) + total)
             if self.has_repeated_steps:
                 self._add(block | {COUNT: n * (1 + copies), PLACE: np.full(len(n), "duplicate", dtype=np.object_)})
             else:
                 self._add(block)
-                self._n_rows += total
+                self.n_rows += total
                 self._rows[KINDS.index("copy")] += total
         self._copied = []
 
@@ -96,10 +102,13 @@ class Tally:
         n = row_counts(block)
         if PLACE in block:
             self.has_repeated_steps |= bool(n[places(block[PLACE]) == KINDS.index("repeated step")].any())
-        self._n_rows += exact_sum(n)
-        require_countable(self._n_rows)
+        self.n_rows += exact_sum(n)
+        require_countable(self.n_rows)
         is_matched = transition >= 0
         np.add.at(self.counts, transition[is_matched], n[is_matched])
+        for number, moment in enumerate(self.moments):
+            np.add.at(moment, transition[is_matched], _counts_until(number, block, n)[is_matched])
+        self.n_runs |= {n for name in (N_RUNS, N_UNORDERED) if name in block for n in block[name].tolist()} - {None}
         np.add.at(self._rows, kinds, n)
         for kind, columns in self._about.items():
             self._follow(
@@ -114,12 +123,6 @@ class Tally:
             is_matched = transition >= 0
             np.add.at(counts, transition[is_matched], row_counts(block)[is_matched])
         return counts
-
-    def add_pilot(self, block: Block) -> None:
-        """Add what ready-made counts say of their first runs."""
-        found = [self.matched([block | {COUNT: block[name]}]) for name in FIRST_COUNTS]
-        self.moments = [*map(np.add, self.moments, found)] if self.moments else found
-        self.n_runs |= {n for n in block[N_RUNS].tolist() if n is not None}
 
     def report(
         self,
@@ -192,6 +195,11 @@ class Tally:
     def _valuation(self, values: Sequence[Any]) -> str:
         pairs = zip(self._variables, values, strict=True)
         return f"({', '.join(f'{name}={self._mapping.shown(name, value)}' for name, value in pairs)})"
+
+
+def _counts_until(number: int, block: Block, n: CountArray) -> CountArray:
+    """Return how often each row of a block had been seen at a moment of this number."""
+    return np.where(block[STAGE] <= number, n, 0) if STAGE in block else row_counts(block, FIRST_COUNTS[number])
 
 
 def _quoted(value: Any) -> str:

@@ -6,11 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
-import numpy as np
-
-from plumdp.data.columns import EPISODE, STEP, LogForm
+from plumdp.data.columns import EPISODE, N_RUNS, STEP, LogForm
 from plumdp.data.counts import CountArray, Pilot, PilotEnd, Sampling
 from plumdp.data.pilots import ROWS_PER_RUN, moments_of, open_pilot, planned_pilot
 from plumdp.errors import DataError
@@ -50,6 +48,15 @@ class SharedRun:
             f'first. If each file numbers its runs anew, say partitions="files"; if runs go on, give a column {STEP} '
             "that numbers their steps 0, 1, 2, …; or say pilot=False, to do without bets"
         )
+
+
+@dataclass(frozen=True)
+class Moments:
+    """After how many runs of a log bets are placed."""
+
+    column: str  # that names the runs
+    n: int  # all runs
+    sizes: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -93,21 +100,14 @@ def pilot_of_log(
     that does not look at how they went; or the rows of "independent" samples. Not the rows of runs, whose number
     depends on how the runs went. All else may have ended because of what it showed.
     """
-    _check(form, order, has_runs)
+    _check(order, has_runs)
     planned = _planned_of_log(form, sampling, order, has_runs)
-    if expected is not None and (planned is None or planned.end == PilotEnd.PLANNED or not wanted):
-        raise DataError(
-            f"expected={expected:g}: this is for a log with an order whose length was not fixed beforehand; say "
-            'order="runs" or order="time", or leave it out'
-        )
-    if expected is not None and not 0 < expected < inf:
-        raise DataError(f"expected={expected:g}: give the number of runs, or of rows, that you expect, above 0")
+    if expected is not None:
+        _check_expected(expected, planned if wanted else None, sampling, order, wanted)
     return None if planned is None or not wanted else replace(planned, expected=expected)
 
 
 def _planned_of_log(form: LogForm, sampling: Sampling, order: Order | None, has_runs: bool) -> LogPilot | None:
-    if form == "counts":
-        return None
     if sampling == "trajectories" and has_runs:
         return LogPilot("runs", PilotEnd.PLANNED, "runs" if order == "runs" else None)
     if order is None:
@@ -117,13 +117,29 @@ def _planned_of_log(form: LogForm, sampling: Sampling, order: Order | None, has_
     return LogPilot("rows" if order == "time" else "runs", PilotEnd.POWER_OF_FOUR, order)
 
 
-def pilot_of_counts(
-    moments: Sequence[CountArray], n_runs: Collection[Any], sampling: Sampling, expected: float | None
-) -> Pilot | None:
-    """Return the pilot of ready-made counts, of so many runs; there is no number if no row has a run.
+def _check_expected(
+    expected: float, planned: LogPilot | None, sampling: Sampling, order: Order | None, wanted: bool
+) -> None:
+    """Refuse an expected length that is not one, or that nothing would be done with."""
+    is_number = isinstance(expected, int | float) and not isinstance(expected, bool)
+    said = f"expected={expected:.10g}" if is_number else f"expected={expected!r}"
+    if not is_number or not 0 < expected < inf:
+        raise DataError(f"{said}: give the number of runs, or of rows, that you expected, above 0")
+    if not wanted:
+        raise DataError(f"{said}: no bets are placed with pilot=False, so that no length is expected; leave it out")
+    if planned is not None and planned.end == PilotEnd.PLANNED:
+        raise DataError(
+            f"{said}: sampling={sampling!r} says that the length of the log was fixed beforehand, so that it was known; "
+            "leave it out"
+        )
+    if order is None:
+        raise DataError(
+            f'{said}: this is for a log whose order is known; say order="runs" or order="time", or leave it out'
+        )
 
-    ``moments`` is what had been seen after 16, 64, … runs, also where there are fewer.
-    """
+
+def runs_of_counts(n_runs: Collection[Any]) -> int:
+    """Return the number of runs that all rows of ready-made counts agree on; none if no row has a run."""
     try:
         (n,) = (int(n) for n in n_runs or [0])
     except (ValueError, TypeError):
@@ -131,20 +147,22 @@ def pilot_of_counts(
             "these counts are not those of one query: they do not agree on how many runs there are; read the result of "
             "each query by itself, or say pilot=False"
         ) from None
-    is_planned = sampling == "trajectories"
-    end, order = (PilotEnd.PLANNED, None) if is_planned else (PilotEnd.POWER_OF_FOUR, "runs")
-    planned = LogPilot("runs", end, cast("Order | None", order), expected)
-    return planned.pilot(moments[: len(planned.moments(n))], n, np.zeros_like(moments[0]))
+    return n
 
 
-def _check(form: LogForm, order: Order | None, has_runs: bool) -> None:
+def order_of_counts(order: Order | None, columns: Collection[str]) -> Order | None:
+    """Return the order of ready-made counts with these columns: the one that their query was told."""
+    if order in get_args(Order):
+        raise DataError(
+            "ready-made counts have the order in which they were counted, if any; say it there: "
+            'counts_query(..., order="runs")'
+        )
+    return "runs" if N_RUNS in columns else order
+
+
+def _check(order: Order | None, has_runs: bool) -> None:
     if order is not None and order not in get_args(Order):
         raise DataError(f"order={order!r}: choose one of {', '.join(map(repr, get_args(Order)))}, or leave it out")
-    if form == "counts" and order is not None:
-        raise DataError(
-            "ready-made counts have no order, so that it is not known what came first; ask for it where they are "
-            'counted: counts_query(..., order="runs")'
-        )
     if order == "runs" and not has_runs:
         raise DataError(
             f'order="runs": the log has no column {EPISODE}; say which it is with columns={{"{EPISODE}": …}}'

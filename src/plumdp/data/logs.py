@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 
-from plumdp.data.columns import N_RUNS, STEP, LogForm, Source, find_columns, find_runs, source_columns
+from plumdp.data.columns import FIRST_COUNTS, STEP, LogForm, Source, find_columns, find_runs, source_columns
 from plumdp.data.counts import Pilot, Sampling, TransitionCounts
 from plumdp.data.duckdb_tables import (
     MEMORY,
@@ -30,7 +30,16 @@ from plumdp.data.files import is_counts_file
 from plumdp.data.frame_logs import is_arrow, open_frame
 from plumdp.data.ingestion import Offender, Tally
 from plumdp.data.log_files import WHOLE, LogFile, describe_files, now
-from plumdp.data.log_pilots import LogPilot, Order, SharedRun, after_files, pilot_of_counts, pilot_of_log
+from plumdp.data.log_pilots import (
+    LogPilot,
+    Moments,
+    Order,
+    SharedRun,
+    after_files,
+    order_of_counts,
+    pilot_of_log,
+    runs_of_counts,
+)
 from plumdp.data.mappings import StateMaps, read_mapping
 from plumdp.data.report import NAMED, BrokenEpisode, IngestionReport, RepeatedStep, refusal, require_outcomes
 from plumdp.data.same_files import part_of_file, refuse_copies, refuse_same_files
@@ -74,7 +83,9 @@ class _OpenLog(Protocol):
 
     def read_once(self, columns: Collection[str]) -> _OpenLog: ...
 
-    def count(self, graph: Graph, form: LogForm, columns: Mapping[str, Source]) -> Iterator[Block]: ...
+    def count(
+        self, graph: Graph, form: LogForm, columns: Mapping[str, Source], moments: Moments | None
+    ) -> Iterator[Block]: ...
 
     def broken_episodes(self, columns: Mapping[str, Source], n: int) -> list[BrokenEpisode]: ...
 
@@ -89,12 +100,6 @@ class _OpenLog(Protocol):
     def shared_runs(self, column: str, step: Source | None) -> SharedRun | None: ...
 
     def has_rows(self, file: str) -> bool: ...
-
-    def keep_first_runs(self, column: str, n: int, columns: Collection[str]) -> _OpenLog: ...
-
-    def count_first_runs(
-        self, graph: Graph, form: LogForm, columns: Mapping[str, Source], column: str, n: int
-    ) -> Iterator[Block]: ...
 
     def count_first_rows(
         self, graph: Graph, form: LogForm, columns: Mapping[str, Source], n: int
@@ -185,27 +190,29 @@ def read_log(
     with _open(source, files, partitions, memory_limit, progress) as log:
         mapping = read_mapping(model.graph, states, actions)
         form, found = find_columns(model.graph, log.columns, columns, form, mapping)
-        said = None if N_RUNS in found else expected
         runs = find_runs(log.columns, columns)
-        planned = pilot_of_log(form, sampling, order, has_runs=runs is not None, wanted=pilot, expected=said)
-        if form == "transitions" and (STEP in found or (planned is not None and planned.unit == "runs")):
+        is_counted = form == "counts"
+        known_order = order_of_counts(order, found) if is_counted else order
+        has_runs = FIRST_COUNTS[0] in found if is_counted else runs is not None
+        planned = pilot_of_log(form, sampling, known_order, has_runs=has_runs, wanted=pilot, expected=expected)
+        is_by_runs = planned is not None and planned.unit == "runs" and not is_counted
+        if is_by_runs or (form == "transitions" and STEP in found):
             log = log.read_once(source_columns([*filter(None, [runs]), *found.values()]))  # for all that follows
-        tally = Tally(model.graph, mapping)
-        for block in log.count(model.graph, form, found):
+        moments = _moments(log, form, runs, planned) if is_by_runs else None
+        n_moments = (
+            len(moments.sizes) if moments is not None else len(FIRST_COUNTS) * (is_counted and planned is not None)
+        )
+        tally = Tally(model.graph, mapping, n_moments=n_moments)
+        for block in log.count(model.graph, form, found, moments):
             tally.add(block)
-            if N_RUNS in found and pilot:
-                tally.add_pilot(block)
         tally.settle()
         report = _report(log, tally, form, found, cut_off)
         if report.rejected and on_unmatched == "error":
             raise DataError(refusal(report, 1 if partitions == "files" else len(files)))
         require_outcomes(report)
-        first = None if planned is None else _pilot(log, model, tally, form, found, runs, planned, report)
+        first = None if planned is None else _pilot(log, tally, model.graph, form, found, planned, moments)
         known = describe_files(files)
         parts = tuple(part_of_file(file) for file in known if not _is_small(file) or log.has_rows(file.name))
-    if N_RUNS in found and pilot:
-        is_known = not tally.has_repeated_steps  # which run is which
-        first = pilot_of_counts(tally.moments or [tally.counts], tally.n_runs if is_known else (), sampling, expected)
     if order == "time" or partitions == "files":
         first = after_files(first, order, files)
     report = replace(report, files=known, read=now())
@@ -230,37 +237,39 @@ def _report(
     return replace(report, cut_off=cut_off if report.rows["cut off"] else None)
 
 
+def _moments(log: _OpenLog, form: LogForm, runs: str | None, planned: LogPilot | None) -> Moments | None:
+    """Return after how many of the runs of a log bets are placed."""
+    assert runs is not None and planned is not None  # as pilot_of_log says
+    n, all_named = log.find_runs(runs, in_order=planned.order == "runs")
+    if form == "trajectories" or all_named:
+        return Moments(runs, n, planned.moments(n))
+    if planned.order == "runs":
+        raise DataError(f'order="runs": some rows have no {runs}, so that it is not known when they happened')
+    return Moments(runs, 0, ())
+
+
 def _pilot(
     log: _OpenLog,
-    model: ParametricMDP,
     tally: Tally,
+    graph: Graph,
     form: LogForm,
     columns: Mapping[str, Source],
-    runs: str | None,
     planned: LogPilot,
-    report: IngestionReport,
+    moments: Moments | None,
 ) -> Pilot | None:
-    """Return what had been seen when bets were placed: the first part of the log is read once more."""
-    graph, nothing = model.graph, np.zeros_like(tally.counts)
+    """Return what had been seen when bets were placed; the first rows of a log are read once more."""
+    nothing = np.zeros_like(tally.counts)
     if tally.has_repeated_steps or (planned.unit == "rows" and tally.has_gaps):
         return planned.pilot((), 0, nothing)  # which run a row is of is not known, or not in time
     if planned.unit == "rows":
-        n = report.total
-        counted = [log.count_first_rows(graph, form, columns, size) for size in planned.moments(n)]
-        return planned.pilot([tally.matched(blocks) for blocks in counted], n, nothing)
-    assert runs is not None  # as pilot_of_log says
-    is_said = planned.order == "runs"
-    n, all_named = log.find_runs(runs, in_order=is_said)
-    if form == "transitions" and not all_named:
-        if is_said:
-            raise DataError(f'order="runs": some rows have no {runs}, so that it is not known when they happened')
-        return None
-    if (shared := log.shared_runs(runs, columns.get(STEP))) is not None:
-        raise shared.refusal(runs)
-    sizes = planned.moments(n)
-    first = log.keep_first_runs(runs, sizes[-1], source_columns([runs, *columns.values()])) if sizes else log
-    counted = [first.count_first_runs(graph, form, columns, runs, size) for size in sizes]
-    return planned.pilot([tally.matched(blocks) for blocks in counted], n, nothing)
+        counted = [log.count_first_rows(graph, form, columns, size) for size in planned.moments(tally.n_rows)]
+        return planned.pilot([tally.matched(blocks) for blocks in counted], tally.n_rows, nothing)
+    if moments is None:
+        n = runs_of_counts(tally.n_runs)
+        return planned.pilot(tally.moments[: len(planned.moments(n))], n, nothing)
+    if (shared := log.shared_runs(moments.column, columns.get(STEP))) is not None:
+        raise shared.refusal(moments.column)
+    return planned.pilot(tally.moments, moments.n, nothing)
 
 
 @contextmanager

@@ -13,13 +13,14 @@ from plumdp.data.columns import (
     N_ALIKE,
     N_COPIES,
     N_RUNS,
+    N_UNORDERED,
     NEXT_EPISODE,
     NEXT_STEP,
-    PILOT_COLUMNS,
     PLACE,
     RUN,
     RUN_NUMBER,
     SECOND_STEP,
+    STAGE,
     STEP,
     STEP_BEFORE,
     Source,
@@ -98,7 +99,8 @@ def counts_query(
 
     ``sampling`` and ``order`` say how the log came about and in what order its runs are, as in ``read_log``. If that is
     known, and ``pilot`` is not False, the query also counts how often each row is in the first 16, 64, … runs
-    (``n_first_16`` and so on), and all runs (``n_runs``); ``read_log`` with the same ``sampling`` finds that.
+    (``n_first_16`` and so on), and all runs (``n_runs``; ``n_unordered_runs`` if nothing was said of their order).
+    ``read_log`` with the same ``sampling`` finds that.
     The column ``episode``, which a log of transitions then needs too, must sort in the order of the runs: numbers do,
     texts such as "run 10" do not. The rows of such a table are in no order, so that ``order="time"`` is refused.
 
@@ -142,7 +144,8 @@ def counts_query(
     sources |= {STEP: STEP} if has_steps else {}
     there = _names_there(source_columns(sources.values()), columns or {}, form, dialect)
     expressions = {name: _as_sql(found_in(source, there)) for name, source in sources.items()}
-    counted = count_sql(model.graph, form, expressions, _TABLE, with_runs=first is not None, once=has_steps)
+    n_runs = None if first is None else N_RUNS if first.order == "runs" else N_UNORDERED
+    counted = count_sql(model.graph, form, expressions, _TABLE, n_runs=n_runs, once=has_steps)
     query = sqlglot.parse_one(counted, dialect="duckdb")
     for term in list(query.find_all(exp.Ordered)):
         term.replace(term.this)  # where missing steps are put makes no difference, so no engine need be told
@@ -193,7 +196,7 @@ def _pilot_of(
         )
     has_runs = form == "trajectories" or EPISODE in columns or order == "runs"
     first = pilot_of_log(form, sampling, order, has_runs=has_runs, wanted=wanted)
-    own = {*keys(model.graph)} & {*PILOT_COLUMNS, RUN, RUN_NUMBER}
+    own = {*keys(model.graph)} & {N_RUNS, N_UNORDERED, *FIRST_COUNTS, RUN, RUN_NUMBER}
     if first is not None and own:
         raise DataError(
             f"the query would have two columns {', '.join(sorted(own))}; rename a state variable, or say pilot=False"
@@ -222,32 +225,34 @@ def _table_name(table: str, dialect: Dialect) -> Any:
 
 
 def count_sql(
-    graph: Graph, form: Form, columns: Mapping[str, str], table: str, *, with_runs: bool = False, once: bool = False
+    graph: Graph, form: Form, columns: Mapping[str, str], table: str, *, n_runs: str | None = None, once: bool = False
 ) -> str:
     """Return the query in DuckDB's words; ``columns`` has an expression for each column that the form needs.
 
-    ``with_runs`` also counts all runs, and the rows of the first 16, 64, … of them.
-    ``once`` counts rows of one step of a run that are alike as one, and says how many copies of it there are. It needs
-    run and step.
+    It also counts all runs as ``n_runs``, and the rows of the first 16, 64, … of them. ``once`` counts rows of one step
+    of a run that are alike as one, and says how many copies of it there are. It needs run and step. Where ``columns``
+    has the stage of a run, rows of each stage are counted by themselves.
     """
     if form == "trajectories":
-        return _count_trajectories(graph, columns, table, _IN_RUNS, _STEPS_AROUND, _PLACE_IN_RUN, with_runs, once)
+        return _count_trajectories(graph, columns, table, _IN_RUNS, _STEPS_AROUND, _PLACE_IN_RUN, n_runs, once)
     names = [*state_columns(graph, form), ACTION, *next_columns(graph)]
     rows = {key: columns[name] for key, name in zip(keys(graph), names, strict=True)}
-    rows |= {EPISODE: columns[EPISODE]} if with_runs or once else {}
+    rows |= {EPISODE: columns[EPISODE]} if n_runs or once else {}
     rows |= {STEP: columns[STEP]} if once else {}
+    rows |= _stage(columns)
+    grouped = [*keys(graph), *_stage(columns)]
     parts = [
         f"log_rows AS ({_select(rows, table)})",
-        *([_runs(may_lack_names=True)] if with_runs else []),
+        *([_runs(n_runs, may_lack_names=True)] if n_runs else []),
     ]
     if not once:
-        return f"WITH {_joined(parts)}\n{_count(keys(graph), 'log_rows', with_runs=with_runs)}"
+        return f"WITH {_joined(parts)}\n{_count(grouped, 'log_rows', n_runs=n_runs)}"
     parts += [
         f"different_rows AS ({_alike([*rows], 'log_rows')})",
         f"rows_with_place AS ({_select({'*': '*', PLACE: _PLACE_OF_MOVE}, 'different_rows')})",
         f"moves AS ({_select({'*': '*', N_COPIES: _NOT_COUNTED}, 'rows_with_place')})",
     ]
-    counted = _count([*keys(graph), PLACE], "moves", with_runs=with_runs, once=True)
+    counted = _count([*grouped, PLACE], "moves", n_runs=n_runs, once=True)
     return f"WITH {_joined(parts)}\n{counted}"
 
 
@@ -281,29 +286,34 @@ def _count_trajectories(
     window: str,
     others: Mapping[str, str],
     place: str,
-    with_runs: bool = False,
+    n_runs: str | None = None,
     once: bool = False,
 ) -> str:
     state = state_columns(graph)
     names = [EPISODE, STEP, *state_columns(graph, "trajectories"), ACTION]
     rows = {key: columns[name] for key, name in zip([EPISODE, STEP, *state, ACTION], names, strict=True)}
+    rows |= _stage(columns)
     after = {name: f"lead({quoted(key)})" for name, key in zip(next_columns(graph), state, strict=True)}
     over = {name: f"{function} OVER ({window})" for name, function in {**after, **others}.items()}
-    grouped = [*keys(graph), PLACE]
-    kept = [*keys(graph), *([EPISODE] if with_runs or once else []), *([STEP, N_ALIKE] if once else [])]
+    grouped = [*keys(graph), *_stage(columns), PLACE]
+    kept = [*keys(graph), *_stage(columns), *([EPISODE] if n_runs or once else []), *([STEP, N_ALIKE] if once else [])]
     moves = {name: quoted(name) for name in (*kept, PLACE)}
     moves |= {name: f"CASE WHEN {quoted(PLACE)} = 'step' THEN {quoted(name)} END" for name in after}
     moves |= {N_COPIES: _NOT_COUNTED} if once else {}
     source = "different_rows" if once else "log_rows"
     parts = [
         f"log_rows AS ({_select(rows, table)})",
-        *([_runs(may_lack_names=False)] if with_runs else []),
+        *([_runs(n_runs, may_lack_names=False)] if n_runs else []),
         *([f"{source} AS ({_alike([*rows], 'log_rows')})"] if once else []),
         f"rows_with_next AS ({_select({'*': '*'} | over, source)})",
         f"rows_with_place AS ({_select({name: quoted(name) for name in kept} | {PLACE: place}, 'rows_with_next')})",
         f"moves AS ({_select(moves, 'rows_with_place')})",
     ]
-    return f"WITH {_joined(parts)}\n{_count(grouped, 'moves', with_runs=with_runs, once=once)}"
+    return f"WITH {_joined(parts)}\n{_count(grouped, 'moves', n_runs=n_runs, once=once)}"
+
+
+def _stage(columns: Mapping[str, str]) -> dict[str, str]:
+    return {STAGE: columns[STAGE]} if STAGE in columns else {}
 
 
 def _joined(parts: Sequence[str]) -> str:
@@ -316,14 +326,14 @@ def _alike(columns: Sequence[str], table: str) -> str:
     return f"SELECT {names}, count(*) AS {quoted(N_ALIKE)} FROM {table} GROUP BY {names}"
 
 
-def _runs(*, may_lack_names: bool) -> str:
+def _runs(n_runs: str, *, may_lack_names: bool) -> str:
     """Return the table of all runs, with their numbers in order, and how many there are; none if a row has no name."""
     n = "count(*) OVER ()"
     unnamed = f"(SELECT count(*) FROM run_names WHERE {quoted(RUN)} IS NULL)"
     numbers = {
         RUN: quoted(RUN),
         RUN_NUMBER: f"row_number() OVER (ORDER BY {quoted(RUN)})",
-        N_RUNS: f"CASE WHEN {unnamed} > 0 THEN 0 ELSE {n} END" if may_lack_names else n,
+        n_runs: f"CASE WHEN {unnamed} > 0 THEN 0 ELSE {n} END" if may_lack_names else n,
     }
     return (
         f"run_names AS (SELECT DISTINCT {quoted(EPISODE)} AS {quoted(RUN)} FROM log_rows),\n"
@@ -336,14 +346,14 @@ def _select(columns: Mapping[str, str], table: str) -> str:
     return f"SELECT {', '.join(parts)} FROM {table}"
 
 
-def _count(columns: Sequence[str], table: str, *, with_runs: bool = False, once: bool = False) -> str:
+def _count(columns: Sequence[str], table: str, *, n_runs: str | None = None, once: bool = False) -> str:
     names = ", ".join(map(quoted, [*columns, N_COPIES] if once else columns))
     n = f"{quoted(N_ALIKE)} - {quoted(N_COPIES)}" if once else "1"
     counted = {COUNT: _sum(n) if once else "count(*)"}
-    if with_runs:
+    if n_runs:
         for name, size in zip(FIRST_COUNTS, SIZES, strict=True):
             counted[name] = _sum(f"CASE WHEN {quoted(RUN_NUMBER)} <= {size} THEN {n} ELSE 0 END")
-        counted[N_RUNS] = f"max({quoted(N_RUNS)})"
+        counted[n_runs] = f"max({quoted(n_runs)})"
         table = f"{table} LEFT JOIN runs ON {quoted(EPISODE)} = {quoted(RUN)}"
     sums = ", ".join(f"{function} AS {quoted(name)}" for name, function in counted.items())
     return f"SELECT {names}, {sums} FROM {table} GROUP BY {names}"
