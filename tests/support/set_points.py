@@ -24,7 +24,7 @@ def set_of(learned):
     found, drifts = learned.bounds, () if learned.fit is None else learned.fit.drifts
     if not learned.misfit or not isinstance(found, LikelihoodSet) or not drifts:
         return found
-    return with_cuts(found, learned.counts, drift_cuts(learned.model, found.table, drifts), learned.misfit)
+    return with_cuts(found, drift_cuts(learned.model, learned.counts, found.table, drifts), learned.misfit)
 
 
 @singledispatch
