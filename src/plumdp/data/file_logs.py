@@ -31,15 +31,7 @@ from plumdp.model.graph import Graph
 
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 _FRACTIONAL = ("FLOAT", "DOUBLE", "DECIMAL", "VARCHAR")
-_IN_ORDER = (
-    *_WHOLE,
-    "FLOAT",
-    "DOUBLE",
-    "DECIMAL",
-    "DATE",
-    "TIME",
-    "TIMESTAMP",
-)  # types whose values tell what is first
+_IN_ORDER = (*_WHOLE, "FLOAT", "DOUBLE", "DECIMAL", "DATE", "TIME", "TIMESTAMP")  # types that tell what is first
 _COUNTED = "counted"  # the table with the counts of one part
 _SHARED = "shared"  # the table with the runs that are in several files
 _RUNS = "runs"  # the tables with the runs of each table of the log, their number behind
@@ -90,7 +82,7 @@ class FileLog:
 
         With ``moments``, each row has its stage; ``find_runs`` was called before.
         """
-        stages = [{}] * len(self.tables) if moments is None else self._stages(moments)
+        stages = self._stages(moments) if moments is not None and moments.sizes else [{}] * len(self.tables)
         for number, (table, types) in enumerate(self.tables.items()):
             here = {name: _expression(name, column, types, form) for name, column in columns.items()} | stages[number]
             share = (number / len(self.tables), (number + 1) / len(self.tables))

@@ -60,7 +60,7 @@ class FrameLog:
 
         With ``moments``, each row has its stage.
         """
-        frame = self.frame if moments is None else self._with_stage(moments)
+        frame = self.frame if moments is None or not moments.sizes else self._with_stage(moments)
         yield from self._count(frame, graph, form, columns)
 
     def first_rows(self, form: LogForm, columns: Mapping[str, Source], offenders: Sequence[Any]) -> Sequence[str]:

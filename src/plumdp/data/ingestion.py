@@ -199,7 +199,9 @@ class Tally:
 
 def _counts_until(number: int, block: Block, n: CountArray) -> CountArray:
     """Return how often each row of a block had been seen at a moment of this number."""
-    return np.where(block[STAGE] <= number, n, 0) if STAGE in block else row_counts(block, FIRST_COUNTS[number])
+    if FIRST_COUNTS[number] in block:
+        return row_counts(block, FIRST_COUNTS[number])
+    return np.where(block[STAGE] <= number, n, 0) if STAGE in block else n
 
 
 def _quoted(value: Any) -> str:

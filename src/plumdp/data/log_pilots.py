@@ -129,8 +129,8 @@ def _check_expected(
         raise DataError(f"{said}: no bets are placed with pilot=False, so that no length is expected; leave it out")
     if planned is not None and planned.end == PilotEnd.PLANNED:
         raise DataError(
-            f"{said}: sampling={sampling!r} says that the length of the log was fixed beforehand, so that it was known; "
-            "leave it out"
+            f"{said}: sampling={sampling!r} says that the length of the log was fixed beforehand, so that it was "
+            "known; leave it out"
         )
     if order is None:
         raise DataError(

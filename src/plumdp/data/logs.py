@@ -191,18 +191,14 @@ def read_log(
         mapping = read_mapping(model.graph, states, actions)
         form, found = find_columns(model.graph, log.columns, columns, form, mapping)
         runs = find_runs(log.columns, columns)
-        is_counted = form == "counts"
-        known_order = order_of_counts(order, found) if is_counted else order
-        has_runs = FIRST_COUNTS[0] in found if is_counted else runs is not None
+        known_order = order_of_counts(order, found) if form == "counts" else order
+        has_runs = FIRST_COUNTS[0] in found if form == "counts" else runs is not None
         planned = pilot_of_log(form, sampling, known_order, has_runs=has_runs, wanted=pilot, expected=expected)
-        is_by_runs = planned is not None and planned.unit == "runs" and not is_counted
-        if is_by_runs or (form == "transitions" and STEP in found):
+        is_by_runs = planned is not None and planned.unit == "runs"
+        if (is_by_runs and form != "counts") or (form == "transitions" and STEP in found):
             log = log.read_once(source_columns([*filter(None, [runs]), *found.values()]))  # for all that follows
-        moments = _moments(log, form, runs, planned) if is_by_runs else None
-        n_moments = (
-            len(moments.sizes) if moments is not None else len(FIRST_COUNTS) * (is_counted and planned is not None)
-        )
-        tally = Tally(model.graph, mapping, n_moments=n_moments)
+        moments = _moments(log, form, runs, planned)
+        tally = Tally(model.graph, mapping, n_moments=len(FIRST_COUNTS) if is_by_runs else 0)
         for block in log.count(model.graph, form, found, moments):
             tally.add(block)
         tally.settle()
@@ -238,8 +234,9 @@ def _report(
 
 
 def _moments(log: _OpenLog, form: LogForm, runs: str | None, planned: LogPilot | None) -> Moments | None:
-    """Return after how many of the runs of a log bets are placed."""
-    assert runs is not None and planned is not None  # as pilot_of_log says
+    """Return after how many of the runs of a log bets are placed, if runs are what is counted."""
+    if planned is None or planned.unit == "rows" or form == "counts" or runs is None:
+        return None
     n, all_named = log.find_runs(runs, in_order=planned.order == "runs")
     if form == "trajectories" or all_named:
         return Moments(runs, n, planned.moments(n))
@@ -264,12 +261,10 @@ def _pilot(
     if planned.unit == "rows":
         counted = [log.count_first_rows(graph, form, columns, size) for size in planned.moments(tally.n_rows)]
         return planned.pilot([tally.matched(blocks) for blocks in counted], tally.n_rows, nothing)
-    if moments is None:
-        n = runs_of_counts(tally.n_runs)
-        return planned.pilot(tally.moments[: len(planned.moments(n))], n, nothing)
-    if (shared := log.shared_runs(moments.column, columns.get(STEP))) is not None:
+    n = runs_of_counts(tally.n_runs) if moments is None else moments.n
+    if moments is not None and (shared := log.shared_runs(moments.column, columns.get(STEP))) is not None:
         raise shared.refusal(moments.column)
-    return planned.pilot(tally.moments, moments.n, nothing)
+    return planned.pilot(tally.moments[: len(planned.moments(n))], n, nothing)
 
 
 @contextmanager
