@@ -1,4 +1,4 @@
-"""Pilots of logs: which part is taken, that it is the part that came first, and that the counts stay what they were."""
+"""Moments of logs: what had been seen at each, that no later row changes it, and that counts stay what they were."""
 
 import duckdb
 import numpy as np
@@ -14,9 +14,8 @@ import plumdp as pl
 from plumdp.data import file_logs
 from plumdp.data.counts import PilotEnd
 from plumdp.data.duckdb_tables import write_parquet
-from plumdp.data.log_pilots import pilot_of_log
 from plumdp.data.logs import read_log
-from plumdp.data.pilots import pilot_assumption, power_of_two_pilot
+from plumdp.data.pilots import moments_of, pilot_assumption
 from plumdp.data.sql import counts_query
 
 STUDIES = ("aircraft:20,10", "betting:25", "engagement:50", "rover:10,10", "glider:11,9", "parallel:6")
@@ -49,6 +48,15 @@ def slow_runs(form, n):
     return recount([row for row in ROWS[form] if row["episode"] < n], LAMP.graph, form)[0]
 
 
+def slow_rows(rows, form):
+    """Return what had been seen after 256, 1024, … rows."""
+    return [recount(rows[:size], LAMP.graph, form)[0] for size in (256, 1024, 4096) if size < len(rows)]
+
+
+def same(moments, expected):
+    return [moment.tolist() for moment in moments] == [moment.tolist() for moment in expected]
+
+
 # the counts stay what they were, and the pilot is what a recount of its part says
 
 
@@ -63,13 +71,15 @@ def test_a_simulated_log_has_the_counts_and_the_pilot_of_the_simulation(name, fo
     plain = read_log(tmp_path / "log.parquet", study.model)
     assert plain.counts.pilot is None
     planned = read_log(tmp_path / "log.parquet", study.model, sampling="trajectories")
+    assert same(planned.counts.pilot.moments, expected.pilot.moments)
     assert np.array_equal(planned.counts.pilot.counts, expected.pilot.counts)
     assert (planned.counts.pilot.end, planned.counts.pilot.weight) == (PilotEnd.PLANNED, 1)
-    assert planned.counts.pilot.ratio == expected.pilot.ratio
+    assert planned.counts.pilot.ratio == expected.pilot.ratio == 2000 / 64 - 1
     by_runs = read_log(tmp_path / "log.parquet", study.model, order="runs")
-    first = pl.simulate(study.model, study.true_point, 128, **options)
-    assert np.array_equal(by_runs.counts.pilot.counts, first.counts)
-    assert (by_runs.counts.pilot.end, by_runs.counts.pilot.weight) == (PilotEnd.POWER_OF_TWO, 0.9 / 20)
+    first = [pl.simulate(study.model, study.true_point, n, **options).counts for n in (16, 64, 256, 1024)]
+    assert same(by_runs.counts.pilot.moments, first)
+    assert np.array_equal(by_runs.counts.pilot.counts, first[1])  # 8 · 256 is more than 2000
+    assert (by_runs.counts.pilot.end, by_runs.counts.pilot.weight) == (PilotEnd.POWER_OF_FOUR, 1 / 6)
     by_time = read_log(tmp_path / "log.parquet", study.model, order="time")
     for log in (plain, planned, by_runs, by_time):
         assert np.array_equal(log.counts.counts, expected.counts)
@@ -80,27 +90,69 @@ def test_a_simulated_log_has_the_counts_and_the_pilot_of_the_simulation(name, fo
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_source_has_the_same_pilots(source, form, tmp_path):
     log = SOURCES[source](ROWS[form], tmp_path / "log.parquet")
-    planned = read_log(log, LAMP, sampling="trajectories", pilot=0.25).counts
-    assert np.array_equal(planned.pilot.counts, slow_runs(form, N_RUNS // 4))
-    by_runs = read_log(log, LAMP, order="runs").counts
-    assert np.array_equal(by_runs.pilot.counts, slow_runs(form, 32))
-    assert (by_runs.pilot.end, by_runs.pilot.weight, by_runs.pilot.ratio) == (PilotEnd.POWER_OF_TWO, 0.9 / 6, 13)
+    planned = read_log(log, LAMP, sampling="trajectories").counts
+    by_runs = read_log(log, LAMP, order="runs", expected=1000).counts
+    for pilot in (planned.pilot, by_runs.pilot):
+        assert same(pilot.moments, [slow_runs(form, n) for n in (16, 64, 256)])
+        assert np.array_equal(pilot.counts, slow_runs(form, 16))
+        assert pilot.lengths == (16, 64, 256)
+    assert (planned.pilot.end, planned.pilot.ratio, planned.pilot.expected) == (PilotEnd.PLANNED, 24, 400)
+    assert (by_runs.pilot.end, by_runs.pilot.ratio, by_runs.pilot.expected) == (PilotEnd.POWER_OF_FOUR, 16, 1000)
     by_time = read_log(log, LAMP, order="time").counts
-    size, weight = power_of_two_pilot(len(ROWS[form]))
-    assert np.array_equal(by_time.pilot.counts, recount(ROWS[form][:size], LAMP.graph, form)[0])
-    assert by_time.pilot.weight == weight
+    assert same(by_time.pilot.moments, slow_rows(ROWS[form], form))
+    assert (by_time.pilot.lengths, by_time.pilot.expected) == ((256, 1024), None)
     for counts in (planned, by_runs, by_time):
         assert np.array_equal(counts.counts, COUNTS)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("source", "order"), [("query", "runs"), *((source, order) for source in SOURCES for order in ("runs", "time"))]
+)
+def test_what_had_been_seen_at_a_moment_is_the_same_however_long_the_log_is(source, order, form, tmp_path):
+    """Otherwise whoever ends the log would choose between bets; copies of rows of all runs may come late as well."""
+    before, per_run = (), 1 if order == "runs" else 16
+    for n_runs in (17, 64, 65, 300):
+        rows = [row for row in ROWS[form] if row["episode"] < n_runs]
+        rows += rows[::7] if order == "runs" else []
+        if source == "query":
+            counts = read_log(counted_elsewhere(pd.DataFrame(rows), form, order="runs"), LAMP).counts
+        else:
+            counts = read_log(SOURCES[source](rows, tmp_path / f"{n_runs}.parquet"), LAMP, order=order).counts
+        moments = counts.pilot.moments
+        assert same(moments[: len(before)], before)
+        assert counts.pilot.lengths == moments_of(n_runs if order == "runs" else len(rows), per_run)
+        before = moments
+    assert len(before) > 1
 
 
 def test_the_first_runs_are_found_in_rows_in_any_order(tmp_path):
     frame = pd.DataFrame(ROWS["trajectories"]).sample(frac=1, random_state=2)
     log = read_log(parquet(frame, tmp_path / "log.parquet"), LAMP, order="runs")
-    assert np.array_equal(log.counts.pilot.counts, slow_runs("trajectories", 32))
+    assert same(log.counts.pilot.moments, [slow_runs("trajectories", n) for n in (16, 64, 256)])
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_no_more_runs_than_fit_into_a_part_of_memory_have_the_same_moments(ending, tmp_path):
+    frame = pd.DataFrame(ROWS["trajectories"]).sample(frac=1, random_state=2)
+    log = parquet(frame, tmp_path / "log.parquet") if ending == "parquet" else csv(frame, tmp_path / "log")
+    found = read_log(log, LAMP, order="runs", partitions=3).counts
+    assert np.array_equal(found.counts, COUNTS)
+    assert same(found.pilot.moments, [slow_runs("trajectories", n) for n in (16, 64, 256)])
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_column_that_is_called_as_the_table_of_runs_calls_its_own_changes_nothing(source, tmp_path):
+    rows = [row | {"run": row["step"]} for row in ROWS["transitions"]]
+    found = read_log(SOURCES[source](rows, tmp_path / "log.parquet"), LAMP, order="runs").counts
+    named = [{"run" if name == "episode" else name: row[name] for name in row} for row in ROWS["transitions"]]
+    log = SOURCES[source](named, tmp_path / "named.parquet")
+    for counts in (found, read_log(log, LAMP, order="runs", columns={"episode": "run"}).counts):
+        assert same(counts.pilot.moments, [slow_runs("transitions", n) for n in (16, 64, 256)])
 
 
 @settings(max_examples=20)
-@given(st.integers(0, 2**32), st.integers(160, 700))
+@given(st.integers(0, 2**32), st.integers(250, 700))
 def test_the_pilot_of_interleaved_runs_is_what_was_seen_up_to_a_moment(seed, n_rows):
     """Runs side by side: a step is in the pilot only if the row that shows where it led is."""
     rng = np.random.default_rng(seed)
@@ -109,27 +161,24 @@ def test_the_pilot_of_interleaved_runs_is_what_was_seen_up_to_a_moment(seed, n_r
     chosen["when"] = chosen.step + rng.uniform(0, 20, 80)[chosen.episode]
     rows = chosen.sort_values("when", kind="stable").drop(columns="when").head(n_rows)
     counts = read_log(rows, LAMP, order="time", cut_off="unrelated").counts
-    size, weight = power_of_two_pilot(len(rows))
     records = rows.to_dict("records")
-    assert np.array_equal(counts.pilot.counts, recount(records[:size], LAMP.graph, "trajectories")[0])
+    assert same(counts.pilot.moments, slow_rows(records, "trajectories"))
     assert np.array_equal(counts.counts, recount(records, LAMP.graph, "trajectories")[0])
-    assert counts.pilot.weight == weight
 
 
-def test_samples_fixed_beforehand_have_a_share_of_their_rows():
+def test_rows_of_samples_fixed_beforehand_have_a_planned_length():
     rows = [{key: row[key] for key in row if key not in ("episode", "step")} for row in ROWS["transitions"]]
-    counts = read_log(pd.DataFrame(rows), LAMP, sampling="independent", order="time").counts
-    size = round(0.1 * len(rows))
-    assert np.array_equal(counts.pilot.counts, recount(rows[:size], LAMP.graph, "transitions")[0])
-    assert (counts.pilot.end, counts.pilot.weight) == (PilotEnd.PLANNED, 1)
-    assert counts.pilot.ratio == pytest.approx(9, rel=0.01)
+    pilot = read_log(pd.DataFrame(rows), LAMP, sampling="independent", order="time").counts.pilot
+    assert same(pilot.moments, slow_rows(rows, "transitions"))
+    assert np.array_equal(pilot.counts, pilot.moments[0])  # 256 of some 3,500: an eighth is 450
+    assert (pilot.end, pilot.weight, pilot.expected) == (PilotEnd.PLANNED, 1, len(rows))
 
 
 def test_rows_of_runs_are_not_of_a_number_fixed_beforehand():
     """How many rows a fixed number of runs have depends on how the runs went."""
     rows = pd.DataFrame(ROWS["transitions"]).drop(columns="episode")
     counts = read_log(rows, LAMP, sampling="trajectories", order="time").counts
-    assert counts.pilot.end == PilotEnd.POWER_OF_TWO
+    assert counts.pilot.end == PilotEnd.POWER_OF_FOUR
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -138,12 +187,13 @@ def test_files_in_order_have_their_first_runs_and_rows_in_the_first_files(form, 
     for part in range(8):
         frame[frame.episode // 50 == part].assign(episode=frame.episode % 50).to_parquet(tmp_path / f"{part}.parquet")
     options = {"partitions": "files"}
-    planned = read_log(tmp_path, LAMP, sampling="trajectories", pilot=0.3, **options).counts
-    assert np.array_equal(planned.pilot.counts, slow_runs(form, 120))
+    planned = read_log(tmp_path, LAMP, sampling="trajectories", **options).counts
+    by_runs = read_log(tmp_path, LAMP, order="runs", **options).counts
+    for counts in (planned, by_runs):
+        assert same(counts.pilot.moments, [slow_runs(form, n) for n in (16, 64, 256)])
+        assert np.array_equal(counts.counts, COUNTS)
     by_time = read_log(tmp_path, LAMP, order="time", **options).counts
-    size, _ = power_of_two_pilot(len(frame))
-    assert np.array_equal(by_time.pilot.counts, recount(ROWS[form][:size], LAMP.graph, form)[0])
-    assert np.array_equal(planned.counts, COUNTS)
+    assert same(by_time.pilot.moments, slow_rows(ROWS[form], form))
 
 
 @pytest.mark.parametrize("kind", ["list", "arrow"])
@@ -158,8 +208,9 @@ def test_the_first_rows_of_many_files_and_chunks_are_those_of_the_first(kind, tm
         part.to_parquet(file)
     source = files if kind == "list" else pyarrow.concat_tables([pyarrow.Table.from_pandas(part) for part in parts])
     counts = read_log(source, study.model, order="time").counts
-    size, _ = power_of_two_pilot(len(frame))
-    assert np.array_equal(counts.pilot.counts, np.bincount(runs.transition[:size], minlength=len(counts.counts)))
+    first = [np.bincount(runs.transition[:size], minlength=len(counts.counts)) for size in moments_of(len(frame), 16)]
+    assert same(counts.pilot.moments, first)
+    assert len(first) == 6
     assert np.array_equal(counts.counts, runs.counts().counts)
 
 
@@ -179,16 +230,19 @@ def test_text_that_is_kept_in_memory_has_the_pilot_of_text_that_is_read_again(
     found = read_log(tmp_path, LAMP, **options)
     monkeypatch.setattr(file_logs, "_KEPT", 0)
     again = read_log(tmp_path, LAMP, **options)
-    assert np.array_equal(found.counts.pilot.counts, again.counts.pilot.counts)
+    assert same(found.counts.pilot.moments, again.counts.pilot.moments)
+    assert len(found.counts.pilot.moments) == 3
     assert np.array_equal(found.counts.counts, again.counts.counts)
     assert str(found) == str(again)
     assert found.report.rejected == 1
 
 
 def test_runs_in_text_files_are_in_the_order_of_numbers(tmp_path):
-    """As text, 10 comes before 2."""
-    log = csv(ROWS["trajectories"], tmp_path / "log")
-    assert np.array_equal(read_log(log, LAMP, order="runs").counts.pilot.counts, slow_runs("trajectories", 32))
+    """As text, 10 comes before 2, whether DuckDB takes the column as text or as numbers."""
+    rows = [row | {"episode": str(row["episode"])} for row in ROWS["trajectories"]]
+    for log in (csv(ROWS["trajectories"], tmp_path / "log"), parquet(rows, tmp_path / "log.parquet")):
+        moments = read_log(log, LAMP, order="runs").counts.pilot.moments
+        assert same(moments, [slow_runs("trajectories", n) for n in (16, 64, 256)])
 
 
 # counts that were made elsewhere
@@ -200,32 +254,30 @@ def counted_elsewhere(log, form, **options):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("n_runs", [10, 159, 160, 319, 320, 400])
+@pytest.mark.parametrize("n_runs", [10, 16, 17, 127, 128, 400])
 def test_the_printed_query_counts_the_pilot_too(form, n_runs):
     log = pd.DataFrame([row for row in ROWS[form] if row["episode"] < n_runs])
     direct, back = read_log(log, LAMP, order="runs"), read_log(counted_elsewhere(log, form, order="runs"), LAMP)
     assert back.report.form == "counts"
     assert np.array_equal(back.counts.counts, direct.counts.counts)
+    assert same(back.counts.pilot.moments, direct.counts.pilot.moments)
     assert np.array_equal(back.counts.pilot.counts, direct.counts.pilot.counts)
-    assert (back.counts.pilot.weight, back.counts.pilot.end) == (direct.counts.pilot.weight, PilotEnd.POWER_OF_TWO)
-    assert (back.counts.pilot.total == 0) is (back.counts.pilot.weight == 0.1) is (n_runs < 160)
+    assert back.counts.pilot.lengths == direct.counts.pilot.lengths == moments_of(n_runs)
+    assert (back.counts.pilot.end, back.counts.pilot.weight) == (PilotEnd.POWER_OF_FOUR, 1 / 6)
+    assert (back.counts.pilot.total == 0) is (n_runs < 128)
     assert back.counts.pilot.rests_on == direct.counts.pilot.rests_on
 
 
-def test_a_planned_pilot_of_a_query_is_not_one_of_adaptive_data():
+def test_runs_that_a_query_put_in_no_order_are_not_an_order_of_adaptive_data():
     log = pd.DataFrame(ROWS["transitions"])
-    options = {"sampling": "trajectories", "pilot": 0.3, "columns": {"episode": "episode"}}
-    result = counted_elsewhere(log, "transitions", **options)
+    result = counted_elsewhere(log, "transitions", sampling="trajectories", columns={"episode": "episode"})
+    assert "n_unordered_runs" in result
     pilot = read_log(result, LAMP, sampling="trajectories").counts.pilot
-    assert np.array_equal(pilot.counts, slow_runs("transitions", 120))
-    assert (pilot.end, pilot.weight, pilot.ratio) == (PilotEnd.PLANNED, 1, pytest.approx(7 / 3))
-    with pytest.raises(pl.DataError) as caught:
-        read_log(result, LAMP)
-    assert str(caught.value) == (
-        "a pilot of 120 runs is none of the sizes 16, 32, 64, … that a pilot has if the length of the log was not "
-        'fixed beforehand; if it was, say sampling="trajectories"'
-    )
-    assert read_log(result, LAMP, pilot=0).counts.pilot is None
+    assert same(pilot.moments, [slow_runs("transitions", n) for n in (16, 64, 256)])
+    assert (pilot.end, pilot.weight, pilot.ratio, pilot.expected) == (PilotEnd.PLANNED, 1, 24, 400)
+    assert pilot.rests_on == "the runs of the log were numbered without looking at how they went"
+    assert read_log(result, LAMP).counts.pilot is None
+    assert read_log(result, LAMP, sampling="trajectories", pilot=False).counts.pilot is None
 
 
 def test_results_of_several_queries_have_no_common_pilot():
@@ -233,7 +285,7 @@ def test_results_of_several_queries_have_no_common_pilot():
     both = pd.concat([counted_elsewhere(log, "transitions", order="runs") for log in parts])
     with pytest.raises(pl.DataError, match=r"^these counts are not those of one query: they do not agree on how many"):
         read_log(both, LAMP)
-    assert np.array_equal(read_log(both, LAMP, pilot=0).counts.counts, COUNTS + slow_runs("transitions", 200))
+    assert np.array_equal(read_log(both, LAMP, pilot=False).counts.counts, COUNTS + slow_runs("transitions", 200))
 
 
 def test_a_query_knows_no_order_of_rows_and_no_pilot_of_rows_without_a_run():
@@ -243,11 +295,11 @@ def test_a_query_knows_no_order_of_rows_and_no_pilot_of_rows_without_a_run():
     for first_with_run in (1, 1000, len(log)):
         log["episode"] = pd.DataFrame(ROWS["transitions"]).episode.where(log.index >= first_with_run)
         pilot = read_log(counted_elsewhere(log, "transitions", order="runs"), LAMP).counts.pilot
-        assert (pilot.total, pilot.weight, pilot.end) == (0, 0.1, PilotEnd.POWER_OF_TWO)
+        assert (pilot.total, pilot.moments, pilot.end) == (0, (), PilotEnd.POWER_OF_FOUR)
         options = {"sampling": "trajectories", "columns": {"episode": "episode"}}
         result = counted_elsewhere(log, "transitions", **options)
         assert read_log(result, LAMP, sampling="trajectories").counts.pilot is None
-    assert "n_pilot" not in counts_query(LAMP, table="log", dialect="duckdb", form="trajectories")
+    assert "n_first_16" not in counts_query(LAMP, table="log", dialect="duckdb", form="trajectories")
 
 
 def test_a_variable_with_the_name_of_a_column_of_the_query_is_refused():
@@ -266,30 +318,28 @@ def test_without_an_order_nothing_is_a_pilot():
         frame = pd.DataFrame(ROWS[form])
         assert read_log(frame, LAMP).counts.pilot is None
         assert read_log(frame, LAMP, sampling="independent").counts.pilot is None
-        assert read_log(frame, LAMP, sampling="trajectories", pilot=0).counts.pilot is None
+        assert read_log(frame, LAMP, sampling="trajectories", pilot=False).counts.pilot is None
     plain = pd.DataFrame(ROWS["transitions"]).drop(columns=["episode", "step"])
     assert read_log(plain, LAMP, sampling="trajectories").counts.pilot is None
-    assert read_log(plain.head(159), LAMP, order="time", pilot=0).counts.pilot is None
+    assert read_log(plain, LAMP, order="time", pilot=False).counts.pilot is None
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_logs_in_order_that_are_too_short_for_a_pilot_have_an_empty_one_with_a_weight(source, tmp_path):
-    """They may have stopped before there was a pilot because of what they showed, which must not give the whole error.
+def test_logs_in_order_that_are_too_short_for_a_moment_have_an_empty_pilot(source, tmp_path):
+    """They may have stopped before there was one because of what they showed, which must not give the whole error.
 
     None is for those of which nobody says an order, whatever their length, or whose length was planned.
     """
     plain = pd.DataFrame(ROWS["transitions"]).drop(columns=["episode", "step"])
-    log = SOURCES[source](plain.head(160).to_dict("records"), tmp_path / "long.parquet")
-    assert read_log(log, LAMP, order="time").counts.pilot.total == 16
-    short = SOURCES[source](plain.head(159).to_dict("records"), tmp_path / "short.parquet")
-    few = [row for row in ROWS["trajectories"] if row["episode"] < 159]
-    pilots = [
-        read_log(short, LAMP, order="time").counts.pilot,
-        read_log(SOURCES[source](few, tmp_path / "runs.parquet"), LAMP, order="runs").counts.pilot,
-    ]
+    log = SOURCES[source](plain.head(257).to_dict("records"), tmp_path / "long.parquet")
+    assert read_log(log, LAMP, order="time").counts.pilot.moments[0].sum() == 256
+    short = SOURCES[source](plain.head(256).to_dict("records"), tmp_path / "short.parquet")
+    few = SOURCES[source]([row for row in ROWS["trajectories"] if row["episode"] < 16], tmp_path / "runs.parquet")
+    pilots = [read_log(short, LAMP, order="time").counts.pilot, read_log(few, LAMP, order="runs").counts.pilot]
     for pilot in pilots:
-        assert (pilot.total, pilot.weight, pilot.end) == (0, 0.1, PilotEnd.POWER_OF_TWO)
-    assert pilot_assumption(pilots[0]).startswith("the pilot is empty (fewer than 160 runs or rows, or ")
+        assert (pilot.total, pilot.moments, pilot.end) == (0, (), PilotEnd.POWER_OF_FOUR)
+        assert pilot_assumption(pilot).startswith("no bets were placed, as there are too few data, or it is not clear ")
+    assert read_log(few, LAMP, sampling="trajectories").counts.pilot is None
     assert read_log(short, LAMP).counts.pilot is None
 
 
@@ -311,16 +361,16 @@ def test_no_prefix_of_runs_with_gaps_or_repeated_steps_is_a_pilot():
     rows = [*ROWS["trajectories"], first | {"lit": not first["lit"]}]
     for order in ("time", "runs"):
         log = read_log(pd.DataFrame(rows), LAMP, order=order, on_unmatched="report")
-        assert (log.counts.pilot.total, log.counts.pilot.weight) == (0, 0.1)
+        assert (log.counts.pilot.total, log.counts.pilot.moments) == (0, ())
         counted = counted_elsewhere(pd.DataFrame(rows), "trajectories", order="runs")
         back = read_log(counted, LAMP, on_unmatched="report").counts
         assert np.array_equal(back.counts, log.counts.counts)
-        assert (back.pilot.total, back.pilot.weight) == (0, 0.1)
+        assert (back.pilot.total, back.pilot.moments) == (0, ())
     gap = ROWS["trajectories"][:2] + ROWS["trajectories"][3:]
-    assert read_log(pd.DataFrame(gap), LAMP, order="time", on_unmatched="report").counts.pilot.total == 0
+    assert read_log(pd.DataFrame(gap), LAMP, order="time", on_unmatched="report").counts.pilot.moments == ()
     by_runs = read_log(pd.DataFrame(gap), LAMP, order="runs", on_unmatched="report").counts
-    part = [row for row in gap if row["episode"] < 32]
-    assert np.array_equal(by_runs.pilot.counts, recount(part, LAMP.graph, "trajectories")[0])
+    parts = [[row for row in gap if row["episode"] < n] for n in (16, 64, 256)]
+    assert same(by_runs.pilot.moments, [recount(part, LAMP.graph, "trajectories")[0] for part in parts])
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -329,9 +379,8 @@ def test_copies_are_neither_in_the_pilot_nor_in_the_counts(form, order):
     rows = [*ROWS[form], *ROWS[form][::9]]
     counts = read_log(pd.DataFrame(rows), LAMP, order=order).counts
     assert np.array_equal(counts.counts, COUNTS)
-    size, _ = power_of_two_pilot(len(rows) if order == "time" else N_RUNS)
-    part = rows[:size] if order == "time" else [row for row in rows if row["episode"] < size]
-    assert np.array_equal(counts.pilot.counts, recount(part, LAMP.graph, form)[0])
+    first = slow_rows(rows, form) if order == "time" else [slow_runs(form, n) for n in (16, 64, 256)]
+    assert same(counts.pilot.moments, first)
 
 
 @pytest.mark.parametrize("source", ["Parquet", "pandas", "Polars"])
@@ -342,35 +391,44 @@ def test_names_of_runs_that_are_not_numbers_are_no_order_of_runs(source, tmp_pat
         pl.DataError, match=r'^order="runs": column episode has the type .*, and its values are not all'
     ):
         read_log(log, LAMP, order="runs")
-    planned = read_log(log, LAMP, sampling="trajectories", pilot=0.1).counts
-    named = sorted({row["episode"] for row in rows})[:40]
+    planned = read_log(log, LAMP, sampling="trajectories").counts
+    named = sorted({row["episode"] for row in rows})[:16]
     part = [row for row in rows if row["episode"] in named]
     assert np.array_equal(planned.pilot.counts, recount(part, LAMP.graph, "trajectories")[0])
 
 
 BAD = {
     "order": ({"order": "rows"}, "order='rows': choose one of 'time', 'runs', or leave it out"),
-    "share": ({"pilot": 1.5}, "pilot=1.5: it is a share of the log, from 0 (no pilot) to less than 1"),
-    "unknown order": (
-        {"pilot": 0.1},
-        'pilot=0.1: nothing is known of the order of this log; say order="time" if its rows are in the order in which '
-        'they happened, or order="runs" if its runs are',
+    "not a number": (
+        {"expected": "many", "order": "runs"},
+        "expected='many': give the number of runs, or of rows, that you expected, above 0",
     ),
-    "a share of adaptive rows": (
-        {"pilot": 0.1, "order": "time"},
-        "pilot=0.1: a share is a pilot only if the length of the log was fixed beforehand, which sampling='adaptive' "
-        "does not say of its rows; leave it out, and the pilot will be a power of two",
+    "nothing": (
+        {"expected": 0, "order": "runs"},
+        "expected=0: give the number of runs, or of rows, that you expected, above 0",
     ),
-    "a share of adaptive runs": (
-        {"pilot": 0.1, "order": "runs"},
-        "pilot=0.1: a share is a pilot only if the length of the log was fixed beforehand, which sampling='adaptive' "
-        "does not say of its runs; leave it out, and the pilot will be a power of two",
+    "endless": (
+        {"expected": float("inf"), "order": "runs"},
+        "expected=inf: give the number of runs, or of rows, that you expected, above 0",
+    ),
+    "expected without an order": (
+        {"expected": 100},
+        'expected=100: this is for a log whose order is known; say order="runs" or order="time", or leave it out',
+    ),
+    "expected without bets": (
+        {"expected": 100, "order": "runs", "pilot": False},
+        "expected=100: no bets are placed with pilot=False, so that no length is expected; leave it out",
+    ),
+    "expected though planned": (
+        {"expected": 100, "sampling": "trajectories"},
+        "expected=100: sampling='trajectories' says that the length of the log was fixed beforehand, so that it was "
+        "known; leave it out",
     ),
 }
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_cannot_be_a_pilot_is_refused(case):
+def test_what_cannot_be_said_of_a_log_is_refused(case):
     options, message = BAD[case]
     with pytest.raises(pl.DataError) as caught:
         read_log(pd.DataFrame(ROWS["trajectories"]), LAMP, **options)
@@ -386,9 +444,16 @@ def test_an_order_of_runs_needs_their_names():
     assert read_log(renamed, LAMP, order="runs", columns={"episode": "mission"}).counts.pilot is not None
 
 
-def test_ready_made_counts_have_no_order():
-    with pytest.raises(pl.DataError, match=r"^ready-made counts have no order, so that no part of them can be taken"):
-        pilot_of_log("counts", "adaptive", "time", None, has_runs=False)
+def test_ready_made_counts_have_the_order_of_their_query():
+    counted = counted_elsewhere(pd.DataFrame(ROWS["transitions"]), "transitions", order="runs")
+    for order in ("time", "runs"):
+        with pytest.raises(pl.DataError) as caught:
+            read_log(counted, LAMP, order=order)
+        assert str(caught.value) == (
+            "ready-made counts have the order in which they were counted, if any; say it there: "
+            'counts_query(..., order="runs")'
+        )
+    assert read_log(counted, LAMP, expected=1000).counts.pilot.expected == 1000
 
 
 def test_files_with_other_headers_have_no_order(tmp_path):

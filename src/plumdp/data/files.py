@@ -105,12 +105,15 @@ def _read(path: str | Path, graph: Graph) -> TransitionCounts:
         raise DataError(f"the counts are not those that were written: {_AGAIN}")
     report = None if about["report"] is None else report_from(about["report"])
     dense = {name: _dense(graph, block["transition"], n) for name, n in block.items() if name != "transition"}
-    pilot = None if "pilot" not in dense else _pilot(dense, about["pilot"])
+    pilot = None if "pilot" not in dense else _pilot(dense, about.get("pilot"))
     parts = tuple(map(part_from, about["parts"])) if "parts" in about else _parts_before(report, checksum, block)
     return TransitionCounts(graph, dense["n"], about["sampling"], pilot, report, parts)
 
 
-def _pilot(dense: Mapping[str, CountArray], about: Mapping[str, Any]) -> Pilot:
+def _pilot(dense: Mapping[str, CountArray], about: Mapping[str, Any] | None) -> Pilot:
+    """Return the pilot in a file; one of which nothing is said was planned, as all were when files said nothing."""
+    if about is None:
+        return Pilot(dense["pilot"])
     moments = tuple(seen for name, seen in dense.items() if name.startswith("moment_"))
     return Pilot(dense["pilot"], **{**about, "lengths": tuple(about["lengths"])}, moments=moments)
 
