@@ -104,11 +104,12 @@ def test_every_engine_counts_the_rows_as_a_slow_recount_does(engine, form, reque
 def test_every_engine_finds_the_first_runs(engine, form, request):
     rows = runs(LAMP, {"p": 0.6}, 200)[0][form]
     source = ENGINES[engine](rows, lambda: request.getfixturevalue("spark"))
-    for options, n in (({"order": "runs"}, 16), ({"sampling": "trajectories", "pilot": 0.2}, 40)):
+    for options in ({"order": "runs"}, {"sampling": "trajectories"}):
         counts = read_log(source, LAMP, **options).counts
         assert np.array_equal(counts.counts, recount(rows, LAMP.graph, form)[0])
-        part = [row for row in rows if row["episode"] < n]
-        assert np.array_equal(counts.pilot.counts, recount(part, LAMP.graph, form)[0])
+        for n, moment in zip((16, 64), counts.pilot.moments, strict=True):
+            part = [row for row in rows if row["episode"] < n]
+            assert np.array_equal(moment, recount(part, LAMP.graph, form)[0])
 
 
 @pytest.mark.parametrize("engine", ["DuckDB", "Spark"])
@@ -155,15 +156,15 @@ def test_the_printed_query_gives_the_same_table_on_duckdb_and_on_spark(form, spa
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_printed_query_counts_the_same_pilot_on_duckdb_and_on_spark(form, spark):
-    rows = runs(LAMP, {"p": 0.6}, 320)[0][form]  # ten times a power of two, where a logarithm may be rounded down
+    rows = runs(LAMP, {"p": 0.6}, 320)[0][form]
     log = arrow(rows)
     queries = {d: counts_query(LAMP, table="log", dialect=d, form=form, order="runs") for d in ("duckdb", "spark")}
     spark.createDataFrame(log).createOrReplaceTempView("log")
     for result in (spark.sql(queries["spark"]), duckdb.sql(queries["duckdb"])):
         counts = read_log(result, LAMP).counts
-        part = [row for row in rows if row["episode"] < 32]
-        assert np.array_equal(counts.pilot.counts, recount(part, LAMP.graph, form)[0])
-        assert counts.pilot.weight == 0.9 / 6
+        for n, moment in zip((16, 64, 256), counts.pilot.moments, strict=True):
+            part = [row for row in rows if row["episode"] < n]
+            assert np.array_equal(moment, recount(part, LAMP.graph, form)[0])
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -198,8 +199,9 @@ def test_the_query_of_every_dialect_counts_the_same_pilot(dialect, form, options
     assert np.array_equal(direct.counts, recount(rows, LAMP.graph, form)[0])
     back = read_log(result, LAMP, sampling=options.get("sampling", "adaptive")).counts
     assert np.array_equal(back.counts, direct.counts)
-    assert np.array_equal(back.pilot.counts, direct.pilot.counts)
-    for name in ("end", "weight", "ratio", "rests_on"):
+    for one, other in zip(back.pilot.moments, direct.pilot.moments, strict=True):
+        assert np.array_equal(one, other)
+    for name in ("end", "ratio", "rests_on", "lengths", "expected"):
         assert getattr(back.pilot, name) == getattr(direct.pilot, name)
 
 

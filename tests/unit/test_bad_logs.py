@@ -402,10 +402,10 @@ def test_without_steps_a_run_in_two_files_is_refused_where_its_number_matters(
         f"episode 0 is in day-1.{ending} and in day-2.{ending} (and 199 other runs in several files), and no column "
         "step tells whether a run goes on in the next file; so it is not known which runs came first. If each file "
         'numbers its runs anew, say partitions="files"; if runs go on, give a column step that numbers their steps '
-        "0, 1, 2, …; or say pilot=0, to do without a pilot"
+        "0, 1, 2, …; or say pilot=False, to do without bets"
     )
     total = read_log(files, LAMP, partitions="files", **options).counts.total
-    for unused in ({}, {"order": "time"}, {**options, "pilot": 0}):
+    for unused in ({}, {"order": "time"}, {**options, "pilot": False}):
         assert read_log(files, LAMP, **unused).counts.total == total
 
 

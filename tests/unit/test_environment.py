@@ -238,23 +238,24 @@ def test_counts_are_those_of_the_steps_that_the_environment_made(study):
     assert counts.sampling == "adaptive"  # nobody has said that the number of episodes was fixed beforehand
 
 
-@pytest.mark.parametrize(("share", "n_pilot"), [(None, 4), (0.25, 10), (0, 0)])
-def test_the_first_episodes_are_the_pilot_and_change_no_counts(betting, share, n_pilot):
+def test_what_had_been_seen_after_some_episodes_is_kept_and_changes_no_counts(betting):
     """Whoever runs fewer episodes from the same seed sees the same first ones."""
 
-    def counts(episodes, pilot):
+    def counts(episodes, *, pilot):
         env = as_env(betting.model, betting.true_point, max_steps=25)
         return sample_env(env, "uniform", episodes, betting.model, rng=3, pilot=pilot)
 
-    sampled = counts(40, share)
-    assert sampled.counts.tolist() == counts(40, 0).counts.tolist()
-    if n_pilot:
-        assert sampled.pilot.counts.tolist() == counts(n_pilot, 0).counts.tolist()
-        assert (sampled.pilot.end, sampled.pilot.weight) == ("planned", 1)
-        assert sampled.pilot.ratio == pytest.approx(40 / n_pilot - 1)
-    else:
-        assert sampled.pilot is None
+    sampled = counts(130, pilot=True)
+    plain, *first = (counts(episodes, pilot=False) for episodes in (130, 16, 64))
+    assert sampled.counts.tolist() == plain.counts.tolist()
+    assert [moment.tolist() for moment in sampled.pilot.moments] == [part.counts.tolist() for part in first]
+    assert sampled.pilot.counts.tolist() == first[0].counts.tolist()
+    assert (sampled.pilot.end, sampled.pilot.weight, sampled.pilot.expected) == ("planned", 1, 130)
+    assert sampled.pilot.ratio == 130 / 16 - 1
+    assert {plain.pilot, counts(16, pilot=True).pilot} == {None}
     assert sampled.sampling == "adaptive"
+    with pytest.raises(pl.DataError, match=r"^pilot=0\.1: choose True, or False to place no bets"):
+        counts(130, pilot=0.1)
 
 
 def test_a_policy_is_followed_and_max_steps_ends_episodes(betting):

@@ -398,6 +398,11 @@ def test_names_of_runs_that_are_not_numbers_are_no_order_of_runs(source, tmp_pat
 
 
 BAD = {
+    "share": (
+        {"pilot": 0.1},
+        "pilot=0.1: choose True, or False to place no bets; it is not a share of the data, as bets are placed after "
+        "16, 64, … runs, however many there are",
+    ),
     "order": ({"order": "rows"}, "order='rows': choose one of 'time', 'runs', or leave it out"),
     "not a number": (
         {"expected": "many", "order": "runs"},

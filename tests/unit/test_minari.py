@@ -76,16 +76,17 @@ def test_runs_are_the_same_after_writing_and_reading(betting, runs, written):
     assert (written.total_episodes, written.total_steps) == (400, len(runs))
 
 
-def test_the_pilot_is_made_of_the_first_episodes(betting, runs, written):
-    """Of 400 runs that may have ended at will, the largest power of two up to a tenth is 32; planned, a tenth is 40."""
-    for sampling, n, end in (("adaptive", 32, "power of two"), ("trajectories", 40, "planned")):
-        counts = pl.read_minari(written, betting.model, sampling=sampling).counts
-        first = runs.transition[runs.episode < n]
-        assert counts.pilot.counts.tolist() == np.bincount(first, minlength=betting.model.graph.n_transitions).tolist()
-        assert counts.pilot.end == end
-        assert "numbered in the order in which they were made" in counts.pilot.rests_on
+def test_bets_are_placed_by_the_first_episodes(betting, runs, written):
+    """After 16, 64 and 256 of 400; the largest that is at most an eighth, 50, is 16."""
+    first = [np.bincount(runs.transition[runs.episode < n], minlength=len(runs.counts().counts)) for n in (16, 64, 256)]
+    for sampling, end in (("adaptive", "power of four"), ("trajectories", "planned")):
+        pilot = pl.read_minari(written, betting.model, sampling=sampling).counts.pilot
+        assert [moment.tolist() for moment in pilot.moments] == [seen.tolist() for seen in first]
+        assert pilot.counts.tolist() == first[0].tolist()
+        assert (pilot.end, pilot.lengths) == (end, (16, 64, 256))
+        assert "numbered in the order in which they were made" in pilot.rests_on
     assert pl.read_minari(written, betting.model, order=None).counts.pilot is None
-    assert pl.read_minari(written, betting.model, pilot=0).counts.pilot is None
+    assert pl.read_minari(written, betting.model, pilot=False).counts.pilot is None
 
 
 def test_an_episode_tells_what_as_env_would_have_told(betting, runs, written):
@@ -170,14 +171,14 @@ def test_a_selection_by_outcome_is_refused_and_a_random_one_must_be_said(betting
     half, _ = minari.split_dataset(written, [200, 200], seed=1)
     first = pl.read_minari(half, betting.model, is_random_part=True).counts
     assert 0 < first.total < written.total_steps
-    assert first.pilot.end == "power of two"
+    assert first.pilot.end == "power of four"
 
 
 def test_a_certificate_from_a_data_set_is_that_of_the_same_counts(betting, runs, written):
     """The same data, counted by another path, must give the same bounds."""
-    log = pl.read_minari(written, betting.model, sampling="trajectories", pilot=0.1)
+    log = pl.read_minari(written, betting.model, sampling="trajectories")
     found = pl.certify(betting.model, log.counts, betting.objective, confidence=0.9)
-    expected = pl.certify(betting.model, runs.counts(pilot=0.1), betting.objective, confidence=0.9)
+    expected = pl.certify(betting.model, runs.counts(), betting.objective, confidence=0.9)
     assert (found.lower, found.upper) == (expected.lower, expected.upper)
 
 
@@ -204,10 +205,10 @@ MISUSES = {
         "episode 0, step 0: observe fails at the observation {'money': np.int64(10), 'step': np.int64(0)}: "
         "AttributeError: 'dict' object has no attribute 'money'",
     ),
-    "a share of what may have ended": (
+    "a share": (
         lambda m, r, d: pl.read_minari(d, m, pilot=0.1),
-        "pilot=0.1: a share is a pilot only if the length of the log was fixed beforehand, which sampling='adaptive' "
-        "does not say of its runs; leave it out, and the pilot will be a power of two",
+        "pilot=0.1: choose True, or False to place no bets; it is not a share of the data, as bets are placed after "
+        "16, 64, … runs, however many there are",
     ),
     "no version": (
         lambda m, r, d: pl.write_minari(r, "betting/uniform", m),

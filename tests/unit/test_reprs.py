@@ -10,7 +10,7 @@ from plumdp.learning import learn
 
 STUDY = pl.case_study("rover:10,10")
 MODEL = STUDY.model
-COUNTS = pl.simulate(MODEL, STUDY.true_point, 2000, rng=1, max_steps=50, pilot=0.5)
+COUNTS = pl.simulate(MODEL, STUDY.true_point, 2000, rng=1, max_steps=50)
 MDP = pl.instantiate(MODEL, STUDY.true_point)
 CERTIFICATE = pl.certify(MODEL, COUNTS, STUDY.objective)
 P, Q = pl.parameters("p", "q")

@@ -254,14 +254,15 @@ def test_an_initial_stop_state_leaves_nothing_to_count(betting):
 def test_counts_do_not_depend_on_the_number_of_threads_and_are_those_of_the_recorded_runs(study):
     arguments = (study.model, study.true_point, 5000)
     options = {"rng": 21, "max_steps": study.max_steps + 1}
-    parts = [simulate(*arguments, **options, pilot=0.25, threads=threads) for threads in (1, 2, 3, None)]
+    parts = [simulate(*arguments, **options, threads=threads) for threads in (1, 2, 3, None)]
     firsts = [first_visits(*arguments, **options, threads=threads) for threads in (1, 2, 3, None)]
     recorded = record(*arguments, **options).counts().counts.tolist()
-    pilot = simulate(*arguments[:2], 1250, **options).counts.tolist()
+    first_runs = [simulate(*arguments[:2], n, **options).counts.tolist() for n in (16, 64, 256, 1024, 4096)]
     for part, first in zip(parts, firsts, strict=True):
         assert part.counts.tolist() == recorded
-        assert part.pilot.counts.tolist() == pilot
-        assert (part.pilot.end, part.pilot.weight, part.pilot.ratio) == ("planned", 1, 3)
+        assert [moment.tolist() for moment in part.pilot.moments] == first_runs
+        assert part.pilot.counts.tolist() == first_runs[2]  # 256 runs are the largest moment up to an eighth
+        assert (part.pilot.end, part.pilot.weight, part.pilot.ratio) == ("planned", 1, 5000 / 256 - 1)
         assert (part.sampling, first.sampling) == ("trajectories", "independent")  # first trials are
         assert first.trials.tolist() == firsts[0].trials.tolist()
         assert first.successes.tolist() == firsts[0].successes.tolist()
@@ -298,37 +299,39 @@ def test_a_seed_is_the_generator_with_that_seed_and_a_generator_moves_on(betting
 
 
 @pytest.mark.parametrize(
-    ("trajectories", "share", "n_pilot"),
-    [(100, 0.29, 29), (7, 0.5, 4), (10, 0.99, 9), (1000, None, 100), (4999, None, 500), (5000, None, 250)],
+    ("trajectories", "n_pilot", "lengths"),
+    [(17, 0, (16,)), (127, 0, (16, 64)), (128, 16, (16, 64)), (511, 16, (16, 64, 256)), (512, 64, (16, 64, 256))],
 )
-def test_the_pilot_is_the_nearest_number_of_first_runs(betting, trajectories, share, n_pilot):
-    counts = simulate(betting.model, betting.true_point, trajectories, rng=1, max_steps=25, pilot=share)
-    assert counts.pilot.total == 25 * n_pilot
-    assert counts.pilot.ratio == pytest.approx((trajectories - n_pilot) / n_pilot)
+def test_the_pilot_is_the_largest_moment_up_to_an_eighth_of_the_runs(betting, trajectories, n_pilot, lengths):
+    pilot = simulate(betting.model, betting.true_point, trajectories, rng=1, max_steps=25).pilot
+    assert (pilot.total, pilot.lengths, pilot.expected) == (25 * n_pilot, lengths, trajectories)
+    assert [moment.sum() for moment in pilot.moments] == [25 * length for length in lengths]
 
 
-@pytest.mark.parametrize(("trajectories", "share"), [(3, 0.01), (3, None), (1, 0.9), (5000, 0)])
-def test_a_pilot_without_a_run_is_none(betting, trajectories, share):
-    assert simulate(betting.model, betting.true_point, trajectories, rng=1, max_steps=25, pilot=share).pilot is None
+@pytest.mark.parametrize(("trajectories", "wanted"), [(1, True), (16, True), (5000, False)])
+def test_few_runs_have_no_pilot_and_nor_have_runs_of_which_none_is_wanted(betting, trajectories, wanted):
+    assert simulate(betting.model, betting.true_point, trajectories, rng=1, max_steps=25, pilot=wanted).pilot is None
 
 
 def test_recorded_runs_have_the_pilot_of_the_simulation(study):
     arguments, options = (study.model, study.true_point, 500), {"rng": 9, "max_steps": study.max_steps + 1}
-    for share in (0.1, 0.33):
-        counted, recorded = simulate(*arguments, **options, pilot=share), record(*arguments, **options)
-        pilot = recorded.counts(pilot=share).pilot
-        assert pilot.counts.tolist() == counted.pilot.counts.tolist()
-        assert pilot.ratio == counted.pilot.ratio
-    assert recorded.counts(pilot=0).pilot is None
-    assert recorded.counts().pilot.ratio == 9
+    counted, recorded = simulate(*arguments, **options), record(*arguments, **options)
+    pilot = recorded.counts().pilot
+    assert [moment.tolist() for moment in pilot.moments] == [moment.tolist() for moment in counted.pilot.moments]
+    assert (pilot.ratio, pilot.expected) == (counted.pilot.ratio, counted.pilot.expected) == (500 / 16 - 1, 500)
+    assert recorded.counts(pilot=False).pilot is None
+
+
+def test_what_had_been_seen_at_a_moment_is_the_same_however_many_runs_are_simulated(study):
+    options = {"rng": 9, "max_steps": study.max_steps + 1}
+    few, many = (simulate(study.model, study.true_point, n, **options).pilot.moments for n in (70, 700))
+    assert [moment.tolist() for moment in few] == [moment.tolist() for moment in many[:2]]
 
 
 def test_a_pilot_does_not_change_the_counts(study):
     arguments, options = (study.model, study.true_point, 700), {"rng": 8, "max_steps": study.max_steps + 1}
-    plain = simulate(*arguments, **options, pilot=0)
-    for share in (None, 0.1, 0.9):
-        counts = simulate(*arguments, **options, pilot=share)
-        assert counts.counts.tolist() == plain.counts.tolist() == (counts.main + counts.pilot.counts).tolist()
+    plain, counts = simulate(*arguments, **options, pilot=False), simulate(*arguments, **options)
+    assert counts.counts.tolist() == plain.counts.tolist() == (counts.main + counts.pilot.counts).tolist()
 
 
 def test_few_runs_on_many_threads_and_many_steps_in_one_run(betting):
@@ -349,7 +352,7 @@ def test_threads_are_fewer_if_their_counts_would_take_too_much_memory():
 def test_progress_grows_to_the_number_of_runs(betting):
     seen = []
     options = {"rng": 1, "max_steps": 25, "threads": 2, "progress": lambda done, total: seen.append((done, total))}
-    simulate(betting.model, betting.true_point, 30_000, **options, pilot=0.1)
+    simulate(betting.model, betting.true_point, 30_000, **options)
     assert len(seen) > 3
     assert seen == sorted(seen)
     assert {total for _, total in seen} == {30_000}
@@ -398,8 +401,11 @@ BAD = {
     "float runs": ({"trajectories": 1e5}, "trajectories=100000.0: give a whole number, at least 1"),
     "no steps": ({"max_steps": -1}, "max_steps=-1: give a whole number, at least 1"),
     "no threads": ({"threads": 0}, "threads=0: give a whole number, at least 1"),
-    "pilot": ({"pilot": 1.5}, "pilot=1.5: it is a share of the runs, from 0 (no pilot) to less than 1"),
-    "only a pilot": ({"pilot": 1}, "pilot=1: it is a share of the runs, from 0 (no pilot) to less than 1"),
+    "pilot": (
+        {"pilot": 0.1},
+        "pilot=0.1: choose True, or False to place no bets; it is not a share of the data, as bets are placed after "
+        "16, 64, … runs, however many there are",
+    ),
     "mask shape": ({"stop": np.zeros(3, bool)}, "stop has shape (3,), but the model has 3625 states"),
     "mask type": ({"stop": np.zeros(3625)}, "stop must be true or false for each state, not float64"),
     "policy word": (

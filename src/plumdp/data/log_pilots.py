@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 from plumdp.data.columns import EPISODE, N_RUNS, STEP, LogForm
 from plumdp.data.counts import CountArray, Pilot, PilotEnd, Sampling
-from plumdp.data.pilots import ROWS_PER_RUN, moments_of, open_pilot, planned_pilot
+from plumdp.data.pilots import ROWS_PER_RUN, is_wanted, moments_of, open_pilot, planned_pilot
 from plumdp.errors import DataError
 from plumdp.model.text import number_of
 from plumdp.vocabulary import Order as Order
@@ -103,8 +103,8 @@ def pilot_of_log(
     _check(order, has_runs)
     planned = _planned_of_log(form, sampling, order, has_runs)
     if expected is not None:
-        _check_expected(expected, planned if wanted else None, sampling, order, wanted)
-    return None if planned is None or not wanted else replace(planned, expected=expected)
+        _check_expected(expected, planned, sampling, order, wanted)
+    return None if not is_wanted(wanted) or planned is None else replace(planned, expected=expected)
 
 
 def _planned_of_log(form: LogForm, sampling: Sampling, order: Order | None, has_runs: bool) -> LogPilot | None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from plumdp.data.counts import N_PILOTS, CountArray, Pilot, PilotEnd, TransitionCounts
+from plumdp.errors import DataError
 from plumdp.model.graph import Graph
 from plumdp.model.text import number_of
 
@@ -25,6 +26,20 @@ def moments_of(n: int, per_run: int = 1) -> tuple[int, ...]:
     ((16, 64, 256), (), (16, 64, 256, 1024, 4096, 16384))
     """
     return tuple(per_run * size for size in SIZES if per_run * size < n)
+
+
+def is_wanted(pilot: bool) -> bool:
+    """Return whether bets are to be placed; a share of the data, which ``pilot`` was in version 0.2, is refused.
+
+    >>> is_wanted(True), is_wanted(False)
+    (True, False)
+    """
+    if pilot not in (False, True):
+        raise DataError(
+            f"pilot={pilot!r}: choose True, or False to place no bets; it is not a share of the data, as bets are "
+            "placed after 16, 64, … runs, however many there are"
+        )
+    return bool(pilot)
 
 
 def pilot_size(n: int, per_run: int = 1) -> int:
@@ -67,7 +82,7 @@ def open_pilot(
     return Pilot(counts, PilotEnd.POWER_OF_FOUR, _OPEN_RATIO, rests_on, tuple(moments), sizes, expected)
 
 
-_MOST_VISITS = 10**9  # that NumPy draws from
+_MOST_VISITS = 10**9 - 1  # that NumPy draws from
 _SPLITS = (4, 4, 16)  # a sixteenth of the visits of each choice is the pilot, a quarter of it comes first, and so on
 _SPLIT = (
     "the number of samples of each choice was fixed before any were looked at, so that some drawn at random are a pilot"
@@ -78,8 +93,8 @@ def drawn_pilot(counts: TransitionCounts) -> Pilot | None:
     """Return a pilot of independent samples without an order: a part of the visits of each choice, drawn at random.
 
     If the numbers of visits were fixed, the visits of a choice are alike, and a hypergeometric draw and the rest are
-    independent samples of fixed sizes. The draw depends on the model alone, so that nobody can try another one. More
-    than 10^9 visits of one choice are not drawn from.
+    independent samples of fixed sizes. The draw depends on the model alone, so that nobody can try another one. From
+    10^9 visits of one choice or more, nothing is drawn.
 
     >>> import numpy as np
     >>> from plumdp import case_study

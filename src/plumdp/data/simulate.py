@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from plumdp.data import kernels
 from plumdp.data.counts import CountArray, EventCounts, Sampling, TransitionCounts
-from plumdp.data.pilots import moments_of, planned_pilot
+from plumdp.data.pilots import is_wanted, moments_of, planned_pilot
 from plumdp.data.runs import Plan, Policy, Rng, make_plan, require_positive, split
 from plumdp.data.same_files import new_parts
 from plumdp.model.events import find_events
@@ -66,7 +66,7 @@ def simulate(
     (25000, 'trajectories')
     """
     plan = make_plan(model, point, trajectories, rng, max_steps, policy, stop, by_row=True)
-    moments = moments_of(plan.trajectories) if pilot else ()
+    moments = moments_of(plan.trajectories) if is_wanted(pilot) else ()
 
     def add(block: range, counts: CountArray) -> Iterator[None]:
         for _, steps in plan.walk(block):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts
 from plumdp.data.observing import Act, Observe, Places, env_actions, require_distinct_actions, self_loops
-from plumdp.data.pilots import moments_of, planned_pilot
+from plumdp.data.pilots import is_wanted, moments_of, planned_pilot
 from plumdp.data.runs import Policy, Rng, require_positive, running_sums, stop_mask, weights_of
 from plumdp.data.same_files import new_parts
 from plumdp.errors import DataError, MissingExtra, ModelError
@@ -118,7 +118,7 @@ def sample_env(
     runner = gym_environment(env, model, rng=0, max_steps=max_steps, observe=observe, act=act)
     moves = leaving(model.graph, weights_of(model.graph, policy))
     generator = np.random.default_rng(rng)  # the runner's own seeds are for episodes that may be run again
-    sizes = moments_of(episodes) if pilot else ()
+    sizes = moments_of(episodes) if is_wanted(pilot) else ()
     parts = np.zeros((len(sizes) + 1, model.graph.n_transitions), dtype=np.int64)
     seed: int | None = int(generator.integers(2**31))
     for episode in range(episodes):

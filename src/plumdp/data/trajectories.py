@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from plumdp.data.columns import needed_columns, next_columns, state_column
 from plumdp.data.counts import CountArray, TransitionCounts
-from plumdp.data.pilots import moments_of, planned_pilot
+from plumdp.data.pilots import is_wanted, moments_of, planned_pilot
 from plumdp.data.runs import Plan, Policy, Rng, make_plan, split
 from plumdp.data.same_files import Part, new_parts
 from plumdp.errors import DataError
@@ -50,7 +50,7 @@ class Trajectories:
     def counts(self, *, pilot: bool = True) -> TransitionCounts:
         """Return how often each transition was taken, and after 16, 64, … runs that have a step, unless not wanted."""
         runs = np.unique(self.episode)
-        sizes, n = moments_of(len(runs)) if pilot else (), self.graph.n_transitions
+        sizes, n = moments_of(len(runs)) if is_wanted(pilot) else (), self.graph.n_transitions
         stage = np.searchsorted(runs[np.array(sizes, dtype=np.int64) - 1], self.episode)  # how many moments came before
         parts = np.bincount(stage * n + self.transition, minlength=(len(sizes) + 1) * n).reshape(-1, n)
         *moments, counts = parts.cumsum(axis=0)
