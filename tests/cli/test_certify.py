@@ -223,6 +223,10 @@ def test_the_printed_query_names_every_column():
     assert "lake.flights" in result.output
 
 
+def assert_same_moments(counts, other):
+    assert [moment.tolist() for moment in counts.pilot.moments] == [moment.tolist() for moment in other.pilot.moments]
+
+
 def test_pilots_of_commands_are_those_of_the_functions(tmp_path):
     model, point = pl.case_study("betting:5").model, pl.case_study("betting:5").true_point
     log, out = str(tmp_path / "log.parquet"), str(tmp_path / "counts.parquet")
@@ -233,38 +237,45 @@ def test_pilots_of_commands_are_those_of_the_functions(tmp_path):
         return result.output
 
     run("simulate", "betting:5", "-n", "400", "-o", log, "--form", "trajectories")
-    said = run("simulate", "betting:5", "-n", "400", "-o", out, "--counts", "--pilot", "0.25")
-    assert said.endswith("steps of 400 runs, counted, 600 of them as a pilot (planned)\n")
-    expected = pl.simulate(model, point, 400, rng=0, max_steps=6, pilot=0.25)
-    assert pl.read_counts(out, model).pilot.counts.tolist() == expected.pilot.counts.tolist()
+    said = run("simulate", "betting:5", "-n", "400", "-o", out, "--counts")
+    assert said.endswith("steps of 400 runs, counted, with bets after the first 16, 64, 256\n")
+    expected = pl.simulate(model, point, 400, rng=0, max_steps=6)
+    assert_same_moments(pl.read_counts(out, model), expected)
     assert LogOptions([out]).read(model).pilot is not None
     assert (
         LogOptions([out], ReadingOptions(sampling="adaptive")).read(model).pilot is None
-    )  # a share of a length that nobody says was planned
+    )  # nobody says that the length was planned
     assert run("count", "betting:5", log, "-o", out, "--force").endswith("2,400 steps, counted\n")
     said = run("count", "betting:5", log, "-o", out, "--force", "--order", "runs")
     assert said.endswith(
-        "2,400 steps, counted, 192 of them as a pilot (power of two; the runs of the log are numbered in the order in "
+        "2,400 steps, counted, with bets after the first 16, 64, 256 (the runs of the log are numbered in the order in "
         "which they were made, each ended before the next began)\n"
     )
-    said = run("count", "betting:5", log, "-o", out, "--force", "--sampling", "trajectories", "--pilot", "0.5")
+    assert_same_moments(pl.read_counts(out, model), expected)
+    assert pl.read_counts(out, model).pilot.expected is None
+    run("count", "betting:5", log, "-o", out, "--force", "--order", "runs", "--expected", "1000")
+    assert pl.read_counts(out, model).pilot.expected == 1000
+    said = run("count", "betting:5", log, "-o", out, "--force", "--sampling", "trajectories")
     assert said.endswith(
-        "2,400 steps, counted, 1,200 of them as a pilot (planned; the runs of the log were numbered without looking at "
-        "how they went)\n"
+        "2,400 steps, counted, with bets after the first 16, 64, 256 (the runs of the log were numbered without "
+        "looking at how they went)\n"
     )
-    assert "n_pilot_runs" in run("counts-sql", "betting:5", "--order", "runs")
+    assert_same_moments(pl.read_counts(out, model), expected)
+    assert "n_first_16384" in run("counts-sql", "betting:5", "--order", "runs")
 
 
 def test_short_logs_in_order_have_an_empty_pilot_which_less_sampling_keeps(tmp_path):
     model = pl.case_study("betting:5").model
     log, out = str(tmp_path / "log.parquet"), str(tmp_path / "counts.parquet")
-    RUNNER.invoke(app, ["simulate", "betting:5", "-n", "159", "-o", log, "--form", "trajectories"])
+    RUNNER.invoke(app, ["simulate", "betting:5", "-n", "16", "-o", log, "--form", "trajectories"])
     said = RUNNER.invoke(app, ["count", "betting:5", log, "-o", out, "--order", "runs", "--sampling", "independent"])
-    reason = "fewer than 160 runs or rows, or it is not clear which came first"
-    assert said.output.endswith(f"954 steps, counted, none of them as a pilot ({reason})\n")
+    assert said.output.endswith(
+        "96 steps, counted, without bets, as there are too few data, or it is not clear which came first (the runs of "
+        "the log are numbered in the order in which they were made, each ended before the next began)\n"
+    )
     for sampling in ("independent", "adaptive"):
         pilot = LogOptions([out], ReadingOptions(sampling=sampling)).read(model).pilot
-        assert (pilot.total, pilot.weight, pilot.end) == (0, 0.1, "power of two")
+        assert (pilot.total, pilot.moments, pilot.end) == (0, (), "power of four")
 
 
 @pytest.mark.parametrize("command", ["certify", "compare"])
@@ -279,24 +290,19 @@ def test_a_log_given_directly_has_the_pilot_of_its_order(tmp_path, command):
         found = json.loads(result.output)
         return [(one["relaxation"], one["lower"], one["upper"]) for one in (found if command == "compare" else [found])]
 
-    for options in (["--order", "runs"], ["--sampling", "trajectories", "--pilot", "0.5"]):
+    for options in (["--order", "runs"], ["--order", "runs", "--expected", "3000"], ["--sampling", "trajectories"]):
         assert RUNNER.invoke(app, ["count", "betting:5", log, "-o", out, "--force", *options]).exit_code == 0
         assert certified(log, *options) == certified(out) != certified(log)
 
 
-@pytest.mark.parametrize("option", [("--order", "runs"), ("--pilot", "0")])
-def test_a_file_of_counts_cannot_be_asked_for_another_pilot(folder, option):
+@pytest.mark.parametrize("option", [("--order", "runs"), ("--expected", "100")])
+def test_a_file_of_counts_cannot_be_asked_for_another_order(folder, option):
     file = str(folder / "counts.parquet")
     result = RUNNER.invoke(app, ["certify", STUDY, file, *option])
     assert str(result.exception) == (
-        f"{option[0]}: {file} is a file of counts, which keeps the pilot that it was counted with; count the log again "
+        f"{option[0]}: {file} is a file of counts, which keeps the order that it was counted with; count the log again "
         f"with {option[0]}, or give the log itself"
     )
-
-
-def test_runs_have_no_pilot_before_they_are_counted(tmp_path):
-    result = RUNNER.invoke(app, ["simulate", "betting:5", "-o", str(tmp_path / "log.parquet"), "--pilot", "0.1"])
-    assert str(result.exception) == "--pilot: only counts have a pilot; say --counts, or --pilot to plumdp count"
 
 
 # Several properties

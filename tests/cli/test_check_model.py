@@ -96,7 +96,7 @@ def test_misuse_says_what_to_do(folder, tmp_path):
         ),
         (
             ["--order", "time"],
-            f"--order: {folder / 'right.parquet'} is a file of counts, which keeps the pilot that it was counted with; "
+            f"--order: {folder / 'right.parquet'} is a file of counts, which keeps the order that it was counted with; "
             "count the log again with --order, or give the log itself",
         ),
         (["--confidence", "1"], "--confidence 1: give a number between 0 and 1, such as 0.999"),

@@ -159,20 +159,20 @@ def test_a_run_in_two_files_without_steps_is_refused_in_the_words_of_the_command
         "",
         "error: episode 0 is in day-1.csv and in day-2.csv, and no column step tells whether a run goes on in the next "
         "file; so it is not known which runs came first. If each file numbers its runs anew, say --partitions files; "
-        "if runs go on, give a column step that numbers their steps 0, 1, 2, …; or say --pilot 0, to do without a "
-        "pilot\n",
+        "if runs go on, give a column step that numbers their steps 0, 1, 2, …; or leave out --order and "
+        "--sampling, to do without bets\n",
     )
 
 
 def test_count_says_in_which_order_files_were_read(days, capsys):
-    """Every row of a file is a copy of the first, so that each file has one step, and 176 rows have a pilot of 16."""
+    """Every row of a file is a copy of the first, so that each file has one step; the first bets need 256 rows."""
     code, said, _ = run(capsys, "count", "betting:5", "part-*.csv", "--order", "time", "-o", "c.parquet")
     assert (code, said) == (
         0,
         "176 rows of transitions: 11 matched, 165 copies of others, 0 rejected\n"
-        "c.parquet: 11 steps, counted, 1 of them as a pilot (power of two; the rows of the log are in the order in "
-        "which their steps happened, file after file: part-1.csv, part-2.csv, part-3.csv, …, part-11.csv (11 "
-        "files))\n",
+        "c.parquet: 11 steps, counted, without bets, as there are too few data, or it is not clear which came first "
+        "(the rows of the log are in the order in which their steps happened, file after file: part-1.csv, part-2.csv, "
+        "part-3.csv, …, part-11.csv (11 files))\n",
     )
 
 

@@ -83,7 +83,11 @@ def test_misuse_is_one_sentence_on_standard_error_or_an_object_and_ends_with_2(a
         ("columns={'z': …}: plumdp has no column", "--column z=…: plumdp has no column"),
         ('order="runs": the log has no column episode', "--order runs: the log has no column episode"),
         ("count the other rows with on_unmatched='report'", "count the other rows with --keep-going"),
-        ("pilot=2: it is a share", "--pilot 2: it is a share"),
+        (
+            "0, 1, …; or say pilot=False, to do without bets",
+            "0, 1, …; or leave out --order and --sampling, to do without bets",
+        ),
+        ("read the result of each query by itself, or say pilot=False", "read the result of each query by itself"),
         ("x is there already; replace it with --force (force=True)", "x is there already; replace it with --force"),
         (
             "confidence_set='l1': interval_method and events are for confidence_set='interval'",

@@ -39,7 +39,14 @@ COUNTS = ["betting:5", "counts.parquet"]
             "next_step, place, episode, step, n",
         ),
         (["certify", *LOG, "--column", "money=x"], "--column money=x: the log has no such column, only money, "),
-        (["certify", *LOG, "--pilot", "2"], "--pilot 2.0: it is a share of the log, from 0 (no pilot) to less than 1"),
+        (
+            ["certify", *LOG, "--expected", "100"],
+            "--expected 100: this is for a log whose order is known; say --order runs or --order time, or leave it out",
+        ),
+        (
+            ["certify", *LOG, "--expected", "-2", "--order", "time"],
+            "--expected -2: give the number of runs, or of rows, that you expected, above 0",
+        ),
         (
             ["certify", *COUNTS, "--confidence-set", "l1", "--interval-method", "hoeffding"],
             "--confidence-set l1: --interval-method is for --confidence-set interval",

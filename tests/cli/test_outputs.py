@@ -48,13 +48,16 @@ def test_other_counts_have_another_hash():
     pilots = [
         arrays[0],
         Pilot(arrays[0], ratio=2.0),
-        Pilot(arrays[0], "power of two", 0.45),
-        Pilot(0 * arrays[0], "power of two", 0.1),
+        Pilot(arrays[0], "power of four"),
+        Pilot(0 * arrays[0], "power of four"),
+        Pilot(arrays[0], expected=5),
+        Pilot(arrays[0], lengths=(16,)),
+        Pilot(arrays[0], moments=(0 * arrays[0], arrays[0]), lengths=(4, 16)),
         0 * arrays[0],
         Pilot(arrays[0], rests_on="x"),
     ]
     made += [pl.TransitionCounts(COUNTS.graph, arrays[0], "trajectories", pilot) for pilot in pilots]
-    assert len({digest_of_counts(counts) for counts in made}) == len(made) == 9
+    assert len({digest_of_counts(counts) for counts in made}) == len(made) == 12
     assert digest_of_counts(made[0]) == digest_of_counts(replace(COUNTS, pilot=None))
 
 

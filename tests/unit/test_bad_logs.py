@@ -224,10 +224,10 @@ BAD = {
             5,
         )
     },
-    "counts beyond 2^63": (
+    "counts beyond 2^53": (
         lambda: read_log(MOVES.assign(n=2**61), LAMP, form="counts"),
-        "counts sum to 27,670,116,110,564,327,424, but no more than 2^63 - 1 = 9,223,372,036,854,775,807 steps can be "
-        "counted",
+        "counts sum to 27,670,116,110,564,327,424, but no more than 2^53 = 9,007,199,254,740,992 steps can be counted "
+        "exactly; check that these are numbers of steps, or give a part of the data that nobody chose by looking at it",
     ),
     "query for another column": (
         lambda: counts_query(LAMP, table="log", dialect="spark", form="transitions", columns={"time": "t"}),

@@ -192,7 +192,8 @@ SEALED = {  # a place in the certificate, another value there, and what is said 
     "guarantee": (
         ["guarantee"],
         7,
-        "guarantee is 7, not one of 'finite-sample, anytime', 'finite-sample, fixed N', 'asymptotic', 'none'",
+        "guarantee is 7, not one of 'finite-sample, anytime', 'finite-sample, planned', 'finite-sample, fixed N', "
+        "'asymptotic', 'none'",
     ),
     "direction": (["direction"], None, "direction is null, not one of 'max', 'min'"),
     "objective": (["objective"], {}, "objective is {}, not a text"),

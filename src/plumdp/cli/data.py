@@ -135,5 +135,5 @@ def _pilot_text(counts: library.TransitionCounts) -> str:
         return ""
     why = f" ({counts.pilot.rests_on})" if counts.pilot.rests_on else ""
     if not counts.pilot.lengths:
-        return f", too few for bets{why}"
+        return f", without bets, as there are too few data, or it is not clear which came first{why}"
     return f", with bets after the first {', '.join(f'{length:,.0f}' for length in counts.pilot.lengths)}{why}"

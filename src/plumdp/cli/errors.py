@@ -49,6 +49,8 @@ _REWRITES = (
     (r"""^actions=(?:'(.*?)'|"(.*?)"): """, lambda found: f"--action {found[1] or found[2]}: "),
     (r"constants=\{(.*?)\}", lambda found: _constants(found[1])),
     (r"""on_unmatched=['"]report['"]""", "--keep-going"),
+    (r"each query by itself, or say pilot=False", "each query by itself"),
+    (r"\bsay pilot=False\b", "leave out --order and --sampling"),
     (r" \(force=True\)", ""),
     (r"read it alone \(read_counts\)", "give it alone"),
     (r"\bas_published=True\b", "--as-published"),

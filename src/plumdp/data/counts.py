@@ -23,7 +23,7 @@ from plumdp.vocabulary import Sampling as Sampling
 CountArray: TypeAlias = npt.NDArray[np.int64]
 
 
-LARGEST = 2**63 - 1  # steps
+LARGEST = 2**53  # steps: from here on, one more is the same number as a float, which bounds are computed from
 USUAL_RATIO = 19.0  # of main to pilot data, where nobody said what was planned: 5 % are the pilot
 N_PILOTS = 6  # that data of any length may have: 16, 64, …, 16,384 runs
 
@@ -294,13 +294,17 @@ def weaker(one: Sampling, other: Sampling) -> Sampling:
 def exact_sum(values: npt.NDArray[Any]) -> int:
     """Return the sum of whole numbers that are not negative, however large it is."""
     largest = int(values.max(initial=0))
-    return int(values.sum()) if largest * len(values) <= LARGEST else sum(values.tolist())
+    is_exact = largest * len(values) <= np.iinfo(np.int64).max
+    return int(values.sum()) if is_exact else sum(values.tolist())
 
 
 def require_countable(total: int, name: str = "counts") -> None:
     """Refuse more steps than can be counted."""
     if total > LARGEST:
-        raise DataError(f"{name} sum to {total:,}, but no more than 2^63 - 1 = {LARGEST:,} steps can be counted")
+        raise DataError(
+            f"{name} sum to {total:,}, but no more than 2^53 = {LARGEST:,} steps can be counted exactly; check that "
+            "these are numbers of steps, or give a part of the data that nobody chose by looking at it"
+        )
 
 
 def _both(one: Pilot, other: Pilot) -> Pilot:
