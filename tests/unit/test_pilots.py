@@ -334,6 +334,10 @@ def test_the_assumption_says_when_bets_were_placed_and_what_the_order_rests_on()
     assert pilot_assumption(PLANNED) == (
         f"bets were placed by the first {N} steps of the data, before the others were looked at"
     )
+    renewed = replace(PLANNED, moments=(ONES, 200 * ONES), lengths=(16, 64))
+    assert pilot_assumption(renewed) == (
+        f"bets were placed by {N} steps of the data, and renewed by up to {200 * N:,}, before the others were looked at"
+    )
     assert pilot_assumption(POWER) == (
         f"{placed}; rows are in order of time; you expected 5,000 of them before there were any"
     )

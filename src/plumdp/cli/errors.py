@@ -31,7 +31,7 @@ EXIT_CODES = (
 )
 _OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
-_VALUE = r"""(?:'([^']*)'|"([^"]*)"|(-?\d[\w.+-]*\w|\d))"""
+_VALUE = r"""(?:'([^']*)'|"([^"]*)"|(-?\d[\w.+-]*\w|-?\d))"""
 _KEYWORDS = (
     *("sampling", "order", "expected", "form", "confidence", "confidence_set", "interval_method", "misfit"),
     *("relaxation", "max_steps", "runs", "table", "dialect", "threads", "cut_off", "partitions"),

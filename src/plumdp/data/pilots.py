@@ -140,13 +140,18 @@ def pilot_assumption(pilot: Pilot) -> str:
     >>> pilot_assumption(Pilot(np.array([3, 0, 4])))
     'bets were placed by the first 7 steps of the data, before the others were looked at'
     """
+    first = number_of(int(pilot.moments[0].sum()) if pilot.moments else 0, "step")
     if not pilot.moments:
         text = "no bets were placed, as there are too few data, or it is not clear which came first"
-    elif pilot.is_planned:
-        steps = number_of(int(pilot.moments[-1].sum()), "step")
-        text = f"bets were placed by the first {steps} of the data, before the others were looked at"
-    else:
+    elif not pilot.is_planned:
         text = "bets were placed by the data that came first, and renewed at moments that do not depend on the end"
+    elif len(pilot.moments) == 1:
+        text = f"bets were placed by the first {first} of the data, before the others were looked at"
+    else:
+        last = int(pilot.moments[-1].sum())
+        text = (
+            f"bets were placed by {first} of the data, and renewed by up to {last:,}, before the others were looked at"
+        )
     said = [pilot.rests_on] if pilot.rests_on else []
     if pilot.expected is not None and not pilot.is_planned:
         said.append(f"you expected {pilot.expected:,.10g} of them before there were any")
