@@ -214,7 +214,7 @@ def test_the_case_studies_are_contradicted_by_data_of_another_point(name):
     truth = space.point(study.true_point)
     vertex = max(space.vertices, key=lambda point: sum(abs(point[name] - truth[name]) for name in space.names))
     other = {name: (truth[name] + vertex[name]) / 2 for name in space.names}
-    counts = pl.simulate(study.model, other, 20_000, rng=1, max_steps=study.max_steps)
+    counts = pl.simulate(study.model, other, 50_000, rng=1, max_steps=study.max_steps)
     region = learn(fixed, counts).region
     assert isinstance(region, Conflict)
     assert "the model says " in region.numbers[0]
