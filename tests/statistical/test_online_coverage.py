@@ -13,7 +13,7 @@ import plumdp as pl
 
 pytestmark = pytest.mark.slow
 
-RUNS, MOST, EPISODES = size(60, 400), 400, 1000
+RUNS, MOST, EPISODES = size(40, 400), 400, 1000
 
 
 @pytest.fixture(scope="module")
@@ -40,4 +40,4 @@ def test_certified_bounds_hold_at_all_updates_of_a_run_at_once(game):
 
 def test_the_published_construction_fails(game):
     """Clopper–Pearson intervals hold for a number of trials that is fixed beforehand, not at the worst of all times."""
-    assert Evidence(ERROR).of(is_missed(*game, seed, paper=True) for seed in range(MOST)).is_refuted
+    assert Evidence(ERROR, level=0.01).of(is_missed(*game, seed, paper=True) for seed in range(MOST)).is_refuted
