@@ -14,14 +14,14 @@ import nox
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv"
 
-FAST = ("-m", "not slow", "--hypothesis-profile", "quick", "tests")
+FAST, QUICK = ("-m", "not slow", "tests"), {"PLUMDP_TIER": "quick"}
 
 
 @nox.session
 def plain(session: nox.Session) -> None:
     """Run the fast tests with what a plain install has; those of an extra are skipped."""
     session.install("-e", ".", "--group", "test")
-    session.run("pytest", "-n", "auto", "--dist", "loadfile", *FAST, *session.posargs)
+    session.run("pytest", "-n", "auto", "--dist", "loadfile", *FAST, *session.posargs, env=QUICK)
 
 
 @nox.session(python="3.11", default=False)
@@ -32,14 +32,14 @@ def oldest(session: nox.Session) -> None:
     session.run_install("uv", "pip", "compile", "-q", *lowest, "pyproject.toml", "-o", str(pins), silent=True)
     session.install("-e", ".", "--group", "test", "--constraint", str(pins))
     warnings = ("-o", "filterwarnings=default")  # old versions warn about newer versions of what they use
-    session.run("pytest", "-n", "auto", "--dist", "loadfile", *warnings, *FAST, *session.posargs)
+    session.run("pytest", "-n", "auto", "--dist", "loadfile", *warnings, *FAST, *session.posargs, env=QUICK)
 
 
 @nox.session(default=False)
 def coverage(session: nox.Session) -> None:
     """Measure which lines the fast tests run; lines of compiled kernels are left out, for nothing sees them."""
     session.install("-e", ".[gym,minari]", "--group", "test", "--group", "coverage")
-    session.run("coverage", "run", "-m", "pytest", *FAST, *session.posargs)
+    session.run("coverage", "run", "-m", "pytest", *FAST, *session.posargs, env=QUICK)
     session.run("coverage", "xml")
     session.run("coverage", "report")
 

@@ -1,4 +1,4 @@
-"""Settings of all tests: slow machines fail no Hypothesis deadline, and CI draws the same examples in every run.
+"""Settings of all tests: slow machines fail no Hypothesis deadline, and all but nightly runs draw the same examples.
 
 A test that needs an extra of plumdp is skipped where the extra is not installed.
 """
@@ -9,16 +9,17 @@ from contextlib import contextmanager
 
 import pytest
 from hypothesis import settings
+from sizes import TIER, examples
 
 from plumdp import compiled
 from plumdp.errors import MissingExtra
 
 compiled.compile_at_once()  # tests are about compiled kernels; test_compiled.py compares them with plain Python
 
-settings.register_profile("plumdp", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)  # a red run is then due to the change
-settings.register_profile("quick", deadline=None, max_examples=20)  # of ./check --quick
-settings.load_profile("ci" if os.environ.get("CI") else "plumdp")
+settings.register_profile(
+    "plumdp", deadline=None, max_examples=examples(100), derandomize=TIER != "night"
+)  # by day, a red run is due to the change
+settings.load_profile("plumdp")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

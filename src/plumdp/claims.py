@@ -301,9 +301,9 @@ def _assumptions(learned: Learned) -> tuple[str, ...]:
     if learned.misfit:
         tied += f", up to {learned.misfit:g} for each state and action (in total variation)"
     bounds = learned.bounds
-    if learned.conflict is not None or bounds.guarantee == Guarantee.ANYTIME:
+    if bounds.guarantee == Guarantee.ANYTIME:
         sampled = _ANYTIME
-    elif bounds.guarantee == Guarantee.PLANNED:
+    elif bounds.guarantee == Guarantee.PLANNED and learned.counts.sampling != "independent":
         sampled = _PLANNED
     elif bounds.guarantee == Guarantee.ASYMPTOTIC:
         planned = _SAMPLED[learned.counts.sampling]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 from plumdp import Polynomial, parameters
 from plumdp.model.expressions.bernstein import box_range
@@ -57,7 +58,7 @@ groups = st.lists(terms(4), min_size=1, max_size=4)
 
 
 @given(groups, boxes)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_no_sampled_value_lies_outside_the_range(group, box):
     grid = [[low + (high - low) * Fraction(k, 5) for k in range(6)] for low, high in box]
     for found, (low, high, allowance) in zip(group, ranges(group, box), strict=True):

@@ -15,6 +15,7 @@ from flint import fmpq, fmpq_mat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from sizes import examples
 
 import plumdp as pl
 from plumdp.model.expressions.table import ExpressionTable
@@ -138,7 +139,7 @@ def factors(name):
         yield dict(zip(NAMES, (P, Q, R, S), strict=True))[base] ** int(exponent or 1)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(problems())
 @pytest.mark.filterwarnings("ignore")  # of the local search
 def test_every_point_within_all_intervals_is_in_the_region_exactly_and_within_every_bound(problem):
@@ -162,7 +163,7 @@ def test_every_point_within_all_intervals_is_in_the_region_exactly_and_within_ev
             assert max(bounds[0], bounds[2]) <= f.evaluate(member) <= min(bounds[1], bounds[3])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(st.integers(1, 3).flatmap(lambda n: st.tuples(st.just(n), polynomials(n, 4, max_terms=5))), st.data())
 def test_the_range_over_a_box_encloses_all_values_and_is_exact_for_multilinear_polynomials(drawn, data):
     n, f = drawn
@@ -241,7 +242,7 @@ def test_every_product_of_a_lift_has_factors_in_it():
     assert {tuple(e) for f in expressions for e in f.terms(NAMES)} <= {*lift.variables}
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(1, 3), st.data())
 def test_envelopes_are_at_least_zero_exactly_wherever_variables_are_within_bounds(n, data):
     names = NAMES[:n]

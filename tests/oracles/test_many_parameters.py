@@ -13,6 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from random_pmdps import exact_vertices, random_intervals, random_problem
 from scipy.optimize import linprog
+from sizes import examples
 
 import plumdp as pl
 from plumdp.experiments.layered import layered_model
@@ -54,7 +55,7 @@ def names(d):
 
 
 @given(SEEDS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15))
 def test_minima_over_many_variables_are_those_of_highs(seed):
     rng = np.random.default_rng(seed)
     d = int(rng.integers(9, 14))
@@ -69,7 +70,7 @@ def test_minima_over_many_variables_are_those_of_highs(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 def test_minima_are_never_above_the_best_vertex_in_rational_numbers(seed):
     rng = np.random.default_rng(seed)
     problem = random_problem(rng, n_parameters=(2, 3))
@@ -100,7 +101,7 @@ def cut_short(region, objectives):
 
 
 @given(SEEDS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15))
 def test_blocks_are_recognised_and_give_what_the_joint_region_gives(seed):
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 5, rng.integers(2, 5)).tolist()
@@ -128,7 +129,7 @@ def test_blocks_are_recognised_and_give_what_the_joint_region_gives(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15))
 def test_the_image_of_a_region_lies_within_its_half_spaces_and_touches_them(seed):
     rng = np.random.default_rng(seed)
     d, m = int(rng.integers(2, 6)), int(rng.integers(1, 4))
@@ -167,7 +168,7 @@ def by_rows(problem, bounds, work):
 @pytest.mark.slow
 @pytest.mark.parametrize("nature", ["robust", "optimistic"])
 @given(SEEDS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 def test_polytopes_of_rows_give_what_the_table_of_all_vertices_gives(nature, seed):
     problem, bounds, table = random_models(seed)
     imdp, short = by_rows(problem, bounds, 1e9), by_rows(problem, bounds, 0.0)

@@ -15,6 +15,7 @@ from random_objectives import KINDS, random_objective
 from random_pmdps import random_point, random_problem
 from random_products import random_product_problem
 from set_points import points_of_set
+from sizes import size
 
 import plumdp as pl
 from plumdp import pipeline
@@ -24,7 +25,7 @@ from plumdp.relaxation.relax import tolerating
 from plumdp.solver.coupled import residual_kernels
 
 MISFITS = (0.001, 0.01, 0.05, 0.2)
-N_POINTS = 48
+N_POINTS = size(12, 48)
 
 
 def problem_of(seed):
@@ -41,7 +42,7 @@ def problem_of(seed):
         )
         model, point = made.model, made.point
     misfit = MISFITS[seed // 2 % len(MISFITS)]
-    runs, share = int(rng.choice([30, 300, 5000, 50_000])), [0, None][rng.integers(2)]
+    runs, share = int(rng.choice([30, 300, 5000, 50_000])), bool(rng.integers(2))
     counts = pl.simulate(model, point, runs, rng=seed, max_steps=12, pilot=share, threads=1)
     return rng, model, counts, random_objective(rng, model, KINDS[seed % len(KINDS)]), misfit
 

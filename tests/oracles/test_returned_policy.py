@@ -6,13 +6,14 @@ Small models with rare goals, near ties and long runs (see ``near_ties``); value
 import numpy as np
 import pytest
 from near_ties import misses, near_tie, policy_value
+from sizes import size
 
 from plumdp.solver import by_components, component_bounds, induction
 from plumdp.solver.solve import solve
 
 pytestmark = pytest.mark.slow
 
-N_MODELS, N_PARTS = 20_000, 20
+N_MODELS, N_PARTS = size(1000, 20_000), size(2, 20)
 CAUGHT = (1, 2, 15, 16, 17, 26, 31, 32, 43)
 """Models on which ``rows_of_the_first_proof`` returns the bound of one policy with another."""
 

@@ -12,6 +12,7 @@ import pytest
 from both_ways import kernels_run_both_ways
 from exact_values import BEST, all_outcomes, first_step_values, policy_key, policy_values, settled_states
 from random_models import model_of, random_case
+from sizes import size
 
 from plumdp.model.objective import Reach, Reward
 from plumdp.model.parametric import RewardStructure
@@ -19,7 +20,7 @@ from plumdp.solver.solve import solve
 
 pytestmark = pytest.mark.slow
 
-N_MODELS = 510  # of each of eight kinds: more than 4000 with unknown and with known support, each in four senses
+N_MODELS = size(100, 510)  # of each of eight kinds, with unknown and with known support, each in four senses
 PRECISION = 1e-6
 SENSES = [(direction, nature) for direction in ("max", "min") for nature in ("robust", "optimistic")]
 

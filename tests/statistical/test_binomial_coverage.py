@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from coin_model import COIN
 from scipy.stats import binom
+from sizes import size
 
 import plumdp as pl
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson, hoeffding
@@ -53,7 +54,7 @@ def test_clopper_pearson_spends_most_of_its_error(error):
 
 @pytest.mark.parametrize("error", [0.1, 1e-3, 1e-6])
 def test_the_anytime_interval_ever_misses_with_at_most_its_error(error):
-    ever = ever_misses(beta_binomial, 1200, [0.5, 0.2, 0.02], error)
+    ever = ever_misses(beta_binomial, size(400, 1200), [0.5, 0.2, 0.02], error)
     assert (ever <= error).all()
     assert ever[0] >= 0.2 * error  # neither is it too wide
 
@@ -84,9 +85,9 @@ def _box(heads, throws, error, claim):
 
 
 def test_whoever_looks_after_every_run_is_rarely_deceived_by_what_is_read_by_default():
-    """Up to 25 runs, with a confidence of 0.9; to claim that the number of runs was fixed beforehand would be false."""
-    assert ever_misses(interval_from_a_log(), 25, [0.5], 0.1) <= 0.1
-    assert ever_misses(interval_from_a_log(sampling="trajectories"), 25, [0.5], 0.1) > 0.2
+    """Up to 16 runs, with a confidence of 0.9; to claim that the number of runs was fixed beforehand would be false."""
+    assert ever_misses(interval_from_a_log(), 16, [0.5], 0.1) <= 0.1
+    assert ever_misses(interval_from_a_log(sampling="trajectories"), 16, [0.5], 0.1) > 0.1
 
 
 @pytest.mark.parametrize("probability", [0.5, 0.3])
@@ -96,5 +97,5 @@ def test_what_a_log_claims_decides_which_of_two_intervals_it_gets_and_one_of_the
         assert _box(heads, throws, 0.1, {}) == pytest.approx([float(end) for end in beta_binomial(heads, throws, 0.1)])
         claimed = _box(heads, throws, 0.1, {"sampling": "trajectories"})
         assert claimed == pytest.approx([float(end) for end in clopper_pearson(heads, throws, 0.1)])
-    assert ever_misses(beta_binomial, 400, [probability], 0.1) <= 0.1
-    assert ever_misses(clopper_pearson, 400, [probability], 0.1) > 0.5
+    assert ever_misses(beta_binomial, size(200, 400), [probability], 0.1) <= 0.1
+    assert ever_misses(clopper_pearson, size(200, 400), [probability], 0.1) > 0.4

@@ -11,7 +11,9 @@ from functools import cache
 
 import numpy as np
 import pytest
+from evidence import Evidence
 from scipy.stats import binom
+from sizes import size
 
 import plumdp as pl
 from plumdp.confidence.constants import excluded_numbers, find_fixed_numbers
@@ -98,8 +100,8 @@ def test_looking_after_every_toss_excludes_a_right_number_with_at_most_the_error
             alive = np.where(is_inside, step, 0)
         return excluded
 
-    assert 0.2 * 0.1 <= ever("adaptive", 0.1, 150) <= 0.1
-    assert ever("independent", 0.1, 150) > 0.1
+    assert 0.2 * 0.1 <= ever("adaptive", 0.1, size(60, 150)) <= 0.1
+    assert ever("independent", 0.1, size(60, 150)) > 0.1
 
 
 @pytest.mark.parametrize("numbers", [(Fraction(1, 2), Fraction(1, 2)), (Fraction(1, 2), Fraction(1, 3))])
@@ -108,7 +110,7 @@ def test_no_way_of_choosing_the_next_coin_excludes_a_right_number_with_more_than
 
     Two coins of one number are tested together as well, and all tests share the error.
     """
-    error, most = 0.3, 16
+    error, most = 0.3, size(10, 16)
     is_excluded = judge(coins(*numbers), "adaptive", error)
 
     @cache
@@ -142,12 +144,12 @@ def test_many_numbers_share_the_error():
 
 
 def test_rows_and_their_class_share_the_error():
-    """In 2000 repetitions at an error of 0.1, more than 267 failures refute it at a level of 10^-6."""
-    rng = np.random.default_rng(1)
+    rng, n = np.random.default_rng(1), size(400, 2000)
     is_excluded = judge(coins(*[Fraction(1, 2)] * 20), "independent", 0.1)
-    heads = rng.binomial(100, 0.5, (2000, 20))
-    failures = sum(is_excluded(*[(k, 100 - k) for k in row]) for row in heads.tolist())
-    assert 20 <= failures <= 267
+    heads = rng.binomial(100, 0.5, (n, 20))
+    failures = Evidence(0.1).of(is_excluded(*[(k, 100 - k) for k in row]) for row in heads.tolist())
+    assert n / 100 <= failures.happened
+    assert not failures.is_refuted
 
 
 # Power
@@ -198,7 +200,7 @@ def test_the_case_studies_are_not_contradicted_by_their_own_data(name):
     study = pl.case_study(name)
     fixed = with_fixed_numbers(study.model, study.true_point)
     assert len(find_fixed_numbers(fixed)) > 10
-    for seed in range(5):
+    for seed in range(size(2, 5)):
         seen = pl.simulate(study.model, study.true_point, 2000, rng=seed, max_steps=study.max_steps)
         for sampling in ("trajectories", "adaptive"):
             counts = replace(seen, sampling=sampling)
@@ -214,7 +216,7 @@ def test_the_case_studies_are_contradicted_by_data_of_another_point(name):
     truth = space.point(study.true_point)
     vertex = max(space.vertices, key=lambda point: sum(abs(point[name] - truth[name]) for name in space.names))
     other = {name: (truth[name] + vertex[name]) / 2 for name in space.names}
-    counts = pl.simulate(study.model, other, 20_000, rng=1, max_steps=study.max_steps)
+    counts = pl.simulate(study.model, other, 50_000, rng=1, max_steps=study.max_steps)
     region = learn(fixed, counts).region
     assert isinstance(region, Conflict)
     assert "the model says " in region.numbers[0]

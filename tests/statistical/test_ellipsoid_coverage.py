@@ -13,6 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from sizes import size
 
 import plumdp as pl
 from plumdp.confidence import least_squares as method
@@ -23,7 +24,7 @@ from plumdp.data.counts import TransitionCounts
 pytestmark = pytest.mark.slow
 
 TRUE = Fraction(1, 2)
-N = 600
+N = size(200, 600)
 
 
 def row(*, slope, share):

@@ -5,15 +5,15 @@ true value of the policy that it is certified for.
 """
 
 import pytest
+from evidence import Evidence
 from repetitions import ERROR, guesses
-from scipy.stats import binom
+from sizes import size
 
 import plumdp as pl
 
 pytestmark = pytest.mark.slow
 
-RUNS, EPISODES = 400, 1000
-CRITICAL = int(binom.isf(1e-6, RUNS, ERROR))  # one-sided test at level 10^-6, as in repetitions.py
+RUNS, MOST, EPISODES = size(40, 400), 400, 1000
 
 
 @pytest.fixture(scope="module")
@@ -32,18 +32,12 @@ def is_missed(model, objective, seed, *, paper):
     return any(record.bound > record.true_value for record in records)
 
 
-def test_the_critical_number_is_that_of_the_protocol():
-    """For 2000 repetitions and an error of 0.1 it is the 267 of repetitions.py."""
-    assert int(binom.isf(1e-6, 2000, ERROR)) == 267
-    assert ERROR * RUNS < CRITICAL < 2 * ERROR * RUNS
-
-
 def test_certified_bounds_hold_at_all_updates_of_a_run_at_once(game):
-    misses = sum(is_missed(*game, seed, paper=False) for seed in range(RUNS))
-    assert 0 < misses <= CRITICAL
+    evidence = Evidence(ERROR).of(is_missed(*game, seed, paper=False) for seed in range(RUNS))
+    assert evidence.happened > 0
+    assert not evidence.is_refuted
 
 
 def test_the_published_construction_fails(game):
     """Clopper–Pearson intervals hold for a number of trials that is fixed beforehand, not at the worst of all times."""
-    misses = sum(is_missed(*game, seed, paper=True) for seed in range(RUNS))
-    assert misses > CRITICAL
+    assert Evidence(ERROR, level=0.01).of(is_missed(*game, seed, paper=True) for seed in range(MOST)).is_refuted

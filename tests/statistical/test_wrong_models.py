@@ -9,13 +9,14 @@ from functools import cache
 import numpy as np
 import pytest
 import wrong_models
+from sizes import size
 from wrong_models import OLD, TESTED, UNTESTED, right, smooth_error, wrong_channel, wrong_row
 
 import plumdp as pl
 
 pytestmark = pytest.mark.slow
 
-N_RUNS, N_REPETITIONS = 20_000, 4
+N_RUNS, N_REPETITIONS = 20_000, size(2, 4)
 
 WRONG = {
     "betting, smooth": lambda: smooth_error("betting:25", 0.02),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from exact_values import chain_values, merge, step_rewards
 from random_pmdps import Problem, exact_vertices, random_counts, random_point, random_problem
+from sizes import size
 
 import plumdp as pl
 from plumdp.confidence.bounds import expression_bounds
@@ -27,7 +28,7 @@ from plumdp.solver.solve import solve
 
 pytestmark = pytest.mark.slow
 
-N_CASES = 240
+N_CASES = size(80, 240)
 PRECISION = 1e-6
 ROUNDING = 1e-12  # what rounding outward may add to an interval
 RELAXATIONS = ["interval", "parameter", "expression", "rectangular"]

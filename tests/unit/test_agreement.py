@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_models import row_model
+from sizes import examples
 
 import plumdp as pl
 from plumdp.confidence.fit.cell_tests import NO_CELLS, CellTests
@@ -82,7 +83,7 @@ def middle(space):
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(data=st.data())
 def test_the_bound_is_never_above_any_point_and_within_a_twentieth_of_the_best(name, data):
     space, outcomes = CASES[name]
@@ -99,7 +100,7 @@ def test_the_bound_is_never_above_any_point_and_within_a_twentieth_of_the_best(n
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(data=st.data())
 def test_whatever_proposes_point_and_multipliers_the_bound_holds(name, data):
     """Any inner point, any multipliers and any weight of the barrier, at random: nothing that Newton's method found."""
@@ -117,7 +118,7 @@ def test_whatever_proposes_point_and_multipliers_the_bound_holds(name, data):
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(data=st.data())
 def test_the_bound_is_not_positive_where_tests_have_a_point_in_common(name, data):
     """Constants are such that all tests are at most zero at a planted point, often on the border of the space."""
@@ -226,7 +227,7 @@ def test_a_start_where_something_seen_cannot_happen_says_nothing():
     ],
     ids=["known p", "both known", "almost known", "known sum"],
 )
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20))
 @given(data=st.data())
 def test_spaces_without_inner_points_have_bounds_too(space, data):
     affine, cells = data.draw(drawn_tests(TWO))

@@ -26,6 +26,7 @@ from bet_tables import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_models import row_model
+from sizes import examples
 
 import plumdp as pl
 from plumdp.confidence import bets as method
@@ -215,7 +216,7 @@ def room(table, seen, factors, error, near, found):
     return Fraction(found.offset) - offset - most
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.sampled_from(sorted(TABLES)), st.integers(0, 10**6), st.sampled_from([5, 10**3, 10**9, 10**12]))
 def test_row_and_offset_are_rounded_outward(name, seed, most):
     table, rng = TABLES[name], np.random.default_rng(seed)

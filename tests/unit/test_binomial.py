@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln
 from scipy.stats import binom
+from sizes import examples
 
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson, hoeffding, likelihood_interval
 
@@ -72,7 +73,7 @@ def test_beta_binomial_ends_are_outside_for_any_number_of_trials(pair, error):
     assert k == n or log_money(k, n, arb(upper)) < goal
 
 
-@settings(max_examples=50)  # ball arithmetic takes its time
+@settings(max_examples=examples(50))  # ball arithmetic takes its time
 @given(counts(10**10), errors)
 def test_clopper_pearson_ends_have_tails_of_at_most_half_the_error(pair, error):
     """P(X >= k) at the lower end and P(X <= k) at the upper end, as incomplete beta functions in ball arithmetic."""

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_models import row_model
+from sizes import examples
 from threadpoolctl import threadpool_info
 
 import plumdp as pl
@@ -28,7 +29,7 @@ def polynomial(terms, constant):
 
 
 @given(st.lists(st.tuples(coefficients, st.integers(3, 9)), max_size=5))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 def test_inequalities_are_those_of_all_parameters_rounded_outward(constraints):
     """The same floats as from a row of fractions with a number for every parameter."""
     bounds = {name: (Fraction(-1, 3), 1) for name in NAMES}

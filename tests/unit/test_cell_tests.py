@@ -11,6 +11,7 @@ from cell_models import cell_model, counts_in_cells
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_models import row_model
+from sizes import examples
 
 import plumdp as pl
 from plumdp.confidence.fit.cell_tests import NO_CELLS, cell_tests, largest
@@ -55,7 +56,7 @@ def decimal_log(fraction):
 
 
 @pytest.mark.parametrize("name", TABLES)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(data=st.data())
 def test_the_fortune_is_the_product_of_predictions_over_probabilities(name, data):
     table = TABLES[name]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from log_models import LAMP
 from pyarrow import parquet
+from sizes import examples
 
 import plumdp as pl
 from plumdp.data.counts import TransitionCounts
@@ -24,7 +25,7 @@ STUDY = pl.case_study("betting:25")
 N = LAMP.graph.n_transitions
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     npst.arrays(np.int64, N, elements=st.integers(0, 2**53 // N) | st.just(0)),
     st.sampled_from(["independent", "trajectories", "adaptive"]),
@@ -209,7 +210,7 @@ def good_file(tmp_path_factory):
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.data())
 def test_a_damaged_file_is_refused_or_read_as_it_was(good_file, data):
     good, path = good_file

@@ -8,6 +8,7 @@ import pytest
 from cell_models import cell_model, counts_in_cells
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 import plumdp as pl
 from plumdp.confidence.fit.contrasts import find_contrasts
@@ -189,7 +190,7 @@ def test_throws_that_count_twice_contradict_the_truth_too_often():
 # The half-space lies outside of the process, in many digits
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15))
 @given(data=st.data())
 def test_the_half_space_is_implied_by_the_process(data):
     """At any point of the space, the half-space is violated by no more than Σ K ln e - Σ N ln Z + ln(share)."""

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_models import row_model, rows_of, tried_by
+from sizes import examples
 
 import plumdp as pl
 from plumdp.confidence.event_counts import is_tried_once, pool
@@ -171,7 +172,7 @@ def can_try_twice(model, events, event):
     return bool(states & seen)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(walks())
 def test_an_event_called_tried_once_is_on_no_run_twice(model):
     events = find_events(model)

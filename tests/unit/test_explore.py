@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 import plumdp as pl
 
@@ -52,7 +53,7 @@ def rules(draw):
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(rules())
 def test_both_explorers_give_the_same_model_as_the_rules(actions):
     """A random model three ways: by hand as a dict of sums, with explore, and with explore_batch."""

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_models import row_model, rows_of, tried_by
+from sizes import examples
 
 import plumdp as pl
 from plumdp.confidence.binomial import clopper_pearson
@@ -71,7 +72,7 @@ def rows(draw):
 models = st.lists(rows(), min_size=1, max_size=4).map(model_of)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(models, st.booleans())
 def test_a_visit_tries_each_event_once_and_with_exactly_its_probability(model, merge):
     events = find_events(model, merge_complements=merge, factors=True)
@@ -85,7 +86,7 @@ def test_a_visit_tries_each_event_once_and_with_exactly_its_probability(model, m
             assert sum(inside, Polynomial(0)) == (events.polynomials[event] if event in tried else 0)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(models)
 def test_factors_are_the_sums_of_lower_degree_than_their_parts_and_nothing_else(model):
     """Against exact sums of all subsets; an event stands for its failure, too."""
@@ -99,7 +100,7 @@ def test_factors_are_the_sums_of_lower_degree_than_their_parts_and_nothing_else(
         assert up_to_complements(tried - own) <= up_to_complements(expected)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(models)
 def test_events_are_distinct_and_the_first_ones_are_those_without_factors(model):
     without, events = find_events(model), find_events(model, factors=True)
@@ -110,7 +111,7 @@ def test_events_are_distinct_and_the_first_ones_are_those_without_factors(model)
     assert events.success.tolist() == without.success.tolist()
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(models, st.integers(0, 2**32))
 def test_pooling_counts_each_visit_of_each_event_once(model, seed):
     """The slow way: one step at a time."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 from plumdp import ModelError, Polynomial, parameters
 from plumdp.model.expressions.arrays import PolynomialArray
@@ -131,7 +132,7 @@ def tables(draw, length):
 
 
 @given(st.data(), st.integers(1, 5), st.sampled_from([integers, rationals, booleans]))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_a_formula_on_columns_has_the_value_of_each_row(data, length, kind):
     formula = data.draw(kind(3))
     drawn, columns, numbers = tables(data.draw, length)

@@ -6,6 +6,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 import plumdp as pl
 
@@ -67,7 +68,7 @@ WORDS = re.split(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(st.text(max_size=60) | st.lists(st.sampled_from(WORDS), max_size=20).map(" ".join))
 @example("Pmax=? [ F money < ¼ ]")
 @example("x\ud800")

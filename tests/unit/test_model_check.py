@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 from support.coupled_points import random_product_model
 from support.drawn_counts import chances, draw, moved, value_of_choice, walk
 from support.random_pmdps import random_problem
@@ -311,7 +312,7 @@ def test_a_picture_does_not_stretch_the_rounding_of_an_estimate_that_followed_th
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_whatever_the_data_there_is_a_diagnosis_in_plain_finite_words(seed):
     """Random models, with products and without, and counts that no model explains: all zeros, few, or many."""
     rng = np.random.default_rng(seed)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 import plumdp as pl
 
@@ -197,7 +198,7 @@ def forms(names, order):
     yield "array with a frame of states", np.array(chosen), pd.DataFrame(columns)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(DRAWN, st.permutations(range(GRAPH.n_states)))
 def test_every_form_of_a_policy_gives_each_state_the_action_that_was_said_for_it(names, order):
     for form, actions, states in forms(names, order):
@@ -205,7 +206,7 @@ def test_every_form_of_a_policy_gives_each_state_the_action_that_was_said_for_it
         assert policy.columns()["action"].tolist() == [*names], form
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(DRAWN, st.permutations(SEVERAL))
 def test_states_with_one_action_may_be_left_out_of_every_form(names, order):
     for form, actions, states in forms(names, order):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from random_models import model_of, random_bounds, random_case, random_masks, random_reward
+from sizes import examples
 
 import plumdp as pl
 from plumdp.model.objective import Reach, Reward
@@ -95,7 +96,7 @@ def differences(seed):
             yield not same_bits(pl.solve(model, objective, nature=nature, prepared=following), fresh)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(seeds)
 @example(4)
 def test_a_shared_preparation_gives_the_bits_of_a_fresh_one(seed):
@@ -128,7 +129,7 @@ def test_a_bound_that_becomes_zero_decides_states_anew():
     assert pl.solve(sure, steps, prepared=prepared).lower[0] == np.inf
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(seeds)
 def test_acyclic_models_are_solved_in_order_as_they_are_by_components(seed):
     rng = np.random.default_rng(seed)
@@ -145,7 +146,7 @@ def test_acyclic_models_are_solved_in_order_as_they_are_by_components(seed):
             assert ordered.upper.tobytes() == searched.upper.tobytes()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(seeds)
 def test_a_scan_has_successors_first_and_cycles_have_none(seed):
     """The oracle takes away states without successors among the undecided ones, until none is left or all have some."""

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 from plumdp import ModelError, ParameterSpace, explore, parameters
 from plumdp.model.language.property import parse_predicate, parse_property
@@ -287,7 +288,7 @@ def spaced(tokens, draw):
     return text
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(booleans(3), st.booleans(), st.randoms(use_true_random=False))
 def test_random_predicates_mean_in_text_what_their_tree_means(tree, is_minimal, random):
     """Half of the texts have no parentheses but those that the precedence of PRISM demands."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 from plumdp import ModelError, ParameterSpace, Polynomial, parameters
 from plumdp.model.space import float_above, float_below
@@ -123,7 +124,7 @@ def determinant(m):
 
 
 @given(polytopes(dimension=3))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_vertices_in_space_are_the_feasible_meeting_points_of_three_planes(polytope):
     space, bounds, rows = polytope
     planes = [(-end, tuple(Fraction(i == j) for j in range(3))) for i, pair in enumerate(bounds) for end in pair] + rows

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from log_models import LAMP, recount, runs
 from mapping_oracle import EXPRESSIONS, bin_of, known
+from sizes import examples
 
 import plumdp as pl
 from plumdp.data.duckdb_tables import column_types
@@ -93,7 +94,7 @@ ENGINES = {
 }
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], phases=PHASES)
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow], phases=PHASES)
 @given(EXPRESSIONS, ROWS)
 def test_every_engine_evaluates_expressions_as_plain_python_does(expression, rows):
     text, evaluate = expression
@@ -106,7 +107,7 @@ def test_every_engine_evaluates_expressions_as_plain_python_does(expression, row
         assert found == expected, (name, text)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(st.lists(FLOATS, min_size=1, max_size=8), st.lists(st.integers(-8, 8), min_size=2, max_size=6, unique=True))
 def test_every_engine_finds_the_bin_that_the_definition_names(values, edges):
     edges = sorted(edges)
@@ -350,7 +351,7 @@ HOSTILE = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(HOSTILE)
 def test_no_text_gets_into_a_query_but_as_a_value_or_a_name(text):
     """Whatever is written, the query has one statement without comments, and its texts are those of the expression."""

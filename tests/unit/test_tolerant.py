@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_models import row_model
 from scipy.integrate import quad
+from sizes import examples
 
 import plumdp as pl
 from plumdp.checking.smallest_misfit import smallest_misfit
@@ -141,7 +142,7 @@ def largest_expectation(row, gains, misfit):
     return sum((p * gain for p, gain in zip(row, gains, strict=True)), Fraction(0))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(
     st.sampled_from(sorted(MODELS)),
     st.integers(1, 99),
