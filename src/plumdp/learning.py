@@ -294,7 +294,9 @@ def check_fixed_numbers(learned: Learned, fixed: FixedNumbers) -> Learned:
 def _is_fixed_sample(learned: Learned) -> bool:
     """Return whether tests may need the numbers of samples to be fixed, because the set needs it as well."""
     guarantee = learned.bounds.guarantee
-    return guarantee != Guarantee.ANYTIME and (guarantee != Guarantee.PLANNED or learned.counts.sampling == "independent")
+    return guarantee != Guarantee.ANYTIME and (
+        guarantee != Guarantee.PLANNED or learned.counts.sampling == "independent"
+    )
 
 
 def check_fit(learned: Learned, fixed: FixedNumbers) -> Learned:

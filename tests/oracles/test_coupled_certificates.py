@@ -12,24 +12,19 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from coupled_points import exact_value, random_policy, random_product_model
-from likelihood_points import members, recorded_bets
+from coupled_points import random_policy, random_product_model
 from random_objectives import KINDS, random_objective
 from random_pmdps import random_point, random_problem
 from random_products import random_product_problem
 from sizes import size
 
 import plumdp as pl
-from plumdp.confidence import bets as betting
-from plumdp.confidence import likelihood
 from plumdp.learning import learn
 from plumdp.pipeline import conclude
-from plumdp.solver.coupled import brackets
-from plumdp.solver.coupled.gradient import policy_gradient
 
 pytestmark = pytest.mark.slow
 
-N_NESTED, N_FOUND, N_POINTS = size(100, 500), size(30, 150), size(25, 50)
+N_NESTED, N_FOUND = size(100, 500), size(30, 150)
 SETS = ("interval", "l1", "ellipsoid")
 
 
@@ -71,10 +66,10 @@ def is_narrower(loose, tight):
     return (loose[1] - loose[0]) - (tight[1] - tight[0]) > 1e-6 * max(1.0, abs(loose[1]))
 
 
-@pytest.mark.parametrize("part", range(5))
+@pytest.mark.parametrize("part", range(N_NESTED // 100))
 def test_bounds_for_one_policy_are_nested_from_coupled_to_rectangular_to_expression(part):
     wrong, narrower = {}, 0
-    for seed in range(part, N_NESTED, 5):
+    for seed in range(part, N_NESTED, N_NESTED // 100):
         rng, model, counts, objective = problem_of(seed)
         policy = random_policy(rng, model.graph)
         learned = learn(model, counts, confidence=0.9, confidence_set=set_of(seed), objectives=[objective])
@@ -84,13 +79,12 @@ def test_bounds_for_one_policy_are_nested_from_coupled_to_rectangular_to_express
             wrong[seed, set_of(seed)] = bounds
         narrower += is_narrower(*bounds[1:])
     assert wrong == {}
-    assert narrower >= N_NESTED // 50
+    assert narrower >= 10
 
 
-@pytest.mark.parametrize("part", range(3))
-def test_the_policy_that_is_found_has_a_bound_no_worse_than_the_rectangular_one(part):
+def test_the_policy_that_is_found_has_a_bound_no_worse_than_the_rectangular_one():
     wrong, better = {}, 0
-    for seed in range(N_NESTED + part, N_NESTED + N_FOUND, 3):
+    for seed in range(500, 500 + N_FOUND):
         _, model, counts, objective = problem_of(seed)
         sign = 1 if objective.direction == "max" else -1
         learned = learn(model, counts, confidence=0.9, confidence_set=set_of(seed), objectives=[objective])
@@ -99,64 +93,7 @@ def test_the_policy_that_is_found_has_a_bound_no_worse_than_the_rectangular_one(
             wrong[seed, set_of(seed)] = rectangular, coupled
         better += coupled != rectangular
     assert wrong == {}
-    assert better >= N_FOUND // 30
-
-
-# Exact values at points that the data allow
-
-
-def values_at_points(seed, *, policy_is_given=False):
-    """Return a certificate, and exact values of its policy at points that the data allow; none after a conflict."""
-    rng, model, counts, objective = problem_of(seed)
-    with recorded_bets() as bets:
-        learned = learn(model, counts, confidence=0.9, confidence_set="likelihood", objectives=[objective])
-    policy = random_policy(rng, model.graph) if policy_is_given else None
-    found = conclude(learned, objective, relaxation="coupled", policy=policy)
-    if learned.conflict is not None:
-        return found, []
-    _, gradient = policy_gradient(model, found.policy.choice, objective, learned.estimate)
-    points = (
-        dict(zip(model.space.names, map(Fraction, at.tolist()), strict=True))
-        for at in members(rng, model, learned.bounds, bets, [gradient], 6)
-    )
-    return found, [exact_value(model, found.policy.choice, objective, point) for point in points]
-
-
-def is_missed(seed):
-    """Return whether some value is outside of its bounds."""
-    found, values = values_at_points(seed)
-    return not all(found.lower <= value <= found.upper for value in values)
-
-
-@pytest.mark.parametrize("policy_is_given", [False, True])
-def test_exact_values_of_the_policy_at_points_that_the_data_allow_lie_within_its_bounds(policy_is_given):
-    wrong, tried = {}, 0
-    for seed in range(1000, 1000 + N_POINTS):
-        found, values = values_at_points(seed, policy_is_given=policy_is_given)
-        outside = [float(value) for value in values if not found.lower <= value <= found.upper]
-        if outside:
-            wrong[seed] = found.lower, found.upper, outside
-        tried += len(values)
-    assert wrong == {}
-    assert tried >= 8 * N_POINTS
-
-
-def test_bounds_without_a_remainder_are_caught(monkeypatch):
-    monkeypatch.setattr(brackets, "_largest_sum", lambda *_: 0.0)
-    assert any(is_missed(seed) for seed in range(1000, 1000 + N_POINTS))
-
-
-def test_half_spaces_without_the_constant_of_their_tangents_are_caught(monkeypatch):
-    """ln Z <= Z / Y - 1 + ln Y: with Z / Y - 1 alone, half-spaces cut off points at which bets have won nothing."""
-
-    def without(table, seen, factors, *, near, error, text=""):
-        right = betting.half_space(table, seen, factors, near=near, error=error, text=text)
-        means = betting._tangent_points(table, factors, near)
-        left_out = float(table.visits(seen) @ np.log(means))
-        return betting.HalfSpace(right.row, right.offset - left_out, text)
-
-    monkeypatch.setattr(likelihood, "half_space", without)
-    assert any(is_missed(seed) for seed in range(1000, 1000 + N_POINTS))
+    assert better >= N_FOUND // 10
 
 
 @pytest.mark.parametrize("seed", range(2000, 2015))

@@ -6,10 +6,10 @@ in it say. A point is a dict from the names of the parameters to fractions.
 
 from fractions import Fraction
 from functools import singledispatch
+from math import inf, log
 
 import numpy as np
 from coupled_points import is_point_of
-from likelihood_points import is_in_strips, is_likely, last_inside
 
 from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.least_squares import LeastSquares
@@ -17,6 +17,8 @@ from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.confidence.multinomial import RowBounds
 from plumdp.confidence.tolerant import drift_cuts, with_cuts
 from plumdp.solver.at_points import move_inside
+
+_MARGIN = 1e-9  # of a sum of logarithms, relative to its size: more than floats can be off
 
 
 def set_of(learned):
@@ -74,7 +76,21 @@ def _(found: LikelihoodSet, point):
         (row, offset) for rows, offsets in sides for row, offset in zip(rows.tolist(), offsets.tolist(), strict=True)
     )
     is_inside = all(sum(Fraction(a) * x for a, x in zip(row, at, strict=True)) <= offset for row, offset in cuts)
-    return is_inside and is_in_strips(found.strips, point) and is_likely(found, (), point)
+    return is_inside and is_in_strips(found.strips, point) and is_likely(found, point)
+
+
+def is_in_strips(strips, point):
+    """Return whether all events have probabilities within their intervals at a point."""
+    ends = zip(strips.events.polynomials, strips.event_lower.tolist(), strips.event_upper.tolist(), strict=True)
+    return all(low <= f.evaluate(point) <= high for f, low, high in ends)
+
+
+def is_likely(found, point):
+    """Return whether a point surely has a log-likelihood above the threshold."""
+    chances = [f.evaluate(point) for f in found.table.outcomes]
+    terms = [k * (log(f) if f > 0 else -inf) for k, f in zip(found.seen.tolist(), chances, strict=True) if k]
+    margin = _MARGIN * (1 + sum(map(abs, terms)) + abs(min(found.threshold, 0.0)))
+    return found.threshold == -inf or sum(terms) >= found.threshold + margin
 
 
 def points_of_set(rng, learned, directions, n):
@@ -117,3 +133,15 @@ def points_of_set(rng, learned, directions, n):
 def is_member(model, found, point):
     """Return whether a point belongs to a set."""
     return is_point_of(model, point) and satisfies(found, point)
+
+
+def last_inside(is_inside, start, step):
+    """Return about the last point on a line that is inside, by bisection."""
+    inside, outside = 0.0, 1.0
+    for _ in range(14):
+        middle = (inside + outside) / 2 if inside else outside / 4
+        if is_inside(start + middle * step):
+            inside = middle
+        else:
+            outside = middle
+    return start + inside * step
