@@ -274,14 +274,19 @@ def _box(region: Region | Conflict, n_parameters: int) -> dict[str, tuple[float,
     return {name: (float(low), float(high)) for name, low, high in list(columns)[:n_parameters]}
 
 
+_STRUCTURE = (
+    "the model has every transition that can happen, and where a step leads depends on state and action alone, in the "
+    "data as where the policy is run"
+)
+_CHOSEN = "the model, with its parameters, ties and bins, was chosen before these data were looked at"
 _COMPLETE = "which steps are in the data does not depend on where they led: none is missing because of its outcome"
 _ANYTIME = (
     "nothing about when you stopped: valid even if you looked at the data while collecting it and stopped when you "
     "liked"
 )
-_AFTER_PILOT = (
-    "nothing about when you stopped after the pilot: the data that came later may have ended when you liked, and more "
-    "may be added to them"
+_PLANNED = (
+    "how much data there would be was fixed before any were looked at; what was added to them later may have ended "
+    "when you liked"
 )
 _SAMPLED: dict[Sampling, str] = {
     "independent": "you fixed the number of samples of each choice before you looked at any data",
@@ -292,20 +297,14 @@ _SAMPLED: dict[Sampling, str] = {
 
 def _assumptions(learned: Learned) -> tuple[str, ...]:
     """Return what the confidence rests on, in words."""
-    structure = (
-        "the model has every transition that can happen, and where a step leads depends on state and action alone"
-    )
-    tied = "the probabilities in the model are right for some values of its parameters"
+    tied = "the model is correct for some values of its parameters"
     if learned.misfit:
-        tied = (
-            "for some values of its parameters, the probabilities in the model are right up to "
-            f"{learned.misfit:g} for each state and action (in total variation)"
-        )
+        tied += f", up to {learned.misfit:g} for each state and action (in total variation)"
     bounds = learned.bounds
     if learned.conflict is not None or bounds.guarantee == Guarantee.ANYTIME:
         sampled = _ANYTIME
-    elif bounds.guarantee == Guarantee.AFTER_PILOT:
-        sampled = _AFTER_PILOT
+    elif bounds.guarantee == Guarantee.PLANNED:
+        sampled = _PLANNED
     elif bounds.guarantee == Guarantee.ASYMPTOTIC:
         planned = _SAMPLED[learned.counts.sampling]
         sampled = (
@@ -314,5 +313,5 @@ def _assumptions(learned: Learned) -> tuple[str, ...]:
         )
     else:
         sampled = _SAMPLED[learned.counts.sampling]
-    known = (structure, tied, sampled) if learned.conflict is None else (structure, sampled)
-    return (*known, *learned.rests_on)
+    known = (_STRUCTURE, tied) if learned.conflict is None else (_STRUCTURE,)
+    return (*known, _CHOSEN, sampled, *learned.rests_on)

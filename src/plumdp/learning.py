@@ -224,12 +224,12 @@ def learn(
         region,
         clock.laps,
         solvers=solvers,
-        rests_on=_rests_on(measured, data if method.has_directions else None),
         objectives=asked,
         as_published=as_published,
         misfit=misfit,
         groundwork=groundwork,
     )
+    learned = replace(learned, rests_on=_rests_on(learned))
     learned = learned if fixed is None else check_fit(check_fixed_numbers(learned, fixed), fixed)
     return replace(learned, model=model)  # so far it was the model of the counts
 
@@ -245,11 +245,15 @@ def _require_counts(counts: TransitionCounts | Log) -> TransitionCounts:
     return found
 
 
-def _rests_on(measured: ConfidenceSet, piloted: TransitionCounts | None) -> tuple[str, ...]:
-    """Return what a confidence set assumes besides model and sampling, in words, given data whose pilot it used."""
-    pilot = None if piloted is None else piloted.pilot
-    assumed = () if pilot is None else (pilot_assumption(pilot),)
-    return (*assumed, _ANNOUNCED) if isinstance(measured, LikelihoodSet) and measured.directions else assumed
+def _rests_on(learned: Learned) -> tuple[str, ...]:
+    """Return what a confidence set, and the test of the model, assume besides model and sampling, in words."""
+    pilot = learned.counts.pilot
+    if pilot is None or learned.as_published:
+        return ()
+    if learned.pilot is None:
+        return (f"for the test of the model: {pilot_assumption(pilot)}",)
+    has_directions = isinstance(learned.bounds, LikelihoodSet) and learned.bounds.directions
+    return (pilot_assumption(pilot), _ANNOUNCED) if has_directions else (pilot_assumption(pilot),)
 
 
 def _groundwork(model: ParametricMDP, like: Learned | None) -> Groundwork:
@@ -280,7 +284,7 @@ def check_fixed_numbers(learned: Learned, fixed: FixedNumbers) -> Learned:
         return learned
     error, clock = learned.error, Clock(dict(learned.seconds))
     share, misfit = FALLBACK / 2 * error, learned.misfit
-    is_anytime = learned.bounds.guarantee in (Guarantee.ANYTIME, Guarantee.AFTER_PILOT)  # no test may need more
+    is_anytime = learned.bounds.guarantee in (Guarantee.ANYTIME, Guarantee.PLANNED)  # no test may need more
     data = replace(learned.counts, sampling="adaptive") if is_anytime else learned.counts
     numbers = excluded_numbers(learned.model, fixed, data, error=share, confidence=1 - error, misfit=misfit)
     region = with_numbers(learned.region, numbers) if numbers else learned.region
@@ -316,8 +320,8 @@ def _within_drifts(learned: Learned, fit: ModelFit) -> Region | Conflict:
     found = learned.bounds
     if not isinstance(found, LikelihoodSet) or learned.conflict is not None or not fit.drifts:
         return learned.region
-    cuts = drift_cuts(learned.model, found.table, fit.drifts)
-    found = with_cuts(found, learned.counts, cuts, learned.misfit)
+    cuts = drift_cuts(learned.model, learned.counts, found.table, fit.drifts)
+    found = with_cuts(found, cuts, learned.misfit)
     return build_likelihood_region(learned.model.space, learned.model.expressions, found)
 
 

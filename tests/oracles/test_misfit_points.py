@@ -9,11 +9,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from coupled_points import random_policy, random_product_model
-from misfit_rows import exact_value_of, moved_against, moved_at_random, points_within, rows_at, total_variations
+from coupled_points import random_policy, random_product_model, rows_at, value_of_rows
+from misfit_rows import moved_against, moved_at_random, total_variations
 from random_objectives import KINDS, random_objective
 from random_pmdps import random_point, random_problem
 from random_products import random_product_problem
+from set_points import points_of_set
 
 import plumdp as pl
 from plumdp import pipeline
@@ -55,13 +56,13 @@ def outside(seed, *, relaxation="coupled", confidence_set="likelihood", n_points
     policy = random_policy(rng, model.graph) if policy_is_given else None
     found = conclude(learned, objective, relaxation=relaxation, policy=policy)
     values = []
-    for point in points_within(rng, model, learned.bounds, learned.region, n_points):
+    for point in points_of_set(rng, learned, (), 2 * n_points)[-2 * n_points :: 2]:
         rows, choice = rows_at(model, point), found.policy.choice
         moved = [moved_at_random(rng, model.graph, rows, misfit)]
         moved += [moved_against(model, rows, choice, objective, misfit, side) for side in (1, -1)]
         for truth in moved:
             assert max(total_variations(model.graph, rows, truth)) <= Fraction(misfit)
-            values.append(exact_value_of(model, truth, choice, objective))
+            values.append(value_of_rows(model.graph, truth, choice, objective))
     return [float(value) for value in values if not found.lower <= value <= found.upper], len(values), found
 
 
@@ -129,7 +130,7 @@ def test_a_remainder_against_natures_without_the_tolerance_is_caught(monkeypatch
 
     def is_right():
         found = pl.certify(model, counts, objective, confidence_set="likelihood", relaxation="coupled", misfit=misfit)
-        return found.lower <= exact_value_of(model, truth, found.policy.choice, objective) <= found.upper
+        return found.lower <= value_of_rows(model.graph, truth, found.policy.choice, objective) <= found.upper
 
     assert is_right()
 

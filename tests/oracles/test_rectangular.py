@@ -96,7 +96,7 @@ def policy_values(case, objective, nature):
     settled = settled_states(imdp, objective)
     found = {}
     for policy in product(*choices_that_matter(imdp, settled)):
-        earned = step_rewards(imdp, objective, policy)
+        earned = step_rewards(objective, policy)
         moves = [case.corners[c][:1] if settled[s] else case.corners[c] for s, c in enumerate(policy)]
         of_natures = [chain_values(chain, objective, earned) for chain in product(*moves)]
         found[policy] = [best(of_state) for of_state in zip(*of_natures, strict=True)]
@@ -115,7 +115,7 @@ def improved_values(case, objective, nature):
     policy, move = graph.first_choice[:-1].tolist(), [0] * graph.n_choices
     while True:
         chain = [case.corners[c][move[c]] for c in policy]
-        values = chain_values(chain, objective, step_rewards(imdp, objective, policy))
+        values = chain_values(chain, objective, step_rewards(objective, policy))
         options = [[expected(row, values) for row in rows] for rows in case.corners]
         best_move = [improve(options[c], move[c], natures_sign) for c in range(graph.n_choices)]
         if any(best_move[c] != move[c] for c in policy):

@@ -11,12 +11,12 @@ from math import log
 
 import numpy as np
 import pytest
+from bet_tables import place_bets
 from coverage_game import critical_value
 
 import plumdp as pl
-from plumdp.confidence.bets import place_bets
 from plumdp.confidence.estimates import information
-from plumdp.confidence.likelihood import SPACE_AS_DATA, law_of_pilot, law_of_space
+from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import likelihood_table
 
 pytestmark = pytest.mark.slow

@@ -2,11 +2,13 @@
 
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from math import log, sqrt
 
 import numpy as np
 from row_models import row_model
 
 import plumdp as pl
+from plumdp.confidence.bets import factors_along, unit_steps
 from plumdp.confidence.likelihood_table import likelihood_table
 
 p, q = pl.parameters("p", "q")
@@ -65,3 +67,9 @@ def random_counts(table, rng, most):
             law = values[members] / values[members].sum()
             seen[members] = rng.multinomial(int(most ** rng.uniform(0.4, 1)), law)
     return seen
+
+
+def place_bets(table, point, information, gradient, *, error, side):
+    """Return the factors of bets at an error on one side of a gradient; None if no outcome changes along it."""
+    (step,) = unit_steps(table, information, gradient[None, :])
+    return factors_along(table, point, side * sqrt(-2 * log(error)) * step) if step.any() else None

@@ -19,12 +19,12 @@ def cell_model(rows_of_cells, space):
     return pl.explore(step, {"h": -1, "out": 0}, space=space)
 
 
-def counts_in_cells(model, seen, *, pilot=None, sampling="adaptive", end="planned", weight=1.0):
+def counts_in_cells(model, seen, *, pilot=None, sampling="adaptive", end="planned"):
     """Return counts of transitions: ``seen[cell][row]`` are those of the outcomes of a row, in order."""
     counts = _flat(model, seen)
     if pilot is None:
         return pl.TransitionCounts(model.graph, counts, sampling)
-    kept = pl.Pilot(_flat(model, pilot), end, weight)
+    kept = pl.Pilot(_flat(model, pilot), end)
     return pl.TransitionCounts(model.graph, counts + kept.counts, sampling, kept)
 
 

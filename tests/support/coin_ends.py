@@ -9,10 +9,11 @@ from math import log
 from typing import NamedTuple
 
 import numpy as np
+from bet_tables import place_bets
 from row_models import row_model
 
 import plumdp as pl
-from plumdp.confidence.bets import half_space, place_bets
+from plumdp.confidence.bets import half_space
 from plumdp.confidence.estimates import information
 from plumdp.confidence.likelihood_table import likelihood_table
 
@@ -30,23 +31,16 @@ class Rule(NamedTuple):
     is_last: bool = False  # the pilot is taken from the end
 
 
-def largest_power(n: int, *, least: int = 16) -> int:
-    """Return the largest power of two that is at most a tenth of n; zero if that is less than the least."""
-    size = 1 << max(0, (n // 10).bit_length() - 1)
-    return size if size >= least else 0
-
-
-def weight_of_power(n: int, *, least: int = 16) -> float:
-    """Return 9/10 · 1/((i + 1)(i + 2)) if the largest power is the i-th, counted from zero; 1/10 is for no pilot."""
-    place = (largest_power(n, least=least) // least).bit_length()
-    return 0.9 / (place * (place + 1)) if place else 0.1
+def largest_power(n: int, *, n_powers: int = 6) -> int:
+    """Return the largest of 16, 64, 256, …, so many of them, that is at most an eighth of n; zero if there is none."""
+    return max((size for size in (16 * 4**i for i in range(n_powers)) if 8 * size <= n), default=0)
 
 
 RULES = {
     "1,000 throws, planned": Rule(lambda n: 1000 if n > 1000 else 0),
     "20 throws, planned": Rule(lambda n: 20),
-    "powers of two with weights": Rule(largest_power, weight_of_power, 13.0),
-    "powers of two without weights": Rule(largest_power, ratio=13.0),
+    "powers of four with weights": Rule(largest_power, lambda n: 1 / 6, 16.0),
+    "many powers without weights": Rule(lambda n: 2 ** (n // 10).bit_length() // 2, ratio=13.0),
     "the first tenth": Rule(lambda n: n // 10),
     "the first twentieth": Rule(lambda n: n // 20, ratio=19.0),
     "the last tenth": Rule(lambda n: n // 10, is_last=True),

@@ -53,18 +53,25 @@ def is_point_of(model, point):
 
 def exact_value(model, policy, objective, point):
     """Return the value of the initial state at a rational point: a Fraction, or infinity."""
-    graph = model.graph
+    return value_of_rows(model.graph, rows_at(model, point), policy, objective)
+
+
+def rows_at(model, point):
+    """Return the probability of each transition at a rational point."""
     values = [f.evaluate(point) for f in model.expressions.polynomials]
-    chain = []
-    for choice in np.asarray(policy).tolist():
+    return [values[f] for f in model.expression.tolist()]
+
+
+def value_of_rows(graph, rows, policy, objective):
+    """Return the value of the initial state, given the probability of each transition: a Fraction, or infinity."""
+    policy, chain = np.asarray(policy).tolist(), []
+    for choice in policy:
         row = {}
         for t in range(graph.first_transition[choice], graph.first_transition[choice + 1]):
-            p = values[model.expression[t]]
-            if p:
-                row[int(graph.successor[t])] = row.get(int(graph.successor[t]), Fraction(0)) + p
+            if rows[t]:
+                row[int(graph.successor[t])] = row.get(int(graph.successor[t]), Fraction(0)) + rows[t]
         chain.append(row)
-    imdp = pl.instantiate(model, point)
-    earned = exact_values.step_rewards(imdp, objective, np.asarray(policy).tolist())
+    earned = exact_values.step_rewards(objective, policy)
     if objective.steps is not None:
         return _by_steps(chain, objective, earned)[graph.initial_state]
     return exact_values.chain_values(chain, objective, earned)[graph.initial_state]

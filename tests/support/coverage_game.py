@@ -15,14 +15,14 @@ from math import log
 from typing import Protocol
 
 import numpy as np
+from bet_tables import place_bets
 from scipy.sparse import csr_array
 from scipy.stats import binom
 
 import plumdp as pl
-from plumdp.confidence.bets import place_bets
 from plumdp.confidence.estimates import information, marginal_precision
 from plumdp.confidence.evidence import log_evidence
-from plumdp.confidence.likelihood import SPACE_AS_DATA, law_of_pilot, law_of_space
+from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.model.graph import read_only
 from plumdp.model.objective import Objective

@@ -68,7 +68,7 @@ def all_outcomes(imdp, objective):
     settled = settled_states(imdp, objective)
     outcomes = {}
     for policy in product(*choices_that_matter(imdp, settled)):
-        earned = step_rewards(imdp, objective, policy)
+        earned = step_rewards(objective, policy)
         natures = product(
             *(corners[choice][:1] if settled[state] else corners[choice] for state, choice in enumerate(policy))
         )
@@ -171,10 +171,10 @@ def chain_values(chain, objective, earned):
     if isinstance(objective, Reach):
         reached = reach_probability(chain, objective.target, objective.avoid)
         return [1 - probability for probability in reached] if objective.complement else reached
-    assert min(earned) >= 0, "total rewards are defined for nonnegative rewards"
     if objective.discount is not None:
         assert objective.target is None, "a discount with a target is not defined here"
         return solve_linear(chain, range(len(chain)), earned, objective.discount)
+    assert min(earned) >= 0, "total rewards are defined for nonnegative rewards"
     if objective.target is not None:
         return reward_until(chain, objective.target, earned)
     return total_reward(chain, earned)
@@ -249,7 +249,7 @@ def rational(number):
     return fmpq(number.numerator, number.denominator)
 
 
-def step_rewards(imdp, objective, policy):
+def step_rewards(objective, policy):
     """Return what a step from each state earns under a policy: the state's reward plus that of its choice."""
     if isinstance(objective, Reach):
         return None

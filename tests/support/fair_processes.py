@@ -20,13 +20,12 @@ from cell_models import cell_model
 import plumdp as pl
 from plumdp.checking import fit
 from plumdp.confidence import constants, event_counts, tolerant
-from plumdp.confidence.bets import Direction, place_bets
-from plumdp.confidence.estimates import information
 from plumdp.confidence.fit.cell_tests import cell_tests
 from plumdp.confidence.fit.drift import PilotView, drift_tests
 from plumdp.confidence.groundwork import Groundwork
-from plumdp.confidence.likelihood import SPACE_AS_DATA, _outcome_directions, law_of_pilot, law_of_space
+from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import CellCounts
+from plumdp.confidence.staged_bets import find_horizons, find_stages, staged_half_spaces
 
 NAMES = ("p", "q")
 HALF = Fraction(1, 2)
@@ -152,16 +151,23 @@ class Case:
 
     @cached_property
     def bets(self) -> list[np.ndarray]:
-        """The factors of bets along a random direction and along the coefficients of some outcomes, on both sides."""
-        view, table = self.view, self.table
-        ahead = view.ratio * information(table, table.pool(self.pilot), view.point) + view.precision
-        directions = [Direction(self.rng.normal(size=len(table.names))), *_outcome_directions(table)[:2]]
-        placed = [
-            place_bets(table, view.point, ahead, direction.gradient, error=0.001, side=side)
-            for direction in directions
-            for side in (1, -1)
-        ]
-        return [factors for factors in placed if factors is not None]
+        """The factors of bets along a random direction and along the coefficients of outcomes, in two stages."""
+        table, space = self.table, law_of_space(self.model)
+        moments, main = (self.pilot // 4, self.pilot), self.pilot + 10 * (self.pilot // 3)
+        kept = pl.Pilot(self.pilot, "power of four", moments=moments, lengths=(16, 64))
+        counts = pl.TransitionCounts(self.model.graph, main, "adaptive", kept)
+        across = [self.rng.normal(size=len(table.names)), *table.coefficients[table.direction >= 0][:2]]
+        placed = staged_half_spaces(
+            table,
+            find_stages(table, counts, space),
+            np.array([across, across]),
+            find_horizons(kept, counts.total),
+            space,
+            near=self.view.point,
+            error=0.001,
+            texts=[""] * len(across),
+        )
+        return [part.factors for each in placed for of_stage in each.parts for part in of_stage]
 
     @cached_property
     def drifts(self) -> list:
@@ -203,7 +209,7 @@ def likelihood(case: Case) -> Iterator[Fraction]:
 
 
 def bets(case: Case) -> Iterator[Fraction]:
-    """Statement 5: bets across a gradient, and across outcomes."""
+    """Statement 7b: bets across a gradient, and across outcomes, that are renewed."""
     for factors in case.bets:
         yield from case.fairness(case.of_bets(factors))
 

@@ -16,13 +16,13 @@ from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
+from bet_tables import place_bets
 from wrong_models import true_probabilities
 
 import plumdp as pl
-from plumdp.confidence.bets import place_bets
 from plumdp.confidence.estimates import information
 from plumdp.confidence.fit.contrasts import find_contrasts
-from plumdp.confidence.likelihood import SPACE_AS_DATA, law_of_pilot, law_of_space
+from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.policy_search import value_directions

@@ -16,7 +16,7 @@ from plumdp.confidence.constants import find_fixed_numbers, strongest_evidence
 from plumdp.confidence.estimates import estimate
 from plumdp.confidence.evidence import log_evidence
 from plumdp.confidence.fit.drift import PilotView, _plans
-from plumdp.confidence.likelihood import SPACE_AS_DATA, law_of_pilot
+from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot
 
 
 def pilot_view(game: Game, pilot: np.ndarray) -> PilotView:

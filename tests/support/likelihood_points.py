@@ -8,6 +8,7 @@ half-spaces contain what follows from the latter by a tangent, so that they must
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import inf, log
 
 import numpy as np
@@ -46,16 +47,17 @@ def recorded_bets():
 def is_member(model, found, bets, at):
     """Return whether a point (d floats) surely satisfies all that the data are said to imply."""
     point = dict(zip(model.space.names, map(Fraction, at.tolist()), strict=True))
-    return is_point_of(model, point) and _is_in_strips(found, point) and _is_likely(found, bets, point)
+    return is_point_of(model, point) and is_in_strips(found.strips, point) and is_likely(found, bets, point)
 
 
-def _is_in_strips(found, point):
-    strips = found.strips
+def is_in_strips(strips, point):
+    """Return whether all events have probabilities within their intervals at a point."""
     ends = zip(strips.events.polynomials, strips.event_lower.tolist(), strips.event_upper.tolist(), strict=True)
     return all(low <= f.evaluate(point) <= high for f, low, high in ends)
 
 
-def _is_likely(found, bets, point):
+def is_likely(found, bets, point):
+    """Return whether a point surely has a log-likelihood above the threshold, and no bets have won too much at it."""
     table, seen = found.table, found.seen.tolist()
     chances = [f.evaluate(point) for f in table.outcomes]
     terms = [k * (log(f) if f > 0 else -inf) for k, f in zip(seen, chances, strict=True) if k]
@@ -91,17 +93,17 @@ def members(rng, model, found, bets, directions, n):
     for i in range(n):
         line = lines[i] if i < len(lines) else rng.normal(size=d)
         if np.abs(line).max(initial=0) > 0:
-            end = _last_member(model, found, bets, start, width * line / np.linalg.norm(line))
+            end = last_inside(partial(is_member, model, found, bets), start, width * line / np.linalg.norm(line))
             result += [end, start + rng.random() * (end - start)]
     return [at for at in result if is_member(model, found, bets, at)]
 
 
-def _last_member(model, found, bets, start, step):
-    """Return about the last member on a line, by bisection."""
+def last_inside(is_inside, start, step):
+    """Return about the last point on a line that is inside, by bisection."""
     inside, outside = 0.0, 1.0
     for _ in range(14):
         middle = (inside + outside) / 2 if inside else outside / 4
-        if is_member(model, found, bets, start + middle * step):
+        if is_inside(start + middle * step):
             inside = middle
         else:
             outside = middle

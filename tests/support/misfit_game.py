@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 import plumdp as pl
-from plumdp.data.counts import Pilot, TransitionCounts
-from plumdp.data.pilots import planned_size
+from plumdp.data.counts import TransitionCounts
+from plumdp.data.pilots import moments_of, planned_pilot
 from plumdp.relaxation.intervals import IntervalMDP
 
 KINDS = ("at random", "upward", "downward", "changing")
@@ -88,19 +88,20 @@ def rows_of_data(game, kind, misfit, rng):
 
 
 def data_of(game, rows, n_runs, rng):
-    """Return counts of runs with random actions and the given rows, the first of them as the pilot."""
+    """Return counts of runs with random actions and the given rows, with bets after the first of them."""
     graph, cumulated = game.study.model.graph, np.cumsum(rows)
     before = np.concatenate([[0], cumulated])[graph.first_transition]
-    n_pilot = planned_size(n_runs, game.study.model.space.dimension)
-    state, counts = np.full(n_runs, graph.initial_state), np.zeros((2, graph.n_transitions), dtype=np.int64)
+    stage = np.searchsorted(moments_of(n_runs), np.arange(n_runs), side="right")
+    parts = np.zeros((len(moments_of(n_runs)) + 1, graph.n_transitions), dtype=np.int64)
+    state = np.full(n_runs, graph.initial_state)
     for _ in range(game.study.max_steps):
         choice = rng.integers(graph.first_choice[state], graph.first_choice[state + 1])
         drawn = np.searchsorted(cumulated, before[choice] + rng.random(n_runs), side="right")
         transition = np.clip(drawn, graph.first_transition[choice], graph.first_transition[choice + 1] - 1)
-        np.add.at(counts, ((np.arange(n_runs) < n_pilot).astype(int), transition), 1)
+        np.add.at(parts, (stage, transition), 1)
         state = graph.successor[transition]
-    pilot = Pilot(counts[1], ratio=n_runs / n_pilot - 1)
-    return TransitionCounts(graph, counts.sum(axis=0), "trajectories", pilot)
+    *moments, counts = parts.cumsum(axis=0)
+    return TransitionCounts(graph, counts, "trajectories", planned_pilot(moments, n_runs))
 
 
 def play(game, kind, misfit, *, n_runs, seed, relaxation="coupled", tolerated=None):

@@ -4,26 +4,15 @@ Rows are lists of fractions, one for each transition of the model. A row that is
 the float has it.
 """
 
-from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
-from coupled_points import exact_value
 
 import plumdp as pl
-from plumdp.model.expressions.polynomial import Polynomial
-from plumdp.model.expressions.table import ExpressionTable
 from plumdp.relaxation.intervals import IntervalMDP
 
 ROUNDS = 12
-
-
-def rows_at(model, point):
-    """Return the probability of each transition at a point of the space."""
-    exact = {name: Fraction(value) for name, value in model.space.point(point).items()}
-    values = [f.evaluate(exact) for f in model.expressions.polynomials]
-    return [values[f] for f in model.expression.tolist()]
 
 
 def total_variations(graph, one, other):
@@ -86,50 +75,3 @@ def moved_against(model, rows, policy, objective, misfit, side):
             break
         found = new
     return found
-
-
-def model_of_rows(model, rows):
-    """Return the model with the given numbers in place of expressions: the truth, if its rows are off."""
-    table = ExpressionTable.build([Polynomial(p) for p in rows], ())
-    space = pl.ParameterSpace.unit()
-    expression = np.arange(len(rows), dtype=np.int32)
-    return replace(model, declared_space=space, space=space, expressions=table, expression=expression)
-
-
-def exact_value_of(model, rows, policy, objective):
-    """Return the exact value of a policy in the initial state, given the rows."""
-    return exact_value(model_of_rows(model, rows), policy, objective, {})
-
-
-def points_within(rng, model, found, region, n):
-    """Return points of the space within the half-spaces and strips of a set, in fractions: some at its boundary."""
-    names, d = model.space.names, model.space.dimension
-    rows = [[Fraction(x) for x in row] for row in found.rows.tolist()]
-    offsets = [Fraction(x) for x in found.offsets.tolist()]
-    ends = list(zip(found.strips.event_lower.tolist(), found.strips.event_upper.tolist(), strict=True))
-
-    def inside(at):
-        point = dict(zip(names, map(Fraction, at.tolist()), strict=True))
-        sides = [low <= point[x] <= high for x, (low, high) in zip(names, model.space.bounds, strict=True)]
-        sides += [f.evaluate(point) >= 0 for f in model.space.constraints]
-        sides += [0 <= f.evaluate(point) <= 1 for f in model.expressions.polynomials]
-        events = zip(found.strips.events.polynomials, ends, strict=True)
-        sides += [Fraction(low) <= f.evaluate(point) <= Fraction(high) for f, (low, high) in events]
-        cuts = (sum(a * v for a, v in zip(row, point.values(), strict=True)) for row in rows)
-        return all(sides) and all(cut <= offset for cut, offset in zip(cuts, offsets, strict=True))
-
-    lower, upper = region.lower[:d], region.upper[:d]
-    proposed = [found.estimate, (lower + upper) / 2, *rng.uniform(lower, upper, (40, d))]
-    start = next((at for at in proposed if inside(np.asarray(at))), None)
-    if start is None:
-        return []
-    result = []
-    for _ in range(n):
-        step = (upper - lower) * rng.normal(size=d)
-        step /= max(float(np.abs(step / np.maximum(upper - lower, 1e-300)).max()), 1e-300)
-        low, high = 0.0, 1.0
-        for _ in range(12):
-            middle = (low + high) / 2
-            low, high = (middle, high) if inside(start + middle * step) else (low, middle)
-        result.append(dict(zip(names, map(Fraction, (start + low * step).tolist()), strict=True)))
-    return result

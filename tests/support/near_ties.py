@@ -123,7 +123,7 @@ def policy_value(imdp, objective, nature, policy):
     corners = [vertices(rows[choice]) for choice in policy]
     if objective.steps is not None:
         return first_step_values(restricted(imdp, policy), restricted_objective(objective, policy), nature)[0]
-    settled, earned = settled_states(imdp, objective), step_rewards(imdp, objective, policy)
+    settled, earned = settled_states(imdp, objective), step_rewards(objective, policy)
     chains = product(*(of[:1] if over else of for of, over in zip(corners, settled, strict=True)))
     best = BEST[nature_direction(objective, nature)]
     values = [chain_values(chain, objective, earned) for chain in chains]

@@ -6,6 +6,7 @@ import plumdp as pl
 from plumdp.model.objective import Reach, Reward
 
 KINDS = ("reach", "until", "globally", "reward", "total", "discount", "steps", "steps and rewards")
+ALL_KINDS = (*KINDS, "window", "globally in steps", "losses in steps", "discounted losses")
 
 
 def random_objective(rng, model, kind):
@@ -26,4 +27,19 @@ def random_objective(rng, model, kind):
         "discount": lambda: Reward(reward, direction, discount="0.9"),
         "steps": lambda: Reach(goal, avoid, direction, steps=(0, 4)),
         "steps and rewards": lambda: Reward(reward, direction, steps=4),
+        "window": lambda: Reach(goal, avoid, direction, steps=window(rng)),
+        "globally in steps": lambda: Reach(goal, avoid, direction, steps=(0, window(rng)[1]), complement=True),
+        "losses in steps": lambda: Reward(losses(rng, model), direction, steps=window(rng)[1]),
+        "discounted losses": lambda: Reward(losses(rng, model), direction, discount=str(rng.choice([0.5, 0.9, 0.999]))),
     }[kind]()
+
+
+def window(rng):
+    """Return the first and the last step of a window: at the start or later, of one step or several."""
+    first = int(rng.integers(0, 3))
+    return first, first + int(rng.choice([0, 1, 3, 8]))
+
+
+def losses(rng, model):
+    """Return rewards of choices, some of them negative."""
+    return pl.RewardStructure(None, rng.choice([-1.0, -0.3, 0.0, 2.5], model.graph.n_choices))

@@ -208,7 +208,7 @@ def exact_value(model, policy, objective, point):
         transitions = range(graph.first_transition[choice], graph.first_transition[choice + 1])
         row = [(int(graph.successor[t]), None, None) for t in transitions]
         chain.append(merge(row, [probability[model.expression[t]] for t in transitions]))
-    earned = step_rewards(pl.instantiate(model, point), objective, policy)
+    earned = step_rewards(objective, policy)
     return chain_values(chain, objective, earned)[graph.initial_state]
 
 

@@ -15,8 +15,6 @@ import plumdp as pl
 from plumdp.advising.advice import advise
 from plumdp.advising.design import ENOUGH, UNIFORM_SHARE, ValueQuestion, plan_sampling
 from plumdp.advising.expected_runs import RunLaw
-from plumdp.advising.predicted_width import _grown
-from plumdp.data.pilots import power_of_two_pilot
 from plumdp.model.policy import check_policy
 
 a, b = pl.parameters("a", "b")
@@ -237,17 +235,6 @@ def test_sets_without_a_guarantee_are_refused():
     assert str(error.value) == (
         "these sets have no guarantee, so that their width says nothing; learn without as_published"
     )
-
-
-@pytest.mark.parametrize("doublings", [0, 1, 3])
-def test_pilots_of_powers_of_two_grow_with_the_data(doublings):
-    """As they do if the longer log is read again, see ``power_of_two_pilot``."""
-    size, weight = power_of_two_pilot(700)
-    counts, first = np.zeros((2, MODEL.graph.n_transitions), dtype=np.int64)
-    counts[:7], first[:4] = 100, size // 4
-    old = pl.TransitionCounts(MODEL.graph, counts, "adaptive", pl.Pilot(first, "power of two", weight, ratio=13.0))
-    found = _grown(old, counts << doublings)
-    assert (found.total, found.weight) == power_of_two_pilot(700 << doublings)
 
 
 def benchmark():

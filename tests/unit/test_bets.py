@@ -20,6 +20,7 @@ from bet_tables import (
     exact_process,
     is_outside,
     p,
+    place_bets,
     random_counts,
 )
 from hypothesis import given, settings
@@ -28,7 +29,7 @@ from row_models import row_model
 
 import plumdp as pl
 from plumdp.confidence import bets as method
-from plumdp.confidence.bets import half_space, place_bets
+from plumdp.confidence.bets import half_space
 from plumdp.confidence.estimates import information
 from plumdp.confidence.likelihood_table import likelihood_table
 

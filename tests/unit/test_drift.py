@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import plumdp as pl
 from plumdp.confidence.fit.contrasts import find_contrasts
 from plumdp.confidence.fit.drift import PilotView, _factors, _plans, _split, drift_tests, parameter_axes
-from plumdp.confidence.likelihood import SPACE_AS_DATA, law_of_pilot, law_of_space
+from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import likelihood_table
 
 p, q = pl.parameters("p", "q")

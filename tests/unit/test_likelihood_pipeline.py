@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import plumdp as pl
 from plumdp import valuation
 from plumdp.cli import app
-from plumdp.data.counts import Pilot, PilotEnd
+from plumdp.data.counts import PilotEnd
 from plumdp.learning import learn
 from plumdp.model.objective import Reward
 from plumdp.pipeline import certify, compare, conclude
@@ -150,17 +150,17 @@ def test_any_pilot_gives_a_certificate_with_the_frequencies_inside(early, direct
     assert found.lower < 0.75 * 0.4 < found.upper
 
 
-def test_pilots_of_powers_of_two_use_their_weight_alone():
-    """The certificate of a pilot with weight w is wider than that of a planned one, and no wider than error w says."""
+def test_data_that_may_have_ended_at_will_have_wider_bounds_than_planned_ones():
+    """They pay for the lengths that the data might have had; a right guess of the length wins most of it back."""
     model = throws(p, q, SQUARE)
     planned = counts_of(model, SEEN, EARLY)
-    weighted = replace(planned, pilot=replace(planned.pilot, end=PilotEnd.POWER_OF_TWO, weight=0.1))
-    one, other = (bounds(certify(model, counts, goal(model), **LIMIT)) for counts in (planned, weighted))
-    least = bounds(certify(model, planned, goal(model), confidence=1 - 0.0001, **LIMIT))
-    assert least[0] <= other[0] < one[0] < one[1] < other[1] <= least[1]
-    empty = Pilot(np.zeros_like(planned.counts), PilotEnd.POWER_OF_TWO, 0.1)
-    none, few = (bounds(certify(model, replace(planned, pilot=pilot), goal(model), **LIMIT)) for pilot in (None, empty))
-    assert few[0] < none[0] < none[1] < few[1]
+    whole = float(planned.total)
+    kinds = {"end": PilotEnd.POWER_OF_FOUR, "expected": None}, {"end": PilotEnd.POWER_OF_FOUR, "expected": whole}
+    ends = [planned, *(replace(planned, pilot=replace(planned.pilot, **kind)) for kind in kinds)]
+    fixed, at_will, expected = (bounds(certify(model, counts, goal(model), **LIMIT)) for counts in ends)
+    width = {name: high - low for name, (low, high) in zip("fae", (fixed, at_will, expected), strict=True)}
+    assert width["f"] < width["a"] < 1.25 * width["f"]
+    assert width["f"] < width["e"] < 1.15 * width["f"]
 
 
 @pytest.mark.parametrize("early", [None, [(300, 100), (0, 0)]])
@@ -195,7 +195,7 @@ def test_a_value_that_does_not_depend_on_the_parameters_is_known():
         return {"guess": [(Fraction(1, 2), state._replace(at=3)), (Fraction(1, 2), state._replace(at=4))]}
 
     model = pl.explore(step, {"at": 0}, space=UNIT, labels={"goal": lambda s: s.at == 3})
-    counts = pl.simulate(model, {"p": 0.3}, 1000, rng=1, max_steps=2, pilot=0.1)
+    counts = pl.simulate(model, {"p": 0.3}, 1000, rng=1, max_steps=2)
     found = certify(model, counts, goal(model), **LIMIT)
     assert found.lower == pytest.approx(0.5, abs=1e-6)
     assert found.upper == pytest.approx(0.5, abs=1e-6)
@@ -367,10 +367,10 @@ def test_a_certificate_prints_estimate_width_shares_and_the_pilot():
     assert "statistics" in facts["width"]
     shares = [float(part.split(" %")[0]) for part in facts["width"].split(": ")[1].split(", ")]
     assert sum(shares) == pytest.approx(100, abs=0.5)
-    assert any(text.startswith("the pilot (700 steps) was set aside") for text in found.assumptions)
-    asked = "what is asked was decided without looking at the data that came after the pilot"
+    assert any(text.startswith("bets were placed by the first 700 steps of the data") for text in found.assumptions)
+    asked = "what is asked was decided before the data were looked at"
     assert asked in found.assumptions
-    assert not any("pilot" in text for text in certified(p, q, SQUARE, early=None).assumptions)
+    assert not any("bets" in text for text in certified(p, q, SQUARE, early=None).assumptions)
     model = throws(p, q, SQUARE)
     whatever = learn(model, counts_of(model, SEEN, EARLY), confidence_set="likelihood")
     assert asked not in conclude(whatever, goal(model), relaxation="coupled").assumptions

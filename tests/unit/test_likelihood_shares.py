@@ -4,16 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tank import tank
 
 import plumdp as pl
+from plumdp.confidence import likelihood as method
 from plumdp.confidence.bets import Direction
-from plumdp.confidence.likelihood import _shares, likelihood_set
+from plumdp.confidence.likelihood import likelihood_set, shares_of
 from plumdp.confidence.likelihood_table import likelihood_table
+from plumdp.data.counts import N_PILOTS, Pilot, PilotEnd
 from plumdp.experiments.layered import layered_model
 from plumdp.region.ellipsoid import Ellipsoid
 from plumdp.region.likelihood_region import build_likelihood_region
-
-MEASURED, STRIPS = 92.5 / 100, 2.5 / 100  # of the whole error; the rest is for tests and for the graph alone
 
 
 @pytest.fixture(scope="module")
@@ -25,18 +26,62 @@ def truth(made):
     return np.array([float(made.true_point[name]) for name in made.model.space.names])
 
 
-def learned(made, *, pilot=0.2, runs=2_000, seed=1):
+def learned(made, *, pilot=True, runs=2_000, seed=1):
     counts = pl.simulate(made.model, made.true_point, runs, rng=seed, max_steps=made.max_steps, pilot=pilot)
     return likelihood_set(made.model, counts, directions=lambda point: [Direction(np.ones(len(point)))])
 
 
+def pilots(n_transitions):
+    """Return what may be known of the order of data: nothing, a planned length, also of few data, or none."""
+    some, none = np.ones(n_transitions, dtype=np.int64), np.zeros(n_transitions, dtype=np.int64)
+    few = Pilot(none, moments=(some,), lengths=(16.0,), expected=100.0)
+    return {"none": None, "planned": Pilot(some), "few": few, "open": Pilot(some, PilotEnd.POWER_OF_FOUR)}
+
+
+@pytest.mark.parametrize("has_directions", [True, False])
+@pytest.mark.parametrize("order", ["none", "planned", "few", "open"])
+@pytest.mark.parametrize("name", ["betting:5", "many", "tank"])
+def test_shares_sum_to_what_is_given_whatever_is_known_and_asked(name, order, has_directions, made):
+    model = {"many": lambda: made.model, "tank": tank}.get(name, lambda: pl.case_study(name).model)()
+    table = likelihood_table(model)
+    shares = shares_of(table, pilots(model.graph.n_transitions)[order], has_directions=has_directions)
+    assert sum(shares) == pytest.approx(92.5)
+    assert (shares.half_spaces > 0) is (has_directions and order != "none")
+    assert (shares.outcomes > 0) is (name == "many" and has_directions and order != "none")
+    assert (shares.pilot > 0) is (order in ("planned", "open"))
+    assert (shares.space > 0) is (order != "planned")
+    assert (shares.strips > 2.5) is (name == "tank")
+
+
+@pytest.mark.parametrize("is_open", [True, False])
 @pytest.mark.parametrize("has_pilot", [True, False])
-@pytest.mark.parametrize("name", ["betting:5", "many"])
-def test_all_shares_of_the_error_sum_to_one(name, has_pilot, made):
-    model = made.model if name == "many" else pl.case_study(name).model
-    shares = _shares(likelihood_table(model), has_pilot=has_pilot)
-    assert sum(shares) * MEASURED + STRIPS == pytest.approx(MEASURED)
-    assert (shares.outcomes > 0) is (name == "many" and has_pilot)
+def test_the_sets_of_all_ends_of_the_data_have_the_error_together(is_open, has_pilot, monkeypatch):
+    """What each set is asked for, added up over the six pilots that data with an open end may have."""
+    study, asked = pl.case_study("betting:25"), {}
+    counts = pl.simulate(study.model, study.true_point, 2000 if has_pilot else 100, rng=1, max_steps=26)
+    if is_open:
+        counts = replace(counts, pilot=replace(counts.pilot, end=PilotEnd.POWER_OF_FOUR))
+
+    n_seen = likelihood_table(study.model).pool(counts.counts).sum()
+
+    def recorded(own, name):
+        def function(*arguments, **options):
+            error = options.get("error", arguments[-1])
+            is_all = name == "likelihood" and arguments[1].sum() == n_seen
+            asked[{"likelihood": "space" if is_all else "pilot"}.get(name, name)] = error
+            return own(*arguments, **options)
+
+        return function
+
+    for name, own in (("half-spaces", "staged_half_spaces"), ("strips", "_strips"), ("likelihood", "_threshold")):
+        monkeypatch.setattr(method, own, recorded(getattr(method, own), name))
+    likelihood_set(study.model, counts, error=0.01, directions=lambda point: [Direction(np.ones(1))])
+    ends = N_PILOTS if is_open else 1
+    assert asked.keys() == {"half-spaces", "strips"} | ({"pilot"} if has_pilot else set()) | (
+        {"space"} if is_open or not has_pilot else set()
+    )
+    total = sum(error * (ends if kind == "pilot" else 1) for kind, error in asked.items())
+    assert total == pytest.approx(0.01 if has_pilot or not is_open else 0.01 * (1 - 10 / 92.5))
 
 
 def test_many_parameters_have_half_spaces_across_every_direction_of_an_outcome(made):
@@ -72,5 +117,5 @@ def test_half_spaces_across_outcomes_make_their_ranges_narrower(made):
 
 
 def test_without_a_pilot_there_are_no_bets(made):
-    found = learned(made, pilot=0)
+    found = learned(made, pilot=False)
     assert (len(found.offsets), len(found.outcome_offsets), found.directions) == (0, 0, ())

@@ -15,7 +15,7 @@ from plumdp.checking.fit import fit_model
 from plumdp.confidence.constants import find_fixed_numbers, strongest_evidence
 from plumdp.confidence.fit.drift import drift_tests
 from plumdp.confidence.likelihood import likelihood_set
-from plumdp.data.pilots import power_of_two_pilot
+from plumdp.data.counts import N_PILOTS
 from plumdp.errors import DataError
 from plumdp.result.certificate import Status
 from plumdp.shares import CONFIDENCE_SET, FALLBACK, FIT
@@ -122,21 +122,20 @@ def fortune_of(heads, tails):
 
 
 def test_shares_of_all_ends_of_the_data_sum_to_the_share_of_tests():
-    """Data that stop at will have no pilot at first, then one of 16, 32, … runs; the opponent picks the end.
+    """Data that stop at will have no pilot at first, then one of 16, 64, … runs; the opponent picks the end.
 
     A class or a row is tested at the largest share that any end gives it, and drifts at the sum over the pilots.
     """
     main = [[[60, 60]], [[60, 60]]]
-    none = counts_in_cells(KNOWN, main, pilot=[[[0, 0]], [[0, 0]]], end="power of two", weight=0.1)
-    some = counts_in_cells(KNOWN, main, pilot=[[[8, 8]], [[8, 8]]], end="power of two", weight=0.45)
+    none = counts_in_cells(KNOWN, main, pilot=[[[0, 0]], [[0, 0]]], end="power of four")
+    some = counts_in_cells(KNOWN, main, pilot=[[[8, 8]], [[8, 8]]], end="power of four")
     largest = sum(max(share_of(counts, kind) for counts in (none, some)) for kind in ("class", "row"))
-    weights = {power_of_two_pilot(10 * 2**i)[1] for i in range(4, 40)}
-    assert largest + FIT / 2 * sum(weights) <= FIT * (1 + 1e-9)
+    assert largest + FIT / 2 * N_PILOTS * some.pilot.weight <= FIT * (1 + 1e-9)
     planned = counts_in_cells(KNOWN, main)
     assert share_of(planned, "class") + share_of(planned, "row") == pytest.approx(FIT)
 
 
-@pytest.mark.parametrize(("end", "weight"), [("planned", 1.0), ("power of two", 0.45), ("power of two", 0.15)])
+@pytest.mark.parametrize(("end", "weight"), [("planned", 1.0), ("power of four", 1 / 6)])
 def test_drifts_have_half_of_the_share_of_tests_times_the_weight_of_the_pilot(monkeypatch, end, weight):
     asked = []
 
@@ -145,7 +144,7 @@ def test_drifts_have_half_of_the_share_of_tests_times_the_weight_of_the_pilot(mo
         return drift_tests(*arguments, error=error, **others)
 
     monkeypatch.setattr("plumdp.checking.fit.drift_tests", recorded)
-    fit_model(TWO_CELLS, counts_in_cells(TWO_CELLS, drifted(1), pilot=PILOT, end=end, weight=weight), error=0.001)
+    fit_model(TWO_CELLS, counts_in_cells(TWO_CELLS, drifted(1), pilot=PILOT, end=end), error=0.001)
     assert asked == [pytest.approx(FIT / 2 * weight * 0.001)]
 
 

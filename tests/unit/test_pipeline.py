@@ -16,8 +16,13 @@ from plumdp.region.conflict import Conflict
 
 p, q = pl.parameters("p", "q")
 RELAXATIONS = ["interval", "parameter", "expression", "rectangular", "coupled"]
-STRUCTURE = "the model has every transition that can happen, and where a step leads depends on state and action alone"
-TIED = "the probabilities in the model are right for some values of its parameters"
+STRUCTURE = (
+    "the model has every transition that can happen, and where a step leads depends on state and action alone, in the "
+    "data as where the policy is run"
+)
+TIED = "the model is correct for some values of its parameters"
+CHOSEN = "the model, with its parameters, ties and bins, was chosen before these data were looked at"
+COMPLETE = "which steps are in the data does not depend on where they led: none is missing because of its outcome"
 ANYTIME = (
     "nothing about when you stopped: valid even if you looked at the data while collecting it and stopped when you "
     "liked"
@@ -121,7 +126,7 @@ def test_one_coin_with_two_frequencies_contradicts_the_model(relaxation, sets):
         return {"throw": [(f, state._replace(at=state.at + 1)), (1 - f, state._replace(at=3))]}
 
     model = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p"), labels={"goal": lambda s: s.at == 2})
-    counts = counts_of(model, s0=(900, 100), s1=(910, 90))
+    counts = counts_of(model, "adaptive", s0=(900, 100), s1=(910, 90))
     options = {"confidence": 0.99, "confidence_set": sets, "relaxation": relaxation, "precision": 1e-9}
     certificate = certify(model, counts, goal(model), **options)
     assert certificate.status == "model contradicted"
@@ -129,7 +134,7 @@ def test_one_coin_with_two_frequencies_contradicts_the_model(relaxation, sets):
     assert "no parameters fit " in certificate.reason
     assert "p in [0.8" in certificate.reason
     assert "1/2*p" in certificate.reason
-    assert certificate.assumptions == (STRUCTURE, ANYTIME)
+    assert certificate.assumptions == (STRUCTURE, CHOSEN, ANYTIME, COMPLETE)
     assert certificate.guarantee == "finite-sample, anytime"
     assert certificate.parameters == {}
     lower, upper = beta_binomial(np.array([900, 910]), np.array([1000, 1000]), 0.05 * (1 - 0.99) / 2)
@@ -183,7 +188,7 @@ def test_assumptions_fit_data_and_intervals(sampling, intervals, guarantee, samp
     counts = counts_of(model, sampling, s0=(60, 40))
     certificate = certify(model, counts, goal(model), confidence_set="interval", interval_method=intervals)
     assert certificate.guarantee == guarantee
-    assert certificate.assumptions == (STRUCTURE, TIED, sampled)
+    assert certificate.assumptions == (STRUCTURE, TIED, CHOSEN, sampled, COMPLETE)
 
 
 def test_intervals_that_such_data_void_are_no_certificate():
@@ -235,7 +240,7 @@ def gamble():
 
 
 def gamble_counts(model):
-    return pl.TransitionCounts(model.graph, np.array([700, 300, 500, 500, 0, 0]), "independent")
+    return pl.TransitionCounts(model.graph, np.array([700, 300, 500, 500, 0, 0]), "adaptive")
 
 
 def test_a_given_policy_is_valued_as_it_is():
@@ -244,7 +249,7 @@ def test_a_given_policy_is_valued_as_it_is():
     counts = gamble_counts(model)
     once, again = (np.array([first, 2, 3]) for first in (0, 1))
     certificate = certify(model, counts, goal(model), confidence_set="interval", policy=once, precision=1e-9)
-    lower, upper = clopper_pearson(np.array([700]), np.array([1000]), 0.925 * (1 - 0.999) / 2)
+    lower, upper = beta_binomial(np.array([700]), np.array([1000]), 0.925 * (1 - 0.999) / 2)
     assert (certificate.lower, certificate.upper) == (pytest.approx(lower[0]), pytest.approx(upper[0]))
     assert certificate.policy.action(at=0) == "once"
     assert certify(model, counts, goal(model), policy=again).lower == pytest.approx(1)

@@ -47,7 +47,7 @@ def placed(table, stages, horizons, rng, error, patch):
         error=error,
         texts=["a value"],
     )
-    return list(zip(found, kept, strict=True))
+    return [(each.left, about) for each, about in zip(found, kept, strict=True)]
 
 
 def exact_fortune(table, stages, factors, horizons, point):

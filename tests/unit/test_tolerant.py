@@ -20,7 +20,7 @@ from plumdp.confidence.binomial import beta_binomial, tolerant_interval, widened
 from plumdp.confidence.constants import excluded_numbers, find_fixed_numbers
 from plumdp.confidence.likelihood import likelihood_set
 from plumdp.confidence.likelihood_table import likelihood_table
-from plumdp.confidence.tolerant import measure_tolerantly, range_of_bets, tolerant_bounds, tolerant_set
+from plumdp.confidence.tolerant import Cut, Range, measure_tolerantly, range_of_bets, tolerant_bounds, tolerant_set
 from plumdp.data.counts import Pilot, PilotEnd, TransitionCounts
 from plumdp.errors import DataError
 from plumdp.learning import learn
@@ -184,8 +184,9 @@ def test_an_opponent_who_moves_the_coin_wins_bets_no_more_often_than_the_error(i
         heads = np.arange(n + 1.0)
         seen = np.array([heads if f == p else n - heads for f in table.outcomes]).T
         cuts = [half_space(table, row, factors, near=np.array([chance]), error=error) for row in seen]
-        moved = tolerant._tolerated(np.array([float(n)]), ranges, misfit) if is_moved else 0.0
-        is_out.append(np.array([cut.row[0] * chance > cut.offset + moved for cut in cuts]))
+        visits = Range(1.0, np.array([float(n)]), ranges)
+        moved = [Cut(cut.row, cut.offset, (visits,), "").moved(misfit if is_moved else 0.0) for cut in cuts]
+        is_out.append(np.array([cut.row[0] * chance > offset for cut, offset in zip(cuts, moved, strict=True)]))
     found = crossing_probability(is_out, chance, misfit)
     assert bool(found <= error) is is_moved
     assert found > error / 20
@@ -206,7 +207,7 @@ def test_bets_on_classes_that_may_be_negative_are_left_out():
 # Sets
 
 
-def data(model, point, runs=2000, pilot=None, seed=1):
+def data(model, point, runs=2000, pilot=True, seed=1):
     return pl.simulate(model, point, runs, rng=seed, max_steps=30, pilot=pilot)
 
 
@@ -247,12 +248,12 @@ def test_without_a_misfit_half_spaces_are_those_of_the_likelihood_set():
 def test_the_share_of_intervals_does_not_depend_on_how_the_data_ended():
     """With an empty pilot, of data that might have had one, intervals have the share that they have with a pilot."""
     study = pl.case_study("betting:5")
-    counts = data(study.model, study.true_point, pilot=0)
+    counts = data(study.model, study.true_point, pilot=False)
     none = np.zeros_like(counts.counts)
     ends = {
         "no order": None,
-        "empty": Pilot(none, PilotEnd.POWER_OF_TWO, weight=0.1),
-        "some": Pilot(counts.counts // 20, PilotEnd.POWER_OF_TWO, weight=0.15),
+        "empty": Pilot(none, PilotEnd.POWER_OF_FOUR),
+        "some": Pilot(counts.counts // 20, PilotEnd.POWER_OF_FOUR),
         "planned": Pilot(counts.counts // 20),
     }
     errors = {
@@ -347,8 +348,8 @@ def test_certificates_say_what_they_tolerate():
     assert found.misfit == found.to_dict()["misfit"] == 0.01
     assert ("misfit", "the bounds allow for rows that are off by 0.01 in total variation") in found.facts()
     said = (
-        "for some values of its parameters, the probabilities in the model are right up to 0.01 for each state and "
-        "action (in total variation)"
+        "the model is correct for some values of its parameters, up to 0.01 for each state and action (in total "
+        "variation)"
     )
     assert said in found.assumptions
     right = pl.certify(study.model, counts, study.objective, **options)

@@ -4,13 +4,14 @@ from math import inf, log
 
 import numpy as np
 import pytest
+from bet_tables import place_bets
 from row_models import row_model
 
 import plumdp as pl
-from plumdp.confidence.bets import half_space, place_bets
+from plumdp.confidence.bets import half_space
 from plumdp.confidence.estimates import information
 from plumdp.confidence.evidence import log_evidence
-from plumdp.confidence.likelihood import SPACE_AS_DATA, law_of_pilot, law_of_space
+from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import likelihood_table
 
 p, q = pl.parameters("p", "q")

@@ -44,7 +44,7 @@ def smallest_misfit(
     0.074
     """
     measured = measure_tolerantly(model, counts, error=CONFIDENCE_SET * error, directions=directions)
-    measured = replace(measured, cuts=(*measured.cuts, *drift_cuts(model, measured.table, drifts)))
+    measured = replace(measured, cuts=(*measured.cuts, *drift_cuts(model, counts, measured.table, drifts)))
     fixed = find_fixed_numbers(model).constants_only()
 
     def is_contradicted(misfit: float) -> bool:

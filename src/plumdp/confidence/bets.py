@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import fsum, inf, log, sqrt
+from math import fsum, inf, log
 from typing import NamedTuple
 
 import numpy as np
@@ -47,18 +47,6 @@ class HalfSpace:
     row: FloatArray  # (n_parameters)
     offset: float
     text: str = ""
-
-
-def place_bets(
-    table: LikelihoodTable, point: FloatArray, information: FloatArray, gradient: FloatArray, *, error: float, side: int
-) -> FloatArray | None:
-    """Return the factor of each outcome, or None if no outcome depends on the parameters along the gradient.
-
-    ``point`` is the pilot's estimate and ``information`` that of the data to come; ``side`` is +1 for bets that the
-    value is larger than at the true point, which bound it from below, and -1 for the opposite.
-    """
-    (step,) = unit_steps(table, information, gradient[None, :])
-    return factors_along(table, point, side * sqrt(-2 * log(error)) * step) if step.any() else None
 
 
 def unit_steps(table: LikelihoodTable, information: FloatArray, gradients: FloatArray) -> FloatArray:

@@ -121,10 +121,10 @@ def likelihood_set(
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
-    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26, pilot=0.05)
+    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
     >>> found = likelihood_set(study.model, counts, directions=lambda point: [Direction(np.ones(1))])
     >>> found.guarantee, len(found.offsets), bool(abs(found.estimate[0] - 0.55) < 0.01)
-    ('finite-sample, anytime after the pilot', 2, True)
+    ('finite-sample, planned', 2, True)
     """
     if not 0 < error < 1:
         raise DataError(f"error={error}: give a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
@@ -157,9 +157,9 @@ def likelihood_set(
 
 
 def guarantee_of(counts: TransitionCounts) -> Guarantee:
-    """Return what sets rest on that hold at any time, if they use the pilot: its end, if that was planned."""
+    """Return what sets rest on that are placed by what came first: nothing, or that the length was planned."""
     is_planned = counts.pilot is not None and counts.pilot.is_planned
-    return Guarantee.AFTER_PILOT if is_planned else Guarantee.ANYTIME
+    return Guarantee.PLANNED if is_planned else Guarantee.ANYTIME
 
 
 def _strips(known: Groundwork, counts: TransitionCounts, error: float) -> ExpressionBounds:
@@ -231,9 +231,10 @@ def _half_spaces(
     placed = [tuple(directions(stage.point)) for stage in stages]
     gradients = np.array([[each.gradient for each in of_stage] for of_stage in placed])
     texts = [f"the half-space that bets on {each.text or 'a direction'} left" for each in placed[-1]]
-    cuts = staged_half_spaces(
+    found = staged_half_spaces(
         table, stages, gradients, horizons, space, near=best, error=errors.half_spaces, texts=texts
     )
+    cuts = [each.left for each in found]
     if not errors.outcomes:
         return placed[-1], cuts, []
     _, first = np.unique(table.direction, return_index=True)
@@ -241,7 +242,7 @@ def _half_spaces(
     every = np.broadcast_to(across, (len(stages), *across.shape))
     words = ["an outcome"] * len(across)
     narrow = staged_half_spaces(table, stages, every, horizons, space, near=best, error=errors.outcomes, texts=words)
-    return placed[-1], cuts, narrow
+    return placed[-1], cuts, [each.left for each in narrow]
 
 
 def _supports(

@@ -20,7 +20,7 @@ class Guarantee(StrEnum):
     """
 
     ANYTIME = "finite-sample, anytime"  # nothing but the model
-    AFTER_PILOT = "finite-sample, anytime after the pilot"  # that the pilot's end was fixed before data were looked at
+    PLANNED = "finite-sample, planned"  # that how much data there would be was fixed first; more may be added at will
     FIXED = "finite-sample, fixed N"  # that how much was sampled was not decided by looking at outcomes
     ASYMPTOTIC = "asymptotic"  # many runs
     NONE = "none"  # such data void these intervals

@@ -54,6 +54,13 @@ class Horizons(NamedTuple):
     log_weight: FloatArray  # (M)
 
 
+class Placed(NamedTuple):
+    """The half-space that bets have left, and for each stage the bets that it is made of."""
+
+    left: HalfSpace
+    parts: list[list[Part]]  # (S)
+
+
 def find_stages(table: LikelihoodTable, counts: TransitionCounts, space: Law) -> list[Stage]:
     """Return the stages of data with moments, each of which begins one."""
     if counts.pilot is None:
@@ -108,11 +115,13 @@ def staged_half_spaces(
     near: FloatArray,
     error: float,
     texts: Sequence[str],
-) -> list[HalfSpace]:
+    is_bet_on: BoolArray | None = None,
+) -> list[Placed]:
     """Return what bets along gradients (S, J, d) leave on both sides, jointly with probability at least 1 - error.
 
     Each stage has its own gradients, chosen by what was seen before it; each of the J directions has an equal part of
-    the error, and each side half of its weights. ``near`` is an estimate from all data.
+    the error, and each side half of its weights. ``near`` is an estimate from all data. Some outcomes (n_outcomes) may
+    be left out of the bets.
     """
     share, found = error / max(len(texts), 1), []
     of_side = horizons._replace(log_weight=horizons.log_weight - log(2))
@@ -126,6 +135,7 @@ def staged_half_spaces(
             factors = np.array(
                 [[factors_along(table, at, step) for step in of_one] for at, of_one in zip(points, placed, strict=True)]
             )
+            factors = factors if is_bet_on is None else np.where(is_bet_on, factors, 1.0)
             found.append(_half_space(table, stages, factors, of_side, near, -side * rays[j], share, text))
     return found
 
@@ -155,15 +165,19 @@ def _half_space(
     ray: FloatArray,
     error: float,
     text: str,
-) -> HalfSpace:
+) -> Placed:
     """Return the half-space with tangents where the fortune reaches 1 / error on a ray; any other point would do."""
     fortune = _Fortune(table, stages, factors, horizons, near, ray)
     t = fortune.reaches(-log(error))
     share = fortune.shares(t)
     used = np.flatnonzero(share)
-    parts = [Part(float(share[m]), stage.seen, factors[s, m]) for m in used.tolist() for s, stage in enumerate(stages)]
+    parts = [
+        [Part(float(share[m]), stage.seen, factors[s, m]) for m in used.tolist()] for s, stage in enumerate(stages)
+    ]
     spent = float(share[used] @ (np.log(share[used]) - horizons.log_weight[used]))
-    return common_half_space(table, parts, near=near + t * ray, bound=spent - log(error), text=text)
+    flat = [part for of_stage in parts for part in of_stage]
+    left = common_half_space(table, flat, near=near + t * ray, bound=spent - log(error), text=text)
+    return Placed(left, parts)
 
 
 class _Fortune:

@@ -17,22 +17,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import fsum, inf, nextafter
 from typing import NamedTuple
 
 import numpy as np
 
-from plumdp.confidence.bets import Direction, half_space, place_bets
+from plumdp.confidence.bets import Direction
 from plumdp.confidence.binomial import tolerant_interval, widened
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, with_intervals
-from plumdp.confidence.estimates import estimate_inside, information
+from plumdp.confidence.estimates import estimate_inside
 from plumdp.confidence.event_counts import sum_by
 from plumdp.confidence.fit.drift import Drift
-from plumdp.confidence.laws import SPACE_AS_DATA, law_of_space
+from plumdp.confidence.laws import Law, law_of_space
 from plumdp.confidence.likelihood import WHOLE, Directions, LikelihoodSet, guarantee_of
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.confidence.sets import Guarantee
 from plumdp.confidence.space_moments import is_nonnegative
+from plumdp.confidence.staged_bets import find_horizons, find_stages, staged_half_spaces
 from plumdp.data.counts import CountArray, TransitionCounts, require_same_graph
 from plumdp.errors import DataError
 from plumdp.model.events import Events
@@ -44,13 +46,27 @@ _BETS, _SINGLE = 80 / WHOLE, 2.5 / WHOLE  # half-spaces; intervals of single cho
 _ROUNDING = 1e-9  # relative, of products of factors along a way: more than the rounding of sums of their logarithms
 
 
+class Range(NamedTuple):
+    """Bets on some of the data: how far apart their gains can be at each choice."""
+
+    share: float  # in the logarithm of a fortune
+    visits: FloatArray  # (n_choices)
+    ranges: FloatArray  # (n_choices), rounded up
+
+
 class Cut(NamedTuple):
     """A half-space ``row @ v <= offset`` for rows that are right, and the ranges R that move it if they are not."""
 
     row: FloatArray  # (n_parameters)
     offset: float
-    ranges: FloatArray  # (n_choices), rounded up
+    ranges: tuple[Range, ...]
     text: str
+
+    def moved(self, misfit: float) -> float:
+        """Return the offset if rows may be off: it moves outward by Σ share · visits · ln(1 + misfit · R)."""
+        parts = [fsum(part.visits * np.log1p(misfit * part.ranges)) * part.share for part in self.ranges]
+        tolerated = fsum(parts) * (1 + 1e-14)
+        return nextafter(self.offset + tolerated, inf) if tolerated else self.offset
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +76,6 @@ class Measured:
     table: LikelihoodTable
     expressions: ExpressionTable
     seen: FloatArray  # (n_outcomes): how often each outcome was seen after the pilot
-    visits: FloatArray  # (n_choices): after the pilot
     cuts: tuple[Cut, ...]
     directions: tuple[Direction, ...]
     events: ExpressionBounds  # to be widened by the misfit
@@ -71,7 +86,7 @@ class Measured:
     def at(self, misfit: float) -> LikelihoodSet:
         """Return the points that explain the data, if rows are off by at most the misfit; it grows with the misfit."""
         rows = np.array([cut.row for cut in self.cuts]).reshape(len(self.cuts), len(self.table.names))
-        moved = [_moved(cut.offset, _tolerated(self.visits, cut.ranges, misfit)) for cut in self.cuts]
+        moved = [cut.moved(misfit) for cut in self.cuts]
         ends = widened(self.events.event_lower, self.events.event_upper, misfit)
         strips = with_intervals(self.events, *ends, self.expressions)
         parts = "half-spaces across the gradient and intervals" if self.cuts else "intervals"
@@ -106,7 +121,7 @@ def tolerant_set(
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
-    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26, pilot=0.05)
+    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
     >>> found = tolerant_set(study.model, counts, misfit=0.01, directions=lambda point: [Direction(np.ones(1))])
     >>> found.method
     'half-spaces across the gradient and intervals that allow for rows off by 0.01'
@@ -157,53 +172,56 @@ def measure_tolerantly(
     found: tuple[Direction, ...] = ()
     cuts: list[Cut] = []
     pilot, is_announced = counts.pilot, directions is not None
-    if pilot is not None and directions is not None and pilot.total:
-        point = estimate_inside(table, table.pool(pilot.counts), table.middle, prior=space)[0]
-        ahead = pilot.ratio * information(table, table.pool(pilot.counts), point) + SPACE_AS_DATA * space.precision
-        found = tuple(directions(point))
-        cuts = _half_spaces(model, counts, table, (point, ahead, best), found, _BETS * error * pilot.weight)
+    if pilot is not None and directions is not None and pilot.moments:
+        found, cuts = _half_spaces(model, counts, table, space, best, directions, _BETS * error)
     share = 1 - _SINGLE - (_BETS if is_announced and pilot is not None else 0.0)
     events = _intervals(model, counts, share * error, _SINGLE * error)
-    visits = model.graph.sum_by_choice(counts.main.astype(np.float64))
     seen = table.pool(counts.main)
     guarantee = guarantee_of(counts)
-    return Measured(
-        table, model.expressions, seen, visits, tuple(cuts), found, events, error, guarantee, read_only(best)
-    )
+    return Measured(table, model.expressions, seen, tuple(cuts), found, events, error, guarantee, read_only(best))
 
 
 def _half_spaces(
     model: ParametricMDP,
     counts: TransitionCounts,
     table: LikelihoodTable,
-    known: tuple[FloatArray, FloatArray, FloatArray],
-    directions: Sequence[Direction],
+    space: Law,
+    best: FloatArray,
+    directions: Directions,
     error: float,
-) -> list[Cut]:
-    """Return what bets along each direction leave, on both sides, jointly, if rows are right; and their ranges.
-
-    ``known`` are the pilot's estimate, the information of the data to come, and the estimate from all data.
-    """
-    point, ahead, best = known
-    share, found, seen = error / max(2 * len(directions), 1), [], table.pool(counts.main)
+) -> tuple[tuple[Direction, ...], list[Cut]]:
+    """Return what bets along each direction leave, on both sides, jointly, if rows are right; and their ranges."""
+    assert counts.pilot is not None
+    stages, horizons = find_stages(table, counts, space), find_horizons(counts.pilot, counts.total)
+    chosen = [tuple(directions(stage.point)) for stage in stages]
+    gradients = np.array([[each.gradient for each in of_stage] for of_stage in chosen])
+    texts = [f"the half-space that bets on {each.text or 'a direction'} left" for each in chosen[-1]]
     is_safe = _is_safe(model, table)[table.group]
-    for direction in directions:
-        for side in (1, -1):
-            factors = place_bets(table, point, ahead, direction.gradient, error=share, side=side)
-            if factors is not None:
-                factors = np.where(is_safe, factors, 1.0)
-                text = f"the half-space that bets on {direction.text or 'a direction'} left"
-                left = half_space(table, seen, factors, near=best, error=share)
-                found.append(Cut(left.row, left.offset, range_of_bets(model.graph, table, factors), text))
-    return found
+    placed = staged_half_spaces(
+        table, stages, gradients, horizons, space, near=best, error=error, texts=texts, is_bet_on=is_safe
+    )
+    ends = [*counts.pilot.moments, counts.counts]
+    visits = [model.graph.sum_by_choice((after - before).astype(np.float64)) for before, after in pairwise(ends)]
+    cuts = []
+    for left, parts in placed:
+        ranges = (
+            Range(part.share, visits[s], range_of_bets(model.graph, table, part.factors))
+            for s, of_stage in enumerate(parts)
+            for part in of_stage
+        )
+        cuts.append(Cut(left.row, left.offset, tuple(ranges), left.text))
+    return chosen[-1], cuts
 
 
-def drift_cuts(model: ParametricMDP, table: LikelihoodTable, drifts: Sequence[Drift]) -> tuple[Cut, ...]:
+def drift_cuts(
+    model: ParametricMDP, counts: TransitionCounts, table: LikelihoodTable, drifts: Sequence[Drift]
+) -> tuple[Cut, ...]:
     """Return the half-spaces of drift tests, and the ranges of their bets at each choice.
 
     Drifts that bet on a group that is not safe are left out.
     """
     is_safe, found = _is_safe(model, table)[table.group], []
+    visits = model.graph.sum_by_choice(counts.main.astype(np.float64))
     for drift in drifts:
         ranges, cell = np.zeros(model.graph.n_choices), drift.contrast.cell
         for i in range(len(drift.contrast.levels)):
@@ -213,7 +231,7 @@ def drift_cuts(model: ParametricMDP, table: LikelihoodTable, drifts: Sequence[Dr
             ranges = np.where(cell == i, range_of_bets(model.graph, table, factors), ranges)
         else:
             text = f"the half-space that bets on a drift with {drift.contrast.name} left"
-            found.append(Cut(drift.left.row, drift.left.offset, ranges, text))
+            found.append(Cut(drift.left.row, drift.left.offset, (Range(1.0, visits, ranges),), text))
     return tuple(found)
 
 
@@ -264,23 +282,12 @@ def _sums(values: FloatArray, first: IntArray) -> FloatArray:
     return np.asarray(np.bincount(owners(first), values, len(first) - 1))
 
 
-def with_cuts(found: LikelihoodSet, counts: TransitionCounts, cuts: Sequence[Cut], misfit: float) -> LikelihoodSet:
+def with_cuts(found: LikelihoodSet, cuts: Sequence[Cut], misfit: float) -> LikelihoodSet:
     """Return a tolerant set cut by further half-spaces, each moved outward by what the misfit may have won."""
-    visits = counts.graph.sum_by_choice(counts.main.astype(np.float64))
     rows = np.vstack([found.rows, *(cut.row[None, :] for cut in cuts)])
-    moved = [_moved(cut.offset, _tolerated(visits, cut.ranges, misfit)) for cut in cuts]
+    moved = [cut.moved(misfit) for cut in cuts]
     texts = (*found.texts, *(cut.text for cut in cuts))
     return replace(found, rows=read_only(rows), offsets=read_only(np.append(found.offsets, moved)), texts=texts)
-
-
-def _moved(offset: float, tolerated: float) -> float:
-    """Return the sum, rounded up."""
-    return nextafter(offset + tolerated, inf) if tolerated else offset
-
-
-def _tolerated(visits: FloatArray, ranges: FloatArray, misfit: float) -> float:
-    """Return Σ visits · ln(1 + misfit · range), rounded up."""
-    return fsum(visits * np.log1p(misfit * ranges)) * (1 + 1e-14)
 
 
 def _intervals(model: ParametricMDP, counts: TransitionCounts, error: float, single: float) -> ExpressionBounds:

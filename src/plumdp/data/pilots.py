@@ -122,21 +122,17 @@ def _draw(graph: Graph, counts: CountArray, part: int, rng: np.random.Generator)
 def pilot_assumption(pilot: Pilot) -> str:
     """Return in plain words what a result rests on that was chosen by looking at the first data.
 
-    >>> import numpy as np
-    >>> pilot_assumption(Pilot(np.array([3, 0, 4])))  # doctest: +ELLIPSIS
-    'the pilot (7 steps) was set aside before the other data were looked at, ...'
+    >>> pilot_assumption(Pilot(np.array([3, 0, 4])))
+    'bets were placed by the first 7 steps of the data, before the others were looked at'
     """
-    if pilot.is_planned:
-        text = (
-            f"the pilot ({number_of(pilot.total, 'step')}) was set aside before the other data were looked at, and its "
-            "size was fixed before any were; if it is a share of all runs, so was their number"
-        )
-    elif not pilot.moments:
+    if not pilot.moments:
         text = "no bets were placed, as there are too few data, or it is not clear which came first"
+    elif pilot.is_planned:
+        steps = number_of(int(pilot.moments[-1].sum()), "step")
+        text = f"bets were placed by the first {steps} of the data, before the others were looked at"
     else:
         text = "bets were placed by the data that came first, and renewed at moments that do not depend on the end"
-    said = "" if pilot.expected is None else f"; you expected {pilot.expected:,.10g} before there were any data"
-    return f"{text}; {pilot.rests_on}{said}" if pilot.rests_on else text + said
-
-
-SMALLEST = 16  # TEMPORARY
+    said = [pilot.rests_on] if pilot.rests_on else []
+    if pilot.expected is not None and not pilot.is_planned:
+        said.append(f"you expected {pilot.expected:,.10g} of them before there were any")
+    return "; ".join([text, *said])

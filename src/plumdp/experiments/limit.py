@@ -1,4 +1,4 @@
-"""How far certificates are from what the same data allow at best: every kind of set beside the chi-square limit."""
+"""How far certificates are from what the same data allow at best: every kind of set beside the normal interval."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from plumdp.confidence.estimates import information
 from plumdp.confidence.likelihood import LikelihoodSet
+from plumdp.data.counts import Pilot, PilotEnd
 from plumdp.data.simulate import simulate
 from plumdp.experiments.experiment import Experiment, held_against_truth, prepare
 from plumdp.experiments.markdown import distinct, grouped, markdown_table, mean, middle, short, short_seconds
@@ -20,32 +21,31 @@ from plumdp.experiments.plots import WIDTH, finite, line, new_figure
 from plumdp.experiments.published import INSTANCES, SMALL_INSTANCES
 from plumdp.experiments.study import Cell, Plan, Row, Study
 from plumdp.learning import Learned, learn
-from plumdp.model.graph import FloatArray
 from plumdp.pipeline import conclude
-from plumdp.region.build import build_region
-from plumdp.region.ellipsoid import build_ellipsoid
-from plumdp.region.shapes import Polytope
 from plumdp.result.certificate import Certificate
+from plumdp.solver.coupled.gradient import policy_gradient
 
-LIMIT_METHOD = "chi-square, not valid"
+LIMIT_METHOD = "normal interval, not valid"
 _FEWER_RUNS = (1_000, 10_000)  # for the small instances, besides those of the plan
 _NOT_LARGE = 100  # times the limit: a gap beyond that is drawn at the edge
 
-_METHODS: Mapping[
-    str, tuple[bool, Mapping[str, Any], str]
-] = {  # name → whether with pilot, what is learned, relaxation
-    "published P_R": (False, {"confidence_set": "interval", "as_published": True}, "rectangular"),
-    "intervals P_R": (False, {"confidence_set": "interval"}, "rectangular"),
-    "ellipsoid P_R": (False, {"confidence_set": "ellipsoid"}, "rectangular"),
-    "likelihood, no pilot": (False, {"confidence_set": "likelihood"}, "coupled"),
-    "likelihood P_R": (True, {"confidence_set": "likelihood"}, "rectangular"),
-    "likelihood, coupled": (True, {"confidence_set": "likelihood"}, "coupled"),
+_METHODS: Mapping[str, tuple[str, Mapping[str, Any], str]] = {  # name → what is known of order, options, relaxation
+    "published P_R": ("none", {"confidence_set": "interval", "as_published": True}, "rectangular"),
+    "intervals P_R": ("none", {"confidence_set": "interval"}, "rectangular"),
+    "ellipsoid P_R": ("none", {"confidence_set": "ellipsoid"}, "rectangular"),
+    "likelihood, no order": ("none", {"confidence_set": "likelihood"}, "coupled"),
+    "likelihood, in order": ("open", {"confidence_set": "likelihood"}, "coupled"),
+    "likelihood, expected": ("expected", {"confidence_set": "likelihood"}, "coupled"),
+    "likelihood P_R": ("planned", {"confidence_set": "likelihood"}, "rectangular"),
+    "likelihood, coupled": ("planned", {"confidence_set": "likelihood"}, "coupled"),
 }
 _LOOKS = {
     "published P_R": ("#999999", "s"),
     "intervals P_R": ("#e69f00", "D"),
     "ellipsoid P_R": ("#56b4e9", "v"),
-    "likelihood, no pilot": ("#009e73", "o"),
+    "likelihood, no order": ("#009e73", "o"),
+    "likelihood, in order": ("#cc79a7", "p"),
+    "likelihood, expected": ("#882255", "h"),
     "likelihood P_R": ("#0072b2", "^"),
     "likelihood, coupled": ("#d55e00", "*"),
 }
@@ -62,9 +62,9 @@ def _rows(experiment: Experiment, runs: int, seed: int) -> list[Row]:
     study = experiment.study
     counts = simulate(study.model, study.true_point, runs, rng=seed, max_steps=study.max_steps + 1)
     rows, last = [], None
-    for method, (has_pilot, options, relaxation) in _METHODS.items():
+    for method, (order, options, relaxation) in _METHODS.items():
         began = process_time()
-        data = counts if has_pilot else replace(counts, pilot=None)
+        data = replace(counts, pilot=_known(counts.pilot, order, runs))
         learned = learn(study.model, data, objectives=[study.objective], **options)
         certificate = conclude(learned, study.objective, relaxation=relaxation)  # type: ignore[arg-type]
         rows.append(_row(experiment, method, runs, certificate, process_time() - began))
@@ -73,31 +73,34 @@ def _rows(experiment: Experiment, runs: int, seed: int) -> list[Row]:
     return [*rows, _limit(experiment, runs, *last)]
 
 
+def _known(pilot: Pilot | None, order: str, runs: int) -> Pilot | None:
+    """Return the bets that were placed, given what is known: the length, the order alone, or neither."""
+    if order == "none" or pilot is None:
+        return None
+    if order == "planned":
+        return pilot
+    expected = float(runs) if order == "expected" else None
+    return replace(pilot, end=PilotEnd.POWER_OF_FOUR, expected=expected)
+
+
 def _limit(experiment: Experiment, runs: int, learned: Learned, certificate: Certificate) -> Row:
-    """Return the row of the asymptotic ellipsoid, for the policy of the tightest certificate: nothing proves it."""
+    """Return the row of the two-sided normal interval of the value of the tightest certificate's policy.
+
+    Its standard deviation is that of the most likely value, to first order: what an estimate from all data, with its
+    standard error, would claim. Nothing proves it.
+    """
+    from scipy.stats import norm
+
     began = process_time()
-    found = learned.bounds
+    found, study = learned.bounds, experiment.study
     assert isinstance(found, LikelihoodSet)
-    everything = found.table.pool(learned.counts.counts)
-    region = _asymptotic(learned, found, information(found.table, everything, learned.estimate))
-    bare = replace(learned, region=region, bounds=replace(found, strips=None))
-    limit = conclude(bare, experiment.study.objective, relaxation="coupled", policy=certificate.policy)
+    value, gradient = policy_gradient(study.model, certificate.policy.choice, study.objective, learned.estimate)
+    basis = found.table.basis
+    seen = basis.T @ information(found.table, found.table.pool(learned.counts.counts), learned.estimate) @ basis
+    slope = basis.T @ gradient
+    half = float(norm.isf(learned.error / 2) * np.sqrt(slope @ np.linalg.solve(seen, slope)))
+    limit = replace(certificate, lower=value - half, upper=value + half)
     return _row(experiment, LIMIT_METHOD, runs, limit, process_time() - began)
-
-
-def _asymptotic(learned: Learned, found: LikelihoodSet, matrix: FloatArray) -> Any:
-    """Return the chi-square ellipsoid about the estimate, unbounded where nothing depends on the parameters."""
-    from scipy.stats import chi2
-
-    whole = build_region(learned.model.space, (), (), ())
-    assert isinstance(whole, Polytope)
-    k, d = found.table.basis.shape[1], len(matrix)
-    square = float(chi2.isf(learned.error, k))
-    if k < d:
-        size = float(((whole.upper - whole.lower) ** 2).sum())
-        rest = np.eye(d) - found.table.basis @ found.table.basis.T
-        matrix, square = matrix + 0.005 * square / size * rest, 1.005 * square
-    return build_ellipsoid(learned.estimate, (matrix + matrix.T) / 2, float(np.sqrt(square)), within=whole)
 
 
 def _row(experiment: Experiment, method: str, runs: int, certificate: Certificate, seconds: float) -> Row:
@@ -112,7 +115,9 @@ def _describe(rows: Sequence[Row]) -> list[str]:
     parts = [
         "Gap: distance of the bounds over the true value of the certified policy; mean over "
         f"{len(distinct(rows, 'seed'))} seeds. Every method certifies the policy that it finds best. The last column "
-        "is the asymptotic ellipsoid, for the policy before it: a yardstick that nothing proves."
+        "is the normal interval of the value of the policy before it, at the same confidence: a yardstick that nothing "
+        "proves. Order: none; in order, whenever the data stopped; likewise, with the length expected; planned length "
+        "(the last two)."
     ]
     for runs in sorted(distinct(rows, "runs"), reverse=True):
         lines = [
@@ -158,7 +163,7 @@ def _draw(rows: Sequence[Row], folder: Path) -> list[Path]:
         axes.set_yticks(range(len(instances)), instances)
         axes.set_ylim(len(instances) - 0.5, -0.5)
         axes.grid(axis="x", linewidth=0.3)
-        what = "gap over that of the chi-square ellipsoid, which nothing proves"
+        what = "gap over that of the normal interval, which nothing proves"
         axes.set_xlabel(f"{what};\n{most:,} runs; 1: the statistical limit")
         words = {name: name.replace(" P_R", ", rectangular") for name in _LOOKS}
         marks = [line("none", words[method], colour=c, marker=m) for method, (c, m) in _LOOKS.items()]

@@ -27,7 +27,7 @@ NO_STAGE = "compiling"  # the entry of ``seconds`` for kernels compiled meanwhil
 
 GUARANTEES = {
     Guarantee.ANYTIME: "proved for any number of samples, whenever you stopped",
-    Guarantee.AFTER_PILOT: "proved for any number of samples, whenever you stopped after the pilot",
+    Guarantee.PLANNED: "proved for any number of samples that was planned, and whatever was added to them",
     Guarantee.FIXED: "proved for any number of samples that was fixed beforehand",
     Guarantee.ASYMPTOTIC: "proved in the limit of many samples, not for any number of them",
     Guarantee.NONE: "without a proof",

@@ -1,0 +1,119 @@
+"""Points of a confidence set, decided in fractions: inside, at corners of the space, and about where the set ends.
+
+A point belongs to a set if it lies in the space, makes every row a row, and satisfies what the set says, as the floats
+in it say. A point is a dict from the names of the parameters to fractions.
+"""
+
+from fractions import Fraction
+from functools import singledispatch
+
+import numpy as np
+from coupled_points import is_point_of
+from likelihood_points import is_in_strips, is_likely, last_inside
+
+from plumdp.confidence.bounds import ExpressionBounds
+from plumdp.confidence.least_squares import LeastSquares
+from plumdp.confidence.likelihood import LikelihoodSet
+from plumdp.confidence.multinomial import RowBounds
+from plumdp.confidence.tolerant import drift_cuts, with_cuts
+from plumdp.solver.at_points import move_inside
+
+
+def set_of(learned):
+    """Return the set that a region was made of: with a misfit, cut by the drifts that were found."""
+    found, drifts = learned.bounds, () if learned.fit is None else learned.fit.drifts
+    if not learned.misfit or not isinstance(found, LikelihoodSet) or not drifts:
+        return found
+    return with_cuts(found, drift_cuts(learned.model, learned.counts, found.table, drifts), learned.misfit)
+
+
+@singledispatch
+def satisfies(found, point):
+    """Return whether a point satisfies what a confidence set says."""
+    raise TypeError(type(found).__name__)
+
+
+@satisfies.register
+def _(found: ExpressionBounds, point):
+    return is_in_strips(found, point)
+
+
+@satisfies.register
+def _(found: RowBounds, point):
+    distance = [
+        abs(f.evaluate(point) - Fraction(x)) for f, x in zip(found.outcomes, found.shares.tolist(), strict=True)
+    ]
+    ends = zip(found.first[:-1], found.first[1:], found.radius.tolist(), strict=True)
+    return all(radius >= 2 or sum(distance[a:b]) <= Fraction(radius) for a, b, radius in ends)
+
+
+@satisfies.register
+def _(found: LeastSquares, point):
+    """Return whether (v - centre) @ matrix @ (v - centre) <= radius², with products of parameters among the v."""
+    off = [-Fraction(x) for x in found.centre.tolist()]
+    for i, powers in enumerate(found.exponents.tolist()):
+        product = Fraction(1)
+        for x, power in zip(point.values(), powers, strict=True):
+            product *= x**power
+        off[i] += product
+    square = (
+        a * Fraction(m) * b
+        for a, row in zip(off, found.matrix.tolist(), strict=True)
+        for b, m in zip(off, row, strict=True)
+    )
+    return sum(square) <= Fraction(found.radius) ** 2
+
+
+@satisfies.register
+def _(found: LikelihoodSet, point):
+    at = list(point.values())
+    sides = [(found.rows, found.offsets)]
+    if found.outcome_rows is not None:
+        sides.append((found.outcome_rows, found.outcome_offsets))
+    cuts = (
+        (row, offset) for rows, offsets in sides for row, offset in zip(rows.tolist(), offsets.tolist(), strict=True)
+    )
+    is_inside = all(sum(Fraction(a) * x for a, x in zip(row, at, strict=True)) <= offset for row, offset in cuts)
+    return is_inside and is_in_strips(found.strips, point) and is_likely(found, (), point)
+
+
+def points_of_set(rng, learned, directions, n):
+    """Return points of the set that was learned: those at corners, and n about its ends, half of them inside.
+
+    Ends are looked for along ``directions`` both ways, then along random ones, from a point that is inside.
+    """
+    model, found = learned.model, set_of(learned)
+    d, names = model.space.dimension, model.space.names
+
+    def as_point(at):
+        return dict(zip(names, map(Fraction, at.tolist()), strict=True))
+
+    def is_inside(at):
+        return is_member(model, found, as_point(at))
+
+    lower, upper = learned.region.lower[:d], learned.region.upper[:d]
+    corners = [
+        *model.space.vertices,
+        *map(as_point, np.array(np.meshgrid(*zip(lower, upper, strict=True))).reshape(d, -1).T),
+    ]
+    result = [corner for corner in corners if is_member(model, found, corner)]
+    middle = (lower + upper) / 2
+    proposed = [move_inside(model, learned.estimate, middle), middle, *rng.uniform(lower, upper, (40, d))]
+    start = next((at for at in proposed if is_inside(at)), None)
+    if start is None:
+        return result
+    lines = [side * line for line in directions for side in (1, -1) if np.abs(line).max(initial=0) > 0]
+    size = np.linalg.norm(upper - lower)
+    for i in range(n // 2):
+        line = lines[i] if i < len(lines) else (upper - lower) * rng.normal(size=d)
+        if not line.any():  # of a set that is one point
+            break
+        end = last_inside(is_inside, start, 1.5 * size * line / np.linalg.norm(line))
+        between = start + np.round(2**20 * rng.random()) / 2**20 * (end - start)
+        result += [as_point(at) for at in (end, between) if is_inside(at)]
+    return result
+
+
+def is_member(model, found, point):
+    """Return whether a point belongs to a set."""
+    return is_point_of(model, point) and satisfies(found, point)
