@@ -102,7 +102,7 @@ class Case:
                         target = int(graph.successor[t])
                         row[target] = row.get(target, Fraction(0)) + self.exact_chances[t]
                 chain.append(row)
-            return chain_values(chain, objective, step_rewards(None, objective, policy))[graph.initial_state]
+            return chain_values(chain, objective, step_rewards(objective, policy))[graph.initial_state]
 
         return of_policy
 
