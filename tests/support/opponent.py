@@ -1,79 +1,42 @@
 """An opponent who knows the truth and wants plumdp to say something wrong about a model that is right.
 
-In a game data come in batches. The opponent chooses by what was seen which rows are visited next, or under which policy
-runs are made, tries to count data twice, and looks at whatever end of the data suits: as all claims hold at all times,
-it may play to the last batch and then go back to the ends at which the data are most misleading. A look is
-``learn``, often ``like=`` an earlier look, of this game or another one. It wins in three ways: the true point is
-outside of the set, the value of the returned policy is outside of its bracket, or the model is contradicted.
+In a game, data come in batches. The opponent decides by what it has seen which rows are visited next, or under which
+policy runs are made, tries to count data twice, and stops when it suits. As all claims hold at all times, it may play
+to the last batch and then go back to the ends at which the data are most misleading. A look is ``learn``, often
+``like=`` an earlier look, of this game or another one; at the last look a policy is asked for as well. The opponent
+wins in three ways: the true point is outside the set, the value of the policy is outside its bracket, or the model is
+contradicted.
 
-The shares of all sets and tests sum to the error, so that in at most a share ``ERROR`` of the games anything is wrong.
-That is tested while games are played (``Evidence``): a right package fails with a probability of at most 10⁻⁴, however
-long they go on.
+The shares of all sets and tests sum to the error, so anything is wrong in at most a share ``ERROR`` of the games. That
+is tested while games are played (``Evidence``): a right package fails with probability at most 10⁻⁴, however long they
+go on.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
-from math import inf, log
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 import opponent_data
-from opponent_data import deviations
 from opponent_models import CASES, Case
+from set_points import satisfies, set_of
 
 import plumdp as pl
 from plumdp.data.counts import TransitionCounts
 
 ERROR = 0.1
 LEVEL = 1e-4  # probability that a right package fails
-N_LOOKS = 8
-
-
-class Regime(NamedTuple):
-    """How data come about, and how far rows may be off; none of them is."""
-
-    data: Callable[[Case, np.random.Generator], list[TransitionCounts]]
-    misfit: float = 0.0
-
-
-REGIMES = {
-    "no order": Regime(opponent_data.no_order),
-    "open": Regime(opponent_data.open_end),
-    "expected": Regime(opponent_data.badly_expected),
-    "planned": Regime(opponent_data.planned),
-    "independent": Regime(opponent_data.independent),
-    "misfit": Regime(opponent_data.open_end, 0.02),
+REGIMES = {  # how data come about, and by how much rows may be off; none of them is
+    "no order": (opponent_data.no_order, 0.0),
+    "open": (opponent_data.open_end, 0.0),
+    "expected": (opponent_data.badly_expected, 0.0),
+    "planned": (opponent_data.planned, 0.0),
+    "independent": (opponent_data.independent, 0.0),
+    "misfit": (opponent_data.open_end, 0.02),
 }
-
-
-# Looks
-
-
-def misleading(case: Case, seen: np.ndarray) -> tuple[float, float, float]:
-    """Return how far the data are off the truth: along the value, in all parameters, and in single rows."""
-    table, chance = case.ground.table, case.outcome_chances
-    slopes = np.where(chance > 0, 1 / np.where(chance > 0, chance, 1.0), 0.0)[:, None] * table.coefficients
-    amount = table.pool(seen)
-    score, inverse = (
-        amount @ slopes,
-        np.linalg.pinv(slopes.T @ (amount[:, None] * slopes) + 1e-6 * np.eye(len(case.theta))),
-    )
-    along, size = case.gradient @ inverse @ score, case.gradient @ inverse @ case.gradient
-    return abs(along) / max(size, 1e-300) ** 0.5, float(score @ inverse @ score), float(deviations(case, seen).max())
-
-
-def choose_looks(case: Case, data: Sequence[TransitionCounts], rng: np.random.Generator) -> list[int]:
-    """Return which ends of the data to look at, in order: the worst of both halves, the last, and some at random."""
-    if len(data) <= N_LOOKS:
-        return list(range(len(data)))
-    off, half = np.array([misleading(case, counts.counts) for counts in data]), len(data) // 2
-    found = {len(data) - 1, *off[:half].argmax(axis=0).tolist(), *(half + off[half:].argmax(axis=0)).tolist()}
-    others = rng.permutation([i for i in range(len(data)) if i not in found]).tolist()
-    return sorted([*found, *others[: N_LOOKS - len(found)]])
 
 
 class Wins(NamedTuple):
@@ -89,100 +52,73 @@ class Wins(NamedTuple):
 
 @dataclass
 class Opponent:
-    """Plays games with a case; whatever was learned in a look may be of use in a later one."""
+    """Plays games with a case; whatever was learned at a look may be of use at a later one."""
 
     case: Case
     memory: list[pl.Learned] = field(default_factory=list)
 
-    def play(self, regime: Regime, rng: np.random.Generator) -> Wins:
-        """Return what was ever wrong in one game."""
-        data, wins = regime.data(self.case, rng), Wins()
-        looks = choose_looks(self.case, data, rng)
-        for i in looks:
-            wins |= self.look(data[i], regime.misfit, rng, is_last=i == looks[-1])
+    def play(self, data: Sequence[TransitionCounts], misfit: float, rng: np.random.Generator) -> Wins:
+        """Return what was wrong at the most misleading ends of the data, at one at random, or at the last."""
+        off = np.array([misleading(self.case, counts.counts) for counts in data])
+        ends, wins = sorted({*off.argmax(axis=0).tolist(), int(rng.integers(len(data))), len(data) - 1}), Wins()
+        for i in ends:
+            wins |= self.look(data[i], misfit, rng, is_last=i == ends[-1])
         return wins
 
     def look(self, counts: TransitionCounts, misfit: float, rng: np.random.Generator, *, is_last: bool) -> Wins:
-        """Return what is wrong at one look. A policy is asked for at the last, if all is not well, and at random."""
-        learned = self.learn(counts, misfit, rng)
-        excluded, contradicted = is_outside(self.case, learned), learned.conflict is not None
-        if not (excluded or contradicted or is_last or rng.random() < 0.25):
-            return Wins()
-        certificate = pl.conclude(learned, self.case.objective)
-        value = self.case.value(tuple(certificate.policy.choice.tolist()))
-        return Wins(excluded, not _exact(certificate.lower) <= value <= _exact(certificate.upper), contradicted)
-
-    def learn(self, counts: TransitionCounts, misfit: float, rng: np.random.Generator) -> pl.Learned:
-        """Return what the data say, half of the time like any of the last looks."""
+        """Return what is wrong at one look, half of the time like one of the last looks."""
         case, is_like = self.case, len(self.memory) > 0 and rng.random() < 0.5
         like = self.memory[rng.integers(len(self.memory))] if is_like else case.known
         options = {"confidence": 1 - ERROR, "misfit": misfit, "like": like}
         learned = pl.learn(case.model, counts, objectives=[case.objective], **options)
         self.memory = [*self.memory[-9:], learned]
-        return learned
-
-    def wins_at_worst(self, data: Sequence[TransitionCounts], rng: np.random.Generator) -> bool:
-        """Return whether a set or a test is wrong at the last or one of the most misleading ends, and stop there."""
-        off = np.array([misleading(self.case, counts.counts) for counts in data])
-        worst = dict.fromkeys([len(data) - 1, *off.argmax(axis=0).tolist()])
-        return any(
-            learned.conflict is not None or is_outside(self.case, learned)
-            for learned in (self.learn(data[i], 0.0, rng) for i in worst)
-        )
+        excluded, contradicted = is_outside(case, learned), learned.conflict is not None
+        if not (excluded or contradicted or is_last):
+            return Wins()
+        certificate = pl.conclude(learned, case.objective)
+        is_right = certificate.lower <= case.value(certificate.policy.choice) <= certificate.upper
+        return Wins(excluded, not is_right, contradicted)
 
 
-def _exact(bound: float) -> Fraction | float:
-    return Fraction(bound) if abs(bound) < inf else bound
+def misleading(case: Case, seen: np.ndarray) -> tuple[float, float, float]:
+    """Return how far the data are off the truth: along the value, in all parameters, and in single rows."""
+    chance, amount = case.outcome_chances, case.ground.table.pool(seen)
+    slopes = np.where(chance > 0, 1 / np.where(chance > 0, chance, 1.0), 0.0)[:, None] * case.ground.table.coefficients
+    score, noise = amount @ slopes, 1e-6 * np.eye(len(case.truth))
+    inverse = np.linalg.pinv(slopes.T @ (amount[:, None] * slopes) + noise)
+    along, size = case.gradient @ inverse @ score, case.gradient @ inverse @ case.gradient
+    rows = opponent_data.deviations(case, seen).max()
+    return float(abs(along) / max(size, 1e-300) ** 0.5), float(score @ inverse @ score), float(rows)
 
 
 def is_outside(case: Case, learned: pl.Learned) -> bool:
-    """Return whether the true point is outside of the set or of the region, without any tolerance."""
-    found, theta, region = learned.bounds, case.theta, learned.region
-    happened = found.seen > 0
-    likelihood = float(found.seen[happened] @ np.log(case.outcome_chances[happened]))
-    by_outcomes = () if found.outcome_rows is None else found.outcome_rows @ theta > found.outcome_offsets
-    events = found.strips
-    return bool(
-        likelihood < found.threshold
-        or np.any(found.rows @ theta > found.offsets)
-        or np.any(by_outcomes)
-        or np.any((case.event_chances < events.event_lower) | (case.event_chances > events.event_upper))
-        or (
-            learned.conflict is None
-            and np.any((region.lower[: len(theta)] > theta) | (region.upper[: len(theta)] < theta))
-        )
-    )
+    """Return whether the true point is outside the set or the region."""
+    is_inside, region = satisfies(set_of(learned), case.truth), learned.region
+    if learned.conflict is None:  # the region has an extent
+        is_inside &= all(a <= x <= b for x, a, b in zip(case.truth.values(), region.lower, region.upper, strict=False))
+    return not is_inside
 
 
-# Protocol
+class Evidence(NamedTuple):
+    """In how many of n games something happened, as evidence that this has a probability above a rate.
 
+    Bets that it is q multiply a fortune by q / rate if it happens and by (1 - q) / (1 - rate) if not: for every
+    probability that is not above the rate, the expectation is at most one. So the mean over some q ever reaches
+    1 / level with probability at most the level (Ville 1939).
 
-class Evidence:
-    """Whether something happens in more than a share of all games, as a fortune that is fair if it does not.
-
-    Bets that the rate is q multiply it by q / rate if it happens and (1 - q) / (1 - rate) if not: for every rate that
-    is not larger, the expectation is at most one. So the mean over some q ever reaches 1 / level with probability at
-    most the level (Ville 1939).
-
-    >>> always = Evidence()
-    >>> for game in range(6):
-    ...     always.see(True)
-    >>> always, always.is_refuted
-    (6 of 6, True)
+    >>> Evidence(6, 6).is_refuted, Evidence(300, 2000).is_refuted, Evidence(200, 2000).is_refuted
+    (True, True, False)
     """
 
-    def __init__(self, rate: float = ERROR, level: float = LEVEL) -> None:
-        self.rate, self.level, self.n, self.happened = rate, level, 0, 0
-        self._supposed = np.array([q for q in rate * np.array([1.25, 1.5, 2.0, 3.0, 5.0, 8.0]) if q < 1])
-
-    def see(self, has_happened: bool) -> None:
-        """Count one more game."""
-        self.n, self.happened = self.n + 1, self.happened + bool(has_happened)
+    happened: int
+    n: int
+    rate: float = ERROR
+    level: float = LEVEL
 
     @property
     def fortune(self) -> float:
         """What the bets have made of one."""
-        q, k = self._supposed, self.happened
+        q, k = self.rate * np.array([1.25, 1.5, 2.0, 3.0, 5.0, 8.0]), self.happened
         return float(np.exp(k * np.log(q / self.rate) + (self.n - k) * np.log((1 - q) / (1 - self.rate))).mean())
 
     @property
@@ -190,51 +126,53 @@ class Evidence:
         """Whether the fortune is large; whoever goes on playing after that may see it fall again."""
         return self.fortune >= 1 / self.level
 
-    def __repr__(self) -> str:
-        return f"{self.happened} of {self.n}"
+
+def until_refuted(game: Callable[[np.random.Generator], bool], n_games: int, *, rate: float = ERROR) -> Evidence:
+    """Return how often something happens in so many games, or in as many as show that it happens too often."""
+    evidence = Evidence(0, 0, rate)
+    while evidence.n < n_games and not evidence.is_refuted:
+        has_happened = game(np.random.default_rng([1, evidence.n]))
+        evidence = Evidence(evidence.happened + has_happened, evidence.n + 1, rate)
+    return evidence
 
 
 class Protocol:
-    """Plays games of all cases and regimes in turn, and keeps the score: of all, of each case, regime and pair."""
+    """Games with all cases and regimes in turn."""
 
-    def __init__(self, seed: int = 1) -> None:
-        self.seed, self.opponents = seed, {name: Opponent(build()) for name, build in CASES.items()}
-        self.cells = {(name, regime): Counter() for name in CASES for regime in REGIMES}
-        groups = ["all", *CASES, *REGIMES, *self.cells]
-        self.evidence = {group: Evidence(level=LEVEL / len(groups)) for group in groups}
-
-    def play(self, n_games: int) -> None:
-        """Play so many games, or until it is clear that too much is wrong."""
-        names, regimes = list(CASES), list(REGIMES)
+    def __init__(self, n_games: int) -> None:
+        opponents, regimes = [(name, Opponent(build())) for name, build in CASES.items()], [*REGIMES]
+        self.played: dict[tuple[str, str], list[Wins]] = {(name, regime): [] for name in CASES for regime in REGIMES}
         for game in range(n_games):
-            name, regime = names[game % len(names)], regimes[(game + game // len(names)) % len(regimes)]
-            wins = self.opponents[name].play(REGIMES[regime], np.random.default_rng([self.seed, game]))
-            self.cells[name, regime].update(
-                games=1, **{claim: int(has_won) for claim, has_won in wins._asdict().items()}
-            )
-            for group in ("all", name, regime, (name, regime)):
-                self.evidence[group].see(any(wins))
-            if self.refuted:
-                return
+            turn, i = divmod(game, len(opponents))
+            (name, opponent), regime = opponents[i], regimes[(turn + i) % len(regimes)]
+            (data, misfit), rng = REGIMES[regime], np.random.default_rng([1, game])
+            self.played[name, regime].append(opponent.play(data(opponent.case, rng), misfit, rng))
 
-    @property
-    def refuted(self) -> dict:
-        """Where too much is wrong."""
-        return {group: evidence for group, evidence in self.evidence.items() if evidence.is_refuted}
+    def games(self, name: str, regime: str) -> list[Wins]:
+        """Return the games with a case and a regime, or with "all" of them."""
+        return [
+            w
+            for cell, wins in self.played.items()
+            if name in (cell[0], "all") and regime in (cell[1], "all")
+            for w in wins
+        ]
+
+    def refuted(self) -> dict[tuple[str, str], Evidence]:
+        """Return where anything is wrong too often: in all games, or with a case, a regime or a pair of them."""
+        groups = list(product([*CASES, "all"], [*REGIMES, "all"]))
+        found = {
+            group: Evidence(sum(map(any, g := self.games(*group))), len(g), level=LEVEL / len(groups))
+            for group in groups
+        }
+        return {group: evidence for group, evidence in found.items() if evidence.is_refuted}
 
     def report(self) -> str:
-        """Return the games of each case and regime, and in how many of them each of the claims was wrong."""
-        keys, width = ("games", *Wins._fields), 16
-        lines = ["".join(f"{regime:>{width}}" for regime in ("", *REGIMES, "all"))]
-        for name in (*CASES, "all"):
-            of_case = {cell: seen for cell, seen in self.cells.items() if name in (cell[0], "all")}
-            sums = [
-                sum((seen for cell, seen in of_case.items() if regime in (cell[1], "all")), Counter())
-                for regime in (*REGIMES, "all")
+        """Return the number of games with each case and regime, and in how many of them each claim was wrong."""
+        regimes, lines = [*REGIMES, "all"], []
+        for name in [*CASES, "all"]:
+            cells = [
+                [len(games), *map(sum, zip(*games, strict=True))] for games in (self.games(name, r) for r in regimes)
             ]
-            lines.append(
-                "".join(
-                    f"{text:>{width}}" for text in (name, *(" ".join(str(each[key]) for key in keys) for each in sums))
-                )
-            )
-        return "\n".join([*lines, f"each: {', '.join(keys)}; anything wrong in {self.evidence['all']} games"])
+            lines.append([name, *(" ".join(map(str, cell)) for cell in cells)])
+        table = ["".join(f"{text:>13}" for text in line) for line in (["", *regimes], *lines)]
+        return "\n".join([*table, f"each: games, {', '.join(Wins._fields)}"])

@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from itertools import pairwise
 
 import numpy as np
-from exact_values import chain_values, step_rewards
+from coupled_points import rows_at, value_of_rows
 
 import plumdp as pl
 from plumdp.confidence.groundwork import Groundwork
@@ -17,33 +17,20 @@ from plumdp.model.objective import Objective
 from plumdp.policy_search import value_directions
 from plumdp.solver.at_points import PointSolver
 
-THIRD = Fraction(1, 3)
-
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A model, its true point and what is asked; ``known`` is what was learned from no data, to save time."""
+    """A model, its true point and what is asked."""
 
     model: pl.ParametricMDP
     truth: dict[str, Fraction]
     objective: Objective
-    horizon: int = 20  # steps of a run
     visited: tuple[int, ...] | None = None  # places in ``rows`` of the only choices that are ever visited
-
-    @cached_property
-    def theta(self) -> np.ndarray:
-        """The true point (d)."""
-        return np.array([float(self.truth[name]) for name in self.model.space.names])
-
-    def at_truth(self, polynomials) -> list[Fraction]:
-        """Return the values of polynomials at the true point, exactly."""
-        return [f.evaluate({name: self.truth[name] for name in f.names}) for f in polynomials]
 
     @cached_property
     def exact_chances(self) -> list[Fraction]:
         """The probability of each transition."""
-        values = self.at_truth(self.model.expressions.polynomials)
-        return [values[i] for i in self.model.expression.tolist()]
+        return rows_at(self.model, self.truth)
 
     @cached_property
     def chances(self) -> np.ndarray:
@@ -57,113 +44,76 @@ class Case:
         return every if self.visited is None else [every[i] for i in self.visited]
 
     @cached_property
-    def stop(self) -> np.ndarray:
-        """The states that are never left (n_states)."""
-        graph = self.model.graph
-        first = graph.first_transition[graph.first_choice]
-        return np.array([(graph.successor[a:b] == s).all() for s, (a, b) in enumerate(pairwise(first.tolist()))])
-
-    @cached_property
     def ground(self) -> Groundwork:
+        """What sets of parameters need to know of the model."""
         return Groundwork(self.model)
 
     @cached_property
     def outcome_chances(self) -> np.ndarray:
         """The probability of each outcome of the likelihood table (n)."""
-        return np.array([float(x) for x in self.at_truth(self.ground.table.outcomes)])
-
-    @cached_property
-    def event_chances(self) -> np.ndarray:
-        return np.array([float(x) for x in self.at_truth(self.ground.events.polynomials)])
+        return np.array([float(f.evaluate(self.truth)) for f in self.ground.table.outcomes])
 
     @cached_property
     def gradient(self) -> np.ndarray:
         """How the value of the best policy at the true point depends on the parameters (d)."""
         solvers = {self.objective: PointSolver(self.model, self.objective)}
-        return value_directions(self.model, solvers)(self.theta)[0].gradient
+        point = np.array([float(x) for x in self.truth.values()])
+        return value_directions(self.model, solvers)(point)[0].gradient
 
     @cached_property
     def known(self) -> pl.Learned:
+        """What was learned from no data, to save time."""
         nothing = np.zeros(self.model.graph.n_transitions, dtype=np.int64)
         return pl.learn(self.model, pl.TransitionCounts(self.model.graph, nothing, "adaptive"))
 
-    @cached_property
-    def value(self) -> Callable[[tuple[int, ...]], Fraction | float]:
-        """The exact value at the true point of a policy, a tuple of the choice in each state."""
-
-        @cache
-        def of_policy(policy):
-            graph, objective = self.model.graph, self.objective
-            chain = []
-            for choice in policy:
-                row: dict[int, Fraction] = {}
-                for t in range(graph.first_transition[choice], graph.first_transition[choice + 1]):
-                    if self.exact_chances[t]:
-                        target = int(graph.successor[t])
-                        row[target] = row.get(target, Fraction(0)) + self.exact_chances[t]
-                chain.append(row)
-            return chain_values(chain, objective, step_rewards(objective, policy))[graph.initial_state]
-
-        return of_policy
+    def value(self, policy: np.ndarray) -> Fraction | float:
+        """Return the exact value of a policy at the true point."""
+        return value_of_rows(self.model.graph, self.exact_chances, policy, self.objective)
 
 
-def _case(rows, space, truth, text='Pmax=? [ F "goal" ]', *, start=0, goal=9, cost=None, **more) -> Case:
-    """Return a case whose states are numbers, or pairs of a cell and a number; states without rows are never left.
+def _case(rows, space, truth, text='Pmax=? [ F "goal" ]', *, cost=None, visited=None) -> Case:
+    """Return a case whose states are numbers, the first of which is 0 and the goal 9, in a cell 0 or 1.
 
-    ``rows`` has for each state a row for each action: a list of probabilities and next states. The goal is the state,
-    or the second number of states, of that number.
+    ``rows`` has for each state a row for each action: a list of probabilities and next states. A state is a number in
+    the cell 0, or a pair of a cell and a number; states without rows are never left.
     """
-    names = ("h", "x") if isinstance(start, tuple) else ("x",)
+    rows = {_pair(state): of_state for state, of_state in rows.items()}
 
     def step(state):
-        own = rows.get(tuple(state) if len(names) > 1 else state.x, {"stop": [(1, None)]})
-        return {
-            action: [
-                (f, state if to is None else state._replace(**dict(zip(names, _pair(to), strict=True))))
-                for f, to in row
-            ]
-            for action, row in own.items()
-        }
+        own = rows.get(tuple(state), {"stop": [(1, state)]})
+        return {action: [(f, type(state)(*_pair(to))) for f, to in row] for action, row in own.items()}
 
-    rewards = {} if cost is None else {"choice_rewards": {"cost": lambda s, a: 0 if s.x == goal else cost[a]}}
-    first = dict(zip(names, _pair(start), strict=True))
-    model = pl.explore(step, first, space=space, labels={"goal": lambda s: s.x == goal}, **rewards)
-    exact = {name: Fraction(value) for name, value in truth.items()}
-    return Case(model, exact, pl.parse_property(text, model), **more)
+    rewards = {} if cost is None else {"choice_rewards": {"cost": lambda s, a: 0 if s.x == 9 else cost[a]}}
+    model = pl.explore(step, {"cell": 0, "x": 0}, space=space, labels={"goal": lambda s: s.x == 9}, **rewards)
+    exact = {name: Fraction(truth[name]) for name in model.space.names}
+    return Case(model, exact, pl.parse_property(text, model), visited)
 
 
 def _pair(state):
-    return state if isinstance(state, tuple) else (state,)
+    return tuple(state) if isinstance(state, tuple) else (0, state)
 
 
 def rare(chance: str) -> Case:
     """A rare outcome, in a loop, and a row with fixed numbers."""
     (p,) = pl.parameters("p")
+    fixed = [(Fraction(1, 20), 9), (Fraction(19, 20), 3)]
     rows = {
         0: {"go": [(p, 9), (1 - p, 2)]},
-        2: {
-            "go": [(2 * THIRD * p, 9), (THIRD * p, 3), (1 - p, 0)],
-            "safe": [(Fraction(1, 20), 9), (Fraction(19, 20), 3)],
-        },
+        2: {"go": [(2 * p / 3, 9), (p / 3, 3), (1 - p, 0)], "safe": fixed},
     }
-    return _case(rows, pl.ParameterSpace.unit("p"), {"p": chance}, horizon=30)
+    return _case(rows, pl.ParameterSpace.unit("p"), {"p": chance})
 
 
 def twins() -> Case:
     """Equal outcomes whose sums are equal to others again, in two cells, with two actions that are alike."""
     (p,) = pl.parameters("p")
 
-    def row(h):
-        return [
-            (p / 8, (h, 1)),
-            (p / 8, (h, 2)),
-            (p / 4, (h, 3)),
-            (p / 2, (h, 9)),
-            (1 - p, (1, 0) if h == 0 else (1, 4)),
-        ]
+    def row(cell):
+        parts = [(p / 8, (cell, 1)), (p / 8, (cell, 2)), (p / 4, (cell, 3)), (p / 2, (cell, 9))]
+        return [*parts, (1 - p, (1, 4 * cell))]
 
-    rows = {(h, 0): {"send": row(h), "push": row(h)} for h in (0, 1)}
-    return _case(rows, pl.ParameterSpace.unit("p"), {"p": "3/10"}, start=(0, 0))
+    rows = {(cell, 0): {"send": row(cell), "push": row(cell)} for cell in (0, 1)}
+    return _case(rows, pl.ParameterSpace.unit("p"), {"p": "3/10"})
 
 
 def products() -> Case:
@@ -188,31 +138,20 @@ def squares() -> Case:
     return _case(rows, pl.ParameterSpace.unit("a"), {"a": "3/10"}, 'Pmin=? [ F "goal" ]')
 
 
-def certain() -> Case:
-    """One of two coins always shows heads."""
-    p, q = pl.parameters("p", "q")
-    rows = {0: {"a": [(p, 9), (1 - p, 1)], "b": [(q, 9), (1 - q, 1)]}}
-    return _case(rows, pl.ParameterSpace.unit("p", "q"), {"p": 1, "q": "3/10"})
-
-
-def _edge(**more) -> Case:
+def edge(visited=None) -> Case:
+    """The true point is on the edge of a simplex: one outcome of a row never happens."""
     p, q = pl.parameters("p", "q")
     rows = {
         0: {"go": [(p, 1), (q, 2), (1 - p - q, 3)]},
         1: {"go": [(p, 0), (1 - p, 3)], "half": [(p / 2, 0), (p / 2, 9), (1 - p, 2)]},
         2: {"go": [(q, 9), (1 - q, 0)], "fixed": [(Fraction(3, 10), 9), (Fraction(7, 10), 1)]},
     }
-    return _case(rows, pl.ParameterSpace.simplex("p", "q"), {"p": "3/5", "q": "2/5"}, **more)
-
-
-def edge() -> Case:
-    """The true point is on the edge of a simplex: one outcome of a row never happens."""
-    return _edge()
+    return _case(rows, pl.ParameterSpace.simplex("p", "q"), {"p": "3/5", "q": "2/5"}, visited=visited)
 
 
 def one_row() -> Case:
     """Of the same model, all data are of one row, which shows one of two parameters."""
-    return _edge(visited=(1,))
+    return edge(visited=(1,))
 
 
 def eight() -> Case:
@@ -224,48 +163,23 @@ def eight() -> Case:
     for i in (2, 5):
         rows[i]["skip"] = [(ps[i] * ps[i + 1], i + 2), (ps[i] * (1 - ps[i + 1]), i), (1 - ps[i], 8)]
     truth = dict(zip(names, ("9/10", "19/20", "99/100", "7/10", "4/5", "17/20", "3/5", "97/100"), strict=True))
-    return _case(rows, pl.ParameterSpace.unit(*names), truth, horizon=30)
+    return _case(rows, pl.ParameterSpace.unit(*names), truth)
 
 
-def doors(n_doors: int = 2, n_coins: int = 4) -> Case:
-    """A door is drawn, and one of the coins behind it is thrown, all of which are fair: whichever looks best is not."""
-    names = [f"p{i}" for i in range(n_doors * n_coins)]
-    coins = pl.parameters(*names)
-    behind = {
-        i: {f"{j}": [(coins[i * n_coins + j], 9), (1 - coins[i * n_coins + j], 8)] for j in range(n_coins)}
-        for i in range(n_doors)
-    }
-    rows = {-1: {"go": [(Fraction(1, n_doors), i) for i in range(n_doors)]}, **behind}
-    return _case(rows, pl.ParameterSpace.unit(*names), dict.fromkeys(names, "1/2"), start=-1)
-
-
-def _climb(text: str) -> Case:
-    p, q = pl.parameters("p", "q")
-    rows = {
-        i: {
-            "slow": [(p, i + 1 if i < 2 else 9), (1 - p, max(i - 1, 0))],
-            "fast": [(p * q, i + 1 if i < 2 else 9), (p * (1 - q), i), (1 - p, max(i - 1, 0))],
-        }
-        for i in range(3)
-    }
-    space = pl.ParameterSpace.box({"p": (Fraction(1, 5), 1), "q": (Fraction(1, 10), 1)})
-    return _case(rows, space, {"p": "7/10", "q": "4/5"}, text, cost={"slow": 2, "fast": 1, "stop": 0}, horizon=40)
-
-
-def cost() -> Case:
+def climb() -> Case:
     """What it costs to climb three steps, with falls: runs may come back to every state."""
-    return _climb('R{"cost"}min=? [ F "goal" ]')
-
-
-def discounted() -> Case:
-    """The same with a discount."""
-    return _climb('R{"cost"}min=? [ C{0.9} ]')
+    p, q = pl.parameters("p", "q")
+    rows = {}
+    for i in range(3):
+        up, down = i + 1 if i < 2 else 9, max(i - 1, 0)
+        rows[i] = {"slow": [(p, up), (1 - p, down)], "fast": [(p * q, up), (p * (1 - q), i), (1 - p, down)]}
+    space = pl.ParameterSpace.box({"p": (Fraction(1, 5), 1), "q": (Fraction(1, 10), 1)})
+    cost = {"slow": 2, "fast": 1, "stop": 0}
+    return _case(rows, space, {"p": "7/10", "q": "4/5"}, 'R{"cost"}min=? [ F "goal" ]', cost=cost)
 
 
 CASES: dict[str, Callable[[], Case]] = {
     "rare": cache(lambda: rare("1/100")),
     "never": cache(lambda: rare("0")),
-    **{
-        f.__name__: cache(f) for f in (twins, products, squares, certain, edge, one_row, eight, doors, cost, discounted)
-    },
+    **{f.__name__: cache(f) for f in (twins, products, squares, edge, one_row, eight, climb)},
 }

@@ -1,4 +1,4 @@
-"""How the likelihood table used to be made: a class could have two equal outcomes, one of which was counted for both."""
+"""The likelihood table as it used to be: of two equal outcomes of a class, one was counted for both."""
 
 from plumdp.confidence import likelihood_table
 
