@@ -86,11 +86,11 @@ def play_case(name, data, n_games):
 
 
 PLAYS = {
-    "one coin": lambda: coin.play_one(coin.read_open, coin.OPEN_SHARE, 400),
+    "one coin": lambda: coin.play_one(coin.read_open, coin.OPEN_SHARE, 300),
     "one coin, added to": lambda: coin.play_one(coin.read_added, coin.PLANNED_SHARE, 200),
-    "many coins": lambda: coin.play_many(150),
-    "one cell": lambda: play_case("twins", lambda *game: planned_visits(*game, kind="one"), 12),
-    "repeated": lambda: play_case("one_row", no_order, 12),
+    "many coins": lambda: coin.play_many(100),
+    "one cell": lambda: play_case("twins", lambda *game: planned_visits(*game, kind="one"), 8),
+    "repeated": lambda: play_case("one row", no_order, 8),
 }
 MUTANTS = [
     (every_look_is_a_planned_end, "one coin"),

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 import opponent_data
+from coupled_points import exact_value
 from opponent_models import CASES, Case
 from set_points import satisfies, set_of
 
@@ -46,9 +47,6 @@ class Wins(NamedTuple):
     missed: bool = False
     contradicted: bool = False
 
-    def __or__(self, other: Wins) -> Wins:
-        return Wins(*(a or b for a, b in zip(self, other, strict=True)))
-
 
 @dataclass
 class Opponent:
@@ -60,10 +58,9 @@ class Opponent:
     def play(self, data: Sequence[TransitionCounts], misfit: float, rng: np.random.Generator) -> Wins:
         """Return what was wrong at the most misleading ends of the data, at one at random, or at the last."""
         off = np.array([misleading(self.case, counts.counts) for counts in data])
-        ends, wins = sorted({*off.argmax(axis=0).tolist(), int(rng.integers(len(data))), len(data) - 1}), Wins()
-        for i in ends:
-            wins |= self.look(data[i], misfit, rng, is_last=i == ends[-1])
-        return wins
+        ends = sorted({*off.argmax(axis=0).tolist(), int(rng.integers(len(data))), len(data) - 1})
+        looks = [self.look(data[i], misfit, rng, is_last=i == ends[-1]) for i in ends]
+        return Wins(*map(any, zip(*looks, strict=True)))
 
     def look(self, counts: TransitionCounts, misfit: float, rng: np.random.Generator, *, is_last: bool) -> Wins:
         """Return what is wrong at one look, half of the time like one of the last looks."""
@@ -76,14 +73,14 @@ class Opponent:
         if not (excluded or contradicted or is_last):
             return Wins()
         certificate = pl.conclude(learned, case.objective)
-        is_right = certificate.lower <= case.value(certificate.policy.choice) <= certificate.upper
-        return Wins(excluded, not is_right, contradicted)
+        value = exact_value(case.model, certificate.policy.choice, case.objective, case.truth)
+        return Wins(excluded, not certificate.lower <= value <= certificate.upper, contradicted)
 
 
 def misleading(case: Case, seen: np.ndarray) -> tuple[float, float, float]:
     """Return how far the data are off the truth: along the value, in all parameters, and in single rows."""
-    chance, amount = case.outcome_chances, case.ground.table.pool(seen)
-    slopes = np.where(chance > 0, 1 / np.where(chance > 0, chance, 1.0), 0.0)[:, None] * case.ground.table.coefficients
+    chance, amount = case.outcome_chances, case.table.pool(seen)
+    slopes = np.where(chance > 0, 1 / np.where(chance > 0, chance, 1.0), 0.0)[:, None] * case.table.coefficients
     score, noise = amount @ slopes, 1e-6 * np.eye(len(case.truth))
     inverse = np.linalg.pinv(slopes.T @ (amount[:, None] * slopes) + noise)
     along, size = case.gradient @ inverse @ score, case.gradient @ inverse @ case.gradient
