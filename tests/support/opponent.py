@@ -7,9 +7,8 @@ to the last batch and then go back to the ends at which the data are most mislea
 wins in three ways: the true point is outside the set, the value of the policy is outside its bracket, or the model is
 contradicted.
 
-The shares of all sets and tests sum to the error, so anything is wrong in at most a share ``ERROR`` of the games. That
-is tested while games are played (``Evidence``): a right package fails with probability at most 10⁻⁴, however long they
-go on.
+The shares of all sets and tests sum to the error, so anything is wrong in at most a share ``ERROR`` of the games. A
+right package fails the test of that (``Evidence``) with probability at most 10⁻⁴, however many games are played.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class Opponent:
         return Wins(*map(any, zip(*looks, strict=True)))
 
     def look(self, counts: TransitionCounts, misfit: float, rng: np.random.Generator, *, is_last: bool) -> Wins:
-        """Return what is wrong at one look, half of the time like one of the last looks."""
+        """Return what is wrong at one look, which half of the time is ``like=`` one of the ten looks before."""
         case, is_like = self.case, len(self.memory) > 0 and rng.random() < 0.5
         like = self.memory[rng.integers(len(self.memory))] if is_like else case.known
         options = {"confidence": 1 - ERROR, "misfit": misfit, "like": like}
@@ -91,7 +90,7 @@ def misleading(case: Case, seen: np.ndarray) -> tuple[float, float, float]:
 def is_outside(case: Case, learned: pl.Learned) -> bool:
     """Return whether the true point is outside the set or the region."""
     is_inside, region = satisfies(set_of(learned), case.truth), learned.region
-    if learned.conflict is None:  # the region has an extent
+    if learned.conflict is None:  # otherwise there is no region
         is_inside &= all(a <= x <= b for x, a, b in zip(case.truth.values(), region.lower, region.upper, strict=False))
     return not is_inside
 
