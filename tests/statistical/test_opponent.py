@@ -41,7 +41,7 @@ def test_evidence_is_fair():
 
 
 def every_look_is_a_planned_end(patch):
-    patch.setattr(coin, "read_open", coin.read_as_planned)
+    patch.setattr(coin, "read_added", coin.read_as_planned)
 
 
 def horizons_have_no_weights(patch):
@@ -93,7 +93,7 @@ PLAYS = {
     "repeated": lambda: play_case("one row", no_order, 8),
 }
 MUTANTS = [
-    (every_look_is_a_planned_end, "one coin"),
+    (every_look_is_a_planned_end, "one coin, added to"),
     (horizons_have_no_weights, "one coin"),
     (moments_depend_on_the_end, "one coin"),
     (half_spaces_have_ten_times_their_share, "one coin"),
