@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from evidence import Evidence
+from evidence import until_refuted
 from scipy.stats import binom
 from sizes import size
 
@@ -147,7 +147,8 @@ def test_rows_and_their_class_share_the_error():
     rng, n = np.random.default_rng(1), size(400, 2000)
     is_excluded = judge(coins(*[Fraction(1, 2)] * 20), "independent", 0.1)
     heads = rng.binomial(100, 0.5, (n, 20))
-    failures = Evidence(0.1).of(is_excluded(*[(k, 100 - k) for k in row]) for row in heads.tolist())
+    games = (is_excluded(*[(k, 100 - k) for k in row]) for row in heads.tolist())
+    failures = until_refuted(games, rate=0.1)
     assert n / 100 <= failures.happened
     assert not failures.is_refuted
 

@@ -5,7 +5,7 @@ true value of the policy that it is certified for.
 """
 
 import pytest
-from evidence import Evidence
+from evidence import until_refuted
 from repetitions import ERROR, guesses
 from sizes import size
 
@@ -33,11 +33,12 @@ def is_missed(model, objective, seed, *, paper):
 
 
 def test_certified_bounds_hold_at_all_updates_of_a_run_at_once(game):
-    evidence = Evidence(ERROR).of(is_missed(*game, seed, paper=False) for seed in range(RUNS))
+    evidence = until_refuted((is_missed(*game, seed, paper=False) for seed in range(RUNS)), rate=ERROR)
     assert evidence.happened > 0
     assert not evidence.is_refuted
 
 
 def test_the_published_construction_fails(game):
     """Clopper–Pearson intervals hold for a number of trials that is fixed beforehand, not at the worst of all times."""
-    assert Evidence(ERROR, level=0.01).of(is_missed(*game, seed, paper=True) for seed in range(MOST)).is_refuted
+    games = (is_missed(*game, seed, paper=True) for seed in range(MOST))
+    assert until_refuted(games, rate=ERROR, level=0.01).is_refuted

@@ -10,7 +10,8 @@ from math import comb
 
 import opponent_coin as coin
 import pytest
-from opponent import CASES, ERROR, Evidence, Opponent, Protocol, until_refuted
+from evidence import Evidence
+from opponent import CASES, ERROR, Opponent, Protocol, play_until_refuted
 from opponent_data import no_order, planned_visits
 from twin_outcomes import equal_outcomes_are_merged_once
 
@@ -34,7 +35,7 @@ def test_nothing_that_is_said_is_wrong_in_more_than_a_tenth_of_the_games(capsys)
 def test_evidence_is_fair():
     """With a probability of a tenth, the expectation after 12 games is one."""
     chances = [comb(12, k) * ERROR**k * (1 - ERROR) ** (12 - k) for k in range(13)]
-    assert sum(chance * Evidence(k, 12).fortune for k, chance in enumerate(chances)) == pytest.approx(1)
+    assert sum(chance * Evidence(k, 12, ERROR).fortune for k, chance in enumerate(chances)) == pytest.approx(1)
 
 
 # Mutants, each with the games that find it out. Half-spaces of coins may use their share of the error and no more
@@ -82,7 +83,7 @@ def counts_are_added_twice(patch):
 
 def play_case(name, data, n_games):
     opponent = Opponent(CASES[name].__wrapped__())  # built anew, with the mutant
-    return until_refuted(lambda rng: any(opponent.play(data(opponent.case, rng), 0.0, rng)), n_games)
+    return play_until_refuted(lambda rng: any(opponent.play(data(opponent.case, rng), 0.0, rng)), n_games)
 
 
 PLAYS = {

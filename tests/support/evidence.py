@@ -1,44 +1,33 @@
-"""Statistical tests that end when they are decided, by bets on how often something happens."""
+"""Statistical tests that end as soon as they are decided, by bets on how often something happens."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
-LEVEL = 1e-6  # probability that a right package fails
+LEVEL = 1e-4  # probability that a right package fails
 
 
-class Evidence:
-    """Whether something happens in more than a share of all games, as a fortune that is fair if it does not.
+class Evidence(NamedTuple):
+    """In how many of n games something happened, as evidence that this has a probability above a rate.
 
-    Bets that the rate is q multiply it by q / rate if it happens and (1 - q) / (1 - rate) if not: for every rate that
-    is not larger, the expectation is at most one. So the mean over some q ever reaches 1 / level with probability at
-    most the level (Ville 1939).
+    Bets that it is q multiply a fortune by q / rate if it happens and by (1 - q) / (1 - rate) if not: for every
+    probability that is not above the rate, the expectation is at most one. So the mean over some q ever reaches
+    1 / level with probability at most the level (Ville 1939).
 
-    >>> always = Evidence(0.1)
-    >>> always.of(True for game in range(20))
-    8 of 8
-    >>> always.is_refuted
-    True
+    >>> Evidence(6, 6, 0.1).is_refuted, Evidence(300, 2000, 0.1).is_refuted, Evidence(200, 2000, 0.1).is_refuted
+    (True, True, False)
     """
 
-    def __init__(self, rate: float, level: float = LEVEL) -> None:
-        self.rate, self.level, self.n, self.happened = rate, level, 0, 0
-        self._supposed = np.array([q for q in rate * np.array([1.25, 1.5, 2.0, 3.0, 5.0, 8.0]) if q < 1])
-
-    def see(self, has_happened: bool) -> None:
-        """Count one more game."""
-        self.n, self.happened = self.n + 1, self.happened + bool(has_happened)
-
-    def of(self, games) -> "Evidence":
-        """Return itself after these games, or fewer if that is enough to refute the rate."""
-        for has_happened in games:
-            self.see(has_happened)
-            if self.is_refuted:
-                break
-        return self
+    happened: int
+    n: int
+    rate: float
+    level: float = LEVEL
 
     @property
     def fortune(self) -> float:
         """What the bets have made of one."""
-        q, k = self._supposed, self.happened
+        q, k = self.rate * np.array([1.25, 1.5, 2.0, 3.0, 5.0, 8.0]), self.happened
         return float(np.exp(k * np.log(q / self.rate) + (self.n - k) * np.log((1 - q) / (1 - self.rate))).mean())
 
     @property
@@ -46,5 +35,12 @@ class Evidence:
         """Whether the fortune is large; whoever goes on playing after that may see it fall again."""
         return self.fortune >= 1 / self.level
 
-    def __repr__(self) -> str:
-        return f"{self.happened} of {self.n}"
+
+def until_refuted(games: Iterable[bool], *, rate: float, level: float = LEVEL) -> Evidence:
+    """Return how often something happens in these games, or in as many as show that it happens too often."""
+    evidence = Evidence(0, 0, rate, level)
+    for has_happened in games:
+        evidence = evidence._replace(happened=evidence.happened + bool(has_happened), n=evidence.n + 1)
+        if evidence.is_refuted:
+            break
+    return evidence

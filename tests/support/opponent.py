@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import opponent_data
 from coupled_points import exact_value
+from evidence import LEVEL, Evidence, until_refuted
 from opponent_models import CASES, Case
 from set_points import satisfies, set_of
 
@@ -28,7 +29,6 @@ import plumdp as pl
 from plumdp.data.counts import TransitionCounts
 
 ERROR = 0.1
-LEVEL = 1e-4  # probability that a right package fails
 REGIMES = {  # how data come about, and by how much rows may be off; none of them is
     "no order": (opponent_data.no_order, 0.0),
     "open": (opponent_data.open_end, 0.0),
@@ -95,41 +95,9 @@ def is_outside(case: Case, learned: pl.Learned) -> bool:
     return not is_inside
 
 
-class Evidence(NamedTuple):
-    """In how many of n games something happened, as evidence that this has a probability above a rate.
-
-    Bets that it is q multiply a fortune by q / rate if it happens and by (1 - q) / (1 - rate) if not: for every
-    probability that is not above the rate, the expectation is at most one. So the mean over some q ever reaches
-    1 / level with probability at most the level (Ville 1939).
-
-    >>> Evidence(6, 6).is_refuted, Evidence(300, 2000).is_refuted, Evidence(200, 2000).is_refuted
-    (True, True, False)
-    """
-
-    happened: int
-    n: int
-    rate: float = ERROR
-    level: float = LEVEL
-
-    @property
-    def fortune(self) -> float:
-        """What the bets have made of one."""
-        q, k = self.rate * np.array([1.25, 1.5, 2.0, 3.0, 5.0, 8.0]), self.happened
-        return float(np.exp(k * np.log(q / self.rate) + (self.n - k) * np.log((1 - q) / (1 - self.rate))).mean())
-
-    @property
-    def is_refuted(self) -> bool:
-        """Whether the fortune is large; whoever goes on playing after that may see it fall again."""
-        return self.fortune >= 1 / self.level
-
-
-def until_refuted(game: Callable[[np.random.Generator], bool], n_games: int, *, rate: float = ERROR) -> Evidence:
+def play_until_refuted(game: Callable[[np.random.Generator], bool], n_games: int, *, rate: float = ERROR) -> Evidence:
     """Return how often something happens in so many games, or in as many as show that it happens too often."""
-    evidence = Evidence(0, 0, rate)
-    while evidence.n < n_games and not evidence.is_refuted:
-        has_happened = game(np.random.default_rng([1, evidence.n]))
-        evidence = Evidence(evidence.happened + has_happened, evidence.n + 1, rate)
-    return evidence
+    return until_refuted((game(np.random.default_rng([1, i])) for i in range(n_games)), rate=rate)
 
 
 class Protocol:
@@ -157,7 +125,7 @@ class Protocol:
         """Return where anything is wrong too often: in all games, or with a case, a regime or a pair of them."""
         groups = list(product([*CASES, "all"], [*REGIMES, "all"]))
         found = {
-            group: Evidence(sum(map(any, g := self.games(*group))), len(g), level=LEVEL / len(groups))
+            group: Evidence(sum(map(any, g := self.games(*group))), len(g), ERROR, LEVEL / len(groups))
             for group in groups
         }
         return {group: evidence for group, evidence in found.items() if evidence.is_refuted}

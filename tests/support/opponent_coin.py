@@ -14,7 +14,8 @@ from unittest.mock import patch
 
 import numpy as np
 from coin_model import COIN
-from opponent import ERROR, Evidence, until_refuted
+from evidence import Evidence
+from opponent import ERROR, play_until_refuted
 from row_models import row_model
 
 import plumdp as pl
@@ -76,7 +77,7 @@ def play_one(read: Callable[[Throws, int], TransitionCounts], share: float, n_ga
 
         return any(excludes_truth(read(at, n), _KNOWN, lambda _: [Direction(np.ones(1))]) for n in worst)
 
-    return until_refuted(game, n_games, rate=share)
+    return play_until_refuted(game, n_games, rate=share)
 
 
 def play_many(n_games: int, *, n_throws: int = 10**6, n_groups: int = 5, n_coins: int = 4) -> Evidence:
@@ -101,4 +102,4 @@ def play_many(n_games: int, *, n_throws: int = 10**6, n_groups: int = 5, n_coins
         counts = TransitionCounts(model.graph, seen, "adaptive", pilots.planned_pilot(kept, n_throws))
         return excludes_truth(counts, known, directions)
 
-    return until_refuted(game, n_games, rate=PLANNED_SHARE)
+    return play_until_refuted(game, n_games, rate=PLANNED_SHARE)
