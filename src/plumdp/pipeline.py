@@ -162,10 +162,10 @@ def compare(
     >>> for certificate in compare(study.model, counts, study.objective):
     ...     print(f"{certificate.relaxation:12} {certificate.lower:.3f} {certificate.upper:.3f}")
     interval     0.138 0.490
-    parameter    0.211 0.360
-    expression   0.272 0.307
-    rectangular  0.276 0.302
-    coupled      0.281 0.298
+    parameter    0.210 0.360
+    expression   0.271 0.307
+    rectangular  0.275 0.303
+    coupled      0.280 0.297
     """
     require_model("compare", model)
     objective = as_objective(objective, model)
