@@ -31,7 +31,7 @@ STUDIES = {  # instances, runs
 def learned_study(name: str, **options: Any) -> tuple[Any, Any]:
     """Return a case study, and what simulated runs say about it."""
     study = pl.case_study(name)
-    counts = pl.simulate(study.model, study.true_point, STUDIES[name], rng=1, max_steps=study.max_steps, pilot=0.05)
+    counts = pl.simulate(study.model, study.true_point, STUDIES[name], rng=1, max_steps=study.max_steps)
     return study, pl.learn(study.model, counts, objectives=[study.objective], **options)
 
 
@@ -60,7 +60,7 @@ def robot() -> tuple[Any, Any, str]:
     space = pl.ParameterSpace.box({"slip": (0, 0.8), "rain": (0, 0.9)})
     model = pl.explore(step, start, space=space, labels={"there": lambda state: state.room == 5})
     text = 'Pmax=? [ F<=6 "there" ]'
-    counts = pl.simulate(model, {"slip": 0.4, "rain": 0.5}, 3_000, rng=1, max_steps=12, pilot=0.05)
+    counts = pl.simulate(model, {"slip": 0.4, "rain": 0.5}, 3_000, rng=1, max_steps=12)
     return model, pl.learn(model, counts, objectives=[text]), text
 
 
@@ -78,7 +78,7 @@ def many() -> tuple[Any, Any, str]:
     space = pl.ParameterSpace.unit(*(f"rate{i}" for i in range(9)))
     model = pl.explore(step, {"place": 0}, space=space, labels={"end": lambda state: state.place == 9})
     truth = {f"rate{i}": (97 - 2 * i) / 100 for i in range(9)}
-    counts = pl.simulate(model, truth, 3_000, rng=1, max_steps=12, pilot=0.05)
+    counts = pl.simulate(model, truth, 3_000, rng=1, max_steps=12)
     return model, pl.learn(model, counts, objectives=['Pmax=? [ F "end" ]']), 'Pmax=? [ F "end" ]'
 
 
@@ -155,8 +155,8 @@ def published() -> plots.Picture:
 def contradicted() -> plots.Picture:
     """Return the ladder of a model that the data contradict."""
     study = pl.case_study("betting:5")
-    counts = pl.simulate(study.model, {"p": 0.9}, 3_000, rng=1, max_steps=6, pilot=0.05)
-    other = pl.simulate(study.model, {"p": 0.2}, 3_000, rng=1, max_steps=6, pilot=0.05)
+    counts = pl.simulate(study.model, {"p": 0.9}, 3_000, rng=1, max_steps=6)
+    other = pl.simulate(study.model, {"p": 0.2}, 3_000, rng=1, max_steps=6)
     both = pl.TransitionCounts(
         study.model.graph,
         counts.counts * (study.model.graph.state_of_choice() % 2)[study.model.graph.choice_of_transition()]

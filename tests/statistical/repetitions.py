@@ -1,12 +1,14 @@
 """Repeated experiments on small models: draw data, build bounds, and count how often the true point is missed.
 
-A guarantee of 1 - δ is refuted by a one-sided binomial test at level 10^-6: with 2000 repetitions and δ = 0.1, if the
-true point is missed more than 267 times. Seeds are fixed, so that a test passes always or never.
+A guarantee of 1 - δ is refuted by a one-sided binomial test at level 10^-6: at night, with 2000 repetitions and
+δ = 0.1, if the true point is missed more than 267 times. Seeds are fixed, so that a test passes always or never.
 """
 
 from itertools import pairwise
 
 import numpy as np
+from scipy.stats import binom
+from sizes import size
 
 import plumdp as pl
 from plumdp.confidence.bounds import expression_bounds
@@ -14,7 +16,8 @@ from plumdp.confidence.event_counts import pool
 from plumdp.data.counts import EventCounts, TransitionCounts
 from plumdp.model.events import find_events
 
-REPETITIONS, ERROR, CRITICAL = 2000, 0.1, 267
+REPETITIONS, ERROR = size(600, 2000), 0.1
+CRITICAL = int(binom.isf(1e-6, REPETITIONS, ERROR))
 
 p, q = pl.parameters("p", "q")
 POINT = {"p": 0.4, "q": 0.25}

@@ -24,6 +24,7 @@ from coverage_game import (
     upper_evidence,
 )
 from coverage_mutants import bets_from_main_data, prior_from_main_data
+from sizes import size
 
 import plumdp as pl
 from plumdp.confidence import estimates, evidence, likelihood
@@ -208,8 +209,8 @@ def ends_of_set(chance, n, least, most):
 
 
 def test_the_likelihood_set_of_a_coin_without_pilot_ever_misses_with_at_most_its_error():
-    """By dynamic programming over up to 200 throws of a coin with the chance 1/5, looked at after each."""
-    chance, n_throws, missed = 0.2, 200, 0.0
+    """By dynamic programming over all throws of a coin with the chance 1/5, looked at after each."""
+    chance, n_throws, missed = 0.2, size(80, 200), 0.0
     alive, heads = np.zeros(n_throws + 2), np.arange(n_throws + 2)
     alive[0], least, most = 1, 0, 0
     for n in range(1, n_throws + 1):

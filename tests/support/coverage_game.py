@@ -86,7 +86,7 @@ def prepare(case: Case, sizes: Sizes = Sizes(), *, n_runs: int = 4000) -> Game: 
     truth = np.array([float(point[name]) for name in table.names])
     policies = ("uniform", _nearly_greedy(case))
     expected = [
-        table.pool(pl.simulate(model, point, n_runs, rng=i, max_steps=case.max_steps, policy=p, pilot=0).counts)
+        table.pool(pl.simulate(model, point, n_runs, rng=i, max_steps=case.max_steps, policy=p, pilot=False).counts)
         for i, p in enumerate(policies)
     ]
     chances = np.array([float(f.evaluate(point)) for f in table.outcomes])

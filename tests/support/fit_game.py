@@ -84,7 +84,7 @@ def prepare(case, objectives=None, sizes: Sizes = Sizes(), *, policies=None, n_r
     known = pl.instantiate(model, case.true_point)
     policies = policies or ("uniform", *(_nearly(model.graph, pl.solve(known, o).policy) for o in objectives))
     expected = [
-        pl.simulate(model, case.true_point, n_runs, rng=i, max_steps=case.max_steps, policy=p, pilot=0).counts
+        pl.simulate(model, case.true_point, n_runs, rng=i, max_steps=case.max_steps, policy=p, pilot=False).counts
         for i, p in enumerate(policies)
     ]
     truth = np.array([float(model.space.point(case.true_point)[name]) for name in table.names])

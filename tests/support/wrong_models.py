@@ -50,7 +50,7 @@ class Wrong:
         parts = self.graph, space, space, table, read_only(expression.astype(np.int32))
         return ParametricMDP(*parts, model.labels, model.rewards, model.constants)
 
-    def simulate(self, n_runs: int, rng, *, policy="uniform", pilot: float = 0.05) -> pl.TransitionCounts:
+    def simulate(self, n_runs: int, rng, *, policy="uniform", pilot: bool = True) -> pl.TransitionCounts:
         """Return counts of the true process, with a pilot, as ``simulate`` does for a right model."""
         steps = self.case.max_steps
         return pl.simulate(self.known_model(), {}, n_runs, rng=rng, max_steps=steps, policy=policy, pilot=pilot)
@@ -128,7 +128,7 @@ def one_row(case, size: float, *, rank: int = 0) -> Wrong:
     Rows of the initial state are left out.
     """
     graph, model = case.model.graph, case.model
-    seen = pl.simulate(model, case.true_point, N_LOOKS, rng=0, max_steps=case.max_steps, pilot=0).visits
+    seen = pl.simulate(model, case.true_point, N_LOOKS, rng=0, max_steps=case.max_steps, pilot=False).visits
     is_candidate = is_unknown(model) & (graph.state_of_choice() != graph.initial_state)
     choice = int(np.argsort(-np.where(is_candidate, seen, -1), kind="stable")[rank])
     shift = np.zeros(graph.n_choices)

@@ -11,7 +11,7 @@ from plumdp.sensitivity import expression_weights
 
 def learned_study(name, runs, **options):
     study = pl.case_study(name)
-    counts = pl.simulate(study.model, study.true_point, runs, rng=1, max_steps=study.max_steps, pilot=0.05)
+    counts = pl.simulate(study.model, study.true_point, runs, rng=1, max_steps=study.max_steps)
     return study, pl.learn(study.model, counts, objectives=[study.objective], **options)
 
 
