@@ -18,7 +18,7 @@ from plumdp.confidence.likelihood import LikelihoodSet, best_point, best_point_o
 from plumdp.confidence.sets import ConfidenceSet, Guarantee
 from plumdp.confidence.space_moments import moments
 from plumdp.confidence.tolerant import drift_cuts, with_cuts
-from plumdp.confidence_methods import within_intervals
+from plumdp.confidence_methods import Sets, within_intervals
 from plumdp.data.counts import Pilot, TransitionCounts, require_same_graph
 from plumdp.data.logs import Log
 from plumdp.data.pilots import drawn_pilot, pilot_assumption
@@ -63,6 +63,7 @@ class Learned:
     solvers: dict[Objective, PointSolver] = field(default_factory=dict)  # for what was announced or asked
     rests_on: tuple[str, ...] = ()  # what the confidence set assumes besides model and sampling, in words
     objectives: tuple[Objective, ...] = ()  # what was announced: certificates of all of them hold jointly
+    kind: Sets = "interval"  # of the confidence set
     as_published: bool = False
     fit: ModelFit | None = None  # whether the model explains the data, if that was tested
     misfit: float = 0.0  # how far rows may be off from those at one point of the space, in total variation
@@ -200,7 +201,7 @@ def learn(
     """
     error, clock, data, counted = error_of(options["confidence"]), Clock(), _require_counts(counts), model.counted
     require_same_graph(counted.graph, data.graph)
-    method, measure = chosen_method(options)
+    kind, method, measure = chosen_method(options)
     as_published, misfit = options["as_published"], float(options["misfit"])
     groundwork = _groundwork(counted, like)
     solvers = {} if like is None else {asked: solver.without_memory() for asked, solver in like.solvers.items()}
@@ -225,6 +226,7 @@ def learn(
         clock.laps,
         solvers=solvers,
         objectives=asked,
+        kind=kind,
         as_published=as_published,
         misfit=misfit,
         groundwork=groundwork,

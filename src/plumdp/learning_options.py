@@ -80,8 +80,8 @@ def _of_intervals(options: LearningOptions) -> dict[str, Any]:
     return {name: value for name, value in asked.items() if value is not None}
 
 
-def chosen_method(options: LearningOptions) -> tuple[ConfidenceMethod[Any], Callable[..., ConfidenceSet]]:
-    """Return the kind of confidence set, and how the data are measured; refuse options that do not go together."""
+def chosen_method(options: LearningOptions) -> tuple[Sets, ConfidenceMethod[Any], Callable[..., ConfidenceSet]]:
+    """Return the kind of confidence set, its entry in ``SETS``, and how to measure; refuse options that differ."""
     kind, about_intervals = options["confidence_set"], _of_intervals(options)
     if kind is None:
         kind = default_set(options)
@@ -94,15 +94,15 @@ def chosen_method(options: LearningOptions) -> tuple[ConfidenceMethod[Any], Call
     if about_intervals and options["as_published"]:
         raise DataError("as_published=True chooses intervals and events itself: leave out as_published, or the others")
     if options["misfit"]:
-        return method, _tolerant_measure(kind, options)
+        return kind, method, _tolerant_measure(kind, options)
     if not options["as_published"]:
-        return method, partial(method.measure, **about_intervals)
+        return kind, method, partial(method.measure, **about_intervals)
     if method.published is None:
         raise DataError(
             f"confidence_set={kind!r}: the paper does not say how it makes such sets; leave out as_published, or "
             "choose another confidence_set"
         )
-    return method, method.published
+    return kind, method, method.published
 
 
 def _tolerant_measure(kind: Sets, options: LearningOptions) -> Callable[..., ConfidenceSet]:

@@ -62,6 +62,14 @@ def test_a_confidence_set_is_one_file_and_one_entry(tmp_path, monkeypatch, study
         assert found.confidence_set == "no data used"
         assert found.lower <= 0.28835 <= found.upper
         assert found.parameters["t1"] == pytest.approx((0, 1), abs=1e-9)
+    found.save(tmp_path / "result")
+    again = pl.read_result(tmp_path / "result")
+    assert (again.confidence_set, again.lower, again.upper) == ("no data used", found.lower, found.upper)
+    found.report(tmp_path / "report.html")
+    assert "no data used" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    learned = pl.learn(study.model, counts, confidence_set="everything")
+    advice = pl.advise(learned, study.objective, runs=100, max_steps=21)
+    assert all(prediction.width == advice.predictions[0].width for prediction in advice.predictions)
 
 
 NATURE = '''

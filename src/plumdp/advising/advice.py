@@ -10,11 +10,12 @@ import numpy as np
 
 from plumdp.advising.design import ValueQuestion, plan_sampling
 from plumdp.advising.expected_runs import RunLaw, normalised, run_law, seen_runs
-from plumdp.advising.predicted_width import Predictor, kind_of
+from plumdp.advising.predicted_width import Predictor
 from plumdp.claims import shown_value
 from plumdp.confidence.laws import law_of_space
 from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
+from plumdp.confidence.sets import Guarantee
 from plumdp.data.report import IngestionReport
 from plumdp.data.runs import require_positive
 from plumdp.errors import DataError
@@ -121,7 +122,8 @@ def _require_sense(learned: Learned, runs: int | None, max_steps: int | None) ->
             require_positive(name, number)
     if learned.conflict is not None:
         raise DataError("the data contradict the model: more of them do not narrow the bounds; certify says why")
-    kind_of(learned.bounds)
+    if learned.bounds.guarantee == Guarantee.NONE:
+        raise DataError("these sets have no guarantee, so that their width says nothing; learn without as_published")
 
 
 def _law_of_runs(learned: Learned, point: FloatArray, max_steps: int | None) -> tuple[RunLaw, int | None]:

@@ -11,22 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import accumulate, pairwise
 from math import inf, isfinite, sqrt
 from typing import Any
 
 from plumdp.advising.expected_runs import whole_counts
-from plumdp.confidence.bounds import ExpressionBounds
-from plumdp.confidence.least_squares import LeastSquares
-from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.confidence.likelihood_table import LikelihoodTable
-from plumdp.confidence.multinomial import RowBounds
-from plumdp.confidence.sets import ConfidenceSet, Guarantee
-from plumdp.confidence_methods import SETS, Sets
+from plumdp.confidence_methods import SETS
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.pilots import moments_of, planned_pilot
-from plumdp.errors import DataError
 from plumdp.learning import Learned
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.objective import Objective
@@ -40,13 +33,6 @@ _TRIES = 8
 _NEAR = 0.02  # relative distance from the width that was asked for
 MOST_RUNS = 10**12
 
-_KINDS: dict[type[Any], Sets] = {
-    ExpressionBounds: "interval",
-    RowBounds: "l1",
-    LeastSquares: "ellipsoid",
-    LikelihoodSet: "likelihood",
-}
-
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
@@ -57,11 +43,6 @@ class Predictor:
     policy: IntArray  # (n_states)
     table: LikelihoodTable
     width: float  # of the certificate now
-
-    @cached_property
-    def kind(self) -> Sets:
-        """The kind of confidence set that was drawn around the data."""
-        return kind_of(self.learned.bounds)
 
     def predict(self, sampling: str, per_run: FloatArray, runs: int) -> Prediction:
         """Return the better of both ways to use so many runs, given expected counts of transitions in one of them."""
@@ -111,7 +92,7 @@ class Predictor:
 
     def _width(self, counts: TransitionCounts) -> float:
         """Return the distance of the bounds that counts would give; infinity if they give none."""
-        learned, method = self.learned, SETS[self.kind]
+        learned, method = self.learned, SETS[self.learned.kind]
         measure: Callable[..., Any] = method.measure
         solvers = {self.objective: learned.at_points(self.objective)}
         options = {"directions": value_directions(learned.model, solvers)} if method.has_directions else {}
@@ -123,13 +104,6 @@ class Predictor:
         uncertain = relax(ahead, "coupled")
         found = value_policy(ahead, uncertain, self.policy, self.objective, is_coupled=True)
         return found.upper - found.lower if isfinite(found.upper - found.lower) else inf
-
-
-def kind_of(bounds: ConfidenceSet) -> Sets:
-    """Return the kind of a confidence set; sets without a guarantee are refused."""
-    if bounds.guarantee == Guarantee.NONE:
-        raise DataError("these sets have no guarantee, so that their width says nothing; learn without as_published")
-    return _KINDS[type(bounds)]
 
 
 def _next_try(runs: float, ratio: float, low: float, high: float) -> float:
