@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 from hypothesis import settings
-from sizes import TIER, examples
+from tiers import TIER, examples
 
 from plumdp import compiled
 from plumdp.errors import MissingExtra

@@ -14,7 +14,7 @@ import pytest
 from near_ties import KINDS, as_model, near_tie, policy_value, start_value
 from random_pmdps import random_counts, random_problem
 from random_products import random_product_problem
-from sizes import size
+from tiers import size
 
 import plumdp as pl
 from plumdp.model.objective import Reach, Reward

@@ -16,7 +16,7 @@ from coupled_points import random_policy, random_product_model
 from random_objectives import KINDS, random_objective
 from random_pmdps import random_point, random_problem
 from random_products import random_product_problem
-from sizes import size
+from tiers import size
 
 import plumdp as pl
 from plumdp.learning import learn

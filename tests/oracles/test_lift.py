@@ -15,7 +15,7 @@ from flint import fmpq, fmpq_mat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from sizes import examples
+from tiers import examples
 
 import plumdp as pl
 from plumdp.model.expressions.table import ExpressionTable

@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from random_pmdps import exact_vertices, random_intervals, random_problem
 from scipy.optimize import linprog
-from sizes import examples
+from tiers import examples
 
 import plumdp as pl
 from plumdp.experiments.layered import layered_model

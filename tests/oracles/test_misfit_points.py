@@ -15,7 +15,7 @@ from random_objectives import KINDS, random_objective
 from random_pmdps import random_point, random_problem
 from random_products import random_product_problem
 from set_points import points_of_set
-from sizes import size
+from tiers import size
 
 import plumdp as pl
 from plumdp import pipeline

@@ -6,7 +6,7 @@ Small models with rare goals, near ties and long runs (see ``near_ties``); value
 import numpy as np
 import pytest
 from near_ties import misses, near_tie, policy_value
-from sizes import size
+from tiers import size
 
 from plumdp.solver import by_components, component_bounds, induction
 from plumdp.solver.solve import solve

@@ -12,7 +12,7 @@ import pytest
 from both_ways import kernels_run_both_ways
 from exact_values import BEST, all_outcomes, first_step_values, policy_key, policy_values, settled_states
 from random_models import model_of, random_case
-from sizes import size
+from tiers import size
 
 from plumdp.model.objective import Reach, Reward
 from plumdp.model.parametric import RewardStructure

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 from scipy.stats import binom
-from sizes import size
+from tiers import size
 
 import plumdp as pl
 from plumdp.confidence.bounds import expression_bounds

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from coin_model import COIN
 from scipy.stats import binom
-from sizes import size
+from tiers import size
 
 import plumdp as pl
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson, hoeffding

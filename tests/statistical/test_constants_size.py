@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from evidence import until_refuted
 from scipy.stats import binom
-from sizes import size
+from tiers import size
 
 import plumdp as pl
 from plumdp.confidence.constants import excluded_numbers, find_fixed_numbers

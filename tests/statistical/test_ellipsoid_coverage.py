@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from sizes import size
+from tiers import size
 
 import plumdp as pl
 from plumdp.confidence import least_squares as method

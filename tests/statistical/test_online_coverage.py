@@ -7,7 +7,7 @@ true value of the policy that it is certified for.
 import pytest
 from evidence import until_refuted
 from repetitions import ERROR, guesses
-from sizes import size
+from tiers import size
 
 import plumdp as pl
 

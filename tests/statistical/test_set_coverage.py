@@ -24,7 +24,7 @@ from coverage_game import (
     upper_evidence,
 )
 from coverage_mutants import bets_from_main_data, prior_from_main_data
-from sizes import size
+from tiers import size
 
 import plumdp as pl
 from plumdp.confidence import estimates, evidence, likelihood

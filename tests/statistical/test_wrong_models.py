@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 import wrong_models
-from sizes import size
+from tiers import size
 from wrong_models import OLD, TESTED, UNTESTED, right, smooth_error, wrong_channel, wrong_row
 
 import plumdp as pl

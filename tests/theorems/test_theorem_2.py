@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from exact_values import chain_values, merge, step_rewards
 from random_pmdps import Problem, exact_vertices, random_counts, random_point, random_problem
-from sizes import size
+from tiers import size
 
 import plumdp as pl
 from plumdp.confidence.bounds import expression_bounds

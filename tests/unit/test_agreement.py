@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_models import row_model
-from sizes import examples
+from tiers import examples
 
 import plumdp as pl
 from plumdp.confidence.fit.cell_tests import NO_CELLS, CellTests

@@ -26,7 +26,7 @@ from bet_tables import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_models import row_model
-from sizes import examples
+from tiers import examples
 
 import plumdp as pl
 from plumdp.confidence import bets as method

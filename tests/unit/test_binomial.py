@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln
 from scipy.stats import binom
-from sizes import examples
+from tiers import examples
 
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson, hoeffding, likelihood_interval
 

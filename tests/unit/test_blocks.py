@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_models import row_model
-from sizes import examples
 from threadpoolctl import threadpool_info
+from tiers import examples
 
 import plumdp as pl
 from plumdp.confidence import space_moments

@@ -11,7 +11,7 @@ from cell_models import cell_model, counts_in_cells
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_models import row_model
-from sizes import examples
+from tiers import examples
 
 import plumdp as pl
 from plumdp.confidence.fit.cell_tests import NO_CELLS, cell_tests, largest

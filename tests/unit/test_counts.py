@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from log_models import LAMP
 from pyarrow import parquet
-from sizes import examples
+from tiers import examples
 
 import plumdp as pl
 from plumdp.data.counts import TransitionCounts

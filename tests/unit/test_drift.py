@@ -8,7 +8,7 @@ import pytest
 from cell_models import cell_model, counts_in_cells
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sizes import examples
+from tiers import examples
 
 import plumdp as pl
 from plumdp.confidence.fit.contrasts import find_contrasts

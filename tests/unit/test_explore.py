@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sizes import examples
+from tiers import examples
 
 import plumdp as pl
 

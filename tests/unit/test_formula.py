@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sizes import examples
+from tiers import examples
 
 from plumdp import ModelError, Polynomial, parameters
 from plumdp.model.expressions.arrays import PolynomialArray

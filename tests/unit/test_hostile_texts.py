@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sizes import examples
+from tiers import examples
 
 import plumdp as pl
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sizes import examples
 from support.coupled_points import random_product_model
 from support.drawn_counts import chances, draw, moved, value_of_choice, walk
 from support.random_pmdps import random_problem
+from tiers import examples
 
 import plumdp as pl
 from plumdp.checking.diagnosis import diagnose, examine, in_words

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sizes import examples
+from tiers import examples
 
 import plumdp as pl
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from random_models import model_of, random_bounds, random_case, random_masks, random_reward
-from sizes import examples
+from tiers import examples
 
 import plumdp as pl
 from plumdp.model.objective import Reach, Reward

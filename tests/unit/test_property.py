@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sizes import examples
+from tiers import examples
 
 from plumdp import ModelError, ParameterSpace, explore, parameters
 from plumdp.model.language.property import parse_predicate, parse_property

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
-from sizes import examples
+from tiers import examples
 
 from plumdp import ModelError, ParameterSpace, Polynomial, parameters
 from plumdp.model.space import float_above, float_below

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from log_models import LAMP, recount, runs
 from mapping_oracle import EXPRESSIONS, bin_of, known
-from sizes import examples
+from tiers import examples
 
 import plumdp as pl
 from plumdp.data.duckdb_tables import column_types

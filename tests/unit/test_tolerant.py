@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_models import row_model
 from scipy.integrate import quad
-from sizes import examples
+from tiers import examples
 
 import plumdp as pl
 from plumdp.checking.smallest_misfit import smallest_misfit
