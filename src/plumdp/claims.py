@@ -303,7 +303,7 @@ def _assumptions(learned: Learned) -> tuple[str, ...]:
     bounds = learned.bounds
     if bounds.guarantee == Guarantee.ANYTIME:
         sampled = _ANYTIME
-    elif bounds.guarantee == Guarantee.PLANNED and learned.counts.sampling != "independent":
+    elif bounds.guarantee == Guarantee.PLANNED:
         sampled = _PLANNED
     elif bounds.guarantee == Guarantee.ASYMPTOTIC:
         planned = _SAMPLED[learned.counts.sampling]

@@ -286,19 +286,12 @@ def check_fixed_numbers(learned: Learned, fixed: FixedNumbers) -> Learned:
         return learned
     error, clock = learned.error, Clock(dict(learned.seconds))
     share, misfit = FALLBACK / 2 * error, learned.misfit
-    data = learned.counts if _is_fixed_sample(learned) else replace(learned.counts, sampling="adaptive")
+    is_anytime = learned.bounds.guarantee in (Guarantee.ANYTIME, Guarantee.PLANNED)  # no test may need more
+    data = replace(learned.counts, sampling="adaptive") if is_anytime else learned.counts
     numbers = excluded_numbers(learned.model, fixed, data, error=share, confidence=1 - error, misfit=misfit)
     region = with_numbers(learned.region, numbers) if numbers else learned.region
     clock.lap("tests")
     return replace(learned, region=region, seconds=clock.laps, fallback=FALLBACK / 2)
-
-
-def _is_fixed_sample(learned: Learned) -> bool:
-    """Return whether tests may need the numbers of samples to be fixed, because the set needs it as well."""
-    guarantee = learned.bounds.guarantee
-    return guarantee != Guarantee.ANYTIME and (
-        guarantee != Guarantee.PLANNED or learned.counts.sampling == "independent"
-    )
 
 
 def check_fit(learned: Learned, fixed: FixedNumbers) -> Learned:

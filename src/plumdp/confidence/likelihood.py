@@ -157,9 +157,13 @@ def likelihood_set(
 
 
 def guarantee_of(counts: TransitionCounts) -> Guarantee:
-    """Return what sets rest on that are placed by what came first: nothing, or that the length was planned."""
-    is_planned = counts.pilot is not None and counts.pilot.is_planned
-    return Guarantee.PLANNED if is_planned else Guarantee.ANYTIME
+    """Return what sets rest on that are placed by what came first: nothing, or that the length was planned.
+
+    Independent samples have no order: some are drawn to come first, for which the numbers of all of them are fixed.
+    """
+    if counts.pilot is None or not counts.pilot.is_planned:
+        return Guarantee.ANYTIME
+    return Guarantee.FIXED if counts.sampling == "independent" else Guarantee.PLANNED
 
 
 def _strips(known: Groundwork, counts: TransitionCounts, error: float) -> ExpressionBounds:

@@ -84,7 +84,7 @@ def open_pilot(
 
 _MOST_VISITS = 10**9 - 1  # that NumPy draws from
 _SPLITS = (4, 4, 16)  # a sixteenth of the visits of each choice is the pilot, a quarter of it comes first, and so on
-_SPLIT = "some samples, drawn at random by the model alone, are a pilot for all others"
+_SPLIT = "these were drawn at random, with a seed that the model fixes"
 
 
 def drawn_pilot(counts: TransitionCounts) -> Pilot | None:
