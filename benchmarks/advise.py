@@ -28,8 +28,8 @@ import numpy as np
 
 import plumdp as pl
 from plumdp.case_studies import CaseStudy
+from plumdp.certifying.pipeline import relax
 from plumdp.model.graph import FloatArray, IntArray
-from plumdp.pipeline import relax
 
 INSTANCES = ("glider:11,9", "rover:10,10", "betting:25", "parallel:5", "aircraft:20,10", "engagement:20")
 SEEDS = (1, 2, 3)

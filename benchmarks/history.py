@@ -32,7 +32,7 @@ import duckdb
 import ratios
 from timing import Clock, Ratio, used_seconds
 
-from plumdp.compiled import compile_at_once
+from plumdp.base.compiled import compile_at_once
 from plumdp.data.duckdb_tables import write_parquet
 
 HERE = Path(__file__).parent

@@ -15,7 +15,7 @@ from typing import Any
 
 import plumdp as pl
 from plumdp import plots
-from plumdp.pipeline import compare_learned
+from plumdp.certifying.pipeline import compare_learned
 
 STUDIES = {  # instances, runs
     "betting:5": 2_000,

@@ -59,7 +59,7 @@ class Asked:
 def ask_all(name: str, runs: int, episodes: int = EPISODES) -> Asked:
     """Return seconds and answers of all questions about a case study."""
     import plumdp as pl
-    from plumdp.pipeline import relax
+    from plumdp.certifying.pipeline import relax
 
     study, asked = pl.case_study(name), Asked()
     model, objective = study.model, study.objective
@@ -107,12 +107,12 @@ def _ask_online(asked: Asked, study: Any, episodes: int) -> None:
 
 def measure(name: str) -> dict[str, Any]:
     """Return seconds, answers and peak memory of this process, after one round with a small model."""
-    import plumdp.clock
-    import plumdp.online
+    import plumdp.base.clock
+    import plumdp.online.learn_online
 
-    for module in (plumdp.clock, plumdp.online):
+    for module in (plumdp.base.clock, plumdp.online.learn_online):
         module.perf_counter = time.process_time  # so that stages are told in process time
-    plumdp.clock.seconds_of_compiling = lambda: 0.0  # those are other seconds
+    plumdp.base.clock.seconds_of_compiling = lambda: 0.0  # those are other seconds
     ask_all(SMALL.get(name.split(":")[0], name), 1000, 50)
     asked = ask_all(name, RUNS)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -22,9 +22,9 @@ import timing
 from peers import Problem, forward, layered
 
 import plumdp as pl
+from plumdp.base.threads import at_most
 from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.prepared import prepare
-from plumdp.threads import at_most
 
 
 def within_steps(n_transitions: int) -> Problem:

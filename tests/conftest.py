@@ -11,8 +11,8 @@ import pytest
 from hypothesis import settings
 from tiers import TIER, examples
 
-from plumdp import compiled
-from plumdp.errors import MissingExtra
+from plumdp.base import compiled
+from plumdp.base.errors import MissingExtra
 
 compiled.compile_at_once()  # tests are about compiled kernels; test_compiled.py compares them with plain Python
 

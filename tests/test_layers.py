@@ -106,9 +106,9 @@ def test_a_planted_violation_is_found(path, source, expected):
     ("path", "source"),
     [
         ("relaxation/intervals.py", "from plumdp.model.graph import Graph"),
-        ("model/kernels.py", "from plumdp.compiled import compiled"),
+        ("model/kernels.py", "from plumdp.base.compiled import compiled"),
         ("pipeline.py", "from plumdp.result.certificate import Certificate"),
-        ("model/check.py", "from plumdp.errors import ModelError"),
+        ("model/check.py", "from plumdp.base.errors import ModelError"),
     ],
 )
 def test_what_is_allowed_is_not_reported(path, source):

@@ -1,12 +1,16 @@
 # What the command line uses of the library: the only list of it. Each name is loaded when it is used.
 
-from .advising.advice import advise as advise
 from .case_studies import CaseStudy as CaseStudy
 from .case_studies import case_study as case_study
 from .case_studies import case_study_names as case_study_names
 from .case_studies import is_case_study as is_case_study
-from .checking.check import ModelCheck as ModelCheck
-from .checking.check import check_model as check_model
+from .certifying.interval_models import interval_model as interval_model
+from .certifying.interval_models import model_at as model_at
+from .certifying.pipeline import compare_learned as compare_learned
+from .certifying.pipeline import conclude as conclude
+from .certifying.thresholds import Answer as Answer
+from .certifying.thresholds import decide as decide
+from .cli.warming import warm_up as warm_up
 from .data.counts import TransitionCounts as TransitionCounts
 from .data.counts import weaker as weaker
 from .data.files import is_counts_file as is_counts_file
@@ -18,10 +22,11 @@ from .data.run_files import write_runs as write_runs
 from .data.runs import Policy as Policy
 from .data.simulate import simulate as simulate
 from .data.sql import counts_query as counts_query
-from .interval_models import interval_model as interval_model
-from .interval_models import model_at as model_at
-from .learning import Learned as Learned
-from .learning import learn as learn
+from .explaining.advice import advise as advise
+from .explaining.check import ModelCheck as ModelCheck
+from .explaining.check import check_model as check_model
+from .learning.learn import Learned as Learned
+from .learning.learn import learn as learn
 from .model.graph import Graph as Graph
 from .model.language.constraint import cut_model as cut_model
 from .model.language.property import as_objectives as as_objectives
@@ -33,14 +38,13 @@ from .model.objective import digest as digest
 from .model.parametric import ParametricMDP as ParametricMDP
 from .model.readers.read import READERS as READERS
 from .model.readers.read import read_model as read_model
-from .online import OnlineRecord as OnlineRecord
-from .online import learn_online as learn_online
-from .online import simulator as simulator
-from .online_records import OnlineRun as OnlineRun
-from .online_records import gap_of as gap_of
-from .online_records import read_record as read_record
-from .pipeline import compare_learned as compare_learned
-from .pipeline import conclude as conclude
+from .model.summary import summarise as summarise
+from .online.learn_online import OnlineRecord as OnlineRecord
+from .online.learn_online import learn_online as learn_online
+from .online.learn_online import simulator as simulator
+from .online.records import OnlineRun as OnlineRun
+from .online.records import gap_of as gap_of
+from .online.records import read_record as read_record
 from .plots import write_residuals as write_residuals
 from .plots.from_findings import figure_of as figure_of
 from .plots.online_curve import online_figure as online_figure
@@ -74,7 +78,3 @@ from .result.sampling_policy import read_sampling as read_sampling
 from .solver.evaluate import evaluate as evaluate
 from .solver.solution import Solution as Solution
 from .solver.solve import solve as solve
-from .summary import summarise as summarise
-from .thresholds import Answer as Answer
-from .thresholds import decide as decide
-from .warmup import warm_up as warm_up

@@ -10,7 +10,16 @@ import pytest
 from plumdp import cli, library
 from plumdp.cli import COMMANDS, load
 
-HEAVY = ("numba", "scipy", "numpy", "matplotlib", "pandas", "duckdb", "plumdp.experiments", "plumdp.pipeline")
+HEAVY = (
+    "numba",
+    "scipy",
+    "numpy",
+    "matplotlib",
+    "pandas",
+    "duckdb",
+    "plumdp.experiments",
+    "plumdp.certifying.pipeline",
+)
 HEAVY += ("flint", "jinja2", "plumdp.model.graph")
 
 

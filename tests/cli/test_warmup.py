@@ -22,7 +22,7 @@ event.register("numba:compile", Counting())
 """
 CERTIFY = """
 import plumdp as pl
-from plumdp import compiled
+from plumdp.base import compiled
 study = pl.case_study("betting:10")
 counts = pl.simulate(study.model, study.true_point, 30, rng=1, max_steps=study.max_steps + 1)
 certificate = pl.certify(study.model, counts, study.objective)
@@ -31,8 +31,8 @@ print(certificate.lower.hex(), certificate.upper.hex())
 """
 WARM_UP = """
 from collections import Counter
-from plumdp import compiled
-from plumdp.warmup import warm_up
+from plumdp.base import compiled
+from plumdp.cli.warming import warm_up
 found = warm_up()
 twice = [name for name, n in Counter(text.partition("(")[0] for text in compiled.signatures()).items() if n > 1]
 print(len(Counting.names), found.kernels, found.signatures, twice)
@@ -96,7 +96,7 @@ def test_misuse_of_warmup_is_explained(arguments, message, capsys):
 
 
 READING = """
-from plumdp import compiled
+from plumdp.base import compiled
 from plumdp.data import kernels
 import numpy as np
 compiled.compile_at_once()

@@ -17,8 +17,8 @@ from random_products import random_product_problem
 from tiers import size
 
 import plumdp as pl
+from plumdp.certifying.pipeline import compare_learned
 from plumdp.model.objective import Reach, Reward
-from plumdp.pipeline import compare_learned
 from plumdp.region import vertices
 
 pytestmark = pytest.mark.slow

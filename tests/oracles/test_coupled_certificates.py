@@ -19,8 +19,8 @@ from random_products import random_product_problem
 from tiers import size
 
 import plumdp as pl
-from plumdp.learning import learn
-from plumdp.pipeline import conclude
+from plumdp.certifying.pipeline import conclude
+from plumdp.learning.learn import learn
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from twin_outcomes import equal_outcomes_are_merged_once
 from plumdp.confidence import likelihood_table
 from plumdp.confidence.constants import FixedNumbers
 from plumdp.confidence.event_counts import pool
-from plumdp.confidence.fit import cell_tests
+from plumdp.fit import cell_tests
 
 CASES = -(-int(os.environ.get("PLUMDP_FAIR_ROWS", "180")) // ROWS_PER_CASE)
 KINDS = [process.__name__ for process in PROCESSES]

@@ -18,9 +18,9 @@ from set_points import points_of_set
 from tiers import size
 
 import plumdp as pl
-from plumdp import pipeline
-from plumdp.learning import learn
-from plumdp.pipeline import conclude
+from plumdp.certifying import pipeline
+from plumdp.certifying.pipeline import conclude
+from plumdp.learning.learn import learn
 from plumdp.relaxation.relax import tolerating
 from plumdp.solver.coupled import residual_kernels
 

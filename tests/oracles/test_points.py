@@ -23,9 +23,9 @@ from scipy.sparse.csgraph import connected_components
 from set_points import points_of_set
 
 import plumdp as pl
-from plumdp import pipeline, valuation
+from plumdp.certifying import pipeline, valuation
+from plumdp.certifying.pipeline import compare_learned
 from plumdp.model.objectives.reach import Reach
-from plumdp.pipeline import compare_learned
 from plumdp.region import l1, likelihood_region, tangents
 from plumdp.relaxation import relax
 from plumdp.relaxation.relax import RELAXATIONS

@@ -17,7 +17,7 @@ from tiers import size
 
 import plumdp as pl
 from plumdp.confidence.constants import excluded_numbers, find_fixed_numbers
-from plumdp.learning import learn
+from plumdp.learning.learn import learn
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.region.conflict import Conflict

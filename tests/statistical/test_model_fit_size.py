@@ -28,10 +28,10 @@ from fit_processes import (
 from wrong_models import machine
 
 import plumdp as pl
-from plumdp.checking import fit as model_fit
-from plumdp.confidence.fit.cell_tests import cell_tests
-from plumdp.confidence.fit.contrasts import find_contrasts
-from plumdp.confidence.fit.drift import drift_tests
+from plumdp.confidence.contrasts import find_contrasts
+from plumdp.fit import model_fit as model_fit
+from plumdp.fit.cell_tests import cell_tests
+from plumdp.fit.drift import drift_tests
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ import numba
 import numpy as np
 import pytest
 
-from plumdp.compiled import Kernel
+from plumdp.base.compiled import Kernel
 
 
 @contextmanager

@@ -18,14 +18,14 @@ import numpy as np
 from cell_models import cell_model
 
 import plumdp as pl
-from plumdp.checking import fit
 from plumdp.confidence import constants, event_counts, tolerant
-from plumdp.confidence.fit.cell_tests import cell_tests
-from plumdp.confidence.fit.drift import PilotView, drift_tests
 from plumdp.confidence.groundwork import Groundwork
 from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import CellCounts
 from plumdp.confidence.staged_bets import find_horizons, find_stages, staged_half_spaces
+from plumdp.fit import model_fit as fit
+from plumdp.fit.cell_tests import cell_tests
+from plumdp.fit.drift import PilotView, drift_tests
 
 NAMES = ("p", "q")
 HALF = Fraction(1, 2)

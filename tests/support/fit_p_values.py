@@ -7,10 +7,10 @@ from fit_game import Game, play, worst_moments
 from fit_processes import largest_by_kind, package_bets
 from scipy.stats import kstest
 
-from plumdp.checking import fit as model_fit
+from plumdp.base.shares import CONFIDENCE_SET
 from plumdp.confidence.constants import find_fixed_numbers
 from plumdp.confidence.likelihood import likelihood_set
-from plumdp.shares import CONFIDENCE_SET
+from plumdp.fit import model_fit as model_fit
 
 
 def p_value_at(game: Game, pilot: np.ndarray, main: np.ndarray, *, error: float, sampling: str = "adaptive") -> float:

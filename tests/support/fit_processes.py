@@ -15,8 +15,8 @@ from scipy.special import gammaln
 from plumdp.confidence.constants import find_fixed_numbers, strongest_evidence
 from plumdp.confidence.estimates import estimate
 from plumdp.confidence.evidence import log_evidence
-from plumdp.confidence.fit.drift import PilotView, _plans
 from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot
+from plumdp.fit.drift import PilotView, _plans
 
 
 def pilot_view(game: Game, pilot: np.ndarray) -> PilotView:

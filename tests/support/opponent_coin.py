@@ -19,13 +19,13 @@ from opponent import ERROR, play_until_refuted
 from row_models import row_model
 
 import plumdp as pl
+from plumdp.base.shares import CONFIDENCE_SET
 from plumdp.confidence import likelihood
 from plumdp.confidence.bets import Direction
 from plumdp.confidence.groundwork import Groundwork
 from plumdp.confidence.likelihood import Directions
 from plumdp.data import pilots
 from plumdp.data.counts import Pilot, TransitionCounts
-from plumdp.shares import CONFIDENCE_SET
 
 PLANNED_SHARE, OPEN_SHARE = 0.8 * ERROR, 0.5 * ERROR  # that half-spaces have
 LOOKS = tuple(np.geomspace(128, 10**8, 250).astype(np.int64).tolist())

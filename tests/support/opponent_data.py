@@ -10,9 +10,9 @@ import numpy as np
 from opponent_models import Case
 
 import plumdp as pl
+from plumdp.base.errors import DataError
 from plumdp.data import pilots
 from plumdp.data.counts import Pilot, TransitionCounts
-from plumdp.errors import DataError
 
 
 def batches(case: Case, ends: Sequence[int], rng: np.random.Generator, kind: str = "") -> list[np.ndarray]:

@@ -19,8 +19,8 @@ import numpy as np
 import plumdp as pl
 from plumdp.confidence.bounds import expression_bounds
 from plumdp.confidence.constants import find_fixed_numbers
-from plumdp.confidence_methods import SETS
-from plumdp.learning import FALLBACK, Learned, check_fixed_numbers, learned_from
+from plumdp.learning.learn import FALLBACK, Learned, check_fixed_numbers, learned_from
+from plumdp.learning.methods import SETS
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import read_only

@@ -14,12 +14,12 @@ from random_pmdps import Problem, exact_vertices, random_counts, random_point, r
 from tiers import size
 
 import plumdp as pl
+from plumdp.certifying.pipeline import conclude, relax
 from plumdp.confidence.bounds import expression_bounds
 from plumdp.data.counts import TransitionCounts
-from plumdp.learning import Learned, learn
+from plumdp.learning.learn import Learned, learn
 from plumdp.model.events import find_events
 from plumdp.model.objective import Reach, Reward
-from plumdp.pipeline import conclude, relax
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict
 from plumdp.relaxation.relax import expression_wise, interval_wise, parameter_wise

@@ -12,9 +12,9 @@ import pytest
 import tank
 
 import plumdp as pl
-from plumdp.advising.advice import advise
-from plumdp.advising.design import ENOUGH, UNIFORM_SHARE, ValueQuestion, plan_sampling
-from plumdp.advising.expected_runs import RunLaw
+from plumdp.explaining.advice import advise
+from plumdp.explaining.design import ENOUGH, UNIFORM_SHARE, ValueQuestion, plan_sampling
+from plumdp.explaining.expected_runs import RunLaw
 from plumdp.model.policy import check_policy
 
 a, b = pl.parameters("a", "b")

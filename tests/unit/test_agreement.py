@@ -11,9 +11,9 @@ from row_models import row_model
 from tiers import examples
 
 import plumdp as pl
-from plumdp.confidence.fit.cell_tests import NO_CELLS, CellTests
 from plumdp.confidence.likelihood_table import likelihood_table
-from plumdp.region.agreement import AffineTests, _bound, _inequalities, _Tests, find_agreement
+from plumdp.fit.agreement import AffineTests, _bound, _inequalities, _Tests, find_agreement
+from plumdp.fit.cell_tests import NO_CELLS, CellTests
 
 p, q = pl.parameters("p", "q")
 LINE, SQUARE = pl.ParameterSpace.unit("p"), pl.ParameterSpace.unit("p", "q")

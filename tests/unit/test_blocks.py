@@ -12,12 +12,12 @@ from threadpoolctl import threadpool_info
 from tiers import examples
 
 import plumdp as pl
+from plumdp.base.threads import one_blas_thread
 from plumdp.confidence import space_moments
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.model.blocks import independent_blocks
 from plumdp.model.space import affine_coefficients, float_above
 from plumdp.solver.coupled import residual_kernels
-from plumdp.threads import one_blas_thread
 
 NAMES = ("a", "b", "c", "d", "e", "f")
 UNKNOWN = dict(zip(NAMES, pl.parameters(*NAMES), strict=True))

@@ -14,8 +14,8 @@ from row_models import row_model
 from tiers import examples
 
 import plumdp as pl
-from plumdp.confidence.fit.cell_tests import NO_CELLS, cell_tests, largest
 from plumdp.confidence.likelihood_table import CellCounts, likelihood_table
+from plumdp.fit.cell_tests import NO_CELLS, cell_tests, largest
 
 p, q = pl.parameters("p", "q")
 SQUARE = pl.ParameterSpace.unit("p", "q")

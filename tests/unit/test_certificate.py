@@ -16,7 +16,7 @@ import plumdp as pl
 from plumdp.confidence import full_likelihood
 from plumdp.confidence.likelihood import best_point
 from plumdp.confidence.sets import Guarantee
-from plumdp.finding import drawing, expression_rows, outlines
+from plumdp.explaining.finding import drawing, expression_rows, outlines
 from plumdp.region.membership import holds
 from plumdp.result.certificate import Certificate, Status
 from plumdp.result.policy_table import PolicyTable

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from numba.core import caching
 
-from plumdp import compiled as module
-from plumdp.clock import Clock
-from plumdp.tally import Tally
+from plumdp.base import compiled as module
+from plumdp.base.clock import Clock
+from plumdp.base.tally import Tally
 
 
 def total(values):
@@ -171,7 +171,7 @@ COMPILING = """
 import logging, sys
 logging.basicConfig(level=sys.argv[1], format="%(name)s: %(message)s")
 import numpy as np
-from plumdp import compiled
+from plumdp.base import compiled
 from plumdp.data import kernels
 compiled.compile_at_once()
 kernels.count(np.zeros((1, 1), dtype=np.int32), np.zeros(1, dtype=np.int64))

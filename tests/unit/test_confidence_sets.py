@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import plumdp as pl
-from plumdp.confidence_methods import SETS, ConfidenceMethod, Sets
-from plumdp.learning import learn
-from plumdp.pipeline import compare, conclude, relaxations_for
+from plumdp.certifying.pipeline import compare, conclude, relaxations_for
+from plumdp.learning.learn import learn
+from plumdp.learning.methods import SETS, ConfidenceMethod, Sets
 from plumdp.region.build import build_region
 
 p, q = pl.parameters("p", "q")

@@ -9,7 +9,7 @@ import pytest
 import plumdp as pl
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson
 from plumdp.confidence.constants import NONE, ROW, excluded_numbers, find_fixed_numbers
-from plumdp.learning import check_fixed_numbers, learn
+from plumdp.learning.learn import check_fixed_numbers, learn
 from plumdp.region.conflict import Conflict
 from plumdp.result.certificate import outward
 

@@ -4,7 +4,7 @@ import numpy as np
 from cell_models import cell_model
 
 import plumdp as pl
-from plumdp.confidence.fit.contrasts import NONE, find_contrasts
+from plumdp.confidence.contrasts import NONE, find_contrasts
 
 p, q = pl.parameters("p", "q")
 SPACE = pl.ParameterSpace.unit("p", "q")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import plumdp as pl
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.objective import Reach, Reward
 from plumdp.region.ball import ball_around, ball_around_box, smaller_ball
 from plumdp.region.build import build_region

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from random_pmdps import random_problem
 
 import plumdp as pl
-from plumdp.advising.expected_runs import RunLaw, normalised, run_law, seen_runs, whole_counts
+from plumdp.explaining.expected_runs import RunLaw, normalised, run_law, seen_runs, whole_counts
 
 
 def law_of(seed, max_steps):

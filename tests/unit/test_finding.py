@@ -4,9 +4,16 @@ import numpy as np
 import pytest
 
 import plumdp as pl
-from plumdp.finding import MOST_STATES, count_expressions, drawing, expression_rows, outlines, telling_variables
-from plumdp.plane import clipped, directions_around
-from plumdp.sensitivity import expression_weights
+from plumdp.explaining.finding import (
+    MOST_STATES,
+    count_expressions,
+    drawing,
+    expression_rows,
+    outlines,
+    telling_variables,
+)
+from plumdp.explaining.plane import clipped, directions_around
+from plumdp.explaining.sensitivity import expression_weights
 
 
 def learned_study(name, runs, **options):

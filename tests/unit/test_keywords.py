@@ -10,7 +10,7 @@ import pytest
 import plumdp as pl
 from plumdp.cli.options import LikelihoodOptions, SetOptions
 from plumdp.confidence.bounds import Intervals
-from plumdp.learning_options import LearningOptions
+from plumdp.learning.options import LearningOptions
 
 LEARNERS = (pl.learn, pl.certify, pl.certify_all, pl.compare)
 DEFAULTS = {

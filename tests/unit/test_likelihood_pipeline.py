@@ -13,16 +13,16 @@ import pytest
 from typer.testing import CliRunner
 
 import plumdp as pl
-from plumdp import valuation
+from plumdp.certifying import valuation
+from plumdp.certifying.pipeline import certify, compare, conclude
+from plumdp.certifying.policy_search import Candidate
+from plumdp.certifying.valuation import Valuation, promises_more
 from plumdp.cli import app
 from plumdp.data.counts import PilotEnd
-from plumdp.learning import learn
+from plumdp.learning.learn import learn
 from plumdp.model.objective import Reward
-from plumdp.pipeline import certify, compare, conclude
-from plumdp.policy_search import Candidate
 from plumdp.solver.coupled.bounds import CoupledBounds
 from plumdp.solver.solution import SolverStatus
-from plumdp.valuation import Valuation, promises_more
 
 p, q, u, v = pl.parameters("p", "q", "u", "v")
 LIMIT = {"confidence_set": "likelihood", "relaxation": "coupled"}
@@ -265,7 +265,8 @@ def test_a_gradient_that_is_not_a_number_is_not_followed(monkeypatch):
     plain = bounds(certify(model, counts, goal(model), confidence_set="likelihood", relaxation="rectangular"))
     for value, slope in ((np.nan, np.nan), (0.5, np.nan), (0.5, np.inf), (np.inf, 0.0)):
         monkeypatch.setattr(
-            "plumdp.policy_search.find_gradient", lambda *_, x=value, g=slope: (x, np.full(2, g), np.arange(4))
+            "plumdp.certifying.policy_search.find_gradient",
+            lambda *_, x=value, g=slope: (x, np.full(2, g), np.arange(4)),
         )
         found = bounds(certify(model, counts, goal(model), **LIMIT))
         assert found[0] <= 0.3 <= found[1]
@@ -450,7 +451,7 @@ def test_a_search_that_proposes_bad_policies_alone_costs_nothing(monkeypatch):
     bad = Candidate(model.graph.first_choice[:-1] + np.array([1, 0, 0]), 0.9, 0.9, np.zeros(2), np.arange(3))
     robust = certify(model, data, goal(model), confidence_set="likelihood")
     assert robust.policy.action(at=0) == "often"
-    monkeypatch.setattr("plumdp.valuation.search_policies", lambda *_: [bad])
+    monkeypatch.setattr("plumdp.certifying.valuation.search_policies", lambda *_: [bad])
     found = certify(model, data, goal(model), **LIMIT)
     assert found.policy.action(at=0) == "often"
     assert found.lower >= robust.lower

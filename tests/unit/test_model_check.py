@@ -12,9 +12,9 @@ from support.random_pmdps import random_problem
 from tiers import examples
 
 import plumdp as pl
-from plumdp.checking.diagnosis import diagnose, examine, in_words
-from plumdp.checking.residual_table import describe_residual
 from plumdp.confidence.likelihood import best_point
+from plumdp.explaining.residual_table import describe_residual
+from plumdp.fit.diagnosis import diagnose, examine, in_words
 from plumdp.plots import plot_residuals, residual_figure, write_residuals
 from plumdp.plots.style import GREY
 

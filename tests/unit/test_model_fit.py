@@ -11,14 +11,14 @@ from cell_models import cell_model, counts_in_cells
 from row_models import row_model
 
 import plumdp as pl
-from plumdp.checking.fit import fit_model
+from plumdp.base.errors import DataError
+from plumdp.base.shares import CONFIDENCE_SET, FALLBACK, FIT
 from plumdp.confidence.constants import find_fixed_numbers, strongest_evidence
-from plumdp.confidence.fit.drift import drift_tests
 from plumdp.confidence.likelihood import likelihood_set
 from plumdp.data.counts import N_PILOTS
-from plumdp.errors import DataError
+from plumdp.fit.drift import drift_tests
+from plumdp.fit.model_fit import fit_model
 from plumdp.result.certificate import Status
-from plumdp.shares import CONFIDENCE_SET, FALLBACK, FIT
 
 p, q = pl.parameters("p", "q")
 LINE, SQUARE = pl.ParameterSpace.unit("p"), pl.ParameterSpace.unit("p", "q")
@@ -143,7 +143,7 @@ def test_drifts_have_half_of_the_share_of_tests_times_the_weight_of_the_pilot(mo
         asked.append(error)
         return drift_tests(*arguments, error=error, **others)
 
-    monkeypatch.setattr("plumdp.checking.fit.drift_tests", recorded)
+    monkeypatch.setattr("plumdp.fit.model_fit.drift_tests", recorded)
     fit_model(TWO_CELLS, counts_in_cells(TWO_CELLS, drifted(1), pilot=PILOT, end=end), error=0.001)
     assert asked == [pytest.approx(FIT / 2 * weight * 0.001)]
 
@@ -303,7 +303,7 @@ def test_sets_that_are_no_tests_leave_the_tests_their_own_share(monkeypatch, con
     def fitted(*arguments, error, **others):
         return replace(fit_model(*arguments, error=error, **others), p_value=share * error)
 
-    monkeypatch.setattr("plumdp.learning.fit_model", fitted)
+    monkeypatch.setattr("plumdp.learning.learn.fit_model", fitted)
     counts = counts_in_cells(TWO_CELLS, drifted(1, 0), pilot=PILOT)
     assert (pl.learn(TWO_CELLS, counts, confidence_set=confidence_set).conflict is not None) == is_contradicted
 

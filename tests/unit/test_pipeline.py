@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import plumdp as pl
+from plumdp.certifying.pipeline import certify, compare, conclude, relax
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson
-from plumdp.learning import learn, learned_from
+from plumdp.learning.learn import learn, learned_from
 from plumdp.model.objective import Reach, Reward
-from plumdp.pipeline import certify, compare, conclude, relax
 from plumdp.region.conflict import Conflict
 
 p, q = pl.parameters("p", "q")

@@ -9,7 +9,7 @@ import pytest
 from both_ways import bits, copied, kernels_run_both_ways, kernels_run_plain
 
 import plumdp as pl
-from plumdp import compiled
+from plumdp.base import compiled
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.1, 5e-324, 1e308, -1e308, math.inf, -math.inf]
 CASES = [

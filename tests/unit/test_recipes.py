@@ -10,9 +10,9 @@ import pytest
 
 import plumdp as pl
 from plumdp.cli.arguments import load
-from plumdp.confidence_methods import SETS, ConfidenceMethod
 from plumdp.experiments import studies
 from plumdp.experiments.study import Cell
+from plumdp.learning.methods import SETS, ConfidenceMethod
 from plumdp.model.readers import read
 from plumdp.relaxation.relax import seen_from
 from plumdp.solver.nature import loops_for
@@ -117,7 +117,7 @@ def test_a_nature_is_one_file_and_its_registration(tmp_path, study):
 OBJECTIVE = '''
 from dataclasses import dataclass, replace
 import numpy as np
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.objective import Kind, Terms
 
 @dataclass(frozen=True, eq=False)

@@ -9,11 +9,11 @@ import pytest
 from browser import CHROMIUM, WHY_NOT, look_at
 
 import plumdp as pl
+from plumdp.certifying.sources import KeptSource
 from plumdp.data.report import KINDS as KINDS_OF_ROWS
 from plumdp.reporting.page import render
 from plumdp.result.certificate import Status, outward
 from plumdp.result.findings import Findings
-from plumdp.sources import KeptSource
 
 HOSTILE = "<script>alert('x')</script>&\"$x^2$"
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import plumdp as pl
-from plumdp.learning import learn
+from plumdp.learning.learn import learn
 
 STUDY = pl.case_study("rover:10,10")
 MODEL = STUDY.model

@@ -9,17 +9,17 @@ from scipy.optimize import minimize
 from support.drawn_counts import chances, draw, moved, value_of_choice, walk
 
 import plumdp as pl
-from plumdp.confidence.fit.drift_explanations import drift_table, explain_by_contrasts, explain_by_early_data
-from plumdp.confidence.fit.explanations import explain_by_rows
-from plumdp.confidence.fit.fitted_rows import expression_slopes, fitted_rows
-from plumdp.confidence.fit.residuals import (
+from plumdp.confidence.likelihood import best_point
+from plumdp.fit.drift_explanations import drift_table, explain_by_contrasts, explain_by_early_data
+from plumdp.fit.explanations import explain_by_rows
+from plumdp.fit.fitted_rows import expression_slopes, fitted_rows
+from plumdp.fit.residuals import (
     cell_residuals,
     class_residuals,
     find_changes,
     observed_contrasts,
     row_residuals,
 )
-from plumdp.confidence.likelihood import best_point
 
 POINT = {"p": Fraction(2, 5), "q": Fraction(3, 10)}
 MODEL = walk()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import plumdp
-from plumdp.rounding import SQUARES_UNDERFLOW, ULP, UNDERFLOW, UNIT, UP, down, up
+from plumdp.base.rounding import SQUARES_UNDERFLOW, ULP, UNDERFLOW, UNIT, UP, down, up
 
 SOURCE = Path(plumdp.__file__).parent
 RNG = np.random.default_rng(5)

@@ -8,7 +8,7 @@ import pytest
 import plumdp as pl
 from plumdp.confidence.bets import Direction
 from plumdp.confidence.likelihood import likelihood_set
-from plumdp.learning import FALLBACK, FIT
+from plumdp.learning.learn import FALLBACK, FIT
 from plumdp.solver.coupled.gradient import policy_gradient
 
 P, Q = pl.parameters("p", "q")

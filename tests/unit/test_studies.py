@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from plumdp.base.errors import DataError
 from plumdp.case_studies import case_study
 from plumdp.data.duckdb_tables import read_parquet
-from plumdp.errors import DataError
 from plumdp.experiments import studies
 from plumdp.experiments.published import ELLIPSOIDS, PUBLISHED
 from plumdp.experiments.report import write_report

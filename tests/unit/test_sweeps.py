@@ -5,7 +5,7 @@ import pytest
 from numba import njit
 
 import plumdp as pl
-from plumdp.prefetch import prefetch
+from plumdp.base.prefetch import prefetch
 from plumdp.solver.nature import interval
 from plumdp.solver.prepared import prepare
 from plumdp.solver.rows import Rows

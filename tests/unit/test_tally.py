@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from plumdp.tally import FILE, Tally, read
+from plumdp.base.tally import FILE, Tally, read
 
 
 def tally_in(*folders):

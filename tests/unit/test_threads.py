@@ -11,10 +11,11 @@ import pytest
 from command_line import plumdp
 
 import plumdp as pl
-from plumdp import pipeline, threads
+from plumdp.base import threads
+from plumdp.base.errors import DataError
+from plumdp.certifying import pipeline
 from plumdp.data.duckdb_tables import connect
 from plumdp.data.simulate import _n_workers
-from plumdp.errors import DataError
 from plumdp.solver import layout
 from plumdp.solver.evaluate import evaluate_all
 

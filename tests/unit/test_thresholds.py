@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import plumdp as pl
+from plumdp.certifying.thresholds import Verdict, decide
 from plumdp.model.language.threshold import is_threshold, parse_threshold
 from plumdp.result.certificate import outward
-from plumdp.thresholds import Verdict, decide
 
 (P,) = pl.parameters("p")
 N_STATES = 5

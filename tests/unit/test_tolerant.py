@@ -14,7 +14,7 @@ from scipy.integrate import quad
 from tiers import examples
 
 import plumdp as pl
-from plumdp.checking.smallest_misfit import smallest_misfit
+from plumdp.base.errors import DataError
 from plumdp.confidence import tolerant
 from plumdp.confidence.bets import half_space
 from plumdp.confidence.binomial import beta_binomial, tolerant_interval, widened
@@ -23,8 +23,8 @@ from plumdp.confidence.likelihood import likelihood_set
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.tolerant import Cut, Range, measure_tolerantly, range_of_bets, tolerant_bounds, tolerant_set
 from plumdp.data.counts import Pilot, PilotEnd, TransitionCounts
-from plumdp.errors import DataError
-from plumdp.learning import learn
+from plumdp.fit.smallest_misfit import smallest_misfit
+from plumdp.learning.learn import learn
 from plumdp.region.conflict import Conflict
 
 p, q = pl.parameters("p", "q")

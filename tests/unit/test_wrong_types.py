@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import plumdp as pl
-from plumdp.learning import learn
-from plumdp.pipeline import conclude
+from plumdp.certifying.pipeline import conclude
+from plumdp.learning.learn import learn
 
 STUDY = pl.case_study("betting:5")
 MODEL, GOAL = STUDY.model, STUDY.objective

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import one_line

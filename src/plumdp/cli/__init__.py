@@ -20,6 +20,8 @@ import typer
 from typer.core import TyperGroup
 
 from plumdp import __version__
+from plumdp.base.errors import DataError, MissingExtra, ModelError
+from plumdp.base.threads import VARIABLE, at_most
 from plumdp.cli import help as helping
 from plumdp.cli.config import FILE, read_defaults
 from plumdp.cli.errors import (
@@ -35,8 +37,6 @@ from plumdp.cli.errors import (
 from plumdp.cli.errors import report as report_error
 from plumdp.cli.invocation import remember
 from plumdp.cli.progress import log_to_standard_error, shown_progress
-from plumdp.errors import DataError, MissingExtra, ModelError
-from plumdp.threads import VARIABLE, at_most
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 _CLICK_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")

@@ -11,12 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from plumdp import library
+from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import Status
 from plumdp.cli.arguments import AsJson
 from plumdp.cli.groups import with_options
 from plumdp.cli.options import LikelihoodOptions, LogOptions, ModelOptions, OnePropertyOptions, require_new
 from plumdp.cli.results import EXIT_CODES, print_json
-from plumdp.errors import DataError
-from plumdp.vocabulary import Status
 
 _MOST_ROWS = 10
 

@@ -12,9 +12,9 @@ from typing import Annotated, Literal
 import typer
 
 from plumdp import library
+from plumdp.base.errors import ModelError
+from plumdp.base.vocabulary import CutOff, Intervals, LogForm, Order, Sampling, Sets
 from plumdp.cli.sources import load_source
-from plumdp.errors import ModelError
-from plumdp.vocabulary import CutOff, Intervals, LogForm, Order, Sampling, Sets
 
 _MOST_VALUES = 1000  # of a range
 

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from plumdp.errors import DataError
+from plumdp.base.errors import DataError
 from plumdp.experiments.runner import Backend, is_done, run, workers
 from plumdp.experiments.studies import STUDIES, find_study
 from plumdp.experiments.study import Cell, Size

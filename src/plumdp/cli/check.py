@@ -11,14 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from plumdp import library
+from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import Status
 from plumdp.cli.arguments import AsJson
 from plumdp.cli.groups import with_options
 from plumdp.cli.options import LogOptions, ModelOptions, require_confidence
 from plumdp.cli.results import EXIT_CODES, grid, print_json
 from plumdp.cli.sources import chosen_properties
-from plumdp.errors import DataError
 from plumdp.model.text import cut
-from plumdp.vocabulary import Status
 
 _SUFFIXES = (".png", ".svg")
 _SHOWN = 10  # residuals in the table

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 
 FILE = "plumdp.toml"
 SHARED = (  # options about model, data and confidence, which mean the same wherever they are taken

@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from plumdp import library
+from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import Dialect, Form
 from plumdp.cli.arguments import ActionMap, ColumnNames, OrderOption, SamplingOption, States, pairs
 from plumdp.cli.groups import with_options
 from plumdp.cli.mappings import state_maps
 from plumdp.cli.options import LogOptions, ModelOptions, require_new
 from plumdp.cli.progress import progress_bar
-from plumdp.errors import DataError
-from plumdp.vocabulary import Dialect, Form
 
 WrittenForm = Annotated[Form, typer.Option("--form", help="Rows with the next state, or one row per state.")]
 

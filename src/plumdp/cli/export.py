@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 
 from plumdp import library
+from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import Status
 from plumdp.cli.groups import with_options
 from plumdp.cli.interval_options import At, IntervalModelOptions, is_interval_file
 from plumdp.cli.options import LogOptions, ModelOptions, OptionalLogOptions, PropertyOptions, SetOptions, require_new
 from plumdp.cli.results import EXIT_CODES
-from plumdp.errors import DataError
 from plumdp.model.text import number_of
-from plumdp.vocabulary import Status
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from plumdp import library
+from plumdp.base.errors import ModelError
 from plumdp.cli import arguments
 from plumdp.cli.arguments import pairs
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.sources import chosen_properties, read_properties
-from plumdp.errors import ModelError
 
 At = Annotated[
     list[str] | None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plumdp.errors import DataError
+from plumdp.base.errors import DataError
 
 
 def state_maps(texts: Sequence[str]) -> dict[str, str | list[float]]:

@@ -15,13 +15,13 @@ from rich.console import Console
 from rich.text import Text
 
 from plumdp import library
+from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import Status
 from plumdp.cli.arguments import AsJson, Confidence, pairs
 from plumdp.cli.groups import with_options
 from plumdp.cli.options import ModelOptions, OnePropertyOptions, require_confidence, require_new
 from plumdp.cli.results import EXIT_CODES, grid
-from plumdp.errors import DataError
 from plumdp.model.text import number_of
-from plumdp.vocabulary import Status
 
 Interval = Literal["interval", "parameter", "expression", "rectangular"]
 NOT_REACHED = EXIT_CODES[Status.VACUOUS]

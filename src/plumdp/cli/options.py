@@ -13,13 +13,13 @@ from typing import Annotated
 import typer
 
 from plumdp import library
+from plumdp.base.errors import DataError, ModelError
+from plumdp.base.vocabulary import Sampling
 from plumdp.cli import arguments
 from plumdp.cli.arguments import pairs
 from plumdp.cli.mappings import state_maps
 from plumdp.cli.progress import LOGGER, progress_bar
 from plumdp.cli.sources import chosen_properties
-from plumdp.errors import DataError, ModelError
-from plumdp.vocabulary import Sampling
 
 
 @dataclass(frozen=True)

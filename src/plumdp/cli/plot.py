@@ -11,12 +11,12 @@ from typing import Annotated, Any, Literal
 import typer
 
 from plumdp import library
+from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import Status
 from plumdp.cli import arguments
 from plumdp.cli.groups import with_options
 from plumdp.cli.options import ModelOptions, OnePropertyOptions, OptionalLogOptions, SetOptions, require_new
 from plumdp.cli.results import EXIT_CODES
-from plumdp.errors import DataError
-from plumdp.vocabulary import Status
 
 Kind = Literal["ladder", "region", "expressions", "policy", "advice", "model", "residuals", "online"]
 

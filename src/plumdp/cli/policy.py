@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from plumdp import library
+from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import Relaxation
 from plumdp.cli.arguments import AsJson
 from plumdp.cli.groups import with_options
 from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import Result, exit_code, print_json, print_results
-from plumdp.errors import DataError
-from plumdp.vocabulary import Relaxation
 
 
 @with_options

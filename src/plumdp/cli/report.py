@@ -11,14 +11,14 @@ import typer
 from rich.console import Console
 
 from plumdp import library
+from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import Relaxation
 from plumdp.cli import arguments
 from plumdp.cli.certify import certified
 from plumdp.cli.groups import with_options
 from plumdp.cli.options import ModelOptions, OptionalLogOptions, PropertyOptions, SetOptions, require_new
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import exit_code, print_results
-from plumdp.errors import DataError
-from plumdp.vocabulary import Relaxation
 
 _SCHEMA = "plumdp/report/1"
 

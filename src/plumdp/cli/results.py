@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from plumdp import library
+from plumdp.base.vocabulary import Status, Verdict
 from plumdp.cli.errors import in_command_line_words
-from plumdp.vocabulary import Status, Verdict
 
 EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.VACUOUS: 4, Status.NO_GUARANTEE: 4}
 VERDICT_CODES = {Verdict.YES: 0, Verdict.NO: 1, Verdict.UNKNOWN: 4}

@@ -12,15 +12,15 @@ from rich.console import Console
 from rich.text import Text
 
 from plumdp import library
+from plumdp.base.errors import ModelError
+from plumdp.base.vocabulary import Nature, Verdict
 from plumdp.cli.arguments import AsJson, Property
 from plumdp.cli.groups import with_options
 from plumdp.cli.interval_options import IntervalModelOptions
 from plumdp.cli.options import require_new
 from plumdp.cli.progress import progress_bar
 from plumdp.cli.results import VERDICT_CODES, grid
-from plumdp.errors import ModelError
 from plumdp.model.text import number_of
-from plumdp.vocabulary import Nature, Verdict
 
 SCHEMA = "plumdp/solution/1"
 _NATURES = {"robust": "nature against it", "optimistic": "nature on its side"}

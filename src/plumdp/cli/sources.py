@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from plumdp import library
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 
 _PROPERTY_FILES = (".props", ".pctl", ".prctl")
 

@@ -22,9 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from plumdp.base.rounding import UNIT
 from plumdp.confidence.likelihood_table import LikelihoodTable, Outcomes
 from plumdp.model.graph import FloatArray, IntArray, read_only
-from plumdp.rounding import UNIT
 
 LARGEST_BET = 0.5  # of the logarithm of a factor: beyond that the tangent and the plan lose more than bets gain
 LEAST_PROBABILITY = 1e-9  # of an outcome that is bet on, at the estimate of the pilot

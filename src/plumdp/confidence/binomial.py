@@ -10,8 +10,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.rounding import ULP
 from plumdp.model.graph import FloatArray
-from plumdp.rounding import ULP
 
 _OUTWARD = 1e-12  # relative; rounding moves log-odds y by some 4 (1 + |y|) units of 1e-16, and |y| is at most 700
 _ULPS = 2 * ULP  # what the last two operations may be off

@@ -10,18 +10,18 @@ from typing import get_args
 
 import numpy as np
 
+from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import Intervals as Intervals
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson, hoeffding
 from plumdp.confidence.event_counts import is_tried_once, pool
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import CountArray, EventCounts, Sampling, TransitionCounts, require_same_graph
-from plumdp.errors import DataError
 from plumdp.model.events import Events, find_events
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import float_above, float_below
 from plumdp.model.text import number_of, one_line
-from plumdp.vocabulary import Intervals as Intervals
 
 _METHOD = {"clopper-pearson": clopper_pearson, "hoeffding": hoeffding, "beta-binomial": beta_binomial}
 _NAME = {"clopper-pearson": "Clopper–Pearson", "hoeffding": "Hoeffding", "beta-binomial": "beta-binomial"}

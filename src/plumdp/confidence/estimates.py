@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from plumdp.base.rounding import UNIT
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.model.graph import BoolArray, FloatArray
-from plumdp.rounding import UNIT
 
 _MAX_STEPS = 100
 _MAX_WIDTHS = 10.0  # from the middle, in widths of the space: further out there is no maximum

@@ -27,6 +27,7 @@ from math import fsum
 
 import numpy as np
 
+from plumdp.base.rounding import SQUARES_UNDERFLOW, UNIT, UP
 from plumdp.confidence.estimates import (
     Prior,
     find_estimate,
@@ -39,7 +40,6 @@ from plumdp.confidence.estimates import estimate as estimate
 from plumdp.confidence.least_squares import inverse_root
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.model.graph import FloatArray, IntArray
-from plumdp.rounding import SQUARES_UNDERFLOW, UNIT, UP
 
 PSEUDO_COUNTS = (0.0, 0.1, 1.0)  # of outcomes never seen, for the points that are tried
 _MASSES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)  # of balls

@@ -12,10 +12,10 @@ from warnings import catch_warnings
 import numpy as np
 
 from plumdp.confidence.estimates import Prior
-from plumdp.confidence.fit.fitted_rows import expression_slopes
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.confidence.space_moments import simplified
 from plumdp.data.counts import TransitionCounts
+from plumdp.fit.fitted_rows import expression_slopes
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray
 from plumdp.model.parametric import ParametricMDP

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from plumdp.confidence.constants import FixedNumbers, find_fixed_numbers
-from plumdp.confidence.fit.contrasts import Contrast, find_contrasts, parts_by_action
+from plumdp.confidence.contrasts import Contrast, find_contrasts, parts_by_action
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.model.events import Events, find_events
 from plumdp.model.parametric import ParametricMDP

@@ -19,14 +19,14 @@ from math import fsum, sqrt
 
 import numpy as np
 
+from plumdp.base.errors import DataError
+from plumdp.base.rounding import UNIT, UP
 from plumdp.confidence.observations import Observations, observations, observed
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import TransitionCounts, require_same_graph
-from plumdp.errors import DataError
 from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import ParameterSpace
-from plumdp.rounding import UNIT, UP
 
 _NOISE = 0.5
 

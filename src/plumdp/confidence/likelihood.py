@@ -19,6 +19,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from plumdp.base.errors import DataError
 from plumdp.confidence.bets import Direction, HalfSpace, tangent_half_space, unit_steps
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
 from plumdp.confidence.estimates import estimate_inside, information
@@ -31,7 +32,6 @@ from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.confidence.sets import Guarantee
 from plumdp.confidence.staged_bets import find_horizons, find_stages, staged_half_spaces
 from plumdp.data.counts import Pilot, TransitionCounts, require_same_graph
-from plumdp.errors import DataError
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 

@@ -26,18 +26,18 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from flint import fmpz_mat
 
+from plumdp.base.errors import ModelError
+from plumdp.base.rounding import UNIT
 from plumdp.confidence.coin_trees import Factorise, Node, affine_factors, find_tree, remembering
 from plumdp.confidence.space_moments import is_nonnegative, moments
 from plumdp.confidence.tied_rows import TiedRows, find_tied_rows
 from plumdp.data.counts import CountArray
-from plumdp.errors import ModelError
 from plumdp.model.expressions.polynomial import Polynomial, whole_terms
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, ranges, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.row_classes import RowClasses
 from plumdp.model.space import ParameterSpace
 from plumdp.model.text import number_of, one_line
-from plumdp.rounding import UNIT
 
 _Way: TypeAlias = list[tuple[int, int]]  # what an outcome of a row counts for: outcome of the table, how often
 

@@ -11,15 +11,15 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.errors import DataError
+from plumdp.base.rounding import UNIT, UP
 from plumdp.confidence.sets import Guarantee
 from plumdp.confidence.tied_rows import TiedRows, find_tied_rows
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts, require_same_graph
-from plumdp.errors import DataError
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.graph import FloatArray, Indices, IntArray, owners, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import float_above, float_below
-from plumdp.rounding import UNIT, UP
 
 Balls: TypeAlias = Literal["weissman", "dirichlet"]
 

@@ -1,7 +1,7 @@
 """What every confidence set says of itself, whatever its shape: its method, its guarantee, and intervals if it has any.
 
 A new kind is a file in this folder with a frozen dataclass that has these fields, a function that makes a region of it
-(stage 4), and one line in the table ``plumdp.confidence_methods.SETS``.
+(stage 4), and one line in the table ``plumdp.learning.methods.SETS``.
 """
 
 from __future__ import annotations

@@ -23,12 +23,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from plumdp.base.errors import DataError
 from plumdp.confidence.bets import Direction
 from plumdp.confidence.binomial import tolerant_interval, widened
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, with_intervals
 from plumdp.confidence.estimates import estimate_inside
 from plumdp.confidence.event_counts import sum_by
-from plumdp.confidence.fit.drift import Drift
 from plumdp.confidence.laws import Law, law_of_space
 from plumdp.confidence.likelihood import WHOLE, Directions, LikelihoodSet, guarantee_of
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
@@ -36,7 +36,7 @@ from plumdp.confidence.sets import Guarantee
 from plumdp.confidence.space_moments import is_nonnegative
 from plumdp.confidence.staged_bets import find_horizons, find_stages, staged_half_spaces
 from plumdp.data.counts import CountArray, TransitionCounts, require_same_graph
-from plumdp.errors import DataError
+from plumdp.fit.drift import Drift
 from plumdp.model.events import Events
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, owners, read_only

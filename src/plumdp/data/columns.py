@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias, get_args
 
+from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import LogForm as LogForm
 from plumdp.data.mapping_language import Term
 from plumdp.data.mappings import StateMapping
-from plumdp.errors import DataError
 from plumdp.model.graph import Graph
-from plumdp.vocabulary import LogForm as LogForm
 
 Source: TypeAlias = str | Term
 """Where a column that plumdp needs comes from: a column of the log, or a mapping of some of them."""

@@ -13,12 +13,12 @@ from typing import Any, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import Sampling as Sampling
 from plumdp.data.report import IngestionReport
 from plumdp.data.same_files import Part, new_parts, refuse_same_parts
-from plumdp.errors import DataError
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.text import html_table, number_of, one_line
-from plumdp.vocabulary import Sampling as Sampling
 
 CountArray: TypeAlias = npt.NDArray[np.int64]
 

@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.errors import DataError
+from plumdp.base.threads import n_threads
 from plumdp.data.columns import quoted
-from plumdp.errors import DataError
-from plumdp.threads import n_threads
 
 Block: TypeAlias = dict[str, npt.NDArray[Any]]
 """Columns of equal length. Nothing is masked in an array of numbers, and None in an array of Python objects."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from plumdp.errors import DataError
+from plumdp.base.errors import DataError
 from plumdp.model.graph import BoolArray, FloatArray, Graph
 from plumdp.model.parametric import RewardStructure
 

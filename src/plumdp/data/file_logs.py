@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
+from plumdp.base.errors import DataError
 from plumdp.data.columns import (
     COUNT,
     EPISODE,
@@ -26,7 +27,6 @@ from plumdp.data.log_pilots import Moments, SharedRun, not_numbered
 from plumdp.data.mapping_sql import mapped_sql
 from plumdp.data.report import BrokenEpisode, RepeatedStep
 from plumdp.data.sql import count_ordered_sql, count_sql, order_sql
-from plumdp.errors import DataError
 from plumdp.model.graph import Graph
 
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from plumdp.base.errors import DataError
 from plumdp.data.counts import CountArray, Pilot, TransitionCounts, other_model
 from plumdp.data.duckdb_tables import (
     Block,
@@ -25,7 +26,6 @@ from plumdp.data.duckdb_tables import (
 )
 from plumdp.data.report import IngestionReport, report_from
 from plumdp.data.same_files import Part, part_from, part_of_file
-from plumdp.errors import DataError
 from plumdp.model.graph import Graph, Indices
 from plumdp.model.parametric import ParametricMDP
 
@@ -81,7 +81,7 @@ def read_counts(path: str | Path, model: ParametricMDP) -> TransitionCounts:
     >>> from plumdp import case_study
     >>> read_counts("nowhere.parquet", case_study("betting:25").model)
     Traceback (most recent call last):
-    plumdp.errors.DataError: nowhere.parquet: there is no such file
+    plumdp.base.errors.DataError: nowhere.parquet: there is no such file
     """
     if not Path(path).is_file():
         raise DataError(f"{path}: there is no such file")

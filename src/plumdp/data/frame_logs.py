@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.errors import DataError
 from plumdp.data.columns import (
     ACTION,
     COUNT,
@@ -34,7 +35,6 @@ from plumdp.data.frame_mappings import mapped_expression
 from plumdp.data.log_pilots import Moments, SharedRun, not_numbered
 from plumdp.data.report import BrokenEpisode, RepeatedStep
 from plumdp.data.sql import keys
-from plumdp.errors import DataError
 from plumdp.model.graph import Graph
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plumdp.compiled import compiled, compiled_leaf
+from plumdp.base.compiled import compiled, compiled_leaf
 
 _ENDED = np.int32(-1)
 _LOW_HALF = np.uint64(0xFFFFFFFF)

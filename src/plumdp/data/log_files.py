@@ -9,7 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from plumdp.errors import DataError
+from plumdp.base.errors import DataError
 
 _PART = 1_000_000  # bytes at either end of a file that are hashed
 _LISTED = 100  # files; more are described together

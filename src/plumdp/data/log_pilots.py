@@ -8,12 +8,12 @@ from math import inf
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import Order as Order
 from plumdp.data.columns import EPISODE, N_RUNS, STEP, LogForm
 from plumdp.data.counts import CountArray, Pilot, PilotEnd, Sampling
 from plumdp.data.pilots import ROWS_PER_RUN, is_wanted, moments_of, open_pilot, planned_pilot
-from plumdp.errors import DataError
 from plumdp.model.text import number_of
-from plumdp.vocabulary import Order as Order
 
 _NAMED = 6  # files whose order is told one by one
 

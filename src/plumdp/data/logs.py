@@ -12,6 +12,8 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 
+from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import CutOff
 from plumdp.data.columns import FIRST_COUNTS, STEP, LogForm, Source, find_columns, find_runs, source_columns
 from plumdp.data.counts import Pilot, Sampling, TransitionCounts
 from plumdp.data.duckdb_tables import (
@@ -43,11 +45,9 @@ from plumdp.data.log_pilots import (
 from plumdp.data.mappings import StateMaps, read_mapping
 from plumdp.data.report import NAMED, BrokenEpisode, IngestionReport, RepeatedStep, refusal, require_outcomes
 from plumdp.data.same_files import part_of_file, refuse_copies, refuse_same_files
-from plumdp.errors import DataError
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
-from plumdp.vocabulary import CutOff
 
 _LOGGER = logging.getLogger("plumdp")
 

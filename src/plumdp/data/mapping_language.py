@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Literal, TypeAlias
 
-from plumdp.errors import DataError
+from plumdp.base.errors import DataError
 
 Kind: TypeAlias = Literal["number", "text", "truth", "any"]
 """What a term gives; a column can be any of the three until something is asked of it."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from plumdp.base.errors import DataError
 from plumdp.data.columns import quoted
 from plumdp.data.mapping_language import COMPARISONS, Kind, Term
 from plumdp.data.mappings import OUTSIDE
-from plumdp.errors import DataError
 
 _LARGEST = "1.7976931348623157e308"  # of all finite numbers
 _LONGEST = 100_000  # characters

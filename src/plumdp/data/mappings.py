@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from plumdp.base.errors import DataError
 from plumdp.data.mapping_language import Term, parse_mapping
 from plumdp.data.values import shown
-from plumdp.errors import DataError
 from plumdp.model.graph import Graph
 
 StateMaps: TypeAlias = Mapping[str, str | Sequence[float]]

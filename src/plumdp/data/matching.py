@@ -8,12 +8,12 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.errors import DataError
 from plumdp.data.columns import ACTION, COUNT, PLACE, next_columns, state_columns
 from plumdp.data.duckdb_tables import Block
 from plumdp.data.observing import self_loops
 from plumdp.data.report import KINDS, Kind
 from plumdp.data.values import Codes, RowIndex, Texts, Whole, domain, shown
-from plumdp.errors import DataError
 from plumdp.model.graph import BoolArray, Graph
 
 Kinds: TypeAlias = npt.NDArray[np.uint8]

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.errors import DataError, MissingExtra, ModelError
 from plumdp.data.columns import ACTION, COUNT, needed_columns, next_columns, state_columns
 from plumdp.data.counts import Sampling, TransitionCounts, require_same_graph
 from plumdp.data.duckdb_tables import Block
@@ -23,7 +24,6 @@ from plumdp.data.observing import Act, Observe, Places, ask, env_actions, self_l
 from plumdp.data.report import refusal
 from plumdp.data.same_files import Part
 from plumdp.data.trajectories import Trajectories
-from plumdp.errors import DataError, MissingExtra, ModelError
 from plumdp.model.graph import Graph, Indices, owners_of, read_only
 from plumdp.model.parametric import ParametricMDP, require_model
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.errors import DataError, ModelError
+from plumdp.base.errors import DataError, ModelError
 from plumdp.model.graph import BoolArray, Graph, Indices
 from plumdp.model.text import cut
 

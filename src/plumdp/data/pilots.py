@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from plumdp.base.errors import DataError
 from plumdp.data.counts import N_PILOTS, CountArray, Pilot, PilotEnd, TransitionCounts
-from plumdp.errors import DataError
 from plumdp.model.graph import Graph
 from plumdp.model.text import number_of
 

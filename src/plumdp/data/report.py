@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, Literal, TypeAlias, get_args
 
+from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import CutOff
 from plumdp.data.columns import LogForm
 from plumdp.data.log_files import LogFile, log_file_from
-from plumdp.errors import DataError
 from plumdp.model.text import number_of, one_line
-from plumdp.vocabulary import CutOff
 
 Kind: TypeAlias = Literal[
     "matched",

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.errors import DataError
 from plumdp.data.columns import ACTION, EPISODE, STEP, needed_columns, next_columns, quoted, state_columns
 from plumdp.data.duckdb_tables import Block, Progress, connect, literal, watched
 from plumdp.data.runs import Policy, Rng
 from plumdp.data.trajectories import Form, Trajectories, record_blocks
-from plumdp.errors import DataError
 from plumdp.model.graph import Graph, Indices
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point

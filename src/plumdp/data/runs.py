@@ -9,9 +9,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.errors import DataError, ModelError
 from plumdp.data import kernels
 from plumdp.data.kernels import WalkTables
-from plumdp.errors import DataError, ModelError
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
 from plumdp.model.levels import forget
 from plumdp.model.parametric import ParametricMDP, require_model

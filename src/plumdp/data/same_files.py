@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from plumdp.base.errors import DataError
 from plumdp.data.log_files import FAR, LogFile
-from plumdp.errors import DataError
 from plumdp.model.text import listing, number_of
 
 _START = 1 << 16  # bytes that are compared first: most files of one size differ there

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.threads import n_threads
 from plumdp.data import kernels
 from plumdp.data.counts import CountArray, EventCounts, Sampling, TransitionCounts
 from plumdp.data.pilots import is_wanted, moments_of, planned_pilot
@@ -22,7 +23,6 @@ from plumdp.model.events import find_events
 from plumdp.model.graph import read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point
-from plumdp.threads import n_threads
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of runs done and the number of all runs."""

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.errors import DataError, MissingExtra, ModelError
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts
 from plumdp.data.observing import Act, Observe, Places, env_actions, require_distinct_actions, self_loops
 from plumdp.data.pilots import is_wanted, moments_of, planned_pilot
 from plumdp.data.runs import Policy, Rng, require_positive, running_sums, stop_mask, weights_of
 from plumdp.data.same_files import new_parts
-from plumdp.errors import DataError, MissingExtra, ModelError
 from plumdp.model.graph import FloatArray, Graph, IntArray
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP, RewardStructure, require_model

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
+from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import Dialect as Dialect
 from plumdp.data.columns import (
     ACTION,
     COUNT,
@@ -37,10 +39,8 @@ from plumdp.data.mapping_sql import mapped_sql
 from plumdp.data.mappings import StateMaps, read_mapping
 from plumdp.data.pilots import SIZES
 from plumdp.data.trajectories import Form
-from plumdp.errors import DataError
 from plumdp.model.graph import Graph
 from plumdp.model.parametric import ParametricMDP
-from plumdp.vocabulary import Dialect as Dialect
 
 _TABLE = "table_of_the_log"
 

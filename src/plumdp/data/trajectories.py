@@ -10,17 +10,17 @@ from typing import Any, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import Form as Form
 from plumdp.data.columns import needed_columns, next_columns, state_column
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.pilots import is_wanted, moments_of, planned_pilot
 from plumdp.data.runs import Plan, Policy, Rng, make_plan, split
 from plumdp.data.same_files import Part, new_parts
-from plumdp.errors import DataError
 from plumdp.model.graph import Graph, Indices, IntArray, owners_of, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point
 from plumdp.model.text import number_of, one_line
-from plumdp.vocabulary import Form as Form
 
 Columns: TypeAlias = dict[str, npt.NDArray[Any]]
 

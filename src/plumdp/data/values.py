@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.errors import DataError
+from plumdp.base.errors import DataError
 from plumdp.model.graph import BoolArray, Indices
 
 Codes: TypeAlias = npt.NDArray[np.int64]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from plumdp.confidence_methods import Sets
 from plumdp.experiments.experiment import certified, paper_relaxations, prepare
 from plumdp.experiments.markdown import (
     SYMBOLS,
@@ -22,6 +21,7 @@ from plumdp.experiments.markdown import (
 from plumdp.experiments.plots import draw_dots
 from plumdp.experiments.published import ELLIPSOIDS, INSTANCES, SMALL_INSTANCES
 from plumdp.experiments.study import Cell, Plan, Row, Study
+from plumdp.learning.methods import Sets
 
 _SETS: tuple[Sets, ...] = ("interval", "l1", "ellipsoid")
 

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
+from plumdp.base.compiled import compile_at_once
 from plumdp.case_studies import CaseStudy, case_study
-from plumdp.compiled import compile_at_once
-from plumdp.confidence_methods import Sets
+from plumdp.certifying.pipeline import compare, relaxations_for
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.simulate import simulate
 from plumdp.experiments.study import Row
+from plumdp.learning.methods import Sets
 from plumdp.model.graph import BoolArray
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point
-from plumdp.pipeline import compare, relaxations_for
 from plumdp.relaxation.intervals import instantiate
 from plumdp.relaxation.relax import RELAXATIONS as TABLE
 from plumdp.relaxation.relax import Relaxation

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.explore import explore
 from plumdp.model.expressions.polynomial import Polynomial, parameters
 from plumdp.model.language.property import parse_property

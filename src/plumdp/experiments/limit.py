@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from plumdp.certifying.pipeline import conclude
 from plumdp.confidence.estimates import information
 from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.data.counts import Pilot, PilotEnd
@@ -20,8 +21,7 @@ from plumdp.experiments.markdown import distinct, grouped, markdown_table, mean,
 from plumdp.experiments.plots import WIDTH, finite, line, new_figure
 from plumdp.experiments.published import INSTANCES, SMALL_INSTANCES
 from plumdp.experiments.study import Cell, Plan, Row, Study
-from plumdp.learning import Learned, learn
-from plumdp.pipeline import conclude
+from plumdp.learning.learn import Learned, learn
 from plumdp.result.certificate import Certificate
 from plumdp.solver.coupled.gradient import policy_gradient
 

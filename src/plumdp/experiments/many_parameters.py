@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from plumdp.base.errors import DataError
+from plumdp.certifying.pipeline import certify
 from plumdp.data.simulate import simulate
-from plumdp.errors import DataError
 from plumdp.experiments.experiment import held_against_truth
 from plumdp.experiments.layered import KINDS, layered_model
 from plumdp.experiments.markdown import distinct, grouped, markdown_table, mean, short, short_seconds
 from plumdp.experiments.plots import WIDTH, fine_ticks, finite, line, new_figure
 from plumdp.experiments.study import Cell, Plan, Row, Study
-from plumdp.pipeline import certify
 
 _ELLIPSOID = "ellipsoid P_R"
 _MOST_PRODUCTS = 8  # parameters for which an ellipsoid of products ends within minutes

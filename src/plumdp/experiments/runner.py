@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from plumdp import __version__
+from plumdp.base.errors import DataError, MissingExtra, ModelError
 from plumdp.data.duckdb_tables import Block, metadata_of, read_parquet, write_parquet
-from plumdp.errors import DataError, MissingExtra, ModelError
 from plumdp.experiments.studies import run_cell
 from plumdp.experiments.study import Cell, Row
 

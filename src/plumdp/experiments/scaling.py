@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from plumdp.base.clock import Clock
 from plumdp.case_studies import case_study
-from plumdp.clock import Clock
+from plumdp.certifying.pipeline import compare
 from plumdp.data.simulate import simulate
 from plumdp.experiments.experiment import RELAXATIONS
 from plumdp.experiments.markdown import SYMBOLS, distinct, grouped, markdown_table, middle, short_seconds
 from plumdp.experiments.plots import COLOURS, MARKERS, NAMES, WIDTH, fine_ticks, legend, new_figure, plain_ticks
 from plumdp.experiments.study import Cell, Plan, Row, Study
-from plumdp.pipeline import compare
 
 _GROWING = (
     *("aircraft:20,10", "aircraft:50,10", "aircraft:100,20"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumdp.errors import DataError
+from plumdp.base.errors import DataError
 from plumdp.experiments.ellipsoid import ELLIPSOID
 from plumdp.experiments.experiment import forget_peak_memory, peak_memory, warm_up
 from plumdp.experiments.limit import LIMIT

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.check import check_with_terms
 from plumdp.model.expressions.arrays import PolynomialArray, number_in
 from plumdp.model.expressions.polynomial import Polynomial

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.expressions.arrays import PolynomialArray, number_in
 from plumdp.model.expressions.interned import PolynomialTable
 from plumdp.model.expressions.polynomial import Number, Polynomial

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.assemble import drop_zero_transitions, merge_equal_successors
 from plumdp.model.batches import (
     BatchStep,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.compiled import compiled, compiled_leaf
+from plumdp.base.compiled import compiled, compiled_leaf
 
 EMPTY = np.int32(-1)
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.errors import DataError
+from plumdp.base.errors import DataError
 from plumdp.model.graph import Graph, Indices, IntArray
 from plumdp.model.text import cut, number_of
 

@@ -11,7 +11,7 @@ from hashlib import blake2b
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, own_array, update_digest
 from plumdp.model.row_classes import RowClasses, find_row_classes

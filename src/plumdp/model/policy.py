@@ -8,10 +8,10 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
+from plumdp.base.rounding import ULP
 from plumdp.model.graph import FloatArray, Graph, Indices, IntArray, read_only
 from plumdp.model.named_policy import FORMS, choices_by_name, is_named
-from plumdp.rounding import ULP
 
 
 class ChosenActions(Protocol):

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from flint import fmpq, fmpq_mat
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.expressions.polynomial import Number, Polynomial, exact, parameters
 from plumdp.model.graph import FloatArray
 from plumdp.model.text import number_of, one_line

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.assemble import cut_space
 from plumdp.model.check import check_with_terms
 from plumdp.model.expressions.polynomial import Polynomial, from_terms

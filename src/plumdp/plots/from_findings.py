@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.checking.residual_table import CellResiduals
-from plumdp.confidence.fit.residuals import Residuals
-from plumdp.errors import DataError
+from plumdp.base.errors import DataError
+from plumdp.explaining.residual_table import CellResiduals
+from plumdp.fit.residuals import Residuals
 from plumdp.plots.advice_bars import advice_figure
 from plumdp.plots.bounds_ladder import ladder_figure
 from plumdp.plots.expression_forest import forest_figure

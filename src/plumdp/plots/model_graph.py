@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.errors import DataError
+from plumdp.base.errors import DataError
 from plumdp.model.graph import FloatArray
 from plumdp.model.text import cut, number_of
 from plumdp.plots.layered_layout import layered_layout

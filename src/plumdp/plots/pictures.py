@@ -8,16 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from plumdp.checking.check import ModelCheck
+from plumdp.base.errors import DataError
+from plumdp.certifying.pipeline import conclude
 from plumdp.confidence.sets import Guarantee
-from plumdp.errors import DataError
-from plumdp.finding import count_expressions, drawing, expression_rows, outlines, telling_variables
-from plumdp.learning import Learned
+from plumdp.explaining.check import ModelCheck
+from plumdp.explaining.finding import count_expressions, drawing, expression_rows, outlines, telling_variables
+from plumdp.learning.learn import Learned
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective
 from plumdp.model.policy import Policy
 from plumdp.model.text import one_line
-from plumdp.pipeline import conclude
 from plumdp.plots.advice_bars import advice_figure, plot_advice
 from plumdp.plots.bounds_ladder import ladder_figure, plot_ladder
 from plumdp.plots.expression_forest import forest_figure, plot_forest

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.errors import DataError
+from plumdp.base.errors import DataError
 from plumdp.model.text import cut, number_of
 from plumdp.plots.style import HATCHES, PALETTE, PHONE, legend_below, new_figure, patch
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.checking.check import ModelCheck
-from plumdp.checking.residual_table import CellResiduals
-from plumdp.errors import DataError
+from plumdp.base.errors import DataError
+from plumdp.explaining.check import ModelCheck
+from plumdp.explaining.residual_table import CellResiduals
 from plumdp.model.text import cut
 from plumdp.plots.style import BLUE, GREY, PHONE, VERMILION, new_figure, styled, write_figure
 

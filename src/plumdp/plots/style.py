@@ -12,7 +12,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-from plumdp.errors import DataError
+from plumdp.base.errors import DataError
 from plumdp.result.certificate import outward
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (

@@ -8,12 +8,12 @@ from functools import singledispatch
 
 import numpy as np
 
+from plumdp.base.rounding import UNDERFLOW, UNIT, UP
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.region.ellipsoid import Ellipsoid
 from plumdp.region.enclosed import Enclosed
 from plumdp.region.shapes import Polytope, Region
 from plumdp.region.smallest_ellipsoid import smallest_ellipsoid
-from plumdp.rounding import UNDERFLOW, UNIT, UP
 
 _ATTEMPTS = 4  # to scale a factor
 _LOOSE = 0.999  # a factor that could be smaller than this share of itself is scaled

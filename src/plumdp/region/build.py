@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.errors import DataError
+from plumdp.base.errors import DataError
+from plumdp.base.rounding import UNDERFLOW, UNIT, UP, down
 from plumdp.model.expressions.bernstein import box_range
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
@@ -20,7 +21,6 @@ from plumdp.region.half_spaces import affine_parts, half_spaces, in_variables
 from plumdp.region.lift import lifted_region
 from plumdp.region.redundancy import Contradiction
 from plumdp.region.shapes import Box, Polytope, Region, bounding_box, in_order, intersection
-from plumdp.rounding import UNDERFLOW, UNIT, UP, down
 
 
 def build_region(

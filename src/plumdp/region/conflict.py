@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.space import ParameterSpace

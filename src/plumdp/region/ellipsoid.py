@@ -7,13 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
+from plumdp.base.rounding import UP
 from plumdp.confidence.least_squares import inverse_root
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.text import listing, one_line
 from plumdp.region import ellipsoid_kernels
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Polytope, bounding_box
-from plumdp.rounding import UP
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.compiled import compiled, compiled_leaf
-from plumdp.rounding import SQUARES_UNDERFLOW, UNIT
+from plumdp.base.compiled import compiled, compiled_leaf
+from plumdp.base.rounding import SQUARES_UNDERFLOW, UNIT
 
 PERTURBATION = 1e-11  # what objectives are moved by, so that none is a combination of half-spaces by accident
 MISSED = 1e-12  # half-spaces that are missed by less count as met

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
+from plumdp.base.rounding import up
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, IntArray, owners, owners_of, read_only
 from plumdp.model.space import ParameterSpace
-from plumdp.rounding import up
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
+from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.model.graph import FloatArray, Indices, IntArray
 from plumdp.region.shapes import Polytope
-from plumdp.rounding import UNDERFLOW, UNIT
 
 _EXACT = 1e-11  # facets beyond which there is nothing farther than this are those of the image
 _FLAT = 1e-9  # directions in which all points are this close to each other, relative to the others, are flat

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.compiled import compiled, compiled_leaf
-from plumdp.rounding import UNDERFLOW, UNIT
+from plumdp.base.compiled import compiled, compiled_leaf
+from plumdp.base.rounding import UNDERFLOW, UNIT
 
 RELAXATION = 1e-12  # how far offsets are relaxed, for variables and rows of size one
 LEVEL = 1e-13  # edges along which an objective of size one falls by less are taken as level

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plumdp.base.rounding import UNIT
 from plumdp.confidence.multinomial import RowBounds
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
@@ -26,7 +27,6 @@ from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict
 from plumdp.region.half_spaces import affine_forms, in_variables
 from plumdp.region.shapes import Polytope
-from plumdp.rounding import UNIT
 
 _TOLERANCE = 1e-10  # balls that a vertex misses by less count as met
 _MAX_ROUNDS, _MAX_LIFTS = 100, 10  # without and with products of parameters

@@ -17,7 +17,7 @@ from itertools import pairwise, product
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, read_only

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.compiled import compiled, compiled_leaf
+from plumdp.base.compiled import compiled, compiled_leaf
 from plumdp.region.kernels import LEVEL, NONE, PIVOT, RELAXATION, edges_of, safe_minimum
 
 REFRESH = 64  # steps after which edges are calculated anew

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.compiled import compiled, compiled_leaf
+from plumdp.base.compiled import compiled, compiled_leaf
 from plumdp.region.kernels import LEVEL, MAX_STEPS, NONE, PIVOT, RELAXATION, edges_of, most_violated, safe_minimum
 
 MISSED = 10 * RELAXATION  # a point that misses a row by more is not a vertex

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.region.kernels import LEVEL
 from plumdp.region.vertices import VertexGraph
-from plumdp.rounding import UNDERFLOW, UNIT
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.rounding import UNIT
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.region.ellipsoid import Ellipsoid
 from plumdp.region.half_spaces import affine_parts
-from plumdp.rounding import UNIT
 
 OUTSIDE, CUT = 1, 2
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.graph import BoolArray, Graph
 from plumdp.model.parametric import RewardStructure
 from plumdp.model.text import html_table, number_of, one_line

@@ -9,12 +9,12 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
+from plumdp.base.rounding import ULP
 from plumdp.model.graph import FloatArray, Graph, IntArray, own_array, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point
 from plumdp.model.text import number_of, one_line
-from plumdp.rounding import ULP
 
 _AS_IF_ROUNDED = 1e-4  # a sum this close to 1 is not a mistake but numbers with few digits
 

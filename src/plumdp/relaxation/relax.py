@@ -8,9 +8,10 @@ from functools import singledispatch
 
 import numpy as np
 
+from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import Relaxation as Relaxation
 from plumdp.confidence.binomial import widened
 from plumdp.confidence.sets import ConfidenceSet
-from plumdp.errors import DataError
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
@@ -22,7 +23,6 @@ from plumdp.relaxation.ellipsoidal import row_ellipsoid
 from plumdp.relaxation.intervals import IntervalMDP, RowNature
 from plumdp.relaxation.rectangular import row_region
 from plumdp.relaxation.row_polytopes import row_polytopes
-from plumdp.vocabulary import Relaxation as Relaxation
 
 
 def interval_wise(model: ParametricMDP, bounds: ConfidenceSet) -> IntervalMDP:

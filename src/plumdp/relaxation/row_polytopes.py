@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import qr
 
+from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_only
 from plumdp.model.text import number_of
@@ -25,7 +26,6 @@ from plumdp.region.shapes import Polytope
 from plumdp.region.vertex_table import VertexTable, joined_tables, vertex_table
 from plumdp.region.vertices import VertexGraph
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.rounding import UNDERFLOW, UNIT
 
 _WORK = 5e7  # products of two numbers that are spent on images, for each variable of the region
 _DEPENDENT = 1e-10  # expressions that differ from a combination of others by less, relative, are one

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from plumdp import plots
-from plumdp.checking.residual_table import CellResiduals
+from plumdp.explaining.residual_table import CellResiduals
 from plumdp.plots.from_findings import cells_from
 from plumdp.plots.style import new_figure, styled, svg_of
 from plumdp.reporting.parts import Picture

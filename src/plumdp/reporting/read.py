@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import Verdict
+from plumdp.certifying.sources import KeptSource
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.report import report_from
-from plumdp.errors import DataError
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.relaxation.relax import RELAXATIONS
@@ -23,8 +25,6 @@ from plumdp.result.findings import Findings
 from plumdp.result.folder import CERTIFICATE, FINDINGS, POLICY, digest, digest_of_content
 from plumdp.result.policy_readers import read_table
 from plumdp.result.policy_table import PolicyTable, read_policy
-from plumdp.sources import KeptSource
-from plumdp.vocabulary import Verdict
 
 _AS_THEY_ARE = (
     *("objective", "direction", "confidence", "relaxation", "confidence_set", "reason", "solver", "seconds"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from plumdp.checking.diagnosis import ADVICE
 from plumdp.data.report import CONTRADICTING
+from plumdp.fit.diagnosis import ADVICE
 from plumdp.reporting import pictures
 from plumdp.reporting.limits import limits
 from plumdp.reporting.parts import Section, TableOf, sentence

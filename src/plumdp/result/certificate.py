@@ -11,8 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import Status as Status
 from plumdp.confidence.sets import Guarantee
-from plumdp.errors import DataError
 from plumdp.model.text import html_table, listing, one_line
 from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.relaxation.relax import Relaxation as Relaxation
@@ -20,7 +21,6 @@ from plumdp.result.data_quality import DataQuality
 from plumdp.result.findings import Findings, Rung, Source
 from plumdp.result.folder import write_results
 from plumdp.result.policy_table import PolicyTable
-from plumdp.vocabulary import Status as Status
 
 SCHEMA = "plumdp/certificate/1"
 NO_STAGE = "compiling"  # the entry of ``seconds`` for kernels compiled meanwhile, which is done once

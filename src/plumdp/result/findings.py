@@ -12,7 +12,7 @@ from math import isinf
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from plumdp.errors import DataError
+from plumdp.base.errors import DataError
 from plumdp.result import shapes
 
 Point = tuple[float, float]

@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile, mkdtemp
 from typing import Any, Protocol
 
+from plumdp.base.errors import DataError
 from plumdp.data.counts import TransitionCounts
-from plumdp.errors import DataError
 from plumdp.result.findings import Findings
 from plumdp.result.policy_table import PolicyTable
 

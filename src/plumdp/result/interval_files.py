@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.relaxation.interval_model import IntervalModel, require_interval_model
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.result.export import write_umb

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from plumdp.errors import DataError
+from plumdp.base.errors import DataError
 from plumdp.model.graph import FloatArray, Graph
 from plumdp.result.policy_table import PolicyTable, write_columns
 from plumdp.result.write_tra import text_column

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.errors import DataError
 from plumdp.data.values import Codes, RowIndex, domain
-from plumdp.errors import DataError
 from plumdp.model.graph import Graph, Indices, IntArray
 from plumdp.model.named_policy import action_column, choices_of_rows, complete, names_of
 from plumdp.model.text import cut, number_of

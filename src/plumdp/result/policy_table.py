@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.errors import DataError
 from plumdp.data.observing import Observe, Places
-from plumdp.errors import DataError
 from plumdp.model.graph import Graph, IntArray, own_array
 from plumdp.model.named_policy import action_column, choices_by_name
 from plumdp.model.parametric import ParametricMDP, require_model

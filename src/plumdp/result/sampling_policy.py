@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plumdp.errors import DataError, ModelError
+from plumdp.base.errors import DataError, ModelError
 from plumdp.model.graph import FloatArray, Graph
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import policy_weights

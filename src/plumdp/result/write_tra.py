@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.graph import FloatArray, Graph
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.interval_model import IntervalModel

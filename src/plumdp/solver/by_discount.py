@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from plumdp.base.rounding import UNIT
 from plumdp.model.graph import FloatArray, IntArray
-from plumdp.rounding import UNIT
 from plumdp.solver.chains import chain_of, is_cheap, solve_chain
 from plumdp.solver.component import Component, keep_tighter
 from plumdp.solver.game import Game

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
+from plumdp.base.threads import n_threads
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, offset_type, ranges, read_only
 from plumdp.model.levels import Levels, forget
 from plumdp.model.objective import Kind, Nature, Objective
@@ -27,7 +28,6 @@ from plumdp.solver.nature import loops_for
 from plumdp.solver.problem import Progress
 from plumdp.solver.rows import Rows
 from plumdp.solver.solution import Solution, SolverStatus, gap_of
-from plumdp.threads import n_threads
 
 _CHUNK = 1 << 22  # transitions whose rows are in memory at once, of each thread
 _KINDS = (Kind.END, Kind.UNTIL_END, Kind.FOREVER)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.compiled import compiled, compiled_leaf
+from plumdp.base.compiled import compiled, compiled_leaf
 
 ONE = np.uint64(1)  # unsigned, so that no index can be negative: signed ones cost a test each
 

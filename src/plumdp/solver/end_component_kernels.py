@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
-from plumdp.compiled import compiled
+from plumdp.base.compiled import compiled
 from plumdp.solver.graph_kernels import add
 
 N_LOST, N_EVENTS, N_PARTS, N_SEARCHES = 0, 1, 2, 3  # places of the counters

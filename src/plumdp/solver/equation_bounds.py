@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from plumdp.rounding import UNIT
+from plumdp.base.rounding import UNIT
 from plumdp.solver.chains import chain_of, is_cheap, solve_chain
 from plumdp.solver.component import Component
 from plumdp.solver.induction import (

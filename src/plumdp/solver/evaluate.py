@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
+from plumdp.base.threads import at_once
 from plumdp.model.graph import Indices, read_only
 from plumdp.model.objective import Nature, Objective
 from plumdp.model.policy import Policy, check_policy
@@ -23,7 +24,6 @@ from plumdp.solver.reductions.drawn_policy import drawn_policy
 from plumdp.solver.reductions.given_policy import follow, given_policy
 from plumdp.solver.solution import Solution, SolverStatus, solution_of
 from plumdp.solver.solve import solve
-from plumdp.threads import at_once
 
 
 def evaluate(

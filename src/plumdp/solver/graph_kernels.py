@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plumdp.compiled import compiled, compiled_leaf
+from plumdp.base.compiled import compiled, compiled_leaf
 
 
 class GameRows(NamedTuple):

@@ -7,8 +7,8 @@ from functools import partial
 
 import numpy as np
 
+from plumdp.base.rounding import UNIT
 from plumdp.model.graph import FloatArray
-from plumdp.rounding import UNIT
 from plumdp.solver import chain_kernels
 from plumdp.solver.component import Component, keep_tighter
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from plumdp.base.threads import following, stop_here
 from plumdp.model.graph import BoolArray, FloatArray, IntArray
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import graph_kernels, layout_kernels
 from plumdp.solver.game import Game
 from plumdp.solver.nature import Loops, loops_for
 from plumdp.solver.rows import Rows
-from plumdp.threads import following, stop_here
 
 _SMALL = 16  # states of a component that is solved together with its neighbours
 _JOINED = 256  # states that are solved together

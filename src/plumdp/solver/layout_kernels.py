@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plumdp.compiled import compiled
+from plumdp.base.compiled import compiled
 
 
 @compiled

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import TypeAlias
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Nature, Objective, is_objective
 from plumdp.model.parametric import ParametricMDP

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
+from plumdp.base.threads import at_most
 from plumdp.model.objective import Kind, Nature, Objective
 from plumdp.model.policy import check_policy
 from plumdp.relaxation.interval_model import IntervalModel
@@ -21,7 +22,6 @@ from plumdp.solver.problem import Problem, Progress, Reduction, check_request, r
 from plumdp.solver.reductions.complement import complement
 from plumdp.solver.reductions.known_support import known_support
 from plumdp.solver.solution import Solution, SolverStatus, solution_of
-from plumdp.threads import at_most
 
 REDUCTIONS: tuple[Reduction, ...] = (complement, known_support)
 

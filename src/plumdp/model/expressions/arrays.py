@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.expressions.interned import Memo, PolynomialTable
 from plumdp.model.expressions.polynomial import Polynomial, polynomial
 from plumdp.model.text import number_of, one_line

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from flint import fmpq, fmpq_mpoly, fmpq_mpoly_ctx
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 
 Number: TypeAlias = int | float | str | Fraction | Decimal
 """What may be written for an exact number: a float or a string is read as the decimal it shows."""

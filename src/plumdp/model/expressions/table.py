@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.terms import Terms, terms_of
 from plumdp.model.graph import BoolArray, FloatArray, IntArray, owners, read_only

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.expressions.polynomial import Polynomial, parameters
 from plumdp.model.language.predicate import PredicateReader, did_you_mean
 from plumdp.model.language.tokens import Tokens

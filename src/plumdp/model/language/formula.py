@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.expressions.arrays import PolynomialArray, constant_array, distinct, tabulate
 from plumdp.model.expressions.polynomial import Polynomial, exact, polynomial
 

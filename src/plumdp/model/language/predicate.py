@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.expressions.polynomial import Polynomial, exact
 from plumdp.model.graph import BoolArray, Graph, read_only
 from plumdp.model.language.formula import Formula, evaluate, literal, variable

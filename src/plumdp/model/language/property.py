@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.graph import read_only
 from plumdp.model.language.predicate import NamedModel, PredicateReader, parse_predicate
 from plumdp.model.language.tokens import OPERATOR, Token, Tokens

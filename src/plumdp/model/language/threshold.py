@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.language.predicate import NamedModel, PredicateReader
 from plumdp.model.language.property import parse_property
 from plumdp.model.language.tokens import OPERATOR, Token, Tokens

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 
 _SPACE = re.compile(r"(?:\s|//[^\n]*)*")
 _TOKEN = re.compile(

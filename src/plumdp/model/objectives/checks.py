@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.expressions.polynomial import Number, exact
 from plumdp.model.graph import BoolArray, Graph, own_array
 from plumdp.model.objectives.protocol import Objective

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, Type
 
 import numpy as np
 
+from plumdp.base.vocabulary import Nature as Nature
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
 from plumdp.model.parametric import RewardStructure
-from plumdp.vocabulary import Nature as Nature
 
 Direction: TypeAlias = Literal["max", "min"]
 

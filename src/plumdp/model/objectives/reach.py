@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
 from plumdp.model.objectives.checks import check_states, check_words, set_fields, state_mask, window
 from plumdp.model.objectives.protocol import Direction, Kind, Nature, Terms

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
 from plumdp.model.objectives.checks import (
     check_states,

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.expressions.arrays import PolynomialArray, number_in, tabulate
 from plumdp.model.expressions.interned import PolynomialTable
 from plumdp.model.expressions.polynomial import Polynomial, polynomial

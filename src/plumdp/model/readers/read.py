@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.expressions.polynomial import Number
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.readers.storm import read_prism

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.errors import MissingExtra, ModelError
+from plumdp.base.errors import MissingExtra, ModelError
 from plumdp.model.assemble import assemble
 from plumdp.model.expressions.polynomial import Number, exact, parameters
 from plumdp.model.graph import FloatArray, Graph, IntArray, owners, read_only

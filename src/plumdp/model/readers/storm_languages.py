@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.expressions.polynomial import MAX_DEGREE, Polynomial, exact
 from plumdp.model.language.formula import Formula, evaluate, literal, variable
 from plumdp.model.readers.commands import Branch, Command

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.graph import read_only
 from plumdp.model.parametric import RewardStructure
 from plumdp.model.text import cut, number_of

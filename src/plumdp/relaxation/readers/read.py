@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.expressions.polynomial import Number
 from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.readers.drn import read_drn

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.graph import BoolArray, Graph, IntArray, read_only
 from plumdp.model.parametric import RewardStructure
 from plumdp.model.text import cut, number_of

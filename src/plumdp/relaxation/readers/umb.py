@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.expressions.polynomial import Number
 from plumdp.model.graph import FloatArray, IntArray, owners, read_only
 from plumdp.model.parametric import RewardStructure

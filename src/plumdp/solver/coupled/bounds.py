@@ -19,6 +19,7 @@ from math import nextafter
 
 import numpy as np
 
+from plumdp.base.rounding import ULP, UNIT
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
@@ -26,7 +27,6 @@ from plumdp.model.text import one_line
 from plumdp.region.ball import smaller_ball
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.rounding import ULP, UNIT
 from plumdp.solver.coupled.brackets import Bracket, Setting, bracket_of, brackets_of, intersection, setting_of
 from plumdp.solver.coupled.by_slabs import bracket_by_slabs
 from plumdp.solver.coupled.by_steps import expand_by_steps, known_value

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from plumdp.base.rounding import UNIT
 from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.ball import Ball, ball_around
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.rounding import UNIT
 from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.solver.coupled.equations import Equations, equations_of
 from plumdp.solver.coupled.expansion import Expansion, first_order, second_order

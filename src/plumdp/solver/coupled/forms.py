@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plumdp.base.rounding import UNDERFLOW, UNIT, UP
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
 from plumdp.region.ball import Ball
-from plumdp.rounding import UNDERFLOW, UNIT, UP
 from plumdp.solver.coupled.norms import lengths, packed_norms
 
 MAX_DEGREE = 16

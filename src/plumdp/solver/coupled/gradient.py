@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from plumdp.compiled import compiled
+from plumdp.base.compiled import compiled
 
 
 @compiled

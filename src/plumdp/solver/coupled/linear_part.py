@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plumdp.base.rounding import SQUARES_UNDERFLOW, UNIT, UP
 from plumdp.model.graph import FloatArray
 from plumdp.region.ball import Ball
 from plumdp.region.shapes import Region
-from plumdp.rounding import SQUARES_UNDERFLOW, UNIT, UP
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from plumdp.base.rounding import UNIT, UP
 from plumdp.model.graph import FloatArray
-from plumdp.rounding import UNIT, UP
 
 _MAX_WORK = 2e6  # n d³ up to which eigenvalues are calculated
 _TOGETHER = 2**19  # entries that are squared together, so that the squares stay in the cache

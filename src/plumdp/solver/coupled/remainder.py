@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from plumdp.base.rounding import UNDERFLOW, UNIT, UP
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
 from plumdp.model.objective import Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.rounding import UNDERFLOW, UNIT, UP
 from plumdp.solver.by_components import solve_game
 from plumdp.solver.by_discount import solve_discounted
 from plumdp.solver.coupled.chain import PolicyChain

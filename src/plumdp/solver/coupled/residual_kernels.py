@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.compiled import compiled, compiled_leaf
-from plumdp.rounding import UNIT, UP
+from plumdp.base.compiled import compiled, compiled_leaf
+from plumdp.base.rounding import UNIT, UP
 
 
 @partial(compiled, inline="always")

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plumdp.base.rounding import SQUARES_UNDERFLOW, UP
 from plumdp.model.graph import FloatArray, read_only
-from plumdp.rounding import SQUARES_UNDERFLOW, UP
 from plumdp.solver.coupled import residual_kernels
 from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.solver.coupled.expansion import Expansion

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plumdp.base.rounding import SQUARES_UNDERFLOW, UNIT, UP
 from plumdp.model.graph import FloatArray
 from plumdp.region.ball import Ball
 from plumdp.region.shapes import Region
-from plumdp.rounding import SQUARES_UNDERFLOW, UNIT, UP
 from plumdp.solver.coupled.forms import Forms
 from plumdp.solver.coupled.linear_part import Range, linear_range
 from plumdp.solver.coupled.norms import full, lengths, packed, packed_norms

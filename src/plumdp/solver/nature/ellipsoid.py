@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.compiled import compiled, compiled_leaf
+from plumdp.base.compiled import compiled, compiled_leaf
+from plumdp.base.rounding import SQUARES_UNDERFLOW as UNDERFLOW
+from plumdp.base.rounding import UNIT
 from plumdp.relaxation.ellipsoidal import CUT, OUTSIDE
-from plumdp.rounding import SQUARES_UNDERFLOW as UNDERFLOW
-from plumdp.rounding import UNIT
 from plumdp.solver.chain_kernels import add_entry
 from plumdp.solver.nature.interval import infinite_row
 from plumdp.solver.nature.shared import interval_move, pair_row, settled, with_reward

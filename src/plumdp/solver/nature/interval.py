@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.compiled import compiled, compiled_leaf
-from plumdp.prefetch import prefetch
-from plumdp.rounding import UNDERFLOW, UNIT
+from plumdp.base.compiled import compiled, compiled_leaf
+from plumdp.base.prefetch import prefetch
+from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.solver.chain_kernels import add_entry
 from plumdp.solver.graph_kernels import add
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.compiled import compiled_leaf
-from plumdp.rounding import UNDERFLOW, UNIT
+from plumdp.base.compiled import compiled_leaf
+from plumdp.base.rounding import UNDERFLOW, UNIT
 
 
 @compiled_leaf

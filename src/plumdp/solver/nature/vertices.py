@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.compiled import compiled, compiled_leaf
+from plumdp.base.compiled import compiled, compiled_leaf
+from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.region.kernels import LEVEL
-from plumdp.rounding import UNDERFLOW, UNIT
 from plumdp.solver.chain_kernels import add_entry
 from plumdp.solver.nature.interval import infinite_row
 from plumdp.solver.nature.shared import interval_move, pair_row, settled, with_reward

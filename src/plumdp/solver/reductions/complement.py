@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from plumdp.base.rounding import ULP
 from plumdp.model.graph import read_only
-from plumdp.rounding import ULP
 from plumdp.solver.problem import Inverse, Problem
 from plumdp.solver.solution import Solution
 

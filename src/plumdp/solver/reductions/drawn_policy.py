@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from plumdp.errors import ModelError
+from plumdp.base.errors import ModelError
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
 from plumdp.model.objective import Kind
 from plumdp.relaxation.intervals import IntervalMDP

@@ -1,0 +1,137 @@
+"""How many threads the solver uses, and two ways to use them: calls at the same time, and calls that follow others.
+
+Linear algebra gets one thread (``one_blas_thread``), as its matrices are small.
+
+Compiled kernels release Python's lock, so that threads of one process keep all cores busy, without a copy of the model.
+What is calculated never depends on the number of threads: work is divided by its size alone, and no thread reads what
+another one writes at the same time.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from functools import cache
+from threading import Event
+from typing import Any, TypeVar
+
+from plumdp.base.errors import DataError
+
+VARIABLE = "PLUMDP_THREADS"
+LARGE = 1_000_000  # transitions; below, a second thread saves some milliseconds at most
+
+T = TypeVar("T")
+_asked: ContextVar[int | None] = ContextVar("asked", default=None)
+_stop: ContextVar[Event | None] = ContextVar("stop", default=None)
+
+
+def n_threads() -> int:
+    """Return how many threads to use: as asked for, or by the environment, or all cores that this process may use.
+
+    A process that another one of Python started, as in a pool, uses one: its siblings use the other cores.
+    """
+    asked = _asked.get()
+    if asked is not None:
+        return asked
+    text = os.environ.get(VARIABLE, "")
+    if text:
+        return _checked(text, VARIABLE)
+    return 1 if multiprocessing.parent_process() is not None else usable_cores()
+
+
+def usable_cores() -> int:
+    """Return the number of cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):  # not on Windows and macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def at_most(threads: int | None) -> Iterator[None]:
+    """Let everything in the context use this many threads; None: leave it as it is."""
+    token = _asked.set(_asked.get() if threads is None else _checked(threads, "threads"))
+    try:
+        yield
+    finally:
+        _asked.reset(token)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let the linear algebra of NumPy and SciPy use one thread in the context; also to decorate a function.
+
+    Matrices have as many rows as there are parameters, some hundred at most. OpenBLAS divides the work on them between
+    threads all the same, which wait for each other thousands of times: on a busy machine that takes ten times as long.
+    """
+    with _linear_algebra().limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _linear_algebra() -> Any:
+    """Return what controls the threads of linear algebra: found once, since to look for it takes milliseconds."""
+    import scipy.linalg  # noqa: F401  which brings its own, besides that of NumPy
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def _checked(number: object, name: str) -> int:
+    if isinstance(number, bool) or not str(number).isdecimal() or int(str(number)) < 1:
+        raise DataError(f"{name}={number!r}: give the number of threads, 1 or more")
+    return int(str(number))
+
+
+def at_once(calls: Sequence[Callable[[], T]], work: int) -> list[T]:
+    """Return what the calls return, made at the same time if there is much work; each has its share of the threads.
+
+    An interrupt from the keyboard reaches all of them, at their next ``stop_here``.
+    """
+    threads = n_threads()
+    if work < LARGE or min(threads, len(calls)) < 2:
+        return [call() for call in calls]
+    share, stop = max(1, threads // len(calls)), _stop.get() or Event()
+    with ThreadPoolExecutor(min(threads, len(calls))) as pool:
+        futures = [pool.submit(copy_context().run, _with_share, call, share, stop) for call in calls]
+        try:
+            wait(futures)
+        except KeyboardInterrupt:
+            stop.set()
+        return [future.result() for future in futures]
+
+
+def _with_share(call: Callable[[], T], share: int, stop: Event) -> T:
+    _stop.set(stop)
+    with at_most(share):
+        return call()
+
+
+def stop_here() -> None:
+    """Raise KeyboardInterrupt in a thread of calls that were interrupted: Python itself interrupts the first only."""
+    stop = _stop.get()
+    if stop is not None and stop.is_set():
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def following(work: int) -> Iterator[Callable[[Callable[[], object]], object]]:
+    """Yield a function that makes calls one after the other: on a thread of their own if there is much work.
+
+    All of them are done when the context ends, or dropped if it ends by an exception.
+    """
+    if work < LARGE or n_threads() < 2:
+        yield lambda call: call()
+        return
+    with ThreadPoolExecutor(1) as pool:
+        futures: list[Future[object]] = []
+        try:
+            yield lambda call: futures.append(pool.submit(call))
+            for future in futures:
+                future.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise

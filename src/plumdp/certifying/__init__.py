@@ -1,0 +1,1 @@
+"""From ``Learned`` to a ``Certificate``: a policy and bounds on its value. Start with ``pipeline.py``."""

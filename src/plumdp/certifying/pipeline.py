@@ -1,0 +1,318 @@
+"""From a model, counts and an objective to a policy with a guarantee: the paper on one screen. Read this first.
+
+The seven stages, the folder of each, and what it implements of the paper:
+
+1. model: the transitions of an MDP as expressions of unknown parameters (Section 2.1)
+2. data: how often each transition was seen (Section 2.3)
+3. confidence: what the counts say about the probabilities, tied by their expressions (Sections 2.3, 2.4, 3.4)
+4. region: all parameters that explain it, or a proof that none do (Section 3, Theorem 1; products 3.2, emptiness 3.3)
+5. relaxation: what nature may do at each choice (Section 3.1, Theorem 2)
+6. solver: the best policy against nature at its worst, and bounds on its value (Section 2.2)
+7. result: what may be claimed of the policy, and what the claim rests on (Theorem 1)
+
+``learn`` takes stages 3 and 4, ``conclude`` 5 to 7, and ``certify`` all of them (several objectives: ``certify_all``).
+
+What is taken if nothing is named: likelihood sets (``default_set`` says when intervals), and coupled bounds
+(``default_relaxation`` says when rectangular ones).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Unpack
+
+from plumdp.base.clock import Clock
+from plumdp.base.errors import DataError
+from plumdp.base.keywords import takes
+from plumdp.base.threads import at_most, one_blas_thread
+from plumdp.certifying.claims import make_certificate
+from plumdp.certifying.sources import LearnedSource
+from plumdp.certifying.valuation import best_of_all, best_valuation, is_worst, value_policy
+from plumdp.data.counts import TransitionCounts
+from plumdp.data.logs import Log
+from plumdp.learning.learn import Learned, learn
+from plumdp.learning.methods import SETS, Sets
+from plumdp.learning.options import LearningOptions
+from plumdp.learning.storage import storage_of
+from plumdp.model.language.property import as_objective, as_objectives
+from plumdp.model.objective import Objective
+from plumdp.model.parametric import ParametricMDP, require_model
+from plumdp.model.policy import Policy, check_policy
+from plumdp.region.conflict import Conflict
+from plumdp.region.shapes import Polytope
+from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.relaxation.relax import RELAXATIONS, Relaxation, RelaxationMethod, tolerating
+from plumdp.result.certificate import Certificate, Status
+
+
+@takes(LearningOptions)
+def certify(
+    model: ParametricMDP,
+    counts: TransitionCounts | Log,
+    objective: Objective | str,
+    *,
+    relaxation: Relaxation | None = None,
+    policy: Policy | None = None,
+    precision: float = 1e-6,
+    threads: int | None = None,
+    **options: Unpack[LearningOptions],
+) -> Certificate:
+    """Return a policy and bounds on its value that hold with the given confidence (Theorem 1 of the paper).
+
+    Parameters
+    ----------
+    objective
+        What is asked, or its text (see ``parse_property``). For several questions there is ``certify_all``.
+    relaxation
+        What nature may do. By default the policy is sought, and valued, with one point for all states ("coupled"); for
+        published sets, it is "rectangular".
+    policy
+        Value this policy in place of the best one: a ``PolicyTable``, a function of the state that returns the name of
+        an action, or whatever else ``PolicyTable.from_actions`` takes without ``states``, except one name.
+    precision
+        How far the solver's bounds may be apart.
+    threads
+        How many threads a large model is solved with; by default PLUMDP_THREADS, or all cores. It changes no bit.
+
+    Examples
+    --------
+    >>> from plumdp import case_study, simulate
+    >>> study = case_study("betting:25")
+    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
+    >>> certificate = certify(study.model, counts, study.objective)
+    >>> certificate.status, certificate.lower < certificate.upper
+    ('certified', True)
+    """
+    require_model("certify", model)  # stage 1; the counts are stage 2
+    objective = as_objective(objective, model)
+    with at_most(threads):
+        learned = learn(model, counts, objectives=[objective], **options)
+        return conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
+
+
+@takes(LearningOptions)
+def certify_all(
+    model: ParametricMDP,
+    counts: TransitionCounts | Log,
+    objectives: Sequence[Objective | str],
+    *,
+    relaxation: Relaxation | None = None,
+    precision: float = 1e-6,
+    threads: int | None = None,
+    **options: Unpack[LearningOptions],
+) -> list[Certificate]:
+    """Return a certificate for each objective, each with a policy of its own, that hold jointly with the confidence.
+
+    All follow from one ``learn``, to which all objectives are announced. So you may look at all of them and report the
+    one that you like best.
+
+    Parameters
+    ----------
+    objectives
+        What is asked: properties, or their texts.
+    relaxation, precision, threads
+        As of ``certify``.
+
+    Examples
+    --------
+    >>> from plumdp import case_study, simulate
+    >>> study = case_study("aircraft:20,10")
+    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=21)
+    >>> for one in certify_all(study.model, counts, ['Pmin=? [ F "collision" ]', study.objective]):
+    ...     print(f"{one.objective:32} {one.lower:.3f} {one.upper:.3f}, with {len(one.jointly)} other")
+    Pmin=? [ F "collision" ]         0.702 0.720, with 1 other
+    Pmax=? [ !"collision" U "goal" ] 0.280 0.298, with 1 other
+    """
+    require_model("certify_all", model)
+    asked = as_objectives(objectives, model)
+    if not asked:
+        raise DataError("objectives: there are none; give at least one property, such as 'Pmax=? [ F \"goal\" ]'")
+    with at_most(threads):
+        learned = learn(model, counts, objectives=asked, **options)
+        return [conclude(learned, objective, relaxation=relaxation, precision=precision) for objective in asked]
+
+
+@takes(LearningOptions)
+def compare(
+    model: ParametricMDP,
+    counts: TransitionCounts | Log,
+    objective: Objective | str,
+    *,
+    relaxations: Sequence[Relaxation] | None = None,
+    policy: Policy | None = None,
+    precision: float = 1e-6,
+    threads: int | None = None,
+    **options: Unpack[LearningOptions],
+) -> list[Certificate]:
+    """Return a certificate for each relaxation from the same data, each with its own policy unless one is given.
+
+    Parameters
+    ----------
+    relaxations
+        Those that are compared; by default all that there are for the confidence set, from loose to tight.
+    objective, policy, precision, threads
+        As of ``certify``.
+
+    Examples
+    --------
+    >>> from plumdp import case_study, simulate
+    >>> study = case_study("aircraft:20,10")
+    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=21)
+    >>> for certificate in compare(study.model, counts, study.objective):
+    ...     print(f"{certificate.relaxation:12} {certificate.lower:.3f} {certificate.upper:.3f}")
+    interval     0.138 0.490
+    parameter    0.210 0.360
+    expression   0.271 0.307
+    rectangular  0.275 0.303
+    coupled      0.280 0.297
+    """
+    require_model("compare", model)
+    objective = as_objective(objective, model)
+    with at_most(threads):
+        learned = learn(model, counts, objectives=[objective], **options)
+        return compare_learned(learned, objective, relaxations=relaxations, policy=policy, precision=precision)
+
+
+def compare_learned(
+    learned: Learned,
+    objective: Objective | str,
+    *,
+    relaxations: Sequence[Relaxation] | None = None,
+    policy: Policy | None = None,
+    precision: float = 1e-6,
+) -> list[Certificate]:
+    """Return a certificate for each relaxation from what was learned, as ``compare`` does."""
+    if relaxations is None:
+        relaxations = _relaxations_of(learned)
+    if policy is not None:
+        policy = check_policy(learned.model.graph, policy)  # a function is asked once
+    found: list[Certificate] = []
+    for relaxation in relaxations:
+        new = conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
+        found.append(new if policy is None else _cut_to_looser(new, found))
+    return found
+
+
+def _cut_to_looser(certificate: Certificate, others: Sequence[Certificate]) -> Certificate:
+    """Return a certificate for a policy with bounds never wider than those of looser relaxations for the same policy.
+
+    Its own could be wider by what the solver leaves open: all of them hold, so their intersection does.
+    """
+    names = () if certificate.relaxation == "untied" else RELAXATIONS[certificate.relaxation].looser
+    looser = [other for other in others if other.relaxation in names]
+    lower = max([certificate.lower, *(other.lower for other in looser)])
+    upper = min([certificate.upper, *(other.upper for other in looser)])
+    if certificate.status == Status.VACUOUS and any(other.status == Status.CERTIFIED for other in looser):
+        certificate = replace(certificate, status=Status.CERTIFIED, reason="")
+    return replace(certificate, lower=lower, upper=upper)
+
+
+def relaxations_for(confidence_set: Sets) -> tuple[Relaxation, ...]:
+    """Return the relaxations that there are; a set without intervals of its own has no interval-wise one."""
+    return _relaxations(has_intervals=SETS[confidence_set].has_intervals, has_points=True)
+
+
+def _relaxations_of(learned: Learned) -> tuple[Relaxation, ...]:
+    """Return the relaxations that can be solved, from loose to tight."""
+    return _relaxations(
+        has_intervals=learned.bounds.intervals is not None, has_points=storage_of(learned.model).has_points
+    )
+
+
+def _relaxations(*, has_intervals: bool, has_points: bool) -> tuple[Relaxation, ...]:
+    def is_possible(method: RelaxationMethod) -> bool:
+        return (has_intervals or not method.needs_intervals) and (has_points or not method.picks_points)
+
+    return tuple(name for name, method in RELAXATIONS.items() if is_possible(method))
+
+
+def default_relaxation(learned: Learned) -> Relaxation:
+    """Return the relaxation that is taken if none is named: the tightest; of published sets, the paper's tightest."""
+    possible = [
+        name for name in _relaxations_of(learned) if not (learned.as_published and RELAXATIONS[name].is_coupled)
+    ]
+    return possible[-1]
+
+
+@one_blas_thread()
+def conclude(
+    learned: Learned,
+    objective: Objective | str,
+    *,
+    relaxation: Relaxation | None = None,
+    policy: Policy | None = None,
+    precision: float = 1e-6,
+) -> Certificate:
+    """Return a policy for an objective, and bounds on its value, that follow from what was learned from the data.
+
+    Nature at its worst makes the policy, and bounds its value on one side; nature at its best bounds it on the other.
+    If no relaxation is named, bounds are coupled, and those of published sets rectangular. All certificates from one
+    ``learn`` hold jointly with its confidence, whichever of them you choose in the end.
+
+    >>> from plumdp import case_study, simulate
+    >>> study = case_study("betting:25")
+    >>> learned = learn(study.model, simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26))
+    >>> best = conclude(learned, study.objective)
+    >>> timid = conclude(learned, study.objective, policy=study.model.graph.first_choice[:-1])
+    >>> best.lower > timid.lower, timid.confidence
+    (True, 0.999)
+    """
+    objective = as_objective(objective, learned.model)
+    if policy is not None:
+        policy = check_policy(learned.model.graph, policy)
+        if policy.dtype.kind == "f":
+            raise DataError("a certificate has one action per state, not probabilities; evaluate values drawn policies")
+    relaxation, clock = relaxation or default_relaxation(learned), Clock(dict(learned.seconds))
+    uncertain = relax(learned, relaxation)  # stage 5: what nature may do (Section 3.1)
+    clock.lap("relaxation")
+    is_coupled = RELAXATIONS[relaxation].is_coupled and learned.conflict is None
+    if policy is not None:
+        valued = value_policy(learned, uncertain, policy, objective, is_coupled=is_coupled, precision=precision)
+    else:  # stage 6: the best policy against nature at its worst (Section 2.2); the claim is about what is returned
+        robust = learned.at_points(objective).robust(uncertain, precision)
+        if is_coupled:
+            valued = best_valuation(learned, uncertain, robust, objective, precision=precision)
+        else:
+            valued = value_policy(learned, uncertain, robust.policy, objective, precision=precision)
+    limit = None
+    if policy is None and learned.conflict is None and is_worst(valued, objective):
+        limit = best_of_all(uncertain, objective, precision=precision)
+    clock.lap("solver")
+    # stage 7: what may be claimed (Theorem 1)
+    certificate = make_certificate(
+        learned,
+        objective,
+        relaxation,
+        valued,
+        clock.laps,
+        is_given=policy is not None,
+        limit=limit,
+        left_out=_left_out(learned, uncertain),
+    )
+    if not storage_of(learned.model).has_points:
+        return certificate
+    return replace(certificate, source=LearnedSource(learned, objective, policy is not None, precision))
+
+
+def _left_out(learned: Learned, uncertain: IntervalMDP) -> str:
+    """Return what was cut to save time, in words: half-spaces of the region, and of what rows see of it."""
+    region = learned.region if isinstance(learned.region, Polytope) else None
+    return "; ".join(text for text in ("" if region is None else region.left_out, uncertain.left_out) if text)
+
+
+def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:
+    """Return what nature may do; if no parameters explain the data, what the graph alone allows."""
+    model, region, storage = learned.model, learned.region, storage_of(learned.model)
+    if relaxation not in tuple(RELAXATIONS):
+        raise DataError(f"relaxation={relaxation!r}: choose one of {', '.join(map(repr, RELAXATIONS))}")
+    picks_points = RELAXATIONS[relaxation].picks_points
+    if picks_points and not storage.has_points:
+        raise DataError(
+            f"relaxation={relaxation!r}: a model that is stored on disk is solved within intervals; choose 'expression'"
+        )
+    if isinstance(region, Conflict):
+        return storage.untied(model, learned.counts, learned.fallback * learned.error)
+    # of points of the region a misfit leaves the intervals
+    method = RELAXATIONS["expression" if learned.misfit and picks_points else relaxation]
+    return tolerating(method.build(model, learned.bounds, region), learned.misfit)

@@ -1,0 +1,121 @@
+"""Answers questions such as ``P>=0.9 [ F "goal" ]`` from data: yes, no, or not yet known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, isinf
+from typing import Any
+
+from plumdp.base.vocabulary import Verdict as Verdict
+from plumdp.certifying.pipeline import conclude, default_relaxation, relax
+from plumdp.certifying.valuation import best_of_all
+from plumdp.confidence.sets import Guarantee
+from plumdp.learning.learn import Learned
+from plumdp.model.language.threshold import Threshold, parse_threshold
+from plumdp.relaxation.relax import Relaxation
+from plumdp.result.certificate import Certificate, Status, outward, percent
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """The verdict on a threshold, with the certificate that it follows from.
+
+    ``limit`` is what no policy beats at any point of the region: at most that much if large values are better, at
+    least that much otherwise. It holds jointly with the certificate, with the same confidence.
+    """
+
+    question: Threshold
+    verdict: Verdict
+    certificate: Certificate
+    limit: float
+
+    def __repr__(self) -> str:
+        return f"Answer({self.verdict}, {self.question.text})"
+
+    def __str__(self) -> str:
+        return f"{self.sentence}\n{self.certificate}"
+
+    @property
+    def sentence(self) -> str:
+        """The answer in words: what was proved, of the policy found or of all policies."""
+        if not _is_claim(self.certificate):
+            reason = "the data contradict the model" if self._is_contradicted else "these sets have no guarantee"
+            return f"Not yet known: {reason}, so that nothing follows from them."
+        graph, is_max = self.certificate.policy.graph, self.certificate.direction == "max"
+        has_choices = graph.n_choices > graph.n_states
+        confidence = f"with confidence {percent(self.certificate.confidence)}"
+        reached = f"at {'least' if is_max else 'most'} {outward(self.certificate.bound, -1 if is_max else 1)}"
+        limit = outward(self.limit, 1 if is_max else -1)
+        found, other = f"the policy found has {reached}", f"no policy has {'more' if is_max else 'less'} than {limit}"
+        both = f"{found}, and {other}"
+        if not has_choices:
+            side = f"at {'most' if is_max else 'least'} {limit}"
+            found, other, both = (f"the value is {each}" for each in (reached, side, f"{reached} and {side}"))
+        if self.verdict == Verdict.UNKNOWN:
+            return f"Not yet known: {both}, {confidence}; more data may decide it."
+        is_yes, of_all = self.verdict == Verdict.YES, self.question.of_all
+        if is_yes and of_all and has_choices:  # PRISM asks this of all policies, and we of one
+            more = f"Other policies may do worse: ask {of_all} for all policies."
+            return f"Yes, under the policy found: it has {reached}, {confidence}. {more}"
+        return f"{'Yes' if is_yes else 'No'}: {found if is_yes != self.question.is_negated else other}, {confidence}."
+
+    @property
+    def _is_contradicted(self) -> bool:
+        return self.certificate.status == Status.CONTRADICTED
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate with question, verdict and limit, ready for JSON."""
+        is_claim = _is_claim(self.certificate)
+        limit: float | str = ("infinity" if self.limit > 0 else "-infinity") if isinf(self.limit) else self.limit
+        return self.certificate.to_dict() | {
+            "question": self.question.text,
+            "verdict": str(self.verdict),
+            "sentence": self.sentence,
+            "limit": limit if is_claim else None,
+        }
+
+
+def decide(
+    learned: Learned,
+    question: Threshold | str,
+    *,
+    relaxation: Relaxation | None = None,
+    precision: float = 1e-6,
+    certificate: Certificate | None = None,
+) -> Answer:
+    """Return whether some policy reaches a threshold: yes, no, or not yet known.
+
+    Yes, if the certified bound of the policy that was found reaches it. No, if no policy reaches it at any parameters
+    of the region, by an upper bound on the best value of all policies, those with memory included. Otherwise the data
+    do not decide it yet. ``P<0.1`` without max or min asks for one policy, where PRISM asks it of all. A question such
+    as ``Pmax<=0.9``, which is about all policies, has the opposite answer of ``Pmax>0.9``. Either answer is wrong with
+    at most the error of ``learned``, jointly with everything else that follows from it; if the data contradict the
+    model, or sets have no guarantee, nothing is known. ``certificate`` is that of the objective of the question, if it
+    is there already.
+
+    >>> from plumdp import case_study, learn, simulate
+    >>> study = case_study("betting:5")
+    >>> counts = simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
+    >>> learned = learn(study.model, counts)
+    >>> [decide(learned, f'R{{"money"}}>={money} [ F "end" ]').verdict for money in (10, 11.5, 20)]
+    ['yes', 'unknown', 'no']
+    """
+    asked = parse_threshold(question, learned.model) if isinstance(question, str) else question
+    if certificate is None:
+        certificate = conclude(learned, asked.objective, relaxation=relaxation, precision=precision)
+    if not _is_claim(certificate):
+        return Answer(asked, Verdict.UNKNOWN, certificate, inf if asked.objective.direction == "max" else -inf)
+    uncertain = relax(learned, relaxation or default_relaxation(learned))
+    limit = best_of_all(uncertain, asked.objective, precision=precision)
+    if asked.holds_for(certificate.bound):
+        found = Verdict.YES
+    else:
+        found = Verdict.UNKNOWN if asked.holds_for(limit) else Verdict.NO
+    if asked.is_negated and found != Verdict.UNKNOWN:
+        found = Verdict.NO if found == Verdict.YES else Verdict.YES
+    return Answer(asked, found, certificate, limit)
+
+
+def _is_claim(certificate: Certificate) -> bool:
+    """Return whether the bounds of a certificate are proved, under its assumptions."""
+    return certificate.status in (Status.CERTIFIED, Status.VACUOUS) and certificate.guarantee != Guarantee.NONE

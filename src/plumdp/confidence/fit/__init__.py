@@ -1,1 +1,0 @@
-"""How data and model differ: tests of rows and of drifts, residuals, and what may explain them."""

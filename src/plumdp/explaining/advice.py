@@ -1,0 +1,234 @@
+"""Says where the next data help most: which choices and classes narrow a certificate, and how to sample them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import isfinite
+
+import numpy as np
+
+from plumdp.base.errors import DataError
+from plumdp.certifying.claims import shown_value
+from plumdp.certifying.pipeline import conclude
+from plumdp.confidence.laws import law_of_space
+from plumdp.confidence.likelihood import LikelihoodSet
+from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
+from plumdp.confidence.sets import Guarantee
+from plumdp.data.report import IngestionReport
+from plumdp.data.runs import require_positive
+from plumdp.explaining.design import ValueQuestion, plan_sampling
+from plumdp.explaining.expected_runs import RunLaw, normalised, run_law, seen_runs
+from plumdp.explaining.predicted_width import Predictor
+from plumdp.learning.learn import Learned
+from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
+from plumdp.model.language.property import as_objective
+from plumdp.model.objective import Objective
+from plumdp.model.policy import Policy, policy_weights
+from plumdp.result.advice import (
+    ADVISED,
+    CERTIFIED,
+    GIVEN,
+    LIKE_THESE,
+    NOTICEABLE,
+    UNIFORM,
+    Advice,
+    ClassAdvice,
+    Prediction,
+)
+from plumdp.solver.coupled.gradient import policy_gradient
+
+_LEAST_SLOPE = 1e-9  # part of a gradient that the likelihood depends on, relative to all of it: the rest is rounding
+
+
+def advise(
+    learned: Learned,
+    objective: Objective | str,
+    *,
+    runs: int | None = None,
+    policy: Policy | None = None,
+    sampling: Policy | None = None,
+    max_steps: int | None = None,
+) -> Advice:
+    """Return where the next data narrow the bounds on a policy's value most, and how wide these will be.
+
+    All widths are about this one policy. A certificate from more data may choose another, whose bounds are better and
+    may be further apart.
+
+    Parameters
+    ----------
+    runs
+        How many more runs are planned; as many as there are, if it is not given.
+    policy
+        The policy whose value is asked for; that of the certificate that the data give, if it is not given.
+    sampling
+        A policy of your own that runs may be sampled by: choice numbers, or a probability for each choice.
+    max_steps
+        Where new runs are cut off; if it is not given, such that they are as long as those of the data.
+
+    Examples
+    --------
+    >>> from plumdp import case_study, learn, simulate
+    >>> study = case_study("betting:5")
+    >>> counts = simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
+    >>> learned = learn(study.model, counts, confidence_set="likelihood", objectives=[study.objective])
+    >>> advice = advise(learned, study.objective)
+    >>> more = simulate(study.model, study.true_point, 1_000, rng=2, max_steps=6, policy=advice.sampling)
+    >>> [p.sampling for p in advice.predictions]
+    ['like these', 'uniform', 'certified policy', 'advised']
+    """
+    model, asked = learned.model, as_objective(objective, learned.model)
+    _require_sense(learned, runs, max_steps)
+    certificate = conclude(learned, asked, relaxation="coupled", policy=policy)
+    chosen, width = certificate.policy.choice, certificate.upper - certificate.lower
+    question, value, unseen = _question(learned, asked, chosen)
+    law, seen = _law_of_runs(learned, question.point, max_steps)
+    n_planned = int(runs or (seen or max(1, learned.counts.total // law.max_steps)))
+    policies = dict(_policies(model.graph, chosen, sampling))
+    per_run = {name: question.expected(law.visits(weights)) for name, weights in policies.items()}
+    if seen is not None:
+        per_run = {LIKE_THESE: question.expected(learned.counts.visits / seen)} | per_run
+        policies[LIKE_THESE] = normalised(model.graph, learned.counts.visits.astype(np.float64))
+    predictor = Predictor(learned, asked, chosen, question.table, width)
+    predictions = [predictor.predict(name, expected, n_planned) for name, expected in per_run.items()]
+    known = question.information(learned.counts.counts.astype(np.float64))
+    plan, planned = _best_plan(question, law, known, predictor, n_planned)
+    plan, planned = _no_worse(plan, planned, predictions, policies, is_blind=unseen > NOTICEABLE)
+    per_run[ADVISED] = question.expected(law.visits(plan))
+    return Advice(
+        graph=model.graph,
+        objective=asked.text,
+        width=width,
+        value=None if learned.shown_estimate is None else shown_value(value, certificate.lower, certificate.upper),
+        policy=chosen,
+        n_steps=learned.counts.total,
+        n_runs=seen,
+        max_steps=law.max_steps,
+        rate=read_only(question.rates(known)),
+        visits=read_only(learned.counts.visits.astype(np.float64)),
+        visits_per_run=read_only(law.visits(plan)),
+        sampling=plan,
+        classes=_classes(question, known, learned, per_run[ADVISED]),
+        predictions=tuple(_no_wider(each, width) for each in (*predictions, planned)),
+        halving=_halving(predictor, {name: per_run[name] for name in (LIKE_THESE, ADVISED) if name in per_run}),
+        unseen=unseen,
+    )
+
+
+def _require_sense(learned: Learned, runs: int | None, max_steps: int | None) -> None:
+    """Refuse what no advice can be given on."""
+    for name, number in (("runs", runs), ("max_steps", max_steps)):
+        if number is not None:
+            require_positive(name, number)
+    if learned.conflict is not None:
+        raise DataError("the data contradict the model: more of them do not narrow the bounds; certify says why")
+    if learned.bounds.guarantee == Guarantee.NONE:
+        raise DataError("these sets have no guarantee, so that their width says nothing; learn without as_published")
+
+
+def _law_of_runs(learned: Learned, point: FloatArray, max_steps: int | None) -> tuple[RunLaw, int | None]:
+    """Return the law of new runs, and how many there are so far; None if the data are not runs."""
+    law = run_law(learned.model, learned.counts, point)
+    seen = seen_runs(law, learned.counts)
+    if max_steps is None and seen is None:
+        max_steps = _logged_length(learned.counts.report)
+    if max_steps is None and seen is None:
+        raise DataError("the data are not runs from the initial state: say with max_steps how long a run may be")
+    length = max_steps if max_steps is not None else seen.max_steps if seen is not None else 1
+    return replace(law, max_steps=int(length)), None if seen is None else seen.n_runs
+
+
+def _logged_length(report: IngestionReport | None) -> int | None:
+    """Return the mean length of the runs of a log, rounded, also if some of its rows were left out; or None."""
+    if report is None or not report.n_runs:
+        return None
+    return max(1, round((report.total - report.n_runs - report.rows["copy"]) / report.n_runs))
+
+
+def _policies(graph: Graph, certified: IntArray, given: Policy | None) -> Iterator[tuple[str, FloatArray]]:
+    """Yield policies that runs may be sampled by, each with its name."""
+    yield UNIFORM, normalised(graph, np.ones(graph.n_choices))
+    yield CERTIFIED, policy_weights(graph, certified)
+    if given is not None:
+        yield GIVEN, policy_weights(graph, given)
+
+
+def _best_plan(
+    question: ValueQuestion, law: RunLaw, known: FloatArray, predictor: Predictor, runs: int
+) -> tuple[FloatArray, Prediction]:
+    """Return the best policy for new runs beside the data or instead of them, whichever is predicted to be better."""
+    beside = plan_sampling(question, law, known, runs)
+    instead = plan_sampling(question, law, np.zeros_like(known), runs, start=beside)
+    together = predictor.together(ADVISED, question.expected(law.visits(beside)), runs)
+    alone = predictor.alone(ADVISED, question.expected(law.visits(instead)), runs)
+    return (beside, together) if together.width <= alone.width else (instead, alone)
+
+
+def _no_worse(
+    plan: FloatArray,
+    planned: Prediction,
+    predictions: Sequence[Prediction],
+    policies: Mapping[str, FloatArray],
+    *,
+    is_blind: bool,
+) -> tuple[FloatArray, Prediction]:
+    """Return the plan, or what runs so far were sampled by if that is predicted to be better.
+
+    A plan that is blind to some rows, as these have no part in the likelihood, gives way to any better policy.
+    """
+    others = [each for each in predictions if is_blind or each.sampling == LIKE_THESE]
+    best = min(others, key=lambda each: each.width, default=planned)
+    if not best.width < planned.width:
+        return plan, planned
+    return read_only(policies[best.sampling]), replace(best, sampling=ADVISED)
+
+
+def _no_wider(prediction: Prediction, width: float) -> Prediction:
+    """Return a prediction no wider than the bounds are now: these hold, whatever comes."""
+    return prediction if prediction.width <= width else replace(prediction, width=width, is_alone=False)
+
+
+def _halving(predictor: Predictor, per_run: Mapping[str, FloatArray]) -> tuple[Prediction, ...]:
+    """Return about how many runs of each kind make the bounds half as wide, where there are bounds to halve."""
+    if not isfinite(predictor.width):
+        return ()
+    found = [predictor.runs_for(name, expected, predictor.width / 2) for name, expected in per_run.items()]
+    known = [each for each in found if each is not None]
+    return tuple(each for each in known if each is known[0] or each.runs < known[0].runs)  # advice may be no gain
+
+
+def _question(learned: Learned, objective: Objective, policy: IntArray) -> tuple[ValueQuestion, float, float]:
+    """Return what is to be known, the value at the estimate, and the share of the gradient that no likelihood shows."""
+    model, point = learned.model, learned.likely_point
+    value, gradient = policy_gradient(model, policy, objective, point)
+    if not isfinite(value):
+        raise DataError(
+            "the value of the policy is infinite at the estimate: it has no gradient, and no data narrow it"
+        )
+    if not gradient.any():
+        raise DataError("the value of the policy does not depend on the parameters: no data narrow it")
+    own = learned.bounds
+    table = own.table if isinstance(own, LikelihoodSet) else likelihood_table(model)
+    inside = table.basis @ (table.basis.T @ gradient)
+    if np.abs(inside).max() < _LEAST_SLOPE * np.abs(gradient).max():
+        raise DataError("the value depends only on rows that the likelihood ignores: no advice can be planned")
+    probability = model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1)[model.expression]
+    question = ValueQuestion(model.graph, table, point, probability, inside, law_of_space(model).precision)
+    unseen = float(np.linalg.norm(gradient - inside) / np.linalg.norm(gradient))
+    return question, value, unseen
+
+
+def _classes(
+    question: ValueQuestion, known: FloatArray, learned: Learned, per_run: FloatArray
+) -> tuple[ClassAdvice, ...]:
+    """Return all classes that help, those first with which a run helps most."""
+    table: LikelihoodTable = question.table
+    rates = question.class_rates(known)
+    visits, ahead = (table.visits(table.pool(counts)) for counts in (learned.counts.counts, per_run))
+    members: list[list[str]] = [[] for _ in rates]
+    for outcome, group in zip(table.outcomes, table.group.tolist(), strict=True):
+        members[group].append(str(outcome))
+    order = np.argsort(-np.nan_to_num(rates * ahead), kind="stable")
+    return tuple(
+        ClassAdvice(tuple(members[r]), int(visits[r]), float(ahead[r]), float(rates[r])) for r in order if rates[r] > 0
+    )

@@ -1,0 +1,184 @@
+"""The test of a model as a thing of its own: a p-value, what is wrong in words, and residuals as a table."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from plumdp.base.errors import DataError
+from plumdp.data.counts import TransitionCounts
+from plumdp.data.logs import Log
+from plumdp.explaining.residual_table import CellResiduals, describe_residual, residual_records, residuals_by_cell
+from plumdp.fit.diagnosis import ADVICE, Examination, examine, in_words
+from plumdp.learning.learn import Learned, learn
+from plumdp.model.objective import Objective
+from plumdp.model.parametric import ParametricMDP, require_model
+from plumdp.model.text import html_table, listing, number_of, one_line
+from plumdp.result.certificate import outward, percent
+from plumdp.result.data_quality import DataQuality
+
+_MOST_ROWS = 20  # of a table in a notebook
+_STANDS_OUT = 10.0  # nats of evidence for an explanation that is worth a look though the model is not contradicted
+_FAINT = 2.0  # nats: residuals with less are not shown
+_SHOWN = 5  # residuals of the table in the text
+
+
+@dataclass(frozen=True, eq=False)
+class ModelCheck:
+    """Whether data contradict a model: a p-value that is valid at any time, what is wrong, and residuals.
+
+    ``p_value`` is None if the log shows what the graph says cannot happen: that contradicts the model without a test.
+    ``diagnosis`` is empty unless the model is contradicted; its first sentence is the finding, the others what to try.
+    ``suspicion`` is what stands out if the model is not contradicted, which may be worth a look; mostly it is empty.
+    ``residuals`` are at the most likely parameters, the most telling first: by evidence, less the logarithm of how many
+    there are of their kind. They say where to look; they are not tests.
+    """
+
+    p_value: float | None
+    confidence: float
+    diagnosis: tuple[str, ...]
+    suspicion: str
+    residuals: tuple[Mapping[str, Any], ...]
+    cells: tuple[CellResiduals, ...]  # the residuals of variables and actions, for pictures
+    estimate: Mapping[str, float]  # name → most likely value, in the region; of a contradicted model, if it were right
+    is_inside: bool  # whether the estimate is in the parameter space
+    data_quality: DataQuality
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether the data contradict the model at this confidence."""
+        return self.p_value is None or self.p_value <= 1 - self.confidence
+
+    @property
+    def headline(self) -> str:
+        """The result in one sentence."""
+        if self.p_value is None:
+            n_rows = self.data_quality.contradicting
+            rows = "1 row of the data shows" if n_rows == 1 else f"{n_rows:,} rows of the data show"
+            return f"MODEL CONTRADICTED: {rows} what the model says cannot happen."
+        p_value = f"p = {outward(self.p_value, 1, 2).lower()}"
+        share = percent(self.confidence)
+        if self.is_contradicted:
+            return f"MODEL CONTRADICTED with confidence {share} ({p_value}): no parameters explain the data."
+        return f"The data do not contradict the model at confidence {share} ({p_value})."
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return what was found: labels and texts."""
+        facts, label = [], "because"
+        for text in self.diagnosis:
+            is_advice = text.startswith(ADVICE)
+            facts.append(("try" if is_advice else label, text.removeprefix(ADVICE)))
+            label = "or" if is_advice else label
+        if self.suspicion:
+            facts.append(("look at", f"{self.suspicion} (not enough to contradict the model)"))
+        if self.estimate:
+            point = listing([f"{name} = {value:.6g}" for name, value in self.estimate.items()])
+            outside = "" if self.is_inside else "; this is outside of its parameter space"
+            facts.append(("estimate", f"{point} (most likely, if the model is right{outside})"))
+        facts.append(("data", str(self.data_quality)))
+        shown = self.residuals[:_SHOWN] if self.is_contradicted else ()
+        facts += [("residual", describe_residual(record)) for record in shown if record["evidence"] > _FAINT]
+        return facts
+
+    def __repr__(self) -> str:
+        told = "contradicted" if self.is_contradicted else "not contradicted"
+        p_value = "" if self.p_value is None else f"p = {self.p_value:.3g}"
+        return one_line(self, told, p_value, f"confidence {self.confidence:.10g}", *self.diagnosis[:1])
+
+    def __str__(self) -> str:
+        return "\n".join([self.headline, *(f"  {label:12} {text}" for label, text in self.facts())])
+
+    def _repr_html_(self) -> str:
+        records = [list(record.values()) for record in self.residuals[:_MOST_ROWS]]
+        table = html_table(records, list(self.residuals[0])) if records else ""
+        more = f"{len(records)} of {number_of(len(self.residuals), 'residual')}, the most telling first"
+        folded = f'<details><summary>{more}</summary><div style="overflow-x: auto">{table}</div></details>'
+        return f"<p><b>{html.escape(self.headline)}</b></p>{html_table(self.facts())}{folded if table else ''}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        return {
+            "contradicted": self.is_contradicted,
+            "p_value": self.p_value,
+            "confidence": self.confidence,
+            "diagnosis": list(self.diagnosis),
+            "suspicion": self.suspicion,
+            "estimate": dict(self.estimate),
+            "residuals": [dict(record) for record in self.residuals],
+            "data_quality": self.data_quality.to_dict(),
+        }
+
+    def to_json(self) -> str:
+        """Return everything as JSON."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+
+def check_model(
+    model: ParametricMDP,
+    data: TransitionCounts | Log,
+    *,
+    confidence: float = 0.999,
+    objectives: Sequence[Objective | str] = (),
+) -> ModelCheck:
+    """Return whether the data contradict the model, with a p-value, and what is wrong if they do.
+
+    The p-value is valid at any time: whenever the data stopped, and whatever chose the actions. Drifts of the
+    parameters with state variables, and between actions, are looked for if the data have a pilot.
+
+    Parameters
+    ----------
+    confidence
+        How sure it must be that the model is wrong, to say so.
+    objectives
+        What the model is for. Tests are then sharp where the values of these depend on the parameters.
+
+    Examples
+    --------
+    >>> from plumdp import case_study, simulate
+    >>> study = case_study("betting:25")
+    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
+    >>> print(check_model(study.model, counts).headline)
+    The data do not contradict the model at confidence 99.9 % (p = 1).
+    """
+    require_model("check_model", model)
+    counts = data.counts if isinstance(data, Log) else data
+    if not isinstance(counts, TransitionCounts):
+        raise DataError(
+            f"data of type {type(data).__name__}: give TransitionCounts(model.graph, counts, sampling), or the log "
+            "that read_log returns"
+        )
+    learned = learn(model, counts, confidence=confidence, confidence_set="likelihood", objectives=objectives)
+    return replace(check_learned(learned), confidence=confidence)
+
+
+def check_learned(learned: Learned) -> ModelCheck:
+    """Return the same from what was learned with ``learn``, which has tested the model."""
+    if learned.fit is None:
+        raise DataError("the model was not tested: published sets come without a test of the model")
+    conflict, examination = learned.conflict, examine(learned.model, learned.counts, learned.best_point)
+    rows, findings = examination.rows, () if conflict is None else conflict.findings
+    point = learned.shown_estimate if conflict is None else learned.best_point
+    quality = DataQuality(rows.counts.total, rows.counts.report)
+    if quality.contradicting:
+        findings = (quality.contradiction, f"{ADVICE}add these transitions to the model, or correct these rows")
+    cells = tuple(residuals_by_cell(examination)) if len(rows.choice) else ()
+    return ModelCheck(
+        p_value=None if quality.contradicting else learned.fit.p_value,
+        confidence=1 - learned.error,
+        diagnosis=findings,
+        suspicion="" if findings else _suspicion(examination),
+        residuals=tuple(residual_records(examination, cells)),
+        cells=cells,
+        estimate={} if point is None else dict(zip(rows.model.space.names, point.tolist(), strict=True)),
+        is_inside=conflict is None or examination.is_inside,
+        data_quality=quality,
+    )
+
+
+def _suspicion(examination: Examination) -> str:
+    """Return the best explanation in words if it has so much evidence that it is hardly chance, or nothing."""
+    explanations = examination.explanations
+    return in_words(examination)[0] if explanations and explanations[0].evidence > _STANDS_OUT else ""

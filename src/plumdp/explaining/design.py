@@ -1,0 +1,123 @@
+"""What a visit of each choice says about a value, and the policy whose runs say most about it: estimates.
+
+The data have the information I about the parameters (the negative second derivative of the log-likelihood), and the
+value has the gradient g. Its certified range is about as wide as sqrt(g·I⁻¹g), times a factor that does not depend on
+what is sampled. A visit of choice c adds I(c) = Σ b[j] b[j]ᵀ / f[j] over its outcomes, so that the width falls by the
+share g·I⁻¹ I(c) I⁻¹g / (2 g·I⁻¹g) of itself. Runs with a budget are planned by minimising g·(I + N Σ x(c) I(c))⁻¹g over
+the expected visits x of policies: a convex problem (c-optimal design, Elfving 1952), solved by the method of Frank and
+Wolfe (1956), each step of which is an MDP with these shares as rewards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumdp.confidence.estimates import information
+from plumdp.confidence.likelihood_table import LikelihoodTable
+from plumdp.explaining.expected_runs import RunLaw, normalised
+from plumdp.model.graph import FloatArray, Graph, read_only
+
+_ROUNDS = 30
+ENOUGH = 0.02  # share of the variance that more rounds might gain: half of that is the share of the width
+_LEAST = 1e-12  # probability of an outcome that counts
+UNIFORM_SHARE = 0.02  # of an advised policy, in case that the estimate is wrong
+
+
+@dataclass(frozen=True, eq=False)
+class ValueQuestion:
+    """What is to be known: a value's gradient at a point, within the span that the likelihood depends on."""
+
+    graph: Graph
+    table: LikelihoodTable
+    point: FloatArray  # (d): the estimate
+    probability: FloatArray  # (n_transitions), there
+    gradient: FloatArray  # (d)
+    prior: FloatArray  # (d, d): precision of the uniform law on the space, so that nothing is singular
+
+    def information(self, transitions: FloatArray) -> FloatArray:
+        """Return the information (d, d) of expected counts of transitions, without that of the space."""
+        return information(self.table, self._positive(self.table.pool(transitions)), self.point)
+
+    def of_visits(self, visits: FloatArray) -> FloatArray:
+        """Return the information (d, d) of expected visits of choices (n_choices)."""
+        return self.information(self.expected(visits))
+
+    def expected(self, visits: FloatArray) -> FloatArray:
+        """Return how often each transition is expected (n_transitions), given visits of choices (n_choices)."""
+        return np.asarray(self.probability * visits[self.graph.choice_of_transition()])
+
+    def variance(self, known: FloatArray) -> float:
+        """Return g·(I + prior)⁻¹g: about the square of the width, up to a factor."""
+        return float(self._solve(known)[1])
+
+    def rates(self, known: FloatArray) -> FloatArray:
+        """Return the share of itself by which the width falls with one more visit of each choice (n_choices)."""
+        score = self._scores(known)
+        table = self.table
+        of_way = score[table.counts_for] * table.multiple
+        tied = np.bincount(
+            np.repeat(np.arange(len(table.first) - 1), np.diff(table.first)), of_way, len(table.first) - 1
+        )
+        return self.graph.sum_by_choice(self.probability * tied[table.tied])
+
+    def class_rates(self, known: FloatArray) -> FloatArray:
+        """Return likewise for one more visit of each class; groups of factors are not a number (n_groups)."""
+        values = self.table.values(self.point)[0].clip(0, None)
+        found = np.bincount(self.table.group, values * self._scores(known), len(self.table.is_class))
+        return np.where(self.table.is_class, found, np.nan)
+
+    def _scores(self, known: FloatArray) -> FloatArray:
+        """Return (b·I⁻¹g / f)² / (2 g·I⁻¹g) for each outcome (n)."""
+        step, variance = self._solve(known)
+        values = self.table.values(self.point)[0]
+        slopes = self.table.coefficients @ step / np.maximum(values, _LEAST)
+        return np.asarray(np.where(values > _LEAST, slopes**2, 0.0) / (2 * variance))
+
+    def _solve(self, known: FloatArray) -> tuple[FloatArray, float]:
+        basis = self.table.basis
+        slope = basis.T @ self.gradient
+        step = np.linalg.solve(basis.T @ (known + self.prior) @ basis, slope)
+        return basis @ step, float(slope @ step)
+
+    def _positive(self, seen: FloatArray) -> FloatArray:
+        """Return counts without those of outcomes that are impossible at the point, whose information is infinite."""
+        return np.where(self.table.values(self.point)[0] > _LEAST, seen, 0.0)
+
+
+def plan_sampling(
+    question: ValueQuestion, law: RunLaw, known: FloatArray, runs: int, *, start: FloatArray | None = None
+) -> FloatArray:
+    """Return the policy (n_choices) whose runs, so many of them, make the width smallest beside known information.
+
+    A share of 2 % is uniform. The policy does not count steps, so that for runs that are cut off it is an approximation
+    of the best one. ``start`` is a policy that may be similar. Each round bounds what is left to gain: the variance is
+    convex, so that it is at most its slope towards the visits that are best for the rates of now.
+    """
+    graph = law.graph
+    even = normalised(graph, np.ones(graph.n_choices))
+    visits = law.visits(even if start is None else start)
+    for _ in range(_ROUNDS):
+        gained = runs * question.of_visits(visits)
+        rates = question.rates(known + gained)
+        better = law.best_visits(rates)
+        if 2 * runs * float(rates @ (better - visits)) < ENOUGH:
+            break
+        share = _best_share(question, known, gained, runs * question.of_visits(better))
+        visits = (1 - share) * visits + share * better
+    weights = (1 - UNIFORM_SHARE) * normalised(graph, visits) + UNIFORM_SHARE * even
+    return read_only(normalised(graph, weights))
+
+
+def _best_share(question: ValueQuestion, known: FloatArray, one: FloatArray, other: FloatArray) -> float:
+    """Return the share of the other that makes the variance smallest, by golden section: it is convex."""
+    from scipy.optimize import minimize_scalar
+
+    found = minimize_scalar(
+        lambda share: question.variance(known + (1 - share) * one + share * other),
+        bounds=(0.0, 1.0),
+        method="bounded",
+        options={"xatol": 1e-4},
+    )
+    return float(found.x)

@@ -1,0 +1,286 @@
+"""Parts of ``Findings`` that are about parameters, expressions and the policy: what pictures and reports draw."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import cos, pi
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.base.errors import DataError
+from plumdp.confidence.bounds import ExpressionBounds
+from plumdp.confidence.event_counts import pool
+from plumdp.confidence.likelihood import LikelihoodSet
+from plumdp.confidence.space_moments import simplified
+from plumdp.explaining.plane import clipped, directions_around
+from plumdp.explaining.sensitivity import expression_weights
+from plumdp.learning.learn import Learned
+from plumdp.model.events import Events, find_events
+from plumdp.model.graph import FloatArray, IntArray
+from plumdp.model.objective import Objective
+from plumdp.model.policy import Policy, check_policy
+from plumdp.region.build import build_region, project
+from plumdp.region.conflict import Conflict
+from plumdp.region.ellipsoid import Ellipsoid
+from plumdp.region.enclosed import Enclosed
+from plumdp.region.shapes import Polytope, Region
+from plumdp.result.findings import Cut, Drawing, Edge, ExpressionRow, Outline, Point
+from plumdp.result.policy_table import PolicyTable
+from plumdp.solver.coupled.gradient import policy_gradient
+
+MOST_PARAMETERS = 6  # in a picture
+MOST_STATES = 400  # likewise
+_MOST_CUTS = 24
+_DIRECTIONS = 96  # of an outline
+_ACTIVE = 1e-6  # how near a half-space must come to the region to be drawn, relative to the region's width
+
+
+def outlines(learned: Learned, objective: Objective | None = None, policy: Policy | None = None) -> tuple[Outline, ...]:
+    """Return the region as each pair of parameters sees it: at most six parameters, those first that matter most.
+
+    What matters is the width of a parameter's bounds times the derivative of the value in it, at the estimate; without
+    objective and policy, those that the pilot chose directions for. A single parameter has one outline, whose second
+    name is empty and whose points have the second coordinate zero. If the data contradict the model there is none.
+    """
+    region, names = learned.region, learned.model.space.names
+    if isinstance(region, Conflict) or not names:
+        return ()
+    before = build_region(simplified(learned.model.space), [], [], [])
+    assert not isinstance(before, Conflict)
+    if len(names) == 1:
+        return (_strip(learned, region, before),)
+    kept = sorted(
+        np.argsort(-_importance(learned, region, objective, policy), kind="stable")[:MOST_PARAMETERS].tolist()
+    )
+    return tuple(_outline(learned, region, before, i, j) for i, j in combinations(kept, 2))
+
+
+def _importance(learned: Learned, region: Region, objective: Objective | None, policy: Policy | None) -> FloatArray:
+    """Return how much of the bounds on the value each parameter is worth, to first order: an estimate."""
+    d = learned.model.space.dimension
+    width = (region.upper - region.lower)[:d]
+    slopes = (
+        [direction.gradient for direction in learned.bounds.directions]
+        if isinstance(learned.bounds, LikelihoodSet)
+        else []
+    )
+    if objective is not None and policy is not None:
+        slopes = [
+            policy_gradient(learned.model, check_policy(learned.model.graph, policy), objective, learned.estimate)[1]
+        ]
+    slopes = [slope for slope in slopes if np.isfinite(slope).all() and slope.any()]
+    sizes = [np.abs(slope) / np.abs(slope).max() for slope in slopes]
+    weight = np.max(sizes, axis=0) if sizes else np.ones(d)
+    return np.asarray(width * weight)
+
+
+def _strip(learned: Learned, region: Region, before: Region) -> Outline:
+    low, high = float(region.lower[0]), float(region.upper[0])
+    ends = (float(before.lower[0]), 0.0), (float(before.upper[0]), 0.0)
+    likely = learned.shown_estimate
+    at = None if likely is None else (float(likely[0]), 0.0)
+    return Outline((learned.model.space.names[0], ""), at, ((low, high), (0.0, 0.0)), ends, ((low, 0.0), (high, 0.0)))
+
+
+def _outline(learned: Learned, region: Region, before: Polytope, i: int, j: int) -> Outline:
+    names, likely = learned.model.space.names, learned.shown_estimate
+    box = tuple((float(region.lower[k]), float(region.upper[k])) for k in (i, j))
+    is_plane = len(names) == 2
+    return Outline(
+        (names[i], names[j]),
+        None if likely is None else (float(likely[i]), float(likely[j])),
+        (box[0], box[1]),
+        _around(before, i, j),
+        _around(region, i, j),
+        _ellipse(region, i, j),
+        _cuts(learned, region) if is_plane else (),
+    )
+
+
+def _around(region: Region, i: int, j: int) -> tuple[Point, ...]:
+    """Return a polygon around the projection of a region to two of its coordinates: no point is lost.
+
+    It is cut by tangents in many directions, evenly in a picture as wide as the region is, and by the sides of a
+    polytope in these two coordinates.
+    """
+    low, high = region.lower[[i, j]], region.upper[[i, j]]
+    size = np.where(high > low, high - low, np.maximum(np.abs(high), 1.0))
+    normals = directions_around(_DIRECTIONS)
+    polytope = region.polytope if isinstance(region, Enclosed) else region
+    if isinstance(polytope, Polytope):
+        others = np.delete(polytope.rows, [i, j], axis=1)
+        own = polytope.rows[~others.any(axis=1)][:, [i, j]] * size
+        normals = np.vstack([normals, own[own.any(axis=1)]])
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    rows = np.zeros((len(normals), len(region.names)))
+    rows[:, [i, j]] = normals / size
+    offsets = -region.minimise(-rows)
+    inside = clipped((low / size, high / size), normals, offsets)
+    return tuple((x, y) for x, y in (inside * size).tolist())
+
+
+def _ellipse(region: Region, i: int, j: int) -> tuple[Point, ...]:
+    """Return a polygon around the projection of the ellipsoid, if there is one."""
+    found = region.ellipsoid if isinstance(region, Enclosed) else region
+    if not isinstance(found, Ellipsoid):
+        return ()
+    factor = found.radius * found.root[[i, j]]
+    axes, lengths, _ = np.linalg.svd(factor, full_matrices=False)
+    axes[:, 1] *= np.sign(np.linalg.det(axes))  # corners go around to the left, as those of other polygons
+    circle = directions_around(_DIRECTIONS) / cos(pi / _DIRECTIONS)  # its sides touch the ellipse from outside
+    points = found.centre[[i, j]] + circle @ (axes * lengths).T
+    return tuple((x, y) for x, y in points.tolist())
+
+
+def _cuts(learned: Learned, region: Region) -> tuple[Cut, ...]:
+    """Return the half-spaces in two parameters that touch the region, each with what drew it."""
+    bounds, found = learned.bounds, []
+    strips = bounds.strips if isinstance(bounds, LikelihoodSet) else bounds
+    if isinstance(bounds, LikelihoodSet):
+        texts = [text.removeprefix("the half-space that ").removesuffix(" left") for text in bounds.texts]
+        found += [
+            Cut((a, b), c, text)
+            for (a, b), c, text in zip(bounds.rows.tolist(), bounds.offsets.tolist(), texts, strict=True)
+        ]
+    if isinstance(strips, ExpressionBounds):
+        found += _sides(strips, learned.model.space.names)
+    rows = np.zeros((len(found), len(region.names)))
+    rows[:, :2] = [cut.normal for cut in found] if found else np.zeros((0, 2))
+    reach = -region.minimise(-rows) if len(rows) else np.zeros(0)
+    width = np.abs(rows[:, :2]) @ (region.upper - region.lower)[:2]
+    touches = [bool(reach[k] >= cut.offset - _ACTIVE * width[k]) and width[k] > 0 for k, cut in enumerate(found)]
+    return tuple(cut for cut, is_near in zip(found, touches, strict=True) if is_near)[:_MOST_CUTS]
+
+
+def _sides(strips: ExpressionBounds, names: tuple[str, ...]) -> list[Cut]:
+    """Return both sides of the interval of each event that is affine."""
+    found = []
+    ends = zip(strips.events.polynomials, strips.event_lower.tolist(), strips.event_upper.tolist(), strict=True)
+    for polynomial, low, high in ends:
+        if polynomial.is_affine:
+            constant, slopes = polynomial.affine_terms()
+            a, b = (float(slopes.get(name, 0)) for name in names)
+            found.append(Cut((a, b), high - float(constant), "intervals of expressions"))
+            found.append(Cut((-a, -b), float(constant) - low, "intervals of expressions"))
+    return found
+
+
+def expression_rows(
+    learned: Learned, objective: Objective, policy: Policy, *, most: int = 200
+) -> tuple[ExpressionRow, ...]:
+    """Return what is known of unknown expressions: those first whose width matters most to the policy's value.
+
+    An expression and its complement count once. If the data contradict the model there is nothing to say.
+    """
+    region, model = learned.region, learned.model
+    if isinstance(region, Conflict):
+        return ()
+    events = find_events(model)
+    shown, trials, successes = _tried(learned, events)
+    lower, upper = project(region, model.expressions)
+    lower, upper = lower.clip(0, 1), upper.clip(0, 1)
+    at, is_shown = learned.estimate, learned.shown_estimate is not None
+    likely = model.expressions.evaluate(at[None, :])[:, 0].clip(lower, upper)
+    weight = expression_weights(model, policy, objective, at)
+    worth = ((upper - lower) * weight)[shown]
+    rows = []
+    for k in np.argsort(-worth, kind="stable")[:most].tolist():
+        f = int(shown[k])
+        text = str(model.expressions.polynomials[f])
+        ends = float(lower[f]), float(upper[f])
+        estimate = float(likely[f]) if is_shown else None
+        rows.append(ExpressionRow(text, *ends, estimate, int(trials[k]), int(successes[k])))
+    return tuple(rows)
+
+
+def count_expressions(learned: Learned) -> int:
+    """Return how many unknown expressions there are, where one and its complement count once."""
+    return len(_shown(find_events(learned.model))[0])
+
+
+def _shown(events: Events) -> tuple[IntArray, IntArray]:
+    """Return expressions that are no complements of others, each with the link to the event that says most."""
+    links = events.links
+    order = np.lexsort((links.multiple, links.is_complement, links.expression))
+    expression, first = np.unique(links.expression[order], return_index=True)
+    link = order[first]
+    kept = ~links.is_complement[link]
+    return expression[kept].astype(np.int32), link[kept].astype(np.int32)
+
+
+def _tried(learned: Learned, events: Events) -> tuple[IntArray, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return expressions, and how often each was tried and happened; m successors with it are m trials."""
+    seen, (expression, link) = pool(events, learned.counts), _shown(events)
+    event = events.links.event[link]
+    trials = seen.trials[event] * events.links.multiple[link]
+    return expression, trials, seen.successes[event]
+
+
+def drawing(learned: Learned, policy: Policy, objective: Objective | None = None) -> Drawing | None:
+    """Return a model of at most 400 states as a graph, with the policy on it; None if it has more."""
+    model, graph = learned.model, learned.model.graph
+    if graph.n_states > MOST_STATES:
+        return None
+    chosen = check_policy(graph, policy)
+    if chosen.dtype.kind == "f":
+        raise DataError("a drawing shows one action per state: give choice numbers, not probabilities")
+    taken = np.isin(np.arange(graph.n_choices), chosen)
+    value = model.expressions.evaluate(learned.estimate[None, :])[:, 0].clip(0, 1)
+    is_shown, is_unknown = learned.shown_estimate is not None, model.expressions.is_unknown
+    owner, state = graph.choice_of_transition(), graph.state_of_choice()
+    texts = [str(polynomial) for polynomial in model.expressions.polynomials]
+    edges = tuple(
+        Edge(
+            int(state[choice]),
+            int(target),
+            graph.action_names[graph.action[choice]],
+            texts[f],
+            float(value[f]) if is_shown or not is_unknown[f] else None,
+            bool(taken[choice]),
+        )
+        for choice, target, f in zip(owner.tolist(), graph.successor.tolist(), model.expression.tolist(), strict=True)
+    )
+    states = tuple(graph.describe_state(s) for s in range(graph.n_states))
+    target = None if objective is None else objective.target
+    targets = () if target is None else tuple(np.flatnonzero(target).tolist())
+    return Drawing(states, graph.initial_state, targets, edges)
+
+
+def telling_variables(policy: PolicyTable) -> tuple[str, ...]:
+    """Return the state variables, those first that the policy depends on most.
+
+    A variable counts by how uncertain the action is to those who know all other variables, in states with several
+    choices, and then by how much it tells of the action by itself; variables with one value come last.
+
+    >>> from plumdp import case_study
+    >>> graph = case_study("betting:5").model.graph
+    >>> sorted(telling_variables(PolicyTable(graph, graph.first_choice[:-1])))
+    ['money', 'step']
+    """
+    graph = policy.graph
+    several = np.diff(graph.first_choice) > 1
+    used = several if several.any() else np.ones_like(several)
+    action = graph.action[policy.choice][used]
+    codes = {name: np.unique(values[used], return_inverse=True)[1] for name, values in graph.states.items()}
+
+    def rank(name: str) -> tuple[bool, float, float]:
+        others = [code for other, code in codes.items() if other != name]
+        alone = _entropy(action, []) - _entropy(action, [codes[name]])
+        return bool(codes[name].any()), round(_entropy(action, others), 12), round(alone, 12)
+
+    return tuple(sorted(codes, key=rank, reverse=True))
+
+
+def _entropy(action: IntArray, known: list[npt.NDArray[np.intp]]) -> float:
+    """Return the mean entropy of the action among states that agree in what is known."""
+    group = np.zeros(len(action), dtype=np.intp)
+    for code in known:
+        group = np.unique(group * (code.max(initial=0) + 1) + code, return_inverse=True)[1].ravel()
+    both = np.unique(group * (int(action.max(initial=0)) + 1) + action, return_counts=True)[1]
+    return _information(both) - _information(np.bincount(group))
+
+
+def _information(numbers: npt.NDArray[np.intp]) -> float:
+    share = numbers / max(1, numbers.sum())
+    return float(-(share * np.log(share)).sum())

@@ -1,0 +1,115 @@
+"""Predicts how wide a certificate will be after more runs: the certificate that expected counts would give.
+
+New runs can be used in two ways, and which of them must be decided before they are looked at. *Together*: they are
+added to the data, whose pilot stays the first one, with bets that were planned for less data. *Alone*: they are
+certified by themselves, with a pilot of their own. The first is better for a few more runs, the second for many, or if
+they are sampled in another way. Either is calculated as if the new runs had shown exactly what is expected at the
+estimate, with all that pilots, intervals and remainders cost. A prediction is an estimate, not a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+from math import inf, isfinite, sqrt
+from typing import Any
+
+from plumdp.base.shares import CONFIDENCE_SET
+from plumdp.certifying.pipeline import relax
+from plumdp.certifying.policy_search import value_directions
+from plumdp.certifying.valuation import value_policy
+from plumdp.confidence.likelihood_table import LikelihoodTable
+from plumdp.data.counts import TransitionCounts
+from plumdp.data.pilots import moments_of, planned_pilot
+from plumdp.explaining.expected_runs import whole_counts
+from plumdp.learning.learn import Learned
+from plumdp.learning.methods import SETS
+from plumdp.model.graph import FloatArray, IntArray
+from plumdp.model.objective import Objective
+from plumdp.result.advice import Prediction
+
+_TRIES = 8
+_NEAR = 0.02  # relative distance from the width that was asked for
+MOST_RUNS = 10**12
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """What widths are predicted from: what was learned, and the policy that is certified."""
+
+    learned: Learned
+    objective: Objective
+    policy: IntArray  # (n_states)
+    table: LikelihoodTable
+    width: float  # of the certificate now
+
+    def predict(self, sampling: str, per_run: FloatArray, runs: int) -> Prediction:
+        """Return the better of both ways to use so many runs, given expected counts of transitions in one of them."""
+        return min(self.together(sampling, per_run, runs), self.alone(sampling, per_run, runs), key=lambda p: p.width)
+
+    def together(self, sampling: str, per_run: FloatArray, runs: int) -> Prediction:
+        """Return the prediction for new runs that are added to the data."""
+        return Prediction(sampling, runs, self._width(self._together(per_run, runs)), is_alone=False)
+
+    def alone(self, sampling: str, per_run: FloatArray, runs: int) -> Prediction:
+        """Return the prediction for new runs that are certified by themselves."""
+        return Prediction(sampling, runs, self._width(self._alone(per_run, runs)), is_alone=True)
+
+    def runs_for(self, sampling: str, per_run: FloatArray, width: float) -> Prediction | None:
+        """Return about how many runs make the certificate so narrow; None if more than 10^12 are needed.
+
+        Widths fall about like the root of the number of runs: each try corrects the last one by that rule, and stays
+        between what was too few and what was enough.
+        """
+        low, high = 0.0, float(MOST_RUNS)
+        runs = self.learned.counts.total / max(float(per_run.sum()), 1e-9) * (self.width / width) ** 2
+        runs = min(max(runs, 1.0), MOST_RUNS / 2) if isfinite(runs) else 1000.0
+        best: Prediction | None = None
+        for _ in range(_TRIES):
+            found = self.predict(sampling, per_run, round(runs))
+            ratio = found.width / width
+            low, high = (runs, high) if ratio > 1 else (low, runs)
+            if ratio < 1 + _NEAR:
+                best = found if best is None or found.runs < best.runs else best
+                if ratio > 1 - _NEAR:
+                    break
+            runs = _next_try(runs, ratio, low, high)
+            if not low < runs < high:
+                break
+        return best
+
+    def _together(self, per_run: FloatArray, runs: int) -> TransitionCounts:
+        old = self.learned.counts
+        new = TransitionCounts(old.graph, whole_counts(runs * per_run, self.table.tied), "trajectories")
+        return replace(old + new, report=None)
+
+    def _alone(self, per_run: FloatArray, runs: int) -> TransitionCounts:
+        lengths = [end - start for start, end in pairwise([0, *moments_of(runs), runs])]
+        *moments, counts = accumulate(whole_counts(length * per_run, self.table.tied) for length in lengths)
+        kept = planned_pilot(moments, runs)
+        return TransitionCounts(self.learned.model.graph, counts, "trajectories", kept)
+
+    def _width(self, counts: TransitionCounts) -> float:
+        """Return the distance of the bounds that counts would give; infinity if they give none."""
+        learned, method = self.learned, SETS[self.learned.kind]
+        measure: Callable[..., Any] = method.measure
+        solvers = {self.objective: learned.at_points(self.objective)}
+        options = {"directions": value_directions(learned.model, solvers)} if method.has_directions else {}
+        measured = measure(learned.model, counts, error=CONFIDENCE_SET * learned.error, **options)
+        region = method.region(learned.model, measured)
+        ahead = replace(learned, counts=counts, bounds=measured, region=region, solvers=solvers, fit=None)
+        if ahead.conflict is not None:
+            return inf
+        uncertain = relax(ahead, "coupled")
+        found = value_policy(ahead, uncertain, self.policy, self.objective, is_coupled=True)
+        return found.upper - found.lower if isfinite(found.upper - found.lower) else inf
+
+
+def _next_try(runs: float, ratio: float, low: float, high: float) -> float:
+    """Return how many runs to try next, given how much too wide the last try was."""
+    proposed = runs * min(max(ratio**2 if isfinite(ratio) else 10.0, 0.01), 100.0)
+    least, most = max(1.0, 1.02 * low), high / 1.02
+    if least <= proposed <= most:
+        return proposed
+    return sqrt(max(low, 1.0) * high) if high < MOST_RUNS else min(max(proposed, 2 * low), MOST_RUNS / 2)

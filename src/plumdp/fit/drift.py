@@ -1,0 +1,221 @@
+"""Tests whether parameters are the same wherever the model says so: bets that depend on a state variable or the action.
+
+If the parameters are what the model says, bets that differ from state to state are as fair as all others, and the
+half-spaces that they leave hold the true point (see ``bets``). If a parameter drifts with a variable h, bets that it is
+larger where h is large, and smaller where h is small, win whatever the parameters are: their half-space contradicts
+the others.
+
+The bet on outcome j of a visit in a cell with the number h is u = λ ((h - h̄) a[j] - b[j]·γ / f[j](v)), with the score
+a[j] = b[j]·z / f[j](v) of a direction z in which parameters may drift, or that of the first, second … outcome of all
+classes becoming more likely, and the pilot's estimate v. All of it is fixed by the pilot: h̄ is the mean, γ makes the
+bets indifferent to a change of the parameters themselves (it solves Σ K b bᵀ/f² γ = Σ K (h - h̄) a b/f over the pilot's
+counts), and λ is so large that the main data, as much as was planned, win most if the drift is just large enough to be
+seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import log, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from plumdp.confidence.bets import LARGEST_BET, LEAST_PROBABILITY, HalfSpace, half_space
+from plumdp.confidence.contrasts import Contrast
+from plumdp.confidence.likelihood_table import CellCounts, LikelihoodTable, Outcomes
+from plumdp.data.counts import CountArray, TransitionCounts
+from plumdp.model.graph import FloatArray, Indices, ranges
+
+_MOST_AXES = 8  # parameters that are looked at one by one: with more, outcomes alone
+_MOST_PLACES = 6  # of outcomes in their class, that are looked at one by one
+_LEAST_SHARE = 1e-3  # of the variation of a bet that is not explained by a change of the parameters themselves
+
+
+@dataclass(frozen=True, eq=False)
+class Drift:
+    """What bets on one side of a drift have left."""
+
+    contrast: Contrast
+    parameter: str  # which drifts, in words; none if it is the probability of an outcome
+    side: int  # +1: the bets are that it is larger where the number of the contrast is
+    left: HalfSpace
+    slope: FloatArray  # (n_outcomes): logarithms of the factors are ``level * slope - rest``, but for the largest bet
+    rest: FloatArray  # (n_outcomes)
+
+    @property
+    def subject(self) -> str:
+        """What it drifts with, in words."""
+        contrast = self.contrast
+        return f"{contrast.name} under action {contrast.action!r}" if contrast.action else contrast.name
+
+    def factors(self, cell: int) -> FloatArray:
+        """Return the factors (n_outcomes) of the bets on visits in a cell of the contrast."""
+        return _factors(self.contrast.levels[cell] * self.slope - self.rest)
+
+
+@dataclass(frozen=True, eq=False)
+class PilotView:
+    """What the pilot has fixed, the same for all contrasts."""
+
+    table: LikelihoodTable
+    counts: CountArray  # (n_transitions)
+    point: FloatArray  # (d): its estimate
+    ratio: float  # planned amount of main data per pilot
+    precision: FloatArray  # (d, d): a little of the space, so that no information is singular
+
+    @cached_property
+    def inverse(self) -> FloatArray:
+        """One over the probability of each outcome (n) that can be bet on; zero for others."""
+        probability = self.table.values(self.point)[0]
+        is_bet_on = self.table.is_class[self.table.group] & (probability > LEAST_PROBABILITY)
+        return np.where(is_bet_on, 1 / np.where(is_bet_on, probability, 1.0), 0.0)
+
+    @cached_property
+    def scores(self) -> FloatArray:
+        """The scores (n, k) of the parameters, in coordinates of what outcomes depend on."""
+        found: FloatArray = self.table.coefficients * self.inverse[:, None] @ self.table.basis
+        return found
+
+    @cached_property
+    def of_parameters(self) -> list[tuple[str, FloatArray]]:
+        """The scores (n) of what may drift: parameters or axes, with names."""
+        basis = self.table.basis
+        return [(name, self.scores @ (basis.T @ axis)) for name, axis in parameter_axes(self.table)]
+
+    @cached_property
+    def of_outcomes(self) -> list[tuple[str, FloatArray]]:
+        """The scores (n) of outcomes that become more likely, by their place in the class; they have no name."""
+        return [("", score) for score in _of_outcomes(self.table, self.inverse)]
+
+
+class _Plan(NamedTuple):
+    """A drift that can be seen: the bet on outcome j in a cell is ± scale (level slope[j] - rest[j])."""
+
+    contrast: Contrast
+    parameter: str
+    slope: FloatArray  # (n_outcomes)
+    rest: FloatArray  # (n_outcomes)
+    spread: float  # root of Σ K u² over the pilot's counts, times the planned ratio, for scale 1
+
+
+def drift_tests(
+    pilot: PilotView,
+    counts: TransitionCounts,
+    contrasts: Sequence[Contrast],
+    *,
+    near: FloatArray,
+    error: float,
+) -> list[Drift]:
+    """Return half-spaces for both sides of each drift that the pilot can tell, jointly valid but for the error.
+
+    Drifting is each parameter that matters, if these are few, and the probability of the first outcome of all classes,
+    of the second, and so on. ``near`` is where the tangents are taken, such as the estimate from all data.
+    """
+    first, main = (pilot.table.pool_by_choice(seen) for seen in (pilot.counts, counts.main))
+    plans = [plan for contrast in contrasts for plan in _plans(pilot, first, contrast)]
+    share, found = error / max(2 * len(plans), 1), []
+    last: tuple[Contrast, _Split] | None = None
+    for plan in plans:
+        if last is None or last[0] is not plan.contrast:
+            last = plan.contrast, _split(pilot.table, main, plan.contrast)
+        for side in (1, -1):
+            scale, split = side * sqrt(-2 * log(share)) / plan.spread, last[1]
+            slope, rest = scale * plan.slope, scale * plan.rest
+            factors = _factors(split.level * slope[split.outcome] - rest[split.outcome])
+            left = half_space(split.outcomes, split.seen, factors, near=near, error=share)
+            found.append(Drift(plan.contrast, plan.parameter, side, left, slope, rest))
+    return found
+
+
+def parameter_axes(table: LikelihoodTable) -> list[tuple[str, FloatArray]]:
+    """Return the directions in which parameters may drift, with names: single parameters, if all of them matter."""
+    d, k = table.basis.shape
+    if k > _MOST_AXES or not k:
+        return []
+    if k == d:
+        return list(zip(table.names, np.eye(d), strict=True))
+    used = np.abs(table.basis).max(axis=1) > 0
+    names = [name for name, is_used in zip(table.names, used, strict=True) if is_used]
+    return [(_joined(names), axis) for axis in table.basis.T]
+
+
+def _joined(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _plans(pilot: PilotView, seen: CellCounts, contrast: Contrast) -> list[_Plan]:
+    """Return the drifts with a contrast that are neither constant in the pilot nor a change of the parameters.
+
+    ``seen`` is what the pilot has seen at each choice.
+    """
+    basis, scores = pilot.table.basis, pilot.scores
+    seen = seen.pool_by(contrast.at(seen.cell))
+    used = pilot.inverse[seen.outcome] > 0
+    outcome, weight = seen.outcome[used], seen.seen[used]
+    level = contrast.levels[seen.cell[used]]
+    if not len(level) or np.ptp(level) == 0:
+        return []
+    level -= (middle := np.average(level, weights=weight))
+    own = scores[outcome].T @ (scores[outcome] * weight[:, None]) + basis.T @ pilot.precision @ basis
+    found = []
+    for name, slope in [*([] if contrast.action else pilot.of_parameters), *pilot.of_outcomes]:
+        bets = level * slope[outcome]
+        rest = scores @ np.linalg.lstsq(own, scores[outcome].T @ (weight * bets), rcond=None)[0]
+        plain, left = weight @ bets**2, weight @ (bets - rest[outcome]) ** 2
+        if left > _LEAST_SHARE * plain:
+            found.append(_Plan(contrast, name, slope, rest + middle * slope, sqrt(pilot.ratio * left)))
+    return found
+
+
+def _of_outcomes(table: LikelihoodTable, inverse: FloatArray) -> list[FloatArray]:
+    """Return the scores (n) of the first outcome of every class becoming more likely, of the second one, and so on.
+
+    Its probability f grows by one, as it were, and those of the others shrink by their share of the rest. Of two
+    outcomes, the second says what the first does.
+    """
+    first = np.searchsorted(table.group, np.arange(len(table.is_class)))
+    size, place = np.bincount(table.group, minlength=len(first)), np.arange(len(table.group)) - first[table.group]
+    probability = 1 / np.where(inverse > 0, inverse, np.inf)
+    found = []
+    for i in range(min(int(size.max(initial=0)), _MOST_PLACES)):
+        which = np.flatnonzero(size > (i if i != 1 else 2))
+        rest, own = np.zeros(len(size)), inverse[first[which] + i]
+        left = 1 - probability[first[which] + i]
+        rest[which] = np.where((left > LEAST_PROBABILITY) & (own > 0), -1 / np.maximum(left, LEAST_PROBABILITY), 0.0)
+        score = np.where(place == i, inverse, rest[table.group]) * np.isin(table.group, which) * (inverse > 0)
+        if score.any():
+            found.append(score)
+    return found
+
+
+class _Split(NamedTuple):
+    """Outcomes of all classes that were visited, apart for each cell."""
+
+    outcomes: Outcomes
+    seen: FloatArray  # (n)
+    outcome: Indices  # (n): of the table
+    level: FloatArray  # (n)
+
+
+def _split(table: LikelihoodTable, seen: CellCounts, contrast: Contrast) -> _Split:
+    """Return the outcomes apart for each cell of a contrast, given what was seen at each choice."""
+    found = seen.pool_by(contrast.at(seen.cell))
+    n_groups = len(table.is_class)
+    is_class = table.is_class[table.group[found.outcome]]
+    cell, outcome, amount = found.cell[is_class], found.outcome[is_class], found.seen[is_class]
+    pairs, pair = np.unique(cell * n_groups + table.group[outcome], return_inverse=True)
+    first = np.searchsorted(table.group, np.arange(n_groups + 1))  # outcomes of a group are neighbours
+    start, end = first[pairs % n_groups], first[pairs % n_groups + 1]
+    all_outcomes, own_pair = ranges(start, end), np.repeat(np.arange(len(pairs)), end - start)
+    offset = np.cumsum(end - start) - (end - start)
+    counted = np.zeros(len(all_outcomes))
+    counted[offset[pair] + outcome - start[pair]] = amount
+    level = np.repeat(contrast.levels[pairs // n_groups], end - start)
+    return _Split(table.split(all_outcomes, own_pair), counted, all_outcomes, level)
+
+
+def _factors(bets: FloatArray) -> FloatArray:
+    return np.asarray(np.exp(bets.clip(-LARGEST_BET, LARGEST_BET)))

@@ -1,0 +1,238 @@
+"""Whether the model is right, as far as data can tell: a p-value for all of it, from tests that hold at any time.
+
+Each test is a fortune that no one can expect to grow at the true point: bets across what is asked, the likelihood
+against its average, each row and each class of tied rows against predictions of its own, bets on drifts with state
+variables and actions, and numbers that the model fixes. With shares w of the error a that sum to at most one, the true
+point has ln fortune + ln w < ln(1 / a) for all of them, at all times, with probability at least 1 - a (Ville 1939). So
+the largest a at which some point of the space has that is a p-value for the model, whenever the data stopped and
+whatever chose the actions: p = exp(-min over v of max over tests of (ln fortune(v) + ln w)), or one if that is larger.
+The minimum is bounded from below (``region.agreement``), so that p is never too small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import exp, inf, log
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from plumdp.base.errors import DataError
+from plumdp.base.rounding import UNDERFLOW, UP
+from plumdp.base.shares import CONFIDENCE_SET, FALLBACK, FIT
+from plumdp.confidence.constants import FixedNumbers, strongest_evidence
+from plumdp.confidence.groundwork import Groundwork
+from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
+from plumdp.confidence.likelihood import LikelihoodSet, likelihood_set
+from plumdp.confidence.likelihood_table import CellCounts
+from plumdp.data.counts import TransitionCounts
+from plumdp.fit.agreement import AffineTests, Agreement, find_agreement
+from plumdp.fit.cell_tests import NO_CELLS, CellTests, cell_tests, largest
+from plumdp.fit.drift import Drift, PilotView, drift_tests
+from plumdp.model.graph import FloatArray, read_only
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.text import number_of, one_line
+
+TestKind: TypeAlias = Literal["direction", "likelihood", "class", "row", "drift", "number"]
+
+_MOST_NAMED = 30
+_LEAST_P_VALUE = UNDERFLOW  # smaller ones are not told apart: they would round to zero, which no data prove
+_MOST_DRIFTS, _LEAST_MULTIPLIER = 6, 0.01
+_TOWARDS_ESTIMATE = (1.0, 0.999, 0.99, 0.9, 0.5, 0.1, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class FitTest:
+    """One test of a model at the point where all tests agree best."""
+
+    kind: TestKind
+    subject: str  # the state variable, action, row or expression, in words
+    parameter: str  # which drifts, if one does
+    sign: int  # +1: it is larger where the variable is large; 0 for other tests
+    evidence: float  # ln fortune + ln share: beyond ln(1 / error) it speaks against the point at this error
+    multiplier: float  # in the proof that no point agrees with all tests; zero if it is not needed
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFit:
+    """A p-value for the model as a whole, valid at any time, and the tests that speak against it most."""
+
+    p_value: float
+    point: FloatArray  # (n_parameters): where the tests agree best
+    tests: tuple[FitTest, ...]  # those with the most evidence, these first
+    drifts: tuple[Drift, ...] = ()  # those that the proof of a contradiction needs
+
+    def __repr__(self) -> str:
+        return one_line(self, f"p = {self.p_value:.3g}", number_of(len(self.tests), "test"))
+
+
+def fit_model(
+    model: ParametricMDP,
+    counts: TransitionCounts,
+    *,
+    error: float = 0.001,
+    found: LikelihoodSet | None = None,
+    fixed: FixedNumbers | None = None,
+    known: Groundwork | None = None,
+) -> ModelFit:
+    """Return whether the model explains the data; bets are placed so that they win most at the given error.
+
+    ``found`` is the likelihood set at its share of the error (``shares.CONFIDENCE_SET``), if there is one; and
+    ``fixed`` the numbers of the model. ``known`` is what was found about the model before.
+
+    >>> from plumdp import case_study, simulate
+    >>> study = case_study("betting:25")
+    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
+    >>> fit_model(study.model, counts).p_value
+    1.0
+    """
+    known = known or Groundwork(model)
+    if found is None:
+        found = likelihood_set(model, counts, error=CONFIDENCE_SET * error, known=known)
+    if found.error > CONFIDENCE_SET * error * UP:
+        raise DataError(
+            f"found has the error {found.error:.6g}, and its share of {error:.6g} is {CONFIDENCE_SET * error:.6g}: "
+            "tests would have more than the whole error; make it with likelihood_set(..., error=CONFIDENCE_SET * error)"
+        )
+    number = -inf if fixed is None else _against_numbers(fixed, counts, error)
+    tests = _Blocks(known, counts, found, error, number)
+    agreement = find_agreement(model.space, found.table, tests.affine, tests.cells, _start(model, found))
+    p_value = _p_value(agreement.least, error)
+    return ModelFit(p_value, agreement.point, tests.named(agreement), tests.needed(agreement))
+
+
+def _p_value(least: float, error: float) -> float:
+    """Return the largest error at which some point agrees with all tests, rounded up; tests are in units of ``error``.
+
+    The exponent is off by less than 1e-12 as long as it is above -700.
+    """
+    return min(1.0, max(exp(min(log(error) - least, 0.0)) * UP, _LEAST_P_VALUE))
+
+
+def _against_numbers(fixed: FixedNumbers, counts: TransitionCounts, error: float) -> float:
+    return strongest_evidence(fixed, counts, error=FALLBACK / 2 * error)
+
+
+def _start(model: ParametricMDP, found: LikelihoodSet) -> FloatArray:
+    """Return a point inside the space where all that was seen can happen, close to the estimate."""
+    rows, limits = model.space.inequalities
+    middle, seen = found.table.middle, found.seen > 0
+    best = middle if found.estimate is None else found.estimate
+
+    def is_inside(point: FloatArray) -> bool:
+        in_box = (point > model.space.lower) & (point < model.space.upper)
+        return bool(in_box.all() and (rows @ point < limits).all() and (found.table.values(point)[0][seen] > 0).all())
+
+    return next((p for p in (middle + t * (best - middle) for t in _TOWARDS_ESTIMATE) if is_inside(p)), middle)
+
+
+class _Blocks:
+    """All tests of a model, in units in which the model is contradicted at the error if none is left below zero."""
+
+    def __init__(
+        self, known: Groundwork, counts: TransitionCounts, found: LikelihoodSet, error: float, number: float
+    ) -> None:
+        self._model, self._found, self._error = known.model, found, error
+        has_pilot = counts.pilot is not None and counts.pilot.total > 0
+        self._drifts = _drifts(known, counts, found, error) if has_pilot else []
+        self.affine = _affine_tests(found, self._drifts, number)
+        share = FIT * error * (0.5 if counts.pilot is None else 0.25)  # an empty pilot may become one with more data
+        table = found.table
+        seen = table.pool(counts.counts)
+        is_seen = np.flatnonzero(seen > 0)
+        classes = cell_tests(table, CellCounts(table.group[is_seen], is_seen, seen[is_seen]))
+        rows = cell_tests(table, table.pool_by_choice(counts.counts))
+        self._blocks: list[tuple[TestKind, CellTests]] = [
+            ("likelihood", _likelihood_test(found)),
+            ("class", _at_share(classes, share / max(len(table.is_class), 1))),
+            ("row", _at_share(rows, share / max(table.n_tied, 1))),
+        ]
+        self.cells = _joined([tests for _, tests in self._blocks])
+
+    def named(self, agreement: Agreement) -> tuple[FitTest, ...]:
+        """Return the tests with the most evidence at the point of agreement, in words."""
+        found = [*self._named_affine(agreement), *self._named_cells(agreement)]
+        return tuple(sorted(found, key=lambda test: -test.evidence)[:_MOST_NAMED])
+
+    def needed(self, agreement: Agreement) -> tuple[Drift, ...]:
+        """Return the drifts with the largest multipliers in the proof, if there is one."""
+        own = agreement.affine[: len(self._drifts)]
+        worst = np.argsort(-own, kind="stable")[:_MOST_DRIFTS].tolist()
+        return tuple(self._drifts[i] for i in worst if own[i] > _LEAST_MULTIPLIER) if agreement.least >= 0 else ()
+
+    def _named_affine(self, agreement: Agreement) -> list[FitTest]:
+        evidence = (agreement.affine_values - log(self._error)).tolist()
+        multiplier = agreement.affine.tolist()
+        words: list[tuple[TestKind, str, str, int]]
+        words = [("drift", drift.subject, drift.parameter, drift.side) for drift in self._drifts]
+        words += [("direction", text, "", 0) for text in self._found.texts]
+        outcomes = self._found.outcome_offsets
+        words += [("direction", "an outcome", "", 0)] * (0 if outcomes is None else len(outcomes))
+        words += [("number", "a number that the model fixes", "", 0)] * (len(evidence) - len(words))
+        return [FitTest(*about, *rest) for about, *rest in zip(words, evidence, multiplier, strict=True)]
+
+    def _named_cells(self, agreement: Agreement) -> list[FitTest]:
+        found, start = [], 0
+        for kind, tests in self._blocks:
+            values = agreement.cell_values[start : start + len(tests)] - log(self._error)
+            for i in largest(values, _MOST_NAMED).tolist():
+                text = self._words(kind, int(tests.cell[i]))
+                found.append(FitTest(kind, text, "", 0, float(values[i]), float(agreement.cells[start + i])))
+            start += len(tests)
+        return found
+
+    def _words(self, kind: TestKind, cell: int) -> str:
+        if kind == "row":
+            return self._model.graph.describe_choice(cell)
+        if kind == "class":
+            table = self._found.table
+            own = [str(table.outcomes[j]) for j in np.flatnonzero(table.group == cell).tolist()]
+            return f"rows with the probabilities {', '.join(own)}"
+        return "the likelihood of all data"
+
+
+def _drifts(known: Groundwork, counts: TransitionCounts, found: LikelihoodSet, error: float) -> list[Drift]:
+    """Return what bets on drifts with state variables and actions left, placed by the pilot."""
+    pilot, table, space = counts.pilot, found.table, law_of_space(known.model)
+    assert pilot is not None
+    assert found.estimate is not None
+    law = law_of_pilot(table, table.pool(pilot.counts), space)
+    view = PilotView(table, pilot.counts, law.mean, pilot.ratio, SPACE_AS_DATA * space.precision)
+    share = FIT / 2 * error * pilot.weight
+    return drift_tests(view, counts, known.contrasts, near=found.estimate, error=share)
+
+
+def _affine_tests(found: LikelihoodSet, drifts: Sequence[Drift], number: float) -> AffineTests:
+    """Return the half-spaces ``row @ v <= offset`` as tests ``row @ v - offset``, and the evidence against numbers."""
+    d = len(found.table.names)
+    rows = [*(drift.left.row[None, :] for drift in drifts), found.rows]
+    offsets = [np.array([drift.left.offset for drift in drifts]), found.offsets]
+    if found.outcome_rows is not None and found.outcome_offsets is not None:
+        rows.append(found.outcome_rows)
+        offsets.append(found.outcome_offsets)
+    if number > -inf:
+        rows.append(np.zeros((1, d)))
+        offsets.append(np.array([-number]))
+    return AffineTests(read_only(np.vstack(rows)), read_only(-np.concatenate(offsets)))
+
+
+def _likelihood_test(found: LikelihoodSet) -> CellTests:
+    """Return the likelihood against its threshold as the test of one cell; none if there is no evidence."""
+    seen = np.flatnonzero(found.seen > 0)
+    if not np.isfinite(found.threshold) or not len(seen):
+        return NO_CELLS
+    first = np.array([0, len(seen)])
+    return CellTests(np.zeros(1, dtype=np.int64), np.array([found.threshold]), first, seen, found.seen[seen])
+
+
+def _at_share(tests: CellTests, error: float) -> CellTests:
+    """Return tests in units in which they speak against a point at their share of the error above zero."""
+    return replace(tests, gained=tests.gained + log(error))
+
+
+def _joined(blocks: Sequence[CellTests]) -> CellTests:
+    lengths = np.concatenate([np.diff(block.first) for block in blocks])
+    columns = ((block.cell, block.gained, block.outcome, block.seen) for block in blocks)
+    cell, gained, outcome, seen = map(np.concatenate, zip(*columns, strict=True))
+    return CellTests(cell, gained, np.concatenate([[0], np.cumsum(lengths)]), outcome, seen)

@@ -1,0 +1,339 @@
+"""What the data say, whatever is asked: sets around the data, and the region of the parameters within all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Unpack
+
+from plumdp.base.clock import Clock
+from plumdp.base.errors import DataError
+from plumdp.base.keywords import takes
+from plumdp.base.shares import CONFIDENCE_SET, FALLBACK, FIT
+from plumdp.base.threads import one_blas_thread
+from plumdp.certifying.policy_search import value_directions
+from plumdp.confidence.bounds import ExpressionBounds
+from plumdp.confidence.constants import FixedNumbers, excluded_numbers
+from plumdp.confidence.groundwork import Groundwork
+from plumdp.confidence.likelihood import LikelihoodSet, best_point, best_point_of_space
+from plumdp.confidence.sets import ConfidenceSet, Guarantee
+from plumdp.confidence.space_moments import moments
+from plumdp.confidence.tolerant import drift_cuts, with_cuts
+from plumdp.data.counts import Pilot, TransitionCounts, require_same_graph
+from plumdp.data.logs import Log
+from plumdp.data.pilots import drawn_pilot, pilot_assumption
+from plumdp.fit.diagnosis import diagnose
+from plumdp.fit.model_fit import ModelFit, fit_model
+from plumdp.fit.smallest_misfit import smallest_misfit
+from plumdp.learning.methods import Sets, within_intervals
+from plumdp.learning.options import LearningOptions, chosen_method, error_of
+from plumdp.learning.storage import storage_of
+from plumdp.model.graph import FloatArray, IntArray
+from plumdp.model.language.property import as_objectives
+from plumdp.model.objective import Objective
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.text import html_table, number_of, one_line
+from plumdp.region.conflict import NOTHING_FITS, Conflict, with_numbers
+from plumdp.region.likelihood_region import build_likelihood_region
+from plumdp.region.membership import moved_into
+from plumdp.region.shapes import Region
+from plumdp.result.certificate import outward
+from plumdp.solver.at_points import PointSolver, move_inside
+
+_SHOWN = 20  # parameters in a notebook
+_ANNOUNCED = "what is asked was decided before the data were looked at"
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What the data say, whatever is asked: what was drawn around them, and the region of the parameters within it.
+
+    Everything that ``conclude`` says about any objective rests on this one region, and holds jointly with probability
+    at least 1 - ``error``. The region is a ``Conflict`` if the data contradict the model.
+    """
+
+    model: ParametricMDP
+    counts: TransitionCounts
+    error: float
+    bounds: ConfidenceSet
+    region: Region | Conflict
+    seconds: dict[str, float]
+    fallback: float = FALLBACK  # share of the error for bounds that rest on the graph alone
+    solvers: dict[Objective, PointSolver] = field(default_factory=dict)  # for what was announced or asked
+    rests_on: tuple[str, ...] = ()  # what the confidence set assumes besides model and sampling, in words
+    objectives: tuple[Objective, ...] = ()  # what was announced: certificates of all of them hold jointly
+    kind: Sets = "interval"  # of the confidence set
+    as_published: bool = False
+    fit: ModelFit | None = None  # whether the model explains the data, if that was tested
+    misfit: float = 0.0  # how far rows may be off from those at one point of the space, in total variation
+    groundwork: Groundwork | None = field(default=None, repr=False)  # what was found about the model alone
+
+    @property
+    def conflict(self) -> Conflict | None:
+        """Why no parameters explain the data, if none do."""
+        return self.region if isinstance(self.region, Conflict) else None
+
+    @property
+    def pilot(self) -> Pilot | None:
+        """The pilot that the confidence set was placed by, if it was."""
+        return self.counts.pilot if isinstance(self.bounds, LikelihoodSet) else None
+
+    @property
+    def policies(self) -> list[IntArray]:
+        """The policies that the pilot chose directions for: the region is narrow where their values depend on it."""
+        found = self.bounds.directions if isinstance(self.bounds, LikelihoodSet) else ()
+        return [direction.policy for direction in found if direction.policy is not None]
+
+    def at_points(self, objective: Objective) -> PointSolver:
+        """Return what finds best policies at points, and against nature: one for each objective, used and kept."""
+        return self.solvers.setdefault(objective, PointSolver(self.model, objective))
+
+    @property
+    def has_estimate(self) -> bool:
+        """Whether the confidence set came with an estimate; otherwise finding one takes a search of its own."""
+        return isinstance(self.bounds, LikelihoodSet) and self.bounds.estimate is not None
+
+    @cached_property
+    def best_point(self) -> FloatArray:
+        """The point at which the data are most likely, those of all rows, also outside of the space: (n_parameters)."""
+        found = self.bounds if isinstance(self.bounds, LikelihoodSet) else None
+        if found is not None and found.estimate is not None and not found.table.left_out:
+            return found.estimate
+        table = None if found is None else found.table
+        return best_point(self.model.counted, self.counts, table=table, near=self._middles)
+
+    @cached_property
+    def estimate(self) -> FloatArray:
+        """The point at which the data are most likely, moved to where all rows are: (n_parameters), an estimate."""
+        return self._inside(self.best_point)
+
+    @cached_property
+    def shown_estimate(self) -> FloatArray | None:
+        """The most likely point as it may be shown: in the region, up to rounding, or None (n_parameters).
+
+        If the data contradict the model there is no region: then it is the estimate that would be if it were right.
+        """
+        region, inner = self.region, moments(self.model.space)[0]
+        if isinstance(region, Conflict):
+            return self.estimate
+        found = moved_into(region, self.estimate, inner=inner)
+        if found is None:  # it may lie outside of the space, where the likelihood goes on
+            best = best_point_of_space(self.model.counted, self.counts, [self.estimate, *self._middles])
+            found = moved_into(region, self._inside(best), inner=inner)
+        return found
+
+    @property
+    def likely_point(self) -> FloatArray:
+        """A point of the region as far as one is found: the estimate that is shown, or about its middle."""
+        if self.shown_estimate is not None:
+            return self.shown_estimate
+        return self._inside(self._middles[0])
+
+    def _inside(self, point: FloatArray) -> FloatArray:
+        return move_inside(self.model, point, moments(self.model.space)[0])
+
+    @property
+    def _middles(self) -> list[FloatArray]:
+        """The middle of the box around the region, if there is one."""
+        region, d = self.region, self.model.space.dimension
+        return [] if isinstance(region, Conflict) else [((region.lower + region.upper) / 2)[:d]]
+
+    def __repr__(self) -> str:
+        confidence = f"confidence {1 - self.error:.10g}"
+        return one_line(self, number_of(self.counts.total, "step"), confidence, self.bounds.method, repr(self.region))
+
+    def _repr_html_(self) -> str:
+        facts = [
+            ("data", number_of(self.counts.total, "step")),
+            ("confidence", f"{1 - self.error:.10g}"),
+            ("confidence set", self.bounds.method),
+        ]
+        if self.conflict is not None:
+            facts += [("contradicted", text) for text in str(self.conflict).split("; ")]
+        elif not isinstance(self.region, Conflict):
+            ends = zip(self.region.names, self.region.lower, self.region.upper, strict=True)
+            known = list(ends)[: self.model.space.dimension]
+            facts += [(name, f"{outward(low, -1)} to {outward(high, 1)}") for name, low, high in known[:_SHOWN]]
+            facts += [("…", number_of(len(known) - _SHOWN, "more parameter"))] if len(known) > _SHOWN else []
+        if self.fit is not None:
+            facts.append(("model test", f"p = {outward(self.fit.p_value, 1, 2).lower()}"))
+        return html_table(facts)
+
+
+@takes(LearningOptions)
+@one_blas_thread()
+def learn(
+    model: ParametricMDP,
+    counts: TransitionCounts | Log,
+    *,
+    objectives: Sequence[Objective | str] = (),
+    like: Learned | None = None,
+    **options: Unpack[LearningOptions],
+) -> Learned:
+    """Return what the data say, whatever is asked: the region of the parameters that explain them.
+
+    Ask for it once and conclude for as many objectives, relaxations and policies as you like (``conclude``): all that
+    follows from one region holds jointly, with the confidence given here. Numbers that the model fixes are tested as
+    well; if the data exclude one, or all parameters, the region is a ``Conflict`` that says why.
+
+    Parameters
+    ----------
+    objectives
+        What will be asked. The likelihood is then narrow where the values of these depend on the parameters, as far as
+        a pilot can tell; other objectives may be asked as well, and all that follows still holds jointly.
+    like
+        What was learned before about the same model, from other data or with another confidence: it saves the time
+        for what depends on the model alone.
+
+    Examples
+    --------
+    >>> from plumdp import case_study, conclude, simulate
+    >>> study = case_study("aircraft:20,10")
+    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=21)
+    >>> texts = ['Pmin=? [ F<=10 "collision" ]', 'Pmin=? [ F "collision" ]']
+    >>> learned = learn(study.model, counts, confidence=0.99, objectives=texts)
+    >>> for text in texts:
+    ...     certificate = conclude(learned, text)
+    ...     print(f"{text:28} {certificate.lower:.3f} {certificate.upper:.3f}")
+    Pmin=? [ F<=10 "collision" ] 0.690 0.705
+    Pmin=? [ F "collision" ]     0.703 0.719
+    """
+    error, clock, data, counted = error_of(options["confidence"]), Clock(), _require_counts(counts), model.counted
+    require_same_graph(counted.graph, data.graph)
+    kind, method, measure = chosen_method(options)
+    as_published, misfit = options["as_published"], float(options["misfit"])
+    groundwork = _groundwork(counted, like)
+    solvers = {} if like is None else {asked: solver.without_memory() for asked, solver in like.solvers.items()}
+    asked, fixed = as_objectives(objectives, model), None if as_published else groundwork.fixed
+    if method.has_directions and data.pilot is None:
+        data = replace(data, pilot=drawn_pilot(data))
+    if method.has_directions and asked and storage_of(model).has_points:
+        own = {objective: solvers.setdefault(objective, PointSolver(model, objective)) for objective in asked}
+        measure = partial(measure, directions=value_directions(model, own))
+    if method.has_directions and not misfit:
+        measure = partial(measure, known=groundwork)
+    measured = measure(counted, data, error=error if as_published else CONFIDENCE_SET * error)  # stage 3 (Section 2.3)
+    clock.lap("intervals")
+    region = method.region(counted, measured)  # stage 4 (Section 3, Theorem 1)
+    clock.lap("region")
+    learned = Learned(
+        counted,
+        data,
+        error,
+        measured,
+        region,
+        clock.laps,
+        solvers=solvers,
+        objectives=asked,
+        kind=kind,
+        as_published=as_published,
+        misfit=misfit,
+        groundwork=groundwork,
+    )
+    learned = replace(learned, rests_on=_rests_on(learned))
+    learned = learned if fixed is None else check_fit(check_fixed_numbers(learned, fixed), fixed)
+    return replace(learned, model=model)  # so far it was the model of the counts
+
+
+def _require_counts(counts: TransitionCounts | Log) -> TransitionCounts:
+    """Return the counts; refuse numbers that do not say how the data came about."""
+    found = counts.counts if isinstance(counts, Log) else counts
+    if not isinstance(found, TransitionCounts):
+        raise DataError(
+            f"counts of type {type(counts).__name__}: write TransitionCounts(model.graph, counts, sampling), which "
+            "says how the data came about: 'independent', 'trajectories' or 'adaptive'"
+        )
+    return found
+
+
+def _rests_on(learned: Learned) -> tuple[str, ...]:
+    """Return what a confidence set, and the test of the model, assume besides model and sampling, in words."""
+    pilot = learned.counts.pilot
+    if pilot is None or learned.as_published:
+        return ()
+    if learned.pilot is None:
+        return (f"for the test of the model: {pilot_assumption(pilot)}",)
+    has_directions = isinstance(learned.bounds, LikelihoodSet) and learned.bounds.directions
+    return (pilot_assumption(pilot), _ANNOUNCED) if has_directions else (pilot_assumption(pilot),)
+
+
+def _groundwork(model: ParametricMDP, like: Learned | None) -> Groundwork:
+    """Return what was found about a model before; refuse what was learned about another one."""
+    if like is None or like.groundwork is None:
+        return Groundwork(model)
+    if like.model.counted is not model:
+        raise DataError("like: that was learned about another model; leave it out")
+    return like.groundwork
+
+
+def learned_from(model: ParametricMDP, counts: TransitionCounts, bounds: ExpressionBounds, error: float) -> Learned:
+    """Return the region of the parameters that lie within the given intervals."""
+    clock = Clock()
+    region = within_intervals(model, bounds)
+    clock.lap("region")
+    return Learned(model, counts, error, bounds, region, clock.laps)
+
+
+def check_fixed_numbers(learned: Learned, fixed: FixedNumbers) -> Learned:
+    """Return the same after tests of the numbers that the model fixes: a conflict, if the data exclude one of them.
+
+    The tests and the bounds on the graph alone get half of ``FALLBACK`` each; without fixed numbers the latter keep
+    all. What is said is then wrong with at most the error: either the region misses the parameters (1 - FALLBACK - FIT,
+    as it is empty only if it does), or a right number is excluded, or a bound on the graph alone does not hold.
+    """
+    if not len(fixed):
+        return learned
+    error, clock = learned.error, Clock(dict(learned.seconds))
+    share, misfit = FALLBACK / 2 * error, learned.misfit
+    is_anytime = learned.bounds.guarantee in (Guarantee.ANYTIME, Guarantee.PLANNED)  # no test may need more
+    data = replace(learned.counts, sampling="adaptive") if is_anytime else learned.counts
+    numbers = excluded_numbers(learned.model, fixed, data, error=share, confidence=1 - error, misfit=misfit)
+    region = with_numbers(learned.region, numbers) if numbers else learned.region
+    clock.lap("tests")
+    return replace(learned, region=region, seconds=clock.laps, fallback=FALLBACK / 2)
+
+
+def check_fit(learned: Learned, fixed: FixedNumbers) -> Learned:
+    """Return the same after a test of the model as a whole: a conflict, if no point explains all rows.
+
+    A likelihood set is made of some of the tests, with the same shares of the error, so that together with the others
+    they contradict the model at the whole error. Other sets have spent theirs: all tests together get ``FIT``. If rows
+    may be off by a misfit, the p-value is still that of the model as it stands; but the drifts that speak against it,
+    with as much as the misfit may have won, cut the region.
+    """
+    clock, error, found = Clock(dict(learned.seconds)), learned.error, learned.bounds
+    own = found if isinstance(found, LikelihoodSet) and not learned.misfit else None
+    fit = fit_model(learned.model, learned.counts, error=error, found=own, fixed=fixed, known=learned.groundwork)
+    if learned.misfit:
+        learned = replace(learned, region=_within_drifts(learned, fit))
+    elif own is not None and learned.conflict is not None:
+        fit = replace(fit, p_value=min(fit.p_value, error))
+    elif learned.conflict is None and fit.p_value <= (FIT * error if own is None else error):
+        learned = replace(learned, region=NOTHING_FITS)
+    if learned.conflict is not None:
+        learned = replace(learned, region=replace(learned.conflict, findings=_findings(learned, fit)))
+    clock.lap("tests")
+    return replace(learned, fit=fit, seconds=clock.laps)
+
+
+def _within_drifts(learned: Learned, fit: ModelFit) -> Region | Conflict:
+    """Return the region of a tolerant set, cut by drift tests that contradict the model without tolerance."""
+    found = learned.bounds
+    if not isinstance(found, LikelihoodSet) or learned.conflict is not None or not fit.drifts:
+        return learned.region
+    cuts = drift_cuts(learned.model, learned.counts, found.table, fit.drifts)
+    found = with_cuts(found, cuts, learned.misfit)
+    return build_likelihood_region(learned.model.space, learned.model.expressions, found)
+
+
+def _findings(learned: Learned, fit: ModelFit) -> tuple[str, ...]:
+    """Return where model and data differ, what to try, and how far rows would have to be off, in words."""
+    model, counts, found = learned.model, learned.counts, learned.bounds
+    said = diagnose(model, counts, fit, point=learned.best_point)
+    known = found.directions if isinstance(found, LikelihoodSet) else ()
+    directions = (lambda _: known) if known else None
+    off = smallest_misfit(model, counts, error=learned.error, directions=directions, drifts=fit.drifts)
+    if not learned.misfit < off < 1:
+        return said
+    return (*said, f"the data would not contradict a model whose rows may be off by {off:g}: misfit={off:g} or more")

@@ -1,0 +1,118 @@
+"""Environments that ``learn_online`` runs episodes in: a model at a point, or any Gymnasium environment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.base.errors import DataError
+from plumdp.data import kernels
+from plumdp.data.counts import CountArray
+from plumdp.data.observing import Act, Observe
+from plumdp.data.runs import Plan, Rng, make_plan, running_sums
+from plumdp.data.simulators import gym_environment, is_gymnasium
+from plumdp.model.graph import FloatArray, IntArray
+from plumdp.model.objective import Objective
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.space import Point
+from plumdp.model.text import number_of, one_line
+from plumdp.relaxation.intervals import IntervalMDP, instantiate
+from plumdp.solver.evaluate import evaluate
+
+
+class Environment(Protocol):
+    """Something that runs episodes, numbered from 0; the same number under the same policy may give another run."""
+
+    def run(self, weights: FloatArray, first: int, last: int, limits: CountArray, seen: CountArray) -> int:
+        """Run episodes from ``first`` up to ``last`` and add to ``seen`` (n_transitions); return the next number.
+
+        ``weights`` (n_choices) is the policy. It may return early once, after an episode, some choice was visited as
+        often as ``limits`` (n_choices) says.
+        """
+
+    def true_value(self, policy: IntArray, objective: Objective) -> float | None:
+        """Return what the policy (n_states) is worth, or None if nobody knows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Simulator:
+    """A model at a point as an environment: episode k is always the same under the same policy."""
+
+    plan: Plan
+    choice_of: IntArray
+    truth: IntervalMDP
+
+    def __repr__(self) -> str:
+        return one_line(
+            self, number_of(self.plan.graph.n_states, "state"), f"up to {self.plan.max_steps:,} steps a run"
+        )
+
+    def run(self, weights: FloatArray, first: int, last: int, limits: CountArray, seen: CountArray) -> int:
+        """Run episodes one after the other; see ``Environment``."""
+        graph = self.plan.graph
+        tables = self.plan.tables._replace(weights=running_sums(graph.first_choice, weights))
+        visits = np.zeros(graph.n_choices, dtype=np.int64)
+        room = np.empty((self.plan.max_steps, 1), dtype=np.int32)
+        following: int = kernels.count_until(
+            tables, self.plan.key, graph.initial_state, first, last, self.choice_of, limits, visits, seen, room
+        )
+        return following
+
+    def true_value(self, policy: IntArray, objective: Objective) -> float:
+        """Return what the policy is worth at the point; see ``Environment``."""
+        worth, start = evaluate(self.truth, policy, objective), self.truth.graph.initial_state
+        return float((worth.lower[start] + worth.upper[start]) / 2)
+
+
+def simulator(
+    model: ParametricMDP, point: Point, *, rng: Rng, max_steps: int, stop: npt.ArrayLike | None = None
+) -> Simulator:
+    """Return the model at a point as an environment for ``learn_online``.
+
+    >>> from plumdp import case_study
+    >>> study = case_study("betting:25")
+    >>> environment = simulator(study.model, study.true_point, rng=1, max_steps=26)
+    >>> environment.plan.max_steps
+    26
+    """
+    plan = make_plan(model, point, 1, rng, max_steps, "uniform", stop)
+    return Simulator(plan, model.graph.choice_of_transition(), instantiate(model, point))
+
+
+def as_environment(
+    given: Any,
+    model: ParametricMDP,
+    *,
+    rng: Rng | None,
+    max_steps: int | None,
+    observe: Observe | None,
+    act: Act | None,
+) -> Environment:
+    """Return what was given as an environment: a Gymnasium one with the options, or one that is an environment already.
+
+    Anything else is refused, and so are options that an environment has no use for.
+    """
+    if _is_environment(given):
+        options = {"rng": rng, "max_steps": max_steps, "observe": observe, "act": act}
+        useless = [f"{name}=" for name, value in options.items() if value is not None]
+        if useless:
+            raise DataError(
+                f"{', '.join(useless)}: for a bare Gymnasium environment only; {type(given).__name__} runs episodes by "
+                "itself, so give it what it needs where you make it"
+            )
+        environment: Environment = given
+        return environment
+    if isinstance(given, str) or is_gymnasium(given):
+        seed = 0 if rng is None else rng
+        return gym_environment(given, model, rng=seed, max_steps=max_steps, observe=observe, act=act)
+    raise DataError(
+        "learn_online takes a Gymnasium environment, or one such as simulator(model, point, ...), "
+        f"not {type(given).__name__}"
+    )
+
+
+def _is_environment(given: Any) -> bool:
+    return not isinstance(given, type) and all(callable(getattr(given, name, None)) for name in ("run", "true_value"))

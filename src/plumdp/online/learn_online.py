@@ -1,0 +1,325 @@
+"""Learning while acting: follow the optimistic policy, certify the robust one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.base.errors import DataError, ModelError
+from plumdp.base.shares import FALLBACK
+from plumdp.certifying.claims import status_of
+from plumdp.certifying.pipeline import relax
+from plumdp.certifying.valuation import with_looser
+from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, intersect
+from plumdp.confidence.constants import FixedNumbers, find_fixed_numbers
+from plumdp.data.counts import CountArray, TransitionCounts
+from plumdp.data.observing import Act, Observe
+from plumdp.data.runs import Rng
+from plumdp.learning.learn import Learned, check_fixed_numbers, learned_from
+from plumdp.learning.methods import published_bounds, published_events
+from plumdp.learning.options import error_of
+from plumdp.model.events import Events, find_events
+from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
+from plumdp.model.language.property import as_objective
+from plumdp.model.objective import Objective, digest
+from plumdp.model.parametric import ParametricMDP, require_model
+from plumdp.model.policy import check_policy
+from plumdp.model.text import cut, number_of, one_line
+from plumdp.online.environments import Environment as Environment
+from plumdp.online.environments import Simulator as Simulator
+from plumdp.online.environments import as_environment
+from plumdp.online.environments import simulator as simulator
+from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.relaxation.relax import Relaxation
+from plumdp.result.certificate import Status
+from plumdp.result.policy_table import PolicyTable
+from plumdp.solver.evaluate import evaluate_all
+from plumdp.solver.prepared import Prepared, prepare
+from plumdp.solver.solution import Solution, SolverStatus
+from plumdp.solver.solve import solve
+
+
+@dataclass(frozen=True, eq=False)
+class OnlineRecord:
+    """Where learning stands after some episodes."""
+
+    episodes: int
+    steps: int
+    bound: float  # certified value of the safe policy: at least this for max, at most for min
+    optimistic_bound: float  # no policy is better than this
+    true_value: float | None  # of the safe policy, if the environment knows it
+    policy: PolicyTable  # the safe one
+    width: float  # mean width of the intervals of unknown expressions
+    status: Status  # as of a ``Certificate``
+    seconds: float  # since the start, without the environment
+
+    def __repr__(self) -> str:
+        values = f"bound {self.bound:.6g}", f"optimistic bound {self.optimistic_bound:.6g}"
+        return one_line(self, number_of(self.episodes, "episode"), number_of(self.steps, "step"), *values, self.status)
+
+
+@dataclass(frozen=True, eq=False)
+class OnlineState:
+    """All that learning needs to go on after an interruption."""
+
+    purpose: str  # of what model, and what the intervals are to hold
+    episodes: int
+    counts: CountArray  # (n_transitions)
+    event_lower: FloatArray  # (n_events): the intersection of all intervals so far
+    event_upper: FloatArray
+    values: FloatArray  # (2, n_states): of the last update, nature at its best and at its worst; (0, n_states) at first
+    policies: IntArray  # likewise
+    seconds: float
+
+    def starts(self) -> list[Solution] | list[None]:
+        """Return where the next solutions start from, nature at its best and at its worst."""
+        pairs = zip(self.values, self.policies, strict=True)
+        return [Solution(values, values, policy, SolverStatus.OPEN, 0) for values, policy in pairs] or [None, None]
+
+    def save(self, path: Path) -> None:
+        """Write the state, so that a crash leaves either the old file or the new one."""
+        temporary = path.with_suffix(".tmp.npz")
+        np.savez(temporary, **{name: getattr(self, name) for name in self.__dataclass_fields__})
+        temporary.replace(path)
+
+    @staticmethod
+    def load(path: Path) -> OnlineState:
+        """Read a state that was saved; nothing in the file is executed, and a damaged one is refused."""
+        try:
+            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in OnlineState.__dataclass_fields__}
+        except (OSError, ValueError, TypeError, LookupError, EOFError, MemoryError, BadZipFile) as problem:
+            raise _damaged(path, f"{type(problem).__name__}: {problem}") from None
+        for name, kind in (("purpose", "U"), ("episodes", "i"), ("seconds", "f")):
+            if arrays[name].shape != () or arrays[name].dtype.kind != kind:
+                raise _damaged(path, f"its {name} are {arrays[name].dtype} of shape {arrays[name].shape}")
+            arrays[name] = arrays[name].item()
+        return OnlineState(**arrays)
+
+    def problem(self, graph: Graph, n_events: int) -> str:
+        """Return what cannot be in a state of this model, or nothing."""
+        shapes: dict[str, tuple[npt.DTypeLike, set[tuple[int, ...]]]] = {
+            "counts": (np.int64, {(graph.n_transitions,)}),
+            "event_lower": (np.float64, {(n_events,)}),
+            "event_upper": (np.float64, {(n_events,)}),
+            "values": (np.float64, {(0, graph.n_states), (2, graph.n_states)}),
+            "policies": (np.int32, {(len(self.values), graph.n_states)}),
+        }
+        for name, (dtype, possible) in shapes.items():
+            array = getattr(self, name)
+            if array.dtype != dtype or array.shape not in possible:
+                return f"its {name} are {array.dtype} of shape {array.shape}"
+        if not (self.episodes >= 0 and 0 <= self.seconds < np.inf):
+            return f"it has {self.episodes} episodes in {self.seconds} seconds"
+        if (self.counts < 0).any() or self.counts.sum(dtype=np.float64) >= 2.0**62:
+            return "its counts are not possible"
+        if not ((self.event_lower >= 0) & (self.event_upper <= 1)).all() or np.isnan(self.values).any():
+            return "its bounds or values are not possible"
+        try:
+            for policy in self.policies:
+                check_policy(graph, policy)
+        except ModelError as problem:
+            return str(problem)
+        return ""
+
+
+def _damaged(path: Path, what: str) -> DataError:
+    return DataError(f"{path} is not a checkpoint of learn_online, or damaged ({what}); delete it or name another file")
+
+
+def learn_online(
+    model: ParametricMDP,
+    environment: Any,
+    objective: Objective | str,
+    *,
+    episodes: int,
+    confidence: float = 0.999,
+    relaxation: Relaxation = "rectangular",
+    growth: float = 2.0,
+    spacing: float = 1.05,
+    exploration: float = 0.0,
+    as_published: bool = False,
+    precision: float = 1e-6,
+    checkpoint: str | Path | None = None,
+    rng: Rng | None = None,
+    max_steps: int | None = None,
+    observe: Observe | None = None,
+    act: Act | None = None,
+) -> Iterator[OnlineRecord]:
+    """Yield a record after each update: what is certified so far, and the policy that it is certified for.
+
+    Between updates the policy is followed that is best with nature at its best (optimism in the face of uncertainty),
+    except for a share ``exploration`` of uniform choices. The intervals are updated when some choice has been taken
+    ``growth`` times as often as at the last update, and the episodes are ``spacing`` times as many. Data are adaptive,
+    so the intervals are beta-binomial, and hold at all updates at once: each update keeps what was known before. With
+    ``as_published`` they are Clopper–Pearson for each expression as published, without guarantee.
+
+    Unlike ``certify``, learning while acting keeps intervals and the relaxations of the paper, by default rectangular:
+    there is no pilot, as every update looks at all data, and ``relaxation="coupled"`` is refused.
+
+    With a ``checkpoint`` file, learning goes on where it stopped, by a crash or by hand, and ends with the same result
+    if the environment can run an episode once more. A checkpoint of another model (graph, expressions or space),
+    objective or option is refused; only ``episodes`` may change. The objective may be given as text, see
+    ``parse_property``.
+
+    ``environment`` is a Gymnasium environment, or one such as ``simulator`` makes. In a Gymnasium environment, each
+    episode starts with a seed that follows from ``rng`` (by default 0) and its number, and ``max_steps``, ``observe``
+    and ``act`` are as in ``sample_env``.
+
+    >>> from plumdp import case_study
+    >>> study = case_study("betting:25")
+    >>> environment = simulator(study.model, study.true_point, rng=1, max_steps=26)
+    >>> records = list(learn_online(study.model, environment, study.objective, episodes=1000))
+    >>> records[-1].episodes, records[-1].bound <= records[-1].optimistic_bound
+    (1000, True)
+    """
+    require_model("learn_online", model)
+    place = as_environment(environment, model, rng=rng, max_steps=max_steps, observe=observe, act=act)
+    objective = as_objective(objective, model)
+    if not (growth > 1 and spacing >= 1 and 0 <= exploration <= 1):
+        raise DataError("growth must be above 1, spacing at least 1, and exploration a share from 0 to 1")
+    if relaxation == "coupled":
+        raise DataError("relaxation='coupled': learning while acting does not have it; choose 'rectangular'")
+    error = error_of(confidence)
+    events = published_events(model) if as_published else find_events(model, factors=True)
+    fixed = None if as_published else find_fixed_numbers(model)
+    path = None if checkpoint is None else Path(checkpoint)
+    settings = (
+        f"objective {digest(objective)[:16]}, {relaxation=}, {growth=}, {spacing=}, {exploration=}, {precision=}, "
+        f"{confidence=}, paper={as_published}"  # checkpoints keep this text: another word would not fit theirs
+    )
+    state = _start(model, len(events), settings, path)
+    prepared: Prepared | None = None
+    while True:
+        began = perf_counter()
+        learned, bounds = _learn(model, state, events, fixed, error)
+        uncertain = relax(learned, relaxation)
+        best_start, worst_start = state.starts()
+        prepared = prepare(uncertain, objective, "optimistic", like=prepared)
+        optimistic = solve(
+            uncertain, objective, nature="optimistic", precision=precision, start=best_start, prepared=prepared
+        )
+        safe = _safe(uncertain, objective, precision, worst_start, prepared)
+        if SolverStatus.INTERRUPTED in (optimistic.status, safe.status):
+            raise KeyboardInterrupt  # the state is that of the last update: with other policies it would be another run
+        state = replace(
+            state,
+            event_lower=bounds.event_lower,
+            event_upper=bounds.event_upper,
+            seconds=state.seconds + perf_counter() - began,
+        )
+        if path is not None:
+            state.save(path)
+        yield _record(learned, bounds, state, objective, optimistic, safe, place.true_value(safe.policy, objective))
+        if state.episodes >= episodes:
+            return
+        values, policies = np.stack([optimistic.lower, safe.lower]), np.stack([optimistic.policy, safe.policy])
+        state = replace(state, values=values, policies=policies)
+        state = _act(model.graph, place, state, optimistic.policy, episodes, growth, spacing, exploration)
+
+
+def _start(model: ParametricMDP, n_events: int, settings: str, path: Path | None) -> OnlineState:
+    """Return the state to go on from: that of a checkpoint with the same model and settings, or nothing seen."""
+    graph = model.graph
+    purpose = f"model {model.fingerprint[:16]}, {settings}"
+    if path is None or not path.exists():
+        nothing = np.zeros(graph.n_transitions, dtype=np.int64)
+        no_values, no_policies = np.zeros((0, graph.n_states)), np.zeros((0, graph.n_states), dtype=np.int32)
+        return OnlineState(purpose, 0, nothing, np.zeros(n_events), np.ones(n_events), no_values, no_policies, 0.0)
+    state = OnlineState.load(path)
+    if state.purpose != purpose:
+        raise DataError(
+            f"{path} is of another run ({cut(state.purpose, 400)}), not of this one ({purpose}); name another file"
+        )
+    if problem := state.problem(graph, n_events):
+        raise _damaged(path, problem)
+    return state
+
+
+def _learn(
+    model: ParametricMDP, state: OnlineState, events: Events, fixed: FixedNumbers | None, error: float
+) -> tuple[Learned, ExpressionBounds]:
+    """Return what the data say, cut to what was known before; without fixed numbers to test, as published."""
+    counts = TransitionCounts(model.graph, state.counts, "adaptive")
+    if fixed is None:
+        bounds = published_bounds(model, counts, events, error=error)
+        return learned_from(model, counts, bounds, error), bounds
+    share = (1 - FALLBACK) * error
+    bounds = expression_bounds(model, counts, error=share, interval_method="beta-binomial", events=events)
+    bounds = intersect(bounds, state.event_lower, state.event_upper, model.expressions)
+    return check_fixed_numbers(learned_from(model, counts, bounds, error), fixed), bounds
+
+
+def _safe(
+    uncertain: IntervalMDP, objective: Objective, precision: float, start: Solution | None, prepared: Prepared
+) -> Solution:
+    """Return the best policy against nature at its worst, and values that are proved for it."""
+    best = solve(uncertain, objective, nature="robust", precision=precision, start=start, prepared=prepared)
+    if best.status == SolverStatus.INTERRUPTED:
+        return best
+    relaxations = with_looser(uncertain)
+    (worst,) = evaluate_all(
+        relaxations, best.policy, objective, ("robust",), precision=precision, start=best, within=prepared
+    )
+    return worst
+
+
+def _act(
+    graph: Graph,
+    environment: Environment,
+    state: OnlineState,
+    policy: IntArray,
+    episodes: int,
+    growth: float,
+    spacing: float,
+    exploration: float,
+) -> OnlineState:
+    """Follow the policy until it is time for an update."""
+    n_choices = np.diff(graph.first_choice)[graph.state_of_choice()]
+    weights = exploration / n_choices
+    weights[policy] += 1 - exploration
+    before = TransitionCounts(graph, state.counts, "adaptive").visits
+    limits = np.maximum(np.ceil((growth - 1) * before), 1).astype(np.int64)
+    counts, done = state.counts.copy(), state.episodes
+    earliest = min(episodes, max(done + 1, int(np.ceil(spacing * done))))
+    never = np.full(graph.n_choices, np.iinfo(np.int64).max)
+    while done < earliest:
+        done = environment.run(weights, done, earliest, never, counts)
+    seen = TransitionCounts(graph, counts - state.counts, "adaptive").visits
+    if not (seen >= limits).any() and done < episodes:
+        done = environment.run(weights, done, episodes, limits - seen, counts)
+    return replace(state, episodes=done, counts=read_only(counts))
+
+
+def _record(
+    learned: Learned,
+    bounds: ExpressionBounds,
+    state: OnlineState,
+    objective: Objective,
+    optimistic: Solution,
+    safe: Solution,
+    true_value: float | None,
+) -> OnlineRecord:
+    start = learned.model.graph.initial_state
+    is_max = objective.direction == "max"
+    unknown = learned.model.expressions.is_unknown
+    bound = float((safe.lower if is_max else safe.upper)[start])
+    best = float((optimistic.upper if is_max else optimistic.lower)[start])
+    return OnlineRecord(
+        episodes=state.episodes,
+        steps=int(state.counts.sum()),
+        bound=bound,
+        optimistic_bound=best,
+        true_value=true_value,
+        policy=PolicyTable(learned.model.graph, safe.policy),
+        width=float((bounds.upper - bounds.lower)[unknown].mean()) if unknown.any() else 0.0,
+        status=status_of(learned, objective, min(bound, best), max(bound, best)),
+        seconds=state.seconds,
+    )

@@ -1,0 +1,120 @@
+"""OnlineRun: the records of learning while acting, saved as JSON and read again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from plumdp.base.errors import DataError
+from plumdp.model.language.property import as_objective
+from plumdp.model.objective import Direction, Objective
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.text import number_of, one_line
+from plumdp.online.learn_online import OnlineRecord
+
+SCHEMA = "plumdp/online/1"
+_NUMBERS = ("bound", "optimistic_bound", "true_value", "width", "seconds")
+_NAMES = ("episodes", "steps", *_NUMBERS, "status")
+_INFINITE = {"inf": inf, "-inf": -inf}
+
+
+@dataclass(frozen=True, eq=False)
+class OnlineRun:
+    """What was certified after how many episodes: the numbers of each record by the names of ``OnlineRecord``.
+
+    Policies are not kept; save them with ``write_policy``. ``plots.online`` draws ``records``.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from plumdp import case_study, learn_online, simulator
+    >>> study = case_study("betting:5")
+    >>> environment = simulator(study.model, study.true_point, rng=1, max_steps=6)
+    >>> records = learn_online(study.model, environment, study.objective, episodes=100, spacing=3.0)
+    >>> run = OnlineRun.of(records, study.model, study.objective, confidence=0.999)
+    >>> with TemporaryDirectory() as folder:
+    ...     run.save(Path(folder) / "record.json")
+    ...     read_record(Path(folder) / "record.json").records[-1]["episodes"]
+    100
+    """
+
+    objective: str
+    direction: Direction
+    confidence: float
+    records: tuple[Mapping[str, Any], ...]
+
+    def __repr__(self) -> str:
+        last = self.records[-1] if self.records else {"episodes": 0}
+        return one_line(
+            self, number_of(len(self.records), "record"), number_of(last["episodes"], "episode"), self.objective
+        )
+
+    @staticmethod
+    def of(
+        records: Iterable[OnlineRecord], model: ParametricMDP, objective: Objective | str, *, confidence: float = 0.999
+    ) -> OnlineRun:
+        """Return the numbers of the records that ``learn_online`` yields for this model and objective."""
+        asked = as_objective(objective, model)
+        rows = tuple({name: getattr(record, name) for name in _NAMES} for record in records)
+        plain = tuple({**row, "status": str(row["status"])} for row in rows)
+        return OnlineRun(asked.text, asked.direction, confidence, plain)
+
+    @property
+    def gap(self) -> float:
+        """How far the certified bound is from what no policy exceeds, after the last record."""
+        return gap_of(self.records[-1]) if self.records else inf
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it, ready for JSON; infinite numbers as text."""
+        return {
+            "schema": SCHEMA,
+            "objective": self.objective,
+            "direction": self.direction,
+            "confidence": self.confidence,
+            "records": [{name: _plain(value) for name, value in record.items()} for record in self.records],
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write all of it as JSON; ``read_record`` reads it again."""
+        Path(path).write_text(json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def gap_of(record: Mapping[str, Any] | OnlineRecord) -> float:
+    """Return how far the certified bound of a record is from what no policy exceeds."""
+    values = record if isinstance(record, Mapping) else vars(record)
+    gap = abs(float(values["optimistic_bound"]) - float(values["bound"]))
+    return inf if gap != gap else gap  # two infinite bounds
+
+
+def read_record(path: str | Path) -> OnlineRun:
+    """Return the run of ``learn_online`` that ``OnlineRun.save``, or ``plumdp online -o``, wrote to a file.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     OnlineRun("Pmax=? [ F x=1 ]", "max", 0.999, ()).save(Path(folder) / "record.json")
+    ...     read_record(Path(folder) / "record.json")
+    OnlineRun(0 records, 0 episodes, Pmax=? [ F x=1 ])
+    """
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        if content["schema"] != SCHEMA:
+            raise DataError(f"{path} has the schema {content['schema']}, not {SCHEMA}")
+        records = tuple(
+            {name: _number(record[name]) if name in _NUMBERS else record[name] for name in _NAMES}
+            for record in content["records"]
+        )
+        return OnlineRun(content["objective"], content["direction"], float(content["confidence"]), records)
+    except DataError:
+        raise
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        raise DataError(f"{path} is not a record of learning ({type(error).__name__}: {error})") from None
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, float) and abs(value) == inf else value
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else _INFINITE[value] if isinstance(value, str) else float(value)
