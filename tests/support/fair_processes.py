@@ -348,7 +348,7 @@ def strips(case: Case) -> Iterator[Fraction]:
 
 def tolerant_bets(case: Case) -> Iterator[Fraction]:
     """Statement M1: bets and drifts on rows that are off by a misfit in the worst direction, less what is charged."""
-    is_safe = tolerant._is_safe(case.model, case.table)[case.table.group]
+    is_safe = tolerant.safe_groups(case.model, case.table)[case.table.group]
     placed = [(np.where(is_safe, factors, 1.0), None) for factors in case.bets]
     placed += [(drift.factors(cell), (drift, cell)) for drift in case.drifts[:4] for cell in _cells(drift)]
     for factors, where in placed:

@@ -20,12 +20,12 @@ from bet_tables import place_bets
 from wrong_models import true_probabilities
 
 import plumdp as pl
-from plumdp.certifying.policy_search import value_directions
 from plumdp.confidence.contrasts import find_contrasts
 from plumdp.confidence.estimates import information
 from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.data.counts import Pilot, TransitionCounts
+from plumdp.learning.directions import value_directions
 from plumdp.solver.at_points import PointSolver
 
 SIDES = (1, -1)

@@ -12,8 +12,8 @@ import numpy as np
 from coupled_points import rows_at
 
 import plumdp as pl
-from plumdp.certifying.policy_search import value_directions
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
+from plumdp.learning.directions import value_directions
 from plumdp.model.objective import Objective
 from plumdp.solver.at_points import PointSolver
 

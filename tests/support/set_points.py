@@ -15,7 +15,8 @@ from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.least_squares import LeastSquares
 from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.confidence.multinomial import RowBounds
-from plumdp.confidence.tolerant import drift_cuts, with_cuts
+from plumdp.confidence.tolerant import with_cuts
+from plumdp.fit.drift import drift_cuts
 from plumdp.solver.at_points import move_inside
 
 _MARGIN = 1e-9  # of a sum of logarithms, relative to its size: more than floats can be off

@@ -198,9 +198,9 @@ def test_bets_on_classes_that_may_be_negative_are_left_out():
     space = pl.ParameterSpace.box({"p": (0, 1), "q": (0, 2)})
     model = row_model([[p * q / 2, p * (1 - q / 2), 1 - p]], space)
     table = likelihood_table(model)
-    assert tolerant._is_safe(model, table).all()
+    assert tolerant.safe_groups(model, table).all()
     shifted = replace(model, space=pl.ParameterSpace.box({"p": (0, 1), "q": (0, 3)}))
-    is_safe = tolerant._is_safe(shifted, table)
+    is_safe = tolerant.safe_groups(shifted, table)
     assert not is_safe.all()
     assert is_safe.any()
 

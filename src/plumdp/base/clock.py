@@ -6,7 +6,8 @@ import logging
 from time import perf_counter
 
 from plumdp.base.compiled import seconds_of_compiling
-from plumdp.result.certificate import NO_STAGE
+
+NO_STAGE = "compiling"  # the entry of ``seconds`` for kernels compiled meanwhile, which is done once
 
 _LOGGER = logging.getLogger("plumdp")
 _LOGGER.addHandler(logging.NullHandler())  # silent unless the user wants to hear

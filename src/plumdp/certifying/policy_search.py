@@ -7,13 +7,11 @@ Nothing here is trusted: regions hold for all policies at once, so that any may 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from plumdp.confidence.bets import Direction
-from plumdp.confidence.likelihood import Directions
 from plumdp.confidence.space_moments import moments
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.objective import Objective
@@ -21,7 +19,7 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.region.ball import Ball, ball_around
 from plumdp.region.shapes import Region
 from plumdp.solver.at_points import PointSolver, move_inside
-from plumdp.solver.coupled.gradient import find_gradient, policy_gradient
+from plumdp.solver.coupled.gradient import find_gradient
 
 _ROUNDS = 3
 _EQUAL = 1e-6  # relative for bounds above one: policies whose bounds differ by less are judged by their values
@@ -41,21 +39,6 @@ class Candidate:
     def does(self, policy: IntArray) -> bool:
         """Return whether another policy does the same wherever this one comes."""
         return bool((policy[self.states] == self.policy[self.states]).all())
-
-
-def value_directions(model: ParametricMDP, solvers: Mapping[Objective, PointSolver]) -> Directions:
-    """Return a function from a point to the gradients, there, of the values of the best policies for objectives."""
-
-    def directions(point: FloatArray) -> list[Direction]:
-        at = move_inside(model, point, moments(model.space)[0])
-        found = []
-        for objective, solver in solvers.items():
-            policy = solver.policy_at(at)
-            _, gradient = policy_gradient(model, policy, objective, at)
-            found.append(Direction(gradient, policy, f"the value of {objective.text or 'the objective'}"))
-        return found
-
-    return directions
 
 
 def search_policies(

@@ -15,7 +15,6 @@ from plumdp.confidence.estimates import Prior
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.confidence.space_moments import simplified
 from plumdp.data.counts import TransitionCounts
-from plumdp.fit.fitted_rows import expression_slopes
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray
 from plumdp.model.parametric import ParametricMDP
@@ -81,7 +80,7 @@ def _climb(
     used, total = np.flatnonzero(weights), max(float(weights.sum()), 1.0)
 
     def function(v: FloatArray) -> tuple[float, FloatArray]:
-        values, slopes = expression_slopes(table, v)
+        values, slopes = table.value_and_gradient(v)
         held = np.maximum(values[used], _LEAST)
         logs = np.log(held) + (values[used] - held) / _LEAST
         pull = prior[1] @ (v - prior[0])

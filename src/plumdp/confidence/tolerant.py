@@ -36,7 +36,6 @@ from plumdp.confidence.sets import Guarantee
 from plumdp.confidence.space_moments import is_nonnegative
 from plumdp.confidence.staged_bets import find_horizons, find_stages, staged_half_spaces
 from plumdp.data.counts import CountArray, TransitionCounts, require_same_graph
-from plumdp.fit.drift import Drift
 from plumdp.model.events import Events
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, owners, read_only
@@ -196,7 +195,7 @@ def _half_spaces(
     chosen = [tuple(directions(stage.point)) for stage in stages]
     gradients = np.array([[each.gradient for each in of_stage] for of_stage in chosen])
     texts = [f"the half-space that bets on {each.text or 'a direction'} left" for each in chosen[-1]]
-    is_safe = _is_safe(model, table)[table.group]
+    is_safe = safe_groups(model, table)[table.group]
     placed = staged_half_spaces(
         table, stages, gradients, horizons, space, near=best, error=error, texts=texts, is_bet_on=is_safe
     )
@@ -213,29 +212,7 @@ def _half_spaces(
     return chosen[-1], cuts
 
 
-def drift_cuts(
-    model: ParametricMDP, counts: TransitionCounts, table: LikelihoodTable, drifts: Sequence[Drift]
-) -> tuple[Cut, ...]:
-    """Return the half-spaces of drift tests, and the ranges of their bets at each choice.
-
-    Drifts that bet on a group that is not safe are left out.
-    """
-    is_safe, found = _is_safe(model, table)[table.group], []
-    visits = model.graph.sum_by_choice(counts.main.astype(np.float64))
-    for drift in drifts:
-        ranges, cell = np.zeros(model.graph.n_choices), drift.contrast.cell
-        for i in range(len(drift.contrast.levels)):
-            factors = drift.factors(i)
-            if (factors[~is_safe] != 1).any():
-                break
-            ranges = np.where(cell == i, range_of_bets(model.graph, table, factors), ranges)
-        else:
-            text = f"the half-space that bets on a drift with {drift.contrast.name} left"
-            found.append(Cut(drift.left.row, drift.left.offset, (Range(1.0, visits, ranges),), text))
-    return tuple(found)
-
-
-def _is_safe(model: ParametricMDP, table: LikelihoodTable) -> BoolArray:
+def safe_groups(model: ParametricMDP, table: LikelihoodTable) -> BoolArray:
     """Return the groups (n_groups) whose outcomes are nowhere negative, so that Z is between the extremes of bets.
 
     Rows of affine expressions are; a node of a tree may be negative where the row never reaches it. Then nothing

@@ -17,12 +17,12 @@ from typing import Any
 
 from plumdp.base.shares import CONFIDENCE_SET
 from plumdp.certifying.pipeline import relax
-from plumdp.certifying.policy_search import value_directions
 from plumdp.certifying.valuation import value_policy
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.pilots import moments_of, planned_pilot
 from plumdp.explaining.expected_runs import whole_counts
+from plumdp.learning.directions import value_directions
 from plumdp.learning.learn import Learned
 from plumdp.learning.methods import SETS
 from plumdp.model.graph import FloatArray, IntArray

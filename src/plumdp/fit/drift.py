@@ -26,8 +26,10 @@ import numpy as np
 from plumdp.confidence.bets import LARGEST_BET, LEAST_PROBABILITY, HalfSpace, half_space
 from plumdp.confidence.contrasts import Contrast
 from plumdp.confidence.likelihood_table import CellCounts, LikelihoodTable, Outcomes
+from plumdp.confidence.tolerant import Cut, Range, range_of_bets, safe_groups
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.model.graph import FloatArray, Indices, ranges
+from plumdp.model.parametric import ParametricMDP
 
 _MOST_AXES = 8  # parameters that are looked at one by one: with more, outcomes alone
 _MOST_PLACES = 6  # of outcomes in their class, that are looked at one by one
@@ -219,3 +221,25 @@ def _split(table: LikelihoodTable, seen: CellCounts, contrast: Contrast) -> _Spl
 
 def _factors(bets: FloatArray) -> FloatArray:
     return np.asarray(np.exp(bets.clip(-LARGEST_BET, LARGEST_BET)))
+
+
+def drift_cuts(
+    model: ParametricMDP, counts: TransitionCounts, table: LikelihoodTable, drifts: Sequence[Drift]
+) -> tuple[Cut, ...]:
+    """Return the half-spaces of drift tests, and the ranges of their bets at each choice.
+
+    Drifts that bet on a group that is not safe are left out.
+    """
+    is_safe, cuts = safe_groups(model, table)[table.group], []
+    visits = model.graph.sum_by_choice(counts.main.astype(np.float64))
+    for drift in drifts:
+        widths, cell = np.zeros(model.graph.n_choices), drift.contrast.cell
+        for i in range(len(drift.contrast.levels)):
+            factors = drift.factors(i)
+            if (factors[~is_safe] != 1).any():
+                break
+            widths = np.where(cell == i, range_of_bets(model.graph, table, factors), widths)
+        else:
+            text = f"the half-space that bets on a drift with {drift.contrast.name} left"
+            cuts.append(Cut(drift.left.row, drift.left.offset, (Range(1.0, visits, widths),), text))
+    return tuple(cuts)

@@ -14,7 +14,6 @@ import numpy as np
 from plumdp.base.rounding import UNDERFLOW
 from plumdp.data.counts import TransitionCounts
 from plumdp.model.check import row_classes
-from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
 
@@ -104,7 +103,7 @@ def fitted_rows(model: ParametricMDP, counts: TransitionCounts, point: FloatArra
     transition = graph.transitions_of(choices)
     choice = np.repeat(choices, np.diff(graph.first_transition)[choices])
     visits = counts.visits[choice].astype(np.float64)
-    value, gradient = expression_slopes(model.expressions, point)
+    value, gradient = model.expressions.value_and_gradient(point)
     probability = np.clip(value, _LEAST, 1.0)
     relative = np.where(value[:, None] > _LEAST, gradient / probability[:, None], 0.0)
     expression = model.expression[transition]
@@ -122,19 +121,6 @@ def fitted_rows(model: ParametricMDP, counts: TransitionCounts, point: FloatArra
         read_only(relative @ axes),
         read_only(axes),
     )
-
-
-def expression_slopes(table: ExpressionTable, point: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return value (n_expressions) and gradient (n_expressions, d) of each expression at a point, in floats."""
-    powers = table.monomials
-    values = table.evaluate(point[None, :])[:, 0]
-    columns = []
-    for i in range(len(point)):
-        lowered = powers.copy()
-        lowered[:, i] = np.maximum(powers[:, i] - 1, 0)
-        columns.append(table.coefficients @ (powers[:, i] * np.prod(point**lowered, axis=1)))
-    gradient = np.stack(columns, axis=1) if columns else np.zeros((len(values), 0))
-    return values, np.asarray(gradient, dtype=np.float64)
 
 
 def sums(index: Indices, values: FloatArray, n: int) -> FloatArray:

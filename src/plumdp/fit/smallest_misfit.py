@@ -8,9 +8,9 @@ from dataclasses import replace
 from plumdp.base.shares import CONFIDENCE_SET, FALLBACK
 from plumdp.confidence.constants import excluded_numbers, find_fixed_numbers
 from plumdp.confidence.likelihood import Directions
-from plumdp.confidence.tolerant import drift_cuts, measure_tolerantly
+from plumdp.confidence.tolerant import measure_tolerantly
 from plumdp.data.counts import TransitionCounts
-from plumdp.fit.drift import Drift
+from plumdp.fit.drift import Drift, drift_cuts
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.conflict import Conflict
 from plumdp.region.likelihood_region import build_likelihood_region

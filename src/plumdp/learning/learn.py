@@ -12,20 +12,21 @@ from plumdp.base.errors import DataError
 from plumdp.base.keywords import takes
 from plumdp.base.shares import CONFIDENCE_SET, FALLBACK, FIT
 from plumdp.base.threads import one_blas_thread
-from plumdp.certifying.policy_search import value_directions
 from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers
 from plumdp.confidence.groundwork import Groundwork
 from plumdp.confidence.likelihood import LikelihoodSet, best_point, best_point_of_space
 from plumdp.confidence.sets import ConfidenceSet, Guarantee
 from plumdp.confidence.space_moments import moments
-from plumdp.confidence.tolerant import drift_cuts, with_cuts
+from plumdp.confidence.tolerant import with_cuts
 from plumdp.data.counts import Pilot, TransitionCounts, require_same_graph
 from plumdp.data.logs import Log
 from plumdp.data.pilots import drawn_pilot, pilot_assumption
 from plumdp.fit.diagnosis import diagnose
+from plumdp.fit.drift import drift_cuts
 from plumdp.fit.model_fit import ModelFit, fit_model
 from plumdp.fit.smallest_misfit import smallest_misfit
+from plumdp.learning.directions import value_directions
 from plumdp.learning.methods import Sets, within_intervals
 from plumdp.learning.options import LearningOptions, chosen_method, error_of
 from plumdp.learning.storage import storage_of

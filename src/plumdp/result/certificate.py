@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from plumdp.base.clock import NO_STAGE
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Status as Status
 from plumdp.confidence.sets import Guarantee
@@ -23,7 +24,6 @@ from plumdp.result.folder import write_results
 from plumdp.result.policy_table import PolicyTable
 
 SCHEMA = "plumdp/certificate/1"
-NO_STAGE = "compiling"  # the entry of ``seconds`` for kernels compiled meanwhile, which is done once
 
 GUARANTEES = {
     Guarantee.ANYTIME: "proved for any number of samples, whenever you stopped",

@@ -103,6 +103,18 @@ class ExpressionTable:
         """Return float values (n_expressions, n_points) at points (n_points, n_parameters), rounded as they come."""
         return np.asarray(self.coefficients @ self.monomial_values(points))
 
+    def value_and_gradient(self, point: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return value (n) and gradient (n, n_parameters) of each expression at a point, in floats as they come."""
+        powers = self.monomials
+        values = self.evaluate(point[None, :])[:, 0]
+        columns = []
+        for i in range(len(point)):
+            lowered = powers.copy()
+            lowered[:, i] = np.maximum(powers[:, i] - 1, 0)
+            columns.append(self.coefficients @ (powers[:, i] * np.prod(point**lowered, axis=1)))
+        gradient = np.stack(columns, axis=1) if columns else np.zeros((len(values), 0))
+        return values, np.asarray(gradient, dtype=np.float64)
+
     def evaluate_exact(self, space: ParameterSpace, point: Point) -> list[Fraction]:
         """Return the exact value of every expression at a point."""
         values = space.point(point)
