@@ -25,7 +25,7 @@ import numpy.typing as npt
 import timing
 
 import plumdp as pl
-from plumdp.result.export import write_umb
+from plumdp.exchange.write_umb import write_umb
 
 MOST = 14  # successors of a choice
 PER_SIZE = 80  # intervals for each number of successors: about 1000 in all

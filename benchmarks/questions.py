@@ -108,9 +108,9 @@ def _ask_online(asked: Asked, study: Any, episodes: int) -> None:
 def measure(name: str) -> dict[str, Any]:
     """Return seconds, answers and peak memory of this process, after one round with a small model."""
     import plumdp.base.clock
-    import plumdp.online.learn_online
+    import plumdp.online.loop
 
-    for module in (plumdp.base.clock, plumdp.online.learn_online):
+    for module in (plumdp.base.clock, plumdp.online.loop):
         module.perf_counter = time.process_time  # so that stages are told in process time
     plumdp.base.clock.seconds_of_compiling = lambda: 0.0  # those are other seconds
     ask_all(SMALL.get(name.split(":")[0], name), 1000, 50)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import plumdp as pl
+from plumdp.exchange.write_umb import write_umb
 from plumdp.model.readers.umb import read_umb
-from plumdp.result.export import write_umb
 
 pytestmark = pytest.mark.slow
 

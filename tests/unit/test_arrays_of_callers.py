@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import plumdp as pl
-from plumdp.result.export import write_umb
+from plumdp.exchange.write_umb import write_umb
 
 (P,) = pl.parameters("p")
 UNIT = pl.ParameterSpace.unit("p")

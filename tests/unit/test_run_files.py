@@ -12,7 +12,7 @@ import plumdp as pl
 from plumdp.data import run_files
 from plumdp.data.log_files import describe_files
 from plumdp.data.run_files import write_runs
-from plumdp.result.sampling_policy import read_sampling
+from plumdp.exchange.sampling_policy import read_sampling
 
 POINT, RUNS = {"p": 0.6}, {"rng": 3, "max_steps": 9}
 STUDY = pl.case_study("betting:5")

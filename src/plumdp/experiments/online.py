@@ -14,7 +14,7 @@ from plumdp.experiments.experiment import RELAXATIONS, prepare
 from plumdp.experiments.markdown import SYMBOLS, distinct, grouped, markdown_table, middle, short, short_seconds
 from plumdp.experiments.plots import COLOURS, NAMES, WIDTH, finite, legend, line, new_figure, plain_ticks
 from plumdp.experiments.study import Cell, Plan, Row, Study
-from plumdp.online.learn_online import learn_online, simulator
+from plumdp.online.loop import learn_online, simulator
 
 EXPLORATION = 0.1  # share of other choices than the optimistic one, as published
 _INSTANCES = ("aircraft:20,10", "betting:25", "engagement:50", "rover:10,10", "glider:11,9", "parallel:6")

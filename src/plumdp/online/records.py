@@ -14,7 +14,7 @@ from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Direction, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
-from plumdp.online.learn_online import OnlineRecord
+from plumdp.online.loop import OnlineRecord
 
 SCHEMA = "plumdp/online/1"
 _NUMBERS = ("bound", "optimistic_bound", "true_value", "width", "seconds")

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from plumdp.base.errors import ModelError
+from plumdp.exchange.read_drn import read_drn
+from plumdp.exchange.read_tra import read_tra
+from plumdp.exchange.read_umb import read_prism_model, read_umb_model
 from plumdp.model.expressions.polynomial import Number
 from plumdp.relaxation.interval_model import IntervalModel
-from plumdp.relaxation.readers.drn import read_drn
-from plumdp.relaxation.readers.tra import read_tra
-from plumdp.relaxation.readers.umb import read_prism_model, read_umb_model
 
 INTERVAL_READERS: Mapping[str, Callable[[Path], IntervalModel]] = {
     ".umb": read_umb_model,

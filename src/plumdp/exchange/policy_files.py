@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from plumdp.base.errors import DataError
+from plumdp.exchange.write_tra import text_column
 from plumdp.model.graph import FloatArray, Graph
 from plumdp.result.policy_table import PolicyTable, write_columns
-from plumdp.result.write_tra import text_column
 
 
 def write_policy(policy: PolicyTable, path: str | Path) -> None:

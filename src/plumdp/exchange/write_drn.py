@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from plumdp.base.errors import ModelError
+from plumdp.exchange.write_tra import check_words, text_column
 from plumdp.model.graph import Graph
 from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.result.write_tra import check_words, text_column
 
 _NO_NAME = "__NOLABEL__"
 

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import ModelError
+from plumdp.exchange.rows import Place, Rows, build, column_of, number, reward_of, whole
 from plumdp.model.graph import BoolArray, Graph, read_only
 from plumdp.model.parametric import RewardStructure
 from plumdp.model.text import cut, number_of
 from plumdp.relaxation.interval_model import IntervalModel
-from plumdp.relaxation.readers.rows import Place, Rows, build, column_of, number, reward_of, whole
 
 _LABEL = re.compile(r'(\d+)="([^"]*)"')
 _REWARD_NAME = re.compile(r'#\s*Reward structure:?\s+"([^"]*)"')

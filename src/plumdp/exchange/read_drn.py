@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import ModelError
+from plumdp.exchange.rows import Place, Rows, bounds, build, column_of, reward_of, whole
 from plumdp.model.graph import read_only
 from plumdp.model.parametric import RewardStructure
 from plumdp.model.text import cut, number_of
 from plumdp.relaxation.interval_model import IntervalModel
-from plumdp.relaxation.readers.rows import Place, Rows, bounds, build, column_of, reward_of, whole
 
 _STATE = re.compile(r"state\s+(\S+)\s*(!\S+)?\s*(\{[^}]*\})?\s*(\[.*\])?\s*(.*)")
 _WORD = re.compile(r'"([^"]*)"|(\S+)')

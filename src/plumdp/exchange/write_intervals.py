@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from plumdp.base.errors import ModelError
+from plumdp.exchange.write_drn import write_drn
+from plumdp.exchange.write_tra import write_tra
+from plumdp.exchange.write_umb import write_umb
 from plumdp.relaxation.interval_model import IntervalModel, require_interval_model
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.result.export import write_umb
-from plumdp.result.write_drn import write_drn
-from plumdp.result.write_tra import write_tra
 
 
 def _write_umb(model: IntervalModel, path: Path) -> None:

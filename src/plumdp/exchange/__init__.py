@@ -1,0 +1,1 @@
+"""Interval models and policies in files of Storm, PRISM and other tools, both ways."""

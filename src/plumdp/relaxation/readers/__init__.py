@@ -1,1 +1,0 @@
-"""Readers of interval models: one file each."""
