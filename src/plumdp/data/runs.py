@@ -85,7 +85,7 @@ def make_plan(
     Runs of a model that is stored on disk can only be counted ``by_row``: as transitions of its distinct rows.
     """
     require_model("a simulation", model)
-    if model.distinct is not None and not by_row:
+    if model.graph.levels is not None and not by_row:
         raise ModelError("of a model that is stored on disk, runs can be counted (simulate), and not be recorded")
     require_positive("trajectories", trajectories)
     require_positive("max_steps", max_steps)
@@ -96,16 +96,16 @@ def make_plan(
 
 def _tables(model: ParametricMDP, point: Point, policy: Policy, stop: npt.ArrayLike | None) -> WalkTables:
     """Return what steps are drawn from; the arrays of a stored model stay where they are."""
-    graph, rows, distinct = model.graph, model.counted, model.distinct
+    graph, rows, lift = model.graph, model.counted, model.lift
     first = rows.graph.first_transition
     chosen, weights = _policy_tables(graph, policy)
-    if distinct is not None and len(weights):
+    if graph.levels is not None and len(weights):
         raise DataError("the policy of a stored model is 'uniform', or the number of a choice for each state")
     return WalkTables(
         first_choice=np.asarray(graph.first_choice),
         first_transition=np.asarray(graph.first_transition),
         successor=np.asarray(graph.successor),
-        row=_NOTHING if distinct is None else np.asarray(distinct.row),
+        row=_NOTHING if lift is None else np.asarray(lift.choice),
         first_of_row=first,
         cumulative=running_sums(first, rows.probabilities(point)[rows.expression]),
         chosen=chosen,

@@ -28,7 +28,7 @@ class Storage:
 
 def storage_of(model: ParametricMDP) -> Storage:
     """Return what can be done with a model."""
-    return IN_MEMORY if model.distinct is None else ON_DISK
+    return IN_MEMORY if model.graph.levels is None else ON_DISK
 
 
 def _within_bounds(model: ParametricMDP, counts: TransitionCounts, error: float) -> IntervalMDP:

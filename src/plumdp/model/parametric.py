@@ -38,11 +38,15 @@ class RewardStructure:
 
 
 @dataclass(frozen=True, eq=False)
-class StandIn:
-    """The rows of a stored model, each sequence of expressions once: all that data can say of it is about these."""
+class Lift:
+    """How a model is tied to the one that data count: each of its choices has the row of a choice there.
 
-    model: ParametricMDP  # a choice for each distinct row, with the first state of the model that has it
-    row: Indices  # (n_choices of the stored model): the choice there with the same row
+    The rows of a product with memory are those of the model without it, and the rows of a model on disk are those of a
+    small model that has each of them once. What data say of the parameters is about the counted rows alone.
+    """
+
+    counted: ParametricMDP
+    choice: Indices  # (n_choices): the choice there that has the same row
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +61,7 @@ class ParametricMDP:
     labels: Mapping[str, BoolArray]  # label → (n_states)
     rewards: Mapping[str, RewardStructure]
     constants: Mapping[str, bool | int | Fraction]  # what properties may refer to by name
-    distinct: StandIn | None = None  # for a model that is stored on disk
+    lift: Lift | None = None  # to the model whose transitions are counted, if that is another one
 
     def __repr__(self) -> str:
         graph = self.graph
@@ -83,8 +87,8 @@ class ParametricMDP:
 
     @property
     def counted(self) -> ParametricMDP:
-        """The model whose transitions data count: itself, or the distinct rows of one that is stored on disk."""
-        return self if self.distinct is None else self.distinct.model
+        """The model whose transitions data count: itself, or the one that its rows are lifted from."""
+        return self if self.lift is None else self.lift.counted
 
     @cached_property
     def rows(self) -> RowClasses:

@@ -20,7 +20,7 @@ from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.expressions.terms import terms_of
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.levels import Levels, mapped
-from plumdp.model.parametric import ParametricMDP, RewardStructure, StandIn
+from plumdp.model.parametric import Lift, ParametricMDP, RewardStructure
 from plumdp.model.space import ParameterSpace
 
 DESCRIPTION = "model.json"
@@ -82,7 +82,7 @@ def open_stored(folder: Path) -> ParametricMDP:
     labels = {name: files[f"label.{i}"] for i, name in enumerate(found["labels"])}
     return ParametricMDP(
         graph, space, small.space, small.expressions, files["expression"], labels, _rewards(found, files), {},
-        StandIn(small, files["row"]),
+        Lift(small, files["row"]),
     )  # fmt: skip
 
 

@@ -1,0 +1,94 @@
+"""``Question``: an objective, and the model that it is about, whose rows are rows of the model that data count.
+
+Data say something about parameters, and so about every model that is made of the same expressions. A question with
+memory (first here, then there) is asked of a product of the counted model with an automaton: a larger model, each of
+whose choices has the row of a counted one (``Lift``). Its value at a point of the region is the value that is asked
+for, so that what was learned on the small model bounds it, whatever the product is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from plumdp.base.errors import ModelError
+from plumdp.model.graph import Indices
+from plumdp.model.language.property import as_objective
+from plumdp.model.objective import Objective, digest
+from plumdp.model.parametric import ParametricMDP
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is asked: the value of an objective on a model."""
+
+    model: ParametricMDP
+    objective: Objective
+
+    def __post_init__(self) -> None:
+        self.objective.check_size(self.model.graph)
+
+
+Asked: TypeAlias = Question | Objective | str
+"""A question, or an objective or the text of a property about the model that was learned from."""
+
+
+def ask(asked: Asked, about: ParametricMDP) -> Question:
+    """Return what is asked as a question, given the model that was learned from; refuse one about other rows."""
+    if not isinstance(asked, Question):
+        return Question(about, as_objective(asked, about))
+    if asked.model is not about:
+        _require_lifted(asked.model, about.counted)
+    return asked
+
+
+def ask_all(asked: Sequence[Asked], about: ParametricMDP) -> tuple[Question, ...]:
+    """Return all questions; refuse the same one twice, however it is written."""
+    if isinstance(asked, str):
+        raise ModelError(f"objectives={asked!r}: give a list of objectives, even if there is only one")
+    questions = tuple(ask(each, about) for each in asked)
+    digests = set()
+    for question in questions:
+        this = (question.model, digest(question.objective))
+        if this in digests:
+            text = question.objective.text or "an objective without a text"
+            raise ModelError(f"{text}: this is asked twice; ask it once")
+        digests.add(this)
+    return questions
+
+
+def lifted_transitions(model: ParametricMDP) -> Indices:
+    """Return for each transition (n_transitions) the counted transition at the same place of the same row."""
+    graph, lift = model.graph, model.lift
+    if lift is None:
+        return np.arange(graph.n_transitions)
+    choice = graph.choice_of_transition()
+    place = np.arange(graph.n_transitions) - graph.first_transition[choice]
+    lifted: Indices = lift.counted.graph.first_transition[np.asarray(lift.choice)[choice]] + place
+    return lifted
+
+
+def _require_lifted(model: ParametricMDP, counted: ParametricMDP) -> None:
+    """Refuse a model whose rows are not those of the counted model: nothing was learned about it."""
+    if model.counted is not counted:
+        raise ModelError(
+            "the question is about another model than was learned from: give its model a Lift to the choices whose "
+            "transitions were counted"
+        )
+    if model.lift is None:
+        return
+    graph, small, lifted = model.graph, counted.graph, np.asarray(model.lift.choice)
+    same_sizes = np.array_equal(np.diff(graph.first_transition), np.diff(small.first_transition)[lifted])
+    if not same_sizes or model.expressions is not counted.expressions:
+        raise ModelError("the question's model has rows that the counted model does not have")
+    transition = lifted_transitions(model)
+    differs = model.expression != counted.expression[transition]
+    if graph.levels is None:  # a step must lead where the counted one does, whatever it does to the memory
+        state = small.state_of_choice()[lifted[graph.first_choice[:-1]]]
+        differs |= state[graph.successor] != small.successor[transition]
+    if differs.any():
+        choice = graph.choice_of_transition()[int(np.argmax(differs))]
+        raise ModelError(f"choice {choice} of the question's model does not have the row that it is lifted from")
