@@ -86,7 +86,9 @@ def ask_all(name: str, runs: int, episodes: int = EPISODES) -> Asked:
 
 
 def _options(learned: Any, objective: Any) -> dict[str, Any]:
-    prepared = getattr(learned.at_points(objective), "prepared", None)
+    from plumdp.model.question import Question
+
+    prepared = getattr(learned.at_points(Question(learned.model, objective)), "prepared", None)
     return {} if prepared is None else {"prepared": prepared}
 
 

@@ -26,7 +26,7 @@ from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.learning.directions import value_directions
-from plumdp.solver.at_points import PointSolver
+from plumdp.model.question import Question
 
 SIDES = (1, -1)
 
@@ -88,7 +88,7 @@ def prepare(case, objectives=None, sizes: Sizes = Sizes(), *, policies=None, n_r
         for i, p in enumerate(policies)
     ]
     truth = np.array([float(model.space.point(case.true_point)[name]) for name in table.names])
-    directions = value_directions(model, {o: PointSolver(model, o) for o in objectives})
+    directions = value_directions([Question(model, objective) for objective in objectives], {})
     parts = case, objectives, sizes, table, truth, true_probabilities(case)
     return Game(*parts, tuple(policies), np.array(expected) / n_runs, directions)
 

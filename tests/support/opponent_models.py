@@ -15,7 +15,7 @@ import plumdp as pl
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.learning.directions import value_directions
 from plumdp.model.objective import Objective
-from plumdp.solver.at_points import PointSolver
+from plumdp.model.question import Question
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +51,8 @@ class Case:
     @cached_property
     def gradient(self) -> np.ndarray:
         """How the value of the best policy at the true point depends on the parameters (d)."""
-        solvers = {self.objective: PointSolver(self.model, self.objective)}
         point = np.array([*self.truth.values()], dtype=np.float64)
-        return value_directions(self.model, solvers)(point)[0].gradient
+        return value_directions([Question(self.model, self.objective)], {})(point)[0].gradient
 
     @cached_property
     def known(self) -> pl.Learned:

@@ -21,6 +21,7 @@ from plumdp.learning.storage import storage_of
 from plumdp.model.graph import IntArray, read_only
 from plumdp.model.objective import Objective, digest
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.question import Question
 from plumdp.model.text import cut, number_of
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Region
@@ -40,7 +41,7 @@ _COUNTS_NO_STEPS = "one action per state, whatever the step; a policy that count
 
 def make_certificate(
     learned: Learned,
-    objective: Objective,
+    question: Question,
     relaxation: Relaxation,
     valued: Valuation,
     seconds: dict[str, float],
@@ -54,7 +55,7 @@ def make_certificate(
     ``is_given`` says that the policy is the user's own rather than the best one, ``left_out`` what the relaxation cut.
     ``limit`` is what no policy beats, if the policy that was found has the worst value: others may still do better.
     """
-    model = learned.model
+    model, objective = question.model, question.objective
     bound = valued.lower if objective.direction == "max" else valued.upper
     others = [valued.lower, valued.upper] if limit is None else [valued.lower, valued.upper, limit]
     is_contradicted, is_proved = learned.conflict is not None, learned.bounds.guarantee != Guarantee.NONE
@@ -84,9 +85,9 @@ def make_certificate(
             **data_provenance(learned.counts),
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
         },
-        **_explained(learned, objective, valued, bound, is_given),
+        **_explained(learned, question, valued, bound, is_given),
         gap=_parts_of_gap(valued),
-        jointly=_others(learned, objective),
+        jointly=_others(learned, question),
         p_value=None if learned.fit is None else learned.fit.p_value,
         not_coupled=valued.not_coupled,
         remark=_remark(model, objective),
@@ -115,34 +116,33 @@ def _not_in_likelihood(learned: Learned) -> str:
     return f"{share}: {why}, so that they count by intervals of their probabilities alone" if n_steps else ""
 
 
-def _others(learned: Learned, objective: Objective) -> tuple[str, ...]:
+def _others(learned: Learned, question: Question) -> tuple[str, ...]:
     """Return the properties that were announced besides this one, if anything is proved: one region holds for all."""
     if learned.bounds.guarantee == Guarantee.NONE:
         return ()
-    this = digest(objective)
-    return tuple(other.text or "an objective without a text" for other in learned.objectives if digest(other) != this)
+    this = (question.model, digest(question.objective))
+    others = [each.objective for each in learned.questions if (each.model, digest(each.objective)) != this]
+    return tuple(other.text or "an objective without a text" for other in others)
 
 
-def _explained(
-    learned: Learned, objective: Objective, valued: Valuation, bound: float, is_given: bool
-) -> dict[str, Any]:
+def _explained(learned: Learned, question: Question, valued: Valuation, bound: float, is_given: bool) -> dict[str, Any]:
     """Return why a model is contradicted; or an infinite bound, if the graph says so, and what the estimate says."""
     if learned.conflict is not None:
         return {"reason": str(learned.conflict)}
-    if not storage_of(learned.model).has_points:
+    if not storage_of(question.model).has_points:
         return {"reason": ""}
-    reason = _endless(learned.model, objective, bound, valued.policy, is_given)
-    return {"reason": reason, **_estimated(learned, objective, valued)}
+    reason = _endless(question.model, question.objective, bound, valued.policy, is_given)
+    return {"reason": reason, **_estimated(learned, question, valued)}
 
 
-def _estimated(learned: Learned, objective: Objective, valued: Valuation) -> dict[str, Any]:
+def _estimated(learned: Learned, question: Question, valued: Valuation) -> dict[str, Any]:
     """Return where the data are most likely, and what the policy is worth there, if the set has an estimate.
 
     Nothing is said of a point outside of the region, nor of a value outside of the bounds.
     """
     if not learned.has_estimate or not learned.model.space.names or learned.shown_estimate is None:
         return {}
-    value, _ = policy_gradient(learned.model, valued.policy, objective, learned.shown_estimate)
+    value, _ = policy_gradient(question.model, valued.policy, question.objective, learned.shown_estimate)
     shown = shown_value(float(value), valued.lower, valued.upper)
     point = dict(zip(learned.model.space.names, learned.shown_estimate.tolist(), strict=True))
     return {} if shown is None else {"estimate": point, "estimated_value": shown}

@@ -35,10 +35,9 @@ from plumdp.learning.learn import Learned, learn
 from plumdp.learning.methods import SETS, Sets
 from plumdp.learning.options import LearningOptions
 from plumdp.learning.storage import storage_of
-from plumdp.model.language.property import as_objective, as_objectives
-from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import Policy, check_policy
+from plumdp.model.question import Asked, ask, ask_all
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Polytope
 from plumdp.relaxation.intervals import IntervalMDP
@@ -50,7 +49,7 @@ from plumdp.result.certificate import Certificate, Status
 def certify(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
-    objective: Objective | str,
+    objective: Asked,
     *,
     relaxation: Relaxation | None = None,
     policy: Policy | None = None,
@@ -85,17 +84,17 @@ def certify(
     ('certified', True)
     """
     require_model("certify", model)  # stage 1; the counts are stage 2
-    objective = as_objective(objective, model)
+    question = ask(objective, model)
     with at_most(threads):
-        learned = learn(model, counts, objectives=[objective], **options)
-        return conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
+        learned = learn(model, counts, objectives=[question], **options)
+        return conclude(learned, question, relaxation=relaxation, policy=policy, precision=precision)
 
 
 @takes(LearningOptions)
 def certify_all(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
-    objectives: Sequence[Objective | str],
+    objectives: Sequence[Asked],
     *,
     relaxation: Relaxation | None = None,
     precision: float = 1e-6,
@@ -125,19 +124,19 @@ def certify_all(
     Pmax=? [ !"collision" U "goal" ] 0.280 0.298, with 1 other
     """
     require_model("certify_all", model)
-    asked = as_objectives(objectives, model)
+    asked = ask_all(objectives, model)
     if not asked:
         raise DataError("objectives: there are none; give at least one property, such as 'Pmax=? [ F \"goal\" ]'")
     with at_most(threads):
         learned = learn(model, counts, objectives=asked, **options)
-        return [conclude(learned, objective, relaxation=relaxation, precision=precision) for objective in asked]
+        return [conclude(learned, question, relaxation=relaxation, precision=precision) for question in asked]
 
 
 @takes(LearningOptions)
 def compare(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
-    objective: Objective | str,
+    objective: Asked,
     *,
     relaxations: Sequence[Relaxation] | None = None,
     policy: Policy | None = None,
@@ -168,15 +167,15 @@ def compare(
     coupled      0.280 0.297
     """
     require_model("compare", model)
-    objective = as_objective(objective, model)
+    question = ask(objective, model)
     with at_most(threads):
-        learned = learn(model, counts, objectives=[objective], **options)
-        return compare_learned(learned, objective, relaxations=relaxations, policy=policy, precision=precision)
+        learned = learn(model, counts, objectives=[question], **options)
+        return compare_learned(learned, question, relaxations=relaxations, policy=policy, precision=precision)
 
 
 def compare_learned(
     learned: Learned,
-    objective: Objective | str,
+    objective: Asked,
     *,
     relaxations: Sequence[Relaxation] | None = None,
     policy: Policy | None = None,
@@ -185,11 +184,12 @@ def compare_learned(
     """Return a certificate for each relaxation from what was learned, as ``compare`` does."""
     if relaxations is None:
         relaxations = _relaxations_of(learned)
+    question = ask(objective, learned.model)
     if policy is not None:
-        policy = check_policy(learned.model.graph, policy)  # a function is asked once
+        policy = check_policy(question.model.graph, policy)  # a function is asked once
     found: list[Certificate] = []
     for relaxation in relaxations:
-        new = conclude(learned, objective, relaxation=relaxation, policy=policy, precision=precision)
+        new = conclude(learned, question, relaxation=relaxation, policy=policy, precision=precision)
         found.append(new if policy is None else _cut_to_looser(new, found))
     return found
 
@@ -238,7 +238,7 @@ def default_relaxation(learned: Learned) -> Relaxation:
 @one_blas_thread()
 def conclude(
     learned: Learned,
-    objective: Objective | str,
+    objective: Asked,
     *,
     relaxation: Relaxation | None = None,
     policy: Policy | None = None,
@@ -258,31 +258,31 @@ def conclude(
     >>> best.lower > timid.lower, timid.confidence
     (True, 0.999)
     """
-    objective = as_objective(objective, learned.model)
+    question = ask(objective, learned.model)
     if policy is not None:
-        policy = check_policy(learned.model.graph, policy)
+        policy = check_policy(question.model.graph, policy)
         if policy.dtype.kind == "f":
             raise DataError("a certificate has one action per state, not probabilities; evaluate values drawn policies")
     relaxation, clock = relaxation or default_relaxation(learned), Clock(dict(learned.seconds))
-    uncertain = relax(learned, relaxation)  # stage 5: what nature may do (Section 3.1)
+    uncertain = relax(learned, relaxation, question.model)  # stage 5: what nature may do (Section 3.1)
     clock.lap("relaxation")
     is_coupled = RELAXATIONS[relaxation].is_coupled and learned.conflict is None
     if policy is not None:
-        valued = value_policy(learned, uncertain, policy, objective, is_coupled=is_coupled, precision=precision)
+        valued = value_policy(learned, uncertain, policy, question, is_coupled=is_coupled, precision=precision)
     else:  # stage 6: the best policy against nature at its worst (Section 2.2); the claim is about what is returned
-        robust = learned.at_points(objective).robust(uncertain, precision)
+        robust = learned.at_points(question).robust(uncertain, precision)
         if is_coupled:
-            valued = best_valuation(learned, uncertain, robust, objective, precision=precision)
+            valued = best_valuation(learned, uncertain, robust, question, precision=precision)
         else:
-            valued = value_policy(learned, uncertain, robust.policy, objective, precision=precision)
+            valued = value_policy(learned, uncertain, robust.policy, question, precision=precision)
     limit = None
-    if policy is None and learned.conflict is None and is_worst(valued, objective):
-        limit = best_of_all(uncertain, objective, precision=precision)
+    if policy is None and learned.conflict is None and is_worst(valued, question.objective):
+        limit = best_of_all(uncertain, question.objective, precision=precision)
     clock.lap("solver")
     # stage 7: what may be claimed (Theorem 1)
     certificate = make_certificate(
         learned,
-        objective,
+        question,
         relaxation,
         valued,
         clock.laps,
@@ -290,9 +290,9 @@ def conclude(
         limit=limit,
         left_out=_left_out(learned, uncertain),
     )
-    if not storage_of(learned.model).has_points:
+    if not storage_of(question.model).has_points or question.model is not learned.model:
         return certificate
-    return replace(certificate, source=LearnedSource(learned, objective, policy is not None, precision))
+    return replace(certificate, source=LearnedSource(learned, question.objective, policy is not None, precision))
 
 
 def _left_out(learned: Learned, uncertain: IntervalMDP) -> str:
@@ -301,9 +301,13 @@ def _left_out(learned: Learned, uncertain: IntervalMDP) -> str:
     return "; ".join(text for text in ("" if region is None else region.left_out, uncertain.left_out) if text)
 
 
-def relax(learned: Learned, relaxation: Relaxation) -> IntervalMDP:
-    """Return what nature may do; if no parameters explain the data, what the graph alone allows."""
-    model, region, storage = learned.model, learned.region, storage_of(learned.model)
+def relax(learned: Learned, relaxation: Relaxation, model: ParametricMDP | None = None) -> IntervalMDP:
+    """Return what nature may do in a model, by default the one that was learned from.
+
+    If no parameters explain the data, it is what the graph alone allows.
+    """
+    model = learned.model if model is None else model
+    region, storage = learned.region, storage_of(model)
     if relaxation not in tuple(RELAXATIONS):
         raise DataError(f"relaxation={relaxation!r}: choose one of {', '.join(map(repr, RELAXATIONS))}")
     picks_points = RELAXATIONS[relaxation].picks_points

@@ -8,9 +8,10 @@ import numpy as np
 
 from plumdp.certifying.policy_search import Candidate, search_policies
 from plumdp.learning.learn import Learned
-from plumdp.model.graph import IntArray
+from plumdp.model.graph import Graph, IntArray
 from plumdp.model.objective import Objective
 from plumdp.model.policy import Policy
+from plumdp.model.question import Question
 from plumdp.region.conflict import Conflict
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.bounds import CoupledBounds, find_coupled_bounds
@@ -42,7 +43,7 @@ def value_policy(
     learned: Learned,
     uncertain: IntervalMDP,
     policy: Policy,
-    objective: Objective,
+    question: Question,
     *,
     is_coupled: bool = False,
     precision: float = 1e-6,
@@ -51,18 +52,19 @@ def value_policy(
 
     The values are proved anew for this policy, with nothing left to choose.
     """
-    within = learned.at_points(objective).prepared
+    model, objective = question.model, question.objective
+    within = learned.at_points(question).prepared
     worst, best = evaluate_all(
         with_looser(uncertain), policy, objective, ("robust", "optimistic"), precision=precision, within=within
     )
-    start = learned.model.graph.initial_state
+    start = model.graph.initial_state
     low, high = (worst, best) if objective.direction == "max" else (best, worst)
     ended = [status_at(solution, start, precision) for solution in (worst, best)]
     status = next((each for each in ended if each != SolverStatus.CONVERGED), SolverStatus.CONVERGED)
     valued = Valuation(worst.policy, float(low.lower[start]), float(high.upper[start]), status)
     if not is_coupled or isinstance(learned.region, Conflict):
         return valued
-    found = find_coupled_bounds(learned.model, worst.policy, objective, learned.region, uncertain, precision=precision)
+    found = find_coupled_bounds(model, worst.policy, objective, learned.region, uncertain, precision=precision)
     if isinstance(found, str):
         return replace(valued, not_coupled=found)
     lower, upper = max(valued.lower, found.lower), min(valued.upper, found.upper)
@@ -72,29 +74,36 @@ def value_policy(
 
 
 def best_valuation(
-    learned: Learned, uncertain: IntervalMDP, robust: Solution, objective: Objective, *, precision: float
+    learned: Learned, uncertain: IntervalMDP, robust: Solution, question: Question, *, precision: float
 ) -> Valuation:
     """Return the policy with the best bound, with one point for all states: the robust one, or one that a search found.
 
     Bounds are proved for the candidate with the best estimate, and for others whose estimates leave room for a better
     bound; and for the robust policy, if its bound against nature is better than all of these.
     """
-    model, region = learned.model, learned.region
+    model, objective, region = question.model, question.objective, learned.region
     assert not isinstance(region, Conflict)
-    known = [robust.policy, *learned.policies]
-    found = search_policies(model, objective, region, known, learned.at_points(objective))
+    chosen = [robust.policy, *(policy for policy in learned.policies if _is_policy_of(model.graph, policy))]
+    candidates = search_policies(model, objective, region, chosen, learned.at_points(question))
     best: Valuation | None = None
-    for candidate in found[:_MOST_CERTIFIED]:
+    for candidate in candidates[:_MOST_CERTIFIED]:
         if best is None or promises_more(candidate, best, objective):
-            new = value_policy(learned, uncertain, candidate.policy, objective, is_coupled=True, precision=precision)
+            new = value_policy(learned, uncertain, candidate.policy, question, is_coupled=True, precision=precision)
             best = new if best is None or new.bound(objective) > best.bound(objective) else best
     assert best is not None
     start = model.graph.initial_state
     against_nature = float(robust.lower[start]) if objective.direction == "max" else -float(robust.upper[start])
     if against_nature <= best.bound(objective):
         return best
-    own = value_policy(learned, uncertain, robust.policy, objective, is_coupled=True, precision=precision)
+    own = value_policy(learned, uncertain, robust.policy, question, is_coupled=True, precision=precision)
     return own if own.bound(objective) > best.bound(objective) else best
+
+
+def _is_policy_of(graph: Graph, policy: IntArray) -> bool:
+    """Return whether a policy that was chosen for some question is one of this graph: any of them may be certified."""
+    if len(policy) != graph.n_states:
+        return False
+    return bool(((graph.first_choice[:-1] <= policy) & (policy < graph.first_choice[1:])).all())
 
 
 def is_worst(valued: Valuation, objective: Objective) -> bool:

@@ -27,6 +27,7 @@ from plumdp.learning.learn import Learned
 from plumdp.learning.methods import SETS
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.objective import Objective
+from plumdp.model.question import Question
 from plumdp.result.advice import Prediction
 
 _TRIES = 8
@@ -94,15 +95,16 @@ class Predictor:
         """Return the distance of the bounds that counts would give; infinity if they give none."""
         learned, method = self.learned, SETS[self.learned.kind]
         measure: Callable[..., Any] = method.measure
-        solvers = {self.objective: learned.at_points(self.objective)}
-        options = {"directions": value_directions(learned.model, solvers)} if method.has_directions else {}
+        question = Question(learned.model, self.objective)
+        solvers = {(learned.model, self.objective): learned.at_points(question)}
+        options = {"directions": value_directions([question], solvers)} if method.has_directions else {}
         measured = measure(learned.model, counts, error=CONFIDENCE_SET * learned.error, **options)
         region = method.region(learned.model, measured)
         ahead = replace(learned, counts=counts, bounds=measured, region=region, solvers=solvers, fit=None)
         if ahead.conflict is not None:
             return inf
         uncertain = relax(ahead, "coupled")
-        found = value_policy(ahead, uncertain, self.policy, self.objective, is_coupled=True)
+        found = value_policy(ahead, uncertain, self.policy, question, is_coupled=True)
         return found.upper - found.lower if isfinite(found.upper - found.lower) else inf
 
 

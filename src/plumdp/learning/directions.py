@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from plumdp.confidence.bets import Direction
 from plumdp.confidence.likelihood import Directions
@@ -10,20 +11,30 @@ from plumdp.confidence.space_moments import moments
 from plumdp.model.graph import FloatArray
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.question import Question
 from plumdp.solver.at_points import PointSolver, move_inside
 from plumdp.solver.coupled.gradient import policy_gradient
 
+Solvers: TypeAlias = dict[tuple[ParametricMDP, Objective], PointSolver]
 
-def value_directions(model: ParametricMDP, solvers: Mapping[Objective, PointSolver]) -> Directions:
-    """Return a function from a point to the gradients, there, of the values of the best policies for objectives."""
+
+def solver_of(question: Question, solvers: Solvers) -> PointSolver:
+    """Return the solver of a question, which is made if there is none yet."""
+    key = (question.model, question.objective)
+    return solvers.setdefault(key, PointSolver(*key))
+
+
+def value_directions(questions: Sequence[Question], solvers: Solvers) -> Directions:
+    """Return a function from a point to the gradients, there, of the values of the best policies for questions."""
 
     def directions(point: FloatArray) -> list[Direction]:
-        at = move_inside(model, point, moments(model.space)[0])
-        found = []
-        for objective, solver in solvers.items():
-            policy = solver.policy_at(at)
+        gradients = []
+        for question in questions:
+            model, objective = question.model, question.objective
+            at = move_inside(model, point, moments(model.space)[0])
+            policy = solver_of(question, solvers).policy_at(at)
             _, gradient = policy_gradient(model, policy, objective, at)
-            found.append(Direction(gradient, policy, f"the value of {objective.text or 'the objective'}"))
-        return found
+            gradients.append(Direction(gradient, policy, f"the value of {objective.text or 'the objective'}"))
+        return gradients
 
     return directions

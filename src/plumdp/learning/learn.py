@@ -26,14 +26,13 @@ from plumdp.fit.diagnosis import diagnose
 from plumdp.fit.drift import drift_cuts
 from plumdp.fit.model_fit import ModelFit, fit_model
 from plumdp.fit.smallest_misfit import smallest_misfit
-from plumdp.learning.directions import value_directions
+from plumdp.learning.directions import Solvers, solver_of, value_directions
 from plumdp.learning.methods import Sets, within_intervals
 from plumdp.learning.options import LearningOptions, chosen_method, error_of
 from plumdp.learning.storage import storage_of
 from plumdp.model.graph import FloatArray, IntArray
-from plumdp.model.language.property import as_objectives
-from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.question import Asked, Question, ask_all
 from plumdp.model.text import html_table, number_of, one_line
 from plumdp.region.conflict import NOTHING_FITS, Conflict, with_numbers
 from plumdp.region.likelihood_region import build_likelihood_region
@@ -61,9 +60,9 @@ class Learned:
     region: Region | Conflict
     seconds: dict[str, float]
     fallback: float = FALLBACK  # share of the error for bounds that rest on the graph alone
-    solvers: dict[Objective, PointSolver] = field(default_factory=dict)  # for what was announced or asked
+    solvers: Solvers = field(default_factory=dict)  # for what was announced or asked
     rests_on: tuple[str, ...] = ()  # what the confidence set assumes besides model and sampling, in words
-    objectives: tuple[Objective, ...] = ()  # what was announced: certificates of all of them hold jointly
+    questions: tuple[Question, ...] = ()  # what was announced: certificates of all of them hold jointly
     kind: Sets = "interval"  # of the confidence set
     as_published: bool = False
     fit: ModelFit | None = None  # whether the model explains the data, if that was tested
@@ -86,9 +85,9 @@ class Learned:
         found = self.bounds.directions if isinstance(self.bounds, LikelihoodSet) else ()
         return [direction.policy for direction in found if direction.policy is not None]
 
-    def at_points(self, objective: Objective) -> PointSolver:
-        """Return what finds best policies at points, and against nature: one for each objective, used and kept."""
-        return self.solvers.setdefault(objective, PointSolver(self.model, objective))
+    def at_points(self, question: Question) -> PointSolver:
+        """Return the solver of a question at points and against nature, which is kept for what is asked later."""
+        return solver_of(question, self.solvers)
 
     @property
     def has_estimate(self) -> bool:
@@ -168,7 +167,7 @@ def learn(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
     *,
-    objectives: Sequence[Objective | str] = (),
+    objectives: Sequence[Asked] = (),
     like: Learned | None = None,
     **options: Unpack[LearningOptions],
 ) -> Learned:
@@ -206,12 +205,13 @@ def learn(
     as_published, misfit = options["as_published"], float(options["misfit"])
     groundwork = _groundwork(counted, like)
     solvers = {} if like is None else {asked: solver.without_memory() for asked, solver in like.solvers.items()}
-    asked, fixed = as_objectives(objectives, model), None if as_published else groundwork.fixed
+    asked, fixed = ask_all(objectives, model), None if as_published else groundwork.fixed
     if method.has_directions and data.pilot is None:
         data = replace(data, pilot=drawn_pilot(data))
     if method.has_directions and asked and storage_of(model).has_points:
-        own = {objective: solvers.setdefault(objective, PointSolver(model, objective)) for objective in asked}
-        measure = partial(measure, directions=value_directions(model, own))
+        for question in asked:
+            solver_of(question, solvers)
+        measure = partial(measure, directions=value_directions(asked, solvers))
     if method.has_directions and not misfit:
         measure = partial(measure, known=groundwork)
     measured = measure(counted, data, error=error if as_published else CONFIDENCE_SET * error)  # stage 3 (Section 2.3)
@@ -226,7 +226,7 @@ def learn(
         region,
         clock.laps,
         solvers=solvers,
-        objectives=asked,
+        questions=asked,
         kind=kind,
         as_published=as_published,
         misfit=misfit,

@@ -14,6 +14,7 @@ import numpy as np
 from plumdp.confidence.untied import untied_bounds
 from plumdp.data.counts import TransitionCounts
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.question import lifted_transitions
 from plumdp.relaxation.intervals import IntervalMDP
 
 
@@ -32,9 +33,9 @@ def storage_of(model: ParametricMDP) -> Storage:
 
 
 def _within_bounds(model: ParametricMDP, counts: TransitionCounts, error: float) -> IntervalMDP:
-    """Return an interval for each transition."""
+    """Return an interval for each transition that was counted, wherever it is in the model."""
     lower, upper = untied_bounds(counts, error=error)
-    return IntervalMDP(model.graph, np.arange(model.graph.n_transitions, dtype=np.int32), lower, upper)
+    return IntervalMDP(model.graph, lifted_transitions(model).astype(np.int32), lower, upper)
 
 
 def _anything(model: ParametricMDP, counts: TransitionCounts, error: float) -> IntervalMDP:
