@@ -138,10 +138,10 @@ def test_a_damaged_store_is_refused(tmp_path):
 
 def test_every_row_is_its_distinct_row(both):
     _, disk, *_ = both
-    graph, rows = disk.graph, disk.distinct.model
+    graph, rows = disk.graph, disk.lift.counted
     for choice in range(graph.n_choices):
         own = disk.expression[graph.first_transition[choice] : graph.first_transition[choice + 1]].tolist()
-        row = disk.distinct.row[choice]
+        row = disk.lift.choice[choice]
         at = rows.graph.first_transition
         assert own == rows.expression[at[row] : at[row + 1]].tolist()
 
@@ -151,9 +151,9 @@ def test_runs_are_those_of_the_model_in_memory(both):
     memory, disk, _, point, steps = both
     own = pl.simulate(memory, point, 500, rng=3, max_steps=steps)
     pooled = pl.simulate(disk, point, 500, rng=3, max_steps=steps)
-    first, rows = memory.graph.first_transition, disk.distinct.model.graph
+    first, rows = memory.graph.first_transition, disk.lift.counted.graph
     choice = memory.graph.choice_of_transition()
-    place = rows.first_transition[disk.distinct.row[choice]] + np.arange(len(choice)) - first[choice]
+    place = rows.first_transition[disk.lift.choice[choice]] + np.arange(len(choice)) - first[choice]
     assert pooled.counts.tolist() == np.bincount(place, own.counts, rows.n_transitions).tolist()
     assert pooled.pilot.total == own.pilot.total
     assert pooled.sampling == "adaptive"
@@ -285,7 +285,7 @@ def test_a_certificate_of_a_stored_model_knows_what_to_do_in_a_state(tmp_path):
 
 def test_data_that_contradict_a_stored_model_claim_nothing_that_rests_on_its_expressions(tmp_path):
     model = layered(tmp_path / "model")
-    rows = model.distinct.model.graph
+    rows = model.lift.counted.graph
     counts = np.zeros(rows.n_transitions, dtype=np.int64)
     counts[rows.first_transition[:-1]] = 10_000  # the first outcome of every row, always: 1/5 among them
     certificate = pl.certify(model, TransitionCounts(rows, counts, "adaptive"), 'Pmax=? [ F "goal" ]')
