@@ -12,7 +12,7 @@ ROOMS = (
     *("base", "model", "case_studies", "data", "confidence", "region", "fit", "relaxation", "solver", "result"),
     *("learning", "certifying", "exchange", "online", "explaining", "plots", "reporting", "experiments", "cli"),
 )
-ROOT = {"__init__.py", "__main__.py", "library.py"}
+ROOT = {"__init__.py", "__main__.py"}
 COMMANDS = {f"cli/{path.name}" for path in (SOURCE / "cli").glob("*.py")}
 DOORS = {
     "stormpy": {"model/readers/storm.py"},

@@ -63,9 +63,7 @@ def test_functions_and_types_can_be_pickled():
 def test_the_wheel_contains_the_stub():
     """Without it, nothing could be imported."""
     wheel = pytest.importorskip("hatchling.builders.wheel").WheelBuilder(str(ROOT))
-    assert {"plumdp/__init__.pyi", "plumdp/library.pyi", "plumdp/py.typed"} <= {
-        f.distribution_path for f in wheel.recurse_included_files()
-    }
+    assert {"plumdp/__init__.pyi", "plumdp/py.typed"} <= {f.distribution_path for f in wheel.recurse_included_files()}
     assert wheel.metadata.version == plumdp.__version__
 
 

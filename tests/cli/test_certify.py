@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import plumdp as pl
 from plumdp.cli import app
-from plumdp.cli.options import LogOptions, ReadingOptions
+from plumdp.cli.options import LogOptions
 
 RUNNER = CliRunner()
 STUDY = "aircraft:20,10"
@@ -166,7 +166,7 @@ def test_data_that_contradict_the_model_end_with_3(tmp_path):
     assert RUNNER.invoke(app, ["compare", "betting:25", str(path)]).exit_code == 3
 
 
-def test_steps_that_the_likelihood_ignores_are_named_in_the_words_of_the_command_line(tmp_path):
+def test_steps_that_the_likelihood_ignores_are_named(tmp_path):
     counts = pl.simulate(tank.tank(), tank.TRUTH, 300, rng=1, max_steps=6)
     pl.write_counts(counts, tmp_path / "counts.parquet")
     arguments = ["certify", f"{tank.__file__}:tank", str(tmp_path / "counts.parquet"), "-p", tank.BAD]
@@ -175,7 +175,7 @@ def test_steps_that_the_likelihood_ignores_are_named_in_the_words_of_the_command
     assert (
         "(-inflow*pump + inflow, -inflow*pump + pump, 2*inflow*pump - inflow - pump + 1) need not be concave, so that "
         "they count by intervals of their probabilities alone; on new data, bounds may be tighter with "
-        "--confidence-set interval parameters"
+        "the confidence set 'interval' parameters"
     ) in printed
     found = json.loads(RUNNER.invoke(app, [*arguments, "--json"]).output)
     assert found["not_in_likelihood"].endswith("so that they count by intervals of their probabilities alone")
@@ -242,9 +242,8 @@ def test_pilots_of_commands_are_those_of_the_functions(tmp_path):
     expected = pl.simulate(model, point, 400, rng=0, max_steps=6)
     assert_same_moments(pl.read_counts(out, model), expected)
     assert LogOptions([out]).read(model).pilot is not None
-    assert (
-        LogOptions([out], ReadingOptions(sampling="adaptive")).read(model).pilot is None
-    )  # nobody says that the length was planned
+    # nobody says that the length was planned
+    assert LogOptions([out], sampling="adaptive").read(model).pilot is None
     assert run("count", "betting:5", log, "-o", out, "--force").endswith("2,400 steps, counted\n")
     said = run("count", "betting:5", log, "-o", out, "--force", "--order", "runs")
     assert said.endswith(
@@ -274,7 +273,7 @@ def test_short_logs_in_order_have_an_empty_pilot_which_less_sampling_keeps(tmp_p
         "the log are numbered in the order in which they were made, each ended before the next began)\n"
     )
     for sampling in ("independent", "adaptive"):
-        pilot = LogOptions([out], ReadingOptions(sampling=sampling)).read(model).pilot
+        pilot = LogOptions([out], sampling=sampling).read(model).pilot
         assert (pilot.total, pilot.moments, pilot.end) == (0, (), "power of four")
 
 
@@ -347,7 +346,7 @@ def test_several_results_get_a_folder_each_and_replace_each_other_only_by_force(
     assert [one["objective"] for one in saved] == SEVERAL
     refused = RUNNER.invoke(app, arguments)
     assert str(refused.exception).endswith(
-        "result is there already; name another folder, or replace it with --force (force=True)"
+        "result is there already; name another folder, or replace it with force=True"
     )
     (tmp_path / "result" / "2" / "notes.txt").write_text("mine")
     refused = RUNNER.invoke(app, [*arguments, "--force"])

@@ -1,16 +1,22 @@
 """What all sub-commands share: help, exit codes, errors as text and JSON, ``plumdp.toml``, and the log."""
 
 import json
+import pickle
 import re
+from pathlib import Path
 
+import numpy as np
 import pytest
 from command_line import plumdp
 
+import plumdp as pl
+from plumdp.base.errors import Option
 from plumdp.cli import COMMANDS, load
 from plumdp.cli.config import SHARED
 from plumdp.cli.errors import in_command_line_words
 
 ERROR = {"schema", "error"}
+SOURCE = Path(pl.__file__).parent
 
 
 @pytest.fixture(scope="module")
@@ -73,34 +79,47 @@ def test_misuse_is_one_sentence_on_standard_error_or_an_object_and_ends_with_2(a
 
 
 @pytest.mark.parametrize(
-    ("library", "command_line"),
+    ("parts", "python", "command_line"),
     [
-        (
-            "counts lacks n; its columns are x: say which they are with columns={…}, or give form=…",
-            "counts lacks n; its columns are x: say which they are with --column NAME=COLUMN, or give --form",
-        ),
-        ("columns={'x': 'y'}: the log has no such column", "--column x=y: the log has no such column"),
-        ("columns={'z': …}: plumdp has no column", "--column z=…: plumdp has no column"),
-        ('order="runs": the log has no column episode', "--order runs: the log has no column episode"),
-        ("count the other rows with on_unmatched='report'", "count the other rows with --keep-going"),
-        (
-            "0, 1, …; or say pilot=False, to do without bets",
-            "0, 1, …; or leave out --order and --sampling, to do without bets",
-        ),
-        ("read the result of each query by itself, or say pilot=False", "read the result of each query by itself"),
-        ("x is there already; replace it with --force (force=True)", "x is there already; replace it with --force"),
-        (
-            "confidence_set='l1': interval_method and events are for confidence_set='interval'",
-            "--confidence-set l1: --interval-method is for --confidence-set interval",
-        ),
-        ('no value for N; give constants={"N": 10}', "no value for N; give --constant N=10"),
-        ("off by 0.3: misfit=0.3 or more", "off by 0.3: --misfit 0.3 or more"),
-        ("state (runs=5, order=2), action 'go': no", "state (runs=5, order=2), action 'go': no"),
-        ("found ]\n  Pmax=? [ F runs=5 ]\n  ^", "found ]\n  Pmax=? [ F runs=5 ]\n  ^"),
+        ([Option("columns", {})], "columns={…}", "--column NAME=COLUMN"),
+        ([Option("form", ...)], "form=…", "--form"),
+        ([Option("columns", {"x": "y"}), ": no such"], "columns={'x': 'y'}: no such", "--column x=y: no such"),
+        ([Option("columns", {"z": ...})], "columns={'z': …}", "--column z=…"),
+        ([Option("constants", {"N": 10, "M": ...})], "constants={'N': 10, 'M': …}", "--constant N=10,M=…"),
+        ([Option("states", {"x": [0, 2]})], "states={'x': [0, 2]}", "--state x=[0, 2]"),
+        ([Option("actions", "if a then b")], "actions='if a then b'", "--action if a then b"),
+        ([Option("order", "runs")], "order='runs'", "--order runs"),
+        ([Option("cut_off", "unrelated")], "cut_off='unrelated'", "--cut-off unrelated"),
+        ([Option("on_unmatched", "report")], "on_unmatched='report'", "--keep-going"),
+        (["or: ", Option("pilot", False)], "or: pilot=False", "or: leave out --order and --sampling"),
+        ([Option("force", True)], "force=True", "--force"),
+        ([Option("interval_method"), " is for"], "interval_method is for", "--interval-method is for"),
+        ([Option("misfit", 0.3)], "misfit=0.3", "--misfit 0.3"),
+        ([Option("expected", np.float64(100))], "expected=100.0", "--expected 100"),
+        (["which ", Option("decide"), " answers"], "which decide answers", "which certify answers"),
+        (["state (runs=5, order=2): no"], "state (runs=5, order=2): no", "state (runs=5, order=2): no"),
     ],
 )
-def test_errors_of_the_library_are_told_in_options(library, command_line):
-    assert in_command_line_words(library) == command_line
+def test_options_in_messages_are_spelled_as_keywords_or_as_options(parts, python, command_line):
+    assert str(pl.DataError(*parts)) == python
+    assert in_command_line_words(*parts) == command_line
+
+
+def test_errors_keep_their_parts_between_processes():
+    error = pl.DataError(Option("misfit"), " or ", Option("form", ...))
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again)) == (pl.DataError, "misfit or form=…")
+    assert in_command_line_words(*again.args) == "--misfit or --form"
+
+
+def test_every_option_that_an_error_speaks_of_is_one_of_a_command_or_of_python_alone():
+    """Misspelled names would be told to people who then look for them in vain."""
+    named = {
+        name for path in SOURCE.rglob("*.py") for name in re.findall(r'\bOption\("(\w+)"', path.read_text("utf-8"))
+    }
+    options = {option for name in COMMANDS for parameter in load(name).params for option in parameter.opts}
+    spelled = {name for name in named if in_command_line_words(Option(name)) in options}
+    assert named - spelled == {"decide", "on_unmatched", "pilot", "read_counts"}
 
 
 def test_defaults_come_from_a_file_and_options_override_them(counts, tmp_path, monkeypatch):

@@ -191,7 +191,7 @@ def test_misuse_of_policy(run, folder):
         ("none.csv", "--policy none.csv: there is no such file"),
         ("other.csv", "other.csv is not a policy of this model: it has no column money, step"),
         ("short.csv", f"short.csv says nothing about 3 states with several actions: {states}"),
-        ("fly.csv", f"fly.csv: state {several}"),
+        ("fly.csv", f"fly.csv: row 1, state {several}"),
     ):
         code, _, err = run("policy", STUDY, "counts.parquet", "--policy", file)
         assert code == 2

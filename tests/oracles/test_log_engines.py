@@ -115,7 +115,7 @@ def test_every_engine_finds_the_first_runs(engine, form, request):
 @pytest.mark.parametrize("engine", ["DuckDB", "Spark"])
 def test_tables_without_an_order_have_no_first_rows(engine, request):
     source = ENGINES[engine](ROWS["transitions"], lambda: request.getfixturevalue("spark"))
-    with pytest.raises(pl.DataError, match=r'order="time": the rows of a table of .* have no order of their own'):
+    with pytest.raises(pl.DataError, match=r"order='time': the rows of a table of .* have no order of their own"):
         read_log(source, LAMP, order="time")
 
 

@@ -17,7 +17,7 @@ from plumdp.data.sql import counts_query
 ROWS, _ = runs(LAMP, {"p": 0.6}, 3, max_steps=4)
 MOVES, RUNS = (pd.DataFrame(ROWS[form]) for form in ("transitions", "trajectories"))
 MOVE_COLUMNS = "episode, step, place_x, lit, mode, action, next_place_x, next_lit, next_mode"
-ADVICE = 'correct the log or the model, or count the other rows with on_unmatched="report"'
+ADVICE = "correct the log or the model, or count the other rows with on_unmatched='report'"
 REPEATED = "repeated step: 4 rows; episode 0, step 0 (2 rows)"  # those of step 1 are alike, but may not be copies
 NAMES = "give different runs different names, and number the steps of each run"
 STEPS = (
@@ -305,7 +305,7 @@ def test_what_duckdb_says_of_a_broken_file_is_passed_on(name, start, tmp_path):
 TWICE = (
     "{} and {} have the same content, so that it would be counted twice; leave out one of them if it is a copy. If "
     "they are different runs that happen to look alike, or if each file numbers its runs anew, say "
-    'partitions="files"'
+    "partitions='files'"
 )
 
 
@@ -385,7 +385,7 @@ def test_files_that_number_their_runs_anew_are_refused_with_what_to_say(form, en
     message = refused(files, LAMP)
     assert message.splitlines()[0].endswith("rows do not fit the model:")
     assert message.splitlines()[1].startswith("  repeated step: ")
-    assert message.splitlines()[-2:] == ['if each file numbers its runs anew, say partitions="files"', ADVICE]
+    assert message.splitlines()[-2:] == ["if each file numbers its runs anew, say partitions='files'", ADVICE]
     both = read_log(files, LAMP, partitions="files").counts
     assert np.array_equal(both.counts, sum(runs(LAMP, {"p": 0.6}, 200, seed=day)[1] for day in range(2)))
 
@@ -401,8 +401,8 @@ def test_without_steps_a_run_in_two_files_is_refused_where_its_number_matters(
     assert refused(files, LAMP, **options) == (
         f"episode 0 is in day-1.{ending} and in day-2.{ending} (and 199 other runs in several files), and no column "
         "step tells whether a run goes on in the next file; so it is not known which runs came first. If each file "
-        'numbers its runs anew, say partitions="files"; if runs go on, give a column step that numbers their steps '
-        "0, 1, 2, …; or say pilot=False, to do without bets"
+        "numbers its runs anew, say partitions='files'; if runs go on, give a column step that numbers their steps "
+        "0, 1, 2, …; or do without bets: pilot=False"
     )
     total = read_log(files, LAMP, partitions="files", **options).counts.total
     for unused in ({}, {"order": "time"}, {**options, "pilot": False}):

@@ -542,7 +542,7 @@ def test_a_certificate_says_how_many_steps_the_likelihood_ignores(certified_tank
     is_on = TANK.graph.action == TANK.graph.action_names.index("on")
     n_steps = int(RUNS.visits[is_on].sum())
     said = LIKELIHOOD.format(f"{n_steps:,}", n_steps / 60)
-    hint = "on new data, bounds may be tighter with confidence_set='interval'"
+    hint = "on new data, bounds may be tighter with the confidence set 'interval'"
     assert dict(certified_tank.facts())["likelihood"] == f"{said}; {hint}"
     assert f"  likelihood      {said}; {hint}" in str(certified_tank).splitlines()
     assert "ignores " + certified_tank.to_dict()["not_in_likelihood"] == said

@@ -1,26 +1,24 @@
-"""Options that several functions take: declared once, shown in each signature and help, with the same defaults."""
+"""The keywords of learning, which four functions take: the same in each, explained, and passed on."""
 
 import inspect
-from dataclasses import fields
-from typing import get_type_hints
+import re
 
 import numpy as np
 import pytest
 
 import plumdp as pl
-from plumdp.cli.options import LikelihoodOptions, SetOptions
-from plumdp.confidence.bounds import Intervals
-from plumdp.learning.options import LearningOptions
+from plumdp.base.vocabulary import Intervals, Sets
+from plumdp.cli import load
 
 LEARNERS = (pl.learn, pl.certify, pl.certify_all, pl.compare)
-DEFAULTS = {
-    "confidence": (float, 0.999),
-    "confidence_set": (None, None),
-    "interval_method": (Intervals | None, None),
-    "events": (pl.Events | None, None),
-    "as_published": (bool, False),
-    "misfit": (float, 0.0),
-}
+KEYWORDS = [
+    ("confidence", float, 0.999),
+    ("confidence_set", Sets | None, None),
+    ("interval_method", Intervals | None, None),
+    ("events", pl.Events | None, None),
+    ("as_published", bool, False),
+    ("misfit", float, 0.0),
+]
 
 
 @pytest.fixture(scope="module")
@@ -38,43 +36,35 @@ def asked(function, study):
     return {pl.learn: (), pl.certify_all: ([study.objective],)}.get(function, (study.objective,))
 
 
-@pytest.mark.parametrize("function", LEARNERS)
-def test_a_signature_shows_every_option_of_learning_with_type_and_default(function):
-    shown = inspect.signature(function).parameters
-    assert set(LearningOptions.__annotations__) == set(DEFAULTS)
-    for name, (kind, default) in DEFAULTS.items():
-        assert shown[name].kind is inspect.Parameter.KEYWORD_ONLY
-        assert shown[name].default == default
-        assert kind is None or shown[name].annotation == kind
-    assert not {"options", "args", "given"} & set(shown)
-    assert all(parameter.kind is not inspect.Parameter.VAR_KEYWORD for parameter in shown.values())
-
-
-@pytest.mark.parametrize("group", [SetOptions, LikelihoodOptions])
-def test_the_command_line_has_the_same_defaults(group):
-    for option in fields(group):
-        assert (option.name, option.default) == (option.name, DEFAULTS[option.name][1])
+def explained(function):
+    """Return what the docstring of a function says about each of its parameters, with the names beside it."""
+    listed = inspect.getdoc(function).partition("\n\nParameters\n----------\n")[2].partition("\n\nExamples\n")[0]
+    entries = re.findall(r"^(\S.*)\n((?: {4}.*\n?)+)", listed, re.MULTILINE)
+    texts = [(name, " ".join(text.split())) for names, text in entries for name in names.split(", ")]
+    assert len({name for name, _ in texts}) == len(texts)
+    return dict(texts)
 
 
 @pytest.mark.parametrize("function", LEARNERS)
-def test_types_of_all_parameters_are_found(function):
-    assert get_type_hints(function).keys() == {*inspect.signature(function).parameters, "return"}
+def test_every_function_that_learns_has_the_same_keywords_last_and_explains_all_that_it_takes(function):
+    parameters = [*inspect.signature(function, eval_str=True).parameters.values()]
+    assert [(each.name, each.annotation, each.default) for each in parameters[-len(KEYWORDS) :]] == KEYWORDS
+    assert {each.kind for each in parameters[-len(KEYWORDS) :]} == {inspect.Parameter.KEYWORD_ONLY}
+    texts = explained(function)
+    assert texts.keys() == {each.name for each in parameters} - {"model", "counts"}
+    for name, _, _ in KEYWORDS:
+        assert (texts[name] == "As of ``certify``.") == (function is not pl.certify)
 
 
-@pytest.mark.parametrize("function", LEARNERS)
-def test_the_help_explains_each_parameter_once_and_ends_with_examples(function):
-    before, _, examples = function.__doc__.partition("\n\nExamples\n--------\n")
-    listed = before.partition("\n\nParameters\n----------\n")[2]
-    names = [name for line in listed.splitlines() if line[:1].strip() for name in line.split(", ")]
-    own = [name for name in inspect.signature(function).parameters if name not in ("model", "counts")]
-    assert sorted(names) == sorted(own)
-    assert ">>> " in examples
-    assert max(map(len, function.__doc__.splitlines())) <= 120
+def test_the_command_line_has_the_same_defaults():
+    on_command_line = {each.name: each.default for each in load("certify").params}
+    defaults = {name: default for name, _, default in KEYWORDS if name != "events"}
+    assert {name: on_command_line[name] for name in defaults} == defaults
 
 
 @pytest.mark.parametrize("function", LEARNERS)
 def test_a_keyword_that_there_is_not_is_refused_by_the_function_that_was_called(function, study, counts):
-    message = rf"^{function.__name__}\(\) got an unexpected keyword argument 'confidense'$"
+    message = rf"^{function.__name__}\(\) got an unexpected keyword argument 'confidense'"
     with pytest.raises(TypeError, match=message):
         function(study.model, counts, *asked(function, study), confidense=0.9)
 

@@ -289,7 +289,7 @@ def test_results_of_several_queries_have_no_common_pilot():
 
 
 def test_a_query_knows_no_order_of_rows_and_no_pilot_of_rows_without_a_run():
-    with pytest.raises(pl.DataError, match=r'^order="time": the rows of a table in a warehouse have no order'):
+    with pytest.raises(pl.DataError, match=r"^order='time': the rows of a table in a warehouse have no order"):
         counts_query(LAMP, table="log", dialect="spark", form="transitions", order="time")
     log = pd.DataFrame(ROWS["transitions"])
     for first_with_run in (1, 1000, len(log)):
@@ -352,7 +352,7 @@ def test_rows_without_a_run_belong_to_no_pilot_of_runs(source, where, tmp_path):
     assert read_log(frame, LAMP, sampling="trajectories").counts.pilot is None
     with pytest.raises(pl.DataError) as caught:
         read_log(frame, LAMP, order="runs")
-    assert str(caught.value) == 'order="runs": some rows have no episode, so that it is not known when they happened'
+    assert str(caught.value) == "order='runs': some rows have no episode, so that it is not known when they happened"
 
 
 def test_no_prefix_of_runs_with_gaps_or_repeated_steps_is_a_pilot():
@@ -388,7 +388,7 @@ def test_names_of_runs_that_are_not_numbers_are_no_order_of_runs(source, tmp_pat
     rows = [row | {"episode": f"run {row['episode']}"} for row in ROWS["trajectories"]]
     log = SOURCES[source](rows, tmp_path / "log.parquet")
     with pytest.raises(
-        pl.DataError, match=r'^order="runs": column episode has the type .*, and its values are not all'
+        pl.DataError, match=r"^order='runs': column episode has the type .*, and its values are not all"
     ):
         read_log(log, LAMP, order="runs")
     planned = read_log(log, LAMP, sampling="trajectories").counts
@@ -418,7 +418,7 @@ BAD = {
     ),
     "expected without an order": (
         {"expected": 100},
-        'expected=100: this is for a log whose order is known; say order="runs" or order="time", or leave it out',
+        "expected=100: this is for a log whose order is known; say order='runs' or order='time', or leave it out",
     ),
     "expected without bets": (
         {"expected": 100, "order": "runs", "pilot": False},
@@ -443,7 +443,7 @@ def test_what_cannot_be_said_of_a_log_is_refused(case):
 def test_an_order_of_runs_needs_their_names():
     with pytest.raises(pl.DataError) as caught:
         read_log(pd.DataFrame(ROWS["transitions"]).drop(columns="episode"), LAMP, order="runs")
-    expected = 'order="runs": the log has no column episode; say which it is with columns={"episode": …}'
+    expected = "order='runs': the log has no column episode; say which it is with columns={'episode': …}"
     assert str(caught.value) == expected
     renamed = pd.DataFrame(ROWS["transitions"]).rename(columns={"episode": "mission"})
     assert read_log(renamed, LAMP, order="runs", columns={"episode": "mission"}).counts.pilot is not None
@@ -455,8 +455,7 @@ def test_ready_made_counts_have_the_order_of_their_query():
         with pytest.raises(pl.DataError) as caught:
             read_log(counted, LAMP, order=order)
         assert str(caught.value) == (
-            "ready-made counts have the order in which they were counted, if any; say it there: "
-            'counts_query(..., order="runs")'
+            "ready-made counts have the order in which they were counted, if any; say it there, with order='runs'"
         )
     assert read_log(counted, LAMP, expected=1000).counts.pilot.expected == 1000
 
@@ -468,7 +467,7 @@ def test_files_with_other_headers_have_no_order(tmp_path):
     assert np.array_equal(read_log(tmp_path, LAMP).counts.counts, COUNTS)
     with pytest.raises(pl.DataError) as caught:
         read_log(tmp_path, LAMP, order="time")
-    assert str(caught.value) == 'order="time": the files have their columns in different orders; read one at a time'
+    assert str(caught.value) == "order='time': the files have their columns in different orders; read one at a time"
 
 
 def test_the_assumption_says_what_the_order_of_the_log_rests_on():

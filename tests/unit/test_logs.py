@@ -119,7 +119,7 @@ def test_files_that_number_their_episodes_anew_are_read_one_by_one(tmp_path):
         pd.DataFrame(ROWS["trajectories"]).to_parquet(tmp_path / f"{file}.parquet")
     log = read_log(tmp_path, LAMP, partitions="files")
     assert np.array_equal(log.counts.counts, 2 * COUNTS)
-    with pytest.raises(pl.DataError, match='if each file numbers its runs anew, say partitions="files"'):
+    with pytest.raises(pl.DataError, match="if each file numbers its runs anew, say partitions='files'"):
         read_log(tmp_path, LAMP)
 
 
@@ -205,7 +205,7 @@ def test_most_runs_without_their_last_state_are_refused_with_what_to_do(tmp_path
         "the state after it. If the outcome decided what was logged, as with a recorder that never writes the state in "
         "which a run ends, every result is wrong. Add a row with the last state of each run, and no action. If the "
         "runs were cut off for reasons that have nothing to do with that outcome, such as a limit on the number of "
-        'steps, or if the last action was never carried out, say cut_off="unrelated"'
+        "steps, or if the last action was never carried out, say cut_off='unrelated'"
     )
     frame.to_csv(tmp_path / "log.csv", index=False)
     counted = duckdb.sql(counts_query(LAMP, table="frame", dialect="duckdb", form="trajectories")).df()

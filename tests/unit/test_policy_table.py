@@ -129,7 +129,7 @@ FILES = {
     ),
     "action": (
         changed("hall,False,0,walk", "hall,False,0,fly"),
-        ": state (room=hall, is_lit=false, n=0): 'fly' is not one of its actions, 'walk', 'switch'",
+        ": row 1, state (room=hall, is_lit=false, n=0): 'fly' is not one of its actions, 'walk', 'switch'",
     ),
 }
 

@@ -172,7 +172,7 @@ def test_rejected_rows_are_named_by_file_and_number_with_what_may_be_meant(tmp_p
         "  unknown state: 2 rows; (place_x=5, lit=no, mode=rest) (2×, first in row 1 of b.csv); "
         "place_x is 0 to 2 in the model\n"
         "  unknown action: 1 row; 'goo' (1×, row 2 of a.csv); did you mean 'go'?\n"
-        'correct the log or the model, or count the other rows with on_unmatched="report"'
+        "correct the log or the model, or count the other rows with on_unmatched='report'"
     )
 
 
@@ -182,6 +182,6 @@ def test_a_file_of_counts_among_logs_is_recognised(tmp_path):
     with pytest.raises(pl.DataError) as error:
         pl.read_log([tmp_path / "runs.parquet", tmp_path / "counts.parquet"], LAMP)
     assert str(error.value) == (
-        f"{tmp_path / 'counts.parquet'} is a file of counts that plumdp wrote, not a log; read it alone (read_counts), "
-        "or give the log that it was counted from"
+        f"{tmp_path / 'counts.parquet'} is a file of counts that plumdp wrote, not a log; read it alone, with "
+        "read_counts, or give the log that it was counted from"
     )

@@ -1,13 +1,65 @@
-"""What plumdp raises on misuse: errors that say what is wrong, where, and how to fix it."""
+"""Exceptions that plumdp raises on misuse: each says what is wrong, where, and how to fix it.
+
+A message is made of parts: plain text, and the options that it speaks of, which each front end spells in its own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 
-class ModelError(ValueError):
+class Untold:
+    """Stands for the value of an option that a message names without one."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """A keyword that a message speaks of, with its value: as text it is what one would write in Python.
+
+    The value ``...`` is left to the reader, and so are the entries of an empty mapping. A function that is called
+    otherwise on the command line is an option without a value.
+
+    >>> print(Option("order", "runs"), Option("columns", {"step": ...}), Option("columns", {}), Option("misfit"))
+    order='runs' columns={'step': …} columns={…} misfit
+    """
+
+    name: str
+    value: object = Untold
+
+    def __str__(self) -> str:
+        return self.name if self.value is Untold else f"{self.name}={_in_python(self.value)}"
+
+
+def _in_python(value: object) -> str:
+    if value is ...:
+        return "…"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key!r}: {_in_python(entry)}' for key, entry in value.items()) or '…'}}}"
+    return repr(float(value) if isinstance(value, float) else value)  # a float of NumPy is one too
+
+
+class Misuse(Exception):
+    """The base of what plumdp raises on misuse; its arguments are the parts of the message.
+
+    >>> str(Misuse(Option("confidence", 1.5), ": give a number between 0 and 1"))
+    'confidence=1.5: give a number between 0 and 1'
+    """
+
+    def __init__(self, *parts: str | Option) -> None:
+        super().__init__(*parts)
+
+    def __str__(self) -> str:
+        return "".join(map(str, self.args))
+
+
+class ModelError(Misuse, ValueError):
     """A model, an expression or a property that cannot be used as given."""
 
 
-class DataError(ValueError):
+class DataError(Misuse, ValueError):
     """Data that do not fit the model they are meant for."""
 
 
-class MissingExtra(ImportError):
+class MissingExtra(Misuse, ImportError):
     """An optional part of plumdp is needed but not installed."""

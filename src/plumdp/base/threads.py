@@ -19,7 +19,7 @@ from functools import cache
 from threading import Event
 from typing import Any, TypeVar
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, Option
 
 VARIABLE = "PLUMDP_THREADS"
 LARGE = 1_000_000  # transitions; below, a second thread saves some milliseconds at most
@@ -39,7 +39,7 @@ def n_threads() -> int:
         return asked
     text = os.environ.get(VARIABLE, "")
     if text:
-        return _checked(text, VARIABLE)
+        return _checked(text, f"{VARIABLE}={text!r}")
     return 1 if multiprocessing.parent_process() is not None else usable_cores()
 
 
@@ -53,7 +53,7 @@ def usable_cores() -> int:
 @contextmanager
 def at_most(threads: int | None) -> Iterator[None]:
     """Let everything in the context use this many threads; None: leave it as it is."""
-    token = _asked.set(_asked.get() if threads is None else _checked(threads, "threads"))
+    token = _asked.set(_asked.get() if threads is None else _checked(threads, Option("threads", threads)))
     try:
         yield
     finally:
@@ -80,9 +80,9 @@ def _linear_algebra() -> Any:
     return ThreadpoolController()
 
 
-def _checked(number: object, name: str) -> int:
+def _checked(number: object, said: str | Option) -> int:
     if isinstance(number, bool) or not str(number).isdecimal() or int(str(number)) < 1:
-        raise DataError(f"{name}={number!r}: give the number of threads, 1 or more")
+        raise DataError(said, ": give the number of threads, 1 or more")
     return int(str(number))
 
 

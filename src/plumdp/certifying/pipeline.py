@@ -20,21 +20,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Unpack
 
 from plumdp.base.clock import Clock
-from plumdp.base.errors import DataError
-from plumdp.base.keywords import takes
+from plumdp.base.errors import DataError, Option
 from plumdp.base.threads import at_most, one_blas_thread
 from plumdp.certifying.claims import make_certificate
 from plumdp.certifying.sources import LearnedSource
 from plumdp.certifying.valuation import best_of_all, best_valuation, is_worst, value_policy
+from plumdp.confidence.bounds import Intervals
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
 from plumdp.learning.learn import Learned, learn
 from plumdp.learning.methods import SETS, Sets
-from plumdp.learning.options import LearningOptions
 from plumdp.learning.storage import storage_of
+from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import Policy, check_policy
 from plumdp.model.question import Asked, ask, ask_all
@@ -45,7 +44,6 @@ from plumdp.relaxation.relax import RELAXATIONS, Relaxation, RelaxationMethod, t
 from plumdp.result.certificate import Certificate, Status
 
 
-@takes(LearningOptions)
 def certify(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
@@ -55,7 +53,12 @@ def certify(
     policy: Policy | None = None,
     precision: float = 1e-6,
     threads: int | None = None,
-    **options: Unpack[LearningOptions],
+    confidence: float = 0.999,
+    confidence_set: Sets | None = None,
+    interval_method: Intervals | None = None,
+    events: Events | None = None,
+    as_published: bool = False,
+    misfit: float = 0.0,
 ) -> Certificate:
     """Return a policy and bounds on its value that hold with the given confidence (Theorem 1 of the paper).
 
@@ -73,6 +76,20 @@ def certify(
         How far the solver's bounds may be apart.
     threads
         How many threads a large model is solved with; by default PLUMDP_THREADS, or all cores. It changes no bit.
+    confidence
+        How sure everything that follows must be, jointly.
+    confidence_set
+        What is drawn around the data: "interval", "l1", "ellipsoid" or "likelihood". By default the likelihood, or
+        intervals if one of the next three options is given, which are about intervals.
+    interval_method
+        For other intervals than the narrowest valid ones, see ``expression_bounds``.
+    events
+        For intervals of other events than those of the model, see ``find_events``.
+    as_published
+        Draw what the paper publishes, for comparison: without guarantee, and without tests of fixed numbers.
+    misfit
+        How far every row of the model may be off, in total variation: what follows stays valid then. Sets are
+        "interval" or "likelihood", which here means half-spaces and intervals, without a likelihood.
 
     Examples
     --------
@@ -86,11 +103,20 @@ def certify(
     require_model("certify", model)  # stage 1; the counts are stage 2
     question = ask(objective, model)
     with at_most(threads):
-        learned = learn(model, counts, objectives=[question], **options)
+        learned = learn(
+            model,
+            counts,
+            objectives=[question],
+            confidence=confidence,
+            confidence_set=confidence_set,
+            interval_method=interval_method,
+            events=events,
+            as_published=as_published,
+            misfit=misfit,
+        )
         return conclude(learned, question, relaxation=relaxation, policy=policy, precision=precision)
 
 
-@takes(LearningOptions)
 def certify_all(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
@@ -99,7 +125,12 @@ def certify_all(
     relaxation: Relaxation | None = None,
     precision: float = 1e-6,
     threads: int | None = None,
-    **options: Unpack[LearningOptions],
+    confidence: float = 0.999,
+    confidence_set: Sets | None = None,
+    interval_method: Intervals | None = None,
+    events: Events | None = None,
+    as_published: bool = False,
+    misfit: float = 0.0,
 ) -> list[Certificate]:
     """Return a certificate for each objective, each with a policy of its own, that hold jointly with the confidence.
 
@@ -110,7 +141,7 @@ def certify_all(
     ----------
     objectives
         What is asked: properties, or their texts.
-    relaxation, precision, threads
+    relaxation, precision, threads, confidence, confidence_set, interval_method, events, as_published, misfit
         As of ``certify``.
 
     Examples
@@ -128,11 +159,20 @@ def certify_all(
     if not asked:
         raise DataError("objectives: there are none; give at least one property, such as 'Pmax=? [ F \"goal\" ]'")
     with at_most(threads):
-        learned = learn(model, counts, objectives=asked, **options)
+        learned = learn(
+            model,
+            counts,
+            objectives=asked,
+            confidence=confidence,
+            confidence_set=confidence_set,
+            interval_method=interval_method,
+            events=events,
+            as_published=as_published,
+            misfit=misfit,
+        )
         return [conclude(learned, question, relaxation=relaxation, precision=precision) for question in asked]
 
 
-@takes(LearningOptions)
 def compare(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
@@ -142,7 +182,12 @@ def compare(
     policy: Policy | None = None,
     precision: float = 1e-6,
     threads: int | None = None,
-    **options: Unpack[LearningOptions],
+    confidence: float = 0.999,
+    confidence_set: Sets | None = None,
+    interval_method: Intervals | None = None,
+    events: Events | None = None,
+    as_published: bool = False,
+    misfit: float = 0.0,
 ) -> list[Certificate]:
     """Return a certificate for each relaxation from the same data, each with its own policy unless one is given.
 
@@ -150,7 +195,7 @@ def compare(
     ----------
     relaxations
         Those that are compared; by default all that there are for the confidence set, from loose to tight.
-    objective, policy, precision, threads
+    objective, policy, precision, threads, confidence, confidence_set, interval_method, events, as_published, misfit
         As of ``certify``.
 
     Examples
@@ -169,7 +214,17 @@ def compare(
     require_model("compare", model)
     question = ask(objective, model)
     with at_most(threads):
-        learned = learn(model, counts, objectives=[question], **options)
+        learned = learn(
+            model,
+            counts,
+            objectives=[question],
+            confidence=confidence,
+            confidence_set=confidence_set,
+            interval_method=interval_method,
+            events=events,
+            as_published=as_published,
+            misfit=misfit,
+        )
         return compare_learned(learned, question, relaxations=relaxations, policy=policy, precision=precision)
 
 
@@ -309,11 +364,12 @@ def relax(learned: Learned, relaxation: Relaxation, model: ParametricMDP | None 
     model = learned.model if model is None else model
     region, storage = learned.region, storage_of(model)
     if relaxation not in tuple(RELAXATIONS):
-        raise DataError(f"relaxation={relaxation!r}: choose one of {', '.join(map(repr, RELAXATIONS))}")
+        raise DataError(Option("relaxation", relaxation), f": choose one of {', '.join(map(repr, RELAXATIONS))}")
     picks_points = RELAXATIONS[relaxation].picks_points
     if picks_points and not storage.has_points:
         raise DataError(
-            f"relaxation={relaxation!r}: a model that is stored on disk is solved within intervals; choose 'expression'"
+            Option("relaxation", relaxation),
+            ": a model that is stored on disk is solved within intervals; choose 'expression'",
         )
     if isinstance(region, Conflict):
         return storage.untied(model, learned.counts, learned.fallback * learned.error)

@@ -5,12 +5,10 @@ A sub-command's module is imported when it is run: ``plumdp --help`` needs none 
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from functools import wraps
 from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
@@ -180,31 +178,18 @@ class _Group(TyperGroup):
 
 
 def load(name: str) -> Any:
-    """Return a sub-command, imported."""
+    """Return a sub-command, imported, with the options that all commands have behind its own."""
     about = COMMANDS[name]
-    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    function = getattr(import_module(f"plumdp.cli.{about.module}"), about.function)
-    alone.command(name, cls=helping.Command, context_settings=_HELP)(_with_common_options(function))
-    command: Any = typer.main.get_command(alone)
+    command = _command(name, getattr(import_module(f"plumdp.cli.{about.module}"), about.function))
+    command.params += _command("common", _common).params
     command.example = about.example
     return command
 
 
-def _with_common_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that also takes the options which all commands have."""
-    own = inspect.signature(function, eval_str=True).parameters.values()
-    common = inspect.signature(_common, eval_str=True).parameters.values()
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [parameter.replace(kind=keyword) for parameter in (*own, *common)]
-
-    @wraps(function)
-    def run(*, verbose: int, config: Path | None, threads: int | None, **options: Any) -> None:
-        with at_most(threads):
-            function(**options)
-
-    vars(run)["__signature__"] = inspect.Signature(parameters)
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
+def _command(name: str, function: Callable[..., None]) -> Any:
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    alone.command(name, cls=helping.Command, context_settings=_HELP)(function)
+    return typer.main.get_command(alone)
 
 
 def _take_defaults(ctx: typer.Context, path: Path | None) -> Path | None:
@@ -222,6 +207,12 @@ def _listen(ctx: typer.Context, verbosity: int) -> int:
     return verbosity
 
 
+def _limit(ctx: typer.Context, threads: int | None) -> int | None:
+    if threads is not None and not ctx.resilient_parsing:
+        ctx.with_resource(at_most(threads))
+    return threads
+
+
 def _common(
     verbose: Annotated[
         int,
@@ -229,6 +220,7 @@ def _common(
             *("--verbose", "-v"),
             count=True,
             callback=_listen,
+            expose_value=False,
             show_default=False,
             help="Say on standard error what is done; -vv also for how long.",
         ),
@@ -240,6 +232,7 @@ def _common(
             metavar="FILE",
             is_eager=True,
             callback=_take_defaults,
+            expose_value=False,
             help=f"Defaults of options; otherwise {FILE} in this folder, if there is one.",
         ),
     ] = None,
@@ -248,11 +241,13 @@ def _common(
         typer.Option(
             "--threads",
             metavar="N",
+            callback=_limit,
+            expose_value=False,
             help=f"How many threads are used; otherwise {VARIABLE}, or all cores. No result depends on it.",
         ),
     ] = None,
 ) -> None:
-    """The options that all commands have."""
+    """The options that all commands have: their callbacks do what they ask for."""
 
 
 app = typer.Typer(
@@ -308,7 +303,7 @@ def _run(given: list[str]) -> int:
         if is_disk_failure(error):
             return report_failure(error, as_json=as_json)
         kind = "model" if isinstance(error, ModelError) else "data" if isinstance(error, DataError) else "missing extra"
-        report_error(kind, in_command_line_words(str(error)), as_json=as_json)
+        report_error(kind, in_command_line_words(*error.args), as_json=as_json)
     except _CLICK_ERROR as error:
         hint = (
             f"; plumdp {command} -h shows what there is" if command in COMMANDS else "; plumdp -h shows what there is"

@@ -10,54 +10,57 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from plumdp import library
+import plumdp
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Status
-from plumdp.cli.arguments import AsJson
-from plumdp.cli.groups import with_options
-from plumdp.cli.options import LikelihoodOptions, LogOptions, ModelOptions, OnePropertyOptions, require_new
+from plumdp.cli import arguments as args
+from plumdp.cli.options import LogOptions, ModelOptions, SetOptions, load_with_one_property, require_new
 from plumdp.cli.results import EXIT_CODES, print_json
 
 _MOST_ROWS = 10
 
 
-@with_options
+_Runs = Annotated[
+    int | None, typer.Option("--runs", "-n", help="How many more runs are planned; by default as many as there are.")
+]
+_MaxSteps = Annotated[
+    int | None, typer.Option("--max-steps", help="Where new runs are cut off; by default where those of the data are.")
+]
+_Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="A CSV file for the sampling policy: a probability for each action."),
+]
+
+
 def advise(
-    model: ModelOptions,
-    log: LogOptions,
-    asked: OnePropertyOptions,
-    sets: LikelihoodOptions,
-    runs: Annotated[
-        int | None,
-        typer.Option("--runs", "-n", help="How many more runs are planned; by default as many as there are."),
-    ] = None,
-    max_steps: Annotated[
-        int | None,
-        typer.Option("--max-steps", help="Where new runs are cut off; by default where those of the data are."),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="A CSV file for the sampling policy: a probability for each action."),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file of an earlier run.")] = False,
-    as_json: AsJson = False,
-) -> None:
+    *,
+    model: args.Model, constant: args.Constant = None, space: args.Space = None,
+    data: args.Data, column: args.Column = None, state: args.State = None, action: args.Action = None,
+    form: args.Form = None, keep_going: args.KeepGoing = False, sampling: args.Sampling = None,
+    order: args.Order = None, expected: args.Expected = None, cut_off: args.CutOff = None,
+    partitions: args.Partitions = None,
+    property: args.Property = None, confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
+    runs: _Runs = None, max_steps: _MaxSteps = None, output: _Output = None, force: args.ReplaceFile = False,
+    as_json: args.AsJson = False,
+) -> None:  # fmt: skip
     """Say where the next data narrow the bounds most, how wide these will be, and how to sample.
 
     Ends with 0, or with 3 if the data contradict the model. Example: plumdp advise betting:25 counts.parquet -o
     policy.csv
     """
+    sets = SetOptions(confidence, confidence_set)
     for option, number in (("--runs", runs), ("--max-steps", max_steps)):
         if number is not None and number < 1:
             raise DataError(f"{option} {number}: give a whole number, at least 1")
     if output is not None:
         require_new(output, force=force)
-    read, objective = asked.load(model)
+    log = LogOptions(data, column, state, action, form, keep_going, sampling, order, expected, cut_off, partitions)
+    read, objective = load_with_one_property(ModelOptions(model, constant, space), property)
     learned = sets.learn(read, log.read(read), [objective])
     if learned.conflict is not None:
         Console(stderr=True, highlight=False).print(f"the data contradict the model: {learned.conflict}", markup=False)
         raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
-    advice = library.advise(learned, objective, runs=runs, max_steps=max_steps)
+    advice = plumdp.advise(learned, objective, runs=runs, max_steps=max_steps)
     if output is not None:
         advice.to_csv(output)
     if as_json:
@@ -66,7 +69,7 @@ def advise(
         _print(advice, "" if output is None else str(output))
 
 
-def _print(advice: library.Advice, file: str) -> None:
+def _print(advice: plumdp.Advice, file: str) -> None:
     console = Console(highlight=False)
     for sentence in advice.sentences(file=file):
         console.print(Text(sentence))

@@ -1,4 +1,7 @@
-"""The arguments and options of the sub-commands, each defined once, and how models and properties are read."""
+"""The arguments and options of the sub-commands, each declared once, and how models are read.
+
+A command lists those that it takes as its parameters, under the same names in the same order everywhere.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from plumdp import library
+import plumdp
+from plumdp.base import vocabulary
 from plumdp.base.errors import ModelError
-from plumdp.base.vocabulary import CutOff, Intervals, LogForm, Order, Sampling, Sets
 from plumdp.cli.sources import load_source
 
 _MOST_VALUES = 1000  # of a range
@@ -21,10 +24,11 @@ _MOST_VALUES = 1000  # of a range
 
 def complete_model(incomplete: str) -> list[str]:
     """Return case studies and model files that begin with a text, for the completion of the shell."""
-    names = [name for name in library.case_study_names() if name.startswith(incomplete)]
-    files = [
-        file for file in glob(f"{incomplete}*") if Path(file).suffix in (*library.READERS, ".py") or Path(file).is_dir()
-    ]
+    from plumdp.case_studies import case_study_names
+    from plumdp.model.readers.read import READERS
+
+    names = [name for name in case_study_names() if name.startswith(incomplete)]
+    files = [file for file in glob(f"{incomplete}*") if Path(file).suffix in (*READERS, ".py") or Path(file).is_dir()]
     return names + sorted(files)
 
 
@@ -37,7 +41,7 @@ Model = Annotated[
         autocompletion=complete_model,
     ),
 ]
-Constants = Annotated[
+Constant = Annotated[
     list[str] | None,
     typer.Option(
         "--constant",
@@ -48,7 +52,7 @@ Constants = Annotated[
         "certify, compare and info also take ranges: N=4:6, or N=4:2:10 in steps of 2.",
     ),
 ]
-Spaces = Annotated[
+Space = Annotated[
     list[str] | None,
     typer.Option(
         "--space",
@@ -85,11 +89,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing els
 Data = Annotated[
     list[str], typer.Argument(metavar="DATA...", help="A file of counts, or logs: Parquet, CSV or JSON, patterns too.")
 ]
-ColumnNames = Annotated[
+OptionalData = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[DATA...]", help="Counts or logs, as plumdp certify takes them, if they are needed."),
+]
+Column = Annotated[
     list[str] | None,
     typer.Option("--column", metavar="NAME=COLUMN", help="What the log calls a column; commas or repeats for more."),
 ]
-States = Annotated[
+State = Annotated[
     list[str] | None,
     typer.Option(
         "--state",
@@ -98,7 +106,7 @@ States = Annotated[
         "edges of bins, such as 'battery=[0,20,60,100]'; repeat for more.",
     ),
 ]
-ActionMap = Annotated[
+Action = Annotated[
     str | None,
     typer.Option(
         "--action",
@@ -106,8 +114,8 @@ ActionMap = Annotated[
         help="How the action follows from columns of the log, such as \"if thrust > 0 then 'up' else 'down'\".",
     ),
 ]
-FormOption = Annotated[
-    LogForm | None,
+Form = Annotated[
+    vocabulary.LogForm | None,
     typer.Option(
         "--form",
         help="Rows with the next state (transitions), one row per state (trajectories), or ready-made counts. Default: "
@@ -115,8 +123,8 @@ FormOption = Annotated[
     ),
 ]
 KeepGoing = Annotated[bool, typer.Option("--keep-going", help="Count what fits the model even if some rows do not.")]
-SamplingOption = Annotated[
-    Sampling | None,
+Sampling = Annotated[
+    vocabulary.Sampling | None,
     typer.Option(
         "--sampling",
         help="How the log was sampled. adaptive (default): whoever chose the actions and the end; trajectories: a "
@@ -125,8 +133,8 @@ SamplingOption = Annotated[
         "not more.",
     ),
 ]
-OrderOption = Annotated[
-    Order | None,
+Order = Annotated[
+    vocabulary.Order | None,
     typer.Option(
         "--order",
         help="What is known of the order of the log. time: its rows are in the order in which they happened; runs: its "
@@ -135,7 +143,7 @@ OrderOption = Annotated[
         "of a folder or a quoted pattern by name, part-2 before part-10.",
     ),
 ]
-ExpectedOption = Annotated[
+Expected = Annotated[
     float | None,
     typer.Option(
         "--expected",
@@ -144,29 +152,29 @@ ExpectedOption = Annotated[
         "come true, and makes results narrower.",
     ),
 ]
-CutOffOption = Annotated[
-    CutOff | None,
+CutOff = Annotated[
+    vocabulary.CutOff | None,
     typer.Option(
         "--cut-off",
         help="Needed if most runs of the log end before the outcome of their last action. unrelated: they were cut off "
         "for reasons that have nothing to do with that outcome; every result repeats it.",
     ),
 ]
-PartitionsOption = Annotated[
+Partitions = Annotated[
     Literal["files"] | None,
     typer.Option("--partitions", help="files: each file of the log numbers its runs anew, and holds whole runs."),
 ]
 Confidence = Annotated[float, typer.Option("--confidence", help="How sure the bounds must be, below 1.")]
-SetKind = Annotated[
-    Sets | None,
+ConfidenceSet = Annotated[
+    vocabulary.Sets | None,
     typer.Option(
         "--confidence-set",
         help="The kind of confidence set made from the data. Default: likelihood; interval, if --interval-method or "
         "--as-published is given.",
     ),
 ]
-IntervalKind = Annotated[
-    Intervals | None,
+IntervalMethod = Annotated[
+    vocabulary.Intervals | None,
     typer.Option("--interval-method", help="Instead of the narrowest that are valid for the data; the result says so."),
 ]
 AsPublished = Annotated[
@@ -181,23 +189,42 @@ Misfit = Annotated[
         "--misfit", help="How far every row of the model may be off, in total variation, such as 0.01; default: 0."
     ),
 ]
+At = Annotated[
+    list[str] | None,
+    typer.Option("--at", metavar="NAME=VALUE", help="Take a parametric model at this point of its parameters."),
+]
+ResultFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="A folder for certificate, policy and findings, which plumdp report and read_result open; of several "
+        "properties, folders 1, 2, … in it.",
+    ),
+]
+NoLadder = Annotated[bool, typer.Option("--no-ladder", help="Leave out of the folder what other relaxations certify.")]
+ReplaceResult = Annotated[bool, typer.Option("--force", help="Replace the result of an earlier run.")]
+ReplaceFile = Annotated[bool, typer.Option("--force", help="Replace the file of an earlier run.")]
+ReplaceFiles = Annotated[bool, typer.Option("--force", help="Replace files of an earlier run.")]
 
 
-def load(model: str, constants: list[str], spaces: Sequence[str] = ()) -> tuple[library.ParametricMDP, list[str]]:
+def load(model: str, constants: Sequence[str], spaces: Sequence[str] = ()) -> tuple[plumdp.ParametricMDP, list[str]]:
     """Return the model and the properties that come with it."""
+    from plumdp.model.language.constraint import cut_model
+
     first, *others = value_ranges(constants)
     if others:
         raise ModelError(
             "--constant: this command takes one value for each constant; certify, compare and info take ranges"
         )
-    read, properties, _ = load_source(model, first)
+    read, properties = load_source(model, first)
     try:
-        return library.cut_model(read, spaces), properties
+        return cut_model(read, spaces), properties
     except ModelError as error:
-        raise ModelError(f"--space: {error}") from None
+        raise ModelError("--space: ", *error.args) from None
 
 
-def value_ranges(constants: list[str]) -> list[dict[str, str]]:
+def value_ranges(constants: Sequence[str]) -> list[dict[str, str]]:
     """Return the values of constants by name, for each combination of values that ranges such as 4:6 have.
 
     >>> value_ranges(["N=4:6", "K=1"])
@@ -225,7 +252,7 @@ def _values(option: str, text: str) -> list[str]:
     return [str(low + number * step) for number in range(n_values)]
 
 
-def pairs(option: str, texts: list[str]) -> dict[str, str]:
+def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     """Return the values by name that texts NAME=VALUE give."""
     values = {}
     for text in ",".join(texts).split(",") if texts else []:

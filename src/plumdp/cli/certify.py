@@ -3,52 +3,66 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plumdp import library
+import plumdp
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Relaxation
-from plumdp.cli.arguments import AsJson
-from plumdp.cli.groups import with_options
+from plumdp.cli import arguments as args
 from plumdp.cli.invocation import command_line
-from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions
+from plumdp.cli.options import LogOptions, ModelOptions, PropertyOptions, SetOptions, objective_of
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import Result, exit_code, print_comparison, print_json, print_results
 
+if TYPE_CHECKING:
+    from plumdp.model.language.threshold import Threshold
+    from plumdp.model.objective import Objective
 
-@with_options
+_Relaxation = Annotated[
+    Relaxation | None,
+    typer.Option(
+        "--relaxation", "-r", help="What nature may do. Default: coupled; rectangular, if --as-published is given."
+    ),
+]
+
+
 def certify(
-    model: ModelOptions,
-    log: LogOptions,
-    asked: PropertyOptions,
-    sets: SetOptions,
-    folder: FolderOptions,
-    relaxation: Annotated[
-        Relaxation | None,
-        typer.Option(
-            "--relaxation", "-r", help="What nature may do. Default: coupled; rectangular, if --as-published is given."
-        ),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+    *,
+    model: args.Model, constant: args.Constant = None, space: args.Space = None,
+    data: args.Data, column: args.Column = None, state: args.State = None, action: args.Action = None,
+    form: args.Form = None, keep_going: args.KeepGoing = False, sampling: args.Sampling = None,
+    order: args.Order = None, expected: args.Expected = None, cut_off: args.CutOff = None,
+    partitions: args.Partitions = None,
+    property: args.Properties = None, all_properties: args.AllProperties = False,
+    confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
+    interval_method: args.IntervalMethod = None, as_published: args.AsPublished = False, misfit: args.Misfit = 0.0,
+    output: args.ResultFolder = None, no_ladder: args.NoLadder = False, force: args.ReplaceResult = False,
+    relaxation: _Relaxation = None, as_json: args.AsJson = False,
+) -> None:  # fmt: skip
     """Find a policy and bounds on its value that hold with the given confidence.
 
     A property with a threshold, such as P>=0.9 [ F "goal" ], is answered with yes, no or not yet known. Ends with 0 if
     certified or yes, 1 if no, 3 if the data contradict the model, 4 if nothing is certified or not yet known.
     """
-    models = model.each()
-    if len(models) > 1 and folder.output is not None:
+    from plumdp.result.folder import require_folder, write_results
+
+    log = LogOptions(data, column, state, action, form, keep_going, sampling, order, expected, cut_off, partitions)
+    asked = PropertyOptions(property, all_properties)
+    sets = SetOptions(confidence, confidence_set, interval_method, as_published, misfit)
+    if output is not None:
+        require_folder(output, force=force)
+    models = ModelOptions(model, constant, space).each()
+    if len(models) > 1 and output is not None:
         raise DataError("--output: a range has several results; write one at a time, with one value for each constant")
     results = [each for one in models for each in certified(one, log, asked, sets, relaxation)]
     if as_json:
         print_json([result.to_dict() for result in results], one=len(results) == 1)
     else:
         print_results(results)
-    if folder.output is not None:
-        certificates = [result.saved for result in results]
-        library.write_results(certificates, folder.output, force=folder.force, ladder=not folder.no_ladder)
+    if output is not None:
+        write_results([result.saved for result in results], output, force=force, ladder=not no_ladder)
     raise typer.Exit(exit_code(results))
 
 
@@ -62,52 +76,64 @@ def certified(
 
 def _learn(
     model: ModelOptions, log: LogOptions, asked: PropertyOptions, sets: SetOptions
-) -> tuple[library.Learned, tuple[library.Objective | library.Threshold, ...]]:
+) -> tuple[plumdp.Learned, tuple[Objective | Threshold, ...]]:
     """Return what the data say, and what is asked; the same value may be compared with several thresholds."""
+    from plumdp.model.objective import digest
+
     read, questions = asked.questions(model)
-    objectives = [question.objective if isinstance(question, library.Threshold) else question for question in questions]
-    distinct = {library.digest(objective): objective for objective in objectives}
+    distinct = {digest(objective): objective for objective in map(objective_of, questions)}
     return sets.learn(read, log.read_for(model, read), list(distinct.values())), questions
 
 
 def _answer(
-    learned: library.Learned,
-    question: library.Objective | library.Threshold,
-    relaxation: Relaxation | None,
-    model: ModelOptions,
+    learned: plumdp.Learned, question: Objective | Threshold, relaxation: Relaxation | None, model: ModelOptions
 ) -> Result:
+    from plumdp.model.language.threshold import Threshold
+
     LOGGER.info("certifying %s", question.text)
-    objective = question.objective if isinstance(question, library.Threshold) else question
-    certificate = _with_command(library.conclude(learned, objective, relaxation=relaxation))
-    if not isinstance(question, library.Threshold):
+    certificate = _with_command(plumdp.conclude(learned, objective_of(question), relaxation=relaxation))
+    if not isinstance(question, Threshold):
         return Result(certificate, constants=model.constants)
-    answer = library.decide(learned, question, relaxation=relaxation, certificate=certificate)
+    answer = plumdp.decide(learned, question, relaxation=relaxation, certificate=certificate)
     return Result(answer.certificate, answer, model.constants)
 
 
-def _with_command(certificate: library.Certificate) -> library.Certificate:
+def _with_command(certificate: plumdp.Certificate) -> plumdp.Certificate:
     """Return a certificate that says by which command it was made."""
     typed = command_line()
     return replace(certificate, provenance={**certificate.provenance, "command": typed}) if typed else certificate
 
 
-@with_options
 def compare(
-    model: ModelOptions, log: LogOptions, asked: PropertyOptions, sets: SetOptions, as_json: AsJson = False
-) -> None:
+    *,
+    model: args.Model, constant: args.Constant = None, space: args.Space = None,
+    data: args.Data, column: args.Column = None, state: args.State = None, action: args.Action = None,
+    form: args.Form = None, keep_going: args.KeepGoing = False, sampling: args.Sampling = None,
+    order: args.Order = None, expected: args.Expected = None, cut_off: args.CutOff = None,
+    partitions: args.Partitions = None,
+    property: args.Properties = None, all_properties: args.AllProperties = False,
+    confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
+    interval_method: args.IntervalMethod = None, as_published: args.AsPublished = False, misfit: args.Misfit = 0.0,
+    as_json: args.AsJson = False,
+) -> None:  # fmt: skip
     """Show what each relaxation certifies from the same data; ends with 3 if the data contradict the model."""
-    found: list[tuple[ModelOptions, list[library.Certificate]]] = []
-    for one in model.each():
+    from plumdp.certifying.pipeline import compare_learned
+
+    log = LogOptions(data, column, state, action, form, keep_going, sampling, order, expected, cut_off, partitions)
+    asked = PropertyOptions(property, all_properties)
+    sets = SetOptions(confidence, confidence_set, interval_method, as_published, misfit)
+    compared: list[tuple[ModelOptions, list[plumdp.Certificate]]] = []
+    for one in ModelOptions(model, constant, space).each():
         read, objectives = asked.load(one)
         learned = sets.learn(read, log.read_for(one, read), objectives)
         for objective in objectives:
             LOGGER.info("comparing what relaxations certify: %s", objective.text)
-            found.append((one, library.compare_learned(learned, objective)))
-    results = [Result(each, constants=one.constants) for one, certificates in found for each in certificates]
+            compared.append((one, compare_learned(learned, objective)))
+    results = [Result(each, constants=one.constants) for one, certificates in compared for each in certificates]
     if as_json:
         print_json([result.to_dict() for result in results])
     else:
-        for one, certificates in found:
+        for one, certificates in compared:
             print_comparison(certificates, one.constants)
     if exit_code(results) == 3:
         raise typer.Exit(3)

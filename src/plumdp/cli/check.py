@@ -10,11 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from plumdp import library
+import plumdp
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Status
-from plumdp.cli.arguments import AsJson
-from plumdp.cli.groups import with_options
+from plumdp.cli import arguments as args
 from plumdp.cli.options import LogOptions, ModelOptions, require_confidence
 from plumdp.cli.results import EXIT_CODES, grid, print_json
 from plumdp.cli.sources import chosen_properties
@@ -26,55 +25,63 @@ _NARROW = 80  # columns: on a narrower screen there are sentences instead of the
 _LONGEST = 60  # text of a cell
 
 
-@with_options
+_Property = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--property",
+        "--prop",
+        "-p",
+        metavar="TEXT",
+        help="What the model is for: tests are sharp there. Repeat for more.",
+    ),
+]
+_Confidence = Annotated[
+    float, typer.Option("--confidence", help="How sure it must be that the model is wrong, below 1.")
+]
+_Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="A picture of the residuals: .png or .svg.")]
+
+
 def check_model(
-    model: ModelOptions,
-    log: LogOptions,
-    property: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--property",
-            "--prop",
-            "-p",
-            metavar="TEXT",
-            help="What the model is for: tests are sharp there. Repeat for more.",
-        ),
-    ] = None,
-    confidence: Annotated[
-        float, typer.Option("--confidence", help="How sure it must be that the model is wrong, below 1.")
-    ] = 0.999,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="A picture of the residuals: .png or .svg.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+    *,
+    model: args.Model, constant: args.Constant = None, space: args.Space = None,
+    data: args.Data, column: args.Column = None, state: args.State = None, action: args.Action = None,
+    form: args.Form = None, keep_going: args.KeepGoing = False, sampling: args.Sampling = None,
+    order: args.Order = None, expected: args.Expected = None, cut_off: args.CutOff = None,
+    partitions: args.Partitions = None,
+    property: _Property = None, confidence: _Confidence = 0.999, plot: _Plot = None, as_json: args.AsJson = False,
+) -> None:  # fmt: skip
     """Test whether data contradict a model, and say what is wrong and what to try if they do.
 
     Ends with 0 if they do not, and with 3 if the data contradict the model.
     """
+    from plumdp.model.language.property import as_objectives
+
     require_confidence(confidence)
     if plot is not None:
         _require_picture(plot)
-    read, properties = model.load()
-    objectives = library.as_objectives(chosen_properties(model.model, property or [], properties), read)
-    check = library.check_model(read, log.read(read), confidence=confidence, objectives=objectives)
+    log = LogOptions(data, column, state, action, form, keep_going, sampling, order, expected, cut_off, partitions)
+    read, properties = ModelOptions(model, constant, space).load()
+    objectives = as_objectives(chosen_properties(model, property or [], properties), read)
+    check = plumdp.check_model(read, log.read(read), confidence=confidence, objectives=objectives)
     if as_json:
         print_json([{"schema": "plumdp/check/1", **check.to_dict()}], one=True)
     else:
         _print(check)
     if plot is not None:
-        library.write_residuals(check, plot)
+        plumdp.plots.write_residuals(check, plot)
     raise typer.Exit(EXIT_CODES[Status.CONTRADICTED] if check.is_contradicted else 0)
 
 
 def _require_picture(path: Path) -> None:
     """Refuse a file that no picture can be written to, before the work is done."""
+    from plumdp.result.folder import require_file
+
     if path.suffix.lower() not in _SUFFIXES:
         raise DataError(f"--plot {path}: pictures are written as {' or '.join(_SUFFIXES)}; choose one of these endings")
-    library.require_file(path)
+    require_file(path)
 
 
-def _print(check: library.ModelCheck) -> None:
+def _print(check: plumdp.ModelCheck) -> None:
     console = Console(highlight=False)
     console.print(Text(check.headline, style="bold red" if check.is_contradicted else "bold"))
     is_narrow = console.width < _NARROW
@@ -83,7 +90,7 @@ def _print(check: library.ModelCheck) -> None:
         console.print(_residuals(check))
 
 
-def _residuals(check: library.ModelCheck) -> Table:
+def _residuals(check: plumdp.ModelCheck) -> Table:
     """Return the most telling residuals as a table."""
     table = Table(title="seen less what the model says, as probabilities", title_style="bold", title_justify="left")
     table.add_column("where", overflow="fold")

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plumdp import library
+import plumdp
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Dialect, Form
-from plumdp.cli.arguments import ActionMap, ColumnNames, OrderOption, SamplingOption, States, pairs
-from plumdp.cli.groups import with_options
+from plumdp.cli import arguments as args
+from plumdp.cli.arguments import pairs
 from plumdp.cli.mappings import state_maps
 from plumdp.cli.options import LogOptions, ModelOptions, require_new
 from plumdp.cli.progress import progress_bar
 
-WrittenForm = Annotated[Form, typer.Option("--form", help="Rows with the next state, or one row per state.")]
+if TYPE_CHECKING:
+    from plumdp.data.runs import Policy
+
+_Form = Annotated[Form, typer.Option("--form", help="Rows with the next state, or one row per state.")]
+_Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there already.")]
 
 
-Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there already.")]
-
-
-@with_options
 def simulate(
-    model: ModelOptions,
+    *,
+    model: args.Model,
+    constant: args.Constant = None,
+    space: args.Space = None,
     output: Annotated[
         Path,
         typer.Option(
@@ -46,30 +49,30 @@ def simulate(
         ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same runs.")] = 0,
-    form: WrittenForm = "transitions",
+    form: _Form = "transitions",
     counts: Annotated[bool, typer.Option("--counts", help="Write counts of transitions, not the runs.")] = False,
-    force: Force = False,
+    force: _Force = False,
 ) -> None:
     """Run a model at a point under uniform choices or a policy, and write the runs or their counts."""
+    from plumdp.case_studies import is_case_study
+
     _require_output(output, counts=counts, force=force)
     if policy is not None and not policy.is_file():
         raise DataError(f"--policy {policy}: there is no such file")
-    read, _ = model.load()
-    study = library.case_study(model.model) if library.is_case_study(model.model) else None
+    read, _ = ModelOptions(model, constant, space).load()
+    study = plumdp.case_study(model) if is_case_study(model) else None
     point = pairs("--at", at or []) or (dict(study.true_point) if study else {})
     steps = max_steps or (study.max_steps + 1 if study else None)
     if steps is None:
         raise DataError("say with --max-steps where a run is cut off")
-    drawn: library.Policy = "uniform" if policy is None else library.read_sampling(policy, read)
+    drawn: Policy = "uniform" if policy is None else plumdp.read_sampling(policy, read)
     with progress_bar("runs") as show:
         if counts:
-            counted = library.simulate(
-                read, point, trajectories, rng=seed, max_steps=steps, policy=drawn, progress=show
-            )
-            library.write_counts(counted, output)
+            counted = plumdp.simulate(read, point, trajectories, rng=seed, max_steps=steps, policy=drawn, progress=show)
+            plumdp.write_counts(counted, output)
             n_steps, how = counted.total, f"counted{_pilot_text(counted)}"
         else:
-            n_steps = library.write_runs(
+            n_steps = plumdp.write_runs(
                 output, read, point, trajectories, rng=seed, max_steps=steps, policy=drawn, form=form, progress=show
             )
             how = f"as {form}"
@@ -82,41 +85,51 @@ def _require_output(path: Path, *, counts: bool, force: bool) -> None:
     if counts and path.suffix != ".parquet":
         raise DataError(f"{path}: counts are kept as Parquet; name a file that ends in .parquet")
     if not counts:
-        library.require_run_format(path)
+        from plumdp.data.run_files import require_run_format
+
+        require_run_format(path)
 
 
-@with_options
+_Output = Annotated[Path, typer.Option("--output", "-o", help="A Parquet file for the counts.")]
+
+
 def count(
-    model: ModelOptions,
-    log: LogOptions,
-    output: Annotated[Path, typer.Option("--output", "-o", help="A Parquet file for the counts.")],
-    force: Force = False,
-) -> None:
+    *,
+    model: args.Model, constant: args.Constant = None, space: args.Space = None,
+    data: args.Data, column: args.Column = None, state: args.State = None, action: args.Action = None,
+    form: args.Form = None, keep_going: args.KeepGoing = False, sampling: args.Sampling = None,
+    order: args.Order = None, expected: args.Expected = None, cut_off: args.CutOff = None,
+    partitions: args.Partitions = None,
+    output: _Output, force: _Force = False,
+) -> None:  # fmt: skip
     """Count the transitions of logs of any size, and report what became of every row."""
     _require_output(output, counts=True, force=force)
-    read, _ = model.load()
+    log = LogOptions(data, column, state, action, form, keep_going, sampling, order, expected, cut_off, partitions)
+    read, _ = ModelOptions(model, constant, space).load()
     counted = log.read(read)
-    library.write_counts(counted, output)
+    plumdp.write_counts(counted, output)
     if counted.report is not None:
         print(counted.report)
     print(f"{output}: {counted.total:,} steps, counted{_pilot_text(counted)}")
 
 
-@with_options
 def counts_sql(
-    model: ModelOptions,
+    *,
+    model: args.Model,
+    constant: args.Constant = None,
+    space: args.Space = None,
     dialect: Annotated[Dialect, typer.Option("--dialect", help="Whose SQL.")] = "duckdb",
     table: Annotated[str, typer.Option("--table", help="The table with the log.")] = "log",
-    form: WrittenForm = "transitions",
-    column: ColumnNames = None,
-    state: States = None,
-    action: ActionMap = None,
-    sampling: SamplingOption = None,
-    order: OrderOption = None,
+    form: _Form = "transitions",
+    column: args.Column = None,
+    state: args.State = None,
+    action: args.Action = None,
+    sampling: args.Sampling = None,
+    order: args.Order = None,
 ) -> None:
     """Print the query that counts a log in a warehouse; plumdp count reads its result."""
-    read, _ = model.load()
-    query = library.counts_query(
+    read, _ = ModelOptions(model, constant, space).load()
+    query = plumdp.counts_query(
         read,
         table=table,
         dialect=dialect,
@@ -130,7 +143,7 @@ def counts_sql(
     print(query)
 
 
-def _pilot_text(counts: library.TransitionCounts) -> str:
+def _pilot_text(counts: plumdp.TransitionCounts) -> str:
     if counts.pilot is None:
         return ""
     why = f" ({counts.pilot.rests_on})" if counts.pilot.rests_on else ""

@@ -7,11 +7,12 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from traceback import print_exception
 from typing import Any, TextIO
 
+from plumdp.base.errors import Misuse, Option, Untold
 from plumdp.model.text import cut
 
 MISUSE, UNEXPECTED, IO_FAILED, INTERRUPTED, CLOSED_PIPE = 2, 70, 74, 130, 141  # exit codes
@@ -31,80 +32,47 @@ EXIT_CODES = (
 )
 _OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
-_VALUE = r"""(?:'([^']*)'|"([^"]*)"|(-?\d[\w.+-]*\w|-?\d))"""
-_KEYWORDS = (
-    *("sampling", "order", "expected", "form", "confidence", "confidence_set", "interval_method", "misfit"),
-    *("relaxation", "max_steps", "runs", "table", "dialect", "threads", "cut_off", "partitions"),
-)
-_BEFORE = r"(^|: |\b(?:say|with|or|for|which|out) )"  # a keyword, rather than the value of a state variable
-_REWRITES = (
-    (r"columns=\{…\}", "--column NAME=COLUMN"),
-    (r"""columns=\{['"]([^'"]+)['"]: …\}""", r"--column \1=…"),
-    (r"""columns=\{['"]([^'"]+)['"]: ['"]([^'"]*)['"]\}""", r"--column \1=\2"),
-    (r"""states=\{['"]([^'"]+)['"]: …\}""", r"--state \1=…"),
-    (
-        r"""states=\{'(\w+)': (?:'(.*?)'|"(.*?)"|(\[.*?\]))\}: """,
-        lambda found: f"--state {found[1]}=" + _first(found) + ": ",
-    ),
-    (r"""^actions=(?:'(.*?)'|"(.*?)"): """, lambda found: f"--action {found[1] or found[2]}: "),
-    (r"constants=\{(.*?)\}", lambda found: _constants(found[1])),
-    (r"""on_unmatched=['"]report['"]""", "--keep-going"),
-    (r"each query by itself, or say pilot=False", "each query by itself"),
-    (r"\bsay pilot=False\b", "leave out --order and --sampling"),
-    (r" \(force=True\)", ""),
-    (r"read it alone \(read_counts\)", "give it alone"),
-    (r"\bas_published=True\b", "--as-published"),
-    (r"\bgive form=…", "give --form"),
-    (rf"{_BEFORE}({'|'.join(_KEYWORDS)})={_VALUE}", lambda found: _option(found)),
-    (r"(?<!-)\bas_published\b", "--as-published"),
-    (r"\binterval_method and events are for\b", "--interval-method is for"),
-    (r"\binterval_method and events\b", "--interval-method"),
-    (r"\b(interval_method|confidence_set|max_steps)\b", lambda found: f"--{found[1].replace('_', '-')}"),
-    (r"(leave out .*) or misfit\b", r"\1 or --misfit"),
-    (r"\bwhich decide answers\b", "which certify answers"),
+_NAMES = {"columns": "column", "states": "state", "actions": "action", "constants": "constant"}
+_PHRASES = {  # what Python says, and what the command line has in its place
+    "on_unmatched='report'": "--keep-going",
+    "pilot=False": "leave out --order and --sampling",
+    "columns={…}": "--column NAME=COLUMN",
+    "read_counts": "this command",
+    "decide": "certify",
+}
+_OF_OTHERS = (  # texts of Typer and DuckDB
     (r"\bValue error, ", ""),
+    (r"\bInput should be a valid number, .* as a number", "give a number"),
+    (r"\bInput should be a valid integer, .* as an integer", "give a whole number"),
     (
         r"""^IO Error: .*Could not write file \\*"(.*?)(?:\.plumdp-\w+/)?([^/]*?)\\*": ([^"]+).*""",
         r"\1\2 cannot be written: \3",
     ),
-    (r"\bInput should be a valid number, .* as a number", "give a number"),
-    (r"\bInput should be a valid integer, .* as an integer", "give a whole number"),
 )
-_QUOTED = "  "  # lines that begin so show a property, or rows of a log
 
 
-def in_command_line_words(message: str) -> str:
-    """Return a message of the library with options where it has the keywords of Python.
+def in_command_line_words(*parts: str | Option) -> str:
+    """Return a message with its options as they are written on the command line.
 
-    >>> in_command_line_words("misfit=1.0: leave out as_published, or say on_unmatched='report'")
-    '--misfit 1.0: leave out --as-published, or say --keep-going'
-    >>> in_command_line_words("say which they are with columns={…}, or give form=…")
-    'say which they are with --column NAME=COLUMN, or give --form'
+    >>> in_command_line_words(Option("misfit", 1.0), ": leave out ", Option("as_published"))
+    '--misfit 1: leave out --as-published'
     """
-    return "\n".join(line if line.startswith(_QUOTED) else _rewritten(line) for line in message.split("\n"))
+    message = "".join(part if isinstance(part, str) else _spelled(part) for part in parts)
+    for pattern, words in _OF_OTHERS:
+        message = re.sub(pattern, words, message)
+    return message
 
 
-def _rewritten(line: str) -> str:
-    for pattern, words in _REWRITES:
-        line = re.sub(pattern, words, line)
-    return line
-
-
-def _first(found: re.Match[str]) -> str:
-    """Return what was found after the name."""
-    return next(part for part in found.groups()[1:] if part is not None)
-
-
-def _option(found: re.Match[str]) -> str:
-    value = next(part for part in found.groups()[2:] if part is not None)
-    return f"{found[1]}--{found[2].replace('_', '-')} {value}"
-
-
-def _constants(pairs: str) -> str:
-    """Return ``"N": 10, "M": 10`` as options."""
-    return "--constant " + ",".join(
-        f"{name}={value}" for name, value in re.findall(r"""['"](\w+)['"]: ([^,]+)""", pairs)
-    )
+def _spelled(option: Option) -> str:
+    """Return an option, and its value unless it is a switch or the reader has to give one."""
+    if str(option) in _PHRASES:
+        return _PHRASES[str(option)]
+    name, value = f"--{_NAMES.get(option.name, option.name)}".replace("_", "-"), option.value
+    if value is Untold or value is True or value is ...:
+        return name
+    if isinstance(value, Mapping):
+        value = ",".join(f"{key}={'…' if entry is ... else entry}" for key, entry in value.items())
+    return f"{name} {value:.10g}" if isinstance(value, float) else f"{name} {value}"
 
 
 def report(kind: str, message: str, *, as_json: bool) -> None:
@@ -128,7 +96,7 @@ def report_failure(error: BaseException, *, as_json: bool) -> int:
         with suppress(OSError):
             print_exception(error)
     if isinstance(error, OSError) or is_disk_failure(error):
-        text = in_command_line_words(str(error))
+        text = in_command_line_words(*(error.args if isinstance(error, Misuse) else [str(error)]))
         if isinstance(error, OSError):
             text = f"{error.filename or 'output cannot be written'}: {error.strerror or error}"
         report("input/output", text, as_json=as_json)

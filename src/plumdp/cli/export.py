@@ -2,93 +2,114 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plumdp import library
+import plumdp
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Status
-from plumdp.cli.groups import with_options
-from plumdp.cli.interval_options import At, IntervalModelOptions, is_interval_file
-from plumdp.cli.options import LogOptions, ModelOptions, OptionalLogOptions, PropertyOptions, SetOptions, require_new
+from plumdp.cli import arguments as args
+from plumdp.cli.interval_options import IntervalModelOptions, is_interval_file
+from plumdp.cli.options import LogOptions, ModelOptions, PropertyOptions, SetOptions, objective_of, require_new
 from plumdp.cli.results import EXIT_CODES
 from plumdp.model.text import number_of
+
+if TYPE_CHECKING:
+    from plumdp.model.objective import Objective
+
+
+_ModelFile = Annotated[
+    Path | None, typer.Option("--model", metavar="FILE", help="The interval model: .umb, .tra or .drn.")
+]
+_PolicyFile = Annotated[
+    Path | None, typer.Option("--policy", metavar="FILE", help="The policy: .csv, .txt (PRISM) or .json (Storm).")
+]
+_ValuesFile = Annotated[
+    Path | None, typer.Option("--values", metavar="FILE", help="Bounds on the value of each state: .csv.")
+]
 
 
 @dataclass(frozen=True)
 class FileOptions:
     """Which files are written."""
 
-    model_file: Annotated[
-        Path | None, typer.Option("--model", metavar="FILE", help="The interval model: .umb, .tra or .drn.")
-    ] = None
-    policy_file: Annotated[
-        Path | None, typer.Option("--policy", metavar="FILE", help="The policy: .csv, .txt (PRISM) or .json (Storm).")
-    ] = None
-    values_file: Annotated[
-        Path | None, typer.Option("--values", metavar="FILE", help="Bounds on the value of each state: .csv.")
-    ] = None
-    force: Annotated[bool, typer.Option("--force", help="Replace files of an earlier run.")] = False
+    model_file: Path | None
+    policy_file: Path | None
+    values_file: Path | None
+    force: bool
 
     def __post_init__(self) -> None:
+        from plumdp.exchange.policy_files import policy_writer
+        from plumdp.exchange.write_intervals import writer_for
+
         given = [file for file in (self.model_file, self.policy_file, self.values_file) if file is not None]
         if not given:
             raise DataError("say what to write: --model learned.umb, --policy policy.json or --values values.csv")
         if self.model_file is not None:
-            library.writer_for(self.model_file)
+            writer_for(self.model_file)
         if self.policy_file is not None:
-            library.policy_writer(self.policy_file)
+            policy_writer(self.policy_file)
         if self.values_file is not None and self.values_file.suffix.lower() != ".csv":
             raise DataError(f"--values {self.values_file}: values are written to files that end in .csv")
         for file in given:
             require_new(file, force=self.force)
 
-    def write_model(self, model: library.IntervalModel, claim: str = "") -> None:
+    def write_model(self, model: plumdp.IntervalModel, claim: str = "") -> None:
         """Write the interval model, if it is asked for, and say what is claimed of it."""
         if self.model_file is not None:
-            library.write_interval_model(model, self.model_file)
+            plumdp.write_interval_model(model, self.model_file)
             print(f"{self.model_file}: interval model, {number_of(model.graph.n_states, 'state')}{claim}")
 
-    def write_policy(self, policy: library.PolicyTable) -> None:
+    def write_policy(self, policy: plumdp.PolicyTable) -> None:
         """Write the policy, if it is asked for."""
         if self.policy_file is not None:
-            library.write_policy(policy, self.policy_file)
+            plumdp.write_policy(policy, self.policy_file)
             print(f"{self.policy_file}: policy, {number_of(len(policy), 'state')}")
 
 
-@with_options
 def export(
     *,
-    model: ModelOptions,
-    log: OptionalLogOptions,
-    files: FileOptions,
-    at: At = None,
-    asked: PropertyOptions,
-    sets: SetOptions,
-) -> None:
+    model: args.Model, constant: args.Constant = None, space: args.Space = None,
+    data: args.OptionalData = None, column: args.Column = None, state: args.State = None, action: args.Action = None,
+    form: args.Form = None, keep_going: args.KeepGoing = False, sampling: args.Sampling = None,
+    order: args.Order = None, expected: args.Expected = None, cut_off: args.CutOff = None,
+    partitions: args.Partitions = None,
+    model_file: _ModelFile = None, policy_file: _PolicyFile = None, values_file: _ValuesFile = None,
+    force: args.ReplaceFiles = False, at: args.At = None,
+    property: args.Properties = None, all_properties: args.AllProperties = False,
+    confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
+    interval_method: args.IntervalMethod = None, as_published: args.AsPublished = False, misfit: args.Misfit = 0.0,
+) -> None:  # fmt: skip
     """Write what was learned as an interval model for Storm or PRISM, and policy and values as files.
 
     With data, the true probabilities lie in the intervals with the given confidence, so that any tool may check a
     bound. Without data, MODEL is an interval model, which is converted, or any model at a point (--at). If DATA is the
     folder of a result, its policy is written.
     """
-    if not log.data:
-        if (Path(model.model) / library.CERTIFICATE).is_file():
-            raise DataError(f"{model.model} is a result: name its model first, as in plumdp export MODEL {model.model}")
-        if model.space:
+    from plumdp.result.folder import CERTIFICATE
+
+    log = LogOptions(data, column, state, action, form, keep_going, sampling, order, expected, cut_off, partitions)
+    files = FileOptions(model_file, policy_file, values_file, force)
+    asked = PropertyOptions(property, all_properties)
+    sets = SetOptions(confidence, confidence_set, interval_method, as_published, misfit)
+    if not data:
+        if (Path(model) / CERTIFICATE).is_file():
+            raise DataError(f"{model} is a result: name its model first, as in plumdp export MODEL {model}")
+        if space:
             raise DataError("--space: without data there are no unknown parameters; leave it out")
-        if not (at or is_interval_file(model.model) or Path(model.model).suffix.lower() in (".prism", ".nm", ".pm")):
+        if not (at or is_interval_file(model) or Path(model).suffix.lower() in (".prism", ".nm", ".pm")):
             raise DataError("give DATA, the folder of a result, or --at a point: the model alone has no probabilities")
-        _export_known(IntervalModelOptions(model.model, model.constant, at), asked, files)
+        _export_known(IntervalModelOptions(model, constant, at), asked, files)
     elif at:
         raise DataError("--at and DATA: choose one of them")
-    elif len(log.data) == 1 and (Path(log.data[0]) / library.CERTIFICATE).is_file():
-        _export_saved(model, Path(log.data[0]), files)
+    elif len(data) == 1 and (Path(data[0]) / CERTIFICATE).is_file():
+        _export_saved(ModelOptions(model, constant, space), Path(data[0]), files)
     else:
-        _export_learned(model, log.given(model.model), asked, sets, files)
+        _export_learned(ModelOptions(model, constant, space), log, asked, sets, files)
 
 
 def _export_known(model: IntervalModelOptions, asked: PropertyOptions, files: FileOptions) -> None:
@@ -96,28 +117,29 @@ def _export_known(model: IntervalModelOptions, asked: PropertyOptions, files: Fi
     if files.policy_file is None and files.values_file is None:
         files.write_model(model.load()[0])
         return
-    read, objective = model.ask(_only(asked.property))
-    if isinstance(objective, library.Threshold):
-        objective = objective.objective
+    read, question = model.ask(_only(asked.property))
+    objective = objective_of(question)
     files.write_model(read)
-    solution = library.solve(read, objective)
-    files.write_policy(library.PolicyTable(read.graph, solution.policy))
+    solution = plumdp.solve(read, objective)
+    files.write_policy(plumdp.PolicyTable(read.graph, solution.policy))
     if files.values_file is not None:
-        library.write_values(read.graph, solution.lower, solution.upper, files.values_file)
+        plumdp.write_values(read.graph, solution.lower, solution.upper, files.values_file)
         print(f"{files.values_file}: bounds on the values of {number_of(read.graph.n_states, 'state')}")
 
 
-def _only(texts: list[str] | None) -> str | None:
+def _only(texts: Sequence[str] | None) -> str | None:
     if texts and len(texts) > 1:
         raise DataError("--property: policy and values are of one property; give one")
     return texts[0] if texts else None
 
 
 def _export_saved(model: ModelOptions, folder: Path, files: FileOptions) -> None:
+    from plumdp.result.folder import POLICY
+
     if files.model_file is not None or files.values_file is not None:
         raise DataError(f"{folder} is a result, which holds a policy alone; give the data for --model and --values")
     read, _ = model.load()
-    files.write_policy(library.read_policy(folder / library.POLICY, read))
+    files.write_policy(plumdp.read_policy(folder / POLICY, read))
 
 
 def _export_learned(
@@ -133,7 +155,7 @@ def _export_learned(
     learned = sets.learn(read, log.read(read), [objective])
     _write_learned(learned, files)
     if files.policy_file is not None or files.values_file is not None:
-        certificate = library.conclude(learned, objective)
+        certificate = plumdp.conclude(learned, objective)
         print(certificate.headline)
         files.write_policy(certificate.policy)
         if files.values_file is not None:
@@ -141,25 +163,27 @@ def _export_learned(
         raise typer.Exit(EXIT_CODES[certificate.status])
 
 
-def _write_learned(learned: library.Learned, files: FileOptions) -> None:
+def _write_learned(learned: plumdp.Learned, files: FileOptions) -> None:
     """Write the intervals; end with 3 if no parameters explain the data, and they rest on the graph alone."""
-    claim = f"; the true probabilities lie in the intervals with confidence {library.percent(1 - learned.error)}"
+    from plumdp.result.certificate import percent
+
+    claim = f"; the true probabilities lie in the intervals with confidence {percent(1 - learned.error)}"
     if learned.as_published:
         claim = "; as published, without a guarantee"
     if learned.conflict is not None:
         claim = f"; MODEL CONTRADICTED: {learned.conflict}"
-    files.write_model(library.interval_model(learned), claim)
+    files.write_model(plumdp.interval_model(learned), claim)
     if learned.conflict is not None and files.policy_file is None and files.values_file is None:
         raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
 
 
 def _write_certified_values(
-    learned: library.Learned, objective: library.Objective, policy: library.PolicyTable, file: Path
+    learned: plumdp.Learned, objective: Objective, policy: plumdp.PolicyTable, file: Path
 ) -> None:
     """Write bounds on the policy's value in each state: nature at its worst and at its best."""
-    known = library.interval_model(learned)
-    worst = library.evaluate(known, policy, objective, nature="robust")
-    best = library.evaluate(known, policy, objective, nature="optimistic")
+    known = plumdp.interval_model(learned)
+    worst = plumdp.evaluate(known, policy, objective, nature="robust")
+    best = plumdp.evaluate(known, policy, objective, nature="optimistic")
     low, high = (worst, best) if objective.direction == "max" else (best, worst)
-    library.write_values(known.graph, low.lower, high.upper, file)
+    plumdp.write_values(known.graph, low.lower, high.upper, file)
     print(f"{file}: bounds on the policy's value in {number_of(known.graph.n_states, 'state')}, by intervals")

@@ -8,18 +8,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from plumdp import library
-from plumdp.cli.arguments import AsJson
-from plumdp.cli.groups import with_options
+import plumdp
+from plumdp.cli import arguments as args
 from plumdp.cli.options import ModelOptions
 from plumdp.cli.results import print_json, print_table
 from plumdp.model.text import listing
 
 
-@with_options
-def info(model: ModelOptions, as_json: AsJson = False) -> None:
+def info(
+    model: args.Model, constant: args.Constant = None, space: args.Space = None, as_json: args.AsJson = False
+) -> None:
     """Show a model's sizes, parameters and their space, expressions, structure, properties and issues."""
-    found = [_facts(one) for one in model.each()]
+    found = [_facts(one) for one in ModelOptions(model, constant, space).each()]
     if as_json:
         print_json(found, one=len(found) == 1)
     elif len(found) == 1:
@@ -27,12 +27,12 @@ def info(model: ModelOptions, as_json: AsJson = False) -> None:
     else:
         names, sizes = list(found[0]["constants"]), ("states", "choices", "transitions")
         rows = [(*each["constants"].values(), *(f"{each[size]:,}" for size in sizes)) for each in found]
-        print_table(Console(highlight=False), model.model, (*names, *sizes), rows)
+        print_table(Console(highlight=False), model, (*names, *sizes), rows)
 
 
 def _facts(model: ModelOptions) -> dict[str, Any]:
     read, properties = model.load()
-    known = {"schema": "plumdp/info/1", "model": model.model, **library.summarise(read), "properties": properties}
+    known = {"schema": "plumdp/info/1", "model": model.model, **plumdp.summarise(read), "properties": properties}
     return known | ({"constants": model.constants} if model.constants else {})
 
 

@@ -2,65 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from plumdp import library
+import plumdp
 from plumdp.base.errors import ModelError
 from plumdp.cli import arguments
 from plumdp.cli.arguments import pairs
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.sources import chosen_properties, read_properties
 
-At = Annotated[
-    list[str] | None,
-    typer.Option("--at", metavar="NAME=VALUE", help="Take a parametric model at this point of its parameters."),
-]
+if TYPE_CHECKING:
+    from plumdp.model.language.threshold import Threshold
+    from plumdp.model.objective import Objective
 
 
 @dataclass(frozen=True)
 class IntervalModelOptions:
     """An interval model, and where a parametric one is taken."""
 
-    model: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL",
-            help="An interval model: .umb, .tra, .drn, or a PRISM file with intervals such as [0.5,0.8]. With --at, "
-            "any other model or case study.",
-        ),
-    ]
-    constant: arguments.Constants = None
-    at: At = None
+    model: str
+    constant: Sequence[str] | None
+    at: Sequence[str] | None
 
-    def load(self) -> tuple[library.IntervalModel, list[str]]:
+    def load(self) -> tuple[plumdp.IntervalModel, list[str]]:
         """Return the model, and the properties that come with it."""
+        from plumdp.case_studies import is_case_study
+
         LOGGER.info("reading the model %s", self.model)
-        if self.at or library.is_case_study(self.model):
+        if self.at or is_case_study(self.model):
             read, properties = arguments.load(self.model, self.constant or [])
-            point = pairs("--at", self.at or []) or library.case_study(self.model).true_point
-            return library.model_at(read, point), properties
+            point = pairs("--at", self.at or []) or plumdp.case_study(self.model).true_point
+            return plumdp.model_at(read, point), properties
         path = Path(self.model)
         if not path.is_file():
             raise ModelError(f"{self.model}: there is no such file, and no case study of this name (try betting:50)")
         constants = pairs("--constant", self.constant or [])
-        return library.read_interval_model(path, constants=constants), read_properties(path)
+        return plumdp.read_interval_model(path, constants=constants), read_properties(path)
 
-    def ask(self, text: str | None) -> tuple[library.IntervalModel, library.Objective | library.Threshold]:
+    def ask(self, text: str | None) -> tuple[plumdp.IntervalModel, Objective | Threshold]:
         """Return the model, and what is asked: the given text, or the only property that comes with the model."""
+        from plumdp.model.language.threshold import as_question
+
         model, properties = self.load()
         if text is None and len(properties) != 1:
             known = f"which of these is asked: {'; '.join(properties)}" if properties else "what is asked"
             none = "" if properties else "no property comes with the model; "
             raise ModelError(f"{self.model}: {none}say with --property {known}")
         (chosen,) = properties if text is None else chosen_properties(self.model, [text], properties)
-        return model, library.as_question(chosen, model)
+        return model, as_question(chosen, model)
 
 
 def is_interval_file(model: str) -> bool:
     """Return whether a text names a file of an interval model, by its ending."""
+    from plumdp.exchange.read_intervals import INTERVAL_READERS, LANGUAGES
+
     ending = Path(model).suffix.lower()
-    return ending in library.INTERVAL_READERS and ending not in library.LANGUAGES
+    return ending in INTERVAL_READERS and ending not in LANGUAGES

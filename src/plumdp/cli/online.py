@@ -5,81 +5,36 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from plumdp import library
+import plumdp
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Status
-from plumdp.cli.arguments import AsJson, Confidence, pairs
-from plumdp.cli.groups import with_options
-from plumdp.cli.options import ModelOptions, OnePropertyOptions, require_confidence, require_new
+from plumdp.cli import arguments as args
+from plumdp.cli.arguments import pairs
+from plumdp.cli.options import ModelOptions, load_with_one_property, require_confidence, require_new
 from plumdp.cli.results import EXIT_CODES, grid
 from plumdp.model.text import number_of
+
+if TYPE_CHECKING:
+    from plumdp.model.objective import Objective
 
 Interval = Literal["interval", "parameter", "expression", "rectangular"]
 NOT_REACHED = EXIT_CODES[Status.VACUOUS]
 
 
-@dataclass(frozen=True)
-class StrategyOptions:
-    """How runs are chosen, and when bounds are updated."""
-
-    growth: Annotated[
-        float, typer.Option("--growth", help="Update when some action was taken this many times as often.")
-    ] = 2.0
-    spacing: Annotated[float, typer.Option("--spacing", help="Update after at least this many times as many runs.")] = (
-        1.05
-    )
-    exploration: Annotated[float, typer.Option("--exploration", help="The share of random actions.")] = 0.0
-    relaxation: Annotated[Interval, typer.Option("--relaxation", "-r", help="What nature may do.")] = "rectangular"
-    confidence: Confidence = 0.999
-
-    def __post_init__(self) -> None:
-        require_confidence(self.confidence)
-        for option, value, is_right, range_of in (
-            ("--growth", self.growth, self.growth > 1, "above 1"),
-            ("--spacing", self.spacing, self.spacing >= 1, "from 1 on"),
-            ("--exploration", self.exploration, 0 <= self.exploration <= 1, "from 0 to 1"),
-        ):
-            if not is_right:
-                raise DataError(f"{option} {value:g}: give a number {range_of}")
-
-
-@dataclass(frozen=True)
-class RecordOptions:
-    """Which files are written."""
-
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A JSON file for the records; plumdp plot online draws it.")
-    ] = None
-    policy: Annotated[
-        Path | None, typer.Option("--policy", help="A file for the policy at the end: .csv, .txt or .json.")
-    ] = None
-    checkpoint: Annotated[
-        Path | None, typer.Option("--checkpoint", help="A file to go on from after an interruption.")
-    ] = None
-    force: Annotated[bool, typer.Option("--force", help="Replace files of an earlier run.")] = False
-
-    def __post_init__(self) -> None:
-        for file in (self.output, self.policy):
-            if file is not None:
-                require_new(file, force=self.force)
-        if self.policy is not None:
-            library.policy_writer(self.policy)
-
-
-@with_options
 def online(
     *,
-    model: ModelOptions,
-    asked: OnePropertyOptions,
+    model: args.Model,
+    constant: args.Constant = None,
+    space: args.Space = None,
+    property: args.Property = None,
     at: Annotated[
         list[str] | None,
         typer.Option("--at", metavar="NAME=VALUE", help="The true parameters; a case study knows its own."),
@@ -93,50 +48,87 @@ def online(
     ] = None,
     max_steps: Annotated[int | None, typer.Option("--max-steps", help="Where a run is cut off.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same runs.")] = 0,
-    strategy: StrategyOptions,
-    files: RecordOptions,
-    as_json: AsJson = False,
+    growth: Annotated[
+        float, typer.Option("--growth", help="Update when some action was taken this many times as often.")
+    ] = 2.0,
+    spacing: Annotated[
+        float, typer.Option("--spacing", help="Update after at least this many times as many runs.")
+    ] = 1.05,
+    exploration: Annotated[float, typer.Option("--exploration", help="The share of random actions.")] = 0.0,
+    relaxation: Annotated[Interval, typer.Option("--relaxation", "-r", help="What nature may do.")] = "rectangular",
+    confidence: args.Confidence = 0.999,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A JSON file for the records; plumdp plot online draws it.")
+    ] = None,
+    policy: Annotated[
+        Path | None, typer.Option("--policy", help="A file for the policy at the end: .csv, .txt or .json.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option("--checkpoint", help="A file to go on from after an interruption.")
+    ] = None,
+    force: args.ReplaceFiles = False,
+    as_json: args.AsJson = False,
 ) -> None:
     """Learn while acting: run a model at a point, and certify a policy after each update.
 
     The learner sees the runs, never the point. Ends with 0 if certified, 3 if the runs contradict the model, 4 if
     nothing is certified, or the bounds are not as close as --until-gap asks for.
     """
-    if runs < 1:
-        raise DataError(f"--runs {runs}: give a number from 1 on")
-    if until_gap is not None and not until_gap > 0:
-        raise DataError(f"--until-gap {until_gap:g}: give a number above 0")
-    read, objective = asked.load(model)
-    environment = _environment(model.model, read, at or [], max_steps, seed)
-    found = library.learn_online(
+    for option, value, is_right, range_of in (
+        ("--growth", growth, growth > 1, "above 1"),
+        ("--spacing", spacing, spacing >= 1, "from 1 on"),
+        ("--exploration", exploration, 0 <= exploration <= 1, "from 0 to 1"),
+        ("--runs", runs, runs >= 1, "from 1 on"),
+        ("--until-gap", until_gap, until_gap is None or until_gap > 0, "above 0"),
+    ):
+        if not is_right:
+            raise DataError(f"{option} {value:g}: give a number {range_of}")
+    require_confidence(confidence)
+    _require_files(output, policy, force=force)
+    read, objective = load_with_one_property(ModelOptions(model, constant, space), property)
+    environment = _environment(model, read, at or [], max_steps, seed)
+    found = plumdp.learn_online(
         read,
         environment,
         objective,
         episodes=runs,
-        confidence=strategy.confidence,
-        relaxation=strategy.relaxation,
-        growth=strategy.growth,
-        spacing=strategy.spacing,
-        exploration=strategy.exploration,
-        checkpoint=files.checkpoint,
+        confidence=confidence,
+        relaxation=relaxation,
+        growth=growth,
+        spacing=spacing,
+        exploration=exploration,
+        checkpoint=checkpoint,
     )
     records = [*_until(found, until_gap or -inf, objective)]
-    run = library.OnlineRun.of(records, read, objective, confidence=strategy.confidence)
-    if files.output is not None:
-        run.save(files.output)
-    if files.policy is not None:
-        library.write_policy(records[-1].policy, files.policy)
+    run = plumdp.OnlineRun.of(records, read, objective, confidence=confidence)
+    if output is not None:
+        run.save(output)
+    if policy is not None:
+        plumdp.write_policy(records[-1].policy, policy)
     if as_json:
         print(json.dumps(run.to_dict(), indent=2, ensure_ascii=False))
     else:
-        _print(run, records[-1], until_gap, [f"{file}" for file in (files.output, files.policy) if file is not None])
+        _print(run, records[-1], until_gap, [f"{file}" for file in (output, policy) if file is not None])
     code = EXIT_CODES[records[-1].status]
     raise typer.Exit(code or (NOT_REACHED if until_gap is not None and run.gap > until_gap else 0))
 
 
-def _environment(name: str, model: library.ParametricMDP, at: list[str], max_steps: int | None, seed: int) -> object:
+def _require_files(output: Path | None, policy: Path | None, *, force: bool) -> None:
+    """Refuse files that cannot be written."""
+    from plumdp.exchange.policy_files import policy_writer
+
+    for file in (output, policy):
+        if file is not None:
+            require_new(file, force=force)
+    if policy is not None:
+        policy_writer(policy)
+
+
+def _environment(name: str, model: plumdp.ParametricMDP, at: list[str], max_steps: int | None, seed: int) -> object:
     """Return the model at a point: that of the options, or the true one of a case study."""
-    study: library.CaseStudy | None = library.case_study(name) if library.is_case_study(name) else None
+    from plumdp.case_studies import is_case_study
+
+    study = plumdp.case_study(name) if is_case_study(name) else None
     point = pairs("--at", at) or (dict(study.true_point) if study else {})
     missing = [parameter for parameter in model.space.names if parameter not in point]
     if missing:
@@ -144,16 +136,16 @@ def _environment(name: str, model: library.ParametricMDP, at: list[str], max_ste
     steps = max_steps or (study.max_steps + 1 if study else None)
     if steps is None:
         raise DataError("say with --max-steps where a run is cut off")
-    return library.simulator(model, point, rng=seed, max_steps=steps)
+    return plumdp.simulator(model, point, rng=seed, max_steps=steps)
 
 
-def _until(
-    records: Iterator[library.OnlineRecord], gap: float, objective: library.Objective
-) -> Iterator[library.OnlineRecord]:
+def _until(records: Iterator[plumdp.OnlineRecord], gap: float, objective: Objective) -> Iterator[plumdp.OnlineRecord]:
     """Yield records until the bounds are close enough, and show each in a line of a terminal's standard error.
 
     After Ctrl-C there are no more records: those so far hold, as they would have done with any other end.
     """
+    from plumdp.online.records import gap_of
+
     is_shown, n_records = sys.stderr.isatty(), 0
     try:
         for record in records:
@@ -162,7 +154,7 @@ def _until(
                 low, high = _bounds(record.bound, record.optimistic_bound, objective.direction)
                 print(f"runs {record.episodes:>9,}  {low} to {high}", file=sys.stderr)
             yield record
-            if library.gap_of(record) <= gap:
+            if gap_of(record) <= gap:
                 return
     except KeyboardInterrupt:
         if not n_records:
@@ -172,13 +164,17 @@ def _until(
 
 def _bounds(bound: float, optimistic: float, direction: str) -> tuple[str, str]:
     """Return the certified bound and what no policy exceeds, from below to above, rounded outward."""
+    from plumdp.result.certificate import outward
+
     low, high = (bound, optimistic) if direction == "max" else (optimistic, bound)
-    return library.outward(low, -1), library.outward(high, 1)
+    return outward(low, -1), outward(high, 1)
 
 
-def _headline(run: library.OnlineRun, record: library.OnlineRecord) -> str:
+def _headline(run: plumdp.OnlineRun, record: plumdp.OnlineRecord) -> str:
+    from plumdp.result.certificate import percent
+
     low, high = _bounds(record.bound, record.optimistic_bound, run.direction)
-    share = library.percent(run.confidence)
+    share = percent(run.confidence)
     if record.status == Status.CONTRADICTED:
         return f"MODEL CONTRADICTED: no parameters explain the runs (confidence {share})."
     is_max = run.direction == "max"
@@ -190,11 +186,13 @@ def _headline(run: library.OnlineRun, record: library.OnlineRecord) -> str:
     return f"The policy is worth {reached} with confidence {share}; {of_all}."
 
 
-def _print(run: library.OnlineRun, record: library.OnlineRecord, until_gap: float | None, files: list[str]) -> None:
+def _print(run: plumdp.OnlineRun, record: plumdp.OnlineRecord, until_gap: float | None, files: list[str]) -> None:
+    from plumdp.result.certificate import outward
+
     reached = ""
     if until_gap is not None:
         is_close = "reached" if run.gap <= until_gap else "not reached; give more --runs"
-        reached = f"{library.outward(run.gap, 1)}, asked {until_gap:g}: {is_close}"
+        reached = f"{outward(run.gap, 1)}, asked {until_gap:g}: {is_close}"
     sizes = ((record.episodes, "run"), (record.steps, "step"), (len(run.records), "update"))
     rows = [
         ("property", run.objective),

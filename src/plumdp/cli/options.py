@@ -1,6 +1,6 @@
-"""Groups of options, each defined once: a command takes groups (``cli/groups.py``), which do what is asked for.
+"""Does what options ask for that several commands take: reads models, properties and data, and learns from them.
 
-What can be checked without the model is checked when the group is made, before any work is done.
+What can be checked without the model is checked when the options are put together, before any work is done.
 """
 
 from __future__ import annotations
@@ -8,27 +8,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Literal
 
-import typer
-
-from plumdp import library
+import plumdp
 from plumdp.base.errors import DataError, ModelError
-from plumdp.base.vocabulary import Sampling
+from plumdp.base.vocabulary import CutOff, Intervals, LogForm, Order, Sampling, Sets
 from plumdp.cli import arguments
 from plumdp.cli.arguments import pairs
 from plumdp.cli.mappings import state_maps
 from plumdp.cli.progress import LOGGER, progress_bar
 from plumdp.cli.sources import chosen_properties
 
+if TYPE_CHECKING:
+    from plumdp.model.language.threshold import Threshold
+    from plumdp.model.objective import Objective
+
 
 @dataclass(frozen=True)
 class ModelOptions:
     """Which model is meant."""
 
-    model: arguments.Model
-    constant: arguments.Constants = None
-    space: arguments.Spaces = None
+    model: str
+    constant: Sequence[str] | None
+    space: Sequence[str] | None
 
     def each(self) -> list[ModelOptions]:
         """Return the same with single values of constants, for each combination of values of ranges such as N=4:6."""
@@ -47,7 +49,7 @@ class ModelOptions:
         """The model with its constants, for people."""
         return " ".join([self.model, *(f"{name}={value}" for name, value in self.constants.items())])
 
-    def load(self) -> tuple[library.ParametricMDP, list[str]]:
+    def load(self) -> tuple[plumdp.ParametricMDP, list[str]]:
         """Return the model and the properties that come with it."""
         LOGGER.info("reading the model %s", self.name)
         return arguments.load(self.model, self.constant or [], self.space or [])
@@ -57,28 +59,30 @@ class ModelOptions:
 class PropertyOptions:
     """What is asked: one or more properties."""
 
-    property: arguments.Properties = None
-    all_properties: arguments.AllProperties = False
+    property: Sequence[str] | None
+    all_properties: bool = False
 
     def __post_init__(self) -> None:
         if self.all_properties and self.property:
             raise ModelError("--all-properties and --property: choose one of them")
 
-    def load(self, model: ModelOptions) -> tuple[library.ParametricMDP, tuple[library.Objective, ...]]:
+    def load(self, model: ModelOptions) -> tuple[plumdp.ParametricMDP, tuple[Objective, ...]]:
         """Return the model, and what is asked: the given values, its only property, or all that come with it."""
-        read, texts = self.texts(model)
-        return read, library.as_objectives(texts, read)
+        from plumdp.model.language.property import as_objectives
 
-    def questions(
-        self, model: ModelOptions
-    ) -> tuple[library.ParametricMDP, tuple[library.Objective | library.Threshold, ...]]:
+        read, texts = self.texts(model)
+        return read, as_objectives(texts, read)
+
+    def questions(self, model: ModelOptions) -> tuple[plumdp.ParametricMDP, tuple[Objective | Threshold, ...]]:
         """Return the model, and what is asked of it, where thresholds such as P>=0.9 may be among the properties."""
-        read, texts = self.texts(model)
-        values = [text for text in texts if not library.is_threshold(text)]
-        library.as_objectives(values, read)  # refuses what is asked twice
-        return read, tuple(library.as_question(text, read) for text in texts)
+        from plumdp.model.language.property import as_objectives
+        from plumdp.model.language.threshold import as_question, is_threshold
 
-    def texts(self, model: ModelOptions) -> tuple[library.ParametricMDP, list[str]]:
+        read, texts = self.texts(model)
+        as_objectives([text for text in texts if not is_threshold(text)], read)  # refuses what is asked twice
+        return read, tuple(as_question(text, read) for text in texts)
+
+    def texts(self, model: ModelOptions) -> tuple[plumdp.ParametricMDP, list[str]]:
         """Return the model, and what is asked of it as texts."""
         read, properties = model.load()
         if not self.property:
@@ -86,16 +90,17 @@ class PropertyOptions:
         return read, chosen_properties(model.model, self.property or [], properties) or properties
 
 
-@dataclass(frozen=True)
-class OnePropertyOptions:
-    """What is asked: one property."""
+def load_with_one_property(model: ModelOptions, property: str | None) -> tuple[plumdp.ParametricMDP, Objective]:
+    """Return the model, and what is asked: the given text, or its only property."""
+    read, (objective,) = PropertyOptions(None if property is None else [property]).load(model)
+    return read, objective
 
-    property: arguments.Property = None
 
-    def load(self, model: ModelOptions) -> tuple[library.ParametricMDP, library.Objective]:
-        """Return the model, and what is asked: the given text, or its only property."""
-        read, (objective,) = PropertyOptions(None if self.property is None else [self.property]).load(model)
-        return read, objective
+def objective_of(question: Objective | Threshold) -> Objective:
+    """Return what is asked, or whose value is compared with a threshold."""
+    from plumdp.model.language.threshold import Threshold
+
+    return question.objective if isinstance(question, Threshold) else question
 
 
 def require_properties(model: str, properties: Sequence[str], *, ask_all: bool) -> None:
@@ -108,28 +113,32 @@ def require_properties(model: str, properties: Sequence[str], *, ask_all: bool) 
 
 
 @dataclass(frozen=True)
-class ReadingOptions:
-    """What data are called in logs, and how they came about."""
+class LogOptions:
+    """Which data there are, what they are called in logs, and how they came about."""
 
-    column: arguments.ColumnNames = None
-    state: arguments.States = None
-    action: arguments.ActionMap = None
-    form: arguments.FormOption = None
-    keep_going: arguments.KeepGoing = False
-    sampling: arguments.SamplingOption = None
-    order: arguments.OrderOption = None
-    expected: arguments.ExpectedOption = None
-    cut_off: arguments.CutOffOption = None
-    partitions: arguments.PartitionsOption = None
+    data: Sequence[str] | None
+    column: Sequence[str] | None = None
+    state: Sequence[str] | None = None
+    action: str | None = None
+    form: LogForm | None = None
+    keep_going: bool = False
+    sampling: Sampling | None = None
+    order: Order | None = None
+    expected: float | None = None
+    cut_off: CutOff | None = None
+    partitions: Literal["files"] | None = None
 
-    def read(self, data: Sequence[str], model: library.ParametricMDP) -> library.TransitionCounts:
+    def read(self, model: plumdp.ParametricMDP) -> plumdp.TransitionCounts:
         """Return the counts in a file of counts, or those of logs, with the report of what became of each row."""
-        if len(data) == 1 and library.is_counts_file(data[0]):
+        from plumdp.data.files import is_counts_file
+
+        data = self.data or []
+        if len(data) == 1 and is_counts_file(data[0]):
             self._require_for_counts(data[0])
-            return _claiming(self.sampling, data[0], library.read_counts(data[0], model))
+            return _claiming(self.sampling, data[0], plumdp.read_counts(data[0], model))
         LOGGER.info("reading the data")
         with progress_bar("reading the data") as show:
-            log = library.read_log(
+            log = plumdp.read_log(
                 data,
                 model,
                 columns=pairs("--column", self.column or []),
@@ -145,6 +154,20 @@ class ReadingOptions:
                 progress=show,
             )
         return log.counts
+
+    def read_for(self, options: ModelOptions, model: plumdp.ParametricMDP) -> plumdp.TransitionCounts:
+        """Return the counts for one of several models; say of which one, if the data do not fit it."""
+        try:
+            return self.read(model)
+        except DataError as error:
+            if not options.constants:
+                raise
+            raise DataError(f"{options.name}: ", *error.args) from None
+
+    def require_data(self, model: str) -> None:
+        """Refuse to go on without data, in commands that also take a saved result or a finished model."""
+        if not self.data:
+            raise DataError(f"{model}: give data after the model, or the folder of a result that certify -o wrote")
 
     def _require_for_counts(self, file: str) -> None:
         """Refuse what can only be said of a log."""
@@ -169,47 +192,11 @@ class ReadingOptions:
                 )
 
 
-@dataclass(frozen=True)
-class LogOptions:
-    """Which data there are, and how they are read."""
-
-    data: arguments.Data
-    reading: ReadingOptions = ReadingOptions()
-
-    def read(self, model: library.ParametricMDP) -> library.TransitionCounts:
-        """Return the counts."""
-        return self.reading.read(self.data, model)
-
-    def read_for(self, options: ModelOptions, model: library.ParametricMDP) -> library.TransitionCounts:
-        """Return the counts for one of several models; say of which one, if the data do not fit it."""
-        try:
-            return self.read(model)
-        except DataError as error:
-            if not options.constants:
-                raise
-            raise DataError(f"{options.name}: {error}") from None
-
-
-@dataclass(frozen=True)
-class OptionalLogOptions:
-    """Data as in ``LogOptions``, or none: for commands that also take a saved result or a finished model."""
-
-    data: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[DATA...]", help="Counts or logs, as plumdp certify takes them, if they are needed."),
-    ] = None
-    reading: ReadingOptions = ReadingOptions()
-
-    def given(self, model: str) -> LogOptions:
-        """Return the same with data; refuse if there are none."""
-        if not self.data:
-            raise DataError(f"{model}: give data after the model, or the folder of a result that certify -o wrote")
-        return LogOptions(self.data, self.reading)
-
-
-def _claiming(sampling: Sampling | None, file: str, counts: library.TransitionCounts) -> library.TransitionCounts:
+def _claiming(sampling: Sampling | None, file: str, counts: plumdp.TransitionCounts) -> plumdp.TransitionCounts:
     """Return counts of which no more is said than when they were counted."""
-    if sampling is not None and library.weaker(sampling, counts.sampling) != sampling:
+    from plumdp.data.counts import weaker
+
+    if sampling is not None and weaker(sampling, counts.sampling) != sampling:
         raise DataError(
             f"--sampling {sampling}: {file} was counted as {counts.sampling}, which claims less; if the stronger "
             f"claim is true, count the log again with --sampling {sampling}"
@@ -225,38 +212,30 @@ def _claiming(sampling: Sampling | None, file: str, counts: library.TransitionCo
 class SetOptions:
     """How sure results must be, and which sets are made around the data."""
 
-    confidence: arguments.Confidence = 0.999
-    confidence_set: arguments.SetKind = None
-    interval_method: arguments.IntervalKind = None
-    as_published: arguments.AsPublished = False
-    misfit: arguments.Misfit = 0.0
+    confidence: float
+    confidence_set: Sets | None
+    interval_method: Intervals | None = None
+    as_published: bool = False
+    misfit: float = 0.0
 
     def __post_init__(self) -> None:
         require_confidence(self.confidence)
 
     def learn(
-        self, model: library.ParametricMDP, counts: library.TransitionCounts, objectives: Sequence[library.Objective]
-    ) -> library.Learned:
+        self, model: plumdp.ParametricMDP, counts: plumdp.TransitionCounts, objectives: Sequence[Objective]
+    ) -> plumdp.Learned:
         """Return what the data say about the parameters."""
         LOGGER.info("learning from %s steps", f"{counts.total:,}")
-        return library.learn(model, counts, objectives=objectives, **vars(self))
-
-
-@dataclass(frozen=True)
-class LikelihoodOptions:
-    """How sure results must be, and which set is made around the data, where intervals are not offered."""
-
-    confidence: arguments.Confidence = 0.999
-    confidence_set: arguments.SetKind = None
-
-    def __post_init__(self) -> None:
-        require_confidence(self.confidence)
-
-    def learn(
-        self, model: library.ParametricMDP, counts: library.TransitionCounts, objectives: Sequence[library.Objective]
-    ) -> library.Learned:
-        """Return what the data say about the parameters."""
-        return SetOptions(self.confidence, self.confidence_set).learn(model, counts, objectives)
+        return plumdp.learn(
+            model,
+            counts,
+            objectives=objectives,
+            confidence=self.confidence,
+            confidence_set=self.confidence_set,
+            interval_method=self.interval_method,
+            as_published=self.as_published,
+            misfit=self.misfit,
+        )
 
 
 def require_confidence(confidence: float) -> None:
@@ -265,31 +244,10 @@ def require_confidence(confidence: float) -> None:
         raise DataError(f"--confidence {confidence:g}: give a number between 0 and 1, such as 0.999")
 
 
-@dataclass(frozen=True)
-class FolderOptions:
-    """Where results are written."""
-
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="A folder for certificate, policy and findings, which plumdp report and read_result open; of several "
-            "properties, folders 1, 2, … in it.",
-        ),
-    ] = None
-    no_ladder: Annotated[
-        bool, typer.Option("--no-ladder", help="Leave out of the folder what other relaxations certify.")
-    ] = False
-    force: Annotated[bool, typer.Option("--force", help="Replace the result of an earlier run.")] = False
-
-    def __post_init__(self) -> None:
-        if self.output is not None:
-            library.require_folder(self.output, force=self.force)
-
-
 def require_new(path: Path, *, force: bool) -> None:
     """Refuse a file that cannot be written, or that is there already unless it may be replaced."""
-    library.require_file(path)
+    from plumdp.result.folder import require_file
+
+    require_file(path)
     if path.exists() and not force:
         raise DataError(f"{path} is there already; name another file, or replace it with --force")

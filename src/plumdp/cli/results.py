@@ -12,9 +12,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from plumdp import library
+import plumdp
 from plumdp.base.vocabulary import Status, Verdict
-from plumdp.cli.errors import in_command_line_words
 
 EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.VACUOUS: 4, Status.NO_GUARANTEE: 4}
 VERDICT_CODES = {Verdict.YES: 0, Verdict.NO: 1, Verdict.UNKNOWN: 4}
@@ -25,8 +24,8 @@ _WORST_FIRST = (3, 1, 4, 0)
 class Result:
     """A certificate, the answer that it gives if a threshold was asked, and the constants of its model."""
 
-    certificate: library.Certificate
-    answer: library.Answer | None = None
+    certificate: plumdp.Certificate
+    answer: plumdp.Answer | None = None
     constants: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -43,7 +42,7 @@ class Result:
         return status if self.answer is None else f"{self.answer.verdict} ({status})"
 
     @property
-    def saved(self) -> library.Certificate:
+    def saved(self) -> plumdp.Certificate:
         """The certificate with the answer, as folders and reports keep it."""
         if self.answer is None:
             return self.certificate
@@ -85,12 +84,14 @@ def print_results(results: Sequence[Result]) -> None:
 
 
 def _print_range(console: Console, results: Sequence[Result]) -> None:
+    from plumdp.result.certificate import percent
+
     for text in dict.fromkeys(result.certificate.objective for result in results):
         of_text = [result for result in results if result.certificate.objective == text]
         names = list(of_text[0].constants)
         rows = [(*result.constants.values(), *result.certificate.printed_bounds, result.words) for result in of_text]
         print_table(console, text, (*names, "lower", "upper", "status"), rows)
-    share = library.percent(results[0].certificate.confidence)
+    share = percent(results[0].certificate.confidence)
     console.print(Text(f"Each row by itself with confidence {share}; certify one value for all that it rests on."))
 
 
@@ -113,7 +114,7 @@ def print_table(console: Console, title: str, header: Sequence[str], rows: Seque
     console.print(table)
 
 
-def print_comparison(certificates: Sequence[library.Certificate], constants: Mapping[str, str]) -> None:
+def print_comparison(certificates: Sequence[plumdp.Certificate], constants: Mapping[str, str]) -> None:
     """Print what each relaxation certifies, and what all of them rest on."""
     console = Console(highlight=False)
     rows = [
@@ -129,6 +130,5 @@ def grid(facts: Sequence[tuple[str, str]]) -> Table:
     """Return labels and texts as two columns."""
     table = Table.grid(padding=(0, 2, 0, 0))
     for label, text in facts:
-        has_keywords = label in ("because", "", "likelihood")
-        table.add_row(Text(label, style="bold"), Text(in_command_line_words(text) if has_keywords else text))
+        table.add_row(Text(label, style="bold"), Text(text))
     return table

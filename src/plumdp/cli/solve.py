@@ -5,31 +5,45 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from plumdp import library
+import plumdp
 from plumdp.base.errors import ModelError
 from plumdp.base.vocabulary import Nature, Verdict
-from plumdp.cli.arguments import AsJson, Property
-from plumdp.cli.groups import with_options
+from plumdp.cli import arguments as args
 from plumdp.cli.interval_options import IntervalModelOptions
-from plumdp.cli.options import require_new
+from plumdp.cli.options import objective_of, require_new
 from plumdp.cli.progress import progress_bar
 from plumdp.cli.results import VERDICT_CODES, grid
 from plumdp.model.text import number_of
+
+if TYPE_CHECKING:
+    from plumdp.model.language.threshold import Threshold
+    from plumdp.model.objective import Objective
 
 SCHEMA = "plumdp/solution/1"
 _NATURES = {"robust": "nature against it", "optimistic": "nature on its side"}
 
 
-@with_options
+_Model = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="An interval model: .umb, .tra, .drn, or a PRISM file with intervals such as [0.5,0.8]. With --at, "
+        "any other model or case study.",
+    ),
+]
+
+
 def solve(
-    model: IntervalModelOptions,
-    property: Property = None,
+    model: _Model,
+    constant: args.Constant = None,
+    at: args.At = None,
+    property: args.Property = None,
     nature: Annotated[
         Nature | None,
         typer.Option(
@@ -43,35 +57,37 @@ def solve(
         Path | None, typer.Option("--output", "-o", help="A file for the policy: .csv, .txt (PRISM) or .json (Storm).")
     ] = None,
     values: Annotated[Path | None, typer.Option("--values", help="A CSV file for the bounds of all states.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files of an earlier run.")] = False,
-    as_json: AsJson = False,
+    force: args.ReplaceFiles = False,
+    as_json: args.AsJson = False,
 ) -> None:
     """Solve an interval model: bounds on the value that are proved, and the best policy.
 
     In Pmaxmin the first word is the policy's, the second nature's, as in PRISM.
     """
+    from plumdp.exchange.policy_files import policy_writer
+    from plumdp.model.language.threshold import Threshold
+
     if not precision > 0:
         raise ModelError(f"--precision {precision:g}: give a number above 0")
     for file in (output, values):
         if file is not None:
             require_new(file, force=force)
     if output is not None:
-        library.policy_writer(output)
-    read, question = model.ask(property)
-    objective = question.objective if isinstance(question, library.Threshold) else question
+        policy_writer(output)
+    read, question = IntervalModelOptions(model, constant, at).ask(property)
+    objective = objective_of(question)
     player = _player(objective, nature)
     start = perf_counter()
     with progress_bar("states") as show:
-        solution = library.solve(read, objective, nature=player, precision=precision, progress=show)
-    facts = _facts(model.model, read, objective, player, solution, perf_counter() - start)
-    if isinstance(question, library.Threshold):
+        solution = plumdp.solve(read, objective, nature=player, precision=precision, progress=show)
+    facts = _facts(model, read, objective, player, solution, perf_counter() - start)
+    if isinstance(question, Threshold):
         facts |= {"property": question.text, "verdict": _verdict(question, facts)}
         facts |= {"remark": _remark(question, facts)}
-    policy = library.PolicyTable(read.graph, solution.policy)
     if output is not None:
-        library.write_policy(policy, output)
+        plumdp.write_policy(plumdp.PolicyTable(read.graph, solution.policy), output)
     if values is not None:
-        library.write_values(read.graph, solution.lower, solution.upper, values)
+        plumdp.write_values(read.graph, solution.lower, solution.upper, values)
     if as_json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     else:
@@ -79,7 +95,7 @@ def solve(
     raise typer.Exit(VERDICT_CODES[facts.get("verdict", Verdict.YES)])
 
 
-def _player(objective: library.Objective, nature: Nature | None) -> Nature:
+def _player(objective: Objective, nature: Nature | None) -> Nature:
     """Return what nature does: what the property says, or the option, or robust."""
     if nature is not None and objective.nature is not None and nature != objective.nature:
         said = f"the property {objective.text} says {objective.nature}"
@@ -87,7 +103,7 @@ def _player(objective: library.Objective, nature: Nature | None) -> Nature:
     return nature or objective.nature or "robust"
 
 
-def _verdict(question: library.Threshold, facts: dict[str, Any]) -> Verdict:
+def _verdict(question: Threshold, facts: dict[str, Any]) -> Verdict:
     """Return the answer to a threshold: yes, no, or unknown where the bounds are too far apart."""
     sides = ("lower", "upper") if facts["direction"] == "max" else ("upper", "lower")
     reached, best = (question.holds_for(float(facts[side])) for side in sides)
@@ -96,7 +112,7 @@ def _verdict(question: library.Threshold, facts: dict[str, Any]) -> Verdict:
     return Verdict.YES if reached != question.is_negated else Verdict.NO
 
 
-def _remark(question: library.Threshold, facts: dict[str, Any]) -> str:
+def _remark(question: Threshold, facts: dict[str, Any]) -> str:
     """Return what a yes does not say: a threshold without max or min asks for one policy, and PRISM's asks for all."""
     if facts["verdict"] != Verdict.YES or not question.of_all or facts["choices"] == facts["states"]:
         return ""
@@ -106,10 +122,10 @@ def _remark(question: library.Threshold, facts: dict[str, Any]) -> str:
 
 def _facts(
     name: str,
-    model: library.IntervalModel,
-    objective: library.Objective,
+    model: plumdp.IntervalModel,
+    objective: Objective,
     player: Nature,
-    solution: library.Solution,
+    solution: plumdp.Solution,
     seconds: float,
 ) -> dict[str, Any]:
     graph, start = model.graph, model.graph.initial_state
@@ -139,8 +155,10 @@ def _plain(value: float) -> float | str:
     return value if abs(value) != float("inf") else str(value)
 
 
-def _print(facts: dict[str, Any], model: library.IntervalModel, files: list[str]) -> None:
-    low, high = library.outward(float(facts["lower"]), -1), library.outward(float(facts["upper"]), 1)
+def _print(facts: dict[str, Any], model: plumdp.IntervalModel, files: list[str]) -> None:
+    from plumdp.result.certificate import outward
+
+    low, high = outward(float(facts["lower"]), -1), outward(float(facts["upper"]), 1)
     nature = f", with {_NATURES[facts['nature']]}" if facts["has_intervals"] else ""
     sizes = ", ".join(number_of(facts[f"{thing}s"], thing) for thing in ("state", "choice", "transition"))
     rows = [

@@ -14,34 +14,33 @@ from traceback import extract_tb
 from types import ModuleType
 from typing import Any
 
-from plumdp import library
+import plumdp
 from plumdp.base.errors import ModelError
 
 _PROPERTY_FILES = (".props", ".pctl", ".prctl")
 
 
-def load_source(
-    model: str, constants: Mapping[str, str]
-) -> tuple[library.ParametricMDP, list[str], library.CaseStudy | None]:
-    """Return a model, the properties that come with it, and the case study that it is of, if it is one."""
+def load_source(model: str, constants: Mapping[str, str]) -> tuple[plumdp.ParametricMDP, list[str]]:
+    """Return a model, and the properties that come with it."""
+    from plumdp.case_studies import case_study_names, is_case_study
+
     file, _, name = model.rpartition(":") if ".py:" in model else (model, "", "")
     if file.endswith(".py"):
         found = _from_python(Path(file), name, constants)
-        if isinstance(found, library.ParametricMDP):
-            return found, read_properties(Path(file)), None
-        return found.model, [found.objective.text] if found.objective.text else [], found
-    if library.is_case_study(model):
+        if isinstance(found, plumdp.ParametricMDP):
+            return found, read_properties(Path(file))
+        return found.model, [found.objective.text] if found.objective.text else []
+    if is_case_study(model):
         if constants:
             raise ModelError(f"{model}: a case study takes its sizes in its name, not as constants")
-        study = library.case_study(model)
-        return study.model, [study.objective.text], study
+        study = plumdp.case_study(model)
+        return study.model, [study.objective.text]
     path = Path(model)
     if not path.is_file() and not path.suffix:
-        near = get_close_matches(model, library.case_study_names(), n=1)
+        near = get_close_matches(model, case_study_names(), n=1)
         hint = f"did you mean {near[0]}?" if near else "try betting:50"
         raise ModelError(f"{model}: there is no such file, and no case study of this name ({hint})")
-
-    return library.read_model(path, constants=dict(constants)), read_properties(path), None
+    return plumdp.read_model(path, constants=dict(constants)), read_properties(path)
 
 
 def read_properties(path: Path) -> list[str]:
@@ -108,7 +107,7 @@ def _no_property(model: str, name: str, known: Mapping[str, str], n_properties: 
     return ModelError(f"--property {name}: no property of {model} has this name{hint}; {names}")
 
 
-def _from_python(file: Path, name: str, constants: Mapping[str, str]) -> library.ParametricMDP | library.CaseStudy:
+def _from_python(file: Path, name: str, constants: Mapping[str, str]) -> plumdp.ParametricMDP | plumdp.CaseStudy:
     """Return the model that a name in a Python file stands for."""
     module = _run(file)
     known = [text for text, value in vars(module).items() if _is_model(value)]
@@ -126,7 +125,7 @@ def _from_python(file: Path, name: str, constants: Mapping[str, str]) -> library
         found = _called(file, name, found, constants)
     elif constants:
         raise ModelError(f"{file}:{name} is not a function, so that it takes no constants; leave out --constant")
-    if not isinstance(found, library.ParametricMDP | library.CaseStudy):
+    if not isinstance(found, plumdp.ParametricMDP | plumdp.CaseStudy):
         kind = type(found).__name__
         raise ModelError(
             f"{file}:{name} is of type {kind}, not a ParametricMDP or CaseStudy, nor a function that returns one"
@@ -135,7 +134,7 @@ def _from_python(file: Path, name: str, constants: Mapping[str, str]) -> library
 
 
 def _is_model(value: object) -> bool:
-    return isinstance(value, library.ParametricMDP | library.CaseStudy)
+    return isinstance(value, plumdp.ParametricMDP | plumdp.CaseStudy)
 
 
 def _run(file: Path) -> ModuleType:

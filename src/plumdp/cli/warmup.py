@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-from plumdp import library
-
 
 def warmup(
     everything: Annotated[
@@ -15,6 +13,8 @@ def warmup(
     ] = False,
 ) -> None:
     """Compile the kernels now, so that no later run has to: for images and CI."""
-    found = library.warm_up(everything=everything)
+    from plumdp.cli.warming import warm_up
+
+    found = warm_up(everything=everything)
     kept = f"kept in {found.folder}" if found.folder else "but no folder can be written to, so that none is kept"
     print(f"{found.kernels} kernels are compiled, {kept} ({found.seconds:.1f} s)")

@@ -10,7 +10,7 @@ from typing import get_args
 
 import numpy as np
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Intervals as Intervals
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson, hoeffding
 from plumdp.confidence.event_counts import is_tried_once, pool
@@ -82,9 +82,8 @@ def expression_bounds(
     if not 0 < error < 1:
         raise DataError(f"error={error}: give a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
     if interval_method is not None and interval_method not in get_args(Intervals):
-        raise DataError(
-            f"interval_method={interval_method!r}: choose one of {', '.join(map(repr, get_args(Intervals)))}"
-        )
+        names = ", ".join(map(repr, get_args(Intervals)))
+        raise DataError(Option("interval_method", interval_method), f": choose one of {names}")
     if events is None:
         events = find_events(model, factors=isinstance(counts, TransitionCounts))
     pooled = _pooled(model, events, counts)

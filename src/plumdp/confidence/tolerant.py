@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, Option
 from plumdp.confidence.bets import Direction
 from plumdp.confidence.binomial import tolerant_interval, widened
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, with_intervals
@@ -149,8 +149,9 @@ def require_misfit(misfit: float) -> float:
     """Return the misfit; refuse what is not a number from 0 to less than 1."""
     if not isinstance(misfit, int | float | np.number) or not 0 <= misfit < 1:
         raise DataError(
-            f"misfit={misfit!r}: give a number from 0 to less than 1, such as 0.01 if no row of the model is off by "
-            "more than 0.01 in total variation"
+            Option("misfit", misfit),
+            ": give a number from 0 to less than 1, such as 0.01 if no row of the model is off by more than 0.01 in "
+            "total variation",
         )
     return float(misfit)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias, get_args
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import LogForm as LogForm
 from plumdp.data.mapping_language import Term
 from plumdp.data.mappings import StateMapping
@@ -106,7 +106,7 @@ def find_columns(
     if not graph.states:
         raise DataError("the states of this model have no variables, so that a log cannot name them")
     if form is not None and form not in get_args(LogForm):
-        raise DataError(f"form={form!r}: choose one of {', '.join(map(repr, get_args(LogForm)))}")
+        raise DataError(Option("form", form), f": choose one of {', '.join(map(repr, get_args(LogForm)))}")
     columns = columns or {}
     sources = {f: needed_sources(graph, f, mapping) for f in get_args(LogForm)}
     _check_columns(sources, available, columns)
@@ -114,7 +114,9 @@ def find_columns(
     chosen = form or _guess(forms)
     missing = [name for name, there in forms[chosen].items() if there is None]
     if missing:
-        raise DataError(_missing_text(chosen, missing, available, was_given=form is not None) + _hint(missing, mapping))
+        raise DataError(
+            *_missing_text(chosen, missing, available, was_given=form is not None), *_hint(missing, mapping)
+        )
     names = {name: there for name, there in forms[chosen].items() if there is not None}
     found = {name: found_in(source, names) for name, source in sources[chosen].items()}
     if chosen == "counts":
@@ -181,25 +183,30 @@ def _check_columns(
     known = dict.fromkeys(name for needed in sources.values() for name in [*source_columns(needed.values()), PLACE])
     for name, there in columns.items():
         if name not in known:
-            raise DataError(f"columns={{{name!r}: …}}: plumdp has no column of this name, only {', '.join(known)}")
+            plumdps = ", ".join(known)
+            raise DataError(Option("columns", {name: ...}), f": plumdp has no column of this name, only {plumdps}")
         if _located([name], available, columns)[name] is None:
-            raise DataError(f"columns={{{name!r}: {there!r}}}: the log has no such column, only {', '.join(available)}")
+            of_log = ", ".join(available)
+            raise DataError(Option("columns", {name: there}), f": the log has no such column, only {of_log}")
 
 
-def _missing_text(form: LogForm, missing: Sequence[str], available: Sequence[str], *, was_given: bool) -> str:
+def _missing_text(
+    form: LogForm, missing: Sequence[str], available: Sequence[str], *, was_given: bool
+) -> tuple[str | Option, ...]:
     what = f"as a log of {form}, it" if was_given else f"the log looks like {form}, but it"
-    advice = "say which they are with columns={…}" + ("" if was_given else ", or give form=…")
-    return f"{what} lacks {', '.join(missing)}; its columns are {', '.join(available)}: {advice}"
+    lacks = f"{what} lacks {', '.join(missing)}; its columns are {', '.join(available)}: say which they are with "
+    return lacks, Option("columns", {}), *(() if was_given else (", or give ", Option("form", ...)))
 
 
-def _hint(missing: Sequence[str], mapping: StateMapping) -> str:
+def _hint(missing: Sequence[str], mapping: StateMapping) -> tuple[str | Option, ...]:
     """Return how to say that a column which a mapping uses is the same before and after a step."""
     used = [name for term in mapping.variables.values() for name in term.columns()]
     lacking = next((name for name in used if f"next_{name}" in missing and name not in missing), None)
     if lacking is None:
-        return ""
-    pair = f"columns={{'next_{lacking}': '{lacking}'}}"
-    return f"; the next state is made of next_{lacking} (if a step never changes {lacking}, say {pair})"
+        return ()
+    after = f"next_{lacking}"
+    unchanged = f"; the next state is made of {after} (if a step never changes {lacking}, say "
+    return unchanged, Option("columns", {after: lacking}), ")"
 
 
 def quoted(name: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Sampling as Sampling
 from plumdp.data.report import IngestionReport
 from plumdp.data.same_files import Part, new_parts, refuse_same_parts
@@ -158,7 +158,8 @@ class TransitionCounts:
 
     def __post_init__(self) -> None:
         if self.sampling not in get_args(Sampling):
-            raise DataError(f"sampling={self.sampling!r}: choose one of {', '.join(map(repr, get_args(Sampling)))}")
+            names = ", ".join(map(repr, get_args(Sampling)))
+            raise DataError(Option("sampling", self.sampling), f": choose one of {names}")
         object.__setattr__(self, "counts", _checked("counts", self.counts, self.graph))
         if self.pilot is not None:
             pilot = self.pilot if isinstance(self.pilot, Pilot) else Pilot(self.pilot)

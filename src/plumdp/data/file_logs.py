@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, Option
 from plumdp.data.columns import (
     COUNT,
     EPISODE,
@@ -185,7 +185,8 @@ class FileLog:
         """Yield what ``count`` would yield if the log had ended after n rows."""
         for table, types in self.tables.items():
             if not keeps_order(table):
-                raise DataError('order="time": the files have their columns in different orders; read one at a time')
+                by_time = Option("order", "time")
+                raise DataError(by_time, ": the files have their columns in different orders; read one at a time")
             rows = f"(SELECT * FROM {table} LIMIT {n})"
             ((found,),) = self.connection.execute(f"SELECT count(*) FROM {rows}").fetchall()
             here = {name: _expression(name, column, types, form) for name, column in columns.items()}

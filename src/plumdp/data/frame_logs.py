@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, Option
 from plumdp.data.columns import (
     ACTION,
     COUNT,
@@ -90,8 +90,10 @@ class FrameLog:
         engine = self.frame.implementation
         if not (engine.is_pandas_like() or engine.is_polars()):
             raise DataError(
-                f'order="time": the rows of a table of {engine.name.title()} have no order of their own; write them to '
-                'Parquet files in their order, or number the runs and say order="runs"'
+                Option("order", "time"),
+                f": the rows of a table of {engine.name.title()} have no order of their own; write them to Parquet "
+                "files in their order, or number the runs and say ",
+                Option("order", "runs"),
             )
         yield from self._count(self.frame.head(n), graph, form, columns)
 

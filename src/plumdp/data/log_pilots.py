@@ -8,7 +8,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Order as Order
 from plumdp.data.columns import EPISODE, N_RUNS, STEP, LogForm
 from plumdp.data.counts import CountArray, Pilot, PilotEnd, Sampling
@@ -45,8 +45,10 @@ class SharedRun:
         )
         return DataError(
             f"{column} {self.run} is in {first} and in {second}{others}, {why}; so it is not known which runs came "
-            f'first. If each file numbers its runs anew, say partitions="files"; if runs go on, give a column {STEP} '
-            "that numbers their steps 0, 1, 2, …; or say pilot=False, to do without bets"
+            "first. If each file numbers its runs anew, say ",
+            Option("partitions", "files"),
+            f"; if runs go on, give a column {STEP} that numbers their steps 0, 1, 2, …; or do without bets: ",
+            Option("pilot", False),
         )
 
 
@@ -122,19 +124,26 @@ def _check_expected(
 ) -> None:
     """Refuse an expected length that is not one, or that nothing would be done with."""
     is_number = isinstance(expected, int | float) and not isinstance(expected, bool)
-    said = f"expected={expected:.10g}" if is_number else f"expected={expected!r}"
+    said = Option("expected", expected)
     if not is_number or not 0 < expected < inf:
-        raise DataError(f"{said}: give the number of runs, or of rows, that you expected, above 0")
+        raise DataError(said, ": give the number of runs, or of rows, that you expected, above 0")
     if not wanted:
-        raise DataError(f"{said}: no bets are placed with pilot=False, so that no length is expected; leave it out")
+        raise DataError(said, ": no bets are placed with pilot=False, so that no length is expected; leave it out")
     if planned is not None and planned.end == PilotEnd.PLANNED:
         raise DataError(
-            f"{said}: sampling={sampling!r} says that the length of the log was fixed beforehand, so that it was "
-            "known; leave it out"
+            said,
+            ": ",
+            Option("sampling", sampling),
+            " says that the length of the log was fixed beforehand, so that it was known; leave it out",
         )
     if order is None:
         raise DataError(
-            f'{said}: this is for a log whose order is known; say order="runs" or order="time", or leave it out'
+            said,
+            ": this is for a log whose order is known; say ",
+            Option("order", "runs"),
+            " or ",
+            Option("order", "time"),
+            ", or leave it out",
         )
 
 
@@ -145,7 +154,7 @@ def runs_of_counts(n_runs: Collection[Any]) -> int:
     except (ValueError, TypeError):
         raise DataError(
             "these counts are not those of one query: they do not agree on how many runs there are; read the result of "
-            "each query by itself, or say pilot=False"
+            "each query by itself"
         ) from None
     return n
 
@@ -154,18 +163,21 @@ def order_of_counts(order: Order | None, columns: Collection[str]) -> Order | No
     """Return the order of ready-made counts with these columns: the one that their query was told."""
     if order in get_args(Order):
         raise DataError(
-            "ready-made counts have the order in which they were counted, if any; say it there: "
-            'counts_query(..., order="runs")'
+            "ready-made counts have the order in which they were counted, if any; say it there, with ",
+            Option("order", "runs"),
         )
     return "runs" if N_RUNS in columns else order
 
 
 def _check(order: Order | None, has_runs: bool) -> None:
     if order is not None and order not in get_args(Order):
-        raise DataError(f"order={order!r}: choose one of {', '.join(map(repr, get_args(Order)))}, or leave it out")
+        names = ", ".join(map(repr, get_args(Order)))
+        raise DataError(Option("order", order), f": choose one of {names}, or leave it out")
     if order == "runs" and not has_runs:
         raise DataError(
-            f'order="runs": the log has no column {EPISODE}; say which it is with columns={{"{EPISODE}": …}}'
+            Option("order", "runs"),
+            f": the log has no column {EPISODE}; say which it is with ",
+            Option("columns", {EPISODE: ...}),
         )
 
 
@@ -182,6 +194,7 @@ def after_files(pilot: Pilot | None, order: Order | None, files: Sequence[str]) 
 def not_numbered(column: str, kind: str) -> DataError:
     """Return the error for names of runs whose order is not known."""
     return DataError(
-        f'order="runs": column {column} has the type {kind}, and its values are not all numbers, so that they do not '
-        "tell which run was first; number the runs in their order"
+        Option("order", "runs"),
+        f": column {column} has the type {kind}, and its values are not all numbers, so that they do not tell which "
+        "run was first; number the runs in their order",
     )

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import CutOff
 from plumdp.data.columns import FIRST_COUNTS, STEP, LogForm, Source, find_columns, find_runs, source_columns
 from plumdp.data.counts import Pilot, Sampling, TransitionCounts
@@ -204,7 +204,7 @@ def read_log(
         tally.settle()
         report = _report(log, tally, form, found, cut_off)
         if report.rejected and on_unmatched == "error":
-            raise DataError(refusal(report, 1 if partitions == "files" else len(files)))
+            raise DataError(*refusal(report, 1 if partitions == "files" else len(files)))
         require_outcomes(report)
         first = None if planned is None else _pilot(log, tally, model.graph, form, found, planned, moments)
         known = describe_files(files)
@@ -217,9 +217,9 @@ def read_log(
 
 def _check_words(on_unmatched: str, cut_off: str | None) -> None:
     if on_unmatched not in ("error", "report"):
-        raise DataError(f"on_unmatched={on_unmatched!r}: choose 'error' or 'report'")
+        raise DataError(Option("on_unmatched", on_unmatched), ": choose 'error' or 'report'")
     if cut_off not in (None, *get_args(CutOff)):
-        raise DataError(f"cut_off={cut_off!r}: choose 'unrelated', or leave it out")
+        raise DataError(Option("cut_off", cut_off), ": choose 'unrelated', or leave it out")
 
 
 def _report(
@@ -241,7 +241,8 @@ def _moments(log: _OpenLog, form: LogForm, runs: str | None, planned: LogPilot |
     if form == "trajectories" or all_named:
         return Moments(runs, n, planned.moments(n))
     if planned.order == "runs":
-        raise DataError(f'order="runs": some rows have no {runs}, so that it is not known when they happened')
+        missing = f": some rows have no {runs}, so that it is not known when they happened"
+        raise DataError(Option("order", "runs"), missing)
     return Moments(runs, 0, ())
 
 
@@ -272,7 +273,7 @@ def _open(
     source: Any, files: list[str], partitions: Partitions, memory_limit: float, progress: Progress | None
 ) -> Iterator[_OpenLog]:
     if not (partitions is None or partitions == "files" or (isinstance(partitions, int) and partitions > 0)):
-        raise DataError(f"partitions={partitions!r}: give a whole number above 0, 'files', or leave it out")
+        raise DataError(Option("partitions", partitions), ": give a whole number above 0, 'files', or leave it out")
     if not files and not is_arrow(source):
         if partitions is not None:
             raise DataError("partitions are for files; a data frame is counted as a whole, by its own engine")
@@ -299,8 +300,9 @@ def _refuse_counts(files: Sequence[str]) -> None:
     for file in files:
         if is_counts_file(file):
             raise DataError(
-                f"{file} is a file of counts that plumdp wrote, not a log; read it alone (read_counts), or give the "
-                "log that it was counted from"
+                f"{file} is a file of counts that plumdp wrote, not a log; read it alone, with ",
+                Option("read_counts"),
+                ", or give the log that it was counted from",
             )
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, Option
 from plumdp.data.mapping_language import Term, parse_mapping
 from plumdp.data.values import shown
 from plumdp.model.graph import Graph
@@ -50,7 +50,8 @@ def read_mapping(graph: Graph, states: StateMaps | None, actions: str | None = N
     (['lon'], ['y'])
     """
     if states is not None and not isinstance(states, Mapping):
-        raise DataError(f"states={states!r}: give an expression or bins for each variable: {{'x': 'floor(lon / 0.5)'}}")
+        example = {"x": "floor(lon / 0.5)"}
+        raise DataError(Option("states", states), f": give an expression or bins for each variable: {example}")
     variables = {name: _variable(graph, name, given) for name, given in (states or {}).items()}
     return StateMapping(variables, None if actions is None else _action(actions))
 
@@ -58,55 +59,56 @@ def read_mapping(graph: Graph, states: StateMaps | None, actions: str | None = N
 def _variable(graph: Graph, name: str, given: Any) -> Term:
     if name not in graph.states:
         known = ", ".join(graph.states)
-        raise DataError(f"states={{{name!r}: …}}: the model has no state variable of this name, only {known}")
+        raise DataError(Option("states", {name: ...}), f": the model has no state variable of this name, only {known}")
     values = graph.states[name]
     is_text = values.dtype.kind == "U"
     if not is_text and len(values) and int(np.abs(values.astype(np.float64)).max()) >= OUTSIDE:
-        raise DataError(f"states={{{name!r}: …}}: the model has values of {name} from 2^53 on, which no mapping gives")
-    where = f"states={{{name!r}: {given!r}}}"
+        large = f": the model has values of {name} from 2^53 on, which no mapping gives"
+        raise DataError(Option("states", {name: ...}), large)
+    where = Option("states", {name: given})
     if isinstance(given, str):
         term = _parsed(where, given)
         if term.kind != "any" and (term.kind == "text") != is_text:
             gives, wanted = ("numbers or truth values", "texts") if is_text else ("texts", "numbers or truth values")
             raise DataError(
-                f"{where}: the expression gives {gives}, but the values of {name} in the model are {wanted}"
+                where, f": the expression gives {gives}, but the values of {name} in the model are {wanted}"
             )
         return term
     if is_text:
-        raise DataError(f"{where}: bins give numbers, but the values of {name} in the model are texts")
+        raise DataError(where, f": bins give numbers, but the values of {name} in the model are texts")
     column = Term("column", value=name, kind="number")
     return Term("bins", (column,), _edges(where, given), "number")
 
 
 def _action(given: Any) -> Term:
-    where = f"actions={given!r}"
+    where = Option("actions", given)
     if not isinstance(given, str):
-        raise DataError(f"{where}: give an expression such as if thrust > 0 then 'climb' else 'descend'")
+        raise DataError(where, ": give an expression such as if thrust > 0 then 'climb' else 'descend'")
     term = _parsed(where, given)
     if term.kind not in ("text", "any"):
-        raise DataError(f"{where}: the expression must give the names of actions, as texts in single quotes")
+        raise DataError(where, ": the expression must give the names of actions, as texts in single quotes")
     return term
 
 
-def _parsed(where: str, text: str) -> Term:
+def _parsed(where: Option, text: str) -> Term:
     try:
         return parse_mapping(text)
     except DataError as error:
-        raise DataError(f"{where}: {error}") from None
+        raise DataError(where, f": {error}") from None
 
 
-def _edges(where: str, given: Any) -> tuple[float, ...]:
+def _edges(where: Option, given: Any) -> tuple[float, ...]:
     """Return the edges of bins, which ascend."""
     is_list = isinstance(given, list | tuple | np.ndarray | range)
     numbers = [*given] if is_list else []
     if len(numbers) < 2 or not all(_is_number(each) for each in numbers):
         raise DataError(
-            f"{where}: give an expression, or the edges of bins: at least two numbers, such as [0, 20, 60, 100]"
+            where, ": give an expression, or the edges of bins: at least two numbers, such as [0, 20, 60, 100]"
         )
     edges = tuple(float(each) for each in numbers)
     for lower, upper in pairwise(edges):
         if not lower < upper:
-            raise DataError(f"{where}: the edges of bins ascend, but {upper:g} comes after {lower:g}")
+            raise DataError(where, f": the edges of bins ascend, but {upper:g} comes after {lower:g}")
     return edges
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError, MissingExtra, ModelError
+from plumdp.base.errors import DataError, MissingExtra, ModelError, Option
 from plumdp.data.columns import ACTION, COUNT, needed_columns, next_columns, state_columns
 from plumdp.data.counts import Sampling, TransitionCounts, require_same_graph
 from plumdp.data.duckdb_tables import Block
@@ -75,7 +75,7 @@ def read_minari(
     """
     require_model("read_minari", model)
     if on_unmatched not in ("error", "report"):
-        raise DataError(f"on_unmatched={on_unmatched!r}: choose 'error' or 'report'")
+        raise DataError(Option("on_unmatched", on_unmatched), ": choose 'error' or 'report'")
     graph, opened = model.graph, _opened(dataset)
     needed_columns(graph, "transitions")  # raises an error if two of them have one name
     episodes = _episodes(opened, is_random_part)
@@ -93,7 +93,7 @@ def read_minari(
     if report.total != opened.total_steps:
         raise DataError(f"{opened.id} says that it has {opened.total_steps:,} steps, but {report.total:,} can be read")
     if report.rejected and on_unmatched == "error":
-        raise DataError(refusal(report))
+        raise DataError(*refusal(report))
     kept = None if planned is None else planned.pilot(moments[:-1], len(episodes), np.zeros_like(tally.counts))
     digest = blake2b(f"{opened.id} {episodes.tolist()}".encode() + tally.counts.tobytes(), digest_size=16)
     part = Part(f"the Minari data set {opened.id}", digest.hexdigest())

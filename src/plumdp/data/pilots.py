@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, Option
 from plumdp.data.counts import N_PILOTS, CountArray, Pilot, PilotEnd, TransitionCounts
 from plumdp.model.graph import Graph
 from plumdp.model.text import number_of
@@ -36,8 +36,9 @@ def is_wanted(pilot: bool) -> bool:
     """
     if pilot not in (False, True):
         raise DataError(
-            f"pilot={pilot!r}: choose True, or False to place no bets; it is not a share of the data, as bets are "
-            "placed after 16, 64, … runs, however many there are"
+            Option("pilot", pilot),
+            ": choose True, or False to place no bets; it is not a share of the data, as bets are placed after 16, 64, "
+            "… runs, however many there are",
         )
     return bool(pilot)
 

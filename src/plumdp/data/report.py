@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, Literal, TypeAlias, get_args
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import CutOff
 from plumdp.data.columns import LogForm
 from plumdp.data.log_files import LogFile, log_file_from
@@ -170,15 +170,17 @@ class IngestionReport:
         }
 
 
-def refusal(report: IngestionReport, n_files: int = 1) -> str:
+def refusal(report: IngestionReport, n_files: int = 1) -> tuple[str | Option, ...]:
     """Return the message of an error about rejected rows of a log in so many files that were read as one."""
     lines = [f"{report.rejected:,} of {report.total:,} rows do not fit the model:"]
     lines += [f"  {reason}" for reason in report.reasons()]
-    if report.rows["repeated step"]:
-        anew = 'if each file numbers its runs anew, say partitions="files"'
-        lines.append(anew if n_files > 1 else "give different runs different names, and number the steps of each run")
-    lines.append('correct the log or the model, or count the other rows with on_unmatched="report"')
-    return "\n".join(lines)
+    advice: tuple[str | Option, ...] = ()
+    if report.rows["repeated step"] and n_files > 1:
+        advice = "if each file numbers its runs anew, say ", Option("partitions", "files"), "\n"
+    elif report.rows["repeated step"]:
+        lines.append("give different runs different names, and number the steps of each run")
+    others = "correct the log or the model, or count the other rows with "
+    return "\n".join([*lines, ""]), *advice, others, Option("on_unmatched", "report")
 
 
 def require_outcomes(report: IngestionReport) -> None:
@@ -191,7 +193,8 @@ def require_outcomes(report: IngestionReport) -> None:
         "an action, and no row shows the state after it. If the outcome decided what was logged, as with a recorder "
         "that never writes the state in which a run ends, every result is wrong. Add a row with the last state of each "
         "run, and no action. If the runs were cut off for reasons that have nothing to do with that outcome, such as a "
-        'limit on the number of steps, or if the last action was never carried out, say cut_off="unrelated"'
+        "limit on the number of steps, or if the last action was never carried out, say ",
+        Option("cut_off", "unrelated"),
     )
 
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError, ModelError
+from plumdp.base.errors import DataError, ModelError, Option
 from plumdp.data import kernels
 from plumdp.data.kernels import WalkTables
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
@@ -129,7 +129,7 @@ def _policy_tables(graph: Graph, policy: Policy) -> tuple[IntArray, FloatArray]:
 def require_positive(name: str, value: int) -> None:
     """Refuse anything but a whole number above 0."""
     if not isinstance(value, int | np.integer) or value < 1:
-        raise DataError(f"{name}={value!r}: give a whole number, at least 1")
+        raise DataError(Option(name, value), ": give a whole number, at least 1")
 
 
 def split(start: int, end: int, size: int) -> list[range]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, Option
 from plumdp.data.log_files import FAR, LogFile
 from plumdp.model.text import listing, number_of
 
@@ -87,7 +87,8 @@ def refuse_copies(files: Sequence[str], has_rows: Callable[[str], bool]) -> None
             raise DataError(
                 f"{first} and {second} have the same content, so that it would be counted twice; leave out one of them "
                 "if it is a copy. If they are different runs that happen to look alike, or if each file numbers its "
-                'runs anew, say partitions="files"'
+                "runs anew, say ",
+                Option("partitions", "files"),
             )
 
 

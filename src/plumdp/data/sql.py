@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Dialect as Dialect
 from plumdp.data.columns import (
     ACTION,
@@ -136,7 +136,7 @@ def counts_query(
 
     for name, value, kinds in (("dialect", dialect, Dialect), ("form", form, Form)):
         if value not in get_args(kinds):
-            raise DataError(f"{name}={value!r}: choose one of {', '.join(map(repr, get_args(kinds)))}")
+            raise DataError(Option(name, value), f": choose one of {', '.join(map(repr, get_args(kinds)))}")
     first = _pilot_of(model, form, sampling, order, pilot, columns or {})
     has_steps = form == "trajectories" or STEP in (columns or {})
     sources = needed_sources(model.graph, form, read_mapping(model.graph, states, actions))
@@ -160,7 +160,8 @@ def _names_there(names: Sequence[str], columns: Mapping[str, str], form: Form, d
     known = [*dict.fromkeys([*names, EPISODE, STEP])]
     for name in columns:
         if name not in known:
-            raise DataError(f"columns={{{name!r}: …}}: a log of {form} has no such column, only {', '.join(known)}")
+            there_are = ", ".join(known)
+            raise DataError(Option("columns", {name: ...}), f": a log of {form} has no such column, only {there_are}")
     there = {name: columns.get(name, name) for name in names}
     return {name: _as_kept(column) for name, column in there.items()} if dialect == "snowflake" else there
 
@@ -191,15 +192,17 @@ def _pilot_of(
     """Return at which moments bets are placed, if the query is to count them."""
     if order == "time":
         raise DataError(
-            'order="time": the rows of a table in a warehouse have no order of their own; number the runs in their '
-            'order, and say order="runs"'
+            Option("order", "time"),
+            ": the rows of a table in a warehouse have no order of their own; number the runs in their order, and say ",
+            Option("order", "runs"),
         )
     has_runs = form == "trajectories" or EPISODE in columns or order == "runs"
     first = pilot_of_log(form, sampling, order, has_runs=has_runs, wanted=wanted)
     own = {*keys(model.graph)} & {N_RUNS, N_UNORDERED, *FIRST_COUNTS, RUN, RUN_NUMBER}
     if first is not None and own:
         raise DataError(
-            f"the query would have two columns {', '.join(sorted(own))}; rename a state variable, or say pilot=False"
+            f"the query would have two columns {', '.join(sorted(own))}; rename a state variable, or do without bets: ",
+            Option("pilot", False),
         )
     return first
 
@@ -219,7 +222,8 @@ def _table_name(table: str, dialect: Dialect) -> Any:
         parts, said = [], set()
     if not parts or not said <= {"this", "db", "catalog"} or len(parts) != len(said):
         raise DataError(
-            f"table={table!r}: this is not the name of a table; write it as lake.log, with quotes if need be"
+            Option("table", table),
+            ": this is not the name of a table; write it as lake.log, with quotes if need be",
         )
     return named
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Form as Form
 from plumdp.data.columns import needed_columns, next_columns, state_column
 from plumdp.data.counts import CountArray, TransitionCounts
@@ -70,7 +70,7 @@ class Trajectories:
         A state variable that is itself called episode, step or action is named ``state_episode`` and so on.
         """
         if form not in get_args(Form):
-            raise DataError(f"form={form!r}: choose one of {', '.join(map(repr, get_args(Form)))}")
+            raise DataError(Option("form", form), f": choose one of {', '.join(map(repr, get_args(Form)))}")
         needed_columns(self.graph, form)  # raises an error if two of them have one name
         return self._with_next_state() if form == "transitions" else self._by_state()
 

@@ -8,7 +8,7 @@ from math import isfinite
 
 import numpy as np
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, Option
 from plumdp.certifying.claims import shown_value
 from plumdp.certifying.pipeline import conclude
 from plumdp.confidence.laws import law_of_space
@@ -123,7 +123,8 @@ def _require_sense(learned: Learned, runs: int | None, max_steps: int | None) ->
     if learned.conflict is not None:
         raise DataError("the data contradict the model: more of them do not narrow the bounds; certify says why")
     if learned.bounds.guarantee == Guarantee.NONE:
-        raise DataError("these sets have no guarantee, so that their width says nothing; learn without as_published")
+        without = Option("as_published")
+        raise DataError("these sets have no guarantee, so that their width says nothing; learn without ", without)
 
 
 def _law_of_runs(learned: Learned, point: FloatArray, max_steps: int | None) -> tuple[RunLaw, int | None]:
@@ -133,7 +134,8 @@ def _law_of_runs(learned: Learned, point: FloatArray, max_steps: int | None) -> 
     if max_steps is None and seen is None:
         max_steps = _logged_length(learned.counts.report)
     if max_steps is None and seen is None:
-        raise DataError("the data are not runs from the initial state: say with max_steps how long a run may be")
+        option = Option("max_steps")
+        raise DataError("the data are not runs from the initial state: say with ", option, " how long a run may be")
     length = max_steps if max_steps is not None else seen.max_steps if seen is not None else 1
     return replace(law, max_steps=int(length)), None if seen is None else seen.n_runs
 

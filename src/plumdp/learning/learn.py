@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Unpack
 
 from plumdp.base.clock import Clock
 from plumdp.base.errors import DataError
-from plumdp.base.keywords import takes
 from plumdp.base.shares import CONFIDENCE_SET, FALLBACK, FIT
 from plumdp.base.threads import one_blas_thread
-from plumdp.confidence.bounds import ExpressionBounds
+from plumdp.confidence.bounds import ExpressionBounds, Intervals
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers
 from plumdp.confidence.groundwork import Groundwork
 from plumdp.confidence.likelihood import LikelihoodSet, best_point, best_point_of_space
@@ -28,8 +26,9 @@ from plumdp.fit.model_fit import ModelFit, fit_model
 from plumdp.fit.smallest_misfit import smallest_misfit
 from plumdp.learning.directions import Solvers, solver_of, value_directions
 from plumdp.learning.methods import Sets, within_intervals
-from plumdp.learning.options import LearningOptions, chosen_method, error_of
+from plumdp.learning.options import chosen_method, error_of
 from plumdp.learning.storage import storage_of
+from plumdp.model.events import Events
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Asked, Question, ask_all
@@ -161,7 +160,6 @@ class Learned:
         return html_table(facts)
 
 
-@takes(LearningOptions)
 @one_blas_thread()
 def learn(
     model: ParametricMDP,
@@ -169,7 +167,12 @@ def learn(
     *,
     objectives: Sequence[Asked] = (),
     like: Learned | None = None,
-    **options: Unpack[LearningOptions],
+    confidence: float = 0.999,
+    confidence_set: Sets | None = None,
+    interval_method: Intervals | None = None,
+    events: Events | None = None,
+    as_published: bool = False,
+    misfit: float = 0.0,
 ) -> Learned:
     """Return what the data say, whatever is asked: the region of the parameters that explain them.
 
@@ -185,6 +188,8 @@ def learn(
     like
         What was learned before about the same model, from other data or with another confidence: it saves the time
         for what depends on the model alone.
+    confidence, confidence_set, interval_method, events, as_published, misfit
+        As of ``certify``.
 
     Examples
     --------
@@ -199,10 +204,9 @@ def learn(
     Pmin=? [ F<=10 "collision" ] 0.690 0.705
     Pmin=? [ F "collision" ]     0.703 0.719
     """
-    error, clock, data, counted = error_of(options["confidence"]), Clock(), _require_counts(counts), model.counted
+    error, clock, data, counted = error_of(confidence), Clock(), _require_counts(counts), model.counted
     require_same_graph(counted.graph, data.graph)
-    kind, method, measure = chosen_method(options)
-    as_published, misfit = options["as_published"], float(options["misfit"])
+    kind, method, measure = chosen_method(confidence_set, interval_method, events, as_published, misfit)
     groundwork = _groundwork(counted, like)
     solvers = {} if like is None else {asked: solver.without_memory() for asked, solver in like.solvers.items()}
     asked, fixed = ask_all(objectives, model), None if as_published else groundwork.fixed
@@ -229,7 +233,7 @@ def learn(
         questions=asked,
         kind=kind,
         as_published=as_published,
-        misfit=misfit,
+        misfit=float(misfit),
         groundwork=groundwork,
     )
     learned = replace(learned, rests_on=_rests_on(learned))
@@ -337,4 +341,7 @@ def _findings(learned: Learned, fit: ModelFit) -> tuple[str, ...]:
     off = smallest_misfit(model, counts, error=learned.error, directions=directions, drifts=fit.drifts)
     if not learned.misfit < off < 1:
         return said
-    return (*said, f"the data would not contradict a model whose rows may be off by {off:g}: misfit={off:g} or more")
+    return (
+        *said,
+        f"the data would not contradict a model whose rows may be off by {off:g}: a misfit of {off:g} or more",
+    )

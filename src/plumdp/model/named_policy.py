@@ -66,7 +66,8 @@ def choices_of_rows(source: str, graph: Graph, state: Indices, names: npt.NDArra
     choice = np.where(is_only & is_none, graph.first_choice[state], _find_choices(graph, state, names))
     if (choice < 0).any():
         row = int(np.argmax(choice < 0))
-        where = f"{source}: state ({graph.describe_state(int(state[row]))})"
+        number = "" if source == _POLICY else f"row {row + 1}, "
+        where = f"{source}: {number}state ({graph.describe_state(int(state[row]))})"
         raise DataError(f"{where}: {_no_such_action(names_of(graph, int(state[row])), names[row])}")
     return choice
 

@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError, ModelError
+from plumdp.base.errors import DataError, ModelError, Option
 from plumdp.base.shares import FALLBACK
 from plumdp.certifying.claims import status_of
 from plumdp.certifying.pipeline import relax
@@ -186,7 +186,9 @@ def learn_online(
     if not (growth > 1 and spacing >= 1 and 0 <= exploration <= 1):
         raise DataError("growth must be above 1, spacing at least 1, and exploration a share from 0 to 1")
     if relaxation == "coupled":
-        raise DataError("relaxation='coupled': learning while acting does not have it; choose 'rectangular'")
+        raise DataError(
+            Option("relaxation", relaxation), ": learning while acting does not have it; choose 'rectangular'"
+        )
     error = error_of(confidence)
     events = published_events(model) if as_published else find_events(model, factors=True)
     fixed = None if as_published else find_fixed_numbers(model)

@@ -169,7 +169,7 @@ class Certificate:
             ("confidence set", f"{self.confidence_set}; {GUARANTEES[self.guarantee]}"),
         ]
         if self.not_in_likelihood:
-            tighter = "on new data, bounds may be tighter with confidence_set='interval'"
+            tighter = "on new data, bounds may be tighter with the confidence set 'interval'"
             facts.append(("likelihood", f"ignores {self.not_in_likelihood}; {tighter}"))
         if self.remark:
             facts.append(("policy", self.remark))

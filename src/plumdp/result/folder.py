@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile, mkdtemp
 from typing import Any, Protocol
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, Option
 from plumdp.data.counts import TransitionCounts
 from plumdp.result.findings import Findings
 from plumdp.result.policy_table import PolicyTable
@@ -79,7 +79,9 @@ def require_folder(path: str | Path, *, force: bool = False) -> None:
         if others:
             raise DataError(f"{target} holds other files than a result ({others[0]}); name another folder")
         if not force:
-            raise DataError(f"{target} is there already; name another folder, or replace it with --force (force=True)")
+            raise DataError(
+                f"{target} is there already; name another folder, or replace it with ", Option("force", True)
+            )
     elif target.exists():
         raise DataError(f"{target} is a file; name a folder for the result")
     _try(target, next(parent for parent in target.absolute().parents if parent.exists()))

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from plumdp.base.errors import ModelError
+from plumdp.base.errors import ModelError, Option
 from plumdp.model.graph import read_only
 from plumdp.model.language.predicate import NamedModel, PredicateReader, parse_predicate
 from plumdp.model.language.tokens import OPERATOR, Token, Tokens
@@ -145,7 +145,8 @@ def _quantifier(reader: PredicateReader, first: Token, letter: str, words: str) 
     values = f"{letter}max=? or {letter}min=?"
     if tokens.next.text in ("<", "<=", ">", ">="):
         bound = f"{letter}{words}{tokens.next.text}"
-        raise tokens.error(f"{bound} asks yes or no, which decide answers; here ask for the value with {values}")
+        advice = tokens.error(f" answers; here ask for the value with {values}")
+        raise ModelError(f"{bound} asks yes or no, which ", Option("decide"), *advice.args)
     tokens.expect("=")
     tokens.expect("?")
     if not words and graph.n_choices > graph.n_states:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.base.errors import MissingExtra, ModelError
+from plumdp.base.errors import MissingExtra, ModelError, Option
 from plumdp.model.assemble import assemble
 from plumdp.model.expressions.polynomial import Number, exact, parameters
 from plumdp.model.graph import FloatArray, Graph, IntArray, owners, read_only
@@ -53,7 +53,7 @@ def read_prism(
     except RecursionError:
         raise ModelError(f"{file}: a formula is nested too deeply") from None
     except (ModelError, RuntimeError) as error:  # ours, and Storm's own
-        raise ModelError(f"{file}: {_plain(error)}") from None
+        raise ModelError(f"{file}: ", *_plain(error)) from None
 
 
 def read_prism_intervals(
@@ -71,7 +71,7 @@ def read_prism_intervals(
         umb = _export(stormpy, built, frozenset(), of_intervals=True)
         return _with_nearest_floats(umb, built), known
     except (ModelError, RuntimeError) as error:  # ours, and Storm's own
-        raise ModelError(f"{file}: {_plain(error)}") from None
+        raise ModelError(f"{file}: ", *_plain(error)) from None
 
 
 def _with_nearest_floats(umb: UmbModel, built: Any) -> UmbModel:
@@ -200,13 +200,15 @@ def _part(parts: Mapping[str, Any], name: str) -> Any:
     return read_only(parts[name]) if name in parts else None
 
 
-def _plain(error: Exception) -> str:
-    """Return an error's message, Storm's without the name of its exception class."""
+def _plain(error: Exception) -> tuple[str | Option, ...]:
+    """Return the parts of an error's message, Storm's without the name of its exception class."""
+    if isinstance(error, ModelError):
+        return error.args
     if "Inconsistent action names for choice origin" in str(error):
-        return OVERLAP
+        return (OVERLAP,)
     if "contains interval updates" in str(error):
-        return "its probabilities are intervals, so there are no parameters to learn; " + INTERVALS
-    return re.sub(r"^\w+Exception: ", "", str(error)).strip()
+        return ("its probabilities are intervals, so there are no parameters to learn; " + INTERVALS,)
+    return (re.sub(r"^\w+Exception: ", "", str(error)).strip(),)
 
 
 def _stormpy() -> Any:

@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from plumdp.base.errors import ModelError
+from plumdp.base.errors import ModelError, Option
 from plumdp.model.expressions.polynomial import MAX_DEGREE, Polynomial, exact
 from plumdp.model.language.formula import Formula, evaluate, literal, variable
 from plumdp.model.readers.commands import Branch, Command
@@ -69,8 +69,8 @@ def open_prism_intervals(
     unknown = _unknown(undefined, constants)
     if unknown:
         have = "has no value" if len(unknown) == 1 else "have no values"
-        example = ", ".join(f'"{name}": 0.3' for name in unknown)
-        raise ModelError(f"{', '.join(unknown)} {have}; give constants={{{example}}}, or learn from data with certify")
+        example = Option("constants", dict.fromkeys(unknown, 0.3))
+        raise ModelError(f"{', '.join(unknown)} {have}; give ", example, ", or learn from data with certify")
     return program, _constant_values(program.constants)
 
 
@@ -255,8 +255,8 @@ def _unknown(undefined: dict[str, str], constants: dict[str, Fraction]) -> tuple
     """Return the parameters: undefined reals. Other undefined constants must be given."""
     missing = [name for name, kind in undefined.items() if name not in constants and kind not in ("rational", "double")]
     if missing:
-        example = ", ".join(f'"{name}": …' for name in missing)
-        raise ModelError(f"no value for {', '.join(missing)}; give constants={{{example}}}")
+        example = Option("constants", dict.fromkeys(missing, ...))
+        raise ModelError(f"no value for {', '.join(missing)}; give ", example)
     return tuple(name for name in undefined if name not in constants)
 
 
