@@ -18,8 +18,7 @@ STUB = ast.parse(Path(plumdp.__file__).with_suffix(".pyi").read_text(encoding="u
 LISTED = [
     (node.module, alias.name) for node in ast.walk(STUB) if isinstance(node, ast.ImportFrom) for alias in node.names
 ]
-OLD = {"Benchmark", "benchmark"}
-PUBLIC = [name for _, name in LISTED if name not in OLD]
+PUBLIC = [name for _, name in LISTED]
 
 
 def test_the_public_names_are_those_of_the_stub():
@@ -31,14 +30,6 @@ def test_the_public_names_are_those_of_the_stub():
 @pytest.mark.parametrize(("module", "name"), LISTED)
 def test_every_name_is_found_where_the_stub_says(module, name):
     assert getattr(plumdp, name) is getattr(import_module(f"plumdp.{module}" if module else "plumdp"), name)
-
-
-def test_old_names_are_importable_and_not_advertised():
-    from plumdp import Benchmark, benchmark
-
-    assert benchmark("betting:5").name == plumdp.case_study("betting:5").name
-    assert isinstance(plumdp.case_study("betting:5"), Benchmark)
-    assert not OLD & {*plumdp.__all__, *dir(plumdp)}
 
 
 def test_a_star_import_gives_exactly_the_public_names():

@@ -7,10 +7,7 @@ import lazy_loader
 
 __version__ = "0.2.0"
 
-_OLD_NAMES = ("Benchmark", "benchmark")  # of version 0.1; they stay
-
-__getattr__, _, _names = lazy_loader.attach_stub(__name__, __file__)
-__all__ = [name for name in _names if name not in _OLD_NAMES]  # sorted, by lazy_loader
+__getattr__, _, __all__ = lazy_loader.attach_stub(__name__, __file__)  # names are sorted, by lazy_loader
 
 
 def __dir__() -> list[str]:

@@ -38,8 +38,7 @@ from .data.simulators import gym_environment as gym_environment
 from .data.simulators import sample_env as sample_env
 from .data.logs import Log as Log
 from .data.logs import read_log as read_log
-from .data.minari_logs import read_minari as read_minari
-from .data.minari_logs import write_minari as write_minari
+from .data.minari_logs import convert_minari as convert_minari
 from .data.report import IngestionReport as IngestionReport
 from .data.sql import counts_query as counts_query
 from .data.files import read_counts as read_counts
@@ -97,7 +96,3 @@ from .model.summary import summarise as summarise
 from .base.errors import DataError as DataError
 from .base.errors import MissingExtra as MissingExtra
 from .base.errors import ModelError as ModelError
-
-# names of version 0.1, which stay and are not advertised
-from .case_studies import Benchmark as Benchmark
-from .case_studies import benchmark as benchmark

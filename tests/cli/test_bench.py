@@ -49,7 +49,9 @@ def test_cells_of_a_job_array_come_together_in_one_report(tmp_path):
             "parameter p: no value in [0, 0] satisfies -1/2*p - 1/2500 >= 0",
         ),
         (("tabel",), "there is no study 'tabel'; choose one of table, online, ellipsoid, scaling, limit, parameters"),
-        (("table", "-n", "0"), "--runs must be at least 1, and --jobs not 0"),
+        (("table", "-n", "0"), "--runs must be at least 1, and so must --jobs, unless it is -1"),
+        (("table", "-j", "0"), "--runs must be at least 1, and so must --jobs, unless it is -1"),
+        (("table", "-j", "-2"), "--runs must be at least 1, and so must --jobs, unless it is -1"),
     ],
 )
 def test_misuse_says_what_to_write(arguments, message, tmp_path):

@@ -19,7 +19,7 @@ from tiers import examples
 import plumdp as pl
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.duckdb_tables import write_parquet
-from plumdp.data.files import _checksum, read_counts, write_counts
+from plumdp.data.files import read_counts, write_counts
 
 STUDY = pl.case_study("betting:25")
 N = LAMP.graph.n_transitions
@@ -185,7 +185,7 @@ ABOUT = {
             lambda about, key=key: json.dumps({name: about[name] for name in about if name != key}),
             f"the file does not say its {key}",
         )
-        for key in ("sampling", "fingerprint", "states", "transitions", "report", "checksum")
+        for key in ("sampling", "fingerprint", "states", "transitions", "report", "parts", "checksum")
     },
     "no JSON": (lambda about: "{", UNREADABLE),
     "a list": (lambda about: "[1]", UNREADABLE),
@@ -388,22 +388,6 @@ def test_files_without_rows_are_not_the_same_data(tmp_path):
     nothing = logged(tmp_path, empty=0)
     assert (nothing + nothing).total == 0
     assert (logged(tmp_path, day_1=3, empty=0) + logged(tmp_path, day_2=4, empty=0)).total == 7
-
-
-def test_a_file_of_counts_of_version_0_2_is_not_added_twice(tmp_path):
-    """Such files do not say what they were counted from, other than by the report of a log."""
-    for name, counts in (("array", counts_from(1, 2)), ("log", logged(tmp_path, day_1=3))):
-        path = tmp_path / f"{name}.parquet"
-        write_counts(counts, path)
-        table = parquet.read_table(path)
-        about = json.loads(table.schema.metadata[b"plumdp"])
-        del about["parts"], about["checksum"]
-        about["checksum"] = _checksum(about, {column: table[column].to_numpy() for column in table.column_names})
-        parquet.write_table(table.replace_schema_metadata({b"plumdp": json.dumps(about).encode()}), path)
-    array, log = (read_counts(tmp_path / f"{name}.parquet", LAMP) for name in ("array", "log"))
-    assert refused_sum(array, array) == AGAIN_ONCE.format("the same file of counts")
-    assert refused_sum(log, logged(tmp_path, day_1=3)).startswith(f"both counts contain {tmp_path}/day_1.csv (hash ")
-    assert (array + log).total == 6
 
 
 # writing any columns

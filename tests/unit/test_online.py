@@ -257,7 +257,9 @@ def test_a_checkpoint_of_another_run_is_refused(study, tmp_path, changes):
         return next(pl.learn_online(study.model, environment(study), study.objective, episodes=5, **options))
 
     first(checkpoint=tmp_path / "state.npz")
-    with pytest.raises(pl.DataError, match=r"state\.npz is of another run \(model .*confidence=0\.999, paper=False\)"):
+    with pytest.raises(
+        pl.DataError, match=r"state\.npz is of another run \(model .*confidence=0\.999, as_published=False\)"
+    ):
         first(checkpoint=tmp_path / "state.npz", **changes)
 
 

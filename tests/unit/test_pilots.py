@@ -290,11 +290,25 @@ def rewritten(path, change):
     parquet.write_table(table.replace_schema_metadata({b"plumdp": text.encode()}), path)
 
 
-def test_an_old_file_with_nothing_but_the_column_has_a_planned_pilot(tmp_path):
+def without_description(about):
+    return {key: value for key, value in about.items() if key != "pilot"}
+
+
+def with_description(about):
+    return about | {"pilot": {"end": "planned", "ratio": 1, "rests_on": "", "lengths": [], "expected": None}}
+
+
+@pytest.mark.parametrize(("pilot", "change"), [(PLANNED, without_description), (None, with_description)])
+def test_a_pilot_without_its_description_is_not_taken_for_a_planned_one(tmp_path, pilot, change):
     path = tmp_path / "counts.parquet"
-    write_counts(counted(5, "adaptive", PLANNED), path)
-    rewritten(path, lambda about: {key: value for key, value in about.items() if key != "pilot"})
-    assert state(read_counts(path, LAMP).pilot) == state(Pilot(ONES))
+    write_counts(counted(5, "adaptive", pilot), path)
+    rewritten(path, change)
+    with pytest.raises(pl.DataError) as caught:
+        read_counts(path, LAMP)
+    assert str(caught.value) == (
+        f"{path}: the file has a column pilot or says what its pilot is, but not both: count the log again, and write "
+        "its counts with write_counts"
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, ModelError
 from plumdp.case_studies import case_study
 from plumdp.data.duckdb_tables import read_parquet
 from plumdp.experiments import studies
 from plumdp.experiments.published import ELLIPSOIDS, PUBLISHED
 from plumdp.experiments.report import write_report
-from plumdp.experiments.runner import is_done, read_cells, run, workers
+from plumdp.experiments.runner import is_done, read_cells, run
 from plumdp.experiments.studies import STUDIES, find_study, run_cell
 from plumdp.experiments.study import Cell, Plan, Study
 
@@ -60,7 +60,7 @@ def test_half_a_file_and_another_version_are_run_again(tmp_path):
     assert not is_done(replace(cell, seed=2), tmp_path)
 
 
-TWO_STUDIES = [*SMALL, Cell("online", "aircraft:20,10", 3, 200)]  # in one go: Ray starts its processes for each run
+TWO_STUDIES = [*SMALL, Cell("online", "aircraft:20,10", 3, 200)]
 
 
 def by_cell(folder):
@@ -70,24 +70,18 @@ def by_cell(folder):
     return [{name: list(column) for name, column in read_parquet([f]).items() if name not in unlike} for f in files]
 
 
-@pytest.fixture(scope="module")
-def run_here(tmp_path_factory):
-    """The numbers of both studies, run by this process."""
-    folder = tmp_path_factory.mktemp("here")
-    run(TWO_STUDIES, folder, jobs=1)
-    return by_cell(folder)
+@pytest.mark.slow
+def test_the_numbers_are_the_same_in_this_process_and_in_two_others(tmp_path):
+    for jobs in (1, 2):
+        run(TWO_STUDIES, tmp_path / str(jobs), jobs=jobs)
+    assert by_cell(tmp_path / "1") == by_cell(tmp_path / "2")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["loky", "dask", "ray"])
-@pytest.mark.filterwarnings("default")  # theirs
-def test_the_numbers_are_the_same_whoever_runs_the_cells(backend, run_here, tmp_path):
-    """Two workers each: processes of joblib's own, a local Dask cluster, a local Ray."""
-    if backend != "loky":
-        pytest.importorskip({"dask": "distributed"}.get(backend, backend))
-    with workers(backend, 2):
-        run(TWO_STUDIES, tmp_path, jobs=2)
-    assert by_cell(tmp_path) == run_here
+def test_an_error_in_another_process_names_its_cell_and_ends_the_study(tmp_path):
+    cells = [Cell("table", "aircraft:0,0", 1, 300), *SMALL]
+    with pytest.raises(ModelError, match=r"^table aircraft:0,0, seed 1: .aircraft:0,0. is not a published instance"):
+        run(cells, tmp_path, jobs=2)
 
 
 @pytest.mark.slow

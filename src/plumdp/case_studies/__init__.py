@@ -215,6 +215,3 @@ def _memory() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return 1 << 40
-
-
-benchmark, Benchmark = case_study, CaseStudy  # their names in version 0.1

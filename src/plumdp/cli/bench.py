@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from plumdp.base.errors import DataError
-from plumdp.experiments.runner import Backend, is_done, run, workers
+from plumdp.experiments.runner import is_done, run
 from plumdp.experiments.studies import STUDIES, find_study
 from plumdp.experiments.study import Cell, Size
 
@@ -30,8 +30,7 @@ def bench(
     ] = None,
     seed: Annotated[list[int] | None, typer.Option("--seed", help="Only this one; repeat for more.")] = None,
     runs: Annotated[int | None, typer.Option("--runs", "-n", help="Another number of runs or episodes.")] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Workers; -1 is one for each processor.")] = -1,
-    backend: Annotated[Backend, typer.Option("--backend", help="Processes, or a cluster of Dask or Ray.")] = "loky",
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes; -1 is one for each processor.")] = -1,
     output: Annotated[Path, typer.Option("--output", "-o", help="A folder for the results.")] = Path("bench"),
 ) -> None:
     """Run the published experiments; what is in the folder already is not run again.
@@ -41,8 +40,8 @@ def bench(
     """
     size: Size = "full" if full else "quick"
     plan = find_study(study).plans[size]
-    if (runs is not None and runs < 1) or jobs == 0:
-        raise DataError("--runs must be at least 1, and --jobs not 0")
+    if (runs is not None and runs < 1) or (jobs < 1 and jobs != -1):
+        raise DataError("--runs must be at least 1, and so must --jobs, unless it is -1")
     cells = [
         Cell(study, name, number, runs or plan.runs)
         for name in instance or plan.instances
@@ -51,14 +50,14 @@ def bench(
     for cell in cells:
         find_study(study).check(cell.instance)
     folder = output / f"{study}-{size}"
-    _run(cells, folder / "cells", jobs, backend)
+    _run(cells, folder / "cells", jobs)
     from plumdp.experiments.report import write_report
 
     command = shlex.join(["plumdp", *sys.argv[1:]])
     print(write_report(study, size, folder / "cells", folder, command=command))
 
 
-def _run(cells: list[Cell], folder: Path, jobs: int, backend: Backend) -> None:
+def _run(cells: list[Cell], folder: Path, jobs: int) -> None:
     """Run the cells and show how far they are: a bar on a terminal, and a line for each."""
     console = Console(stderr=True, highlight=False)
     n_done = sum(is_done(cell, folder) for cell in cells)
@@ -72,5 +71,4 @@ def _run(cells: list[Cell], folder: Path, jobs: int, backend: Backend) -> None:
             bar.advance(task)
             console.print(f"{cell.study} {cell.instance} seed {cell.seed}: {seconds:.1f} s")
 
-        with workers(backend, jobs):
-            run(cells, folder, jobs=jobs, finished=finished)
+        run(cells, folder, jobs=jobs, finished=finished)

@@ -24,8 +24,8 @@ from plumdp.data.duckdb_tables import (
     literal,
     write_parquet,
 )
-from plumdp.data.report import IngestionReport, report_from
-from plumdp.data.same_files import Part, part_from, part_of_file
+from plumdp.data.report import report_from
+from plumdp.data.same_files import part_from
 from plumdp.model.graph import Graph, Indices
 from plumdp.model.parametric import ParametricMDP
 
@@ -33,7 +33,8 @@ _CONTENT = "counts of transitions"
 _AGAIN = "count the log again, and write its counts with write_counts"
 _COLUMNS = {"transition": "INTEGER", "n": "BIGINT"}
 _ABOUT: dict[str, type | UnionType] = {
-    "fingerprint": str, "states": int, "transitions": int, "sampling": str, "report": dict | None, "checksum": str,
+    "fingerprint": str, "states": int, "transitions": int, "sampling": str, "report": dict | None, "parts": list,
+    "checksum": str,
 }  # fmt: skip
 _ABOUT_PILOT: dict[str, type | UnionType] = {
     "end": str, "ratio": float | int, "rests_on": str, "lengths": list, "expected": float | int | None,
@@ -105,24 +106,19 @@ def _read(path: str | Path, graph: Graph) -> TransitionCounts:
         raise DataError(f"the counts are not those that were written: {_AGAIN}")
     report = None if about["report"] is None else report_from(about["report"])
     dense = {name: _dense(graph, block["transition"], n) for name, n in block.items() if name != "transition"}
-    pilot = None if "pilot" not in dense else _pilot(dense, about.get("pilot"))
-    parts = tuple(map(part_from, about["parts"])) if "parts" in about else _parts_before(report, checksum, block)
-    return TransitionCounts(graph, dense["n"], about["sampling"], pilot, report, parts)
+    pilot = _pilot(dense, about.get("pilot"))
+    return TransitionCounts(graph, dense["n"], about["sampling"], pilot, report, tuple(map(part_from, about["parts"])))
 
 
-def _pilot(dense: Mapping[str, CountArray], about: Mapping[str, Any] | None) -> Pilot:
-    """Return the pilot in a file; one of which nothing is said was planned, as all were when files said nothing."""
+def _pilot(dense: Mapping[str, CountArray], about: Mapping[str, Any] | None) -> Pilot | None:
+    """Return the pilot in a file, if there is one; a column without its description, or the reverse, is refused."""
+    if ("pilot" in dense) != (about is not None):
+        # a pilot of which nothing is said may have ended at will: to take it for a planned one would be unsound
+        raise DataError(f"the file has a column pilot or says what its pilot is, but not both: {_AGAIN}")
     if about is None:
-        return Pilot(dense["pilot"])
+        return None
     moments = tuple(seen for name, seen in dense.items() if name.startswith("moment_"))
     return Pilot(dense["pilot"], **{**about, "lengths": tuple(about["lengths"])}, moments=moments)
-
-
-def _parts_before(report: IngestionReport | None, checksum: str, block: Block) -> tuple[Part, ...]:
-    """Return the parts of counts in a file of version 0.2 or before, which does not say them."""
-    if report is not None and report.files:
-        return tuple(map(part_of_file, report.files))
-    return (Part("the same file of counts", checksum),) if len(block["n"]) else ()
 
 
 def is_counts_file(path: str | Path) -> bool:
@@ -153,8 +149,6 @@ def _check_about(about: Mapping[str, Any]) -> None:
             raise DataError(f"the file does not say its {key}: {_AGAIN}")
         if not isinstance(about[key], kind) or isinstance(about[key], bool):
             raise DataError(f"what the file says about its {key} cannot be read: {_AGAIN}")
-    if not isinstance(about.get("parts", []), list):
-        raise DataError(f"what the file says about its parts cannot be read: {_AGAIN}")
     pilot = about.get("pilot", dict.fromkeys(_ABOUT_PILOT))
     if not isinstance(pilot, dict) or pilot.keys() != _ABOUT_PILOT.keys():
         raise DataError(f"what the file says about its pilot cannot be read: {_AGAIN}")

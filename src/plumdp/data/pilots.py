@@ -29,7 +29,7 @@ def moments_of(n: int, per_run: int = 1) -> tuple[int, ...]:
 
 
 def is_wanted(pilot: bool) -> bool:
-    """Return whether bets are to be placed; a share of the data, which ``pilot`` was in version 0.2, is refused.
+    """Return whether bets are to be placed; a share of the data is refused.
 
     >>> is_wanted(True), is_wanted(False)
     (True, False)

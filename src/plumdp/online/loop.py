@@ -195,7 +195,7 @@ def learn_online(
     path = None if checkpoint is None else Path(checkpoint)
     settings = (
         f"objective {digest(objective)[:16]}, {relaxation=}, {growth=}, {spacing=}, {exploration=}, {precision=}, "
-        f"{confidence=}, paper={as_published}"  # checkpoints keep this text: another word would not fit theirs
+        f"{confidence=}, {as_published=}"
     )
     state = _start(model, len(events), settings, path)
     prepared: Prepared | None = None
