@@ -22,7 +22,7 @@ import timing
 from peers import Problem, forward, layered
 
 import plumdp as pl
-from plumdp.base.threads import at_most
+from plumdp.base.threads import thread_limit
 from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.prepared import prepare
 
@@ -50,7 +50,7 @@ def questions(problem: Problem) -> dict[str, Callable[[], list[pl.Solution]]]:
 
 def measured(work: Callable[[], list[pl.Solution]], threads: int) -> dict[str, Any]:
     """Return seconds on the clock, those of all threads, and the bits of the answer."""
-    with at_most(threads):
+    with thread_limit(threads):
         start = time.process_time()
         wall, found = timing.timed(work, clock=time.perf_counter)
         total = time.process_time() - start

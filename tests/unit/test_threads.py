@@ -84,7 +84,7 @@ def test_values_of_a_policy_are_equal_to_the_last_bit_for_any_number_of_threads(
         for objective in objectives_of(imdp, rng):
             policy, found = pl.solve(imdp, objective).policy, []
             for number in NUMBERS:
-                with threads.at_most(number):
+                with threads.thread_limit(number):
                     sides = evaluate_all([imdp, imdp], policy, objective, ("robust", "optimistic"))
                 found.append(tuple(bits(side) for side in sides))
             assert len(set(found)) == 1
@@ -135,7 +135,7 @@ def test_simulating_and_reading_use_the_threads_that_were_asked_for(monkeypatch)
     monkeypatch.setenv(threads.VARIABLE, "3")
     assert _n_workers(None, (1, 1000)) == 3
     assert _n_workers(5, (1, 1000)) == 5
-    with threads.at_most(2), connect() as connection:
+    with threads.thread_limit(2), connect() as connection:
         assert _n_workers(None, (1, 1000)) == 2
         assert connection.execute("SELECT current_setting('threads')").fetchone() == (2,)
 
@@ -160,9 +160,9 @@ def test_the_number_is_the_option_or_the_variable_or_that_of_the_cores(monkeypat
     assert threads.n_threads() == threads.usable_cores() >= 1
     monkeypatch.setenv(threads.VARIABLE, "5")
     assert threads.n_threads() == 5
-    with threads.at_most(3):
+    with threads.thread_limit(3):
         assert threads.n_threads() == 3
-        with threads.at_most(None):
+        with threads.thread_limit(None):
             assert threads.n_threads() == 3
     assert threads.n_threads() == 5
 
@@ -177,7 +177,7 @@ def test_a_number_of_threads_that_is_none_is_refused(monkeypatch, number):
     monkeypatch.setenv(threads.VARIABLE, number)
     with pytest.raises(DataError, match=f"PLUMDP_THREADS='{number}': give the number of threads, 1 or more"):
         threads.n_threads()
-    with pytest.raises(DataError, match="threads=0: give the number of threads"), threads.at_most(0):
+    with pytest.raises(DataError, match="threads=0: give the number of threads"), threads.thread_limit(0):
         pass
 
 
@@ -194,13 +194,13 @@ def test_calls_at_once_run_at_the_same_time_and_share_the_threads(all_is_large):
         both.wait()
         return threads.n_threads()
 
-    with threads.at_most(5):
-        assert threads.at_once([call, call], work=1) == [2, 2]
+    with threads.thread_limit(5):
+        assert threads.run_parallel([call, call], work=1) == [2, 2]
 
 
 def test_small_work_is_done_on_one_thread():
-    with threads.at_most(4), threads.following(threads.LARGE - 1) as then:
-        assert threads.at_once([threading.get_ident] * 2, threads.LARGE - 1) == [threading.get_ident()] * 2
+    with threads.thread_limit(4), threads.run_serially_behind(threads.LARGE - 1) as then:
+        assert threads.run_parallel([threading.get_ident] * 2, threads.LARGE - 1) == [threading.get_ident()] * 2
         found = []
         then(lambda: found.append(threading.get_ident()))
         assert found == [threading.get_ident()]
@@ -208,7 +208,7 @@ def test_small_work_is_done_on_one_thread():
 
 def test_calls_that_follow_are_made_in_turn_on_another_thread(all_is_large):
     found = []
-    with threads.at_most(2), threads.following(1) as then:
+    with threads.thread_limit(2), threads.run_serially_behind(1) as then:
         for number in range(20):
             then(lambda number=number: found.append((number, threading.get_ident())))
     assert [number for number, _ in found] == list(range(20))
@@ -219,12 +219,12 @@ def test_what_a_following_call_raises_reaches_the_caller(all_is_large):
     def fail():
         raise ValueError("no")
 
-    with pytest.raises(ValueError, match="no"), threads.at_most(2), threads.following(1) as then:
+    with pytest.raises(ValueError, match="no"), threads.thread_limit(2), threads.run_serially_behind(1) as then:
         then(fail)
 
 
 def test_an_interrupt_ends_calls_that_follow(all_is_large):
-    with pytest.raises(KeyboardInterrupt), threads.at_most(2), threads.following(1):
+    with pytest.raises(KeyboardInterrupt), threads.thread_limit(2), threads.run_serially_behind(1):
         raise KeyboardInterrupt
 
 
@@ -235,7 +235,7 @@ def test_an_interrupt_reaches_all_calls_that_run_at_once(all_is_large, monkeypat
         started.wait()
         try:
             while True:
-                threads.stop_here()
+                threads.check_interrupt()
         except KeyboardInterrupt:
             return "interrupted"
 
@@ -244,5 +244,5 @@ def test_an_interrupt_reaches_all_calls_that_run_at_once(all_is_large, monkeypat
         raise KeyboardInterrupt
 
     monkeypatch.setattr(threads, "wait", interrupted_wait)
-    with threads.at_most(2):
-        assert threads.at_once([call, call], work=1) == ["interrupted", "interrupted"]
+    with threads.thread_limit(2):
+        assert threads.run_parallel([call, call], work=1) == ["interrupted", "interrupted"]

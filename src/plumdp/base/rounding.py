@@ -1,8 +1,8 @@
 """The constants by which bounds are rounded outward, each with the reason why it is enough.
 
 Floats are IEEE doubles, rounded to nearest. A bound is calculated as usual and then moved outward by at least what
-rounding may have moved it inward; these are the numbers that the size of the step is made of. Kernels read them as
-constants when they are compiled: after changing one here, delete the compiled files in ``__pycache__``.
+rounding may have moved it inward. The size of that step is made of these constants. Kernels read them as constants when
+they are compiled: after changing one here, delete the compiled files in ``__pycache__``.
 """
 
 from __future__ import annotations
@@ -46,17 +46,18 @@ UP = 1 + 1e-12
 
 
 def down(value: FloatArray, size: FloatArray) -> FloatArray:
-    """Return values less what rounding, in them and in terms of the given size, may have added.
+    """Return lower bounds on exact values, given the values in floats and the size of their terms.
 
-    One for the terms, whose coefficients are the nearest floats, one for the sum that made the value, one for this
-    subtraction; the fourth is more than what rounding of the size and of the step itself can matter.
+    Of the four units, one is for the terms, whose coefficients are the nearest floats, one for the sum that made the
+    value and one for this subtraction. The fourth covers the rounding of
+    the size and of the step itself.
     """
     return value - 4 * UNIT * (np.abs(value) + size)
 
 
 def up(value: FloatArray, size: FloatArray) -> FloatArray:
-    """Return values plus what rounding, in them and in terms of the given size, may have taken away.
+    """Return upper bounds on exact values, given the values in floats and the size of their terms.
 
-    As ``down``, with room for terms that underflow: offsets of half-spaces may be sums of very small products.
+    As ``down``, with room for terms that underflow, since offsets of half-spaces may be sums of very small products.
     """
     return value + (4 * UNIT * (np.abs(value) + size) + UNDERFLOW)

@@ -1,10 +1,10 @@
-"""How many threads the solver uses, and two ways to use them: calls at the same time, and calls that follow others.
+"""The number of threads of the solver, and functions that make calls in parallel or one behind the other.
 
 Linear algebra gets one thread (``one_blas_thread``), as its matrices are small.
 
 Compiled kernels release Python's lock, so that threads of one process keep all cores busy, without a copy of the model.
-What is calculated never depends on the number of threads: work is divided by its size alone, and no thread reads what
-another one writes at the same time.
+Results never depend on the number of threads: work is divided by its size alone, and no thread reads what another one
+writes at the same time.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ _stop: ContextVar[Event | None] = ContextVar("stop", default=None)
 
 
 def n_threads() -> int:
-    """Return how many threads to use: as asked for, or by the environment, or all cores that this process may use.
+    """Return the number of threads to use.
 
-    A process that another one of Python started, as in a pool, uses one: its siblings use the other cores.
+    It is that of ``thread_limit``, else that of the environment, else the number of cores that this process may use. A
+    process that another Python process started, as in a pool, uses one thread, as its siblings use the other cores.
     """
     asked = _asked.get()
     if asked is not None:
@@ -51,7 +52,7 @@ def usable_cores() -> int:
 
 
 @contextmanager
-def at_most(threads: int | None) -> Iterator[None]:
+def thread_limit(threads: int | None) -> Iterator[None]:
     """Let everything in the context use this many threads; None: leave it as it is."""
     token = _asked.set(_asked.get() if threads is None else _checked(threads, Option("threads", threads)))
     try:
@@ -62,7 +63,7 @@ def at_most(threads: int | None) -> Iterator[None]:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Let the linear algebra of NumPy and SciPy use one thread in the context; also to decorate a function.
+    """Let the linear algebra of NumPy and SciPy use one thread in the context. It also decorates functions.
 
     Matrices have as many rows as there are parameters, some hundred at most. OpenBLAS divides the work on them between
     threads all the same, which wait for each other thousands of times: on a busy machine that takes ten times as long.
@@ -73,7 +74,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def _linear_algebra() -> Any:
-    """Return what controls the threads of linear algebra: found once, since to look for it takes milliseconds."""
+    """Return the controller of the threads of linear algebra, made once, as that takes milliseconds."""
     import scipy.linalg  # noqa: F401  which brings its own, besides that of NumPy
     from threadpoolctl import ThreadpoolController
 
@@ -86,10 +87,10 @@ def _checked(number: object, said: str | Option) -> int:
     return int(str(number))
 
 
-def at_once(calls: Sequence[Callable[[], T]], work: int) -> list[T]:
-    """Return what the calls return, made at the same time if there is much work; each has its share of the threads.
+def run_parallel(calls: Sequence[Callable[[], T]], work: int) -> list[T]:
+    """Return the results of calls, made in parallel if there is much work, each with its share of the threads.
 
-    An interrupt from the keyboard reaches all of them, at their next ``stop_here``.
+    An interrupt from the keyboard reaches all of them, at their next ``check_interrupt``.
     """
     threads = n_threads()
     if work < LARGE or min(threads, len(calls)) < 2:
@@ -106,20 +107,23 @@ def at_once(calls: Sequence[Callable[[], T]], work: int) -> list[T]:
 
 def _with_share(call: Callable[[], T], share: int, stop: Event) -> T:
     _stop.set(stop)
-    with at_most(share):
+    with thread_limit(share):
         return call()
 
 
-def stop_here() -> None:
-    """Raise KeyboardInterrupt in a thread of calls that were interrupted: Python itself interrupts the first only."""
+def check_interrupt() -> None:
+    """Raise KeyboardInterrupt in a thread whose calls were interrupted.
+
+    Python itself interrupts the main thread only.
+    """
     stop = _stop.get()
     if stop is not None and stop.is_set():
         raise KeyboardInterrupt
 
 
 @contextmanager
-def following(work: int) -> Iterator[Callable[[Callable[[], object]], object]]:
-    """Yield a function that makes calls one after the other: on a thread of their own if there is much work.
+def run_serially_behind(work: int) -> Iterator[Callable[[Callable[[], object]], object]]:
+    """Yield a function that makes calls one after the other, on a second thread if there is much work.
 
     All of them are done when the context ends, or dropped if it ends by an exception.
     """

@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from plumdp.base.clock import Clock
 from plumdp.base.errors import DataError, Option
-from plumdp.base.threads import at_most, one_blas_thread
+from plumdp.base.threads import thread_limit, one_blas_thread
 from plumdp.certifying.claims import make_certificate
 from plumdp.certifying.sources import LearnedSource
 from plumdp.certifying.valuation import best_of_all, best_valuation, is_worst, value_policy
@@ -102,7 +102,7 @@ def certify(
     """
     require_model("certify", model)  # stage 1; the counts are stage 2
     question = ask(objective, model)
-    with at_most(threads):
+    with thread_limit(threads):
         learned = learn(
             model,
             counts,
@@ -158,7 +158,7 @@ def certify_all(
     asked = ask_all(objectives, model)
     if not asked:
         raise DataError("objectives: there are none; give at least one property, such as 'Pmax=? [ F \"goal\" ]'")
-    with at_most(threads):
+    with thread_limit(threads):
         learned = learn(
             model,
             counts,
@@ -213,7 +213,7 @@ def compare(
     """
     require_model("compare", model)
     question = ask(objective, model)
-    with at_most(threads):
+    with thread_limit(threads):
         learned = learn(
             model,
             counts,

@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 
 from plumdp import __version__
 from plumdp.base.errors import DataError, MissingExtra, ModelError
-from plumdp.base.threads import VARIABLE, at_most
+from plumdp.base.threads import VARIABLE, thread_limit
 from plumdp.cli import help as helping
 from plumdp.cli.config import FILE, read_defaults
 from plumdp.cli.errors import (
@@ -209,7 +209,7 @@ def _listen(ctx: typer.Context, verbosity: int) -> int:
 
 def _limit(ctx: typer.Context, threads: int | None) -> int | None:
     if threads is not None and not ctx.resilient_parsing:
-        ctx.with_resource(at_most(threads))
+        ctx.with_resource(thread_limit(threads))
     return threads
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.base.errors import ModelError
-from plumdp.base.threads import at_once
+from plumdp.base.threads import run_parallel
 from plumdp.model.graph import Indices, read_only
 from plumdp.model.objective import Nature, Objective
 from plumdp.model.policy import Policy, check_policy
@@ -86,7 +86,7 @@ def evaluate_all(
     if not chain.known_support or chain.has_fixed_support():
         options["prepared"] = prepare(chain, asked, within=within if is_known else None)
     sides = [partial(_solve_each, chains, asked, nature, options) for nature in natures]
-    found = at_once(sides, work=chain.graph.n_transitions)
+    found = run_parallel(sides, work=chain.graph.n_transitions)
     return [replace(_tightest(of_nature, precision), policy=read_only(given.astype(np.int32))) for of_nature in found]
 
 

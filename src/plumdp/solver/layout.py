@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.base.threads import following, stop_here
+from plumdp.base.threads import check_interrupt, run_serially_behind
 from plumdp.model.graph import BoolArray, FloatArray, IntArray
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import graph_kernels, layout_kernels
@@ -59,7 +59,7 @@ class SweepLayout:
         backwards: bool = False,
     ) -> tuple[int, float]:
         """Update the positions from ``start`` to ``end``; see ``interval.backup``."""
-        stop_here()
+        check_interrupt()
         arguments = (start, end, -1 if backwards else 1, self.rows, side, lift, cap, source, result, best_row)
         outcome: tuple[int, float] = self.loops.module.backup(*arguments, *self.loops.extra)
         return outcome
@@ -75,7 +75,7 @@ class SweepLayout:
             self.sweep(start, end, *above, side=1.0, cap=cap)
             return
         other = replace(self, loops=self.loops.apart())
-        with following(len(self.rows.successor)) as then:
+        with run_serially_behind(len(self.rows.successor)) as then:
             for a, b in pairwise(self._cuts(start, end)):
                 self.sweep(a, b, *below, side=-1.0)
                 then(partial(other.sweep, a, b, *above, side=1.0, cap=cap))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from plumdp.base.errors import ModelError
-from plumdp.base.threads import at_most
+from plumdp.base.threads import thread_limit
 from plumdp.model.objective import Kind, Nature, Objective
 from plumdp.model.policy import check_policy
 from plumdp.relaxation.interval_model import IntervalModel
@@ -63,7 +63,7 @@ def solve(
     if start is not None:
         check_policy(mdp.graph, start.policy)
     problem, invert = reduce_all(Problem(mdp, asked, player, start), REDUCTIONS)
-    with at_most(threads):
+    with thread_limit(threads):
         return invert(solve_reduced(problem, precision, max_sweeps, progress, prepared))
 
 
