@@ -1,1 +1,1 @@
-"""Stage 4: what the data allow, jointly."""
+"""Stage 4, which builds the set of all points of the parameter space that the data allow."""

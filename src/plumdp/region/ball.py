@@ -1,4 +1,4 @@
-"""Balls around regions: an ellipsoid of the parameters alone that holds a region, as the image of the unit ball."""
+"""Ellipsoids of the parameters alone that hold a region, each the image of the unit ball under an affine map."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Ball:
 
 @singledispatch
 def ball_around(region: Region, n_parameters: int) -> Ball:
-    """Return a ball that holds the first variables of every point of a region: the parameters, without products.
+    """Return a ball that holds the parameters of every point of a region, without its products of parameters.
 
     A kind of region that knows better than the box around it registers its own function.
     """
@@ -41,9 +41,10 @@ def ball_around(region: Region, n_parameters: int) -> Ball:
 
 
 def ball_around_box(lower: FloatArray, upper: FloatArray) -> Ball:
-    """Return the smallest ellipsoid around a box that has the same axes: its half-widths, times the root of n.
+    """Return the smallest ellipsoid around a box that has the same axes.
 
-    A side of length zero gets a tiny width, so that the factor can be inverted.
+    Its semi-axes are the half-widths of the box times the root of n. A side of length zero gets a tiny width, so that
+    the factor can be inverted.
     """
     centre = (lower + upper) / 2
     reach = np.maximum(upper - centre, centre - lower)
@@ -53,7 +54,10 @@ def ball_around_box(lower: FloatArray, upper: FloatArray) -> Ball:
 
 @ball_around.register
 def _around_ellipsoid(region: Ellipsoid, n_parameters: int) -> Ball:
-    """Return the ellipsoid itself, or its shadow on the parameters; the ball around its box if floats cannot tell."""
+    """Return the ellipsoid itself, or its shadow on the parameters.
+
+    If floats cannot prove that it holds the region, it is the ball around the box.
+    """
     centre, rows = region.centre[:n_parameters].copy(), region.radius * region.root[:n_parameters]
     factor = rows if rows.shape[0] == rows.shape[1] else _root(rows @ rows.T)
 
@@ -61,8 +65,8 @@ def _around_ellipsoid(region: Ellipsoid, n_parameters: int) -> Ball:
         size = np.linalg.norm(np.abs(inverse) @ np.abs(rows))
         return float(np.linalg.norm(inverse @ rows, 2) * (1 + 1e-12) + gamma * size)
 
-    found = fitted(centre, factor, reach)
-    return ball_around_box(region.lower[:n_parameters], region.upper[:n_parameters]) if found is None else found
+    ball = fitted(centre, factor, reach)
+    return ball_around_box(region.lower[:n_parameters], region.upper[:n_parameters]) if ball is None else ball
 
 
 @ball_around.register
@@ -73,19 +77,22 @@ def _around_enclosed(region: Enclosed, n_parameters: int) -> Ball:
 
 @ball_around.register
 def _around_polytope(region: Polytope, n_parameters: int) -> Ball:
-    """Return about the smallest ellipsoid around the vertices, as large as can be proved; else that of the box."""
+    """Return about the smallest ellipsoid around the vertices, enlarged until it is proved to hold the polytope.
+
+    If that fails, or is larger, it is the ball around the box.
+    """
     box = ball_around_box(region.lower[:n_parameters], region.upper[:n_parameters])
     if n_parameters not in _GRID:
         return box
     region.graph.enumerate_all()
     points = region.graph.found.points[: region.graph.found.n[0], :n_parameters] * region.scale[:n_parameters]
     guess = smallest_ellipsoid(points)
-    found = None if guess is None else _fitted_by_cover(region, n_parameters, *guess)
-    return box if found is None or _is_larger(found, box) else found
+    ball = None if guess is None else _fitted_by_cover(region, n_parameters, *guess)
+    return box if ball is None or _is_larger(ball, box) else ball
 
 
 def smaller_ball(region: Region, ball: Ball) -> Ball | None:
-    """Return another ball around a region, of a smaller volume, if half-spaces cut much of the first; None if not.
+    """Return another ball around a region, of a smaller volume, if half-spaces cut much of the first, else None.
 
     It is smaller where the box around the region is narrow, at the price of being wider elsewhere.
     """
@@ -97,8 +104,8 @@ def smaller_ball(region: Region, ball: Ball) -> Ball | None:
         guess = _both(ball, ball_around_box(region.lower[:n], region.upper[:n]))
     except np.linalg.LinAlgError:  # NumPy's own, of a matrix that floats cannot invert
         return None
-    found = None if guess is None else _fitted_by_cover(region, n, *guess)
-    return None if found is None or _is_larger(found, ball) else found
+    smaller = None if guess is None else _fitted_by_cover(region, n, *guess)
+    return None if smaller is None or _is_larger(smaller, ball) else smaller
 
 
 def _both(one: Ball, other: Ball) -> tuple[FloatArray, FloatArray] | None:
@@ -106,7 +113,7 @@ def _both(one: Ball, other: Ball) -> tuple[FloatArray, FloatArray] | None:
 
     A point of both has λ |F⁻¹(v - c)|² + (1 - λ) |G⁻¹(v - m)|² <= 1, for every λ between 0 and 1.
     """
-    best, found = np.inf, None
+    least_volume, smallest = np.inf, None
     (c, first), (m, second) = ((ball.centre, np.linalg.inv(ball.factor @ ball.factor.T)) for ball in (one, other))
     for share in _SHARES:
         matrix = share * first + (1 - share) * second
@@ -115,18 +122,20 @@ def _both(one: Ball, other: Ball) -> tuple[FloatArray, FloatArray] | None:
         apart = share * (c - centre) @ first @ (c - centre) + (1 - share) * (m - centre) @ second @ (m - centre)
         square = 1 - float(apart)
         volume = np.linalg.slogdet(inverse)[1] + len(c) * np.log(max(square, UNDERFLOW))
-        if square > 0 and volume < best:
-            best, found = volume, (centre, _root((inverse + inverse.T) / 2 * square))
-    return found
+        # an estimate: the ball that is returned is proved to hold the region by _fitted_by_cover
+        if square > 0 and volume < least_volume:
+            least_volume, smallest = volume, (centre, _root((inverse + inverse.T) / 2 * square))
+    return smallest
 
 
 def _fitted_by_cover(region: Region, n: int, centre: FloatArray, factor: FloatArray) -> Ball | None:
-    """Return the ball of a factor, made as large as supports of the region in many directions say."""
+    """Return the ball of a factor, scaled until supports of the region in many directions prove that it holds it."""
     directions, cosine = _cover(n, _GRID[n])
 
     def reach(inverse: FloatArray, gamma: float) -> float:
         objectives = np.zeros((len(directions), len(region.names)))
         objectives[:, :n] = directions @ inverse
+        # u·G(v - c) is at most h for all directions u of the cover, so that |G(v - c)| is at most h / cosine
         most = -region.minimise(-objectives) - objectives[:, :n] @ centre
         largest = np.maximum(np.abs(region.lower), np.abs(region.upper))[:n] + np.abs(centre)
         size = np.linalg.norm(np.abs(inverse) @ largest)
@@ -139,7 +148,7 @@ def _cover(n: int, n_steps: int) -> tuple[FloatArray, float]:
     """Return directions of length at least one, and a bound from below on the cosine of the angle to the nearest one.
 
     They are a grid on the surface of the cube [-1, 1]ⁿ, divided by their lengths. A ray leaves the cube in a point that
-    is no further from the grid than δ, half a step times the root of n - 1; both are at least one away from the middle,
+    is no further from the grid than δ, half a step times the root of n - 1. Both are at least one away from the middle,
     so that the sine of their angle is at most δ. So if u·y <= h for all directions u, |y| <= h / sqrt(1 - δ²).
     """
     ticks = np.linspace(-1, 1, n_steps + 1)
@@ -151,13 +160,13 @@ def _cover(n: int, n_steps: int) -> tuple[FloatArray, float]:
 
 
 def _is_larger(one: Ball, other: Ball) -> bool:
-    """Return whether a ball has the larger volume, as floats have it."""
+    """Return whether a ball has the larger volume, up to rounding."""
     first, second = (np.linalg.slogdet(ball.factor)[1] for ball in (one, other))
     return bool(first > second)
 
 
 def fitted(centre: FloatArray, factor: FloatArray, reach: Callable[[FloatArray, float], float]) -> Ball | None:
-    """Return the ball of a multiple of a factor that is proved to hold a set; None if floats cannot tell.
+    """Return the ball of a multiple of a factor that is proved to hold a set, or None if floats cannot tell.
 
     ``reach(inverse, gamma)`` is at least the largest |inverse @ (v - centre)| over the points v of the set, where a sum
     of products may be off by gamma times the sum of their absolute values. With G about the inverse of the factor F and
@@ -173,7 +182,7 @@ def fitted(centre: FloatArray, factor: FloatArray, reach: Callable[[FloatArray, 
         defect = float(np.linalg.norm(np.eye(n) - inverse @ factor) + gamma * size)
         if not defect < _MAX_DEFECT:
             return None
-        needed = reach(inverse, gamma) / (1 - defect) * UP
+        needed = reach(inverse, gamma) / (1 - defect) * UP  # at least |F⁻¹ (v - centre)|, by the defect D = I - G F
         if _LOOSE < needed <= 1:
             return Ball(read_only(centre), read_only(factor))
         factor = factor * (needed * (1 + 1e-9))

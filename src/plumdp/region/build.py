@@ -1,4 +1,4 @@
-"""From intervals of expressions to the region of all parameters that fit them, and back to tighter intervals."""
+"""The region of all points at which expressions lie in their intervals, and the ranges of expressions over a region."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ def build_region(
     lower: npt.ArrayLike,
     upper: npt.ArrayLike,
 ) -> Polytope | Conflict:
-    """Return all points of the space at which each expression lies between its bounds; or why there is none.
+    """Return all points of the space at which each expression lies between its bounds, or a conflict if there is none.
 
-    The region contains every such point: all rounding is outward. A conflict is proved; a region that is empty by less
-    than floats can tell counts as one that is not. Products of parameters in the expressions become variables of the
-    region, behind the parameters, and it is a polytope around the points; affine expressions need nothing of that.
+    The region contains every such point, since all rounding is outward. A conflict is proved. A region that is empty by
+    less than floats can tell counts as one that is not. Products of parameters in the expressions become variables of
+    the region, behind the parameters, and it is a polytope around the points. Affine expressions need no such
+    variables.
 
     >>> from plumdp import ParameterSpace, parameters
     >>> p, q = parameters("p", "q")
@@ -45,16 +46,16 @@ def build_region(
     bounds = _checked(lower, len(table), "lower"), _checked(upper, len(table), "upper")
     if not table.is_affine.all():
         return lifted_region(space, table, *bounds)
-    known = half_spaces(space, table, *bounds)
-    region = intersection(space.names, known.rows, known.offsets)
-    return explain(region, known, space, table, *bounds) if isinstance(region, Contradiction) else region
+    constraints = half_spaces(space, table, *bounds)
+    region = intersection(space.names, constraints.rows, constraints.offsets)
+    return explain(region, constraints, space, table, *bounds) if isinstance(region, Contradiction) else region
 
 
 def project(region: Region, expressions: ExpressionTable) -> tuple[FloatArray, FloatArray]:
     """Return the least and the largest value of each expression over a region, rounded outward.
 
     Products of parameters in the expressions must be variables of the region, unless it is a box or an ellipsoid of
-    parameters: then their ranges are those over the box around it.
+    parameters. Then their ranges are those over the box around it.
 
     >>> from plumdp import ParameterSpace, parameters
     >>> p, q = parameters("p", "q")
@@ -72,7 +73,8 @@ def project(region: Region, expressions: ExpressionTable) -> tuple[FloatArray, F
         _by_support(region, expressions, expressions),
         strict=True,
     )
-    lower, upper = (np.where(expressions.is_affine, own, of_box) for of_box, own in ends)
+    # the box holds the ellipsoid, so that a range over the box is outer; by support it is tighter, if affine
+    lower, upper = (np.where(expressions.is_affine, of_support, of_box) for of_box, of_support in ends)
     return read_only(lower), read_only(upper)
 
 
@@ -87,7 +89,7 @@ def _by_support(region: Region, affine: ExpressionTable, expressions: Expression
 
 
 def _over_box(box: Box, expressions: ExpressionTable) -> tuple[FloatArray, FloatArray]:
-    """Return bounds of the range of each expression over a box of its parameters; exact for multilinear ones.
+    """Return bounds of the range of each expression over a box of its parameters, which are exact for multilinear ones.
 
     Bernstein coefficients enclose the range. On the way to one, a term is rounded no more often than counted here, each
     time relative to its size at the sums of |lower end| and width.
@@ -104,6 +106,7 @@ def _over_box(box: Box, expressions: ExpressionTable) -> tuple[FloatArray, Float
 def _with_constants(
     expressions: ExpressionTable, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
+    """Return the bounds, with exact ones for expressions that are constants."""
     for f in np.flatnonzero(~expressions.is_unknown):
         value = expressions.polynomials[f].constant
         lower[f], upper[f] = float_below(value), float_above(value)

@@ -1,4 +1,4 @@
-"""Empty regions: which intervals exclude each other, proved, and which fixed numbers of the model the data exclude."""
+"""Conflicts, returned in place of empty regions, with the intervals or fixed numbers that the data exclude."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from plumdp.region.shapes import Region
 
 @dataclass(frozen=True, eq=False)
 class Conflict:
-    """What the data exclude: every point of the space, or a number that the model fixes. The region is empty.
+    """A proof that no point fits, since the data exclude every point of the space or a number that the model fixes.
 
     If intervals exclude each other, so that no point of the space meets them all, multipliers prove it.
     At every point of the space, the sum of ``multiplier * (value - bound)`` over the expressions is above zero, where
-    the bound is the upper one for a positive multiplier and the lower one for a negative; at a point within all the
+    the bound is the upper one for a positive multiplier and the lower one for a negative. At a point within all the
     intervals it could not be. Where a conflict is proved by cases (products of parameters, see ``lift``), no single sum
     proves it: multipliers and stretch are then not a number. If a fixed number alone is excluded, there are no
     expressions, multipliers and constraints, and the stretch is not a number.
@@ -43,7 +43,7 @@ class Conflict:
         return "; ".join([*self.numbers, *self.findings, *self._unfit()])
 
     def _unfit(self) -> list[str]:
-        """Return in words which intervals exclude each other, if any do."""
+        """Return a description of the intervals that exclude each other, if any do."""
         wider = [f"all intervals would have to be {self.stretch:.3g} times as wide"] if self.stretch < np.inf else []
         return [f"no parameters fit {' and '.join(self.constraints)}", *wider] if self.constraints else []
 
@@ -65,51 +65,55 @@ def with_numbers(region: Region | Conflict, numbers: tuple[str, ...]) -> Conflic
 
 def explain(
     proof: Contradiction,
-    known: HalfSpaces,
+    half_spaces: HalfSpaces,
     space: ParameterSpace,
     table: ExpressionTable,
     lower: FloatArray,
     upper: FloatArray,
 ) -> Conflict:
     """Return the conflict of the intervals that need most stretching, given some rows that contradict each other."""
-    proof = max((proof, *_least_stretch(proof, known)), key=lambda one: _stretch(one, known))
+    proof = max((proof, *_least_stretch(proof, half_spaces)), key=lambda one: _stretch(one, half_spaces))
     used = np.flatnonzero(proof.multipliers > 0)
-    used = used[np.argsort(known.expression[proof.rows[used]], kind="stable")]  # the space first
+    used = used[np.argsort(half_spaces.expression[proof.rows[used]], kind="stable")]  # the space first
     rows, multipliers = proof.rows[used], proof.multipliers[used]
-    expression = known.expression[rows]
+    expression = half_spaces.expression[rows]
     is_data = expression >= 0
     if not is_data.any():
         raise ModelError(f"the parameter space is empty: {'; '.join(space.describe())}")
     d, about = space.dimension, space.describe()
-    texts = [about[row % d if row < 2 * d else row - d] for row in rows[~is_data]]
-    texts += [f"{table.polynomials[f]} in [{lower[f]:.6g}, {upper[f]:.6g}]" for f in expression[is_data]]
+    words = [about[row % d if row < 2 * d else row - d] for row in rows[~is_data]]
+    words += [f"{table.polynomials[f]} in [{lower[f]:.6g}, {upper[f]:.6g}]" for f in expression[is_data]]
     return Conflict(
         tuple(expression[is_data].tolist()),
-        read_only((known.side[rows] * multipliers)[is_data]),
-        tuple(dict.fromkeys(texts)),
-        _stretch(proof, known),
+        read_only((half_spaces.side[rows] * multipliers)[is_data]),
+        tuple(dict.fromkeys(words)),
+        _stretch(proof, half_spaces),
     )
 
 
-def _stretch(proof: Contradiction, known: HalfSpaces) -> float:
+def _stretch(proof: Contradiction, half_spaces: HalfSpaces) -> float:
     """Return a factor by which all intervals must at least be stretched, about their middles, to void a proof.
 
     Stretched by 1 + t, the sum of multipliers times offsets grows by t times the sum of multipliers times half widths,
     and must grow by the excess of the proof.
     """
-    beyond = excess(proof, known.rows, known.offsets)
-    given = float(proof.multipliers @ known.half_width[proof.rows])
+    beyond = excess(proof, half_spaces.rows, half_spaces.offsets)
+    given = float(proof.multipliers @ half_spaces.half_width[proof.rows])
     if beyond <= 0:
         return 0.0  # no proof at all
+    # rounded down, so that the factor is one that is needed at least
     return (1 + beyond / given) * (1 - 1e-12) if given > 0 else np.inf
 
 
-def _least_stretch(proof: Contradiction, known: HalfSpaces) -> list[Contradiction]:
-    """Return the multipliers of: minimise t, with all intervals stretched by 1 + t; nothing if that is impossible."""
-    d, unit = known.rows.shape[1], known.half_width.max(initial=0)
+def _least_stretch(proof: Contradiction, half_spaces: HalfSpaces) -> list[Contradiction]:
+    """Return the multipliers of the least t for which intervals stretched by 1 + t have a point in common.
+
+    There are none if no interval has a width or HiGHS fails.
+    """
+    d, unit = half_spaces.rows.shape[1], half_spaces.half_width.max(initial=0)
     if unit == 0:
         return []
-    rows = np.hstack([known.rows, -known.half_width[:, None] / unit])
+    rows = np.hstack([half_spaces.rows, -half_spaces.half_width[:, None] / unit])
     first = np.union1d(np.arange(2 * d), proof.rows)
-    found = estimate_multipliers(np.append(np.zeros(d), 1.0), rows, known.offsets, first)
-    return [] if found is None else [Contradiction(found[0].astype(np.int32), found[1])]
+    estimate = estimate_multipliers(np.append(np.zeros(d), 1.0), rows, half_spaces.offsets, first)
+    return [] if estimate is None else [Contradiction(estimate[0].astype(np.int32), estimate[1])]

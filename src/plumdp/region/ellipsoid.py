@@ -1,4 +1,4 @@
-"""Ellipsoids cut by half-spaces: the least value of a linear objective, in closed form where no half-space matters."""
+"""Ellipsoids cut by half-spaces, over which a linear objective has a closed form where no half-space matters."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ class Ellipsoid:
         """Return for each row of ``objectives`` (k, d) a number never above the minimum of ``objective @ point``."""
         objectives = np.ascontiguousarray(objectives, dtype=np.float64)
         values = np.empty(len(objectives))
-        ellipsoid_kernels.minima(objectives, *self.walls, _shake(len(self.names)), *self.tables, values)
+        ellipsoid_kernels.minima(
+            objectives, *self.half_spaces_of_ball, _perturbed_start(len(self.names)), *self.tables, values
+        )
         return values
 
     @property
@@ -49,16 +51,16 @@ class Ellipsoid:
         return self.rows, self.offsets, self.centre, self.root, self.radius, self.lower, self.upper
 
     @cached_property
-    def walls(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The half-spaces as ``walls @ x <= heights``, with walls of length one, and the lengths they had."""
+    def half_spaces_of_ball(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The half-spaces as ``normals @ x <= heights``, with normals of length one, and the lengths they had."""
         return _in_the_ball(self.rows, self.offsets, self.centre, self.radius * self.root)
 
 
 def build_ellipsoid(centre: FloatArray, matrix: FloatArray, radius: float, *, within: Polytope) -> Ellipsoid | Conflict:
-    """Return the points v of a polytope with ``(v - centre) @ matrix @ (v - centre) <= radius**2``, or why none is.
+    """Return the points v of a polytope with ``(v - centre) @ matrix @ (v - centre) <= radius**2``, or a conflict.
 
-    The matrix is symmetric. No such point is lost: the radius is enlarged by what can be proved about the root of the
-    inverse (see ``inverse_root``). The polytope may be a whole space, ``build_region(space, (), (), ())``, or what
+    The matrix is symmetric. No such point is lost, as the radius is enlarged by what can be proved about the root of
+    the inverse (see ``inverse_root``). The polytope may be a whole space, ``build_region(space, (), (), ())``, or what
     intervals have left of it.
 
     >>> from plumdp import ParameterSpace, build_region
@@ -73,10 +75,11 @@ def build_ellipsoid(centre: FloatArray, matrix: FloatArray, radius: float, *, wi
         centre, root = (within.lower + within.upper) / 2, np.diag(within.upper - within.lower)
         reach = np.sqrt(len(centre))
     rows = within.rows
+    # a half-space at distance one or more from the centre of the unit ball holds all of it; to drop one is sound
     matters = _in_the_ball(rows, within.offsets, centre, reach * root)[1] < 1
-    cuts = read_only(rows[matters]), read_only(within.offsets[matters])
+    half_spaces = read_only(rows[matters]), read_only(within.offsets[matters])
     middle = read_only(np.array(centre, dtype=np.float64))
-    region = Ellipsoid(within.names, within.lower, within.upper, middle, read_only(root), float(reach), *cuts)
+    region = Ellipsoid(within.names, within.lower, within.upper, middle, read_only(root), float(reach), *half_spaces)
     conflict = _conflict(region)
     if conflict is not None:
         return conflict
@@ -86,10 +89,10 @@ def build_ellipsoid(centre: FloatArray, matrix: FloatArray, radius: float, *, wi
 
 
 def cut_further(region: Ellipsoid, rows: FloatArray, offsets: FloatArray) -> Ellipsoid | Conflict:
-    """Return the points of an ellipsoid that also have ``rows @ point <= offsets``, or why there are none."""
+    """Return the points of an ellipsoid that also have ``rows @ point <= offsets``, or a conflict if there are none."""
     matters = _in_the_ball(rows, offsets, region.centre, region.radius * region.root)[1] < 1
-    walls = np.vstack([region.rows, rows[matters]]), np.append(region.offsets, offsets[matters])
-    cut = replace(region, rows=read_only(walls[0]), offsets=read_only(walls[1]))
+    all_rows, all_offsets = np.vstack([region.rows, rows[matters]]), np.append(region.offsets, offsets[matters])
+    cut = replace(region, rows=read_only(all_rows), offsets=read_only(all_offsets))
     conflict = _conflict(cut)
     if conflict is not None:
         return conflict
@@ -98,28 +101,29 @@ def cut_further(region: Ellipsoid, rows: FloatArray, offsets: FloatArray) -> Ell
 
 
 def _conflict(region: Ellipsoid) -> Conflict | None:
-    """Return which half-spaces keep all points of the ellipsoid out, if multipliers prove that they do.
+    """Return the conflict of half-spaces that keep all points of the ellipsoid out, if multipliers prove that they do.
 
-    They prove it if by them the least value of the objective zero would be positive.
+    They prove it if they make the least value of the objective zero positive.
     """
-    walls, heights, lengths = region.walls
-    weights = np.zeros(len(walls))
-    if len(walls):
-        ellipsoid_kernels.find_multipliers(_shake(len(region.names)), walls, heights, weights)
+    normals, heights, lengths = region.half_spaces_of_ball
+    weights = np.zeros(len(normals))
+    if len(normals):
+        ellipsoid_kernels.find_multipliers(_perturbed_start(len(region.names)), normals, heights, weights)
     multipliers = weights / lengths
     if not ellipsoid_kernels.safe_minimum(np.zeros(len(region.names)), multipliers, *region.tables) > 0:
         return None
     objective = multipliers @ region.rows
     distance = objective @ region.centre - multipliers @ region.offsets
     stretch = float(distance / (region.radius * np.linalg.norm(region.root.T @ objective))) * (1 - 1e-9)
-    sides = [
-        _text(region.names, *side) for side in zip(region.rows[weights > 0], region.offsets[weights > 0], strict=True)
+    words = [
+        _text(region.names, *half_space)
+        for half_space in zip(region.rows[weights > 0], region.offsets[weights > 0], strict=True)
     ]
-    return Conflict((), read_only(np.zeros(0)), (about(region), *sides), stretch)
+    return Conflict((), read_only(np.zeros(0)), (about(region), *words), stretch)
 
 
 def about(region: Ellipsoid) -> str:
-    """Return the ellipsoid in words."""
+    """Return a description of the ellipsoid."""
     centre = listing([f"{name} = {value:.6g}" for name, value in zip(region.names, region.centre, strict=True)])
     return f"the ellipsoid about {centre}"
 
@@ -132,13 +136,16 @@ def _text(names: tuple[str, ...], row: FloatArray, offset: float) -> str:
 def _in_the_ball(
     rows: FloatArray, offsets: FloatArray, centre: FloatArray, factor: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return half-spaces of ``centre + factor @ x`` as half-spaces of x: of length one, their offsets, and lengths."""
-    walls, slack = rows @ factor, offsets - rows @ centre
-    lengths = np.sqrt((walls**2).sum(axis=1))
+    """Return half-spaces of ``centre + factor @ x`` as half-spaces of x.
+
+    They are given by normals of length one, offsets, and the lengths that the normals had.
+    """
+    normals, slack = rows @ factor, offsets - rows @ centre
+    lengths = np.sqrt((normals**2).sum(axis=1))
     lengths = np.where(lengths > 0, lengths, 1.0)
-    return walls / lengths[:, None], slack / lengths, lengths
+    return normals / lengths[:, None], slack / lengths, lengths
 
 
-def _shake(d: int) -> FloatArray:
-    """Return an objective that is like no other, the same in each call."""
+def _perturbed_start(d: int) -> FloatArray:
+    """Return a direction without special relations to half-spaces, the same in each call, to move objectives by."""
     return np.random.default_rng(4).uniform(1, 2, d)

@@ -1,8 +1,8 @@
-"""Compiled loops of ellipsoids cut by half-spaces: safe bounds, and the multipliers that make them tight.
+"""Compiled loops for safe bounds over ellipsoids cut by half-spaces, and for the multipliers that make them tight.
 
-The ellipsoid is {centre + radius root @ x : |x| <= 1}; in the variables x it is the unit ball. A multiplier y[i] >= 0
-says how much of an objective the half-space ``rows[i] @ v <= offsets[i]`` pays for. Nothing but ``safe_minimum``
-decides whether a bound is a bound: the multipliers may be wrong and it is still sound.
+The ellipsoid is {centre + radius root @ x : |x| <= 1}, which is the unit ball in the variables x. A multiplier
+y[i] >= 0 says how much of an objective the half-space ``rows[i] @ v <= offsets[i]`` pays for. Nothing but
+``safe_minimum`` decides whether a bound is valid. The multipliers may be wrong, and it is still sound.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from plumdp.base.rounding import SQUARES_UNDERFLOW, UNIT
 
 PERTURBATION = 1e-11  # what objectives are moved by, so that none is a combination of half-spaces by accident
 MISSED = 1e-12  # half-spaces that are missed by less count as met
-DEPENDENT = 1e-13  # a wall whose square distance from the combinations of others is less is taken as one of them
+DEPENDENT = 1e-13  # a normal whose square distance from the combinations of others is less is taken as one of them
 FAR = 1e6
 MAX_STEPS = 200
 
@@ -29,10 +29,10 @@ def safe_minimum(
 ) -> float:  # fmt: skip
     """Return a number never above the minimum of ``objective @ v`` over the ellipsoid, the half-spaces and the box.
 
-    For every y >= 0 and every such v, with s = objective + sum of y[i] rows[i], weak duality gives ``objective @ v =
-    s @ v - sum of y[i] (rows[i] @ v) >= s @ centre - radius |rootᵀ s| - sum of y[i] offsets[i]``. Only this is rounded,
-    by at most k roundings in a row, relative to the sizes added up; the sum of the absolute values of a row of the root
-    stands for its norm. With the box alone another bound follows; the better one counts.
+    For every y >= 0 and every such v, with s = objective + sum of y[i] rows[i], weak duality gives ``objective @ v = s
+    @ v - sum of y[i] (rows[i] @ v) >= s @ centre - radius |rootᵀ s| - sum of y[i] offsets[i]``. Only this is rounded,
+    by at most k roundings in a row, relative to the sizes added up, where the sum of the absolute values of a row of
+    the root stands for its norm. With the box alone another bound follows, and the better one counts.
     """
     d, n = len(objective), len(multipliers)
     value, size, squares, box, box_size, is_zero = 0.0, 0.0, 0.0, 0.0, 0.0, True
@@ -69,12 +69,12 @@ def safe_minimum(
 
 @partial(compiled, small=5_000)
 def minima(
-    objectives: Any, walls: Any, heights: Any, lengths: Any, shake: Any, rows: Any, offsets: Any, centre: Any,
+    objectives: Any, normals: Any, heights: Any, lengths: Any, perturbation: Any, rows: Any, offsets: Any, centre: Any,
     root: Any, radius: float, lower: Any, upper: Any, values: Any,
 ) -> None:  # fmt: skip
     """Write a safe minimum for each objective.
 
-    ``walls @ x <= heights`` are the half-spaces in the variables of the ball, divided by their lengths.
+    ``normals @ x <= heights`` are the half-spaces in the variables of the ball, divided by their lengths.
     """
     n, d = rows.shape
     direction, multipliers = np.empty(d), np.zeros(n)
@@ -88,8 +88,8 @@ def minima(
         size = np.sqrt(size)
         if n > 0 and size > 0.0:
             for i in range(d):
-                direction[i] = direction[i] / size + PERTURBATION * shake[i]
-            find_multipliers(direction, walls, heights, multipliers)
+                direction[i] = direction[i] / size + PERTURBATION * perturbation[i]
+            find_multipliers(direction, normals, heights, multipliers)
             for i in range(n):
                 multipliers[i] *= size / lengths[i]
         values[k] = safe_minimum(
@@ -98,57 +98,59 @@ def minima(
 
 
 @partial(compiled, small=2_000)
-def find_multipliers(direction: Any, walls: Any, heights: Any, multipliers: Any) -> None:
-    """Write multipliers of the walls for the least ``direction @ x`` in the unit ball, by ascent in the dual.
+def find_multipliers(direction: Any, normals: Any, heights: Any, multipliers: Any) -> None:
+    """Write multipliers of the half-spaces for the least ``direction @ x`` in the unit ball, by ascent in the dual.
 
-    Like Lawson and Hanson's method for least squares (1974): the wall that is missed most enters; the multipliers of
-    all walls that bind move together towards where the dual is largest; a wall whose multiplier would turn negative on
-    the way leaves. Each move increases the dual, so that no set of binding walls comes twice.
+    As in Lawson and Hanson's method for least squares (1974), the half-space that is missed most enters. The
+    multipliers of all half-spaces that bind move together towards where the dual is largest. A half-space whose
+    multiplier would turn negative on the way leaves. Each move increases the dual, so that no set of binding
+    half-spaces comes twice.
     """
-    d = walls.shape[1]
+    d = normals.shape[1]
     for i in range(len(multipliers)):
         multipliers[i] = 0.0
     binding, work, gram = np.empty(d + 1, dtype=np.int64), np.empty((5, d + 1)), np.empty((d + 1, d + 1))
     n = np.int64(0)
-    is_bounded = best_multipliers(direction, walls, heights, multipliers, binding, n, work, gram)
+    is_bounded = best_multipliers(direction, normals, heights, multipliers, binding, n, work, gram)
     for _ in range(MAX_STEPS):
-        entering = most_missed(walls, heights, work, binding, n)
+        entering = most_missed(normals, heights, work, binding, n)
         if entering < 0 or n > d:
             return
         binding[n] = entering
         n += 1
         leaving = 0
         while leaving >= 0:
-            is_bounded = best_multipliers(direction, walls, heights, multipliers, binding, n, work, gram)
+            is_bounded = best_multipliers(direction, normals, heights, multipliers, binding, n, work, gram)
             leaving = move(binding, n, work, multipliers)
             if leaving >= 0:
                 n -= 1
                 for k in range(leaving, n):
                     binding[k] = binding[k + 1]
-        if not is_bounded:  # no point of the ball meets all walls: no bound is too large
+        if not is_bounded:  # no point of the ball meets all half-spaces: no bound is too large
             return
 
 
 @compiled_leaf
 def best_multipliers(
-    direction: Any, walls: Any, heights: Any, multipliers: Any, binding: Any, n: int, work: Any, gram: Any
+    direction: Any, normals: Any, heights: Any, multipliers: Any, binding: Any, n: int, work: Any, gram: Any
 ) -> bool:
-    """Write the multipliers of binding walls p[i] at which the dual is largest, and the best point with p[i]·x = h[i].
+    """Write the multipliers of binding normals p[i] at which the dual is largest, and the best point x on them.
 
-    With G the inner products of the walls, u = G⁻¹ h and w = G⁻¹ (p·direction), they are -(τ u + w), where τ² (1 - h·u)
-    is the square of what is left of the direction without its combination w of walls. False if the dual grows forever:
-    if h·u >= 1, along -u; or if the last wall is a combination of the others, along minus that and plus itself, which
-    leaves the objective as it is. The target is then far out in that direction.
+    At the point, p[i]·x = h[i]. With G the inner products of the normals, u = G⁻¹ h and w = G⁻¹ (p·direction), they are
+    -(τ u + w), where τ² (1 - h·u) is the square of what is left of the direction without its combination w of normals.
+    Return False if the dual grows forever. If h·u >= 1, it does along -u. If the last normal is a combination of the
+    others, it does along minus that and plus itself, which leaves the objective as it is. The target is then far out in
+    that direction.
 
     The first ``n`` of ``binding`` count. The rows of ``work`` are the multipliers (n), the point x (d), and room.
     """
     d = len(direction)
     target, x, u, w, rest = work[0], work[1], work[2], work[3], work[4]
-    is_free = factorise(walls, binding, n, gram) == n
+    is_free = factorise(normals, binding, n, gram) == n
     for i in range(n):
         u[i], w[i] = heights[binding[i]], 0.0
         for j in range(d):
-            w[i] += walls[binding[i], j] * (direction[j] if is_free else walls[binding[n - 1], j])
+            w[i] += normals[binding[i], j] * (direction[j] if is_free else normals[binding[n - 1], j])
     if not is_free:
         solve_factorised(gram, w, n - 1)
         for k in range(n):
@@ -162,8 +164,8 @@ def best_multipliers(
     for j in range(d):
         x[j], combined = 0.0, 0.0
         for i in range(n):
-            x[j] += u[i] * walls[binding[i], j]
-            combined += w[i] * walls[binding[i], j]
+            x[j] += u[i] * normals[binding[i], j]
+            combined += w[i] * normals[binding[i], j]
         rest[j] = direction[j] - combined
         left += rest[j] * rest[j]
     if depth >= 1.0:
@@ -180,25 +182,25 @@ def best_multipliers(
 
 
 @compiled_leaf
-def most_missed(walls: Any, heights: Any, work: Any, binding: Any, n: int) -> int:
-    """Return the wall beyond which a point lies furthest, other than the ``n`` binding ones; -1 if it misses none."""
-    worst, found = MISSED, -1
-    for i in range(len(walls)):
+def most_missed(normals: Any, heights: Any, work: Any, binding: Any, n: int) -> int:
+    """Return the half-space beyond which a point lies furthest, of those that do not bind, or -1 if it misses none."""
+    worst, furthest = MISSED, -1
+    for i in range(len(normals)):
         excess = -heights[i]
-        for j in range(walls.shape[1]):
-            excess += walls[i, j] * work[1, j]
+        for j in range(normals.shape[1]):
+            excess += normals[i, j] * work[1, j]
         if excess > worst:
             is_binding = False
             for k in range(n):
                 is_binding = is_binding or binding[k] == i
             if not is_binding:
-                worst, found = excess, i
-    return found
+                worst, furthest = excess, i
+    return furthest
 
 
 @compiled_leaf
 def move(binding: Any, n: int, work: Any, multipliers: Any) -> int:
-    """Move the multipliers to their targets, or until the first of them is zero; return its place, or -1."""
+    """Move the multipliers to their targets, or until one is zero, and return the place of that one, or -1."""
     share, leaving, target = 1.0, -1, work[0]
     for k in range(n):
         now = multipliers[binding[k]]
@@ -212,15 +214,16 @@ def move(binding: Any, n: int, work: Any, multipliers: Any) -> int:
 
 
 @compiled_leaf
-def factorise(walls: Any, binding: Any, n: int, gram: Any) -> int:
-    """Write Cholesky's factor of the inner products of the ``n`` binding walls; return how many come before a
-    dependent one.
+def factorise(normals: Any, binding: Any, n: int, gram: Any) -> int:
+    """Write Cholesky's factor of the inner products of the ``n`` binding normals.
+
+    Return the number of normals before the first that depends on those before it.
     """
     for i in range(n):
         for j in range(i + 1):
             total = 0.0
-            for k in range(walls.shape[1]):
-                total += walls[binding[i], k] * walls[binding[j], k]
+            for k in range(normals.shape[1]):
+                total += normals[binding[i], k] * normals[binding[j], k]
             for k in range(j):
                 total -= gram[i, k] * gram[j, k]
             if i == j and total < DEPENDENT:

@@ -1,4 +1,4 @@
-"""Regions that are known twice: as an ellipsoid, and as a polytope around the same points."""
+"""Regions held in two forms, as an ellipsoid and as a polytope around the same points."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Enclosed:
     """The points that lie in an ellipsoid of the parameters and in a polytope, both cut by the same half-spaces.
 
     The variables of the polytope are the parameters and, behind them, products of parameters. Bounds are the better of
-    both; nature, which needs vertices, picks points of the polytope.
+    both. Nature, which needs vertices, picks points of the polytope.
     """
 
     ellipsoid: Ellipsoid
@@ -46,7 +46,8 @@ class Enclosed:
     def minimise(self, objectives: FloatArray) -> FloatArray:
         """Return for each row of ``objectives`` (k, d) a number never above the minimum of ``objective @ point``."""
         d = len(self.ellipsoid.names)
-        found = self.polytope.minimise(objectives)
-        affine = ~objectives[:, d:].any(axis=1)
-        found[affine] = np.maximum(found[affine], self.ellipsoid.minimise(objectives[affine, :d]))
-        return found
+        values = self.polytope.minimise(objectives)
+        is_affine = ~objectives[:, d:].any(axis=1)
+        # both numbers are lower bounds, as the points lie in both sets
+        values[is_affine] = np.maximum(values[is_affine], self.ellipsoid.minimise(objectives[is_affine, :d]))
+        return values

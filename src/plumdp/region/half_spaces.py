@@ -1,4 +1,4 @@
-"""Intervals of affine expressions as half-spaces in floats, rounded outward: no point that fits is lost."""
+"""Half-spaces in floats for intervals of affine expressions, rounded outward so that no point that fits is lost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from plumdp.model.space import ParameterSpace
 
 @dataclass(frozen=True, eq=False)
 class HalfSpaces:
-    """The half-spaces ``rows @ point <= offsets``: the box (lower sides, upper sides), the space, and the intervals."""
+    """The half-spaces ``rows @ point <= offsets`` of a box, of the space, and of intervals, in this order.
+
+    Those of the box are all its lower bounds, then all its upper bounds.
+    """
 
     rows: FloatArray  # (n, d)
     offsets: FloatArray  # (n)
@@ -33,10 +36,11 @@ def half_spaces(space: ParameterSpace, table: ExpressionTable, lower: FloatArray
     size = np.abs(constant) + np.abs(matrix) @ reach  # of the terms, each of which is rounded
     constraints, limits = space.inequalities
     rows = np.vstack([-np.eye(d), np.eye(d), constraints, matrix, -matrix])
+    # up: a half-space that is too large loses no point
     at_most, at_least = up(upper - constant, size), up(constant - lower, size)
     offsets = np.concatenate([-space.lower, space.upper, limits, at_most, at_least])
-    known = len(offsets) - 2 * n
-    number, zero = np.arange(n), np.zeros(known, dtype=np.int64)
+    n_of_space = len(offsets) - 2 * n
+    number, zero = np.arange(n), np.zeros(n_of_space, dtype=np.int64)
     with np.errstate(invalid="ignore"):
         half_width = np.nan_to_num((upper - lower) / 2, nan=0, posinf=0).clip(min=0)
     return HalfSpaces(
@@ -49,7 +53,7 @@ def half_spaces(space: ParameterSpace, table: ExpressionTable, lower: FloatArray
 
 
 def in_variables(table: ExpressionTable, names: tuple[str, ...]) -> ExpressionTable:
-    """Return the same expressions as a table of affine ones, in variables that are parameters or products of them.
+    """Return a table of the same expressions, affine in variables that are parameters or products of parameters.
 
     A product is named as a polynomial prints it, such as ``p*q`` or ``p^2``.
 
@@ -61,8 +65,8 @@ def in_variables(table: ExpressionTable, names: tuple[str, ...]) -> ExpressionTa
     """
     if table.names == names and table.is_affine.all():
         return table
-    own = [monomial_name(exponents, table.names) for exponents in table.monomials.tolist()]
-    missing = np.array([bool(name) and name not in names for name in own], dtype=np.bool_)
+    monomial_names = [monomial_name(exponents, table.names) for exponents in table.monomials.tolist()]
+    missing = np.array([bool(name) and name not in names for name in monomial_names], dtype=np.bool_)
     if missing.any():
         term = int(np.argmax(missing[table.monomial]))
         worst = table.polynomials[int(owners_of(table.first_term, term))]
@@ -71,12 +75,12 @@ def in_variables(table: ExpressionTable, names: tuple[str, ...]) -> ExpressionTa
             f"the expression {worst} is not affine in {variables}, the variables of the region; "
             "build the region from expressions with the same products of parameters"
         )
-    monomials = np.array([[name == other for other in names] for name in own], dtype=np.int32)
-    return replace(table, names=names, monomials=read_only(monomials.reshape(len(own), len(names))))
+    monomials = np.array([[name == other for other in names] for name in monomial_names], dtype=np.int32)
+    return replace(table, names=names, monomials=read_only(monomials.reshape(len(monomial_names), len(names))))
 
 
 def monomial_name(exponents: Sequence[int], names: tuple[str, ...]) -> str:
-    """Return the text of a monomial as polynomials print it; nothing for the constant one."""
+    """Return a monomial as polynomials print it, or nothing if it is the constant one."""
     powers = sorted((name, e) for name, e in zip(names, exponents, strict=True) if e)
     return "*".join(name if e == 1 else f"{name}^{e}" for name, e in powers)
 
@@ -90,7 +94,7 @@ def affine_forms(table: ExpressionTable) -> tuple[FloatArray, FloatArray]:
 
 
 def affine_parts(table: ExpressionTable) -> tuple[FloatArray, FloatArray]:
-    """Return the same for the expressions that are affine, and zeros for all others."""
+    """Return constants and coefficients as ``affine_forms`` does, with zeros for expressions that are not affine."""
     degree = table.monomials.sum(axis=1)
     column = np.where(degree > 0, table.monomials.argmax(axis=1) + 1, 0) if len(table.names) else degree
     dense = np.zeros((len(table), len(table.names) + 1))

@@ -1,9 +1,10 @@
 """Half-spaces around the images of a region under affine maps, such as the distributions of the rows of a model.
 
-A row of a few transitions sees a region of many variables through its own probabilities: an image in few dimensions.
-Objectives over the image are objectives over the region. The points where they end span a polytope inside the image,
-whose facets say what to ask next (Lassez and Lassez, 1992); each answer is a half-space around the image, whatever is
-asked and however early one stops. When no facet is left that has a point beyond it, inside and outside are the same.
+A row of a few transitions sees a region of many variables through its probabilities alone, which are an image in few
+dimensions. Objectives over the image are objectives over the region. The points where they end span a polytope inside
+the image, whose facets say what to ask next (Lassez and Lassez, 1992). Each answer is a half-space around the image,
+whatever is asked and however early one stops. When no facet is left that has a point beyond it, inside and outside are
+the same.
 """
 
 from __future__ import annotations
@@ -46,19 +47,19 @@ class Image:
 def images(region: Polytope, maps: Sequence[AffineMap], *, max_work: float) -> list[Image]:
     """Return half-spaces around the image of a region under each map.
 
-    ``max_work`` is about how many products of two numbers may be spent on it: with many variables, not all facets are
+    ``max_work`` is about how many products of two numbers may be spent on it. With many variables, not all facets are
     found, and the half-spaces are farther from the image.
     """
-    found = [_Search(each, len(region.blocks)) for each in maps]
-    asked, spent, n_asked = [search.first() for search in found], 0.0, 0
+    searches = [_Search(each, len(region.blocks)) for each in maps]
+    asked, spent, n_asked = [search.first() for search in searches], 0.0, 0
     while n := sum(len(questions.directions) for questions in asked):
         expected = spent / max(n_asked, 1) * n
         share = (max_work - spent) / expected if spent + expected > max_work else 1.0
-        asked = [search.start(questions, share) for search, questions in zip(found, asked, strict=True)]
-        spent += _answer(region, found, asked)
+        asked = [search.start(questions, share) for search, questions in zip(searches, asked, strict=True)]
+        spent += _answer(region, searches, asked)
         n_asked += n
-        asked = [search.next() for search in found] if share == 1 else []
-    return [search.image() for search in found]
+        asked = [search.next() for search in searches] if share == 1 else []
+    return [search.image() for search in searches]
 
 
 class _Questions(NamedTuple):
@@ -69,23 +70,23 @@ class _Questions(NamedTuple):
     start: IntArray  # (n, n_blocks): near where the largest value may be
 
     def take(self, chosen: Indices | slice) -> _Questions:
-        """Return some of them."""
+        """Return the questions with these indices."""
         return _Questions(self.directions[chosen], self.levels[chosen], self.start[chosen])
 
 
-def _answer(region: Polytope, found: Sequence[_Search], asked: Sequence[_Questions]) -> float:
-    """Enter the largest value of each direction, and where it is attained, into the searches; return the work."""
-    objectives = np.vstack([ask.directions @ search.map.matrix for search, ask in zip(found, asked, strict=True)])
+def _answer(region: Polytope, searches: Sequence[_Search], asked: Sequence[_Questions]) -> float:
+    """Enter the largest value of each direction, and where it is attained, into the searches, and return the work."""
+    objectives = np.vstack([ask.directions @ search.map.matrix for search, ask in zip(searches, asked, strict=True)])
     best = region.minimise_at(-objectives, np.vstack([ask.start for ask in asked]))
     end = 0
-    for search, questions in zip(found, asked, strict=True):
-        own = slice(end, end := end + len(questions.directions))
-        search.enter(questions, -best.values[own], best.points[own], best.position[own])
+    for search, questions in zip(searches, asked, strict=True):
+        part = slice(end, end := end + len(questions.directions))
+        search.enter(questions, -best.values[part], best.points[part], best.position[part])
     return best.work
 
 
 class _Search:
-    """What is known of one image so far."""
+    """The half-spaces around one image, and the points inside it, of the directions asked so far."""
 
     def __init__(self, of: AffineMap, n_blocks: int) -> None:
         m = len(of.constants)
@@ -97,7 +98,7 @@ class _Search:
         self.is_complete = False
 
     def first(self) -> _Questions:
-        """Return the axes, and the direction in which all grow."""
+        """Return questions along the axes, and in the direction in which all coordinates grow."""
         m = len(self.map.constants)
         axes = np.vstack([np.eye(m), np.full((int(m > 1), m), m**-0.5)])
         n = 2 * len(axes)
@@ -105,17 +106,18 @@ class _Search:
         return _Questions(np.vstack([axes, -axes]), np.full(n, -np.inf), nowhere)
 
     def start(self, questions: _Questions, share: float) -> _Questions:
-        """Return the share of some questions that is asked, which promise most; note that they are."""
+        """Return the share of some questions that is asked, the most promising ones, and note that they are asked."""
         chosen = questions if share == 1 else questions.take(slice(int(max(share, 0) * len(questions.directions))))
         self.asked.update(_keys(chosen.directions))
         return chosen
 
     def enter(self, questions: _Questions, largest: FloatArray, points: FloatArray, position: IntArray) -> None:
-        """Enter answers: half-spaces, which are rounded up, and points of the image, which are not."""
+        """Enter half-spaces, which are rounded up, and points of the image, which are not."""
         directions, m = questions.directions, len(self.map.constants)
         offsets = directions @ self.map.constants + largest
         error = 4 * (m + 4) * UNIT * (np.abs(directions) @ self.map.sizes + np.abs(offsets)) + UNDERFLOW
         self.rows, self.offsets = np.vstack([self.rows, directions]), np.append(self.offsets, offsets + error)
+        # points inside only decide what is asked next: an error in them loosens the image
         inside = np.vstack([self.inside, self.map.constants + points @ self.map.matrix.T])
         _, first = np.unique(inside.round(_ALIKE + 4), axis=0, return_index=True)
         self.inside, self.position = inside[first], np.vstack([self.position, position])[first]
@@ -141,7 +143,7 @@ class _Search:
         return _Questions(normals, (self.inside @ normals.T).max(axis=0), start).take(np.flatnonzero(is_new)[:room])
 
     def image(self) -> Image:
-        """Return the half-spaces found; nothing is known of facets that were not asked for."""
+        """Return the half-spaces of the directions that were asked. Facets that were not are left open."""
         return Image(self.rows, self.offsets, 0.0 if self.is_complete else self.distance)
 
 
@@ -150,7 +152,10 @@ def _keys(directions: FloatArray) -> list[bytes]:
 
 
 def _facets(points: FloatArray) -> tuple[FloatArray, Indices] | None:
-    """Return the outer normals of the facets of a hull of points, wide ones first, and a corner; None if it is flat."""
+    """Return the outer normals of the facets of a hull of points, wide ones first, and a corner of each.
+
+    It is None if the hull is flat.
+    """
     r = points.shape[1]
     if r == 0:
         return np.empty((0, 0)), np.empty(0, dtype=np.int64)

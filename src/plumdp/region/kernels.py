@@ -1,10 +1,10 @@
-"""Compiled loops over half-spaces: safe bounds, the dual simplex method, and rays.
+"""Compiled loops over half-spaces for safe bounds, the dual simplex method, and rays.
 
-All work on half-spaces ``rows[r] @ x <= offsets[r]`` in ``d`` variables; the first ``2 d`` rows are the sides of a
+All work on half-spaces ``rows[r] @ x <= offsets[r]`` in ``d`` variables. The first ``2 d`` rows are the faces of a
 box, ``-x[j] <= -lower[j]`` for each variable and then ``x[j] <= upper[j]``. A *basis* is a set of ``d`` rows that meet
 in one point. Its *edges* are the ``d`` directions that leave one row and stay on the others.
 
-Nothing but ``safe_minimum`` decides whether a bound is a bound: everything else may be wrong and still be sound.
+Nothing but ``safe_minimum`` decides whether a bound is valid. Everything else may be wrong, and bounds are still sound.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def safe_minimum(
                 term = multipliers[i] * rows[basis[i], j]
                 total += term
                 weight += abs(term)
-        value += min(total * lower[j], total * upper[j])
+        value += min(total * lower[j], total * upper[j])  # the least s[j] x[j] in the box
         size += weight * reach
     for i in range(n):
         if multipliers[i] > 0.0:
@@ -59,6 +59,7 @@ def safe_minimum(
             paid += term
             size += abs(term)
     k = float(d + n + 12) * UNIT
+    # outward: too low is loose, too high would be unsound
     bound = (value - paid) - (1.01 * k * size + UNDERFLOW)
     fallback = 0.0 if is_zero else box - (1.01 * k * box_size + UNDERFLOW)
     return bound if bound > fallback else fallback  # written so that a bound that is not a number loses
@@ -66,9 +67,9 @@ def safe_minimum(
 
 @compiled_leaf
 def edges_of(basis: Any, rows: Any, edges: Any, work: Any) -> bool:
-    """Write the edges of a basis, so that ``rows[basis[k]] @ edges[i]`` is -1 for k = i and else 0; False if singular.
+    """Write the edges of a basis, so that ``rows[basis[k]] @ edges[i]`` is -1 for k = i and else 0.
 
-    Gauss-Jordan elimination on the transposed basis, so that the edges come out as rows.
+    Return False if it is singular. Gauss-Jordan elimination on the transposed basis makes the edges come out as rows.
     """
     d = len(basis)
     for i in range(d):
@@ -100,7 +101,7 @@ def edges_of(basis: Any, rows: Any, edges: Any, work: Any) -> bool:
 
 @partial(compiled, small=10_000)
 def dual_simplex(objective: Any, rows: Any, offsets: Any, basis: Any, edges: Any, multipliers: Any, point: Any) -> int:
-    """Move to the vertex with the least ``objective @ x``; return -1, or the row that stood in the way.
+    """Move to the vertex with the least ``objective @ x``, and return -1, or the row that stood in the way.
 
     Starts at the best corner of the box and takes in the most violated row until none is left. The multipliers stay at
     least zero, so that each stop gives a bound. If no row of the basis can make way for a violated one, no point meets
@@ -133,7 +134,7 @@ def dual_simplex(objective: Any, rows: Any, offsets: Any, basis: Any, edges: Any
 
 @compiled_leaf
 def evaluate_basis(objective: Any, offsets: Any, basis: Any, edges: Any, multipliers: Any, point: Any) -> float:
-    """Write the multipliers and the vertex of a basis; return the length of its longest edge."""
+    """Write the multipliers and the vertex of a basis, and return the length of its longest edge."""
     d, longest = len(objective), 0.0
     for i in range(d):
         multipliers[i], point[i], length = 0.0, 0.0, 0.0
@@ -160,14 +161,14 @@ def pivot(edges: Any, slopes: Any, leaving: int) -> None:
 @compiled_leaf
 def most_violated(rows: Any, offsets: Any, point: Any, tolerance: float) -> int:
     """Return the row that a point misses most, or -1 if it misses none by more than the tolerance."""
-    worst, found = tolerance, -1
+    worst, most = tolerance, -1
     for r in range(len(rows)):
         excess = -offsets[r]
         for j in range(len(point)):
             excess += rows[r, j] * point[j]
         if excess > worst:
-            worst, found = excess, r
-    return found
+            worst, most = excess, r
+    return most
 
 
 @partial(compiled, small=5_000)
@@ -185,7 +186,7 @@ def simplex_minima(objectives: Any, relaxed: Any, rows: Any, offsets: Any, lower
 def shoot(directions: Any, rows: Any, slack: Any, hit: Any) -> None:
     """Write the row that each ray from a point inside meets first, given the slack of the rows at that point.
 
-    A row that the ray reaches only beyond the end of its direction does not count; -1 if there is none.
+    A row that the ray reaches only beyond the end of its direction does not count. It is -1 if there is none.
     """
     for k in range(len(directions)):
         nearest = 1.0

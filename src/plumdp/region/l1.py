@@ -1,10 +1,10 @@
-"""L1 balls as a region of parameters, by cutting planes: no auxiliary variables, and only the rows that matter.
+"""The region of all points in the L1 balls of rows, built by cutting planes, without auxiliary variables.
 
-Shares and probabilities both sum to one, so that an L1 ball says: no set of outcomes has a probability that is off by
-more than half the radius. That is one interval for each of 2^k sets. At a given point the set that is off most is known
-at once: the outcomes that are more probable there than their shares. So we start with the whole space and take in the
-worst set at each vertex, until no vertex is off anywhere. The region is then the intersection of all balls, and before
-that it contains it: stopping early is sound.
+Shares and probabilities both sum to one. So an L1 ball says that no set of outcomes has a probability that is off by
+more than half the radius, which is one interval for each of 2^k sets. At a given point the set that is off most is
+known at once: the outcomes that are more probable there than their shares. So we start with the whole space and take in
+the worst set at each vertex, until no vertex is off anywhere. The region is then the intersection of all balls, and
+before that it contains it, so that stopping early is sound.
 
 With products of parameters, vertices are points of parameters and products (see ``lift``), and the start is some single
 outcomes. Sets of outcomes matter more than in the affine case: where two coins are thrown, the sum of two products is
@@ -34,11 +34,11 @@ _FOR_ALL = 9  # variables; with more, there are too many vertices to look at all
 _MAX_VERTICES = 2000  # that are looked at in a round
 _FIRST = 300  # single outcomes to start with
 
-Cut = tuple[int, tuple[int, ...]]  # a class, and some of its outcomes
+OutcomeSet = tuple[int, tuple[int, ...]]  # a class, and some of its outcomes, whose probability has an interval
 
 
 def build_l1_region(space: ParameterSpace, bounds: RowBounds) -> Polytope | Conflict:
-    """Return all points of the space that lie in the L1 ball of every class of rows; or why there is none.
+    """Return all points of the space that lie in the L1 ball of every class of rows, or a conflict if there is none.
 
     With products of parameters it is a polytope of parameters and products around these points.
 
@@ -52,33 +52,37 @@ def build_l1_region(space: ParameterSpace, bounds: RowBounds) -> Polytope | Conf
     """
     table = ExpressionTable.build(bounds.outcomes, space.names)
     is_affine = bool(table.is_affine.all())
-    cuts = dict.fromkeys(() if is_affine else _first_cuts(bounds, table))
-    region = build_region(space, *_intervals(bounds, tuple(cuts)))
+    outcome_sets = dict.fromkeys(() if is_affine else _first_cuts(bounds, table))
+    region = build_region(space, *_intervals(bounds, tuple(outcome_sets)))
     for _ in range(_MAX_ROUNDS if is_affine else _MAX_LIFTS):
         if isinstance(region, Conflict):
             break
         balls = _Balls(bounds, *affine_forms(in_variables(table, region.names)))
-        new = dict.fromkeys(cut for vertex in _vertices(region, balls.matrix) for cut in balls.worst_at(vertex))
-        if new.keys() <= cuts.keys():
+        new = dict.fromkeys(
+            outcome_set for vertex in _vertices(region, balls.matrix) for outcome_set in balls.worst_at(vertex)
+        )
+        if new.keys() <= outcome_sets.keys():
             break
-        cuts |= new
-        region = build_region(space, *_intervals(bounds, tuple(cuts)))
+        outcome_sets |= new
+        region = build_region(space, *_intervals(bounds, tuple(outcome_sets)))
     return region
 
 
-def _first_cuts(bounds: RowBounds, table: ExpressionTable) -> list[Cut]:
-    """Return single outcomes: some from all over, and one with each product, so that all products become variables."""
+def _first_cuts(bounds: RowBounds, table: ExpressionTable) -> list[OutcomeSet]:
+    """Return some single outcomes, among them one with each product, so that all products become variables."""
     with_product = owners_of(table.first_term, np.unique(table.monomial, return_index=True)[1])
-    some = np.arange(0, len(table), -(-len(table) // _FIRST))
-    chosen = np.union1d(with_product, some)
+    evenly = np.arange(0, len(table), -(-len(table) // _FIRST))
+    chosen = np.union1d(with_product, evenly)
     return [(int(c), (int(j),)) for c, j in zip(owners_of(bounds.first, chosen), chosen, strict=True)]
 
 
-def _intervals(bounds: RowBounds, cuts: tuple[Cut, ...]) -> tuple[list[Polynomial], FloatArray, FloatArray]:
+def _intervals(
+    bounds: RowBounds, outcome_sets: tuple[OutcomeSet, ...]
+) -> tuple[list[Polynomial], FloatArray, FloatArray]:
     """Return the probabilities of sets of outcomes, and their bounds, rounded outward."""
-    sums = [sum((bounds.outcomes[j] for j in outcomes), Polynomial(0)) for _, outcomes in cuts]
-    shares = np.array([bounds.shares[list(outcomes)].sum() for _, outcomes in cuts])
-    reach = np.array([bounds.radius[c] / 2 + (len(outcomes) + 4) * UNIT for c, outcomes in cuts])
+    sums = [sum((bounds.outcomes[j] for j in outcomes), Polynomial(0)) for _, outcomes in outcome_sets]
+    shares = np.array([bounds.shares[list(outcomes)].sum() for _, outcomes in outcome_sets])
+    reach = np.array([bounds.radius[c] / 2 + (len(outcomes) + 4) * UNIT for c, outcomes in outcome_sets])
     return sums, shares - reach, shares + reach
 
 
@@ -88,10 +92,10 @@ class _Balls:
     constants: FloatArray  # (n_outcomes)
     matrix: FloatArray  # (n_outcomes, d)
 
-    def worst_at(self, point: FloatArray) -> list[Cut]:
-        """Return the ball that a point misses most, with the outcomes too probable there; nothing if it misses none.
+    def worst_at(self, point: FloatArray) -> list[OutcomeSet]:
+        """Return the ball that a point misses most, with the outcomes too probable there, or nothing if it misses none.
 
-        This is found in floats as they come: whatever set of outcomes it is, its interval holds.
+        This is found in floats without care for rounding, since the interval of any set of outcomes holds.
         """
         first = self.bounds.first
         if len(first) == 1:
@@ -104,7 +108,7 @@ class _Balls:
 
 
 def _vertices(region: Polytope, objectives: FloatArray) -> FloatArray:
-    """Return the vertices of a polytope, up to rounding; with many variables those that are best for an objective."""
+    """Return the vertices of a polytope, up to rounding, or those best for an objective if there are many variables."""
     if len(region.names) <= _FOR_ALL:
         vertices = region.table.vertices
     else:

@@ -1,7 +1,7 @@
-"""Regions of polynomial expressions: products of parameters become variables of their own, and expressions affine.
+"""Regions of polynomial expressions, with products of parameters as variables, in which the expressions are affine.
 
-The points (p, q, p q) form no polytope. Envelopes around them do, and the narrower the bounds of p and q, the closer
-they fit: so the region gives bounds, these give envelopes, and these a smaller region. With few parameters, the same is
+The points (p, q, p q) form no polytope. Envelopes around them do, and they fit the closer, the narrower the bounds of p
+and q. So the region gives bounds, these give envelopes, and these a smaller region. With few parameters, the same is
 done in each cell of a grid, and what holds in all cells holds for the region.
 
 All rounding is that of half-spaces and of ``minimise``, outward: envelopes are exact polynomials of exact bounds.
@@ -38,27 +38,30 @@ _CUTS = 1000
 def lifted_region(
     space: ParameterSpace, table: ExpressionTable, lower: FloatArray, upper: FloatArray
 ) -> Polytope | Conflict:
-    """Return a polytope of parameters and products of them with all points at which expressions are within bounds.
+    """Return a polytope of parameters and their products with all points at which expressions are within bounds.
 
     Its variables are the parameters, in the order of the space, and products as polynomials print them: ``p*q``.
     """
     lift = Lift.of(table)
     whole = ParameterSpace(lift.names, lift.bounds(space.bounds), space.constraints)
     envelopes = lift.envelopes(whole.bounds)
-    known = _joined(table, envelopes)
+    all_expressions = _joined(table, envelopes)
     bounds = np.append(lower, np.zeros(len(envelopes))), np.append(upper, np.full(len(envelopes), np.inf))
-    rows = half_spaces(whole, in_variables(known, lift.names), *bounds)
-    region = intersection(lift.names, rows.rows, rows.offsets)
+    constraints = half_spaces(whole, in_variables(all_expressions, lift.names), *bounds)
+    region = intersection(lift.names, constraints.rows, constraints.offsets)
     if isinstance(region, Contradiction):
-        return _without_envelopes(explain(region, rows, whole, known, *bounds), len(table), space)
+        return _without_envelopes(explain(region, constraints, whole, all_expressions, *bounds), len(table), space)
     tight = _tightened(lift, region)
     if tight is not None:
         tight = _cut_by_cells(lift, tight, affine_forms(in_variables(table, lift.names))[1])
-    return _conflict_by_cases(region, rows, table, lower, upper) if tight is None else tight
+    return _conflict_by_cases(region, constraints, table, lower, upper) if tight is None else tight
 
 
 def _tightened(lift: Lift, region: Polytope) -> Polytope | None:
-    """Return a smaller polytope around the same points: bounds make envelopes, and envelopes bounds. None if empty."""
+    """Return a smaller polytope around the same points, or None if there are none.
+
+    Bounds of the variables make envelopes, and envelopes make tighter bounds.
+    """
     for _ in range(_ROUNDS if len(lift.names) <= _FOR_ROUNDS else 1):
         smaller = _part(lift, region, _bounds(region))
         if smaller is None:
@@ -71,19 +74,22 @@ def _tightened(lift: Lift, region: Polytope) -> Polytope | None:
 
 
 def _part(lift: Lift, region: Polytope, bounds: Bounds) -> Polytope | None:
-    """Return the points of a region within bounds, cut by the envelopes of these bounds; None if there are none."""
+    """Return the points of a region within bounds, cut by the envelopes of these bounds, or None if there are none."""
     table = in_variables(ExpressionTable.build(lift.envelopes(bounds), lift.parameters), lift.names)
-    known = half_spaces(ParameterSpace(lift.names, bounds), table, np.zeros(len(table)), np.full(len(table), np.inf))
-    own = np.arange(len(region.rows)) >= 2 * len(lift.names)
-    rows, offsets = np.vstack([known.rows, region.rows[own]]), np.append(known.offsets, region.offsets[own])
+    added = half_spaces(ParameterSpace(lift.names, bounds), table, np.zeros(len(table)), np.full(len(table), np.inf))
+    others = np.arange(len(region.rows)) >= 2 * len(lift.names)
+    rows, offsets = (
+        np.vstack([added.rows, region.rows[others]]),
+        np.append(added.offsets, region.offsets[others]),
+    )
     return _unless_empty(intersection(lift.names, rows, offsets))
 
 
 def _cut_by_cells(lift: Lift, region: Polytope, directions: FloatArray) -> Polytope | None:
-    """Return a smaller polytope around the same points: every one lies in a cell, and envelopes of cells are closer.
+    """Return a smaller polytope around the same points, by the closer envelopes of the cells of a grid.
 
-    The half-spaces of the region are moved in as far as all cells allow, and so are those across the directions. None
-    if all cells are empty.
+    Every point lies in a cell. The half-spaces of the region are moved in as far as all cells allow, and so are those
+    across the directions. It is None if all cells are empty.
     """
     per_parameter = _CELLS.get(len(lift.parameters), 0)
     if not per_parameter or len(lift.names) > _FOR_CELLS:
@@ -92,11 +98,12 @@ def _cut_by_cells(lift: Lift, region: Polytope, directions: FloatArray) -> Polyt
     cells = [part for part in parts if part is not None]
     if not cells:
         return None
-    some = directions[:: -(-len(directions) // _CUTS)]
+    chosen = directions[:: -(-len(directions) // _CUTS)]
     d = len(lift.names)
-    normals = np.vstack([-np.eye(d), np.eye(d), region.rows[2 * d :], some, -some])
-    known = np.concatenate([-region.lower, region.upper, region.offsets[2 * d :], np.full(2 * len(some), np.inf)])
-    offsets = np.minimum(known, np.max([-cell.minimise(-normals) for cell in cells], axis=0))
+    normals = np.vstack([-np.eye(d), np.eye(d), region.rows[2 * d :], chosen, -chosen])
+    present = np.concatenate([-region.lower, region.upper, region.offsets[2 * d :], np.full(2 * len(chosen), np.inf)])
+    # a half-space around every cell is one around their union, and so around all points
+    offsets = np.minimum(present, np.max([-cell.minimise(-normals) for cell in cells], axis=0))
     return _unless_empty(intersection(lift.names, normals, offsets))
 
 
@@ -108,8 +115,8 @@ def _grid(lift: Lift, region: Polytope, per_parameter: int) -> Iterator[Bounds]:
     """Yield the bounds of all variables in each cell of a grid over the bounds of the parameters."""
     whole = _bounds(region)
     ticks = [[low + (high - low) * Fraction(i, per_parameter) for i in range(per_parameter + 1)] for low, high in whole]
-    for sides in product(*(pairwise(cuts) for cuts in ticks[: len(lift.parameters)])):
-        cell = lift.bounds(sides)
+    for intervals in product(*(pairwise(ends) for ends in ticks[: len(lift.parameters)])):
+        cell = lift.bounds(intervals)
         meet = [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(cell, whole, strict=True)]
         if all(low <= high for low, high in meet):
             yield tuple(meet)
@@ -134,31 +141,34 @@ def _joined(table: ExpressionTable, more: list[Polynomial]) -> ExpressionTable:
 
 
 def _without_envelopes(conflict: Conflict, n_expressions: int, space: ParameterSpace) -> Conflict:
-    """Return the conflict of the expressions alone: at points of the space, envelopes only lessen its sum."""
-    own = [f < n_expressions for f in conflict.expressions]
-    if not any(own):
+    """Return the conflict of the expressions alone, without envelopes among its constraints.
+
+    At points of the space envelopes are at least zero, and leaving them out makes the sum that proves it larger.
+    """
+    is_expression = [f < n_expressions for f in conflict.expressions]
+    if not any(is_expression):
         raise ModelError(f"the parameter space is empty: {'; '.join(space.describe())}")
     return replace(
         conflict,
         expressions=tuple(f for f in conflict.expressions if f < n_expressions),
-        multipliers=read_only(conflict.multipliers[own]),
-        constraints=tuple(text.replace(" in [0, inf]", " >= 0") for text in conflict.constraints),
+        multipliers=read_only(conflict.multipliers[is_expression]),
+        constraints=tuple(constraint.replace(" in [0, inf]", " >= 0") for constraint in conflict.constraints),
     )
 
 
 def _conflict_by_cases(
-    region: Polytope, known: HalfSpaces, table: ExpressionTable, lower: FloatArray, upper: FloatArray
+    region: Polytope, given: HalfSpaces, table: ExpressionTable, lower: FloatArray, upper: FloatArray
 ) -> Conflict:
     """Return the conflict of the intervals that bound a region, proved by tighter bounds but by no single sum."""
     d = len(region.names)
-    bounding = np.isin(_directed(known.rows, known.offsets), _directed(region.rows[2 * d :], region.offsets[2 * d :]))
-    used = np.unique(known.expression[bounding & (known.expression < len(table)) & (known.expression >= 0)])
-    texts = tuple(f"{table.polynomials[f]} in [{lower[f]:.6g}, {upper[f]:.6g}]" for f in used)
-    return Conflict(tuple(used.tolist()), read_only(np.full(len(used), np.nan)), texts, np.nan)
+    bounding = np.isin(_directed(given.rows, given.offsets), _directed(region.rows[2 * d :], region.offsets[2 * d :]))
+    used = np.unique(given.expression[bounding & (given.expression < len(table)) & (given.expression >= 0)])
+    words = tuple(f"{table.polynomials[f]} in [{lower[f]:.6g}, {upper[f]:.6g}]" for f in used)
+    return Conflict(tuple(used.tolist()), read_only(np.full(len(used), np.nan)), words, np.nan)
 
 
 def _directed(rows: FloatArray, offsets: FloatArray) -> npt.NDArray[np.void]:
-    """Return half-spaces as items to compare, the same for rows that differ by a power of two as scaling has it."""
+    """Return half-spaces as items to compare, which are equal for rows that differ by a power of two."""
     size = np.abs(rows).max(axis=1, keepdims=True, initial=0)
     items = np.ascontiguousarray(np.hstack([rows, offsets[:, None]]) / np.where(size > 0, size, 1.0))
     return items.view(np.dtype((np.void, items.dtype.itemsize * items.shape[1])))[:, 0]

@@ -1,7 +1,7 @@
-"""Ellipsoids around the points of large likelihood, and tangents of the likelihood: enclosures, about any point.
+"""Ellipsoids and tangents that enclose the points of large likelihood, about any point.
 
-Let ℓ(v) = Σ count[j] ln f[j](v), v̂ any point with f[j](v̂) > 0 for all outcomes that were seen, and g the gradient of ℓ
-there. For a point v of a polytope write f[j](v) = f[j](v̂) (1 + s[j]), with s[j] at most its largest value over the
+Let ℓ(v) = Σ count[j] ln f[j](v), v̂ any point with f[j](v̂) > 0 for all outcomes that were seen, and g the gradient of
+ℓ there. For a point v of a polytope write f[j](v) = f[j](v̂) (1 + s[j]), with s[j] at most its largest value over the
 polytope, S[j]. Then ln(1 + s) <= s - κ(S) s² / 2 with κ(S) = 2 (S - ln(1 + S)) / S², which falls with S. So
 
     ℓ(v) <= ℓ(v̂) + g·(v - v̂) - |v - v̂|²_H / 2,    H = Σ count[j] κ(S[j]) b[j] b[j]ᵀ / f[j](v̂)²,
@@ -10,11 +10,11 @@ and a point with ℓ(v) >= threshold has, with τ = ℓ(v̂) - threshold and G t
 
     |v - v̂|²_H <= 2 (τ + G)    and    g·(v - v̂) >= -τ.
 
-By the first, S[j] can be made smaller, which makes H larger; by the second, the half-space is valid since ℓ is concave.
+By the first, S[j] can be made smaller, which makes H larger. The second is a valid half-space, since ℓ is concave.
 
 *Directions that were not seen.* There H is singular. If |v - v̂|²_P <= r² holds in the polytope, then so does
 |v - v̂|²_{H + αP} <= 2 (τ + G) + α r², the sum of both, whatever α is. P projects onto the directions that were not
-seen, as floats have them, and r² is calculated for the point v̂ at hand; nothing is assumed about it.
+seen, up to rounding, and r² is calculated for the point v̂ at hand, about which nothing is assumed.
 """
 
 from __future__ import annotations
@@ -60,16 +60,19 @@ class LikelihoodEllipsoid:
 def likelihood_ellipsoids(
     table: LikelihoodTable, seen: FloatArray, threshold: float, within: Polytope
 ) -> list[LikelihoodEllipsoid]:
-    """Return ellipsoids around the points of a polytope with ℓ >= threshold, smallest first; each has all of them."""
+    """Return ellipsoids around the points of a polytope with ℓ >= threshold, smallest first.
+
+    Each of them holds all these points. ``seen`` has the count of each outcome.
+    """
     has_unseen = bool(is_never_seen(table, seen).any())
     points = [find_estimate(table, seen, table.middle)]
     points += [estimate(table, seen, table.middle, pseudo=c) for c in PSEUDO_COUNTS[1:] if has_unseen]
     heights = _heights(table, seen, within)
-    found = [
+    ellipsoids = [
         likelihood_ellipsoid(table, seen, threshold, point, within, heights=heights)
         for point in ([point for point in points if point is not None] or [table.middle])
     ]
-    return sorted((one for one in found if one is not None), key=lambda one: one.log_volume)
+    return sorted((one for one in ellipsoids if one is not None), key=lambda one: one.log_volume)
 
 
 def likelihood_ellipsoid(
@@ -81,9 +84,10 @@ def likelihood_ellipsoid(
     *,
     heights: FloatArray | None = None,
 ) -> LikelihoodEllipsoid | None:
-    """Return an ellipsoid about a point with all points of a polytope where ℓ >= threshold; None if floats fail.
+    """Return an ellipsoid about a point that holds all points of a polytope where ℓ >= threshold.
 
-    ``heights`` are upper bounds on the maxima over the polytope of ``coefficients @ point``, for what was seen.
+    ``heights`` are upper bounds on the maxima over the polytope of ``coefficients @ point``, for outcomes that were
+    seen. It is None if floats cannot prove it.
     """
     low, high = _probabilities(table, seen, point)
     if not (low[seen > 0] > 0).all():
@@ -96,18 +100,19 @@ def likelihood_ellipsoid(
     level = float(here.gradient @ point)
     highest = -float(within.minimise(-here.gradient[None, :])[0])
     slack += 8 * UNIT * (abs(level) + abs(highest) + abs(excess))
+    # both outward: a larger reserve makes a larger ellipsoid, a lower offset a larger half-space
     reserve, offset = excess + highest - level + slack, level - excess - slack
     square = 2 * max(reserve, 0.0) * UP + UNDERFLOW
     heights = _heights(table, seen, within) if heights is None else heights
-    found = _ellipsoid(here, heights, square, within) or _ellipsoid(here, heights, square, within, everywhere=True)
-    if found is None:
+    ellipsoid = _ellipsoid(here, heights, square, within) or _ellipsoid(here, heights, square, within, everywhere=True)
+    if ellipsoid is None:
         return None
-    matrix, radius, log_volume = found
+    matrix, radius, log_volume = ellipsoid
     return LikelihoodEllipsoid(point, matrix, radius, log_volume, here.gradient, offset, reserve)
 
 
 def _probabilities(table: LikelihoodTable, seen: FloatArray, point: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return bounds on the probability of each outcome at a point; where floats cancel, from exact fractions."""
+    """Return bounds on the probability of each outcome at a point, from exact fractions where floats cancel."""
     values, errors = table.values(point)
     exact = {name: Fraction(x) for name, x in zip(table.names, point.tolist(), strict=True)}
     for j in np.flatnonzero((seen > 0) & (errors > _CANCELLED * np.abs(values))).tolist():
@@ -145,7 +150,7 @@ def _about(
 
 
 def _heights(table: LikelihoodTable, seen: FloatArray, within: Polytope) -> FloatArray:
-    """Return upper bounds on the maxima over a polytope of ``coefficients @ point``, for what was seen."""
+    """Return upper bounds on the maxima over a polytope of ``coefficients @ point``, for outcomes that were seen."""
     slopes = table.coefficients[(seen > 0) & (table.direction >= 0)]
     if len(slopes) <= _MANY or slopes.shape[1] <= 4:
         return -within.minimise(-slopes)
@@ -157,7 +162,7 @@ def _heights(table: LikelihoodTable, seen: FloatArray, within: Polytope) -> Floa
 def _ellipsoid(
     here: _About, heights: FloatArray, square: float, within: Polytope, *, everywhere: bool = False
 ) -> tuple[FloatArray, float, float] | None:
-    """Return matrix, radius and logarithm of the volume of an ellipsoid about a point; None if floats cannot tell.
+    """Return the matrix, radius and log-volume of an ellipsoid about a point, or None if floats cannot tell.
 
     ``everywhere`` adds a multiple of P in all directions, also those that were seen.
     """
@@ -167,8 +172,9 @@ def _ellipsoid(
     slopes = np.abs(here.slopes)
     largest = (heights - here.slopes @ here.point + (d + 8) * UNIT * (slopes @ here.size)) / here.low
     largest = np.maximum(largest, 0) * UP
-    found = None
+    ellipsoid = None
     for _ in range(_ROUNDS):
+        # κ falls with S, so that an upper bound on S gives a lower bound on κ, and a matrix that is not too large
         weights = here.counts * _curvature(largest) / here.high**2 * (1 - 1e-12)
         matrix = (here.slopes * weights[:, None]).T @ here.slopes + added
         matrix = (matrix + matrix.T) / 2
@@ -177,19 +183,19 @@ def _ellipsoid(
         if not defect < 0.5:
             break
         stretched = radius * sqrt((1 + defect) / (1 - defect)) * UP
-        found = matrix, stretched, d * np.log(stretched) + float(np.log(np.diagonal(root)).sum())
+        ellipsoid = matrix, stretched, d * np.log(stretched) + float(np.log(np.diagonal(root)).sum())
         across = np.linalg.norm(np.abs(here.slopes @ root) + (d + 4) * UNIT * slopes @ np.abs(root), axis=1)
         reached = radius * (across + SQUARES_UNDERFLOW) / sqrt(1 - defect) / here.low * UP
         if not (reached < _WORTH * largest).any():
             break
-        largest = np.minimum(largest, reached)
-    return found
+        largest = np.minimum(largest, reached)  # the ellipsoid bounds S as well: a smaller one may follow
+    return ellipsoid
 
 
 def _completion(
     here: _About, square: float, within: Polytope, *, everywhere: bool
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Return αP, a bound on its rounding, and αr²: what makes the matrix regular."""
+    """Return αP, which makes the matrix regular, a bound on its rounding, and αr²."""
     d, share = len(here.point), _SHARE * max(square, 1.0)
     if everywhere:
         added = np.diag(share / d / np.maximum(here.reach, SQUARES_UNDERFLOW) ** 2)
@@ -211,5 +217,5 @@ def _curvature(largest: FloatArray) -> FloatArray:
     large = np.maximum(largest, _SMALL)
     small = np.minimum(largest, _SMALL)
     series = 1 - small * (2 / 3 - small * (1 / 2 - small * (2 / 5)))
-    found: FloatArray = np.where(largest > _SMALL, 2 * (large - np.log1p(large)) / large**2, series) * (1 - 1e-12)
-    return found
+    kappa: FloatArray = np.where(largest > _SMALL, 2 * (large - np.log1p(large)) / large**2, series) * (1 - 1e-12)
+    return kappa

@@ -1,8 +1,9 @@
-"""Likelihood sets as regions: ellipsoids cut by the space, tangents, strips and half-spaces, or polytopes around them.
+"""The regions of likelihood sets, which are ellipsoids cut by half-spaces, or polytopes around them.
 
-Over an ellipsoid, affine expressions have a closed form. Products of parameters need envelopes, which are half-spaces;
-and where half-spaces cut deep, nature's best point at a choice is nearer to a vertex than the closed form knows. In
-these cases there is a polytope of tangents around the same points (see ``Enclosed``).
+The half-spaces are those of the space, of tangents, of intervals, and those that the set has. Over an ellipsoid, affine
+expressions have a closed form. Products of parameters need envelopes, which are half-spaces. Where half-spaces cut
+deep, nature's best point at a choice is nearer to a vertex than the closed form knows. In these cases there is a
+polytope of tangents around the same points (see ``Enclosed``).
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from plumdp.region.tangents import combination, normalised, slopes, spread_direc
 
 _MAX_RANK = 4  # of the likelihood: with more, tangents are too many for a polytope
 _MAX_PARAMETERS = 8  # of a polytope
-_MAX_RANK_OF_STRIPS = 20  # of the likelihood: with more, strips are left out of the region
+_MAX_RANK_OF_STRIPS = 20  # of the likelihood: with more, intervals are left out of the region
 _MOST_STRIPS = 20_000  # likewise
 _MAX_STRIPS = 200  # that are tried one by one, to say which contradicts the rest
 
 
-class _Cut(NamedTuple):
-    """What must hold, ``lower <= polynomial <= upper``, and its words."""
+class _Constraint(NamedTuple):
+    """The constraint ``lower <= polynomial <= upper``, and its words."""
 
     polynomial: Polynomial
     lower: float
@@ -47,100 +48,112 @@ class _Cut(NamedTuple):
 
 
 def build_likelihood_region(
-    space: ParameterSpace, expressions: ExpressionTable, found: LikelihoodSet
+    space: ParameterSpace, expressions: ExpressionTable, likelihood: LikelihoodSet
 ) -> Region | Conflict:
-    """Return the points of the space within a likelihood set, or a region around them; or why there is none.
+    """Return the points of the space within a likelihood set, or a region around them, or a conflict if there is none.
 
-    An ``Ellipsoid`` of the parameters; if at most four directions are seen, and there are half-spaces or expressions
-    with products, an ``Enclosed`` of an ellipsoid and a polytope. Without a likelihood it is a ``Polytope``.
+    It is an ``Ellipsoid`` of the parameters. If at most four directions are seen, and there are half-spaces or
+    expressions with products, it is an ``Enclosed`` of an ellipsoid and a polytope. Without a likelihood it is a
+    ``Polytope``.
     """
     space = simplified(space)
-    strips, sides = _strips(found), _half_spaces(space, found)
-    within = _within(space, [*strips, *sides])
+    intervals, half_spaces = _strips(likelihood), _half_spaces(space, likelihood)
+    within = _within(space, [*intervals, *half_spaces])
     if isinstance(within, Conflict):
         return within
-    likely = _likely(found, within)
+    likely = _likely(likelihood, within)
     if likely is None:
-        return _polytope(space, expressions, [*strips, *sides])
+        return _polytope(space, expressions, [*intervals, *half_spaces])
     if isinstance(likely, Conflict):
-        return _explained(space, found, strips, sides)
+        return _explained(space, likelihood, intervals, half_spaces)
     ellipsoid, tangents = likely
-    rank, has_products = found.table.basis.shape[1], not expressions.is_affine.all()
+    rank, has_products = likelihood.table.basis.shape[1], not expressions.is_affine.all()
     is_small = rank <= _MAX_RANK and space.dimension <= _MAX_PARAMETERS
-    if not is_small or not (has_products or sides):
-        return _cut_by_outcomes(ellipsoid, found)
-    around = _tangents(space, ellipsoid, _directions(ellipsoid, found.table.basis, expressions))
-    polytope = _polytope(space, expressions, [*around, *strips, *sides, *tangents], within=ellipsoid)
+    if not is_small or not (has_products or half_spaces):
+        return _cut_by_outcomes(ellipsoid, likelihood)
+    around = _tangents(space, ellipsoid, _directions(ellipsoid, likelihood.table.basis, expressions))
+    polytope = _polytope(space, expressions, [*around, *intervals, *half_spaces, *tangents], within=ellipsoid)
     if isinstance(polytope, Conflict):
-        return _conflict([tangents[0].text, *_words(strips, sides)])
+        return _conflict([tangents[0].text, *_words(intervals, half_spaces)])
     return Enclosed(ellipsoid, polytope)
 
 
-def _cut_by_outcomes(ellipsoid: Ellipsoid, found: LikelihoodSet) -> Ellipsoid | Conflict:
+def _cut_by_outcomes(ellipsoid: Ellipsoid, likelihood: LikelihoodSet) -> Ellipsoid | Conflict:
     """Return the ellipsoid cut by the half-spaces across outcomes, if there are any."""
-    if found.outcome_rows is None or found.outcome_offsets is None or not len(found.outcome_rows):
+    if likelihood.outcome_rows is None or likelihood.outcome_offsets is None or not len(likelihood.outcome_rows):
         return ellipsoid
-    return cut_further(ellipsoid, found.outcome_rows, found.outcome_offsets)
+    return cut_further(ellipsoid, likelihood.outcome_rows, likelihood.outcome_offsets)
 
 
-def _strips(found: LikelihoodSet) -> list[_Cut]:
-    """Return the strips, unless these or the parameters are many: then they cost much, and the likelihood says more."""
-    if found.strips is None:
+def _strips(likelihood: LikelihoodSet) -> list[_Constraint]:
+    """Return the constraints of the intervals, unless these or the parameters are many.
+
+    Then they cost much, and the likelihood says more. To leave a constraint out is sound.
+    """
+    if likelihood.strips is None:
         return []
-    many = found.table.basis.shape[1] > _MAX_RANK_OF_STRIPS or len(found.strips.event_lower) > _MOST_STRIPS
-    if many and np.isfinite(found.threshold) and not found.table.left_out:
+    many = likelihood.table.basis.shape[1] > _MAX_RANK_OF_STRIPS or len(likelihood.strips.event_lower) > _MOST_STRIPS
+    if many and np.isfinite(likelihood.threshold) and not likelihood.table.left_out:
         return []
-    ends = zip(found.strips.event_lower.tolist(), found.strips.event_upper.tolist(), strict=True)
+    ends = zip(likelihood.strips.event_lower.tolist(), likelihood.strips.event_upper.tolist(), strict=True)
     return [
-        _Cut(f, low, high, f"{f} in [{low:.6g}, {high:.6g}]")
-        for f, (low, high) in zip(found.strips.events.polynomials, ends, strict=True)
+        _Constraint(f, low, high, f"{f} in [{low:.6g}, {high:.6g}]")
+        for f, (low, high) in zip(likelihood.strips.events.polynomials, ends, strict=True)
     ]
 
 
-def _half_spaces(space: ParameterSpace, found: LikelihoodSet) -> list[_Cut]:
+def _half_spaces(space: ParameterSpace, likelihood: LikelihoodSet) -> list[_Constraint]:
     unknown = parameters(*space.names)
     return [
-        _Cut(combination(row, unknown), -np.inf, offset, text)
-        for row, offset, text in zip(found.rows.tolist(), found.offsets.tolist(), found.texts, strict=True)
+        _Constraint(combination(row, unknown), -np.inf, offset, words)
+        for row, offset, words in zip(
+            likelihood.rows.tolist(), likelihood.offsets.tolist(), likelihood.texts, strict=True
+        )
     ]
 
 
-def _within(space: ParameterSpace, cuts: Sequence[_Cut]) -> Polytope | Conflict:
-    """Return the points of the space within affine cuts; those with products cut the polytope later."""
-    affine = [cut for cut in cuts if cut.polynomial.is_affine and not cut.polynomial.is_constant]
+def _within(space: ParameterSpace, constraints: Sequence[_Constraint]) -> Polytope | Conflict:
+    """Return the points of the space within affine constraints. Those with products cut the polytope later."""
+    affine = [
+        constraint
+        for constraint in constraints
+        if constraint.polynomial.is_affine and not constraint.polynomial.is_constant
+    ]
     return _region(space, affine)
 
 
-def _region(space: ParameterSpace, cuts: Sequence[_Cut]) -> Polytope | Conflict:
-    """Return the points of the space within cuts; a conflict names the cuts that contradict each other."""
-    lower, upper = [cut.lower for cut in cuts], [cut.upper for cut in cuts]
-    region = build_region(space, [cut.polynomial for cut in cuts], lower, upper)
+def _region(space: ParameterSpace, constraints: Sequence[_Constraint]) -> Polytope | Conflict:
+    """Return the points of the space within constraints, or a conflict of those that contradict each other."""
+    lower, upper = [one.lower for one in constraints], [one.upper for one in constraints]
+    region = build_region(space, [one.polynomial for one in constraints], lower, upper)
     if not isinstance(region, Conflict):
         return region
-    used = [cuts[f] for f in region.expressions]
-    own = {f"{cut.polynomial} in [{cut.lower:.6g}, {cut.upper:.6g}]" for cut in used}
-    return _conflict([text for text in region.constraints if text not in own] + [cut.text for cut in used])
+    used = [constraints[f] for f in region.expressions]
+    as_intervals = {f"{one.polynomial} in [{one.lower:.6g}, {one.upper:.6g}]" for one in used}
+    return _conflict([words for words in region.constraints if words not in as_intervals] + [one.text for one in used])
 
 
-def _likely(found: LikelihoodSet, within: Polytope) -> tuple[Ellipsoid, list[_Cut]] | Conflict | None:
-    """Return an ellipsoid around the points of large likelihood in a polytope, and tangents; None if that fails."""
-    if not (found.seen.any() and np.isfinite(found.threshold)):
+def _likely(likelihood: LikelihoodSet, within: Polytope) -> tuple[Ellipsoid, list[_Constraint]] | Conflict | None:
+    """Return an ellipsoid around the points of large likelihood in a polytope, and tangents, or None if that fails."""
+    if not (likelihood.seen.any() and np.isfinite(likelihood.threshold)):
         return None
-    ellipsoids = likelihood_ellipsoids(found.table, found.seen, found.threshold, within)
+    ellipsoids = likelihood_ellipsoids(likelihood.table, likelihood.seen, likelihood.threshold, within)
     if not ellipsoids:
         return None
     best, unknown = ellipsoids[0], parameters(*within.names)
-    text = _about(within.names, best.centre)
-    tangents = [_Cut(combination(one.tangent.tolist(), unknown), one.offset, np.inf, text) for one in ellipsoids]
+    words = _about(within.names, best.centre)
+    tangents = [
+        _Constraint(combination(one.tangent.tolist(), unknown), one.offset, np.inf, words) for one in ellipsoids
+    ]
     smaller = _beyond(within, ellipsoids)
     if smaller is None or min(one.reserve for one in ellipsoids) < 0:
-        return _conflict([text])
+        return _conflict([words])
     ellipsoid = build_ellipsoid(best.centre, best.matrix, best.radius, within=smaller)
     return ellipsoid if isinstance(ellipsoid, Conflict) else (ellipsoid, tangents)
 
 
 def _beyond(within: Polytope, ellipsoids: Sequence[LikelihoodEllipsoid]) -> Polytope | None:
-    """Return the points of a polytope beyond all tangents; None if there is none."""
+    """Return the points of a polytope beyond all tangents, or None if there are none."""
     d = len(within.names)
     tangents = np.array([-one.tangent for one in ellipsoids if one.tangent.any()]).reshape(-1, d)
     offsets = [-one.offset for one in ellipsoids if one.tangent.any()]
@@ -157,12 +170,17 @@ def _about(names: tuple[str, ...], point: FloatArray) -> str:
 
 
 def _polytope(
-    space: ParameterSpace, expressions: ExpressionTable, cuts: Sequence[_Cut], *, within: Ellipsoid | None = None
+    space: ParameterSpace,
+    expressions: ExpressionTable,
+    constraints: Sequence[_Constraint],
+    *,
+    within: Ellipsoid | None = None,
 ) -> Polytope | Conflict:
-    """Return a polytope of parameters and products around the points within cuts; expressions are probabilities."""
+    """Return a polytope of parameters and products around the points within constraints."""
     used = [] if expressions.is_affine.all() else _used(expressions, within)
-    probabilities = [_Cut(f, 0.0, 1.0, f"{f} in [0, 1]") for f in (expressions.polynomials[j] for j in used)]
-    return _region(space, [*(cut for cut in cuts if not cut.polynomial.is_constant), *probabilities])
+    # expressions are probabilities, so that their bounds 0 and 1 exclude no possible point
+    probabilities = [_Constraint(f, 0.0, 1.0, f"{f} in [0, 1]") for f in (expressions.polynomials[j] for j in used)]
+    return _region(space, [*(one for one in constraints if not one.polynomial.is_constant), *probabilities])
 
 
 def _used(expressions: ExpressionTable, within: Ellipsoid | None) -> list[int]:
@@ -179,8 +197,11 @@ def _used(expressions: ExpressionTable, within: Ellipsoid | None) -> list[int]:
 
 
 def _directions(ellipsoid: Ellipsoid, basis: FloatArray, expressions: ExpressionTable) -> FloatArray:
-    """Return the axes, directions of the row space that are spread evenly over the ellipsoid, and with products and
-    many parameters those of expressions."""
+    """Return the directions of tangents.
+
+    These are the axes, directions of the row space that are spread evenly over the ellipsoid, and with products and
+    many parameters the slopes of expressions.
+    """
     d, k = basis.shape
     rows = [np.eye(d)]
     if k:
@@ -192,37 +213,44 @@ def _directions(ellipsoid: Ellipsoid, basis: FloatArray, expressions: Expression
     return normalised(np.vstack(rows))
 
 
-def _tangents(space: ParameterSpace, ellipsoid: Ellipsoid, directions: FloatArray) -> list[_Cut]:
+def _tangents(space: ParameterSpace, ellipsoid: Ellipsoid, directions: FloatArray) -> list[_Constraint]:
     unknown = parameters(*space.names)
     lower, upper = ellipsoid.minimise(directions), -ellipsoid.minimise(-directions)
     ends = zip(directions.tolist(), lower.tolist(), upper.tolist(), strict=True)
-    return [_Cut(combination(row, unknown), low, high, "the likelihood of the data") for row, low, high in ends]
+    return [_Constraint(combination(row, unknown), low, high, "the likelihood of the data") for row, low, high in ends]
 
 
-def _conflict(texts: Sequence[str]) -> Conflict:
-    return Conflict((), read_only(np.zeros(0)), tuple(dict.fromkeys(texts)), np.nan)
+def _conflict(words: Sequence[str]) -> Conflict:
+    return Conflict((), read_only(np.zeros(0)), tuple(dict.fromkeys(words)), np.nan)
 
 
-def _words(strips: Sequence[_Cut], sides: Sequence[_Cut]) -> list[str]:
-    block = [cut.text for cut in strips] if len(strips) <= 3 else [f"the intervals of {len(strips):,} expressions"]
-    return [*block, *(cut.text for cut in sides)]
+def _words(intervals: Sequence[_Constraint], half_spaces: Sequence[_Constraint]) -> list[str]:
+    block = (
+        [one.text for one in intervals] if len(intervals) <= 3 else [f"the intervals of {len(intervals):,} expressions"]
+    )
+    return [*block, *(one.text for one in half_spaces)]
 
 
-def _explained(space: ParameterSpace, found: LikelihoodSet, strips: Sequence[_Cut], sides: Sequence[_Cut]) -> Conflict:
-    """Return which strips and half-spaces exclude all points of large likelihood: no half-space named can be left out.
+def _explained(
+    space: ParameterSpace,
+    likelihood: LikelihoodSet,
+    intervals: Sequence[_Constraint],
+    half_spaces: Sequence[_Constraint],
+) -> Conflict:
+    """Return the conflict of intervals and half-spaces that exclude all points of large likelihood.
 
-    Strips are left out all at once, and then tried one by one.
+    No half-space that it names can be left out. Intervals are left out all at once, and then tried one by one.
     """
 
-    def is_conflict(*cuts: _Cut) -> bool:
-        within = _within(space, cuts)
-        return isinstance(within, Conflict) or isinstance(_likely(found, within), Conflict)
+    def is_conflict(*tried: _Constraint) -> bool:
+        within = _within(space, tried)
+        return isinstance(within, Conflict) or isinstance(_likely(likelihood, within), Conflict)
 
-    kept = [] if is_conflict(*sides) else list(strips)
-    for side in sides:
-        others = [cut for cut in sides if cut is not side]
+    kept = [] if is_conflict(*half_spaces) else list(intervals)
+    for half_space in half_spaces:
+        others = [one for one in half_spaces if one is not half_space]
         if is_conflict(*kept, *others):
-            sides = others
-    single = next(([cut] for cut in kept[:_MAX_STRIPS] if is_conflict(cut, *sides)), kept)
-    centre = estimate(found.table, found.seen, found.table.middle, pseudo=PSEUDO_COUNTS[-1])
-    return _conflict([_about(space.names, centre), *(_words(single, sides) or ["the parameter space"])])
+            half_spaces = others
+    single = next(([one] for one in kept[:_MAX_STRIPS] if is_conflict(one, *half_spaces)), kept)
+    centre = estimate(likelihood.table, likelihood.seen, likelihood.table.middle, pseudo=PSEUDO_COUNTS[-1])
+    return _conflict([_about(space.names, centre), *(_words(single, half_spaces) or ["the parameter space"])])

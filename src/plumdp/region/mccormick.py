@@ -1,7 +1,7 @@
-"""What is known about products of bounded variables: polynomials that are at least zero, affine in the products.
+"""Envelopes of products of bounded variables, which are polynomials at least zero and affine in the products.
 
 If x is at least l and y at most u, then (x - l)(u - y) is at least zero. With a variable for x y this is a half-space
-(McCormick 1976); products of more such factors, for higher degrees, are those of Sherali and Adams (1990).
+(McCormick 1976). Products of more such factors, for higher degrees, are those of Sherali and Adams (1990).
 """
 
 from __future__ import annotations
@@ -55,22 +55,22 @@ class Lift:
     @cached_property
     def factorisations(self) -> tuple[tuple[int, int], ...]:
         """All pairs of variables whose product is a variable."""
-        known = set(self.variables)
+        variables = set(self.variables)
         return tuple(
             (i, j)
             for i, a in enumerate(self.variables)
             for j, b in enumerate(self.variables[: i + 1])
-            if _plus(a, b) in known
+            if _plus(a, b) in variables
         )
 
     @cached_property
     def full(self) -> tuple[Exponents, ...]:
         """The variables of degree three or more all of whose divisors are variables, and that divide no other such."""
-        known = {*self.variables, (0,) * len(self.parameters)}
+        divisors = {*self.variables, (0,) * len(self.parameters)}
         candidates = [
             e
             for e in self.variables
-            if sum(e) > 2 and prod(k + 1 for k in e) <= _MAX_PRODUCTS and known.issuperset(_divisors(e))
+            if sum(e) > 2 and prod(k + 1 for k in e) <= _MAX_PRODUCTS and divisors.issuperset(_divisors(e))
         ]
         return tuple(e for e in candidates if not any(e != other and _divides(e, other) for other in candidates))
 
@@ -83,7 +83,7 @@ class Lift:
         return [*self._pairs(bounds), *self._bound_factors(bounds)]
 
     def _pairs(self, bounds: Bounds) -> Iterator[Polynomial]:
-        """Yield products of two differences of a variable and its bound; for squares tangents as well."""
+        """Yield products of two differences of a variable and its bound, and for squares tangents as well."""
         below = [x - low for x, (low, _) in zip(self.polynomials, bounds, strict=True)]
         above = [high - x for x, (_, high) in zip(self.polynomials, bounds, strict=True)]
         for i, j in self.factorisations:
@@ -102,17 +102,17 @@ class Lift:
 
 
 def _closed(products: set[Exponents]) -> list[Exponents]:
-    """Return products with all their divisors of degree two or more; if these are many, with two factors of each."""
+    """Return products with all their divisors of degree two or more, or with two factors of each if these are many."""
     few = sum(prod(k + 1 for k in e) for e in products) <= 16 * _MAX_VARIABLES
-    found = {part for e in products for part in _divisors(e) if sum(part) > 1} if few else set()
-    if not 0 < len(found) <= _MAX_VARIABLES:
-        found, left = set(), list(products)
+    closed = {part for e in products for part in _divisors(e) if sum(part) > 1} if few else set()
+    if not 0 < len(closed) <= _MAX_VARIABLES:
+        closed, left = set(), list(products)
         while left:
             e = left.pop()
-            if sum(e) > 1 and e not in found:
-                found.add(e)
+            if sum(e) > 1 and e not in closed:
+                closed.add(e)
                 left += _halves(e)
-    return sorted(found, key=lambda e: (sum(e), tuple(-k for k in e)))
+    return sorted(closed, key=lambda e: (sum(e), tuple(-k for k in e)))
 
 
 def _halves(e: Exponents) -> tuple[Exponents, Exponents]:

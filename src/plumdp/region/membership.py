@@ -1,4 +1,4 @@
-"""Whether a region holds a point of the parameters, as floats have it: for what is shown, never for what is proved."""
+"""Tests whether a region holds a point of the parameters, up to rounding, for figures and never for proofs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ _SHARES = (1e-12, 1e-9, 1e-6)  # of the way to the middle of the region that a p
 
 @singledispatch
 def holds(region: Region, point: FloatArray) -> bool:
-    """Return whether a region holds a point of the parameters (d); of an unknown kind, whether its box does.
+    """Return whether a region holds a point of the parameters (d), up to rounding.
+
+    For an unknown kind of region the answer is that of its box.
 
     >>> from plumdp import ParameterSpace, build_region, parameters
     >>> p, q = parameters("p", "q")
@@ -53,7 +55,7 @@ def _in_enclosed(region: Enclosed, point: FloatArray) -> bool:
 
 
 def moved_into(region: Region, point: FloatArray, *, inner: FloatArray) -> FloatArray | None:
-    """Return a point (d) that a region holds, moved by no more than rounding; None if it lies outside.
+    """Return a point (d) that a region holds, moved by no more than rounding, or None if it lies outside.
 
     It is moved towards the middle of the box around the region, or towards an ``inner`` point of the space.
     """
@@ -66,8 +68,8 @@ def moved_into(region: Region, point: FloatArray, *, inner: FloatArray) -> Float
 
 
 def _values(names: tuple[str, ...], point: FloatArray) -> FloatArray:
-    """Return the variables of a region at a point: the parameters, which come first, and products such as p*q^2."""
-    known = dict(zip(names, point.tolist(), strict=False))
+    """Return the values of a region's variables at a point, parameters first, then products such as p*q^2."""
+    value_of = dict(zip(names, point.tolist(), strict=False))
     products = [[factor.partition("^") for factor in name.split("*")] for name in names[len(point) :]]
-    powers = [np.prod([known[name] ** int(power or 1) for name, _, power in factors]) for factors in products]
+    powers = [np.prod([value_of[name] ** int(power or 1) for name, _, power in factors]) for factors in products]
     return np.append(point, powers)

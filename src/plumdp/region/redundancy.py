@@ -1,11 +1,11 @@
-"""Which of very many half-spaces matter: a few dozen rows bound the same polytope as hundreds of thousands.
+"""The essential part of very many half-spaces, a few dozen rows that bound the same polytope as hundreds of thousands.
 
-Clarkson's idea (1994): a row is redundant if the polytope of the rows kept so far does not reach beyond it. Keeping
+By Clarkson's idea (1994), a row is redundant if the polytope of the rows kept so far does not reach beyond it. Keeping
 more rows only shrinks that polytope, so that this is decided once and for all. Where the polytope does reach beyond
 some rows, rays from a point inside find those that really bound it. To drop a row is always sound.
 
-With many variables most rows matter, and to find out costs as much as what is asked later on: all are kept, or if they
-are very many those that cut off the points that objectives would choose without them.
+With many variables most rows matter, and to find out costs as much as what is asked later on. Then all are kept, or if
+they are very many those that cut off the points that objectives would choose without them.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Contradiction:
 
 
 def essential_part(rows: FloatArray, offsets: FloatArray) -> VertexGraph | Contradiction:
-    """Return the vertices of those half-spaces ``rows @ x <= offsets`` that matter; or which exclude each other.
+    """Return the vertices of those half-spaces ``rows @ x <= offsets`` that matter, or a contradiction.
 
-    The first ``2 d`` rows are a box; they are always kept.
+    The first ``2 d`` rows are a box, and are always kept.
     """
     d, relaxed = rows.shape[1], relax(offsets)
     if d >= MANY:
@@ -54,9 +54,10 @@ def essential_part(rows: FloatArray, offsets: FloatArray) -> VertexGraph | Contr
     for _ in range(_MAX_ROUNDS):
         graph = VertexGraph(rows[kept], offsets[kept], relaxed[kept], np.searchsorted(kept, bases[0]))
         best = graph.minimise(-rows[left], -offsets[:d], offsets[d : 2 * d])
+        # best.values is a lower bound on the minimum of -row @ x: a row that counts as passed is kept, which is safe
         is_passed = -best.values > offsets[left] + _TOLERANCE
         left = left[is_passed]
-        ends = _some(np.unique(best.position[is_passed]))
+        ends = _sample_rows(np.unique(best.position[is_passed]))
         hit = _first_hits(graph.found.points[ends] - centre, rows[left], slack[left])
         if not len(hit):
             break
@@ -65,9 +66,10 @@ def essential_part(rows: FloatArray, offsets: FloatArray) -> VertexGraph | Contr
 
 
 def _bounded_part(rows: FloatArray, offsets: FloatArray, relaxed: FloatArray) -> VertexGraph | Contradiction:
-    """Return the vertices of a bounded number of half-spaces: all that the box does not imply, or cutting planes.
+    """Return the vertices of a bounded number of half-spaces, those that the box does not imply.
 
-    Points that are best for some objective over the rows kept so far say which rows are missed most (Kelley 1960).
+    If these are too many, cutting planes choose among them: points that are best for some objective over the rows kept
+    so far say which rows are missed most (Kelley 1960).
     """
     d = rows.shape[1]
     lower, upper = -offsets[:d], offsets[d : 2 * d]
@@ -77,13 +79,13 @@ def _bounded_part(rows: FloatArray, offsets: FloatArray, relaxed: FloatArray) ->
         return corners
     basis = corners[0][0]
     reach = np.maximum(rows * lower, rows * upper).sum(axis=1)
-    own = np.union1d(np.arange(2 * d), basis)
-    left = np.setdiff1d(_tightest(rows, offsets, np.flatnonzero((reach > offsets) & np.isfinite(relaxed))), own)
-    if len(own) + len(left) <= _MAX_ROWS:
-        kept = np.union1d(own, left)
+    always_kept = np.union1d(np.arange(2 * d), basis)
+    left = np.setdiff1d(_tightest(rows, offsets, np.flatnonzero((reach > offsets) & np.isfinite(relaxed))), always_kept)
+    if len(always_kept) + len(left) <= _MAX_ROWS:
+        kept = np.union1d(always_kept, left)
         return VertexGraph(rows[kept], offsets[kept], relaxed[kept], np.searchsorted(kept, basis))
     objectives = np.vstack([objectives, -rows[left[:: -(-len(left) // _MAX_RAYS)]]])
-    kept = own
+    kept = always_kept
     for _ in range(_MAX_ROUNDS):
         graph = VertexGraph(rows[kept], offsets[kept], relaxed[kept], np.searchsorted(kept, basis))
         missed = graph.minimise(objectives, lower, upper).points @ rows[left].T - relaxed[left]
@@ -95,16 +97,16 @@ def _bounded_part(rows: FloatArray, offsets: FloatArray, relaxed: FloatArray) ->
     return graph
 
 
-def _tightest(rows: FloatArray, offsets: FloatArray, some: Indices) -> Indices:
-    """Return one of each group of parallel rows, of some: that with the least offset."""
-    size = np.linalg.norm(rows[some], axis=1)
-    order = np.lexsort([offsets[some] / size])
-    _, first = np.unique((rows[some] / size[:, None])[order].round(_SAME), axis=0, return_index=True)
-    return some[order[first]]
+def _tightest(rows: FloatArray, offsets: FloatArray, candidates: Indices) -> Indices:
+    """Return the row with the least offset of each group of parallel rows among the given ones."""
+    size = np.linalg.norm(rows[candidates], axis=1)
+    order = np.lexsort([offsets[candidates] / size])
+    _, first = np.unique((rows[candidates] / size[:, None])[order].round(_SAME), axis=0, return_index=True)
+    return candidates[order[first]]
 
 
 def _directions(d: int) -> FloatArray:
-    """Return objectives along all axes and across, none of them special: ties could stall the simplex method."""
+    """Return objectives along all axes and across, perturbed, as ties could stall the simplex method."""
     rng = np.random.default_rng(2)
     axes = np.vstack([np.eye(d), -np.eye(d)]) + rng.normal(size=(2 * d, d)) / 10
     return np.vstack([axes, rng.normal(size=(2 * d + 4, d))])
@@ -113,16 +115,18 @@ def _directions(d: int) -> FloatArray:
 def _corners(
     rows: FloatArray, offsets: FloatArray, relaxed: FloatArray, objectives: FloatArray
 ) -> tuple[IntArray, FloatArray] | Contradiction:
-    """Return bases and points of best vertices, or a contradiction; rows that floats cannot cope with are dropped.
+    """Return bases and points of best vertices, or a contradiction that is proved.
 
-    A dropped row has an infinite relaxed offset. (Rows almost parallel to each other can end there.)
+    Rows that floats cannot cope with are dropped. A dropped row has an infinite relaxed offset. (Rows almost parallel
+    to each other can end there.)
     """
     for _ in range(_MAX_DROPS):
-        found = _try_corners(rows, relaxed, objectives)
-        if not isinstance(found, Contradiction) or excess(found, rows, offsets) > 0:
-            return found
-        weight = np.where(found.rows >= 2 * rows.shape[1], found.multipliers, -1.0)
-        relaxed[found.rows[np.argmax(weight)]] = np.inf
+        corners = _try_corners(rows, relaxed, objectives)
+        # a contradiction counts only if its excess proves it; otherwise a row is dropped, which is sound
+        if not isinstance(corners, Contradiction) or excess(corners, rows, offsets) > 0:
+            return corners
+        weight = np.where(corners.rows >= 2 * rows.shape[1], corners.multipliers, -1.0)
+        relaxed[corners.rows[np.argmax(weight)]] = np.inf
     relaxed[2 * rows.shape[1] :] = np.inf
     return _try_corners(rows, relaxed, objectives)
 
@@ -142,16 +146,18 @@ def _try_corners(
 
 
 def excess(proof: Contradiction, rows: FloatArray, offsets: FloatArray) -> float:
-    """Return a number that no point could make up for if it is positive, which proves that no point meets the rows.
+    """Return a number that proves, if it is positive, that no point meets the rows.
 
-    It is never above the minimum of zero over the points that do: were there one, the number would be at most zero.
+    It is never above the minimum of zero over the points that meet them. If there were one, the number would be at most
+    zero.
     """
     d = rows.shape[1]
     box = (-offsets[:d], offsets[d : 2 * d])
     return float(kernels.safe_minimum(np.zeros(d), proof.rows, proof.multipliers, rows, offsets, *box))
 
 
-def _some(vertices: IntArray) -> IntArray:
+def _sample_rows(vertices: IntArray) -> IntArray:
+    """Return at most ``_MAX_RAYS`` of the rows of points that rays are shot at, the same in each call."""
     return np.random.default_rng(3).permutation(vertices)[:_MAX_RAYS]
 
 

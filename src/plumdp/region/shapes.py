@@ -1,4 +1,4 @@
-"""Regions: sets of points that answer one question, what is the least value of these objectives over you?"""
+"""Regions, which are bounded sets of points that give safe lower bounds on the minima of linear objectives."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Block(NamedTuple):
 
 
 class RegionMinima(NamedTuple):
-    """What is known of the minima of objectives over a region."""
+    """Lower bounds on the minima of objectives over a region, and about where they are attained."""
 
     values: FloatArray  # (k): never above the minima
     points: FloatArray  # (k, d): about where they are attained
@@ -76,7 +76,7 @@ class RegionMinima(NamedTuple):
 class Polytope:
     """The points that lie in all of some half-spaces and in a box around them.
 
-    It is the product of its blocks, so that a minimum is the sum of those over blocks; often there is one. Inside, each
+    It is the product of its blocks, so that a minimum is the sum of those over blocks. Often there is one. Inside, each
     variable is divided by its scale, a power of two, so that nothing is larger than two.
     """
 
@@ -91,23 +91,23 @@ class Polytope:
 
     @property
     def rows(self) -> FloatArray:
-        """The half-spaces ``rows @ point <= offsets``, in the variables as they are named: (n, d)."""
+        """The normals (n, d) of the half-spaces ``rows @ point <= offsets``, in the variables without scaling."""
         return self.graph.rows / self.scale
 
     @property
     def offsets(self) -> FloatArray:
-        """The right-hand sides of the half-spaces: (n)."""
+        """The right-hand sides (n) of the half-spaces."""
         return self.graph.offsets
 
     @property
     def left_out(self) -> str:
-        """How many half-spaces were dropped to save time although they may matter, in words; empty if none."""
+        """The number of half-spaces dropped to save time although they may matter, in words, or nothing."""
         n = sum(block.graph.n_left_out for block in self.blocks)
         return f"{number_of(n, 'half-space')} of the region" if n else ""
 
     @cached_property
     def graph(self) -> VertexGraph:
-        """All half-spaces and their vertices, in scaled variables: the sides of the box first."""
+        """All half-spaces, those of the box first, and their vertices, in scaled variables."""
         return self.blocks[0].graph if len(self.blocks) == 1 else _joined(self.blocks, len(self.names))
 
     @cached_property
@@ -125,24 +125,29 @@ class Polytope:
         return self.minimise_at(objectives).values
 
     def minimise_at(self, objectives: FloatArray, start: IntArray | None = None) -> RegionMinima:
-        """Return the same numbers, and about where the minima are; ``start`` has positions from earlier answers."""
+        """Return lower bounds on the minima, and about where they are attained.
+
+        ``start`` has positions from earlier answers.
+        """
         scaled, lower, upper = objectives * self.scale, self.lower / self.scale, self.upper / self.scale
         total, size, n_used = np.zeros(len(scaled)), np.zeros(len(scaled)), np.zeros(len(scaled))
         points, work = np.empty(scaled.shape), 0.0
         position = np.zeros((len(scaled), len(self.blocks)), dtype=np.int32)
         for b, (columns, graph) in enumerate(self.blocks):
-            own = scaled[:, columns]
-            used = np.flatnonzero(own.any(axis=1))
+            of_block = scaled[:, columns]
+            used = np.flatnonzero(of_block.any(axis=1))
             points[:, columns] = graph.found.points[0]
             if len(used):
                 near = None if start is None else start[used, b]
-                found = graph.minimise(np.ascontiguousarray(own[used]), lower[columns], upper[columns], start=near)
-                total[used] += found.values
-                size[used] += np.abs(found.values)
+                minima = graph.minimise(
+                    np.ascontiguousarray(of_block[used]), lower[columns], upper[columns], start=near
+                )
+                total[used] += minima.values
+                size[used] += np.abs(minima.values)
                 n_used[used] += 1
-                points[np.ix_(used, columns)] = found.points
-                position[used, b] = found.position
-                work += float(found.steps.sum() + len(used)) * graph.rows.size
+                points[np.ix_(used, columns)] = minima.points
+                position[used, b] = minima.position
+                work += float(minima.steps.sum() + len(used)) * graph.rows.size
         rounded = np.maximum(n_used - 1, 0) * (1.01 * UNIT) * size  # each number passes at most so many sums
         return RegionMinima(total - rounded, points * self.scale, position, work)
 
@@ -150,7 +155,7 @@ class Polytope:
 def intersection(names: tuple[str, ...], rows: FloatArray, offsets: FloatArray) -> Polytope | Contradiction:
     """Return the points with ``rows @ point <= offsets``, or the rows that no point meets together.
 
-    The first rows are a box: for each variable ``-variable <= -lower``, then for each ``variable <= upper``.
+    The first rows are a box, with ``-variable <= -lower`` for each variable, then ``variable <= upper`` for each.
     """
     d = len(names)
     lower, upper = -offsets[:d], offsets[d : 2 * d]
@@ -158,10 +163,10 @@ def intersection(names: tuple[str, ...], rows: FloatArray, offsets: FloatArray) 
     scaled = rows * scale
     size = _power_of_two(np.abs(scaled).max(axis=1, initial=0))
     scaled, limits, blocks = scaled / size[:, None], offsets / size, []
-    for columns, own in independent_blocks(scaled):
-        part = essential_part(np.ascontiguousarray(scaled[np.ix_(own, columns)]), limits[own])
+    for columns, numbers in independent_blocks(scaled):
+        part = essential_part(np.ascontiguousarray(scaled[np.ix_(numbers, columns)]), limits[numbers])
         if isinstance(part, Contradiction):
-            return Contradiction(own[part.rows].astype(np.int32), part.multipliers / size[own[part.rows]])
+            return Contradiction(numbers[part.rows].astype(np.int32), part.multipliers / size[numbers[part.rows]])
         blocks.append(Block(columns, part))
     region = Polytope(names, lower, upper, scale, tuple(blocks))
     low, high = bounding_box(region)
@@ -170,7 +175,7 @@ def intersection(names: tuple[str, ...], rows: FloatArray, offsets: FloatArray) 
 
 
 def _joined(blocks: tuple[Block, ...], d: int) -> VertexGraph:
-    """Return the half-spaces of all blocks in one graph: lower sides of the box, upper sides, and all others."""
+    """Return the half-spaces of all blocks in one graph, those of the lower and upper bounds of the box first."""
     pieces, offsets, relaxed, order, first = [], [], [], [], []
     n = 0
     for columns, graph in blocks:
@@ -199,7 +204,10 @@ def bounding_box(region: Region) -> tuple[FloatArray, FloatArray]:
 
 
 def in_order(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return bounds the right way round: they cross only if the region is empty, where every answer is right."""
+    """Return bounds the right way round.
+
+    They cross only if the region is empty, and then every bound is valid.
+    """
     return np.minimum(lower, upper), np.maximum(lower, upper)
 
 

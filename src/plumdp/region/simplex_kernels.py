@@ -1,9 +1,9 @@
-"""Compiled loops of the primal simplex method over half-spaces: from basis to basis, and what the last one proves.
+"""Compiled loops of the primal simplex method, which walk from basis to basis and prove a bound with the last one.
 
-Where a polytope has more vertices than memory could keep, objectives walk from the basis of the one before; a basis is
-all that is kept. Rows are given twice, by row and by column: a step goes through the columns in which its edge is not
-zero, which are few where half-spaces are about few variables. As in ``kernels.py``, only ``safe_minimum`` decides
-whether a bound is a bound.
+Where a polytope has more vertices than memory could keep, objectives walk from the basis of the one before, and a basis
+is all that is kept. Rows are given twice, by row and by column: a step goes through the columns in which its edge is
+not zero, which are few where half-spaces are about few variables. As in ``kernels.py``, only ``safe_minimum`` decides
+whether a bound is valid.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def walk_bases(
 ) -> None:  # fmt: skip
     """Write for each objective a number never above its minimum, the basis and vertex of its walk's end, and its steps.
 
-    Objective k starts at the basis of number ``start[k]``, or where the one before ended if that is negative; where it
-    ends is written to the last ``bases``. A walk that takes more than the given number of steps is cut short: then what
-    its last basis proves is a bound all the same.
+    Objective k starts at the basis of number ``start[k]``, or where the one before ended if that is negative. The basis
+    of its end is written to the last ``bases``. A walk that takes more than the given number of steps is stopped, and
+    its last basis proves a bound all the same.
     """
     d, n, n_known = objectives.shape[1], len(rows), len(bases) - len(objectives)
     basis = bases[0].copy()
@@ -77,6 +77,7 @@ def walk_bases(
                     age = 0
                     write_multipliers(objective, edges, multipliers)
             write_multipliers(objective, edges, multipliers)
+            # whatever basis the walk has come to, its multipliers prove a bound
             value = safe_minimum(objective, basis, multipliers, rows, offsets, lower, upper)
             if value > values[k]:
                 values[k] = value
@@ -95,7 +96,10 @@ def walk_bases(
 def begin(
     basis: Any, rows: Any, columns: Any, relaxed: Any, edges: Any, work: Any, lengths: Any, point: Any, slack: Any
 ) -> bool:
-    """Write edges, their lengths, the vertex of a basis and the slack of all rows there; False if it is singular."""
+    """Write edges, their lengths, the vertex of a basis and the slack of all rows there.
+
+    Return False if the basis is singular.
+    """
     d = len(basis)
     if not edges_of(basis, rows, edges, work):
         return False
@@ -119,7 +123,7 @@ def begin(
 
 @compiled_leaf
 def first_met(edge: Any, length: float, columns: Any, slack: Any, rise: Any) -> int:
-    """Write how fast an edge comes to each row; return the row that it meets first, the steepest of those tied."""
+    """Write the slope of an edge towards each row, and return the row it meets first, the steepest of those tied."""
     for r in range(len(slack)):
         rise[r] = 0.0
     for j in range(len(edge)):
@@ -181,7 +185,7 @@ def update_multipliers(multipliers: Any, slopes: Any, leaving: int) -> None:
 
 @compiled_leaf
 def write_multipliers(objective: Any, edges: Any, multipliers: Any) -> None:
-    """Write by how much the objective rises along each edge of the basis."""
+    """Write the slopes of the objective along the edges of the basis, which are its multipliers."""
     for i in range(len(multipliers)):
         multipliers[i] = 0.0
         for j in range(len(objective)):

@@ -1,4 +1,4 @@
-"""Small ellipsoids around points: a guess, which others prove."""
+"""Khachiyan's method for about the smallest ellipsoid around points, a guess that others prove."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _FLAT = 1e-12  # width relative to the largest coordinate, below which an ellips
 
 
 def smallest_ellipsoid(points: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-    """Return about the centre and factor of the smallest ellipsoid around points (n, d); None if they are flat.
+    """Return about the centre and factor of the smallest ellipsoid around points (n, d), or None if they are flat.
 
-    Khachiyan's method (1996): weights of the points move towards the one that is furthest out.
+    By Khachiyan's method (1996), weights of the points move towards the one that is furthest out.
     """
     n, d = points.shape
     low, high = points.min(axis=0), points.max(axis=0)

@@ -1,8 +1,8 @@
-"""Ellipsoids of least squares as regions: cut by the space, and with products of parameters as a polytope around them.
+"""The regions of least squares, ellipsoids cut by the space, and polytopes around them where there are products.
 
-Over an ellipsoid, affine expressions have a closed form. Products of parameters need envelopes, which are half-spaces;
-so for them the ellipsoid becomes a polytope, between pairs of tangents, and the lift does the rest. Which tangents are
-taken is a matter of tightness only: where they stand is what ``minimise`` proves.
+Over an ellipsoid, affine expressions have a closed form. Products of parameters need envelopes, which are half-spaces.
+So for them the ellipsoid becomes a polytope, between pairs of tangents, and the lift does the rest. The choice of
+tangents matters for tightness only, since ``minimise`` proves their offsets.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _MAX_GRADIENTS = 200
 
 
 def build_ellipsoid_region(
-    space: ParameterSpace, expressions: ExpressionTable, found: LeastSquares
+    space: ParameterSpace, expressions: ExpressionTable, fit: LeastSquares
 ) -> Ellipsoid | Polytope | Conflict:
-    """Return the points of the space within the ellipsoid that least squares has found; or why there is none.
+    """Return the points of the space within the ellipsoid of least squares, or a conflict if there is none.
 
     If some expression has a product of parameters, this is a polytope of parameters and products around these points.
 
@@ -42,10 +42,10 @@ def build_ellipsoid_region(
     >>> region.names
     ('p1', 'p2', 'p1*p2')
     """
-    lift = Lift(space.names, tuple(map(tuple, found.exponents.tolist())))
+    lift = Lift(space.names, tuple(map(tuple, fit.exponents.tolist())))
     whole = build_region(ParameterSpace(lift.names, lift.bounds(space.bounds), space.constraints), (), (), ())
     assert isinstance(whole, Polytope)
-    ellipsoid = build_ellipsoid(found.centre, found.matrix, found.radius, within=whole)
+    ellipsoid = build_ellipsoid(fit.centre, fit.matrix, fit.radius, within=whole)
     if isinstance(ellipsoid, Conflict) or expressions.is_affine.all():
         return ellipsoid
     directions = _directions(ellipsoid, expressions, lift)
@@ -65,7 +65,10 @@ def combination(coefficients: list[float], of: tuple[Polynomial, ...]) -> Polyno
 
 
 def _directions(ellipsoid: Ellipsoid, expressions: ExpressionTable, lift: Lift) -> FloatArray:
-    """Return the axes, directions spread evenly over the ellipsoid, and with many variables those of expressions."""
+    """Return the directions of tangents.
+
+    These are the axes, directions spread evenly over the ellipsoid, and with many variables the slopes of expressions.
+    """
     d = len(ellipsoid.names)
     spread = np.linalg.solve(ellipsoid.root.T, (spread_directions(d) if d < 4 else np.eye(d)).T).T
     rows = np.vstack([np.eye(d), spread, *([slopes(ellipsoid, expressions, lift)] if d > 3 else [])])
@@ -79,7 +82,7 @@ def normalised(rows: FloatArray) -> FloatArray:
 
 
 def spread_directions(d: int) -> FloatArray:
-    """Return directions of length one, no two of them opposite: many in two to four dimensions, else the axes."""
+    """Return directions of length one, none opposite to another, many in two to four dimensions, else the axes."""
     n = _SPREAD.get(d, d)
     if d == 2:
         angle = np.arange(n) * np.pi / n
@@ -94,7 +97,10 @@ def spread_directions(d: int) -> FloatArray:
 
 
 def slopes(ellipsoid: Ellipsoid, expressions: ExpressionTable, lift: Lift) -> FloatArray:
-    """Return how expressions grow with each variable, at the centre if they have products that are not variables."""
+    """Return the slope of expressions in each variable.
+
+    It is that at the centre if they have products that are not variables.
+    """
     n, number = len(lift.parameters), {e: i for i, e in enumerate(lift.variables)}
     centre = np.clip(ellipsoid.centre, ellipsoid.lower, ellipsoid.upper)[:n]
     of_monomials = np.zeros((len(expressions.monomials), len(lift.variables)))
@@ -103,5 +109,5 @@ def slopes(ellipsoid: Ellipsoid, expressions: ExpressionTable, lift: Lift) -> Fl
             row[number[tuple(e)]] = 1
         else:
             row[:n] = [k * np.prod(centre ** np.maximum(e - np.eye(n, dtype=int)[j], 0)) for j, k in enumerate(e)]
-    some = np.flatnonzero(expressions.is_unknown)
-    return np.asarray(expressions.coefficients[some[:: -(-len(some) // _MAX_GRADIENTS)]] @ of_monomials)
+    unknown = np.flatnonzero(expressions.is_unknown)
+    return np.asarray(expressions.coefficients[unknown[:: -(-len(unknown) // _MAX_GRADIENTS)]] @ of_monomials)

@@ -1,6 +1,6 @@
-"""Compiled loops over the vertices of a polytope: walks to the best one, exploring on the way, and what that proves.
+"""Compiled loops that walk to the best vertex of a polytope, explore vertices on the way, and prove a bound there.
 
-``found`` is the ``FoundVertices`` of the polytope, to which vertices are added as they are met.
+``vertices`` is the ``FoundVertices`` of the polytope, to which vertices are added as they are met.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ UNEXPLORED, DEAD = -1, -2  # what stands in place of a neighbour; a dead edge le
 
 @partial(compiled, small=50_000)
 def walk(
-    objectives: Any, start: int, position: Any, is_optimal: Any, may_grow: bool, rows: Any, relaxed: Any, found: Any
+    objectives: Any, start: int, position: Any, is_optimal: Any, may_grow: bool, rows: Any, relaxed: Any, vertices: Any
 ) -> int:
-    """Move each objective from ``start`` on to its best vertex, steepest edge first; return how many are done.
+    """Move each objective from ``start`` on to its best vertex, steepest edge first, and return how many are done.
 
     An objective starts at ``position[k]``, or where the one before it ended if that is negative. Vertices are added as
     they are met. Once there is no room for a further one, the rest is left undone if the caller may make room, and does
     without otherwise.
     """
     d = objectives.shape[1]
-    edges, neighbours = found.edges, found.neighbours
+    edges, neighbours = vertices.edges, vertices.neighbours
     v = position[start - 1] if start > 0 else 0
     for k in range(start, len(objectives)):
         v = position[k] if position[k] >= 0 else v
@@ -37,7 +37,7 @@ def walk(
             level -= LEVEL * abs(objectives[k, j])
         for _ in range(MAX_STEPS):
             steepest, best, is_blocked = NONE, level, False
-            is_full = found.n[0] == len(edges)
+            is_full = vertices.n[0] == len(edges)
             for i in range(d):
                 slope = 0.0
                 for j in range(d):
@@ -55,7 +55,7 @@ def walk(
                 if is_full:
                     position[k] = v
                     return k
-                explore(v, steepest, rows, relaxed, found)
+                explore(v, steepest, rows, relaxed, vertices)
             if neighbours[v, steepest] >= 0:
                 v = neighbours[v, steepest]
         position[k] = v
@@ -63,44 +63,44 @@ def walk(
 
 
 @partial(compiled, small=20_000)
-def enumerate_all(start: int, rows: Any, relaxed: Any, found: Any) -> int:
-    """Explore every edge of the vertices from ``start`` on; return the first vertex left undone for lack of room."""
+def enumerate_all(start: int, rows: Any, relaxed: Any, vertices: Any) -> int:
+    """Explore every edge of the vertices from ``start`` on, and return the first one left for lack of room."""
     v = start
-    while v < found.n[0]:
+    while v < vertices.n[0]:
         for i in range(rows.shape[1]):
-            if found.neighbours[v, i] == UNEXPLORED:
-                if found.n[0] == len(found.edges):
+            if vertices.neighbours[v, i] == UNEXPLORED:
+                if vertices.n[0] == len(vertices.edges):
                     return v
-                explore(v, i, rows, relaxed, found)
+                explore(v, i, rows, relaxed, vertices)
         v += 1
     return v
 
 
 @compiled
-def explore(v: int, i: int, rows: Any, relaxed: Any, found: Any) -> None:
-    """Follow edge ``i`` of vertex ``v`` to the first row it meets; make the vertex there its neighbour."""
+def explore(v: int, i: int, rows: Any, relaxed: Any, vertices: Any) -> None:
+    """Follow edge ``i`` of vertex ``v`` to the first row it meets, and make the vertex there its neighbour."""
     entering, shortest = NONE, np.inf
     for r in range(len(rows)):
         slope, slack = 0.0, relaxed[r]
         for j in range(rows.shape[1]):
-            slope += rows[r, j] * found.edges[v, i, j]
-            slack -= rows[r, j] * found.points[v, j]
+            slope += rows[r, j] * vertices.edges[v, i, j]
+            slack -= rows[r, j] * vertices.points[v, j]
         if slope > PIVOT and slack < shortest * slope:
             entering, shortest = r, slack / slope
-    found.neighbours[v, i] = DEAD
+    vertices.neighbours[v, i] = DEAD
     if entering < 0:
         return
-    basis = found.bases[v].copy()
+    basis = vertices.bases[v].copy()
     place = replace_sorted(basis, i, entering)
-    other = add_vertex(basis, rows, relaxed, 1.0 / PIVOT, found)
+    other = add_vertex(basis, rows, relaxed, 1.0 / PIVOT, vertices)
     if other >= 0:
-        found.neighbours[v, i] = other
-        found.neighbours[other, place] = v
+        vertices.neighbours[v, i] = other
+        vertices.neighbours[other, place] = v
 
 
 @compiled_leaf
 def replace_sorted(numbers: Any, i: int, new: int) -> int:
-    """Replace the ``i``-th of sorted numbers and keep them sorted; return the place of the new one."""
+    """Replace the ``i``-th of sorted numbers, keep them sorted, and return the place of the new one."""
     while i > 0 and numbers[i - 1] > new:
         numbers[i] = numbers[i - 1]
         i -= 1
@@ -112,43 +112,46 @@ def replace_sorted(numbers: Any, i: int, new: int) -> int:
 
 
 @compiled
-def add_vertex(basis: Any, rows: Any, relaxed: Any, longest: float, found: Any) -> int:
-    """Return the number of the vertex of a sorted basis, which is added if it is new; -1 if floats cannot tell it.
+def add_vertex(basis: Any, rows: Any, relaxed: Any, longest: float, vertices: Any) -> int:
+    """Return the number of the vertex of a sorted basis, added if it is new, or -1 if floats cannot tell it.
 
     That is if its edges are too long, or if it misses a row, which happens in polytopes that are very thin. (The first
     vertex, for which edges may have any length, is taken as it is.)
     """
     d = len(basis)
-    slot = find_slot(basis, found)
-    v = found.slots[slot]
+    slot = find_slot(basis, vertices)
+    v = vertices.slots[slot]
     if v >= 0:
         return int(v)
-    v = found.n[0]
-    if not edges_of(basis, rows, found.edges[v], np.empty((d, d))):
+    v = vertices.n[0]
+    if not edges_of(basis, rows, vertices.edges[v], np.empty((d, d))):
         return -1
-    place_vertex(basis, rows, relaxed, found.edges[v], found.points[v])
+    place_vertex(basis, rows, relaxed, vertices.edges[v], vertices.points[v])
     for i in range(d):
         length = 0.0
         for j in range(d):
-            length += found.edges[v, i, j] * found.edges[v, i, j]
-        found.lengths[v, i] = np.sqrt(length)
-        if found.lengths[v, i] > longest:
+            length += vertices.edges[v, i, j] * vertices.edges[v, i, j]
+        vertices.lengths[v, i] = np.sqrt(length)
+        if vertices.lengths[v, i] > longest:
             return -1
-    if longest < np.inf and most_violated(rows, relaxed, found.points[v], MISSED) >= 0:
+    if longest < np.inf and most_violated(rows, relaxed, vertices.points[v], MISSED) >= 0:
         return -1
     for i in range(d):
         for j in range(d):
-            found.edges[v, i, j] /= found.lengths[v, i]
-        found.bases[v, i] = basis[i]
-        found.neighbours[v, i] = UNEXPLORED
-    found.slots[slot] = v
-    found.n[0] = v + 1
+            vertices.edges[v, i, j] /= vertices.lengths[v, i]
+        vertices.bases[v, i] = basis[i]
+        vertices.neighbours[v, i] = UNEXPLORED
+    vertices.slots[slot] = v
+    vertices.n[0] = v + 1
     return int(v)
 
 
 @compiled
 def place_vertex(basis: Any, rows: Any, relaxed: Any, edges: Any, point: Any) -> None:
-    """Write the point where the rows of a basis meet; a second time, to correct what long edges make of rounding."""
+    """Write the point where the rows of a basis meet.
+
+    It is calculated a second time from the residuals, as long edges magnify rounding.
+    """
     d = len(basis)
     residual = np.empty(d)
     for j in range(d):
@@ -164,14 +167,14 @@ def place_vertex(basis: Any, rows: Any, relaxed: Any, edges: Any, point: Any) ->
 
 
 @compiled_leaf
-def find_slot(basis: Any, found: Any) -> int:
-    """Return where a basis stands in the hash table (whose size is a power of two), or where it would stand."""
+def find_slot(basis: Any, vertices: Any) -> int:
+    """Return the slot of a basis in the hash table, whose size is a power of two, or the slot it would have."""
     key = np.uint64(0x9E3779B97F4A7C15)
     for i in range(len(basis)):
         key = (key ^ np.uint64(basis[i])) * np.uint64(0x100000001B3)
-    mask = np.uint64(len(found.slots) - 1)
+    mask = np.uint64(len(vertices.slots) - 1)
     slot = (key ^ (key >> np.uint64(29))) & mask
-    while found.slots[slot] >= 0 and not is_same(found.bases[found.slots[slot]], basis):
+    while vertices.slots[slot] >= 0 and not is_same(vertices.bases[vertices.slots[slot]], basis):
         slot = (slot + np.uint64(1)) & mask
     return int(slot)
 
@@ -186,15 +189,15 @@ def is_same(one: Any, other: Any) -> bool:
 
 
 @compiled
-def fill_slots(found: Any) -> None:
+def fill_slots(vertices: Any) -> None:
     """Enter all vertices into an empty hash table."""
-    for v in range(found.n[0]):
-        found.slots[find_slot(found.bases[v], found)] = v
+    for v in range(vertices.n[0]):
+        vertices.slots[find_slot(vertices.bases[v], vertices)] = v
 
 
 @partial(compiled, small=20_000)
 def safe_minima(
-    objectives: Any, position: Any, rows: Any, offsets: Any, lower: Any, upper: Any, found: Any, values: Any
+    objectives: Any, position: Any, rows: Any, offsets: Any, lower: Any, upper: Any, vertices: Any, values: Any
 ) -> None:
     """Write for each objective a number that is never above its minimum, from the multipliers of its vertex."""
     d = objectives.shape[1]
@@ -204,6 +207,6 @@ def safe_minima(
         for i in range(d):
             multipliers[i] = 0.0
             for j in range(d):
-                multipliers[i] += found.edges[v, i, j] * objectives[k, j]
-            multipliers[i] *= found.lengths[v, i]
-        values[k] = safe_minimum(objectives[k], found.bases[v], multipliers, rows, offsets, lower, upper)
+                multipliers[i] += vertices.edges[v, i, j] * objectives[k, j]
+            multipliers[i] *= vertices.lengths[v, i]
+        values[k] = safe_minimum(objectives[k], vertices.bases[v], multipliers, rows, offsets, lower, upper)

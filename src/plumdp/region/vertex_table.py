@@ -1,4 +1,4 @@
-"""All vertices of a polytope as plain arrays, each with its safety margin: what a solver needs inside a sweep.
+"""A table of all vertices of a polytope as plain arrays, each with a safety margin, for solvers inside a sweep.
 
 A sweep asks for a minimum per choice, millions of times. It walks from the choice's last vertex along falling edges,
 and takes the value at the vertex where it ends, less a margin: one number per vertex, calculated once, that covers
@@ -26,12 +26,12 @@ from plumdp.region.vertices import VertexGraph
 
 @dataclass(frozen=True, eq=False)
 class VertexTable:
-    """The vertices of a polytope in variables divided by ``scale``; an objective g is multiplied by it first.
+    """The vertices of a polytope in variables divided by ``scale``, by which an objective g is multiplied first.
 
     With ``|g|`` the sum of absolute values and ``slope[i] = g @ edges[v, i]``, for every g and every vertex v, the
     number ``g @ vertices[v] - margin[v] |g| - sum of max(0, -slope[i] - LEVEL |g|) reach[v, i]``, calculated in floats
     in any order, is never above the minimum of ``g @ x``. At the best vertex no slope is below ``-LEVEL |g|``, and the
-    sum is zero. Where there is such a slope, ``neighbours[v, i]`` is a better vertex; a negative number means that it
+    sum is zero. Where there is such a slope, ``neighbours[v, i]`` is a better vertex. A negative number means that it
     is not known, and the walk ends. (``LEVEL`` is that of ``kernels.py``.)
     """
 
@@ -71,12 +71,12 @@ def joined_tables(tables: Sequence[VertexTable | None], d: int) -> tuple[VertexT
 
     Variables that a table does not have are there and do nothing: its vertices and edges are zero in them.
     """
-    some = [(number, table) for number, table in enumerate(tables) if table is not None]
-    n = sum(len(table) for _, table in some)
+    present = [(number, table) for number, table in enumerate(tables) if table is not None]
+    n = sum(len(table) for _, table in present)
     vertices, edges, neighbours = np.zeros((n, d)), np.zeros((n, d, d)), np.full((n, d), -1, dtype=np.int32)
     margin, reach, number_of_vertex = np.zeros(n), np.zeros((n, d)), np.zeros(n, dtype=np.int32)
     start = 0
-    for number, table in some:
+    for number, table in present:
         end, k = start + len(table), table.vertices.shape[1]
         vertices[start:end, :k], edges[start:end, :k, :k] = table.vertices, table.edges
         neighbours[start:end, :k] = np.where(table.neighbours >= 0, table.neighbours + start, -1)
@@ -95,7 +95,7 @@ def _safety(
     lower: FloatArray,
     upper: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return margin (n) and reach (n, d) of vertices: see the proof above. All roundings are covered by gamma."""
+    """Return margin (n) and reach (n, d) of vertices, by the proof above. Gamma covers all roundings."""
     d = x.shape[1]
     gamma = (4 * d + 16) * UNIT
     long_edges = edges * lengths[:, :, None]

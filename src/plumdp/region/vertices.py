@@ -1,13 +1,13 @@
-"""The vertices of a polytope as a graph: from any vertex a few steps along its edges lead to the best one.
+"""The graph of the vertices of a polytope, in which a few steps along edges lead from any vertex to the best one.
 
 Vertices are found as objectives ask for them. An objective that has hardly changed since it was last asked costs one
 look at the ``d`` edges of its vertex.
 
-With many variables there are more vertices than memory could keep, and few are met twice: then only the basis of the
+With many variables there are more vertices than memory could keep, and few are met twice. Then only the basis of the
 last one is kept, and objectives walk from there (``simplex_kernels.py``).
 
 Where more than ``d`` rows meet in a point, or the polytope is flat, a vertex has many bases or the walk could go in
-circles; vertices are therefore those of a polytope whose offsets are relaxed by a little, at random. The multipliers
+circles. Vertices are therefore those of a polytope whose offsets are relaxed by a little, at random. The multipliers
 that prove a bound belong to the rows alone, so that this costs next to no tightness.
 """
 
@@ -31,7 +31,7 @@ def relax(offsets: FloatArray) -> FloatArray:
 
 
 class FoundVertices(NamedTuple):
-    """Arrays with room for more vertices than the ``n[0]`` that are there; kernels add to them."""
+    """Arrays of ``n[0]`` vertices with room for more, which kernels add."""
 
     n: IntArray  # (1): how many there are
     bases: IntArray  # (capacity, d): the rows that meet, sorted
@@ -43,7 +43,7 @@ class FoundVertices(NamedTuple):
 
     @staticmethod
     def with_room(capacity: int, d: int) -> FoundVertices:
-        """Return arrays without vertices; the capacity is a power of two."""
+        """Return arrays without vertices, whose capacity must be a power of two."""
         return FoundVertices(
             np.zeros(1, dtype=np.int32),
             np.empty((capacity, d), dtype=np.int32),
@@ -56,7 +56,7 @@ class FoundVertices(NamedTuple):
 
 
 class Minima(NamedTuple):
-    """What is known of the minima of objectives."""
+    """Lower bounds on the minima of objectives, and about where they are attained."""
 
     values: FloatArray  # (k): never above the minima
     points: FloatArray  # (k, d): about where they are attained
@@ -81,7 +81,10 @@ class VertexGraph:
         vertex_kernels.add_vertex(self.first, rows, relaxed, np.inf, self.found)
 
     def walk(self, objectives: FloatArray, start: IntArray | None = None) -> tuple[IntArray, BoolArray]:
-        """Return the best vertex of each objective, and whether it was reached; ``start`` is where it was before."""
+        """Return the best vertex of each objective, and whether it was reached.
+
+        ``start`` has the vertices where the objectives were before.
+        """
         position = np.full(len(objectives), -1, dtype=np.int32) if start is None else start.copy()
         is_optimal = np.zeros(len(objectives), dtype=np.bool_)
         result = (position, is_optimal)
@@ -93,7 +96,7 @@ class VertexGraph:
             self._grow()
 
     def enumerate_all(self) -> bool:
-        """Find all vertices; return whether memory allowed it. (A polytope's graph is connected: Balinski 1961.)"""
+        """Find all vertices, and return whether memory allowed it. (The graph is connected: Balinski 1961.)"""
         done = vertex_kernels.enumerate_all(0, self.rows, self.relaxed, self.found)
         while done < self.found.n[0] and self._may_grow():
             self._grow()
@@ -111,8 +114,8 @@ class VertexGraph:
     ) -> Minima:
         """Return numbers never above the minima over ``rows @ x <= offsets`` within a box, and where they are.
 
-        ``start`` has positions from earlier answers, or -1. With many variables, a walk is cut short after the given
-        number of steps: then its number is loose.
+        ``start`` has positions from earlier answers, or -1. With many variables, a walk is stopped after the given
+        number of steps, and then its number is loose.
         """
         if self.rows.shape[1] < MANY:
             return self._minimise_by_graph(objectives, lower, upper, start)
@@ -141,6 +144,7 @@ class VertexGraph:
         if len(rest):
             again = np.empty(len(rest))
             kernels.simplex_minima(objectives[rest], self.relaxed, *polytope, again)
+            # each number is a lower bound, so that the larger one is the better
             values[rest] = np.maximum(values[rest], again)
         return Minima(values, self.found.points[position], position, np.ones_like(position))
 
