@@ -1,1 +1,1 @@
-"""Stage 5: what nature may do at each choice."""
+"""Stage 5, which builds the interval MDPs that say which probabilities nature may pick at each choice."""

@@ -1,4 +1,4 @@
-"""The rectangular relaxation over an ellipsoid: nature's best point at each choice, in closed form."""
+"""The rectangular relaxation over an ellipsoid, where nature's best point at a choice has a closed form."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _NARROWER = 1e-12  # by how much an interval must be narrower than the ellipsoid
 
 @dataclass(frozen=True, eq=False)
 class RowEllipsoid:
-    """What the points of an ellipsoid give each expression: ``means[f] + spreads[f] @ x`` for all ``|x| <= 1``.
+    """The values of each expression over an ellipsoid, ``means[f] + spreads[f] @ x`` for all ``|x| <= 1``.
 
     A row of a choice is worth Σ value·means ± |Σ value·spreads|, the sums over its transitions. The solver needs a
     worth that grows with every value, so that no probability may be negative. An expression is ``OUTSIDE`` if the
-    ellipsoid, not yet cut by half-spaces, makes it so; rows with such an expression make do with intervals. It is
-    ``CUT`` if its interval is narrower than what the ellipsoid gives; rows with one may do the better of both.
+    ellipsoid, not yet cut by half-spaces, makes it so, and rows with such an expression are bounded by intervals. It is
+    ``CUT`` if its interval is narrower than its range over the ellipsoid, and rows with one take the better of both.
     """
 
     means: FloatArray  # (n_expressions)
@@ -40,7 +40,7 @@ class RowEllipsoid:
         return self.means, self.spreads, self.sizes, self.kinds
 
     def with_constants(self, values: FloatArray) -> RowEllipsoid:
-        """Return the same with known probabilities as further expressions."""
+        """Return the ellipsoid with known probabilities as further expressions."""
         return replace(
             self,
             means=read_only(np.concatenate([self.means, values])),
@@ -53,15 +53,16 @@ class RowEllipsoid:
 def row_ellipsoid(
     region: Ellipsoid, expressions: ExpressionTable, lower: FloatArray, upper: FloatArray
 ) -> RowEllipsoid:
-    """Return an ellipsoid seen from expressions of its variables, given bounds on the expressions.
+    """Return the values of expressions over an ellipsoid, given bounds on the expressions.
 
-    What is not affine counts as outside: rows with such an expression make do with intervals.
+    Expressions that are not affine count as outside, and rows with such an expression are bounded by intervals.
     """
     constants, matrix = affine_parts(expressions)
     factor = region.radius * region.root
     means, spreads = constants + matrix @ region.centre, matrix @ factor
     sizes = np.abs(constants) + np.abs(matrix) @ (np.abs(region.centre) + np.abs(factor).sum(axis=1))
     reach = np.sqrt((spreads**2).sum(axis=1))
+    # rounded down: an expression counts as outside sooner, which leaves its rows to intervals
     least = means - reach - (2 * len(region.names) + 16) * UNIT * sizes
     is_cut = (lower > means - reach + _NARROWER) | (upper < means + reach - _NARROWER)
     kinds = np.where((least < 0) | ~expressions.is_affine, OUTSIDE, 0) + np.where(is_cut, CUT, 0)

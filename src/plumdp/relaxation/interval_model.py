@@ -1,4 +1,4 @@
-"""IntervalModel: an interval MDP with the names that properties refer to, as files of other tools have it."""
+"""The IntervalModel, an interval MDP with the names that properties refer to, as in files of other tools."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plumdp.relaxation.intervals import IntervalMDP
 
 @dataclass(frozen=True, eq=False)
 class IntervalModel:
-    """An interval MDP with labels and rewards; ``solve`` takes it with a property, ``write_interval_model`` writes it.
+    """An interval MDP with labels and rewards, for ``solve`` with a property and for ``write_interval_model``.
 
     >>> import numpy as np
     >>> from plumdp import solve
@@ -59,7 +59,7 @@ class IntervalModel:
 
 
 def require_interval_model(function: str, model: object) -> IntervalModel:
-    """Return the model; refuse what is not an interval model, and say what to write instead."""
+    """Return the model, or refuse a value that is not an interval model and say what to write instead."""
     if isinstance(model, IntervalMDP):
         return IntervalModel(model)
     if not isinstance(model, IntervalModel):

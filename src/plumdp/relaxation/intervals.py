@@ -1,4 +1,4 @@
-"""Interval MDPs: a graph whose transitions have probabilities between two bounds, looked up per expression."""
+"""Interval MDPs, which are graphs whose transitions have probabilities between two bounds, looked up per expression."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ _AS_IF_ROUNDED = 1e-4  # a sum this close to 1 is not a mistake but numbers with
 
 
 class RowNature(Protocol):
-    """A region as the rows of choices see it: what each of its points makes of every expression."""
+    """A region as the rows of choices see it, through the values of expressions at its points."""
 
     @property
     def tables(self) -> tuple[Any, ...]:
         """All arrays, as the solver's kernels take them."""
 
     def with_constants(self, values: FloatArray) -> RowNature:
-        """Return the same with known probabilities as further expressions."""
+        """Return the region with known probabilities as further expressions."""
 
 
 @runtime_checkable
 class Shortened(Protocol):
-    """A region that was prepared for rows with less than all that is known of it."""
+    """A region from which something was left out when it was prepared for rows."""
 
     @property
     def left_out(self) -> str:
-        """What was cut to save time, in words; empty if nothing."""
+        """A description of what was left out to save time, empty if nothing was."""
 
 
 @dataclass(frozen=True, eq=False)
 class IntervalMDP:
-    """A graph with a lower and an upper bound for each expression; transition ``t`` has those of ``expression[t]``.
+    """A graph with bounds for each expression, where transition ``t`` has those of ``expression[t]``.
 
     A bound is known up to the rounding of one float. Where a lower bound is 0, nature may remove the edge, unless the
-    model says that its support is known: that every transition has some positive probability.
+    model says that its support is known, so that every transition has some positive probability.
     """
 
     graph: Graph
@@ -64,7 +64,7 @@ class IntervalMDP:
 
     @property
     def is_point(self) -> bool:
-        """Whether each probability has one value: the model is a plain MDP."""
+        """Whether each probability has one value, so that the model is a plain MDP."""
         return bool((self.lower == self.upper).all())
 
     @staticmethod
@@ -82,7 +82,9 @@ class IntervalMDP:
         action_names: tuple[str, ...] = ("",),
         known_support: bool = False,
     ) -> IntervalMDP:
-        """Return the interval MDP of your own arrays, checked; bounds are per transition, or per expression if given.
+        """Return the interval MDP of your own arrays, which are checked.
+
+        Bounds are per transition, or per expression if expressions are given.
 
         >>> imdp = IntervalMDP.from_arrays([0, 1, 2], [0, 2, 3], [0, 1, 1], [0.1, 0.5, 1], [0.5, 0.9, 1])
         >>> imdp.graph.n_states, imdp.upper[imdp.expression[0]]
@@ -101,8 +103,8 @@ class IntervalMDP:
             _integers("action", np.zeros(n_choices) if action is None else action),
             action_names,
         )
-        own = np.arange(len(targets)) if expression is None else expression
-        imdp = IntervalMDP(graph, _integers("expression", own), _floats(lower), _floats(upper), known_support)
+        number = np.arange(len(targets)) if expression is None else expression
+        imdp = IntervalMDP(graph, _integers("expression", number), _floats(lower), _floats(upper), known_support)
         _check_shapes(imdp)
         return check_rows(imdp)
 
@@ -112,7 +114,7 @@ class IntervalMDP:
 
     @property
     def left_out(self) -> str:
-        """What was cut to save time when the region was prepared for rows, in words; empty if nothing."""
+        """A description of what was left out when the region was prepared for rows, empty if nothing was."""
         return self.region.left_out if isinstance(self.region, Shortened) else ""
 
     @property
@@ -137,7 +139,7 @@ def instantiate(model: ParametricMDP, point: Point) -> IntervalMDP:
 
 
 def check_rows(imdp: IntervalMDP) -> IntervalMDP:
-    """Return the model; refuse bounds that are not an interval in [0, 1] and rows that no distribution fits."""
+    """Return the model, or refuse bounds that are not an interval in [0, 1] and rows that no distribution fits."""
     fault = first_fault(imdp)
     if fault is not None:
         raise ModelError(fault[1])
@@ -145,7 +147,7 @@ def check_rows(imdp: IntervalMDP) -> IntervalMDP:
 
 
 def first_fault(imdp: IntervalMDP) -> tuple[int, str] | None:
-    """Return a transition whose bounds or row are wrong, and what is wrong with them, or None."""
+    """Return the first transition whose bounds or row are wrong, and a description of the fault, or None."""
     lower, upper = imdp.lower, imdp.upper
     for wrong, what in (
         (~(np.isfinite(lower) & np.isfinite(upper)), "not numbers"),
@@ -166,18 +168,18 @@ def first_fault(imdp: IntervalMDP) -> tuple[int, str] | None:
     ):
         if wrong.any():
             choice = int(np.argmax(wrong))
-            text = f"the {what.format(sums[choice])}, so no distribution fits"
+            fault = f"the {what.format(sums[choice])}, so no distribution fits"
             if abs(sums[choice] - 1) < _AS_IF_ROUNDED:
-                text += "; if these are rounded numbers, write them with all their digits (17), or as intervals"
-            return int(imdp.graph.first_transition[choice]), f"{imdp.graph.describe_choice(choice)}: {text}"
+                fault += "; if these are rounded numbers, write them with all their digits (17), or as intervals"
+            return int(imdp.graph.first_transition[choice]), f"{imdp.graph.describe_choice(choice)}: {fault}"
     return None
 
 
 def tighten(imdp: IntervalMDP) -> IntervalMDP:
-    """Return the model with each interval cut to what the others of its rows leave, rounded outward.
+    """Return the model with each interval cut to the range that the others of its rows leave, rounded outward.
 
     A probability is at least one minus the upper bounds of the other successors, and at most one minus their lower
-    bounds; an expression obeys all rows in which it stands.
+    bounds. An expression obeys all rows in which it occurs.
     """
     lower, upper = imdp.lower[imdp.expression], imdp.upper[imdp.expression]
     choice = imdp.graph.choice_of_transition()

@@ -1,4 +1,4 @@
-"""The rectangular relaxation: at each choice nature picks a point of the region itself, anew at each visit."""
+"""The rectangular relaxation, in which nature picks a point of the region at each choice, anew at each visit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plumdp.region.vertex_table import VertexTable
 
 @dataclass(frozen=True, eq=False)
 class RowRegion:
-    """What nature's points give each expression, and the vertices of the region they are picked from.
+    """The vertices of a region that nature picks points of, and the values of expressions at its points.
 
     Expression ``f`` is ``constants[f] + coefficients[f] @ x``, where ``x`` is a point of the region with each variable
     divided by its scale.
@@ -34,15 +34,15 @@ class RowRegion:
         return self.coefficients, self.constants, self.sizes, *arrays, none, none, none  # there is one kind of row
 
     def at_vertices(self, expressions: IntArray, margin: float) -> FloatArray | None:
-        """Return what each vertex makes of the expressions of a row, (n, k); None if that is not known so well."""
+        """Return the values of a row's expressions at each vertex, (n, k), or None if their margin is too large."""
         table = self.vertices
         if not table.is_complete or not table.margin.max(initial=0) <= margin:
             return None
-        found: FloatArray = self.constants[expressions] + table.vertices @ self.coefficients[expressions].T
-        return found
+        values: FloatArray = self.constants[expressions] + table.vertices @ self.coefficients[expressions].T
+        return values
 
     def with_constants(self, values: FloatArray) -> RowRegion:
-        """Return the same with known probabilities as further expressions."""
+        """Return the region with known probabilities as further expressions."""
         nothing = np.zeros((len(values), self.coefficients.shape[1]))
         return replace(
             self,
@@ -53,7 +53,10 @@ class RowRegion:
 
 
 def row_region(region: Polytope, expressions: ExpressionTable, *bounds: FloatArray) -> RowRegion:
-    """Return the vertices of a region, seen from affine expressions of its variables; it needs no bounds on them."""
+    """Return the vertices of a region, and the values of affine expressions of its variables at its points.
+
+    Bounds on the expressions are not needed, and there for ``seen_from`` alone.
+    """
     constants, matrix = affine_forms(in_variables(expressions, region.names))
     coefficients = matrix * region.scale
     reach = np.maximum(np.abs(region.lower), np.abs(region.upper)) / region.scale

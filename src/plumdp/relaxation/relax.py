@@ -1,4 +1,4 @@
-"""From what the data allow to what nature may do at each choice: the four relaxations of the paper (Section 3.1)."""
+"""The four relaxations of the paper (Section 3.1), which turn a confidence set and a region into an interval MDP."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from plumdp.relaxation.row_polytopes import row_polytopes
 
 
 def interval_wise(model: ParametricMDP, bounds: ConfidenceSet) -> IntervalMDP:
-    """Return P_I: each transition has the interval of its expression, whatever the others do.
+    """Return P_I, in which each transition has the interval of its expression, whatever the others do.
 
     >>> from plumdp import case_study, build_region, expression_bounds, simulate
     >>> study = case_study("betting:25")
@@ -44,9 +44,9 @@ def interval_wise(model: ParametricMDP, bounds: ConfidenceSet) -> IntervalMDP:
 
 
 def parameter_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP | None = None) -> IntervalMDP:
-    """Return P_Θ: each transition has the range of its expression over the smallest box around the region.
+    """Return P_Θ, in which each transition has the range of its expression over the smallest box around the region.
 
-    It may be wider than P_I in some transitions and narrower in others; ``within`` cuts it to another relaxation.
+    It may be wider than P_I in some transitions and narrower in others. ``within`` cuts it to another relaxation.
 
     >>> from plumdp import case_study, build_region, expression_bounds, simulate
     >>> study = case_study("betting:25")
@@ -64,7 +64,7 @@ def parameter_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP 
 
 
 def expression_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP | None = None) -> IntervalMDP:
-    """Return P_Λ: each transition has the range of its expression over the region.
+    """Return P_Λ, in which each transition has the range of its expression over the region.
 
     >>> from plumdp import case_study, build_region, expression_bounds, simulate
     >>> study = case_study("betting:25")
@@ -79,7 +79,7 @@ def expression_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP
 
 
 def rectangular(model: ParametricMDP, region: Region, *, within: IntervalMDP | None = None) -> IntervalMDP:
-    """Return P_R: at each choice nature picks one point of the region for all transitions of the choice.
+    """Return P_R, in which nature picks at each choice one point of the region for all transitions of the choice.
 
     >>> from plumdp import case_study, build_region, expression_bounds, simulate
     >>> study = case_study("betting:25")
@@ -98,10 +98,10 @@ def rectangular(model: ParametricMDP, region: Region, *, within: IntervalMDP | N
 
 
 def tolerating(imdp: IntervalMDP, misfit: float) -> IntervalMDP:
-    """Return the natures of a relaxation, and all whose rows are off from theirs by at most a misfit.
+    """Return a relaxation that also allows for rows that are off from its own by at most a misfit.
 
-    No probability differs by more than the total variation. So they are within the intervals widened by it; points of
-    a region are given up.
+    No probability differs by more than the total variation. So such rows are within the intervals widened by it, and
+    points of a region are given up.
     """
     if misfit == 0:
         return imdp
@@ -111,7 +111,7 @@ def tolerating(imdp: IntervalMDP, misfit: float) -> IntervalMDP:
 
 @singledispatch
 def seen_from(region: Region, expressions: ExpressionTable, lower: FloatArray, upper: FloatArray) -> RowNature:
-    """Return what the points of a region make of each expression, given bounds on the expressions.
+    """Return a region as rows see it, through the values of expressions at its points, given bounds on these.
 
     A new kind of region registers its function below, if nature can pick its points at each choice.
     """
@@ -128,22 +128,24 @@ def _(region: Enclosed, expressions: ExpressionTable, lower: FloatArray, upper: 
 
 
 def _interval_mdp(model: ParametricMDP, lower: FloatArray, upper: FloatArray) -> IntervalMDP:
+    """Return the interval MDP of bounds on expressions, cut to [0, 1], as these are probabilities."""
     return IntervalMDP(
         model.graph, model.expression, read_only(np.maximum(lower, 0.0)), read_only(np.minimum(upper, 1.0))
     )
 
 
 def _cut(imdp: IntervalMDP, within: IntervalMDP | None) -> IntervalMDP:
-    """Return the model with the intersections of its intervals and those of another; both hold the true values."""
+    """Return the model with the intersections of its intervals and those of another."""
     if within is None:
         return imdp
+    # both hold the true values, and so does their intersection
     lower, upper = np.maximum(imdp.lower, within.lower), np.minimum(imdp.upper, within.upper)
     return replace(imdp, lower=read_only(lower), upper=read_only(upper))
 
 
 @dataclass(frozen=True)
 class RelaxationMethod:
-    """How a relaxation is built, and what must be known of it elsewhere."""
+    """The name of a relaxation in certificates, the function that builds it, and its place among the others."""
 
     words: str  # how certificates call it
     build: Callable[[ParametricMDP, ConfidenceSet, Region], IntervalMDP]
@@ -183,6 +185,9 @@ RELAXATIONS: Mapping[Relaxation, RelaxationMethod] = {
 
 
 def _intervals_and_box(model: ParametricMDP, bounds: ConfidenceSet, region: Region) -> IntervalMDP:
-    """Return P_Θ cut to P_I, if the set has intervals: a tighter relaxation stays within both, also after rounding."""
+    """Return P_Θ, cut to P_I if the set has intervals.
+
+    A tighter relaxation stays within both, also after rounding.
+    """
     tied = None if bounds.intervals is None else interval_wise(model, bounds)
     return parameter_wise(model, region, within=tied)
