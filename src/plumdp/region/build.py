@@ -83,6 +83,7 @@ def _by_support(region: Region, affine: ExpressionTable, expressions: Expression
     constant, matrix = affine_parts(affine)
     box = np.maximum(*map(np.abs, bounding_box(region)))
     size = np.abs(constant) + np.abs(matrix) @ box
+    # outward on both sides: minimise never returns more than the minimum
     lower = down(constant + region.minimise(matrix), size)
     upper = -down(region.minimise(-matrix) - constant, size)
     return _with_constants(expressions, lower, upper)

@@ -110,6 +110,7 @@ def _conflict(region: Ellipsoid) -> Conflict | None:
     if len(normals):
         ellipsoid_kernels.find_multipliers(_perturbed_start(len(region.names)), normals, heights, weights)
     multipliers = weights / lengths
+    # over a set with a point the minimum of zero is zero, so that a positive bound on it proves that there is none
     if not ellipsoid_kernels.safe_minimum(np.zeros(len(region.names)), multipliers, *region.tables) > 0:
         return None
     objective = multipliers @ region.rows

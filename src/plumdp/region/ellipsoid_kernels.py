@@ -62,6 +62,7 @@ def safe_minimum(
             value -= multipliers[i] * offsets[i]
             size += abs(multipliers[i] * offsets[i])
     k = float(2 * d + n + 16) * UNIT
+    # outward: too low is loose, too high would be unsound
     bound = value - (1.01 * k * size + SQUARES_UNDERFLOW)
     fallback = 0.0 if is_zero else box - (1.01 * k * box_size + SQUARES_UNDERFLOW)
     return bound if bound > fallback else fallback  # written so that a bound that is not a number loses
@@ -151,6 +152,7 @@ def best_multipliers(
         u[i], w[i] = heights[binding[i]], 0.0
         for j in range(d):
             w[i] += normals[binding[i], j] * (direction[j] if is_free else normals[binding[n - 1], j])
+    # the last normal is a combination of the others: the dual grows along that direction
     if not is_free:
         solve_factorised(gram, w, n - 1)
         for k in range(n):

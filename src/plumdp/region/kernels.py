@@ -125,7 +125,7 @@ def dual_simplex(objective: Any, rows: Any, offsets: Any, basis: Any, edges: Any
                 slopes[i] += rows[entering, j] * edges[i, j]
             if slopes[i] < -PIVOT and max(multipliers[i], 0.0) < -ratio * slopes[i]:
                 leaving, ratio = i, max(multipliers[i], 0.0) / -slopes[i]
-        if leaving < 0:
+        if leaving < 0:  # no point meets all these rows, or floats cannot tell
             break
         basis[leaving] = entering
         pivot(edges, slopes, leaving)

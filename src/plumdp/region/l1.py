@@ -61,7 +61,7 @@ def build_l1_region(space: ParameterSpace, bounds: RowBounds) -> Polytope | Conf
         new = dict.fromkeys(
             outcome_set for vertex in _vertices(region, balls.matrix) for outcome_set in balls.worst_at(vertex)
         )
-        if new.keys() <= outcome_sets.keys():
+        if new.keys() <= outcome_sets.keys():  # no vertex is off by more: this is the intersection of all balls
             break
         outcome_sets |= new
         region = build_region(space, *_intervals(bounds, tuple(outcome_sets)))
@@ -82,6 +82,7 @@ def _intervals(
     """Return the probabilities of sets of outcomes, and their bounds, rounded outward."""
     sums = [sum((bounds.outcomes[j] for j in outcomes), Polynomial(0)) for _, outcomes in outcome_sets]
     shares = np.array([bounds.shares[list(outcomes)].sum() for _, outcomes in outcome_sets])
+    # outward, by more than the rounding of the sum of shares
     reach = np.array([bounds.radius[c] / 2 + (len(outcomes) + 4) * UNIT for c, outcomes in outcome_sets])
     return sums, shares - reach, shares + reach
 

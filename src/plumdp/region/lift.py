@@ -77,6 +77,7 @@ def _part(lift: Lift, region: Polytope, bounds: Bounds) -> Polytope | None:
     """Return the points of a region within bounds, cut by the envelopes of these bounds, or None if there are none."""
     table = in_variables(ExpressionTable.build(lift.envelopes(bounds), lift.parameters), lift.names)
     added = half_spaces(ParameterSpace(lift.names, bounds), table, np.zeros(len(table)), np.full(len(table), np.inf))
+    # the half-spaces of the region without its box, in whose place the bounds come
     others = np.arange(len(region.rows)) >= 2 * len(lift.names)
     rows, offsets = (
         np.vstack([added.rows, region.rows[others]]),

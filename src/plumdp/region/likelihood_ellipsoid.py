@@ -154,6 +154,7 @@ def _heights(table: LikelihoodTable, seen: FloatArray, within: Polytope) -> Floa
     slopes = table.coefficients[(seen > 0) & (table.direction >= 0)]
     if len(slopes) <= _MANY or slopes.shape[1] <= 4:
         return -within.minimise(-slopes)
+    # the box around the polytope gives bounds that are looser, and cheaper
     largest = np.maximum(slopes * within.lower, slopes * within.upper).sum(axis=1)
     size = np.abs(slopes) @ np.maximum(np.abs(within.lower), np.abs(within.upper))
     return np.asarray(largest + slopes.shape[1] * UNIT * size)
@@ -182,6 +183,7 @@ def _ellipsoid(
         root, defect = inverse_root(matrix, error)
         if not defect < 0.5:
             break
+        # a larger radius covers what the root of the inverse is off by
         stretched = radius * sqrt((1 + defect) / (1 - defect)) * UP
         ellipsoid = matrix, stretched, d * np.log(stretched) + float(np.log(np.diagonal(root)).sum())
         across = np.linalg.norm(np.abs(here.slopes @ root) + (d + 4) * UNIT * slopes @ np.abs(root), axis=1)

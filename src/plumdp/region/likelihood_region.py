@@ -58,6 +58,7 @@ def build_likelihood_region(
     """
     space = simplified(space)
     intervals, half_spaces = _strips(likelihood), _half_spaces(space, likelihood)
+    # leaving out constraints with products makes the polytope larger, which is sound
     within = _within(space, [*intervals, *half_spaces])
     if isinstance(within, Conflict):
         return within
@@ -146,6 +147,7 @@ def _likely(likelihood: LikelihoodSet, within: Polytope) -> tuple[Ellipsoid, lis
         _Constraint(combination(one.tangent.tolist(), unknown), one.offset, np.inf, words) for one in ellipsoids
     ]
     smaller = _beyond(within, ellipsoids)
+    # τ + G < 0 proves that no point of the polytope has so large a likelihood
     if smaller is None or min(one.reserve for one in ellipsoids) < 0:
         return _conflict([words])
     ellipsoid = build_ellipsoid(best.centre, best.matrix, best.radius, within=smaller)

@@ -86,6 +86,7 @@ class Lift:
         """Yield products of two differences of a variable and its bound, and for squares tangents as well."""
         below = [x - low for x, (low, _) in zip(self.polynomials, bounds, strict=True)]
         above = [high - x for x, (_, high) in zip(self.polynomials, bounds, strict=True)]
+        # within the bounds each factor is at least zero, and so is the product; a square is anyway
         for i, j in self.factorisations:
             yield from (below[i] * above[j], below[i] * below[j], above[i] * above[j])
             yield above[i] * below[j] if i != j else (below[i] - above[i]) ** 2

@@ -54,7 +54,7 @@ def essential_part(rows: FloatArray, offsets: FloatArray) -> VertexGraph | Contr
     for _ in range(_MAX_ROUNDS):
         graph = VertexGraph(rows[kept], offsets[kept], relaxed[kept], np.searchsorted(kept, bases[0]))
         best = graph.minimise(-rows[left], -offsets[:d], offsets[d : 2 * d])
-        # best.values is a lower bound on the minimum of -row @ x: a row that counts as passed is kept, which is safe
+        # -best.values is at least the maximum: a row may count as passed though it is not, which costs time only
         is_passed = -best.values > offsets[left] + _TOLERANCE
         left = left[is_passed]
         ends = _sample_rows(np.unique(best.position[is_passed]))
@@ -80,6 +80,7 @@ def _bounded_part(rows: FloatArray, offsets: FloatArray, relaxed: FloatArray) ->
     basis = corners[0][0]
     reach = np.maximum(rows * lower, rows * upper).sum(axis=1)
     always_kept = np.union1d(np.arange(2 * d), basis)
+    # what the box implies is left out, and of parallel rows all but the tightest
     left = np.setdiff1d(_tightest(rows, offsets, np.flatnonzero((reach > offsets) & np.isfinite(relaxed))), always_kept)
     if len(always_kept) + len(left) <= _MAX_ROWS:
         kept = np.union1d(always_kept, left)
@@ -93,6 +94,7 @@ def _bounded_part(rows: FloatArray, offsets: FloatArray, relaxed: FloatArray) ->
         if not len(worst) or len(kept) + len(worst) > _MAX_ROWS:
             break
         kept, left = np.union1d(kept, left[worst]), np.delete(left, worst)
+    # the region is larger than it need be, and the certificate says so
     graph.n_left_out = len(left) if len(worst) else 0
     return graph
 

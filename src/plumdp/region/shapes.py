@@ -52,6 +52,7 @@ class Box:
         least = np.minimum(objectives * self.lower, objectives * self.upper).sum(axis=1)
         size = np.abs(objectives) @ np.maximum(np.abs(self.lower), np.abs(self.upper))
         error = (len(self.names) + 4) * UNIT * size + UNDERFLOW
+        # outward: too low is loose, too high would be unsound
         values: FloatArray = np.where(objectives.any(axis=1), least - error, 0.0)
         return values
 
@@ -160,6 +161,7 @@ def intersection(names: tuple[str, ...], rows: FloatArray, offsets: FloatArray) 
     d = len(names)
     lower, upper = -offsets[:d], offsets[d : 2 * d]
     scale = _power_of_two(np.maximum(np.abs(lower), np.abs(upper)))
+    # powers of two, so that scaling rounds nothing
     scaled = rows * scale
     size = _power_of_two(np.abs(scaled).max(axis=1, initial=0))
     scaled, limits, blocks = scaled / size[:, None], offsets / size, []
@@ -170,6 +172,7 @@ def intersection(names: tuple[str, ...], rows: FloatArray, offsets: FloatArray) 
         blocks.append(Block(columns, part))
     region = Polytope(names, lower, upper, scale, tuple(blocks))
     low, high = bounding_box(region)
+    # the region is in both boxes, and so in their intersection
     low, high = in_order(np.maximum(low, lower), np.minimum(high, upper))
     return replace(region, lower=read_only(low), upper=read_only(high))
 

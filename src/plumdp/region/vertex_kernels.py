@@ -49,7 +49,7 @@ def walk(
                     else:
                         steepest, best = i, slope
             if steepest < 0:
-                is_optimal[k] = not is_blocked
+                is_optimal[k] = not is_blocked  # a blocked edge may lead further down
                 break
             if neighbours[v, steepest] == UNEXPLORED:
                 if is_full:
@@ -208,5 +208,6 @@ def safe_minima(
             multipliers[i] = 0.0
             for j in range(d):
                 multipliers[i] += vertices.edges[v, i, j] * objectives[k, j]
+            # edges are stored with length one, and the multiplier belongs to the long one
             multipliers[i] *= vertices.lengths[v, i]
         values[k] = safe_minimum(objectives[k], vertices.bases[v], multipliers, rows, offsets, lower, upper)

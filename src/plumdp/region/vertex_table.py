@@ -100,17 +100,18 @@ def _safety(
     gamma = (4 * d + 16) * UNIT
     long_edges = edges * lengths[:, :, None]
     size = np.eye(d) + np.einsum("vij,vik->vjk", np.abs(long_edges), np.abs(rows))
-    residual = np.abs(np.eye(d) + np.einsum("vij,vik->vjk", long_edges, rows)) + gamma * size
+    residual = np.abs(np.eye(d) + np.einsum("vij,vik->vjk", long_edges, rows)) + gamma * size  # |R|
     width = np.maximum(np.abs(upper - x), np.abs(x - lower))
     level = np.einsum("vij,vj->vi", rows, x)
     level_size = np.abs(offsets) + np.einsum("vij,vj->vi", np.abs(rows), np.abs(x))
+    # by how much a[i]·x may be below b[i], where the third term counts a[i]·p <= b[i]
     slack = np.maximum(offsets - level, 0) + gamma * level_size
     fall = np.maximum(rows * (x - lower)[:, None, :], rows * (x - upper)[:, None, :]).sum(axis=2)
     reach = lengths * (np.maximum(fall, 0) + gamma * np.einsum("vij,vj->vi", np.abs(rows), width))
     margin = (
-        np.einsum("vjk,vk->vj", residual, width).max(axis=1, initial=0)
-        + (np.abs(long_edges).max(axis=2, initial=0) * slack).sum(axis=1)
-        + (LEVEL + gamma) * reach.sum(axis=1)
+        np.einsum("vjk,vk->vj", residual, width).max(axis=1, initial=0)  # the second term of the proof
+        + (np.abs(long_edges).max(axis=2, initial=0) * slack).sum(axis=1)  # the third term
+        + (LEVEL + gamma) * reach.sum(axis=1)  # slopes that count as level
         + gamma * np.abs(x).max(axis=1, initial=0)
     )
     return margin * (1 + 1e-9) + UNDERFLOW, reach * (1 + 1e-9)

@@ -161,6 +161,7 @@ def first_fault(imdp: IntervalMDP) -> tuple[int, str] | None:
             where = describe_transition(imdp.graph, transition)
             return transition, f"{where}: the bounds {lower[f]:g} and {upper[f]:g} are {what}"
     least, most = imdp.graph.sum_by_choice(lower[imdp.expression]), imdp.graph.sum_by_choice(upper[imdp.expression])
+    # bounds are rounded numbers: sums that miss 1 by no more fit a distribution
     slack = ULP * (np.diff(imdp.graph.first_transition) + 1)
     for wrong, sums, what in (
         (least > 1 + slack, least, "lower bounds sum to {:.17g}"),
@@ -184,6 +185,7 @@ def tighten(imdp: IntervalMDP) -> IntervalMDP:
     lower, upper = imdp.lower[imdp.expression], imdp.upper[imdp.expression]
     choice = imdp.graph.choice_of_transition()
     slack = ULP * 2 * (np.diff(imdp.graph.first_transition) + 1)[choice]
+    # outward, by more than the rounding of the sums
     at_least = 1 - (imdp.graph.sum_by_choice(upper)[choice] - upper) - slack
     at_most = 1 - (imdp.graph.sum_by_choice(lower)[choice] - lower) + slack
     new_lower, new_upper = imdp.lower.copy(), imdp.upper.copy()

@@ -36,6 +36,7 @@ class RowRegion:
     def at_vertices(self, expressions: IntArray, margin: float) -> FloatArray | None:
         """Return the values of a row's expressions at each vertex, (n, k), or None if their margin is too large."""
         table = self.vertices
+        # values at some of the vertices would say too little: nature may be at the others
         if not table.is_complete or not table.margin.max(initial=0) <= margin:
             return None
         values: FloatArray = self.constants[expressions] + table.vertices @ self.coefficients[expressions].T

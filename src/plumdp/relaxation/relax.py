@@ -92,6 +92,7 @@ def rectangular(model: ParametricMDP, region: Region, *, within: IntervalMDP | N
     """
     imdp = expression_wise(model, region, within=within)
     polytope = region.polytope if isinstance(region, Enclosed) else region
+    # too many vertices to list: each kind of row has a polytope around its image, which is an outer one
     if isinstance(polytope, Polytope) and not polytope.has_few_vertices:
         return replace(imdp, region=row_polytopes(polytope, model.expressions, imdp))
     return replace(imdp, region=seen_from(region, model.expressions, imdp.lower, imdp.upper))
@@ -105,6 +106,7 @@ def tolerating(imdp: IntervalMDP, misfit: float) -> IntervalMDP:
     """
     if misfit == 0:
         return imdp
+    # no probability of a row is off by more than its total variation
     lower, upper = map(read_only, widened(imdp.lower, imdp.upper, misfit))
     return replace(imdp, lower=lower, upper=upper, region=None, misfit=misfit)
 

@@ -68,6 +68,7 @@ class RowPolytopes:
         constants = np.concatenate([np.zeros(0), *(kind.constants for kind in self.kinds)])
         stacked = np.vstack([np.zeros((0, width)), *coefficients])
         errors = np.concatenate([np.zeros(0), *(kind.errors for kind in self.kinds)])
+        # errors enter as sizes, which the kernels multiply by UNIT
         sizes = 1 + np.abs(constants) + np.abs(stacked).sum(axis=1) + errors / UNIT  # variables are at most one
         table, kind = joined_tables(self.of_kind, width)
         members = np.concatenate([np.zeros(0, dtype=np.int32), *(kind.members for kind in self.kinds)])
@@ -119,6 +120,7 @@ def row_polytopes(region: Polytope, expressions: ExpressionTable, imdp: Interval
     counted = _multiplicities(imdp, keys)
     forms = _AffineForms(constants, matrix, sizes, reach)
     kinds = [_kind(key, counts, expressions.is_unknown, forms) for key, counts in counted if len(key) > 1]
+    # rows of other kinds keep their intervals, which is looser and sound
     few = [kind for kind in kinds if 0 < len(kind.variables) <= MAX_DIMENSION]
     maps = [AffineMap(constants[k.variables], matrix[k.variables], sizes[k.variables]) for k in few]
     row_images = images(region, maps, max_work=_WORK * len(region.names))
@@ -177,6 +179,7 @@ def _kind(key: IntArray, counts: IntArray, is_unknown: BoolArray, forms: _Affine
     uncertain = np.zeros(len(key))
     uncertain[several] = errors
     if rest >= 0:
+        # the row sums to one, which makes one expression of it follow from the others
         others = np.arange(len(key)) != rest
         coefficients[rest] = -(counts[others] @ coefficients[others])
         constants[rest] = 1.0 - float(counts[others] @ constants[others])

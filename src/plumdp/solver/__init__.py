@@ -1,1 +1,1 @@
-"""Stage 6: the best policy of an interval MDP against nature, and certified values."""
+"""Stage 6, which finds the best policy of an interval MDP against nature, with certified values."""

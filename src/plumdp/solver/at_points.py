@@ -1,6 +1,6 @@
-"""Best policies of a model at points of its parameters, in floats: proposals for policies, never bounds.
+"""Best policies of a model at points of its parameters, in floats, as proposals for policies but never as bounds.
 
-All points share the graph, so what depends on it alone is laid out once, at the first point.
+All points share the graph, so the work that depends on it alone is done once, at the first point.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def move_inside(model: ParametricMDP, point: FloatArray, middle: FloatArray) -> 
 
 
 class PointSolver:
-    """Finds best policies of a model at points: what depends on the graph alone is done once, at the first point.
+    """A solver of a model at points, which does the work that depends on the graph alone once, at the first point.
 
     ``last`` is about the solution at the last point. Each solution starts from the one before, as policies are alike.
     """
@@ -48,7 +48,7 @@ class PointSolver:
         self._first: tuple[FloatArray, Solution] | None = None  # that of the pilot, which may be asked for again
 
     def without_memory(self) -> PointSolver:
-        """Return a solver that has seen no point: it shares only what depends on graph and objective.
+        """Return a solver without points, which shares only the work that depends on graph and objective.
 
         Of policies that tie, the one found depends on where the search starts. Bets must depend on the pilot alone, so
         a solver that has seen points of earlier data must not choose their direction.
@@ -62,18 +62,20 @@ class PointSolver:
             self.last = self._first[1]
             return self.last.policy
         probabilities = read_only(model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1))
-        known = IntervalMDP(model.graph, model.expression, probabilities, probabilities)
-        prepared, objective = self._prepared_for(known), self._objective
+        mdp = IntervalMDP(model.graph, model.expression, probabilities, probabilities)
+        prepared, objective = self._prepared_for(mdp), self._objective
         if objective.n_steps is not None or objective.kind == Kind.DISCOUNTED or objective.flipped() is not None:
-            self.last = self._solve(known, _PRECISION, _MAX_SWEEPS)
+            self.last = self._solve(mdp, _PRECISION, _MAX_SWEEPS)
         else:
-            own = prepare(known, objective, like=prepared)
-            self.last = propose_solution(own.game, own.facing(), objective, _PRECISION, _MAX_SWEEPS, self.last)
+            of_point = prepare(mdp, objective, like=prepared)
+            self.last = propose_solution(
+                of_point.game, of_point.facing(), objective, _PRECISION, _MAX_SWEEPS, self.last
+            )
         self._first = self._first or (point, self.last)
         return self.last.policy
 
     def robust(self, uncertain: IntervalMDP, precision: float) -> Solution:
-        """Return the solution of a relaxation of the model, with nature at its worst; it starts from the last one."""
+        """Return the solution of a relaxation of the model, with nature at its worst, starting from the last one."""
         return self._solve(uncertain, precision, _MAX_ROBUST_SWEEPS)
 
     def _solve(self, imdp: IntervalMDP, precision: float, max_sweeps: int) -> Solution:
@@ -81,8 +83,13 @@ class PointSolver:
         return solve(imdp, self._objective, nature="robust", prepared=self._prepared_for(imdp), **options)
 
     def _prepared_for(self, imdp: IntervalMDP) -> Prepared | None:
-        """Return what was prepared before; if nothing was, and these are the model's own expressions, it is now."""
-        is_own = imdp.expression is self._model.expression and not imdp.known_support
-        if self.prepared is None and is_own and imdp.graph.levels is None:  # what is on disk is not laid out in memory
+        """Return the prepared game that fits a relaxation.
+
+        The first relaxation in the model's own expressions prepares it.
+        """
+        is_of_model = imdp.expression is self._model.expression and not imdp.known_support
+        if (
+            self.prepared is None and is_of_model and imdp.graph.levels is None
+        ):  # what is on disk is not laid out in memory
             self.prepared = prepare(imdp, self._objective)
         return self.prepared

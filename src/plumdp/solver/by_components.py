@@ -1,4 +1,4 @@
-"""Solves games without a bound on their steps and without a discount: component by component, successors first."""
+"""The solver of games without a bound on steps and without a discount, component by component, successors first."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def solve_game(
 def propose_solution(
     game: Game, layout: SweepLayout, objective: Objective, precision: float, max_sweeps: int, start: Solution | None
 ) -> Solution:
-    """Return about the solution of such a game: a policy that is worth a proof, and values that are no bounds."""
+    """Return about the solution of such a game, with a policy that is worth a proof, and values that are not bounds."""
     return _solve_components(game, layout, precision, max_sweeps, objective.cap, start, None, bound=propose_part)
 
 
@@ -53,7 +53,10 @@ def _solve_components(
     *,
     bound: Callable[[Component, float, int], int] = bound_part,
 ) -> Solution:
-    """Return the solution, found component by component, successors first; parts without inner edges take one pass."""
+    """Return the solution, found component by component, successors first.
+
+    Parts without inner edges take one pass.
+    """
     n = layout.n_undecided
     low, high = np.zeros(len(layout.state)), np.full(len(layout.state), cap)
     low[n:], high[n:] = game.known_bounds(layout.state[n:])

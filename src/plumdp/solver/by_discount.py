@@ -1,8 +1,8 @@
-"""Solves discounted games: value iteration from below and above at once, and exact solutions where it is slow.
+"""The solver of discounted games, by value iteration from below and above, and by exact solutions where that is slow.
 
 Value iteration brings the bounds closer by the discount with each sweep: 0.99 takes some two thousand sweeps. So now
-and then the equations of both players' best moves are solved. A step from their solution says how far off it is, and
-moved outward by so much, divided by one minus the discount, it is a bound if one more step proves it.
+and then the equations of both players' best moves are solved. A step from their solution says how far off it is.
+Moved outward by so much, divided by one minus the discount, it is a bound if one more step proves it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,12 @@ def solve_discounted(
     progress: Progress | None,
     layout: SweepLayout | None = None,
 ) -> Solution:
-    """Return the solution by value iteration from below and above: a contraction, in which both sides stay bounds."""
+    """Return the solution by value iteration from below and above.
+
+    A step is a contraction, and leads from bounds to bounds on both sides.
+    """
     layout = layout or lay_out(game.with_all_undecided())
+    # no value is further from zero than the largest reward in each step, summed with the discount
     far = (1 + 1e-9) / (1.0 - game.discount)
     low = np.full(layout.n_undecided, min(0.0, float(game.reward.min(initial=0.0))) * far)
     high = np.full(layout.n_undecided, max(0.0, float(game.reward.max(initial=0.0))) * far)
@@ -71,7 +75,7 @@ def solve_discounted(
 
 
 def _sweep(layout: SweepLayout, sides: Sides) -> float:
-    """Tighten the bounds on both sides by one sweep, in place; return the largest change.
+    """Tighten the bounds on both sides by one sweep, in place, and return the largest change.
 
     The next one is smaller by the discount at least, up to rounding.
     """
@@ -87,8 +91,8 @@ def _sweep(layout: SweepLayout, sides: Sides) -> float:
 def _solved(layout: SweepLayout, values: FloatArray) -> FloatArray:
     """Return about the values of both players' best moves, by policy iteration from the given ones.
 
-    Nothing is proved: both players move at once, which may go round in circles. Where a factorisation has too many
-    entries, sweeps go on from the values as they are.
+    Nothing is proved, as both players move at once, which may go round in circles. Where a factorisation has too many
+    entries, the given values are returned.
     """
     discount = float(layout.rows.discount)
     for _ in range(_MAX_POLICIES):
@@ -121,19 +125,19 @@ def _take_over(layout: SweepLayout, sides: Sides, guess: FloatArray) -> None:
         missing = (1 + MARGIN) * float((side * (stepped - guess)).max(initial=0.0))
         new = guess + side * (missing + rounding) / away
         stepped, new_rows = _stepped(layout, new, rows, side)
-        if (side * stepped <= side * new).all():
+        if (side * stepped <= side * new).all():  # induction, with the rounding of the step against us
             keep_tighter(bounds, rows, new, new_rows, side)
 
 
 def _stepped(layout: SweepLayout, values: FloatArray, rows: IntArray, side: float) -> tuple[FloatArray, IntArray]:
-    """Return what a step of both players makes of values, rounded outward, and the agent's rows in it."""
+    """Return values after one step of both players, rounded outward, and the agent's rows in it."""
     stepped, new_rows = np.full(len(values), -np.inf), rows.copy()
     layout.sweep(0, layout.n_undecided, values, stepped, new_rows, side=side)
     return stepped, new_rows
 
 
 def _share_of_way(gap: float, first: float, precision: float) -> tuple[int, int]:
-    """Return which share of the sweeps is done, in hundredths, for a gap that falls geometrically to the precision."""
+    """Return the share of sweeps done, in hundredths, for a gap that falls geometrically to the precision."""
     if not precision < gap <= first or first <= precision:
         return 100, 100
     return round(100 * np.log(first / gap) / np.log(first / precision)), 100

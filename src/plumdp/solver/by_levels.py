@@ -1,9 +1,9 @@
-"""Solves games of models that are stored on disk: level by level from the last one, a chunk of states at a time.
+"""The solver of models that are stored on disk, level by level from the last one, a chunk of states at a time.
 
 Each state leads to the next level or stays as it is, so one pass is exact up to rounding. The rows of a chunk are
-copied into memory in the order of the model and swept as those of any other model; values and policy are files beside
-the model. What the graph alone decides needs no search: a state that stays is worth what its kind says, and all other
-states follow from their rows, zero and infinity included.
+copied into memory in the order of the model and swept as those of any other model. Values and policy are files beside
+the model. States that the graph alone decides need no search: the value of a state that stays follows from the kind of
+the objective, and all other states follow from their rows, zero and infinity included.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ _KINDS = (Kind.END, Kind.UNTIL_END, Kind.FOREVER)
 def solve_levels(
     imdp: IntervalMDP, objective: Objective, nature: Nature, precision: float, progress: Progress | None = None
 ) -> Solution:
-    """Return the best policy of a stored model, and bounds on the values of all states: files that vanish with it."""
+    """Return the best policy of a stored model, and bounds on the values of all states.
+
+    They are files that vanish with the solution.
+    """
     levels = _require_solvable(imdp, objective)
     n_states, n_choices = imdp.graph.n_states, imdp.graph.n_choices
     policy = levels.scratch(n_states, offset_type(n_choices))
@@ -49,13 +52,13 @@ def evaluate_levels(
 ) -> list[Solution]:
     """Return bounds on the values of a policy of a stored model, for each nature."""
     _require_solvable(imdp, objective)
-    found = _sweep_levels(imdp, objective, natures, policy, is_given=True)
-    return [values.solution(policy, precision) for values in found]
+    of_natures = _sweep_levels(imdp, objective, natures, policy, is_given=True)
+    return [values.solution(policy, precision) for values in of_natures]
 
 
 @dataclass(frozen=True, eq=False)
 class _Values:
-    """Bounds on the values of all states with one nature, and how far they are apart."""
+    """Bounds on the values of all states with one nature, and their gaps."""
 
     nature: float
     low: FloatArray
@@ -81,13 +84,14 @@ class _Chunk:
     def sweep(self, values: _Values, cap: float) -> IntArray:
         """Write the bounds of the states, given those of the next level, and return the agent's best rows.
 
-        Sweeps sort the transitions of each row, in a copy: so the bits are the same whatever was swept before.
+        Sweeps sort the transitions of each row, in a copy, so that the bits are the same whatever was swept before.
         """
         successor, expression = self.rows.successor.copy(), self.rows.expression.copy()
         rows = self.rows._replace(successor=successor, expression=expression, nature=values.nature)
         first_row = rows.first_choice[:-1].astype(np.int32)
         best_row = first_row.copy()
         low, high = values.low[self.states], values.high[self.states]
+        # bounds that hold for every state, which the backups tighten
         low[:], high[:] = 0.0, cap
         loops = loops_for(None, rows, self.longest, n_kept=0)
         for side, source, result in ((-1.0, values.low, low), (1.0, values.high, high)):
@@ -111,19 +115,19 @@ def _sweep_levels(
     levels = graph.levels
     assert levels is not None
     wanted = [wanted_by(nature, agent) for nature in natures]
-    found = [_Values(nature, _scratch(levels, graph), _scratch(levels, graph), [0.0]) for nature in wanted]
+    of_natures = [_Values(nature, _scratch(levels, graph), _scratch(levels, graph), [0.0]) for nature in wanted]
     load = partial(_load, imdp, objective, agent, policy if is_given else None)
 
     def work(states: slice) -> None:
         chunk = load(states)
-        for values in found:
+        for values in of_natures:
             best_row = chunk.sweep(values, objective.cap)
             if not is_given:
                 policy[states] = chunk.first_row + best_row
 
-    swept = [array for values in found for array in (values.low, values.high)]
+    swept = [array for values in of_natures for array in (values.low, values.high)]
     _walk_levels(imdp, levels, work, [*swept, policy], progress)
-    return found
+    return of_natures
 
 
 def _walk_levels(
@@ -133,7 +137,7 @@ def _walk_levels(
     written: Sequence[Any],
     progress: Progress | None,
 ) -> None:
-    """Do the work of each chunk of states, the last level first; the chunks of a level on all cores."""
+    """Do the work of each chunk of states, the last level first, and the chunks of a level on all cores."""
     graph = imdp.graph
     threads = n_threads()
     passed, held = 0, [graph.first_choice, graph.first_transition, graph.successor, imdp.expression, *written]
@@ -170,7 +174,7 @@ def _chunks(graph: Graph, start: int, end: int) -> Iterator[slice]:
 
 
 def _load(imdp: IntervalMDP, objective: Objective, agent: float, policy: Indices | None, states: slice) -> _Chunk:
-    """Return the rows of some states in memory: all of them, or those of a policy."""
+    """Return some states with all their rows, or with those of a policy, in memory."""
     graph = imdp.graph
     first_choice: Any = graph.first_choice[states.start : states.stop + 1].astype(np.int64)
     choices = slice(int(first_choice[0]), int(first_choice[-1]))
@@ -181,11 +185,11 @@ def _load(imdp: IntervalMDP, objective: Objective, agent: float, policy: Indices
     part = _part_of(objective, graph, states, choices)
     stays = successor[first[first_choice[:-1]]] == np.arange(states.start, states.stop)
     if policy is not None:
-        taken = policy[states].astype(np.int64) - choices.start
-        kept = ranges(first[taken], first[taken + 1])
-        successor, expression, part = successor[kept], expression[kept], part.restricted_to(taken)
-        first = np.concatenate([[0], np.cumsum(first[taken + 1] - first[taken])])
-        first_choice = np.arange(len(taken) + 1)
+        chosen = policy[states].astype(np.int64) - choices.start
+        kept = ranges(first[chosen], first[chosen + 1])
+        successor, expression, part = successor[kept], expression[kept], part.restricted_to(chosen)
+        first = np.concatenate([[0], np.cumsum(first[chosen + 1] - first[chosen])])
+        first_choice = np.arange(len(chosen) + 1)
     small = replace(graph, first_choice=first_choice, first_transition=first, levels=None)
     reward, discount, is_end, value = part.terms(small)
     _refuse_endless_rewards(objective, reward, stays & ~is_end, first_choice)
@@ -202,14 +206,14 @@ def _load(imdp: IntervalMDP, objective: Objective, agent: float, policy: Indices
 
 
 def _part_of(objective: Objective, graph: Graph, states: slice, choices: slice) -> Objective:
-    """Return the objective on some states of a model with their choices: arrays of the same length are cut."""
+    """Return the objective on some states of a model with their choices, with arrays of all states cut to these."""
 
     def cut(value: Any) -> Any:
         if isinstance(value, RewardStructure):
-            return RewardStructure(*(None if v is None else v[s] for v, s in zip(_parts(value), cuts, strict=True)))
+            return RewardStructure(*(None if v is None else v[s] for v, s in zip(_parts(value), slices, strict=True)))
         return value[states] if isinstance(value, np.ndarray) and value.shape == (graph.n_states,) else value
 
-    cuts = (states, choices)
+    slices = (states, choices)
     changed = {field.name: cut(getattr(objective, field.name)) for field in fields(objective) if field.init}
     return replace(objective, **changed)
 
@@ -219,7 +223,10 @@ def _parts(reward: RewardStructure) -> tuple[FloatArray | None, FloatArray | Non
 
 
 def _refuse_endless_rewards(objective: Objective, reward: FloatArray, stays: BoolArray, first_choice: Indices) -> None:
-    """Refuse total rewards that go on forever; rewards until a target are infinite there in any case."""
+    """Refuse total rewards that go on forever.
+
+    Rewards until a target are infinite there in any case.
+    """
     if objective.kind is Kind.FOREVER and (np.add.reduceat(reward != 0, first_choice[:-1])[stays] > 0).any():
         raise ModelError("a state that stays as it is has a reward: of a stored model, ask for rewards until a target")
 

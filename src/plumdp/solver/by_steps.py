@@ -1,4 +1,4 @@
-"""Solves problems with a number of steps: backward induction."""
+"""The solver of problems with a number of steps, by backward induction."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from plumdp.solver.solution import Solution, SolverStatus
 
 
 def solve_steps(objective: Objective, layout: SweepLayout, graph: Graph, progress: Progress | None) -> Solution:
-    """Return the solution by backward induction over the steps; each is one pass, rounded outward on both sides.
+    """Return the solution by backward induction over the steps.
 
-    In the layout all states are undecided.
+    Each step is one pass, rounded outward on both sides. In the layout all states are undecided.
     """
     n_steps = objective.n_steps
     assert n_steps is not None
@@ -23,6 +23,7 @@ def solve_steps(objective: Objective, layout: SweepLayout, graph: Graph, progres
     for step in range(n_steps - 1, -1, -1):
         new_low, new_high = np.full(len(low), -np.inf), np.full(len(high), np.inf)
         layout.sweep_both(0, layout.n_undecided, (low, new_low, best_row), (high, new_high, best_row))
+        # states whose value at the step is fixed get it from the objective, exactly
         low = objective.at_step(layout.by_state(new_low), step)[layout.state]
         high = objective.at_step(layout.by_state(new_high), step)[layout.state]
         if progress:

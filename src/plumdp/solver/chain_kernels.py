@@ -1,4 +1,4 @@
-"""Compiled loops on the Markov chain of both players' moves, and the test of induction."""
+"""Compiled loops on the Markov chain of both players' moves, and the test whether a candidate is inductive."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ ONE = np.uint64(1)  # unsigned, so that no index can be negative: signed ones co
 
 @compiled
 def is_inductive(start: int, end: int, values: Any, stepped: Any, side: float, strict: bool) -> bool:
-    """Return whether one more step moved every value back from the given side; values that are zero need no proof."""
+    """Return whether one more step moved every value back from the given side.
+
+    Lower bounds that are zero need no proof.
+    """
     for i in range(start, end):
-        if side < 0.0 and values[i] == 0.0:
+        if side < 0.0 and values[i] == 0.0:  # zero is a lower bound without proof
             continue
         if side * stepped[i] > side * values[i] or (strict and stepped[i] == values[i]):
             return False
@@ -37,7 +40,7 @@ def add_entry(
     constants: Any,
     n_entries: int,
 ) -> int:
-    """Add a transition of state ``i`` to its chain: to a member of the component, or to the constants."""
+    """Add a transition of state ``i`` to its chain, as an entry within the component, or else to the constants."""
     if p > 0.0 and start <= target and target < end:
         column[n_entries] = target - start
         entry[n_entries] = p
@@ -65,7 +68,7 @@ def divide_loops_out(offset: Any, column: Any, entry: Any, constants: Any) -> No
 
 @partial(compiled, small=2_000)
 def follow(offset: Any, column: Any, entry: Any, constant: Any, values: Any, n_sweeps: int) -> float:
-    """Sweep over the equations x = constant + P x, forwards and backwards; return the last sweep's largest change."""
+    """Sweep over the equations x = constant + P x, forwards and backwards, and return the last largest change."""
     n = len(constant)
     change = 0.0
     for number in range(n_sweeps):

@@ -1,4 +1,4 @@
-"""The Markov chain that is left of a component once both players' moves are fixed, and its equations."""
+"""The Markov chain of a component under fixed moves of both players, and the solution of its equations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Chain:
     """Rows of a sparse matrix P within the component, and the contribution of states outside it.
 
     The columns of ``constants`` are the rewards plus the lower values outside, the same with the upper values outside,
-    and ones: the solutions of x = constants + P x are lower values, upper values and expected steps until the chain
+    and ones. The solutions of x = constants + P x are lower values, upper values and expected steps until the chain
     leaves the component.
     """
 
@@ -56,7 +56,10 @@ class Chain:
 
 
 def chain_of(component: Component, judge: FloatArray, best_row: IntArray) -> Chain:
-    """Return the chain of the given rows and nature's best moves for the values ``judge``; rows in nature's order."""
+    """Return the chain of the given rows and nature's best moves for the values ``judge``.
+
+    Rows must be in nature's order.
+    """
     n, rows = len(component), component.layout.rows
     offset, constants = np.zeros(n + 1, dtype=np.int32), np.ones((n, 3))
     chosen = best_row[component.part]
@@ -120,7 +123,7 @@ def is_cheap(chain: Chain) -> bool:
 
 
 def fill(chain: Chain) -> int:
-    """Return a bound on the entries of a factorisation: a matrix of small bandwidth, after reordering, has few."""
+    """Return a bound on the entries of a factorisation, which are few if the reordered matrix has a small bandwidth."""
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
     n = len(chain.constants)

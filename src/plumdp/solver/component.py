@@ -12,7 +12,7 @@ from plumdp.solver.layout import SweepLayout
 
 @dataclass(frozen=True, eq=False)
 class Hint:
-    """Values and rows of a similar game, from which policy iteration starts; they are not trusted."""
+    """Values and rows of a similar game, from which policy iteration starts. They are not trusted."""
 
     values: FloatArray  # by position, of the whole layout
     best_row: IntArray  # by position, of the undecided states
@@ -36,7 +36,7 @@ class Component:
 
     @property
     def part(self) -> slice:
-        """Its positions in the layout."""
+        """The slice of its positions in the layout."""
         return slice(self.start, self.end)
 
     @property
@@ -46,12 +46,12 @@ class Component:
 
     @property
     def agent(self) -> float:
-        """What the agent wants: +1 large values, -1 small ones."""
+        """The direction of the agent, +1 for large values and -1 for small ones."""
         return float(self.layout.rows.agent)
 
     @property
     def nature(self) -> float:
-        """What nature wants: +1 large values, -1 small ones."""
+        """The direction of nature, +1 for large values and -1 for small ones."""
         return float(self.layout.rows.nature)
 
     def bounds(self, side: float) -> FloatArray:
@@ -59,14 +59,14 @@ class Component:
         return self.low if side < 0 else self.high
 
     def sweep(self, number: int, values: FloatArray, *, side: float, lift: float = 0.0) -> tuple[int, float]:
-        """Update the values in place, forwards or backwards by the number; see ``interval.backup``."""
+        """Update the values in place, forwards or backwards by the number, as ``interval.backup`` does."""
         return self.layout.sweep(
             self.start, self.end, values, values, self.best_row,
             side=side, lift=lift, cap=self.cap, backwards=number % 2 == 0,
         )  # fmt: skip
 
     def room(self, value: float) -> FloatArray:
-        """Return an array by position for the results of a sweep: ``value`` in the component, undefined before it."""
+        """Return an array by position for the results of a sweep, ``value`` in the component, undefined before it."""
         values = np.empty(self.end)  # not filled: the component may be a small part of it
         values[self.part] = value
         return values
@@ -80,10 +80,10 @@ class Component:
 
 
 def improve_rows(layout: SweepLayout, low: FloatArray, high: FloatArray, best_row: IntArray) -> None:
-    """Take the agent's best rows by its own bound, where states have inner edges; they attain it as the old ones do.
+    """Take the agent's best rows by its own bound, where states have inner edges.
 
-    From above, a step with them stays below the bound since one with the old rows does. From below only rows are taken
-    that rise strictly: the argument of ``keep_tighter`` holds for them.
+    They attain the bound as the old ones do. From above, a step with them stays below the bound since one with the old
+    rows does. From below only rows are taken that rise strictly: the argument of ``keep_tighter`` holds for them.
     """
     agent, n = layout.rows.agent, layout.n_undecided
     if len(layout.choice) == n:  # one row in each state: the agent has no choice
@@ -104,8 +104,8 @@ def keep_tighter(bounds: FloatArray, rows: IntArray, new: FloatArray, new_rows: 
     The mixture of the rows attains the mixture of the bounds. Let Φ be one step with the mixed rows. From above,
     Φ(min) <= min, since a step from either bound stays below it, and Φ is monotone. From below likewise Φ(max) >= max,
     which is enough for rewards until a target. For other objectives the rows could still stay forever in a set of
-    states with one positive bound; the new bound rises strictly in a step, so none of these states has a new row, and
+    states with one positive bound. The new bound rises strictly in a step, so none of these states has a new row, and
     if all have old rows, the old rows do not attain the old bound.
     """
-    is_tighter = side * new < side * bounds
+    is_tighter = side * new < side * bounds  # both are proved, so that the tighter one is safe
     bounds[is_tighter], rows[is_tighter] = new[is_tighter], new_rows[is_tighter]

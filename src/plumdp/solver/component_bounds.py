@@ -1,4 +1,4 @@
-"""Certified bounds of one component: from below by sweeps, and from above by values that induction verifies.
+"""Certified bounds of one component, from below by sweeps, and from above by values that induction verifies.
 
 Three rules make a vector a bound (Φ is one step of both players at their best, rounded against us):
 
@@ -8,8 +8,8 @@ Three rules make a vector a bound (Φ is one step of both players at their best,
 - above, for a candidate U: Φ(U) <= U (Park's induction); for rewards until a target Φ(U) < U, where the decrease makes
   the target certain.
 
-The rows of the agent that a bound was proved with are kept with it, state by state (``keep_tighter``): the policy that
-is returned attains the lower bound if the agent wants large values, and the upper bound if it wants small ones.
+The rows of the agent that a bound was proved with are kept with it, state by state (``keep_tighter``). So the policy
+that is returned attains the lower bound if the agent wants large values, and the upper bound if it wants small ones.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ _PROPOSALS = 300  # policies that are evaluated for one proposal, which is enoug
 
 
 def bound_part(part: Component, precision: float, max_sweeps: int) -> int:
-    """Write certified values of one or more neighbouring components; return the number of sweeps.
+    """Write certified values of one or more neighbouring components, and return the number of sweeps.
 
-    Several are first swept as if they were one, which costs less as they are small; if one of them is slow, each half.
+    Several are first swept as if they were one, which costs less as they are small. If one of them is slow, each half
+    is bounded by itself.
     """
     pieces = part.layout.components(part.start, part.end)
     if len(pieces) == 1:
@@ -51,9 +52,9 @@ def bound_part(part: Component, precision: float, max_sweeps: int) -> int:
 
 
 def propose_part(part: Component, precision: float, max_sweeps: int) -> int:
-    """Write values close to the best, and rows that attain about these, without proving anything; return the sweeps.
+    """Write values close to the best, and rows that about attain them, without proofs, and return the sweeps.
 
-    For an agent that wants large values against nature, policy iteration needs the proofs: they are then made.
+    For an agent that wants large values against nature, policy iteration needs the proofs, which are then made.
     """
     if part.agent > 0 > part.nature:
         return bound_part(part, precision, max_sweeps)
@@ -78,7 +79,7 @@ def _propose(component: Component) -> None:
 
 
 def bound_component(component: Component, precision: float, max_sweeps: int) -> int:
-    """Write certified values into the component's arrays; return the number of sweeps."""
+    """Write certified values into the component's arrays, and return the number of sweeps."""
     patience = _PATIENCE if len(component) <= _LARGE else _PATIENCE_IF_LARGE
     sweeps, converged = _iterate_from_below(component, precision / 16, min(patience, max_sweeps))
     if converged:
@@ -104,7 +105,7 @@ def bound_component(component: Component, precision: float, max_sweeps: int) -> 
 
 
 def _iterate_from_below(component: Component, tolerance: float, budget: int) -> tuple[int, bool]:
-    """Sweep from below until a sweep changes little; every sweep leaves lower bounds."""
+    """Sweep from below until a sweep changes little. Every sweep leaves lower bounds."""
     for used in range(1, max(budget, 1) + 1):
         _, change = component.sweep(used, component.low, side=-1.0)
         if change <= tolerance:
@@ -113,7 +114,7 @@ def _iterate_from_below(component: Component, tolerance: float, budget: int) -> 
 
 
 def _bound_from_above(component: Component, precision: float, budget: int) -> tuple[bool, int]:
-    """Guess values just above the lower bounds and sweep: once no value grows, they are upper bounds."""
+    """Guess values just above the lower bounds and sweep until no value grows, when they are upper bounds."""
     low, guess = component.low[component.part], component.high[component.part]
     best, rows = guess.copy(), component.best_row[component.part].copy()
     wanted = precision * np.maximum(1.0, np.abs(low))
@@ -124,7 +125,7 @@ def _bound_from_above(component: Component, precision: float, budget: int) -> tu
     try:
         for used in range(1, max(min(budget, 2000), 1) + 1):
             n_larger, change = component.sweep(used, component.high, side=1.0, lift=lift)
-            if n_larger == 0:
+            if n_larger == 0:  # Φ(U) <= U: Park's induction
                 is_bound = True
                 keep_tighter(best, rows, guess, component.best_row[component.part], side=1.0)
                 is_close = bool((best - low <= wanted).all())

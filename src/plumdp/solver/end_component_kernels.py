@@ -1,4 +1,4 @@
-"""Compiled loops on a graph whose edges nature cannot remove: which of them exist, and where the agent can stay."""
+"""Compiled loops on a graph whose edges nature cannot remove, for the edges that exist and for end components."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ N_LOST, N_EVENTS, N_PARTS, N_SEARCHES = 0, 1, 2, 3  # places of the counters
 
 
 class Rows(NamedTuple):
-    """The graph, and the rows that are still inner: they lead to states of one part only."""
+    """The graph, and the rows that are still inner, which lead to states of one part only."""
 
     first_choice: Any
     first: Any
@@ -39,7 +39,10 @@ class Parts(NamedTuple):
 
 @compiled
 def mark_possible(first: Any, expression: Any, lower: Any, upper: Any, possible: Any) -> None:
-    """Mark the transitions that may have a positive probability; a row whose lower bounds sum to one has no other."""
+    """Mark the transitions that may have a positive probability.
+
+    A row whose lower bounds sum to one has no others.
+    """
     for c in range(len(first) - 1):
         least, less = 0.0, 0.0
         for t in range(first[c], first[c + 1]):
@@ -129,7 +132,7 @@ def refine(dropped: Any, budget: int, rows: Any, parts: Any) -> None:
     """Drop rows of strongly connected parts, and split off the states that small searches then find disconnected.
 
     States without inner rows are removed, and so are the rows that may lead there. If a part is disconnected, some
-    state that has lost a row leads to a closed set of fewer states: that set is split off if the search for it ends
+    state that has lost a row leads to a closed set of fewer states. That set is split off if the search for it ends
     within the budget. Otherwise the part stays open, like the sets split off, which need not be connected strongly.
     """
     for i in range(len(dropped)):

@@ -1,4 +1,4 @@
-"""End components: where the agent can stay forever in a graph whose edges nature cannot remove."""
+"""Maximal end components, in which the agent can stay forever if nature cannot remove edges."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def end_components(graph: Graph, allowed: BoolArray) -> tuple[IntArray, BoolArra
 
     An end component is a set of states and allowed rows of theirs that lead to all of its states and to no other. We
     split into strongly connected parts and drop the rows that leave their part, until there are none. Only parts that
-    may be disconnected are split again; states that separate one by one, as along a border, are found by small searches
+    may be disconnected are split again. States that separate one by one, as along a border, are found by small searches
     from where rows were dropped (as in Chatterjee and Henzinger, 2011).
     """
     rows, parts = _start(graph, allowed)
@@ -29,6 +29,7 @@ def end_components(graph: Graph, allowed: BoolArray) -> tuple[IntArray, BoolArra
         refine(leaving, _BUDGET, rows, parts)
         component[states] = np.where(parts.part[states] < 0, -1, n_numbers + parts.part[states])
         n_numbers += parts.counters[N_PARTS]
+        # only open parts may be disconnected
         states = states[(parts.part[states] >= 0) & parts.is_open[parts.part[states]]]
     is_inside = component >= 0
     component[is_inside] = np.unique(component[is_inside], return_inverse=True)[1]
@@ -36,7 +37,10 @@ def end_components(graph: Graph, allowed: BoolArray) -> tuple[IntArray, BoolArra
 
 
 def _start(graph: Graph, allowed: BoolArray) -> tuple[Rows, Parts]:
-    """Return the rows that are left when those that may lead to a state without rows are dropped, again and again."""
+    """Return the rows that are left when those that may lead to a state without rows are dropped, again and again.
+
+    With them comes the partition into one part of all states.
+    """
     n_states, n_choices, n_transitions = graph.n_states, graph.n_choices, graph.n_transitions
     offset, incoming = np.zeros(n_states + 1, dtype=np.int64), np.empty(n_transitions, dtype=np.int32)
     every_choice = np.arange(n_choices + 1, dtype=np.int32)

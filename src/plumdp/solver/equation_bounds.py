@@ -54,9 +54,9 @@ def tighten_swept(component: Component, precision: float) -> None:
 def solve_equations(component: Component, precision: float) -> bool:
     """Improve both players' moves with exact solutions of their chains, until the result is proved from both sides.
 
-    First both at once, which is fast, from moves that sweeps have improved; if that fails, the agent only moves once
-    nature has answered its last move. If equations cost much, good moves are sought by sweeps before, and there is one
-    attempt. Returns whether the result is as precise as asked for, or as rounding allows.
+    At first both players move at once, which is fast, from moves that sweeps have improved. If that fails, the agent
+    only moves once nature has answered its last move. If equations cost much, good moves are sought by sweeps before,
+    and there is one attempt. Returns whether the result is as precise as asked for, or as rounding allows.
     """
     moves = first_moves(component)
     if not is_cheap(chain_of(component, moves.judge, moves.best_row)):
@@ -70,7 +70,7 @@ def solve_equations(component: Component, precision: float) -> bool:
 
 
 def worthwhile_sweeps(component: Component, max_sweeps: int) -> int:
-    """Return the number of sweeps that may get anywhere: none if runs take more steps under good moves."""
+    """Return the number of sweeps that may converge, which is none if runs take more steps under good moves."""
     solution = evaluate_moves(component, better_moves(component, first_moves(component)))
     if solution is None:  # runs may be too long for floats
         _prove_discounted(component)
@@ -91,7 +91,7 @@ def _prove_discounted(component: Component) -> None:
             return
         judge = component.low.copy()
         judge[part] = np.clip(solution[:, 0], 0.0, component.cap)
-        prove(component, component.low, judge[part], -1.0, 1)
+        prove(component, component.low, judge[part], -1.0, 1)  # kept only if a step without discount proves it
         greedy = component.greedy(judge)
         if (greedy[part] == moves.best_row[part]).all() and (judge[part] == moves.judge[part]).all():
             return
@@ -101,10 +101,10 @@ def _prove_discounted(component: Component) -> None:
 def _prove_candidates(
     component: Component, precision: float, moves: Moves, *, solves_often: bool, at_once: bool = True
 ) -> bool:
-    """Return whether both sides are proved, close to each other; the bounds keep the best that was proved.
+    """Return whether both sides are proved, close to each other.
 
-    The first side is the one on which staying in the component costs, so that the chain of the moves leaves it. The
-    other one goes on from its last moves.
+    The bounds keep the best that was proved. The first side is the one on which staying in the component costs, so that
+    the chain of the moves leaves it. The other one goes on from its last moves.
     """
     solution = evaluate_moves(component, moves)
     if solution is None:
@@ -130,7 +130,7 @@ def _prove_candidates(
 
 
 def _prove_any(component: Component, candidates: Candidates, *, at_last: bool = False) -> set[float]:
-    """Return the sides on which a candidate was proved: the closest, or else a wider one.
+    """Return the sides on which a candidate was proved, the closest one or else a wider one.
 
     At last all are tried, and moved outward state by state, which makes values equal that differ by rounding only.
     """
@@ -151,7 +151,7 @@ def _prove_any(component: Component, candidates: Candidates, *, at_last: bool = 
 def _are_proved(component: Component, candidates: Candidates) -> bool:
     """Return whether the bounds are no further apart than the widest candidates, and agree with the judges.
 
-    Where they do not agree the moves are not the best: others may bring the bounds closer.
+    Where they do not agree the moves are not the best, and others may bring the bounds closer.
     """
     low, high = component.low[component.part], component.high[component.part]
     is_proved = (candidates.values[-1.0][0] <= low) & (high <= candidates.values[1.0][0])
@@ -161,7 +161,7 @@ def _are_proved(component: Component, candidates: Candidates) -> bool:
 def _tighten(component: Component, candidates: Candidates) -> bool:
     """Return whether the values of settled moves are proved from both sides, as closely as rounding allows.
 
-    They are moved outward by what each step misses, summed up over a run: where few states are rounded by much, that is
+    They are moved outward by what each step misses, summed up over a run. Where few states are rounded by much, that is
     far less than a fee for each step.
     """
     if _is_close(component, _TIGHT):

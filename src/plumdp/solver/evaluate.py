@@ -1,4 +1,4 @@
-"""Certified values of a given policy: against nature, with nature, or in a known MDP."""
+"""Certified values of a given policy, against nature, with nature, or in an MDP without unknown probabilities."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def evaluate(
     precision: float = 1e-6,
     max_sweeps: int = 100_000,
 ) -> Solution:
-    """Return certified values of a policy: the number of a choice for each state, or a probability for each choice.
+    """Return certified values of a policy, given by a choice for each state or a probability for each choice.
 
-    The policy of a certificate may be given as it is.
+    The policy of a certificate may be given as well.
 
     >>> from plumdp import case_study, instantiate
     >>> study = case_study("betting:25")
@@ -68,11 +68,12 @@ def evaluate_all(
     start: Solution | None = None,
     within: Prepared | None = None,
 ) -> list[Solution]:
-    """Return certified values of a policy for each nature: the tightest that any of several relaxations gives.
+    """Return certified values of a policy for each nature, the tightest of several relaxations.
 
-    The relaxations are of one model, in the same expressions, so that the truth is within all of them. What depends on
-    the graph alone is done once. ``start`` has values that are similar, such as those that the policy was found with:
-    they save time where components are slow, and are not trusted. ``within`` was prepared for the model and objective.
+    The relaxations are of one model, in the same expressions, so that the truth is within all of them. Work that
+    depends on the graph alone is done once. ``start`` has values that are similar, such as those that the policy was
+    found with. They save time where components are slow, and are not trusted. ``within`` was prepared for the model and
+    objective.
     """
     check_request(relaxations[0], objective, precision)
     given = check_policy(relaxations[0].graph, policy)
@@ -80,14 +81,16 @@ def evaluate_all(
         return _evaluate_stored(relaxations[0], given, objective, natures, precision)
     chain, asked = follow(relaxations[0], given, objective)
     chains = [replace(chain, lower=imdp.lower, upper=imdp.upper, region=imdp.region) for imdp in relaxations]
-    is_known = within is not None and within.game.imdp.graph is relaxations[0].graph
+    is_prepared = within is not None and within.game.imdp.graph is relaxations[0].graph
     similar = None if start is None else replace(start, policy=chain.graph.first_choice[:-1])  # one row in each state
     options: dict[str, Any] = {"precision": precision, "max_sweeps": max_sweeps, "start": similar}
     if not chain.known_support or chain.has_fixed_support():
-        options["prepared"] = prepare(chain, asked, within=within if is_known else None)
-    sides = [partial(_solve_each, chains, asked, nature, options) for nature in natures]
-    found = run_parallel(sides, work=chain.graph.n_transitions)
-    return [replace(_tightest(of_nature, precision), policy=read_only(given.astype(np.int32))) for of_nature in found]
+        options["prepared"] = prepare(chain, asked, within=within if is_prepared else None)
+    calls = [partial(_solve_each, chains, asked, nature, options) for nature in natures]
+    of_natures = run_parallel(calls, work=chain.graph.n_transitions)
+    return [
+        replace(_tightest(of_nature, precision), policy=read_only(given.astype(np.int32))) for of_nature in of_natures
+    ]
 
 
 def _solve_each(
@@ -99,7 +102,7 @@ def _solve_each(
 def _evaluate_stored(
     imdp: IntervalMDP, policy: Indices, objective: Objective, natures: Sequence[Nature], precision: float
 ) -> list[Solution]:
-    """Return the same for a model on disk, whose policies have one choice for each state."""
+    """Return certified values for each nature on a model on disk, whose policies have one choice for each state."""
     if policy.dtype.kind == "f":
         raise ModelError("of a model that is stored on disk, give a policy as the number of a choice for each state")
     flipped = objective.flipped()
@@ -112,6 +115,7 @@ def _tightest(solutions: Sequence[Solution], precision: float) -> Solution:
     """Return the intersection of bounds that all hold."""
     lower, upper = solutions[0].lower, solutions[0].upper
     for other in solutions[1:]:
+        # each solution holds for the same policy, so that the tighter bound does too
         lower, upper = np.maximum(lower, other.lower), np.minimum(upper, other.upper)
     ended = {solution.status for solution in solutions}
     status = SolverStatus.INTERRUPTED if SolverStatus.INTERRUPTED in ended else SolverStatus.CONVERGED

@@ -1,10 +1,10 @@
-"""Policy iteration along chains of many levels: the rows that still change are settled in windows around them.
+"""Policy iteration along chains of many levels, which settles the rows that still change in windows around them.
 
 Where two ways out of a component compete, the states that take one of them border on those that take the other. One
 state alone gains nothing by a change of sides, only next to the border it does. So policy iteration moves the border by
 a few states for each exact solution, which is of the whole component though nothing changes elsewhere. In a layout
-whose inner edges are short, a window of neighbouring positions is a component of its own, with the values around it as
-they are: exact solutions of windows move the border at the cost of a window.
+whose inner edges are short, a window of neighbouring positions is a component of its own, with fixed values around it.
+Exact solutions of windows move the border at the cost of a window.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ def follow_fronts(component: Component, values: FloatArray, rows: IntArray, old_
         number = queue.popleft()
         visits[number] += 1
         end = min(starts[number] + 2 * half, component.end)
+        # the values around the window stay fixed
         window = Component(component.layout, starts[number], end, values, values, rows, component.cap)
         if _settle(window, values, rows):
             neighbours = (number - 1, number + 1)
@@ -60,7 +61,7 @@ def improve_by_sweeps(component: Component, values: FloatArray, rows: IntArray) 
 
 
 def longest_edge(component: Component) -> int:
-    """Return over how many positions the inner edges of a component lead at most."""
+    """Return the largest number of positions that an inner edge of a component leads over."""
     rows, n = component.layout.rows, len(component)
     ends = rows.first[rows.first_choice[component.start : component.end + 1]].astype(np.int64)
     source = np.repeat(np.arange(n), np.diff(ends))
@@ -70,7 +71,7 @@ def longest_edge(component: Component) -> int:
 
 
 def _settle(window: Component, values: FloatArray, rows: IntArray) -> bool:
-    """Improve values and rows of a window by policy iteration, in place; return whether rows have changed."""
+    """Improve values and rows of a window by policy iteration, in place, and return whether rows have changed."""
     part, column = window.part, 1 if window.agent < 0 else 0
     has_changed = False
     for _ in range(_SOLUTIONS):

@@ -1,4 +1,4 @@
-"""Game: an interval MDP and an objective as a game of agent and nature, with the states that are decided."""
+"""The Game of agent and nature, made of an interval MDP and an objective, with the states that are decided."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from plumdp.solver.zero_sets import zero_sets
 
 @dataclass(frozen=True, eq=False)
 class Backward:
-    """The way back through a graph, from successors to states, whatever the bounds: found when asked for, and kept."""
+    """The predecessors of the states of a graph, and an order of the states, found when asked for and kept."""
 
     graph: Graph
     is_undecided: BoolArray  # (n_states): by the objective alone; games on the graph leave these or fewer undecided
@@ -35,11 +35,11 @@ class Backward:
 
     @property
     def scan(self) -> IntArray | None:
-        """The undecided states, successors first, if they have no cycles but loops; otherwise None."""
+        """The undecided states, successors first, if they have no cycles but loops, otherwise None."""
         return self._acyclic[0]
 
     def scan_of(self, is_undecided: BoolArray) -> IntArray | None:
-        """Return the states that a game leaves undecided, successors first, if they have no cycles; otherwise None."""
+        """Return the states that a game leaves undecided, successors first, if they have no cycles, otherwise None."""
         scan, has_loop = self._acyclic
         if scan is None or (is_undecided & (has_loop | ~self.is_undecided)).any():
             return None
@@ -81,26 +81,26 @@ class Game:
         """
         low, high = self.known[states], self.known[states]
         if self.nature > 0 and not self.may_drop:
-            low[high == np.inf] = 0.0
+            low[high == np.inf] = 0.0  # a lower bound that is too low is safe
         return low, high
 
     @property
     def may_drop(self) -> bool:
-        """Whether nature may drop all that intervals let it drop; not so if it picks points of a region."""
+        """Whether nature may drop all that intervals let it drop, which is not so if it picks points of a region."""
         return self.imdp.region is None or self.imdp.has_fixed_support()
 
     @cached_property
     def rows(self) -> GameRows:
-        """The rows of the model, as the kernels take them, with what can vanish at once."""
+        """The rows of the model, as the kernels take them, with the sets of transitions that can vanish at once."""
         imdp, graph = self.imdp, self.imdp.graph
         bounds = imdp.expression, imdp.lower, imdp.upper
         return GameRows(graph.first_choice, graph.first_transition, graph.successor, *bounds, *zero_sets(imdp))
 
 
 def plain_game(imdp: IntervalMDP, objective: Objective, nature: Nature, backward: Backward | None = None) -> Game:
-    """Return the game with only those states decided that the objective names.
+    """Return the game in which only those states are decided that the objective names.
 
-    ``backward`` is that of a game on the same graph with the same objective; or on a graph that has all its edges, and
+    ``backward`` is that of a game with the same objective on the same graph, or on a graph that has all its edges and
     more.
     """
     agent = 1.0 if objective.direction == "max" else -1.0
@@ -114,5 +114,5 @@ def plain_game(imdp: IntervalMDP, objective: Objective, nature: Nature, backward
 
 
 def wanted_by(nature: Nature, agent: float) -> float:
-    """Return what nature wants, given what the agent wants: +1 large values, -1 small ones."""
+    """Return +1 if nature wants large values and -1 if small ones, given the same of the agent."""
     return -agent if nature == "robust" else agent

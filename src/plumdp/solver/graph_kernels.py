@@ -1,6 +1,6 @@
-"""Compiled loops on the graph of a game: its components, and the states that players can reach.
+"""Compiled loops on the graph of a game that find its components, and the states that players can reach.
 
-Rows are choices: row ``c`` has the transitions ``first[c]`` up to ``first[c + 1]``, with bounds
+Rows are choices. Row ``c`` has the transitions ``first[c]`` up to ``first[c + 1]``, with bounds
 ``lower[expression[t]]`` and ``upper[expression[t]]``. Only the support of nature's distributions matters here, and sums
 of bounds are compared with one exactly.
 """
@@ -35,14 +35,14 @@ class Predecessors(NamedTuple):
 
 
 class Helpers(NamedTuple):
-    """Which players want to reach something, and choose their moves for it; the other one moves against them."""
+    """The players who want to reach something and choose their moves for it, against the others."""
 
     agent: bool
     nature: bool
 
 
 class Search(NamedTuple):
-    """The states from which the helpers have a chance to reach some states, as far as they are known."""
+    """The states from which the helpers have a chance to reach some states, as far as the search has come."""
 
     is_undecided: Any  # (n_states): only these are searched
     inside: Any  # (n_states): states that must not be left
@@ -57,10 +57,10 @@ class Search(NamedTuple):
 def strong_components(
     first_choice: Any, first: Any, successor: Any, is_undecided: Any, order: Any, component: Any
 ) -> int:
-    """Write the undecided states into ``order``, component by component, successors first; return their number.
+    """Write the undecided states into ``order`` by components, successors first, and return their number.
 
-    Tarjan's algorithm without recursion. ``component`` gets the number of each undecided state's component, and those
-    numbers grow along ``order``: a component leads to components with smaller numbers only.
+    This is Tarjan's algorithm without recursion. ``component`` gets the number of each undecided state's component, and
+    those numbers grow along ``order``: a component leads to components with smaller numbers only.
     """
     n = len(is_undecided)
     index = np.full(n, -1, dtype=np.int32)
@@ -117,7 +117,7 @@ def strong_components(
 
 @compiled
 def acyclic_order(first_choice: Any, first: Any, successor: Any, is_undecided: Any, order: Any, has_loop: Any) -> int:
-    """Write the undecided states into ``order``, successors last, and which have loops; return how many were written.
+    """Write the undecided states into ``order``, successors last, and which have loops, and return their number.
 
     They are fewer than the undecided states if and only if there is a cycle that is not a loop. States follow when all
     their predecessors have (Kahn 1962), and so they stay close to their neighbours.
@@ -150,7 +150,7 @@ def acyclic_order(first_choice: Any, first: Any, successor: Any, is_undecided: A
 
 @compiled
 def predecessors(first_choice: Any, first: Any, successor: Any, offset: Any, source: Any) -> None:
-    """Write for each state the states with a transition to it: ``source[offset[s]:offset[s + 1]]``."""
+    """Write the states with a transition to each state, ``source[offset[s]:offset[s + 1]]``."""
     for t in range(len(successor)):
         offset[successor[t] + 1] += 1
     for s in range(len(offset) - 1):
@@ -164,7 +164,7 @@ def predecessors(first_choice: Any, first: Any, successor: Any, offset: Any, sou
 
 @compiled_leaf
 def add(total: float, residue: float, x: float) -> tuple[float, float]:
-    """Return the sum and what its rounding has left out (Knuth), so that sums compare with one exactly."""
+    """Return the sum and the error of its rounding (Knuth), so that sums compare with one exactly."""
     new = total + x
     shift = new - total
     return new, residue + ((total - (new - shift)) + (x - shift))
@@ -174,24 +174,25 @@ def add(total: float, residue: float, x: float) -> tuple[float, float]:
 def can_vanish(c: int, rows: Any, states: Any, is_inside: bool) -> bool:
     """Return whether all transitions of the row to the states (or to all others) may lose their probability at once.
 
-    The masks are those of ``zero_sets``; without any, only intervals tell, and nothing is excluded here.
+    The masks are those of ``zero_sets``. Without any, only intervals tell, and nothing is excluded here.
     """
     _, first, successor, _, _, _, first_mask, masks = rows
+    # without masks the intervals alone decide
     if len(masks) == 0 or first_mask[c] == first_mask[c + 1]:
         return True
     wanted = np.uint64(0)
     for t in range(first[c], first[c + 1]):
         if states[successor[t]] == is_inside:
             wanted |= np.uint64(1) << np.uint64(t - first[c])
-    found = False
+    vanishes = False
     for k in range(first_mask[c], first_mask[c + 1]):
-        found = found or wanted & ~masks[k] == np.uint64(0)
-    return found
+        vanishes = vanishes or wanted & ~masks[k] == np.uint64(0)
+    return vanishes
 
 
 @compiled_leaf
 def row_may(inside: Any, aim: Any, c: int, rows: Any) -> bool:
-    """Return whether some distribution of the row stays inside and gives the aim (a part of it) a positive chance."""
+    """Return whether some distribution of the row stays inside and gives the aim, a part of it, a positive chance."""
     _, first, successor, expression, lower, upper, _, _ = rows
     start, end = first[c], first[c + 1]
     most, more, least, less = 0.0, 0.0, 0.0, 0.0
@@ -205,12 +206,13 @@ def row_may(inside: Any, aim: Any, c: int, rows: Any) -> bool:
             return False
         else:
             leaves = leaves or upper[f] > 0.0
-    if leaves and (most - 1.0) + more < 0.0:
+    if leaves and (most - 1.0) + more < 0.0:  # the successors inside cannot take all
         return False
     if leaves and not can_vanish(c, rows, inside, np.bool_(False)):
         return False
     for t in range(start, end):
         f = expression[t]
+        # a positive probability is possible if some is certain, or if lower bounds leave some free
         if aim[successor[t]] and upper[f] > 0.0 and (lower[f] > 0.0 or (least - 1.0) + less < 0.0):
             return True
     return False
@@ -244,7 +246,7 @@ def row_must(inside: Any, aim: Any, c: int, rows: Any) -> bool:
 
 @compiled_leaf
 def row_helps(inside: Any, aim: Any, nature_helps: bool, c: int, rows: Any) -> bool:
-    """Return whether the row stays inside and gives the aim a chance: by one distribution, or by all against nature.
+    """Return whether the row stays inside and gives the aim a chance, by one distribution or, against nature, by all.
 
     Most rows are told without sums of their bounds.
     """
@@ -263,7 +265,7 @@ def row_helps(inside: Any, aim: Any, nature_helps: bool, c: int, rows: Any) -> b
 
 @compiled_leaf
 def is_attracted(s: int, rows: Any, helps: Any, search: Any, any_won: bool) -> bool:
-    """Return whether the helpers can stay inside and have a chance to reach, or take a winning row: see ``attract``."""
+    """Return whether the helpers can stay inside and may reach, or take a winning row, as ``attract`` has it."""
     inside = search.inside
     for c in range(rows.first_choice[s], rows.first_choice[s + 1]):
         aim = inside if search.winning_row[c] else search.reached
@@ -280,9 +282,9 @@ def is_attracted(s: int, rows: Any, helps: Any, search: Any, any_won: bool) -> b
 
 @compiled
 def attract_in_order(rows: Any, scan: Any, helps: Any, search: Any, rank: Any) -> None:
-    """Do what ``attract`` does where there are no cycles but loops: look at each state of ``scan``, successors first.
+    """Do what ``attract`` does where there are no cycles but loops, by one pass over ``scan``, successors first.
 
-    Rows that are told without sums of their bounds are told here: a call costs more than most rows.
+    Rows that are told without sums of their bounds are told here, as a call costs more than most rows.
     """
     first_choice, first, successor, expression, lower, upper, _, _ = rows
     inside, reached, winning_row = search.inside, search.reached, search.winning_row
@@ -316,8 +318,8 @@ def attract_in_order(rows: Any, scan: Any, helps: Any, search: Any, rank: Any) -
 def attract(rows: Any, before: Any, helps: Any, search: Any, rank: Any, queue: Any) -> None:
     """Extend ``reached`` to the undecided states from which the helpers can stay inside and have a chance to reach it.
 
-    For a player that helps one suitable option is enough; for one that does not, all its options must be suitable. A
-    winning row counts as reaching, as long as it stays inside; so does a row with a chance of a state that is won.
+    For a player that helps one suitable option is enough. For one that does not, all its options must be suitable. A
+    winning row counts as reaching, as long as it stays inside. So does a row with a chance of a state that is won.
     ``rank`` numbers the states as they are reached, each after those that give it a chance. ``before`` are the
     predecessors of all states.
     """

@@ -1,4 +1,4 @@
-"""Proofs by induction: a candidate for bounds is moved outward until one step of both players stays within it."""
+"""Proofs by induction, which move a candidate for bounds outward until one step of both players stays within it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def prove(
     *,
     outward: Outward | None = None,
 ) -> bool:
-    """Improve the bounds by the candidate, moved outward until induction proves it; else leave them as they are."""
+    """Improve the bounds by the candidate, moved outward until induction proves it.
+
+    If that fails, the bounds keep their values. Return whether it was proved.
+    """
     part = component.part
     best, rows = bounds[part].copy(), component.best_row[part].copy()
     strict = (side > 0) == component.is_reward
@@ -67,7 +70,7 @@ def _moved_by_states(
 def moved_by_steps(
     candidate: FloatArray, stepped: FloatArray, attempt: int, *, side: float, steps: FloatArray, most: float
 ) -> FloatArray | None:
-    """Return a candidate moved outward, for each expected step, by what one step misses; None if that is too much.
+    """Return a candidate moved outward for each expected step by what one step misses, or None if that is too much.
 
     If the steps are those of the best moves, a step from there misses nothing.
     """
@@ -84,7 +87,7 @@ def moved_further(candidate: FloatArray, stepped: FloatArray, attempt: int, *, b
 
 
 def missing(component: Component, values: FloatArray, side: float) -> FloatArray:
-    """Return by how much one step moves values outward, in each state."""
+    """Return the distance by which one step moves values outward, in each state."""
     source, stepped = component.bounds(side).copy(), component.room(-np.inf)
     source[component.part] = values
     component.layout.sweep(component.start, component.end, source, stepped, component.best_row.copy(), side=side)

@@ -1,4 +1,4 @@
-"""The private copy of a game's rows that the sweeps run on: undecided states in solving order."""
+"""The private copy of a game's rows that sweeps run on, with the undecided states in solving order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Bounds = tuple[FloatArray, FloatArray, IntArray]  # source and result of a sweep
 
 @dataclass(frozen=True, eq=False)
 class SweepLayout:
-    """The undecided states as positions 0, 1, …, component by component, successors first; then the decided ones.
+    """The undecided states as positions 0, 1, …, by components, successors first, and then the decided ones.
 
     A sweep sorts the transitions of each row by nature's preference, which is why the copy is private.
     """
@@ -58,7 +58,7 @@ class SweepLayout:
         cap: float = np.inf,
         backwards: bool = False,
     ) -> tuple[int, float]:
-        """Update the positions from ``start`` to ``end``; see ``interval.backup``."""
+        """Update the positions from ``start`` to ``end``, as ``interval.backup`` does."""
         check_interrupt()
         arguments = (start, end, -1 if backwards else 1, self.rows, side, lift, cap, source, result, best_row)
         outcome: tuple[int, float] = self.loops.module.backup(*arguments, *self.loops.extra)
@@ -87,7 +87,7 @@ class SweepLayout:
         return sorted({start, *inner.tolist(), end})
 
     def write_chain(self, start: int, end: int, judge: FloatArray, *arrays: Any) -> int:
-        """Write the chain of the given rows and nature's best moves; see ``interval.chain_of_best``."""
+        """Write the chain of the given rows and nature's best moves, as ``interval.chain_of_best`` does."""
         n_entries: int = self.loops.module.chain_of_best(start, end, self.rows, judge, *arrays, *self.loops.extra)
         return n_entries
 
@@ -108,9 +108,9 @@ class SweepLayout:
         return all(is_loose for _, _, is_loose in self.parts)
 
     def facing(self, game: Game) -> SweepLayout:
-        """Return a layout for a game that this one is the layout of, with its bounds and what nature wants there.
+        """Return a layout for a game that this one is the layout of, with its bounds and the wishes of its nature.
 
-        Sweeps sort the rows of the new one, and leave this one as it is.
+        Sweeps sort the rows of the new one, and leave this one unchanged.
         """
         imdp, used = game.imdp, self.used
         if used is not None and imdp.region is not None:  # nature picks points of it by the model's own numbers
@@ -188,9 +188,9 @@ def _solving_order(game: Game) -> tuple[IntArray, IntArray]:
 
 def _first_rows(game: Game, rows: Rows, order: IntArray) -> IntArray:
     """Return the row of the game's policy at each position."""
-    found: IntArray = rows.first_choice[:-1].astype(np.int32)
-    found += (game.policy - game.imdp.graph.first_choice[:-1])[order]
-    return found
+    rows_of_policy: IntArray = rows.first_choice[:-1].astype(np.int32)
+    rows_of_policy += (game.policy - game.imdp.graph.first_choice[:-1])[order]
+    return rows_of_policy
 
 
 def _sort_large(order: IntArray, ends: IntArray, rank: FloatArray) -> None:
@@ -202,7 +202,10 @@ def _sort_large(order: IntArray, ends: IntArray, rank: FloatArray) -> None:
 
 
 def _copied_rows(game: Game, order: IntArray, state: IntArray) -> tuple[Rows, IntArray, BoolArray, IntArray | None]:
-    """Return the rows of the states in ``order``, their numbers in the model, which states have loops, expressions."""
+    """Return the rows of the states in ``order``.
+
+    Further, their numbers in the model, which states have loops, and the expressions in the order of their numbers.
+    """
     imdp, graph, n = game.imdp, game.imdp.graph, len(order)
     position = np.empty(graph.n_states, dtype=np.int32)
     position[state] = np.arange(graph.n_states, dtype=np.int32)
@@ -240,12 +243,13 @@ def _parts(ends: Any, has_loop: BoolArray) -> list[tuple[int, int, bool]]:
     """
     if not len(ends):
         return []
+    # every state is a component without inner edges: one pass over all
     if len(ends) == len(has_loop) and not has_loop.any():
         return [(0, len(ends), True)]
     starts = np.concatenate([[0], ends[:-1]])
     is_loose = (ends - starts == 1) & ~has_loop[starts]
     block = np.where(ends - starts <= _SMALL, starts // _JOINED, -1)
     is_joined = np.where(is_loose[1:], is_loose[:-1], ~is_loose[:-1] & (block[1:] == block[:-1]) & (block[1:] >= 0))
-    cuts = np.flatnonzero(~is_joined) + 1
-    heads, tails = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(ends)]]) - 1
+    borders = np.flatnonzero(~is_joined) + 1
+    heads, tails = np.concatenate([[0], borders]), np.concatenate([borders, [len(ends)]]) - 1
     return list(zip(starts[heads].tolist(), ends[tails].tolist(), is_loose[heads].tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""Policy iteration for slow components: both players' moves improved until the values of their chain can be proved."""
+"""Policy iteration for slow components, which improves both players' moves until their values can be proved."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SETTLED = 100.0  # of the precision: change at which unchanged rows are taken a
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """The moves of both players: the agent takes its rows, and nature optimises the values ``judge``."""
+    """The moves of both players, rows of the agent, and values ``judge`` that nature optimises."""
 
     judge: FloatArray  # the values that nature optimises, by position of the whole layout
     best_row: IntArray  # by position, of the whole layout
@@ -46,10 +46,10 @@ class Candidates:
 def improve_policies(
     component: Component, precision: float, moves: Moves, solution: FloatArray, *, side: float, at_once: bool
 ) -> Iterator[Candidates]:
-    """Yield candidates for bounds, better and better for the given side: -1 for lower, +1 for upper bounds.
+    """Yield candidates for bounds, better and better for the side -1 of lower or +1 of upper bounds.
 
     The first are those of the moves, whose ``evaluate_moves`` is given. Next moves are the best by that side's last
-    candidate. With ``at_once`` both players move at once, which is fast; without, the agent only moves once nature has
+    candidate. With ``at_once`` both players move at once, which is fast. Without, the agent only moves once nature has
     answered its last move.
     """
     part, bounds = component.part, component.high if side > 0 else component.low
@@ -96,14 +96,15 @@ def candidates_of(component: Component, precision: float, moves: Moves, solution
     lower, upper, steps = solution.T
     largest = max(1.0, float(np.abs(lower).max()))
     most = float((precision / 4 * np.maximum(1.0, np.abs(lower)) / steps).min())
+    # room is never less than rounding, and little never more than the precision allows
     room, little = max(most, _ROUNDING * largest), min(most, _LITTLE * largest)
-    found: dict[float, list[FloatArray]] = {}
+    candidates: dict[float, list[FloatArray]] = {}
     judge = {}
     for side, values in ((-1.0, lower), (1.0, upper)):
         fees = list(dict.fromkeys((room, most, little)))
-        found[side] = [np.clip(values + side * fee * steps, 0.0, component.cap) for fee in fees]
-        judge[side] = found[side][fees.index(most if (side > 0) == component.is_reward else little)]
-    return Candidates(moves, solution, found, judge, most)
+        candidates[side] = [np.clip(values + side * fee * steps, 0.0, component.cap) for fee in fees]
+        judge[side] = candidates[side][fees.index(most if (side > 0) == component.is_reward else little)]
+    return Candidates(moves, solution, candidates, judge, most)
 
 
 def hinted_moves(component: Component, hint: Hint) -> Moves | None:
@@ -121,7 +122,7 @@ def hinted_moves(component: Component, hint: Hint) -> Moves | None:
 def first_moves(component: Component) -> Moves:
     """Return moves to start from.
 
-    For rewards nature optimises ranks, which are zero outside: if it helps, it leaves; and an agent who wants small
+    For rewards nature optimises ranks, which are zero outside, so that it leaves if it helps. An agent who wants small
     rewards starts with rows that make the target certain, whatever nature does.
     """
     if component.is_reward:
@@ -141,9 +142,9 @@ def first_moves(component: Component) -> Moves:
 def better_moves(component: Component, moves: Moves, *, at_most: int = _MAX_POLICIES) -> Moves:
     """Return moves improved, so many times at most, by sweeps that start from the exact values of the last ones.
 
-    Policy iteration alone changes one state after the other along a chain; sweeps propagate changes along it, and long
-    chains are improved in windows (``follow_fronts``). Not for nature against an agent that wants large values: upward
-    sweeps would not see what nature does.
+    Policy iteration alone changes one state after the other along a chain. Sweeps propagate changes along it, and long
+    chains are improved in windows (``follow_fronts``). Moves of nature against an agent that wants large values are
+    returned unchanged, since upward sweeps would not see what nature does.
     """
     if component.agent > 0 > component.nature:
         return moves
@@ -165,9 +166,9 @@ def better_moves(component: Component, moves: Moves, *, at_most: int = _MAX_POLI
 
 
 def good_moves(component: Component, precision: float, moves: Moves) -> Moves:
-    """Return moves that are close to the best: modified policy iteration (Puterman and Shin, 1978).
+    """Return moves that are close to the best, by modified policy iteration (Puterman and Shin, 1978).
 
-    In turn some sweeps over the chain of the moves, and two over all rows, which improve the moves.
+    Some sweeps over the chain of the moves alternate with two over all rows, which improve the moves.
     """
     values, best_row, judge = component.low.copy(), moves.best_row.copy(), moves.judge
     for _ in range(_MAX_ROUNDS):

@@ -1,10 +1,10 @@
-"""Prepared: the game and the layout of one question, kept for further questions about the same graph and objective.
+"""The game and the layout of one question, kept for further questions about the same graph and objective.
 
 To decide states and to lay rows out takes longer than to sweep over them once, and most of it depends on the graph and
-the objective alone. Bounds matter in two ways. Which states are decided depends on them; if no transition can vanish
-that is possible at all, it depends only on which are possible, and not on nature. And the layout depends on which
+the objective alone. Bounds matter in two ways. First, the decided states depend on them. If no transition can vanish
+that is possible at all, they depend only on which are possible, and not on nature. Second, the layout depends on which
 states are undecided. So a further question decides states again unless both questions are of that kind, with the same
-transitions; it keeps the layout if the same states are left; and it always has its own bounds.
+transitions. It keeps the layout if the same states are left, and it always has its own bounds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from plumdp.solver.qualitative import make_game
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A game and its layout, which is not swept: ``facing`` returns one that is."""
+    """A game and its layout, which is never swept, as ``facing`` returns a copy that is."""
 
     objective: Objective  # one that is not a complement
     game: Game
@@ -36,7 +36,7 @@ class Prepared:
 
     @property
     def nbytes(self) -> int:
-        """The memory of what is kept, without the model itself."""
+        """The memory of the arrays that are kept, without the model itself."""
         rows, layout, game = self.layout.rows, self.layout, self.game
         arrays = [rows.first_choice, rows.first, rows.successor, rows.expression, rows.reward, layout.known]
         arrays += [layout.first_row, layout.state, layout.choice, layout.ends]
@@ -56,9 +56,9 @@ def prepare(
 ) -> Prepared:
     """Return the game of a model and an objective, and its layout.
 
-    ``like`` is what was prepared for an earlier question. If it was about the same graph, expressions and objective,
-    what is the same is taken from it; otherwise it is of no use, and does no harm. ``within`` was prepared for a model
-    that has all rows of this one, and perhaps more: its order serves both.
+    ``like`` was prepared for an earlier question. If that was about the same graph, expressions and objective, its
+    parts are used where they are the same. Otherwise it is of no use, and does no harm. ``within`` was prepared for a
+    model that has all rows of this one, and perhaps more: its order serves both.
 
     >>> from plumdp import case_study, instantiate, solve
     >>> study = case_study("betting:25")
@@ -85,7 +85,7 @@ def prepare(
 def is_decided_alike(one: IntervalMDP, other: IntervalMDP, objective: Objective) -> bool:
     """Return whether the same states of two models on one graph are decided, whatever nature does in either.
 
-    So it is if nothing is decided; or if no transition can vanish that is possible at all, and the same ones are.
+    So it is if nothing is decided, or if no transition can vanish that is possible at all, and the same ones are.
     """
     if objective.n_steps is not None or objective.kind is Kind.DISCOUNTED:
         return True
@@ -94,12 +94,15 @@ def is_decided_alike(one: IntervalMDP, other: IntervalMDP, objective: Objective)
 
 
 def _is_about(prepared: Prepared, imdp: IntervalMDP, objective: Objective) -> bool:
-    own = prepared.game.imdp
-    return objective is prepared.objective and imdp.graph is own.graph and imdp.expression is own.expression
+    earlier = prepared.game.imdp
+    return objective is prepared.objective and imdp.graph is earlier.graph and imdp.expression is earlier.expression
 
 
 def _decided(imdp: IntervalMDP, objective: Objective, nature: Nature, known: Prepared | None) -> Game:
-    """Return the game with the states decided that graph and bounds decide; none if all runs are worth their steps."""
+    """Return the game with the states decided that graph and bounds decide.
+
+    With a number of steps or a discount none is decided.
+    """
     if objective.n_steps is not None or objective.kind is Kind.DISCOUNTED:
         return plain_game(imdp, objective, nature).with_all_undecided()
     return make_game(imdp, objective, nature, None if known is None else known.game.backward)

@@ -1,4 +1,4 @@
-"""Problem: the input of the solver, its checks, and the order in which reductions are applied."""
+"""The Problem, which is the input of the solver, its checks, and the order in which reductions are applied."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from plumdp.solver.solution import Solution
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """An interval MDP, an objective, what nature does, and perhaps a solution of a similar problem to start from."""
+    """An interval MDP, an objective, the side that nature is on, and perhaps the solution of a similar problem."""
 
     imdp: IntervalMDP
     objective: Objective
@@ -37,7 +37,7 @@ Reduction: TypeAlias = Callable[[Problem], tuple[Problem, Inverse] | None]
 
 
 def reduce_all(problem: Problem, reductions: Sequence[Reduction]) -> tuple[Problem, Inverse]:
-    """Apply reductions until none applies; return the problem that is left, and the inverse of them all."""
+    """Apply reductions until none applies, and return the problem that is left, and the inverse of all."""
     steps = (reduction(problem) for reduction in reductions)
     first = next((step for step in steps if step is not None), None)
     if first is None:
@@ -50,7 +50,7 @@ def reduce_all(problem: Problem, reductions: Sequence[Reduction]) -> tuple[Probl
 def require_problem(
     function: str, model: IntervalMDP | IntervalModel, objective: Objective | str
 ) -> tuple[IntervalMDP, Objective]:
-    """Return an interval MDP with an objective; refuse anything else, and say what to write instead."""
+    """Return an interval MDP with an objective, or refuse anything else and say what to write instead."""
     if isinstance(model, IntervalModel):
         return model.mdp, as_objective(objective, model)
     if isinstance(model, ParametricMDP):

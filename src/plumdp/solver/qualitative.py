@@ -1,4 +1,4 @@
-"""Decides the states whose values follow from the graph and the bounds alone: zero, the largest, or infinite."""
+"""Decisions of states whose values, zero, the largest or infinite, follow from the graph and the bounds alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plumdp.solver.graph_kernels import Helpers, Search
 
 
 def make_game(imdp: IntervalMDP, objective: Objective, nature: Nature, backward: Backward | None = None) -> Game:
-    """Return the game of an unbounded objective, with everything decided that graph and bounds alone decide.
+    """Return the game of an unbounded objective, with all states decided that graph and bounds alone decide.
 
     ``backward`` is that of an earlier game of the same graph and objective, if there was one.
     """
@@ -24,8 +24,12 @@ def make_game(imdp: IntervalMDP, objective: Objective, nature: Nature, backward:
 
 
 def _decide_zero(game: Game) -> Game:
-    """Decide at 0 the states without a chance of more; for every nature, if it cannot drop all that intervals allow."""
+    """Decide at 0 the states without a chance of more.
+
+    If nature cannot drop all that intervals allow, there must be no chance with any nature.
+    """
     target = game.known > 0
+    # a nature that cannot drop all counts as helping: fewer states are decided, which is safe
     helps = Helpers(game.agent > 0, game.nature > 0 or not game.may_drop)
     everywhere = np.ones(len(target), dtype=np.bool_)
     reached, _ = _attract(game, target, everywhere, helps)
@@ -38,6 +42,7 @@ def decide_certain(game: Game, largest: float) -> Game:
     Nature only counts as one of them if it can drop all that intervals allow.
     """
     target = ~game.is_undecided & (game.known == largest)
+    # a nature that cannot drop all counts as not helping: fewer states are decided, which is safe
     helps = Helpers(game.agent > 0, game.nature > 0 and game.may_drop)
     policy = game.policy.copy()
     certain = game.is_undecided & _keep(game, target, game.is_undecided | target, helps, policy)
@@ -47,7 +52,7 @@ def decide_certain(game: Game, largest: float) -> Game:
 
 
 def _decide_infinite(game: Game) -> Game:
-    """Decide the states from which those who want small rewards cannot reach a target almost surely, at infinity.
+    """Decide at infinity the states from which those who want small rewards cannot reach a target almost surely.
 
     What remains is the greatest set within which the target keeps a chance from everywhere. States without a chance are
     removed first, then those from which they cannot be avoided, and so on.
@@ -86,6 +91,7 @@ def _decide_total_reward(game: Game) -> Game:
         if (endless == won).all():
             break
         won = endless
+    # for the decision at zero, as in _decide_zero
     may_help = Helpers(game.agent > 0, game.nature > 0 or not game.may_drop)
     ahead, _ = _attract(game, won, everywhere, may_help, None, pays)
     game = _decide(replace(game, policy=policy), won, np.inf, everywhere, won, Helpers(agent=True, nature=True))

@@ -13,7 +13,7 @@ Unsigned = npt.NDArray[np.uint32]
 
 
 class Rows(NamedTuple):
-    """Rows are choices: row ``c`` has the transitions ``first[c]`` up to ``first[c + 1]``.
+    """The rows, which are choices, where row ``c`` has the transitions ``first[c]`` up to ``first[c + 1]``.
 
     Transition ``t`` leads to the position ``successor[t]`` with a probability between ``lower[expression[t]]`` and
     ``upper[expression[t]]``. Agent and nature are +1 if they want large values, -1 if they want small ones.

@@ -1,4 +1,4 @@
-"""Solutions: certified values with a policy that attains them, and how the solver ended."""
+"""Solutions, which are certified values with a policy that attains them, and the status of the solver."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TOGETHER = 2**15  # states that are looked at together, so that what is calcula
 
 
 class SolverStatus(StrEnum):
-    """How the solver ended; the bounds hold in any case."""
+    """The way in which the solver ended. The bounds hold in any case."""
 
     CONVERGED = "converged"
     OPEN = "open: some bounds are further apart than asked for; they hold all the same"
@@ -24,9 +24,9 @@ class SolverStatus(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Certified values and a policy: the value of state ``s`` lies between ``lower[s]`` and ``upper[s]``.
+    """Certified values and a policy, where the value of state ``s`` lies between ``lower[s]`` and ``upper[s]``.
 
-    The policy names one choice per state (its number in the graph); followed forever, against the nature that was asked
+    The policy names one choice per state (its number in the graph). Followed forever, against the nature that was asked
     for, it attains ``lower`` if large values are better and ``upper`` if small ones are. For objectives with a number
     of steps it is the choice of the first step. ``status`` is "converged" where the bounds are as close as asked for in
     every state.
@@ -65,7 +65,7 @@ def _gap_of_part(low: FloatArray, high: FloatArray) -> float:
 
 
 def status_at(solution: Solution, state: int, precision: float) -> SolverStatus:
-    """Return how the solver ended for one state: converged if its bounds are as close as asked for, whatever others."""
+    """Return the status of the solver for one state, which is converged if its own bounds are close enough."""
     of_state = slice(state, state + 1)
     is_close = gap_of(solution.lower[of_state], solution.upper[of_state]) <= precision
     return SolverStatus.CONVERGED if solution.status == SolverStatus.OPEN and is_close else solution.status

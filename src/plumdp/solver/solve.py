@@ -1,4 +1,4 @@
-"""The best policy of an interval MDP, with certified lower and upper values for every state."""
+"""The solver of interval MDPs, which returns the best policy and certified bounds on the value of every state."""
 
 from __future__ import annotations
 
@@ -70,28 +70,29 @@ def solve(
 def solve_reduced(
     problem: Problem, precision: float, max_sweeps: int, progress: Progress | None, like: Prepared | None
 ) -> Solution:
-    """Return the solution of a problem to which no reduction applies: by steps, with a discount, or by components."""
+    """Return the solution of a problem to which no reduction applies, by steps, with a discount, or by components."""
     objective = problem.objective
     if problem.imdp.graph.levels is not None:  # on disk
         return solve_levels(problem.imdp, objective, problem.nature, precision, progress)
-    own = prepare(problem.imdp, objective, problem.nature, like=like)  # decides what graph and bounds alone decide
-    layout = own.layout if like is None or own.layout is not like.layout else own.facing()
+    ready = prepare(problem.imdp, objective, problem.nature, like=like)  # decides what graph and bounds alone decide
+    layout = ready.layout if like is None or ready.layout is not like.layout else ready.facing()
     if objective.n_steps is not None:
         return solve_steps(objective, layout, problem.imdp.graph, progress)
     if objective.kind is Kind.DISCOUNTED:
-        return solve_discounted(own.game, precision, max_sweeps, problem.start, progress, layout)
-    solution = solve_game(own.game, layout, objective, precision, max_sweeps, problem.start, progress)
-    if own.game.may_drop or solution.status != SolverStatus.OPEN:
+        return solve_discounted(ready.game, precision, max_sweeps, problem.start, progress, layout)
+    solution = solve_game(ready.game, layout, objective, precision, max_sweeps, problem.start, progress)
+    if ready.game.may_drop or solution.status != SolverStatus.OPEN:
         return solution
+    # intervals allow for more natures, so that their solution bounds this one on nature's side
     intervals = replace(problem, imdp=replace(problem.imdp, region=None))
-    return cut_to_looser(solution, solve_reduced(intervals, precision, max_sweeps, None, None), own.game, precision)
+    return cut_to_looser(solution, solve_reduced(intervals, precision, max_sweeps, None, None), ready.game, precision)
 
 
 def cut_to_looser(solution: Solution, looser: Solution, game: Game, precision: float) -> Solution:
-    """Return a solution cut to that of a relaxation that allows for more natures: what it gives nature at the most.
+    """Return a solution cut to that of a relaxation that allows for more natures.
 
-    It bounds what nature attains, on the side that it wants. An agent with that bound for its own gets the rows that
-    attain it: from above state by state, as in ``keep_tighter``; from below all of them, or none.
+    The looser one bounds what nature attains, on the side that it wants. An agent whose bound that is gets the rows
+    that attain it, from above state by state, as in ``keep_tighter``, and from below all of them, or none.
     """
     lower, upper, policy = solution.lower, solution.upper, solution.policy
     is_all = bool((looser.lower >= lower).all())

@@ -1,6 +1,6 @@
-"""Which transitions of a row can lose all their probability at once, if nature picks points of a polytope.
+"""Sets of transitions of a row that can lose all their probability at once, if nature picks points of a polytope.
 
-Intervals tell that of each transition by itself; that two of them can vanish does not mean that both can at once. The
+Intervals tell that of each transition by itself. That two of them can vanish does not mean that both can at once. The
 least probability of a set of transitions is attained at a vertex, where it is zero only if each of them is.
 """
 
@@ -23,10 +23,10 @@ _MAX_WORK = 2 * 10**7  # rows times vertices that are examined, with one polytop
 
 
 def zero_sets(imdp: IntervalMDP) -> tuple[IntArray, Masks]:
-    """Return for each choice, as offsets and bit masks, sets of transitions that vanish together, the largest ones.
+    """Return for each choice, as offsets and bit masks, the largest sets of transitions that vanish together.
 
-    Each set that can vanish is part of one of them. Where there is no mask, nothing is known but the intervals; without
-    any, there are no offsets either.
+    Each set that can vanish is part of one of them. Where there is no mask, nothing is known but the intervals. If
+    there are none at all, there are no offsets either.
     """
     graph, region = imdp.graph, imdp.region
     nothing = np.zeros(1, dtype=np.int32), np.empty(0, dtype=np.uint64)
@@ -38,26 +38,28 @@ def zero_sets(imdp: IntervalMDP) -> tuple[IntArray, Masks]:
     if isinstance(region, RowRegion) and len(rows) * len(region.vertices) > _MAX_WORK:
         return nothing
     distinct: dict[bytes, Masks] = {}
-    n_masks, found = np.zeros(graph.n_choices, dtype=np.int32), []
+    n_masks, masks = np.zeros(graph.n_choices, dtype=np.int32), []
     for row in rows.tolist():
         expressions = imdp.expression[graph.first_transition[row] : graph.first_transition[row + 1]]
         key = expressions.tobytes()
         if key not in distinct:
             distinct[key] = _masks(imdp, region, expressions)
-        found.append(distinct[key])
+        masks.append(distinct[key])
         n_masks[row] = len(distinct[key])
     first = np.concatenate([[0], np.cumsum(n_masks)]).astype(np.int32)
-    return first, np.concatenate([nothing[1], *found])
+    return first, np.concatenate([nothing[1], *masks])
 
 
 def _masks(imdp: IntervalMDP, region: RowRegion | RowPolytopes, expressions: IntArray) -> Masks:
-    """Return which transitions of a row vanish at each vertex, different sets only; none if one is negative there.
+    """Return the different sets of transitions of a row that vanish at vertices, as bit masks.
 
-    (Around products of parameters the polytope has vertices that are not points of the region.)
+    There are none if a probability is negative at a vertex. (Around products of parameters the polytope has vertices
+    that are not points of the region.)
     """
     at_vertices = region.at_vertices(expressions, _MARGIN)
     if at_vertices is None or at_vertices.min() < -_MARGIN:
         return np.empty(0, dtype=np.uint64)
+    # a set too many is safe: nature is then taken to be able to drop more
     vanishes = (at_vertices <= _ZERO) & (imdp.lower[expressions] == 0) | (imdp.upper[expressions] == 0)
     bits = np.uint64(1) << np.arange(len(expressions), dtype=np.uint64)
     return np.unique((vanishes * bits).sum(axis=1, dtype=np.uint64))

@@ -1,1 +1,1 @@
-"""Coupled evaluation: what a policy is worth if one parameter point governs all states of a run."""
+"""Coupled evaluation, which bounds the value of a policy if one parameter point governs all states of a run."""

@@ -1,13 +1,13 @@
-"""Bounds on the value of a policy at one parameter point for all states, whichever point of a region that is.
+"""Bounds on the value of a policy that hold at every point of a region, with one point for all states of a run.
 
 Let W(s, x) = w⁰ + w¹·x (+ xᵀ W² x) be any functions on the points of a region, exact where runs are over, and let their
 residuals R = r + P W - W be at most e, with e > 0. If the expected sum of e until a run is over is at most M, nature
 being at its worst, then the value differs from W by at most M at every point of the region. For a single point is one
-of nature's strategies. As e > 0, runs end almost surely at it, so that the value V is the only solution of V = r + P V;
-and D = V - W satisfies D = R + P D, so that D is the sum of all Pⁿ R.
+of nature's strategies. As e > 0, runs end almost surely at it, so that the value V is the only solution of V = r + P V.
+Now D = V - W satisfies D = R + P D, so that D is the sum of all Pⁿ R.
 
 If rows may be off by a misfit in total variation, the residual of a row is off by at most the misfit times the range of
-W over its successors. That is added to e, and nature may be off as well; see the page "Rows that are a little off".
+W over its successors. That is added to e, and nature may be off as well. See the page "Rows that are a little off".
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _MATTERS = 0.02  # share of the remainder from which on more is tried
 
 @dataclass(frozen=True)
 class CoupledBounds:
-    """Bounds on the value of a policy in the initial state at every point of a region, and what they are made of.
+    """Bounds on the value of a policy in the initial state at every point of a region, and the parts of their width.
 
-    ``statistics`` is the range of the linear part over the region, ``remainder`` what is added for all that is not
-    linear, ``rounding`` what is added for floats: together ``upper - lower``, unless bounds were cut to [0, 1].
+    ``statistics`` is the range of the linear part over the region, ``remainder`` the bound on all that is not linear,
+    ``rounding`` the margin for floats. They sum to ``upper - lower``, unless bounds were cut to [0, 1].
     """
 
     lower: float
@@ -70,13 +70,13 @@ def coupled_bounds(
     *,
     precision: float = 1e-6,
 ) -> CoupledBounds | None:
-    """Return bounds on the value of a policy that hold at every point of a region; None where there are none.
+    """Return bounds on the value of a policy that hold at every point of a region, or None where there are none.
 
-    ``uncertain`` is a relaxation of the model that allows for all points of the region; if it tolerates a misfit, so do
-    the bounds. The remainder is bounded up to the precision; ``find_coupled_bounds`` says why there are no bounds.
+    ``uncertain`` is a relaxation of the model that allows for all points of the region. If it tolerates a misfit, so do
+    the bounds. The remainder is bounded up to the precision. ``find_coupled_bounds`` says why there are no bounds.
     """
-    found = find_coupled_bounds(model, policy, objective, region, uncertain, precision=precision)
-    return None if isinstance(found, str) else found
+    bounds = find_coupled_bounds(model, policy, objective, region, uncertain, precision=precision)
+    return None if isinstance(bounds, str) else bounds
 
 
 def find_coupled_bounds(
@@ -88,11 +88,11 @@ def find_coupled_bounds(
     *,
     precision: float = 1e-6,
 ) -> CoupledBounds | str:
-    """Return bounds on the value of a policy that hold at every point of a region, or in words why there are none."""
+    """Return bounds on the value of a policy that hold at every point of a region, or the reason why there are none."""
     flipped = objective.flipped()
     if flipped is not None:
-        found = find_coupled_bounds(model, policy, flipped, region, uncertain, precision=precision)
-        return found if isinstance(found, str) else _one_minus(found)
+        bounds = find_coupled_bounds(model, policy, flipped, region, uncertain, precision=precision)
+        return bounds if isinstance(bounds, str) else _one_minus(bounds)
     chain = _usable_chain(model, policy, objective, uncertain)
     if isinstance(chain, str):
         return chain
@@ -113,6 +113,7 @@ def find_coupled_bounds(
         ball = smaller_ball(region, setting.ball) if _is_poor(brackets) else None
         if ball is not None:
             other = _by_orders(setting_of(model, chain, region, uncertain, ball=ball), errors, precision)
+            # brackets of both balls hold, so that the better ends do
             brackets = _joined(brackets, other)
     return brackets if isinstance(brackets, str) else _best_of(brackets, objective)
 
@@ -120,7 +121,7 @@ def find_coupled_bounds(
 def _usable_chain(
     model: ParametricMDP, policy: Policy, objective: Objective, uncertain: IntervalMDP
 ) -> PolicyChain | str:
-    """Return the chain of a policy, or why it does not have coupled bounds."""
+    """Return the chain of a policy, or the reason why it does not have coupled bounds."""
     chosen = check_policy(model.graph, policy)
     if chosen.dtype.kind == "f":
         return "the policy draws its actions"
@@ -143,7 +144,7 @@ def _is_poor(brackets: list[Bracket] | str) -> bool:
 
 
 def _joined(one: list[Bracket] | str, other: list[Bracket] | str) -> list[Bracket] | str:
-    """Return the brackets of both, or why there are none."""
+    """Return the brackets of both, or the reason why there are none."""
     if isinstance(one, str):
         return one if isinstance(other, str) else other
     return one if isinstance(other, str) else [*one, *other]
@@ -172,10 +173,10 @@ def _by_steps(setting: Setting, objective: Objective, n_states: int, errors: Ste
         is_enough = order == 2 and brackets[0].remainder <= _MATTERS * brackets[0].width
         if is_enough or not _fits(setting, d * (d + 1) // 2 if order == 2 else 0):
             break
-        found = expand_by_steps(setting.chain, setting.forms, objective, n_states, errors, order=order)
-        if not np.isfinite([found.below, found.above]).all():
+        steps = expand_by_steps(setting.chain, setting.forms, objective, n_states, errors, order=order)
+        if not np.isfinite([steps.below, steps.above]).all():
             return "the remainder is not finite"
-        brackets.append(bracket_of(setting, found.expansion, found.below, found.above, found.rounding))
+        brackets.append(bracket_of(setting, steps.expansion, steps.below, steps.above, steps.rounding))
     return brackets
 
 
@@ -185,28 +186,30 @@ def _fits(setting: Setting, width: int) -> bool:
 
 
 def _discount(chain: PolicyChain) -> Fraction | None:
-    """Return a discount that is not below the one of the chain, before it was rounded; None if there is none."""
+    """Return a discount that is not below the chain's one before it was rounded, or None if there is none."""
+    # rounded up: a larger discount makes the sum of residuals larger, which is safe
     return None if chain.discount == 1 else Fraction(min(nextafter(chain.discount, 1), 1 - UNIT))
 
 
-def _best_of(found: Sequence[Bracket], objective: Objective) -> CoupledBounds:
-    """Return the best ends of brackets that all hold, cut to [0, 1] for a probability or what else has a cap."""
-    best = intersection(found)
+def _best_of(brackets: Sequence[Bracket], objective: Objective) -> CoupledBounds:
+    """Return the best ends of brackets that all hold, cut to [0, 1] for a probability or to another cap."""
+    best = intersection(brackets)
     low, high = best.low, best.high
     kind = low.kind if low.kind == high.kind else f"{low.kind} below, {high.kind} above"
     lower, upper = low.value, high.value
     if objective.cap < np.inf:
+        # the value itself is between zero and the cap
         lower, upper = min(max(lower, 0.0), objective.cap), max(min(upper, objective.cap), 0.0)
     return CoupledBounds(
         lower, upper, low.statistics + high.statistics, best.remainder, low.rounding + high.rounding, kind
     )
 
 
-def _one_minus(found: CoupledBounds) -> CoupledBounds:
-    """Return bounds on one minus a probability, rounded outward; zero and one are exact."""
-    lower, upper = 1 - found.upper, 1 - found.lower
+def _one_minus(bounds: CoupledBounds) -> CoupledBounds:
+    """Return bounds on one minus a probability, rounded outward except for zero and one, which are exact."""
+    lower, upper = 1 - bounds.upper, 1 - bounds.lower
     return replace(
-        found,
-        lower=max(lower - (ULP if 0 < found.upper < 1 else 0.0), 0.0),
-        upper=min(upper + (ULP if 0 < found.lower < 1 else 0.0), 1.0),
+        bounds,
+        lower=max(lower - (ULP if 0 < bounds.upper < 1 else 0.0), 0.0),
+        upper=min(upper + (ULP if 0 < bounds.lower < 1 else 0.0), 1.0),
     )

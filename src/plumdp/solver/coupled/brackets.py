@@ -1,4 +1,4 @@
-"""Brackets of a policy's value from an expansion: the linear part over the region, and a remainder on both sides."""
+"""Brackets of a policy's value, made of an expansion's linear part over the region and a remainder on both sides."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LARGE = 300_000  # transitions of a chain on which it takes about a second
 
 @dataclass(frozen=True)
 class End:
-    """One end of a bracket: its value, and what of its distance from the middle is due to what."""
+    """One end of a bracket, its value, and the parts of its distance from the middle."""
 
     value: float
     statistics: float
@@ -49,7 +49,7 @@ class Bracket:
 
     @property
     def remainder(self) -> float:
-        """What is added for all that is not linear, on both sides."""
+        """The bound on all that is not linear, summed over both sides."""
         return self.low.remainder + self.high.remainder
 
     @property
@@ -60,7 +60,7 @@ class Bracket:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What an expansion is made on: a policy's chain, and its expressions on a ball around a region, or on a slab."""
+    """The basis of an expansion, a policy's chain, and its expressions on a ball around a region or on a slab."""
 
     chain: PolicyChain
     forms: Forms  # times the discount
@@ -88,13 +88,13 @@ def setting_of(
 ) -> Setting:
     """Return the setting of a policy's chain on a ball around a region, with the bounds of expressions over it."""
     ball = ball_around(region, model.space.dimension) if ball is None else ball
-    own, used = chain.with_own_expressions()
+    renumbered, used = chain.with_own_expressions()
     forms = forms_on(model.expressions, used, ball, bounds=(uncertain.lower, uncertain.upper))
-    return Setting(own, forms.scaled(chain.discount), ball, region)
+    return Setting(renumbered, forms.scaled(chain.discount), ball, region)
 
 
 def brackets_of(setting: Setting, errors: ErrorModel, precision: float, *, orders: Sequence[int]) -> Brackets | str:
-    """Return brackets of first order, second order or both; or why there is none."""
+    """Return brackets of first order, second order or both, or the reason why there is none."""
     chain, forms, equations = setting.chain, setting.forms, setting.equations()
     if equations is None:
         return _SINGULAR
@@ -103,16 +103,16 @@ def brackets_of(setting: Setting, errors: ErrorModel, precision: float, *, order
     if not (np.isfinite(guess.values).all() and np.isfinite(guess.slopes).all()):
         return _SINGULAR
     residuals = residual_bounds(chain, forms, guess, exact_eigenvalues=1 in orders)
-    found = []
+    made = []
     if 1 in orders:
-        found.append(bracket(setting, equations, guess, residuals, errors, precision))
+        made.append(bracket(setting, equations, guess, residuals, errors, precision))
     limit = _NEGLIGIBLE[len(chain.successor) > _LARGE]
-    is_enough = found and found[0] is not None and found[0].remainder <= limit * found[0].width
+    is_enough = made and made[0] is not None and made[0].remainder <= limit * made[0].width
     if 2 in orders and not is_enough:
         second = second_order(chain, equations, guess, residuals.quadratic)
         residuals = residual_bounds(chain, forms, second)
-        found.append(bracket(setting, equations, second, residuals, errors, precision))
-    kept = [each for each in found if each is not None]
+        made.append(bracket(setting, equations, second, residuals, errors, precision))
+    kept = [each for each in made if each is not None]
     if not kept:
         return "nature may keep a run from ending, so that nothing bounds the remainder"
     return Brackets(kept, guess.slopes[chain.initial])
@@ -134,7 +134,10 @@ def bracket(
     errors: ErrorModel,
     precision: float,
 ) -> Bracket | None:
-    """Return a bracket from an expansion, whatever numbers it has; None if no number bounds the remainder."""
+    """Return a bracket from an expansion, whatever numbers it has.
+
+    It is None if no number bounds the remainder.
+    """
     columns = np.column_stack([residuals.below, residuals.above, residuals.rounding])
     below, above, rounding = equations.solve(columns)[setting.chain.initial].tolist()
     low = _largest_sum(errors, residuals.below, below, precision)
@@ -163,6 +166,7 @@ def bracket_of(setting: Setting, guess: Expansion, below: float, above: float, r
         (-1.0, -linear.lower, float(downward[0]), below),
         (1.0, linear.upper, float(upward[0]), above),
     ):
+        # outward: the lower end is too low, the upper one too high
         slack = 8 * UNIT * (abs(middle) + abs(reach) + curvature + rest)  # of the sums below
         value = middle + side * (reach + curvature + rest + slack)
         of_floats = min(max(rounding, 0.0), rest)

@@ -35,7 +35,7 @@ class Piece:
 def bracket_by_slabs(
     setting: Setting, slope: FloatArray, whole: Bracket, errors: ErrorModel, precision: float, *, order: int
 ) -> Bracket | None:
-    """Return the bracket of an order in slabs across the slope of the value; None if there are no slabs."""
+    """Return the bracket of an order in slabs across the slope of the value, or None if there are no slabs."""
     length = float(np.linalg.norm(slope))
     if not 0 < length < np.inf:
         return None
@@ -69,12 +69,12 @@ def _end(piece: Piece, side: Side) -> float:
 
 
 def _gain(before: list[Piece], after: list[Piece], side: Side) -> float:
-    """Return by how much one end of the bracket has moved inward."""
+    """Return the distance by which one end of the bracket has moved inward."""
     return abs(_end(_extreme(after, side), side) - _end(_extreme(before, side), side))
 
 
 def _halves(setting: Setting, piece: Piece, errors: ErrorModel, precision: float, order: int) -> list[Piece]:
-    """Return both halves of a piece with their brackets; none if there are none."""
+    """Return both halves of a piece with their brackets, or nothing if a half has none."""
     parts = [brackets_of(setting.within(slab), errors, precision, orders=(order,)) for slab in halves(piece.slab)]
     pieces = []
     for slab, part in zip(halves(piece.slab), parts, strict=True):
@@ -98,6 +98,7 @@ def _better(inner: Bracket, outer: Bracket) -> Bracket:
 
 def _union(pieces: list[Piece], middle: float, kind: str) -> Bracket:
     """Return the bracket of a value that lies in one of the pieces."""
+    # the point is in some slab, though not known which: the outermost ends hold
     low = min((piece.bracket.low for piece in pieces), key=lambda end: end.value)
     high = max((piece.bracket.high for piece in pieces), key=lambda end: end.value)
     return Bracket(replace(low, kind=kind), replace(high, kind=kind), middle)

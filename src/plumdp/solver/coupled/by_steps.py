@@ -1,7 +1,7 @@
-"""Expansions of objectives with a number of steps: backward induction, with one expansion for each step.
+"""Expansions of objectives with a number of steps, by backward induction, with one expansion for each step.
 
 With W_k the expansion at step k and R_k = r + P W_{k+1} - W_k its residual, at most e_k, the value V_k differs from W_k
-by D_k = R_k + P D_{k+1}; so M_k = e_k + P M_{k+1}, with nature at its worst, bounds it.
+by D_k = R_k + P D_{k+1}. So M_k = e_k + P M_{k+1}, with nature at its worst, bounds it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def known_value(chain: PolicyChain, objective: Objective, n_states: int) -> floa
 
 
 class _Steps:
-    """What an objective says of the nodes of a chain at each step."""
+    """The values that an objective gives to the nodes of a chain at each step."""
 
     def __init__(self, objective: Objective, chain: PolicyChain, n_states: int) -> None:
         self._objective, self._state, self._n_states = objective, chain.state, n_states
@@ -50,14 +50,14 @@ class _Steps:
         return self._objective.at_step(whole, step)[self._state]
 
     def is_fixed(self, step: int) -> BoolArray:
-        """Return the nodes whose value at a step the objective itself says."""
+        """Return the nodes whose value at a step follows from the objective alone."""
         return fixed_states(self._objective, self._n_states, step)[self._state]
 
 
 def expand_by_steps(
     chain: PolicyChain, forms: Forms, objective: Objective, n_states: int, errors: StepErrors | None, *, order: int
 ) -> StepsExpansion:
-    """Return the expansion at step zero of first or second order; without errors, as an estimate."""
+    """Return the expansion at step zero of first or second order, as an estimate if there are no errors."""
     n, d = chain.n_open, forms.dimension
     steps, n_steps = _Steps(objective, chain, n_states), objective.n_steps
     assert n_steps is not None
@@ -71,10 +71,13 @@ def expand_by_steps(
         here = _step_back(chain, forms, moves, after, is_fixed)
         here = replace(here, values=steps.values(here.values, step))
         if errors is not None:
-            found = residuals_of(chain, forms, after, here, exact_eigenvalues=False)
+            residuals = residuals_of(chain, forms, after, here, exact_eigenvalues=False)
             goes_on = ~is_fixed[:n]
-            below, above = (errors.step_back(m, e, goes_on) for m, e in ((below, found.below), (above, found.above)))
-            rounding[:n] = np.where(goes_on, found.rounding + np.abs(_inner(chain, moves, rounding)), 0.0)
+            # M_k = e_k + P M_{k+1}, with nature at its worst
+            below, above = (
+                errors.step_back(m, e, goes_on) for m, e in ((below, residuals.below), (above, residuals.above))
+            )
+            rounding[:n] = np.where(goes_on, residuals.rounding + np.abs(_inner(chain, moves, rounding)), 0.0)
         after = here
     start = chain.initial if chain.initial < n else n
     return StepsExpansion(after, float(below[start]), float(above[start]), float(rounding[start]))

@@ -1,4 +1,4 @@
-"""The Markov chain of a policy, cut to what the policy reaches, with the model's expressions on its transitions."""
+"""The Markov chain of a policy on the states that it reaches, with the model's expressions on its transitions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from plumdp.solver.coupled import kernels
 
 @dataclass(frozen=True, eq=False)
 class PolicyChain:
-    """What a policy reaches from the initial state: first the open nodes, whose runs go on, then the closed ones.
+    """The part of a model that a policy reaches, first the open nodes, whose runs go on, then the closed ones.
 
-    Closed are targets, states to avoid, and states from which nothing counts any more: there the value is known,
+    Closed are targets, states to avoid, and states from which nothing counts any more. There the value is known,
     whatever the parameters are. "Reaches" is meant in the graph, with all its transitions, so that this holds for
     every point of the space.
     """
@@ -48,7 +48,7 @@ class PolicyChain:
         return bool((self.successor == np.repeat(np.arange(self.n_open), np.diff(self.first))).any())
 
     def with_own_expressions(self) -> tuple[PolicyChain, Indices]:
-        """Return the chain with its expressions numbered from zero on, and which of the model they are."""
+        """Return the chain with its expressions numbered from zero on, and their numbers in the model."""
         is_used = np.zeros(int(self.expression.max(initial=-1)) + 1, dtype=np.bool_)
         is_used[self.expression] = True
         number = np.cumsum(is_used, dtype=np.int32) - 1
@@ -62,9 +62,9 @@ class PolicyChain:
 
 
 def policy_chain(model: ParametricMDP, policy: Indices, objective: Objective) -> PolicyChain | str:
-    """Return the chain of a policy (the number of a choice for each state), or why it is of no use here.
+    """Return the chain of a policy (the number of a choice for each state), or the reason why its value is infinite.
 
-    For objectives with a number of steps, closed are only the states in which the run is over at every step; the
+    For objectives with a number of steps, closed are only the states in which the run is over at every step. The
     values of closed nodes are then left at zero.
     """
     terms = objective.terms(model.graph)
@@ -79,6 +79,7 @@ def policy_chain(model: ParametricMDP, policy: Indices, objective: Objective) ->
     else:
         chain = replace(chain, known=read_only(terms.value[closed]))
         is_ahead[n:] = (chain.known > 0) | (objective.kind == Kind.UNTIL_END)
+    # from all other nodes nothing counts any more, at any point of the space: their value is zero
     kernels.mark_ahead(chain.first, chain.successor, is_ahead)
     if objective.kind == Kind.UNTIL_END and not is_ahead.all():
         return "the policy may come to states from which it cannot reach the target, so that its value is infinite"
@@ -97,13 +98,13 @@ def _reached(model: ParametricMDP, policy: Indices, terms: Terms, is_over: BoolA
     node = np.full(n, -1, dtype=np.int32)
     node[state] = np.arange(len(state), dtype=np.int32)
     choices = policy[state[:n_open]]
-    taken = graph.transitions_of(choices)
+    transitions = graph.transitions_of(choices)
     first = np.concatenate([[0], np.cumsum(np.diff(graph.first_transition)[choices], dtype=np.int64)])
     return PolicyChain(
         read_only(state),
         read_only(first),
-        read_only(node[graph.successor[taken]]),
-        read_only(model.expression[taken]),
+        read_only(node[graph.successor[transitions]]),
+        read_only(model.expression[transitions]),
         read_only(terms.reward[choices]),
         read_only(np.zeros(n_ends)),
         int(node[graph.initial_state]),
@@ -113,12 +114,12 @@ def _reached(model: ParametricMDP, policy: Indices, terms: Terms, is_over: BoolA
 
 
 def fixed_states(objective: Objective, n_states: int, step: int) -> BoolArray:
-    """Return the states whose value at a step the objective itself says, whatever comes later."""
+    """Return the states whose value at a step follows from the objective alone, whatever comes later."""
     return np.asarray(objective.at_step(np.zeros(n_states), step) == objective.at_step(np.ones(n_states), step))
 
 
 def _always_fixed(objective: Objective, n_states: int) -> BoolArray:
-    """Return the states whose value the objective says at every step: there a run is over."""
+    """Return the states whose value follows from the objective at every step, where a run is over."""
     assert objective.n_steps is not None
     result = np.ones(n_states, dtype=np.bool_)
     for step in range(objective.n_steps + 1):
@@ -127,7 +128,7 @@ def _always_fixed(objective: Objective, n_states: int) -> BoolArray:
 
 
 def _closing(chain: PolicyChain, closing: BoolArray) -> PolicyChain:
-    """Return the chain with some open nodes closed, at value zero; none of them leads to an open one."""
+    """Return the chain with some open nodes closed at value zero, none of which leads to an open one."""
     if not closing.any():
         return chain
     n = chain.n_open
@@ -135,13 +136,13 @@ def _closing(chain: PolicyChain, closing: BoolArray) -> PolicyChain:
     old = np.concatenate([kept, np.arange(n, chain.n_nodes), gone])
     node = np.empty(chain.n_nodes, dtype=np.int32)
     node[old] = np.arange(chain.n_nodes, dtype=np.int32)
-    taken = ranges(chain.first[kept], chain.first[kept + 1])
+    transitions = ranges(chain.first[kept], chain.first[kept + 1])
     return replace(
         chain,
         state=read_only(chain.state[old]),
         first=read_only(np.concatenate([[0], np.cumsum(np.diff(chain.first)[kept])])),
-        successor=read_only(node[chain.successor[taken]]),
-        expression=read_only(chain.expression[taken]),
+        successor=read_only(node[chain.successor[transitions]]),
+        expression=read_only(chain.expression[transitions]),
         reward=read_only(chain.reward[kept]),
         known=read_only(np.concatenate([chain.known, np.zeros(len(gone))])),
         initial=int(node[chain.initial]),

@@ -1,6 +1,6 @@
-"""Solves the linear equations of a policy's chain: by substitution if states never come back, else by factorisation.
+"""The linear equations of a policy's chain, solved by substitution if states never come back, else by factorisation.
 
-Nothing here is rounded outward: what these solutions are worth is found out by their residuals.
+Nothing here is rounded outward. The residuals of these solutions say how far off they are.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Equations:
 
 
 def equations_of(chain: PolicyChain, probability: FloatArray) -> Equations | None:
-    """Return the equations of a chain, ready to be solved; None if they are singular."""
+    """Return the equations of a chain, ready to be solved, or None if they are singular."""
     if chain.is_ordered:
         return Equations(chain, probability, None)
     from scipy.sparse import eye_array

@@ -1,4 +1,4 @@
-"""Values of a policy as functions of the parameters: to first or second order about the centre of a ball."""
+"""Expansions of a policy's values in the parameters, to first or second order about the centre of a ball."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Expansion:
 
 
 def first_order(chain: PolicyChain, forms: Forms, equations: Equations) -> Expansion:
-    """Return values and slopes at the centre: (I - P) w⁰ = r, and (I - P) w¹ = Σ_t β_t w⁰(s_t)."""
+    """Return values and slopes at the centre, by (I - P) w⁰ = r, and (I - P) w¹ = Σ_t β_t w⁰(s_t)."""
     n, d = chain.n_open, forms.dimension
     values, slopes = np.zeros(chain.n_nodes), np.zeros((chain.n_nodes, d))
     values[n:] = chain.known
@@ -37,7 +37,7 @@ def first_order(chain: PolicyChain, forms: Forms, equations: Equations) -> Expan
 
 
 def second_order(chain: PolicyChain, equations: Equations, first: Expansion, quadratic: FloatArray) -> Expansion:
-    """Return the first order with curvatures added: (I - P) W² = Q, with Q the quadratic part of its residuals.
+    """Return the first order with curvatures added, by (I - P) W² = Q, with Q the quadratic part of its residuals.
 
     That is sym Σ_t β_t w¹(s_t)ᵀ + Σ_t Γ_t w⁰(s_t), packed.
     """
@@ -65,7 +65,7 @@ def quadratic_part(chain: PolicyChain, forms: Forms, expansion: Expansion) -> Fl
 def by_expression(chain: PolicyChain, of_transition: FloatArray, of_expression: FloatArray) -> FloatArray:
     """Return Σ_t number_t vector_f(t) over the transitions t of each open node, f(t) being the transition's expression.
 
-    There is one number for each transition and one vector (k) for each expression; the result is (n_open, k).
+    There is one number for each transition and one vector (k) for each expression. The result is (n_open, k).
     """
     weights = chain.rows(of_transition, chain.expression, len(of_expression))
     return np.asarray(weights @ of_expression)

@@ -1,4 +1,4 @@
-"""Expressions as quadratic functions on a ball of parameters, with what rounding and higher terms may add to them."""
+"""Expressions as quadratic functions on a ball of parameters, with bounds on rounding and on higher terms."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ MAX_DEGREE = 16
 class Forms:
     """Expression f is ``means[f] + spreads[f]·x + xᵀ curvatures[f] x + rest`` at the point ``centre + factor @ x``.
 
-    For |x| <= 1 the rest is at most ``errors[f] + tails[f]``: what rounding may have changed, and all terms of degree
-    three or more. The tails of a row sum to zero at every point, as the row sums to one and so do its other terms.
-    Symmetric matrices are packed: the entries on and above the diagonal, row by row.
+    For |x| <= 1 the rest is at most ``errors[f]``, for rounding, plus ``tails[f]``, for all terms of degree three or
+    more. The tails of a row sum to zero at every point, as the row sums to one and so do its other terms.
+    Symmetric matrices are packed into the entries on and above the diagonal, row by row.
     """
 
     means: FloatArray  # (n)
@@ -58,7 +58,10 @@ class Forms:
         )
 
     def reaches(self) -> FloatArray:
-        """Return bounds on ``|spreads·x|`` over the region: by the ball, and for affine expressions by their bounds."""
+        """Return bounds on ``|spreads·x|`` over the region.
+
+        They follow from the ball, and for affine expressions from their bounds as well.
+        """
         by_ball = lengths(self.spreads)
         is_affine = (packed_norms(self.curvatures, self.dimension) == 0) & (self.tails == 0)
         by_bounds = np.maximum(self.upper - self.means, self.means - self.lower)
@@ -75,7 +78,7 @@ def forms_on(
     bounds: tuple[FloatArray, FloatArray] | None = None,
     order: int = 2,
 ) -> Forms:
-    """Return some expressions of a table as functions on a ball; of order one without curvatures, for estimates.
+    """Return some expressions of a table as functions on a ball, of order one without curvatures, for estimates.
 
     ``bounds`` are lower and upper bounds of all expressions over the region that the ball is put around.
 
@@ -118,5 +121,6 @@ def _monomials(exponents: IntArray, ball: Ball, order: int) -> tuple[FloatArray,
         spread[which] = b * c[:, None] + a[:, None] * r
         mean[which] = a * c
         shifted = np.column_stack([np.zeros(len(which)), s[:, :2], s[:, 2] + s[:, 3]])
+        # terms of degree three or more stay together, as their sum is all that is bounded
         size[which] = (s * np.abs(c)[:, None] + shifted * length[:, None]) * UP
     return mean, spread, curvature, size

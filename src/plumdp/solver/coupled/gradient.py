@@ -1,4 +1,4 @@
-"""The value of a policy at a point and its gradient in the parameters: estimates, which choose directions."""
+"""Estimates of a policy's value at a point and of its gradient in the parameters, which choose directions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def policy_gradient(
 
 
 def find_gradient(model: ParametricMDP, policy: Policy, objective: Objective, point: FloatArray) -> Gradient:
-    """Return the same, and the states that the policy reaches before a run is over."""
+    """Return the value and its gradient, and the states that the policy reaches before a run is over."""
     flipped = objective.flipped()
     if flipped is not None:
         value, gradient, states = find_gradient(model, policy, flipped, point)
@@ -65,8 +65,8 @@ def find_gradient(model: ParametricMDP, policy: Policy, objective: Objective, po
     chain, used = chain.with_own_expressions()
     forms = forms_on(model.expressions, used, Ball(at, np.eye(d)), order=1).scaled(chain.discount)
     if objective.n_steps is not None:
-        found = expand_by_steps(chain, forms, objective, model.graph.n_states, None, order=1).expansion
-        return Gradient(float(found.values[chain.initial]), found.slopes[chain.initial], chain.state)
+        expansion = expand_by_steps(chain, forms, objective, model.graph.n_states, None, order=1).expansion
+        return Gradient(float(expansion.values[chain.initial]), expansion.slopes[chain.initial], chain.state)
     return Gradient(*_gradient(chain, forms), chain.state)
 
 

@@ -1,4 +1,4 @@
-"""Compiled loops on the chain of a policy: what it reaches, in which order, and solutions by substitution."""
+"""Compiled loops on the chain of a policy, for the states it reaches, their order, and solutions by substitution."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ def visit(
     initial: int, policy: Any, first_transition: Any, successor: Any, is_over: Any, colour: Any, stack: Any,
     position: Any, order: Any, ends: Any,
 ) -> tuple[int, int, bool]:  # fmt: skip
-    """Write the states that a policy reaches; return how many go on, how many are over, and whether none repeats.
+    """Write the states that a policy reaches, and return how many go on, how many are over, and whether none repeats.
 
-    ``order`` gets the states that go on as a depth-first search leaves them: successors first, if no state can come
-    back to itself except at once. ``colour`` starts as zeros: 1 while a state is on the stack, 2 afterwards.
+    ``order`` gets the states that go on as a depth-first search leaves them, which is successors first if no state can
+    come back to itself except at once. ``colour`` starts as zeros, and is 1 while a state is on the stack, 2
+    afterwards.
     """
     n_open, n_ends, is_ordered, depth = 0, 0, True, 0
     if is_over[initial]:

@@ -14,7 +14,7 @@ from plumdp.region.shapes import Region
 
 @dataclass(frozen=True)
 class Range:
-    """Bounds on a number, and how much of them is due to rounding."""
+    """Bounds on a number, and the share of rounding in them."""
 
     lower: float
     upper: float

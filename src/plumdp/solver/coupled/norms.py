@@ -1,6 +1,6 @@
-"""Norms of batches of vectors and symmetric matrices, from above.
+"""Upper bounds on norms of batches of vectors and symmetric matrices.
 
-Symmetric matrices are packed: the entries on and above the diagonal, row by row.
+Symmetric matrices are packed into the entries on and above the diagonal, row by row.
 """
 
 from __future__ import annotations
@@ -43,15 +43,16 @@ def extreme_eigenvalues(packed: FloatArray, d: int, *, exact: bool = True) -> tu
         return np.zeros(n), np.zeros(n)
     norm = packed_norms(packed, d)
     middle, radius = _location(packed, d, norm)
+    # no eigenvalue is larger than the Frobenius norm, nor further out than their location says
     above, below = np.minimum(middle + radius, norm), np.minimum(radius - middle, norm)
     if exact and d > 2 and n * d**3 <= _MAX_WORK:
-        found, slack = np.linalg.eigvalsh(full(packed, d)), 1e-13 * (1 + d / 8) * norm
-        above, below = np.minimum(above, found[:, -1] + slack), np.minimum(below, slack - found[:, 0])
+        eigenvalues, slack = np.linalg.eigvalsh(full(packed, d)), 1e-13 * (1 + d / 8) * norm
+        above, below = np.minimum(above, eigenvalues[:, -1] + slack), np.minimum(below, slack - eigenvalues[:, 0])
     return np.maximum(above, 0.0), np.maximum(below, 0.0)
 
 
 def _location(packed: FloatArray, d: int, norm: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mean of the eigenvalues, and how far from it they may lie at most; covers rounding in both."""
+    """Return the mean of the eigenvalues, and the largest distance they may have from it, with rounding in both."""
     i, j = np.triu_indices(d)
     mean = packed[:, i == j].sum(axis=1) / d
     square = np.maximum(norm**2 / d - mean**2, 0.0) + 16 * (d + 4) * UNIT * norm**2
@@ -60,7 +61,7 @@ def _location(packed: FloatArray, d: int, norm: FloatArray) -> tuple[FloatArray,
 
 
 def full(packed: FloatArray, d: int) -> FloatArray:
-    """Return packed symmetric matrices (n, d (d + 1) / 2) as they are: (n, d, d)."""
+    """Return packed symmetric matrices (n, d (d + 1) / 2) as full ones (n, d, d)."""
     result = np.zeros((len(packed), d, d))
     if packed.shape[1]:
         i, j = np.triu_indices(d)
@@ -69,7 +70,7 @@ def full(packed: FloatArray, d: int) -> FloatArray:
 
 
 def packed(matrices: FloatArray) -> FloatArray:
-    """Return symmetric matrices (n, d, d) packed: (n, d (d + 1) / 2)."""
+    """Return symmetric matrices (n, d, d) packed as (n, d (d + 1) / 2)."""
     i, j = np.triu_indices(matrices.shape[-1])
     entries: FloatArray = matrices[:, i, j]
     return entries

@@ -1,4 +1,4 @@
-"""The largest expected sum of residuals until a run is over: nature at its worst, on what the policy reaches."""
+"""The largest expected sum of residuals until a run is over, with nature at its worst, where the policy leads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_SWEEPS = 20_000
 
 @dataclass(frozen=True, eq=False)
 class ErrorModel:
-    """What the policy reaches as an interval MDP of its own, in which the residuals are rewards until the end.
+    """The part that the policy reaches, as an interval MDP in which the residuals are rewards until the end.
 
     Its states are the open nodes of the chain, and one more for all closed ones.
     """
@@ -38,14 +38,15 @@ class ErrorModel:
     ends_surely: bool  # whether runs end after finitely many steps, as no state can come back to itself
 
     def largest_sum(self, residuals: FloatArray, estimate: float, precision: float) -> float:
-        """Return an upper bound on the expected sum of residuals (n_open) from the initial state; it may be infinite.
+        """Return an upper bound on the expected sum of residuals (n_open) from the initial state, perhaps infinite.
 
-        It is if nature can keep a run from ending, also where residuals are zero: they are rewards until the end.
-        They are divided by about the sum that is expected, as the solver's precision is absolute.
+        It is infinite if nature can keep a run from ending, also where residuals are zero, as they are rewards until
+        the end. They are divided by about the sum that is expected, as the solver's precision is absolute.
         """
         largest = float(residuals.max(initial=0))
         if not np.isfinite(largest):
             return np.inf
+        # a power of two, so that dividing by it rounds nothing
         size = _power_of_two(estimate if 0 < estimate < np.inf else max(largest, _LEAST))
         rewards = np.append(residuals / size, 0.0)
         if not np.isfinite(rewards).all():
@@ -62,7 +63,7 @@ class ErrorModel:
         return float(solution.upper[self.initial]) * size * UP
 
     def _sum_in_one_pass(self, layout: SweepLayout) -> float:
-        """Return the upper bound if no state can come back to itself: successors first, each once."""
+        """Return the upper bound by one pass, successors first, if no state can come back to itself."""
         high = layout.known.copy()
         high[: layout.n_undecided] = np.inf
         layout.sweep(0, layout.n_undecided, high, high, layout.first_row.copy(), side=1.0)
@@ -71,13 +72,13 @@ class ErrorModel:
 
 @dataclass(frozen=True, eq=False)
 class StepErrors:
-    """The same part of a relaxation, for sums of residuals that differ from step to step."""
+    """The part that the policy reaches, for sums of residuals that differ from step to step."""
 
     layout: SweepLayout  # of the open nodes and the end
     best_row: IntArray
 
     def step_back(self, sums: FloatArray, residuals: FloatArray, goes_on: BoolArray) -> FloatArray:
-        """Return bounds on the sums (n_open + 1) from one step earlier on: nature's worst, plus the residuals (n_open).
+        """Return bounds on the sums (n_open + 1) from one step earlier on, nature's worst plus the residuals (n_open).
 
         Where the run does not go on at that step, there is nothing to sum up.
         """
@@ -102,7 +103,7 @@ def step_errors(chain: PolicyChain, uncertain: IntervalMDP, discount: Fraction |
 def error_model(chain: PolicyChain, uncertain: IntervalMDP, discount: Fraction | None = None) -> ErrorModel:
     """Return the part of a relaxation that the policy of a chain reaches.
 
-    Nature may drop what its bounds let it drop, also if the support is known: a larger sum is safe.
+    Nature may drop all that its bounds let it drop, also if the support is known, as a larger sum is safe.
     """
     imdp = _part(chain, uncertain)
     n = chain.n_open
@@ -117,7 +118,7 @@ def error_model(chain: PolicyChain, uncertain: IntervalMDP, discount: Fraction |
 def _part(chain: PolicyChain, uncertain: IntervalMDP) -> IntervalMDP:
     """Return the interval MDP of the open nodes and one end, which stays where it is."""
     n, end = chain.n_open, chain.n_open
-    known = len(uncertain.lower)  # the number of a new expression, which is one
+    certain = len(uncertain.lower)  # the number of a new expression, which is one
     successor = np.append(np.minimum(chain.successor, end), end).astype(np.int32)
     graph = Graph(
         read_only(np.arange(n + 2, dtype=np.int32)),
@@ -128,7 +129,7 @@ def _part(chain: PolicyChain, uncertain: IntervalMDP) -> IntervalMDP:
         read_only(np.zeros(n + 1, dtype=np.int32)),
         ("",),
     )
-    expression = np.append(chain.expression, known).astype(np.int32)
+    expression = np.append(chain.expression, certain).astype(np.int32)
     lower, upper = (read_only(np.append(bounds, 1.0)) for bounds in (uncertain.lower, uncertain.upper))
     region = None if uncertain.region is None else uncertain.region.with_constants(np.ones(1))
     return IntervalMDP(graph, read_only(expression), lower, upper, region=region)

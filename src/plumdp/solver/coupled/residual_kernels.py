@@ -1,6 +1,6 @@
-"""Compiled loops over the transitions of a chain: the parts of the residuals of an expansion.
+"""Compiled loops over the transitions of a chain that calculate the parts of the residuals of an expansion.
 
-Symmetric matrices are packed: the entries on and above the diagonal, row by row.
+Symmetric matrices are packed into the entries on and above the diagonal, row by row.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ def add_products(
     s: int, to: int, f: int, a: float, w: float, spreads: Any, bends: Any, slopes: Any, curvatures: Any,
     mean_slopes: Any, mean_curvatures: Any, vector: Any, quadratic: Any,
 ) -> None:  # fmt: skip
-    """Add one transition's products of mean a and value w: a w¹ and a W² to the means, β w⁰, sym β w¹ᵀ + Γ w⁰.
+    """Add one transition's products of mean a and value w, which are a w¹, a W², β w⁰ and sym β w¹ᵀ + Γ w⁰.
 
-    Of many parameters an expression depends on few: where two entries of β are zero, so is that of β w¹ᵀ.
+    The first two go to the means. Of many parameters an expression depends on few: where two entries of β are zero, so
+    is that of β w¹ᵀ.
     """
     d, start = len(vector), 0
     for i in range(d):
@@ -48,9 +49,9 @@ def write_low_degrees(
     edges: Any, forms: Any, after: Any, here: Any, reward: Any, mean: Any, constant: Any, linear: Any, quadratic: Any,
     rounding: Any,
 ) -> None:  # fmt: skip
-    """Write for each open node what its residual has of degree 0, 1 and 2, and what rounding can matter in all of it.
+    """Write the parts of degree 0, 1 and 2 of each open node's residual, and a bound on the rounding of all parts.
 
-    ``edges`` are first, successor and expression; ``forms`` are means, spreads, curvatures, their sizes and errors;
+    ``edges`` are first, successor and expression. ``forms`` are means, spreads, curvatures, their sizes and errors.
     ``after`` and ``here`` are values, slopes, curvatures and sizes of the expansion of the successors and of the nodes.
     ``mean`` gets the expected parts of ``after``: values, slopes and curvatures of the rows.
     """
@@ -82,6 +83,7 @@ def write_low_degrees(
         for k in range(curvatures.shape[1]):
             quadratic[s, k] += mean[2][s, k] - here[2][s, k]
         gamma = (first[s + 1] - first[s] + 8) * UNIT
+        # errors of coefficients matter times the successor's value, and times the mean that is subtracted
         rounding[s] = gamma * (abs(reward[s]) + size + here[3][s]) + error_size + error * mean_size
 
 
@@ -89,7 +91,7 @@ def write_low_degrees(
 def write_high_degrees(
     first: Any, successor: Any, expression: Any, lengths: Any, after: Any, mean: Any, is_sharp: bool, result: Any
 ) -> None:
-    """Write bounds on what the residual of each open node has of degree three or more.
+    """Write bounds on the part of degree three or more of each open node's residual.
 
     ``lengths`` are how far the linear parts of the forms reach, norms of their curvatures, and their tails. Roundings
     are few and relative.
@@ -112,6 +114,7 @@ def write_high_degrees(
                 for k in range(width):
                     difference[k] = curvatures[to, k] - mean_curvatures[s, k]
                 curvature = spectral_norm(difference, d, is_sharp, work)
+            # |β·x| |xᵀ(W² - W̄)x| and |xᵀ Γ x| |(w¹ - w̄)·x + xᵀ(W² - W̄)x|, for |x| <= 1
             total += of_spreads[f] * curvature + of_bends[f] * (slope + curvature)
             if tails[f] > 0.0:
                 total += tails[f] * (abs(values[to] - mean_values[s]) + slope + curvature)
@@ -120,10 +123,10 @@ def write_high_degrees(
 
 @compiled
 def write_ranges(first: Any, successor: Any, after: Any, mean: Any, result: Any) -> None:
-    """Write for each open node how far apart the values of its successors may be at one point of the ball, rounded up.
+    """Write for each open node the largest distance of its successors' values at a point of the ball, rounded up.
 
-    The value of a successor differs from the expected one of the row by w⁰ - w̄⁰ up to |w¹ - w̄¹| + |W² - W̄²|, the last
-    in Frobenius' norm. Roundings of a difference are relative to the sizes of its parts.
+    The value of a successor differs from the expected one of the row by w⁰ - w̄⁰ up to |w¹ - w̄¹| + |W² - W̄²|, the
+    last in Frobenius' norm. Roundings of a difference are relative to the sizes of its parts.
     """
     values, slopes, curvatures, sizes = after
     mean_values, mean_slopes, mean_curvatures = mean

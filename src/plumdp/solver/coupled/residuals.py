@@ -1,4 +1,4 @@
-"""How far an expansion is from a solution of the chain's equations, at every point of the ball: rounded up.
+"""Upper bounds on the residuals of an expansion in the chain's equations, at every point of the ball.
 
 With f_t = a_t + β_t·x + xᵀ Γ_t x + rest and the expansion W = w⁰ + w¹·x + xᵀ W² x, the residual of a node s is
 
@@ -8,7 +8,7 @@ With f_t = a_t + β_t·x + xᵀ Γ_t x + rest and the expansion W = w⁰ + w¹·
     Q  = sym Σ β_t w¹(s_t)ᵀ + Σ (Γ_t w⁰(s_t) + a_t W²(s_t)) - W²(s).
 
 The rows of the true β_t and Γ_t sum to zero, so that in the higher terms w¹(s_t) and W²(s_t) may be replaced by their
-distance from any w̄ and W̄ of the row; these are the expected ones.
+distance from any w̄ and W̄ of the row. Here these are the expected ones.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MANY = 4  # parameters
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Bounds on the residual of each open node: at most ``above``, at least minus ``below``; both positive."""
+    """Bounds on the residual of each open node, between minus ``below`` and ``above``, both positive."""
 
     above: FloatArray  # (n_open)
     below: FloatArray  # (n_open)
@@ -62,12 +62,12 @@ def residuals_of(
     of_spreads, of_bends = lengths(forms.spreads), packed_norms(forms.curvatures, d)
     means, spreads, curvatures, errors = _as_read_only(forms.means, forms.spreads, forms.curvatures, forms.errors)
     parts = means, spreads, curvatures, np.abs(means) + of_spreads + of_bends, errors
-    later, own = _parts(after, d), _parts(here, d)
+    later, of_nodes = _parts(after, d), _parts(here, d)
     constant, linear, higher, rounding = (np.zeros(n) for _ in range(4))
     quadratic = np.zeros((n, d * (d + 1) // 2))
     mean = np.zeros(n), np.zeros((n, d)), np.zeros((n, after.curvatures.shape[1]))
     residual_kernels.write_low_degrees(
-        edges, parts, later, own, chain.reward, mean, constant, linear, quadratic, rounding
+        edges, parts, later, of_nodes, chain.reward, mean, constant, linear, quadratic, rounding
     )
     if after.curvatures.shape[1] or not forms.is_affine:
         is_sharp = len(chain.successor) * d**3 <= _MAX_PRODUCTS[d > _MANY]
@@ -78,6 +78,7 @@ def residuals_of(
         residual_kernels.write_ranges(chain.first, chain.successor, later, about, ranges)
         higher += chain.misfit * chain.discount * UP * ranges
     rounding = rounding * (1 + 1e-9) + 64 * SQUARES_UNDERFLOW
+    # bounds all but xᵀ Q x, since |x| <= 1
     base = constant + linear + higher + rounding
     if after.curvatures.shape[1]:
         upper = (base + packed_norms(quadratic, d)) * UP
@@ -93,5 +94,5 @@ def _parts(expansion: Expansion, d: int) -> tuple[FloatArray, FloatArray, FloatA
 
 
 def _as_read_only(*arrays: FloatArray) -> tuple[FloatArray, ...]:
-    """Return arrays as arrays that cannot be written to: of one kind, so that kernels are compiled once."""
+    """Return views that cannot be written to, all of one kind, so that kernels are compiled once."""
     return tuple(read_only(array.view()) for array in arrays)

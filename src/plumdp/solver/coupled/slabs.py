@@ -1,4 +1,4 @@
-"""Slabs of a ball across a direction: in each, an expansion about its own middle has a smaller remainder."""
+"""Slabs of a ball across a direction, in each of which an expansion about the slab's middle has a smaller remainder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHARE = 0.5  # θ: with less, the ellipsoid is too long across the slab, with m
 
 @dataclass(frozen=True, eq=False)
 class Slab:
-    """The points x of the unit ball with ``low <= axis @ x <= high``, and an ellipsoid ``centre + factor @ y`` of them.
+    """The points x of the unit ball with ``low <= axis @ x <= high``, within the ellipsoid ``centre + factor @ y``.
 
     With m, a the middle and the half-width of the slab and ω the radius of its widest section, its points satisfy
     θ (axis·x - m)² / a² + (1 - θ) |x - (axis·x) axis|² / ω² <= 1 for every θ between 0 and 1.
@@ -36,7 +36,11 @@ class Slab:
 
 
 def slab_across(axis: FloatArray, low: float, high: float) -> Slab | None:
-    """Return the slab of the unit ball between two planes; None if it is too thin for its ellipsoid to be proved."""
+    """Return the slab of the unit ball between two planes.
+
+    It is None if the slab is too thin for its ellipsoid to be proved.
+    """
+    # outward, so that neighbouring slabs leave no gap
     low, high = max(low - 1e-12, -1.0), min(high + 1e-12, 1.0)
     if not high - low >= _THIN:
         return None
@@ -51,7 +55,7 @@ def slab_across(axis: FloatArray, low: float, high: float) -> Slab | None:
 
 
 def halves(slab: Slab) -> list[Slab]:
-    """Return both halves of a slab; none if they are too thin."""
+    """Return both halves of a slab, or nothing if they are too thin."""
     middle = (slab.low + slab.high) / 2
     parts = slab_across(slab.axis, slab.low, middle), slab_across(slab.axis, middle, slab.high)
     return [part for part in parts if part is not None] if None not in parts else []
@@ -60,7 +64,7 @@ def halves(slab: Slab) -> list[Slab]:
 def forms_in(slab: Slab, forms: Forms) -> Forms:
     """Return the forms in the coordinates y of a slab's ellipsoid, x = centre + factor @ y.
 
-    What they are off by is what they were off by at the points x of the ball, and rounding.
+    Their errors are those at the points x of the ball, plus rounding.
     """
     d = forms.dimension
     m, e = slab.centre, slab.factor
@@ -78,7 +82,7 @@ def forms_in(slab: Slab, forms: Forms) -> Forms:
 def linear_range_in(slab: Slab, region: Region, ball: Ball, slope: FloatArray) -> Range:
     """Return bounds on ``slope @ y`` over the points of a region that lie in a slab.
 
-    For any q, slope·y = q·(x - centre) + (slope - factor q)·y. Over the region, q·x is as ``linear_range`` says; over
+    For any q, slope·y = q·(x - centre) + (slope - factor q)·y. Over the region, q·x is as ``linear_range`` says. Over
     the slab, it is (q·axis) (axis·x) and what is left of q times the section.
     """
     length = float(np.sqrt((slope**2).sum())) * UP + SQUARES_UNDERFLOW
@@ -90,6 +94,7 @@ def linear_range_in(slab: Slab, region: Region, ball: Ball, slope: FloatArray) -
     across = float(np.linalg.norm(q - along * slab.axis)) * slab.section * (1 + _MARGIN)
     ends = along * slab.low, along * slab.high
     shift = float(q @ slab.centre)
+    # the points are in the region and in the slab, so that both bounds hold
     lower = max(whole.lower, min(ends) - across) - shift - slack
     upper = min(whole.upper, max(ends) + across) - shift + slack
     return Range(max(lower, -length), min(upper, length), whole.rounding + slack)

@@ -1,4 +1,4 @@
-"""Natures: for each set that nature may pick from, a module of compiled loops with the same interface.
+"""Natures, one module of compiled loops with the same interface for each kind of set that nature may pick from.
 
 ``backup`` writes one more step of both players at their best, ``chain_of_best`` the Markov chain of their moves.
 """
@@ -22,7 +22,7 @@ from plumdp.solver.rows import Rows
 class Loops(NamedTuple):
     """The compiled loops for one kind of set that nature picks from, and their arguments besides the rows.
 
-    What they remember of nature's moves is of one copy of the rows, and of its bounds: others need loops of their own.
+    They remember nature's moves for one copy of the rows and its bounds, so that other copies need loops of their own.
     """
 
     module: ModuleType
@@ -30,14 +30,14 @@ class Loops(NamedTuple):
     room: FloatArray  # the one of ``extra`` that is used anew for each row
 
     def apart(self) -> Loops:
-        """Return the same loops with a room of their own: for another thread, which never has the same row."""
-        own = np.empty_like(self.room)
-        return self._replace(extra=tuple(own if each is self.room else each for each in self.extra), room=own)
+        """Return the same loops with a room of their own, for another thread, which never has the same row."""
+        room = np.empty_like(self.room)
+        return self._replace(extra=tuple(room if each is self.room else each for each in self.extra), room=room)
 
 
 @singledispatch
 def loops_for(region: object, rows: Rows, longest: int, n_kept: int) -> Loops:
-    """Return the loops for what nature picks from at a row, given the rows and the longest of them.
+    """Return the loops for the set that nature picks from at a row, given the rows and the length of the longest.
 
     ``n_kept`` is the number of transitions if they are swept so often that nature's moves are worth keeping, else 0.
     """

@@ -1,8 +1,8 @@
-"""Compiled loops of the solver where nature picks points of an ellipsoid: backups rounded outward, and chains.
+"""Compiled backups, rounded outward, and chains of best moves where nature picks points of an ellipsoid.
 
 The interface is that of ``interval.backup`` and ``interval.chain_of_best``. Rows with at most two successors need no
-ellipsoid: over it their expression ranges over an interval, which is all that matters. The value of longer rows has a
-closed form; where intervals are narrower, nature gets the worse of the two for it, since the truth is in both.
+ellipsoid, since over it their expression ranges over an interval, which is all that matters. The value of longer rows
+has a closed form. Where intervals are narrower, nature gets the worse of the two for it, since the truth is in both.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ def with_intervals(
             return np.inf
     value, error = infinite_row(a, b, successor, expression, lower, upper, source, nature, buffer)
     value = value + side * error if error != 0.0 else value
+    # the truth is within both sets, so that nature gets no more than the worse of the two
     if is_finite and kind & OUTSIDE == 0 and nature * by_ellipsoid <= nature * value:
         return by_ellipsoid
     return value
@@ -57,7 +58,7 @@ def backup(
 ) -> tuple[int, float]:
     """Write one more step of both players at their best, as ``interval.backup`` does.
 
-    Values count as differences to the first one of their row, so that equal values leave nothing to round; with an
+    Values count as differences to the first one of their row, so that equal values leave nothing to round. With an
     infinite one the size is not finite. All in one function: calls with so many arrays take longer than the sums.
     """
     first_choice, first, successor, expression, lower, upper, reward, discount, agent, nature = rows
@@ -91,7 +92,7 @@ def backup(
                 if size != 0.0:
                     value += middle + nature * np.sqrt(squares)
                     error = UNIT * (float(b - a + 2 * len(direction) + 16) * size + 4.0 * abs(value)) + UNDERFLOW
-                    value += side * error
+                    value += side * error  # outward: below for lower bounds, above for upper ones
                     if kind != 0 or not size < np.inf:
                         value = with_intervals(
                             a, b, successor, expression, lower, upper, source, nature, side, buffer, kind, value,
@@ -111,9 +112,9 @@ def ellipsoid_sums(
     a: int, b: int, successor: Any, expression: Any, source: Any, means: Any, spreads: Any, sizes: Any, kinds: Any,
     direction: Any,
 ) -> tuple[int, float, float, float]:  # fmt: skip
-    """Write the direction in which a row grows; return its kind, value at the centre less the first, growth and size.
+    """Write a row's direction of growth, and return its kind, value at the centre less the first, growth and size.
 
-    The same sums as in the backup, which has them written out: as a call they made its sweeps up to 1.4 times slower.
+    The backup has the same sums written out, as a call made its sweeps up to 1.4 times slower.
     """
     kind, middle, size, squares = kinds[expression[a]], 0.0, 0.0, 0.0
     reference = source[successor[a]]

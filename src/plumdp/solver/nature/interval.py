@@ -1,4 +1,4 @@
-"""Nature picks a distribution within the intervals of each row: backups rounded outward, and chains of best moves.
+"""Compiled backups, rounded outward, and chains of best moves where nature picks within the intervals of each row.
 
 The backups work on a private copy of the rows (see ``layout.py``) and leave each row in the order in which nature fills
 it. The masses that nature gives depend on this order alone, which hardly changes from sweep to sweep. So they are kept:
@@ -38,9 +38,10 @@ def sum_is_one(a: Any, middle: Any, b: Any, expression: Any, lower: Any, upper: 
 def infinite_row(
     a: Any, b: Any, successor: Any, expression: Any, lower: Any, upper: Any, source: Any, nature: float, buffer: Any
 ) -> tuple[float, float]:
-    """Return value and error of a row with infinite values: infinite if they get mass, else that of the others.
+    """Return value and error of a row with infinite values.
 
-    Nature that wants large values gives them mass if it can; else they get some only if the others cannot take all.
+    The value is infinite if these get mass, else that of the others. Nature that wants large values gives them mass if
+    it can. Otherwise they get some only if the others cannot take all.
     """
     most, more, least, less = 0.0, 0.0, 0.0, 0.0
     can_hit = False
@@ -73,7 +74,10 @@ def finite_part(
     buffer: Any,
     free: float,
 ) -> tuple[float, float]:
-    """Return value and error of a row over its finite values, best for nature first; infinite values get no mass."""
+    """Return value and error of a row over its finite values, best for nature first.
+
+    Infinite values get no mass.
+    """
     base, total, weight = np.inf, 0.0, 0.0
     takes_all = False
     for i in range(b - a):
@@ -106,7 +110,7 @@ def finite_part(
 def sort_row(
     a: Any, b: Any, successor: Any, expression: Any, source: Any, nature: float, ahead: Any, room: Any
 ) -> None:
-    """Put a row into the order in which nature prefers its successors, and their values into the room: by insertion."""
+    """Sort a row by nature's preference for its successors, by insertion, and write their values into the room."""
     last = source[successor[a]]
     room[0] = last
     for number in range(a + ONE, b):
@@ -129,10 +133,10 @@ def sort_row(
 
 @partial(compiled, inline="always")
 def fill_row(a: Any, b: Any, expression: Any, lower: Any, upper: Any, mass: Any, at: Any) -> float:
-    """Write what nature gives to each successor of a row but the first, which gets the rest; the row is in its order.
+    """Write the mass that nature gives to each successor of a row but the first, which gets the rest.
 
-    Returns the number of the last successor whose mass is known only up to the rounding of a sum, 0 if there is none.
-    It is written in place of the first one's mass.
+    The row is in nature's order. Returns the number of the last successor whose mass is known only up to the rounding
+    of a sum, 0 if there is none. It is written in place of the first one's mass.
     """
     f, doubtful = expression[a], 0.0
     if b - a == TWO:
@@ -190,13 +194,13 @@ def backup(
 
     Agent and nature are +1 (want large values) or -1. Each expectation is the value that nature prefers plus
     differences to it, so that its rounding scales with the differences (a row whose mass stays on equal values is
-    exact), and the rounding is added to the given side. With side -1 a state only takes a larger value; with side +1 it
+    exact), and the rounding is added to the given side. With side -1 a state only takes a larger value. With side +1 it
     takes the new value plus the lift, but at most the cap. Values may be infinite: they count where they must get mass
     or nature wants them to.
 
     If ``source`` is ``result`` the states see the new values of those before. ``room`` is for the values and masses of
     the longest row. ``kept`` has the masses of each row as nature last gave them, negative at the first transition of a
-    row of which they are not known; if it is empty they are found anew. Returns how many states got a larger value, and
+    row of which they are not known. If it is empty they are found anew. Returns how many states got a larger value, and
     the largest relative change.
     """
     first_choice, first, successor, expression, lower, upper, reward, discount, agent, nature = rows
@@ -258,7 +262,7 @@ def backup(
                 value += reward[c]
                 error += 2.0 * UNIT * abs(value)
             if error != 0.0:
-                value += side * error
+                value += side * error  # outward: below for lower bounds, above for upper ones
             better = agent * value > agent * best
             best = value if better else best  # selections, not branches: which row is better is hard to predict
             chosen = c if better else chosen
@@ -302,7 +306,7 @@ def chain_of_best(
     room: Any,
     kept: Any,
 ) -> int:
-    """Write the Markov chain of the given rows and nature's best moves; return its number of entries.
+    """Write the Markov chain of the given rows and nature's best moves, and return its number of entries.
 
     Rows must be in nature's order, as a backup leaves them. Row i of the chain is state ``start + i``: probabilities
     to members of the component in ``entry``, everything else in ``constants``, once with the lower and once with the

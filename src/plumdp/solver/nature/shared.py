@@ -1,4 +1,4 @@
-"""Helpers of loops in which nature picks points of a region: rows of two, moves within intervals, rewards, values."""
+"""Compiled helpers for loops in which nature picks points of a region, for short rows, interval moves and rewards."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def pair_row(
 def interval_move(
     a: int, b: int, successor: Any, expression: Any, lower: Any, upper: Any, judge: Any, nature: float, move: Any
 ) -> float:
-    """Write nature's best probabilities within intervals, preferred successors first; return their value."""
+    """Write nature's best probabilities within intervals, preferred successors first, and return their value."""
     free, worth = 1.0, 0.0
     for t in range(a, b):
         free -= lower[expression[t]]
@@ -62,9 +62,9 @@ def interval_move(
 
 @compiled_leaf
 def with_reward(value: float, reward: float, discount: float, side: float, underflow: float) -> Any:
-    """Return the value of a row before its step: discounted, with the reward added, and rounded to the given side.
+    """Return the value of a row before its step, discounted, with the reward added, and rounded to the given side.
 
-    ``underflow`` bounds the error of products too small for a float. Numbers in and out, as in ``settled``.
+    ``underflow`` bounds the error of products too small for a float. Like ``settled`` it takes and returns numbers.
     """
     if discount != 1.0 and value != 0.0:
         value *= discount
@@ -77,10 +77,10 @@ def with_reward(value: float, reward: float, discount: float, side: float, under
 
 @compiled_leaf
 def settled(old: float, best: float, side: float, lift: float, cap: float, change: float) -> tuple[float, bool, float]:
-    """Return what a state's value becomes after a backup, whether it grew, and the largest relative change so far.
+    """Return a state's value after a backup, whether it grew, and the largest relative change so far.
 
-    With side -1 a state only takes a larger value; with side +1 it takes the new value plus the lift, but at most the
-    cap. Numbers in and out, no arrays: the compiler puts it into the loop.
+    With side -1 a state only takes a larger value. With side +1 it takes the new value plus the lift, but at most the
+    cap. It takes and returns numbers, no arrays, so that the compiler puts it into the loop.
     """
     scale = abs(best) if abs(best) > 1.0 else 1.0
     if side < 0.0:

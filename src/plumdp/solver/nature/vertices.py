@@ -1,10 +1,10 @@
-"""Compiled loops of the solver where nature picks points of a region: backups rounded outward, and chains.
+"""Compiled backups, rounded outward, and chains of best moves where nature picks points of a polytope.
 
 The interface is that of ``interval.backup`` and ``interval.chain_of_best``. Either all rows pick from one polytope, or
-each kind of row from its own; the vertices of all of them are in one table, and a row starts at one of its own. A row
-without a vertex (-1) has its intervals. Rows with at most two successors need no
-region: over it their expression ranges over an interval, which is all that matters. In longer rows nature's choice is
-the vertex of the region with the best value of the row, found by walking along edges from the vertex of the last sweep.
+each kind of row from its own. The vertices of all of them are in one table, and a row starts at one of its own. A row
+without a vertex (-1) has its intervals. Rows with at most two successors need no region, since over it their expression
+ranges over an interval, which is all that matters. In longer rows nature's choice is the vertex of the region with the
+best value of the row, found by walking along edges from the vertex of the last sweep.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_STEPS = 10_000
 def best_vertex(objective: Any, vertex: int, edges: Any, neighbours: Any, reach: Any) -> tuple[int, float, float]:
     """Return the vertex with the least value of the objective, walking from the given one along falling edges.
 
-    Also returns the size of the objective, and what falling edges without a known end may lead to.
+    Also returns the size of the objective, and a bound on how far falling edges without a known end may lead.
     """
     d = len(objective)
     size = 0.0
@@ -53,7 +53,7 @@ def best_vertex(objective: Any, vertex: int, edges: Any, neighbours: Any, reach:
 
 @compiled_leaf
 def place_of(f: int, vertex: int, kind: Any, first_member: Any, members: Any) -> int:
-    """Return where the coefficients of an expression are: its number, or its place in the kind of row of the vertex."""
+    """Return the row of an expression's coefficients, its number, or its place in the kind of row of the vertex."""
     if len(kind) == 0:
         return f
     k = kind[vertex]
@@ -68,7 +68,7 @@ def row_objective(
     a: int, b: int, vertex: int, successor: Any, expression: Any, source: Any, reference: float, nature: float,
     coefficients: Any, constants: Any, sizes: Any, kind: Any, first_member: Any, members: Any, objective: Any,
 ) -> tuple[float, float]:  # fmt: skip
-    """Write what nature minimises, per variable; return the row's constant part and the size that rounding scales with.
+    """Write the objective that nature minimises, and return the row's constant part and the size for rounding.
 
     Values count as differences to the reference, so that equal values leave nothing to round. Infinite ones are left
     out.
@@ -123,7 +123,7 @@ def region_row(
         slack += beyond
     value = reference + (constant - nature * least)
     error = UNIT * ((3.0 * float(b - a) + 12.0) * size + 4.0 * abs(value)) + slack + UNDERFLOW
-    value += side * error
+    value += side * error  # outward: below for lower bounds, above for upper ones
     if side * nature > 0.0 and (beyond > 0.0 or touches_zero(a, b, expression, lower)):  # intervals may say more
         by_intervals, error = infinite_row(a, b, successor, expression, lower, upper, source, nature, buffer)
         if error != 0.0:
@@ -135,7 +135,7 @@ def region_row(
 
 @compiled_leaf
 def touches_zero(a: int, b: int, expression: Any, lower: Any) -> bool:
-    """Return whether a transition of the row may vanish: then nature may stay, which only intervals tell exactly."""
+    """Return whether a transition of the row may vanish, so that nature may stay, which only intervals tell exactly."""
     touches = False
     for t in range(a, b):
         touches = touches or lower[expression[t]] == 0.0

@@ -1,1 +1,1 @@
-"""Reductions: problems turned into simpler ones, each with the inverse for its solution."""
+"""Reductions, which turn problems into simpler ones, each with the inverse for its solution."""

@@ -1,4 +1,4 @@
-"""Complement: the probability never to reach a target is one minus that of reaching it."""
+"""The reduction of the probability never to reach a target to one minus that of reaching it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def complement(problem: Problem) -> tuple[Problem, Inverse] | None:
 
 
 def one_minus(solution: Solution) -> Solution:
-    """Return one minus the values, rounded outward; zero and one are exact."""
+    """Return one minus the values, rounded outward except for zero and one, which are exact."""
     lower, upper = (
         np.clip(1 - bounds + np.where((bounds > 0) & (bounds < 1), outward, 0.0), 0, 1)
         for bounds, outward in ((solution.upper, -ULP), (solution.lower, ULP))

@@ -1,4 +1,4 @@
-"""A policy that draws its choices: the model in which the draw is a step of its own, before the choice."""
+"""The reduction for a policy that draws its choices, to a model in which the draw is a step before the choice."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ def _split(imdp: IntervalMDP, weights: FloatArray) -> IntervalMDP:
     first = np.concatenate([graph.first_choice[:-1], graph.first_transition + n_choices])
     states = {name: np.concatenate([values, values[graph.state_of_choice()]]) for name, values in graph.states.items()}
     n_expressions = len(imdp.lower)
+    # states draw first, then the drawn choice moves on: two steps for one
     split = Graph(
         read_only(np.arange(n_states + n_choices + 1, dtype=np.int32)),
         read_only(first.astype(np.int32)),

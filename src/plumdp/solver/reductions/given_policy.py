@@ -1,4 +1,4 @@
-"""A given policy: the model that has only the rows of its choices."""
+"""The reduction for a given policy, to a model that has only the rows of its choices."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Known support: a problem in which nature must keep every transition possible, as one in which it may drop them.
+"""The reduction of a problem in which nature must keep every transition possible to one in which it may drop them.
 
-Values are then limits over natures that come closer and closer to dropping a transition. What the graph alone decides
-(no chance of the target, infinite rewards, staying forever) is decided here, with all transitions present; what is
-left has the same values if nature may drop them. ``docs/explanation/solver.md`` says why.
+Values are then limits over natures that come closer and closer to dropping a transition. States that the graph alone
+decides (no chance of the target, infinite rewards, staying forever) are decided here, with all transitions present. The
+rest has the same values if nature may drop them. ``docs/explanation/solver.md`` says why.
 """
 
 from __future__ import annotations
@@ -58,13 +58,16 @@ class Quotient:
         of_state[self.state] = values
         is_taken = np.append(np.isin(np.arange(graph.n_choices), policy), False)
         rows = reduced_graph.first_choice[:-1].copy()
-        taken = np.flatnonzero(is_taken[np.minimum(self.choice, graph.n_choices)])
-        rows[reduced_graph.state_of_choice()[taken]] = taken
+        rows_of_policy = np.flatnonzero(is_taken[np.minimum(self.choice, graph.n_choices)])
+        rows[reduced_graph.state_of_choice()[rows_of_policy]] = rows_of_policy
         return of_state, rows
 
 
 def known_support(problem: Problem) -> tuple[Problem, Inverse] | None:
-    """Return a problem of the same values in which nature may drop transitions; None if the support is irrelevant."""
+    """Return a problem of the same values in which nature may drop transitions, and the inverse.
+
+    It is None if the support is irrelevant.
+    """
     imdp, objective, nature, start = problem.imdp, problem.objective, problem.nature, problem.start
     if not (imdp.known_support and is_support_relevant(imdp, objective, nature)):
         return None
@@ -84,8 +87,8 @@ def known_support(problem: Problem) -> tuple[Problem, Inverse] | None:
 def is_support_relevant(imdp: IntervalMDP, objective: Objective, nature: Nature) -> bool:
     """Return whether it may change values that nature must keep every transition possible.
 
-    Not if they are continuous in the probabilities; nor if nature wants them large, and comes arbitrarily close to
-    what it could get by dropping transitions.
+    It does not if they are continuous in the probabilities, nor if nature wants them large, and comes arbitrarily close
+    to what it could get by dropping transitions.
     """
     if imdp.has_fixed_support() or objective.n_steps is not None or objective.kind is Kind.DISCOUNTED:
         return False
@@ -108,8 +111,10 @@ def reduce_known_support(imdp: IntervalMDP, objective: Objective, nature: Nature
     component, inner = end_components(imdp.graph, game.is_undecided[source] & (game.reward == 0))
     state, end = _number(game, component, 0.0 if objective.kind is Kind.END else np.inf)
     trap, n_components = end + 1, component.max(initial=-1) + 1
+    # an agent that stays gets no more reward: that is a move to the end
     may_stay = np.arange(n_components if objective.kind is Kind.FOREVER and game.agent > 0 else 0)
     added = np.vstack([[(end, end), (trap, trap)], np.column_stack([may_stay, np.full_like(may_stay, end)])])
+    # a row that may lead to infinity is infinite itself, under every nature
     kept = game.is_undecided[source] & ~inner & ~_may_lead_to(imdp.graph, np.isinf(game.known))
     quotient, choice = _rebuild(imdp, state, end + 2, kept, added.astype(np.int32))
     sinks = np.arange(end + 2)
@@ -148,7 +153,7 @@ def _may_lead_to(graph: Graph, states: BoolArray) -> BoolArray:
 def _rebuild(
     imdp: IntervalMDP, state: IntArray, n_states: int, kept: BoolArray, added: IntArray
 ) -> tuple[IntervalMDP, Indices]:
-    """Return the model of the kept rows with states renumbered and moves (from, to) added; and the choice of each row.
+    """Return the model of the kept rows with states renumbered and moves (from, to) added, and the choice of each row.
 
     The added moves are certain, and count as choices behind all others.
     """
@@ -157,17 +162,17 @@ def _rebuild(
     first = np.concatenate([graph.first_transition, graph.n_transitions + np.arange(1, n_added + 1)])
     rows = np.flatnonzero(np.concatenate([kept, np.ones(n_added, dtype=np.bool_)]))
     rows = rows[np.argsort(source[rows], kind="stable")]
-    taken = ranges(first[rows], first[rows + 1])
+    transitions = ranges(first[rows], first[rows + 1])
     new_graph = Graph(
         read_only(np.searchsorted(source[rows], np.arange(n_states + 1)).astype(np.int32)),
         read_only(np.concatenate([[0], np.cumsum(first[rows + 1] - first[rows])]).astype(np.int32)),
-        read_only(np.concatenate([state[graph.successor], added[:, 1]])[taken]),
+        read_only(np.concatenate([state[graph.successor], added[:, 1]])[transitions]),
         int(state[graph.initial_state]),
         {"state": np.arange(n_states, dtype=np.int32)},
         read_only(np.zeros(len(rows), dtype=np.int32)),
         ("",),
     )
-    expression = np.concatenate([imdp.expression, np.full(n_added, len(imdp.lower), dtype=np.int32)])[taken]
+    expression = np.concatenate([imdp.expression, np.full(n_added, len(imdp.lower), dtype=np.int32)])[transitions]
     lower, upper = (read_only(np.append(bounds, 1.0)) for bounds in (imdp.lower, imdp.upper))
     region = None if imdp.region is None else imdp.region.with_constants(np.ones(1))
     return IntervalMDP(new_graph, read_only(expression), lower, upper, region=region), rows
