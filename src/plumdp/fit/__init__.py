@@ -1,1 +1,1 @@
-"""Tests whether one point of the parameter space explains all rows, and what may be wrong if none does."""
+"""Tests whether one point of the parameter space explains all rows, and explanations if none does."""

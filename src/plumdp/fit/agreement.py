@@ -1,7 +1,7 @@
-"""Whether any parameters agree with all tests of a model: the smallest, over a space, of the largest test.
+"""A lower bound on the smallest, over the points of a space, of the largest test of a model at the point.
 
-A test is a convex function of the parameters that is below zero at the true point but for its share of an error: see
-``bets`` and ``cell_tests``. Wanted is a lower bound on min over v of max over i of T[i](v). For any point w, any
+A test is a convex function of the parameters that is below zero at the true point but for its share of an error (see
+``bets`` and ``cell_tests``). Wanted is a lower bound on min over v of max over i of T[i](v). For any point w, any
 multipliers λ >= 0 of tests that sum to one, and any η >= 0 of the inequalities A v <= b of the space, all points of it
 have
 
@@ -10,7 +10,7 @@ have
 as convex functions lie above their tangents, and η·(A v - b) <= 0. The last term is least at a corner of the box. So
 whatever proposes w, λ and η, the bound holds. They are proposed by Newton's method for s ln Σ exp(T[i] / s) with a
 barrier s Σ ln(b - A v), as s falls: λ and η are the weights in its gradient, which is zero at the minimum. The barrier
-needs a space with inner points. One that has none, such as a parameter whose value is known, is widened a little: a
+needs a space with inner points. One that has none, such as a parameter whose value is known, is widened a little, as a
 bound for more points is one for the points of the space.
 """
 
@@ -38,7 +38,7 @@ _LEAST_SLACK = 1e-7  # of the start in each inequality, relative to its size: sp
 
 @dataclass(frozen=True, eq=False)
 class AffineTests:
-    """Tests ``slopes @ v + constants`` that are affine in the parameters; rounded down."""
+    """Tests ``slopes @ v + constants`` that are affine in the parameters, rounded down."""
 
     slopes: FloatArray  # (m, d)
     constants: FloatArray  # (m)
@@ -46,7 +46,7 @@ class AffineTests:
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """Where tests agree best, a lower bound on the largest of them at any point, and the multipliers that prove it."""
+    """The point at which tests agree best, a lower bound on the largest test anywhere, and multipliers that prove it."""
 
     least: float
     point: FloatArray  # (d)
@@ -68,10 +68,10 @@ class _Space(NamedTuple):
 def find_agreement(
     space: ParameterSpace, outcomes: Outcomes, affine: AffineTests, cells: CellTests, start: FloatArray
 ) -> Agreement:
-    """Return a lower bound on the largest test at the best point; if it is above zero, no point agrees with all tests.
+    """Return a lower bound on the largest test at the best point.
 
-    ``start`` is a point of the space, or close to it, where all that was seen can happen: otherwise the bound is minus
-    infinity. So it is if there are no tests.
+    If it is above zero, no point agrees with all tests. ``start`` is a point of the space, or close to it, where all
+    outcomes that were seen can happen. Otherwise the bound is minus infinity, and so it is if there are no tests.
     """
     limits = _inequalities(space, start)
     chosen: Indices = np.zeros(0, dtype=np.int64)
@@ -87,8 +87,10 @@ def find_agreement(
         at = best.point
     multipliers = np.zeros(len(cells))
     multipliers[chosen] = best.cells
-    own = affine.slopes @ at + affine.constants
-    return Agreement(best.least, read_only(at), best.affine, multipliers, own, cells.values(_logarithms(outcomes, at)))
+    affine_values = affine.slopes @ at + affine.constants
+    return Agreement(
+        best.least, read_only(at), best.affine, multipliers, affine_values, cells.values(_logarithms(outcomes, at))
+    )
 
 
 def _inequalities(space: ParameterSpace, start: FloatArray) -> _Space:
@@ -97,25 +99,26 @@ def _inequalities(space: ParameterSpace, start: FloatArray) -> _Space:
     d, unit = space.dimension, np.eye(space.dimension)
     rows, offsets = np.vstack([-unit, unit, matrix]), np.concatenate([-space.lower, space.upper, limits])
     size = np.abs(rows) @ np.maximum(np.abs(start), np.maximum(np.abs(space.lower), np.abs(space.upper)))
+    # outward: a larger space has a smaller minimum, and a larger p-value
     offsets = np.maximum(offsets, rows @ start + _LEAST_SLACK * np.maximum(size, _LEAST_SLACK))
     return _Space(rows, offsets, -offsets[:d], offsets[d : 2 * d])
 
 
 def _logarithms(outcomes: Outcomes, point: FloatArray) -> FloatArray:
-    """Return ln f of each outcome at a point; minus infinity where it is not positive."""
+    """Return ln f of each outcome at a point, or minus infinity where f is not positive."""
     values = outcomes.values(point)[0]
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: FloatArray = np.where(values > 0, np.log(np.where(values > 0, values, 1.0)), -np.inf)
-    return found
+        logarithms: FloatArray = np.where(values > 0, np.log(np.where(values > 0, values, 1.0)), -np.inf)
+    return logarithms
 
 
 class _Tests:
-    """Some tests as one function: values, gradients and second derivatives."""
+    """Some tests as one function with values, gradients and second derivatives."""
 
     def __init__(self, outcomes: Outcomes, affine: AffineTests, cells: CellTests) -> None:
         self.affine, self.cells = affine, cells
         self.used, place = np.unique(cells.outcome, return_inverse=True)
-        self.own = CellTests(cells.cell, cells.gained, cells.first, place, cells.seen)
+        self.renumbered = CellTests(cells.cell, cells.gained, cells.first, place, cells.seen)
         self.constants, self.slopes = outcomes.constants[self.used], outcomes.coefficients[self.used]
         self.owner = np.repeat(np.arange(len(cells)), np.diff(cells.first))
 
@@ -126,26 +129,28 @@ class _Tests:
         return self.constants + self.slopes @ point
 
     def values(self, point: FloatArray) -> FloatArray:
-        """Return all tests at a point; infinity where an outcome that was seen has no probability."""
+        """Return all tests at a point, infinite where an outcome that was seen has no probability."""
         f = self.probabilities(point)
         if not (f > 0).all():
             return np.full(len(self), np.inf)
-        return np.concatenate([self.affine.slopes @ point + self.affine.constants, self.own.values(np.log(f))])
+        return np.concatenate([self.affine.slopes @ point + self.affine.constants, self.renumbered.values(np.log(f))])
 
     def gradients(self, point: FloatArray) -> FloatArray:
         """Return the gradient of each test (m, d)."""
-        own = self.slopes / self.probabilities(point)[:, None]
-        terms = own[self.own.outcome] * self.own.seen[:, None]
-        cells = -np.add.reduceat(terms, self.own.first[:-1]) if len(self.own) else np.zeros((0, len(point)))
+        relative = self.slopes / self.probabilities(point)[:, None]
+        terms = relative[self.renumbered.outcome] * self.renumbered.seen[:, None]
+        cells = (
+            -np.add.reduceat(terms, self.renumbered.first[:-1]) if len(self.renumbered) else np.zeros((0, len(point)))
+        )
         return np.vstack([self.affine.slopes, cells])
 
     def curvature(self, point: FloatArray, multipliers: FloatArray) -> FloatArray:
         """Return the second derivative (d, d) of the sum of multipliers times tests."""
         of_cells = multipliers[len(self.affine.constants) :]
-        weights = np.bincount(self.own.outcome, self.own.seen * of_cells[self.owner], len(self.used))
-        own = self.slopes / self.probabilities(point)[:, None]
-        found: FloatArray = own.T @ (own * weights[:, None])
-        return found
+        weights = np.bincount(self.renumbered.outcome, self.renumbered.seen * of_cells[self.owner], len(self.used))
+        relative = self.slopes / self.probabilities(point)[:, None]
+        second: FloatArray = relative.T @ (relative * weights[:, None])
+        return second
 
 
 class _Saddle(NamedTuple):
@@ -171,8 +176,8 @@ def _saddle(space: _Space, tests: _Tests, start: FloatArray) -> _Saddle:
 def _minimise(space: _Space, tests: _Tests, point: FloatArray, s: float) -> list[tuple[FloatArray, FloatArray]]:
     """Return points where s ln Σ exp(T / s) - s Σ ln(b - A v) is about least, and the multipliers of tests there.
 
-    There is one more where a last full step goes: with millions of observations values are too coarse to tell whether
-    it leads down, but gradients are not.
+    A further one is where a last full step goes. With millions of observations values are too coarse to tell whether it
+    leads down, but gradients are not.
     """
     value, weights = _smooth(space, tests, point, s)
     for _ in range(_MAX_STEPS):
@@ -218,33 +223,39 @@ def _smooth(space: _Space, tests: _Tests, point: FloatArray, s: float) -> tuple[
 
 
 def _bound(space: _Space, tests: _Tests, point: FloatArray, multipliers: FloatArray, s: float) -> float:
-    """Return what multipliers prove, rounded down: the formula above, less what rounding may have added."""
+    """Return the bound that multipliers prove by the formula above, less what rounding may have added."""
+    # any multipliers that sum to one will do; these are about the best
     multipliers = multipliers / multipliers.sum()
     slack = space.offsets - space.rows @ point
     eta = s / slack
     values, sizes = _terms(tests, point)
-    own, pull = float(multipliers @ values), -float(eta @ slack)
+    of_tests, pull = float(multipliers @ values), -float(eta @ slack)
     slope = multipliers @ tests.gradients(point) + space.rows.T @ eta
-    left = np.minimum(slope * (space.lower - point), slope * (space.upper - point))
+    left = np.minimum(slope * (space.lower - point), slope * (space.upper - point))  # least at a corner of the box
     reach = np.abs(point) + np.maximum(np.abs(space.lower), np.abs(space.upper))
     gradients = np.abs(multipliers) @ _gradient_sizes(tests, point) + np.abs(space.rows).T @ eta
     n = 2 * (len(values) + len(tests.owner) + len(eta) + len(point) + 32)  # multipliers sum to one but for as many
     rounding = (
         n * UNIT * (float(multipliers @ sizes) + float(eta @ np.abs(space.offsets)) * 2 + float(gradients @ reach) * 2)
     )
-    found = own + pull + float(left.sum())
-    return found - rounding - 4 * UNIT * abs(found)
+    bound = of_tests + pull + float(left.sum())
+    # down: a smaller bound makes the p-value larger
+    return bound - rounding - 4 * UNIT * abs(bound)
 
 
 def _terms(tests: _Tests, point: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the tests at a point and the sums of the absolute values of what they are sums of.
+    """Return the tests at a point, and the sums of the absolute values of their terms.
 
     A probability f is rounded by some units of the size of its terms, so that ln f is off by as much relative to f.
     """
     f = tests.probabilities(point)
     size = np.abs(tests.constants) + np.abs(tests.slopes) @ np.abs(point)
-    terms = (tests.own.seen * (np.abs(np.log(f)) + 1 + size / f)[tests.own.outcome]) if len(f) else np.zeros(0)
-    cells = np.bincount(tests.owner, terms, len(tests.own)) + np.abs(tests.own.gained)
+    terms = (
+        (tests.renumbered.seen * (np.abs(np.log(f)) + 1 + size / f)[tests.renumbered.outcome])
+        if len(f)
+        else np.zeros(0)
+    )
+    cells = np.bincount(tests.owner, terms, len(tests.renumbered)) + np.abs(tests.renumbered.gained)
     affine = np.abs(tests.affine.slopes) @ np.abs(point) + np.abs(tests.affine.constants)
     return tests.values(point), np.concatenate([affine, cells])
 
@@ -253,7 +264,7 @@ def _gradient_sizes(tests: _Tests, point: FloatArray) -> FloatArray:
     """Return the sums of the absolute values of the terms of each gradient (m, d)."""
     f = tests.probabilities(point)
     size = np.abs(tests.constants) + np.abs(tests.slopes) @ np.abs(point)
-    own = np.abs(tests.slopes) / f[:, None] * (1 + size / f)[:, None]
-    terms = own[tests.own.outcome] * tests.own.seen[:, None]
-    cells = np.add.reduceat(terms, tests.own.first[:-1]) if len(tests.own) else np.zeros((0, len(point)))
+    relative = np.abs(tests.slopes) / f[:, None] * (1 + size / f)[:, None]
+    terms = relative[tests.renumbered.outcome] * tests.renumbered.seen[:, None]
+    cells = np.add.reduceat(terms, tests.renumbered.first[:-1]) if len(tests.renumbered) else np.zeros((0, len(point)))
     return np.vstack([np.abs(tests.affine.slopes), cells])

@@ -1,4 +1,4 @@
-"""Tests of rows one by one: what a row, or a class of tied rows, shows against any parameters.
+"""Tests of single rows, and of classes of tied rows, against any parameters.
 
 Whatever the probabilities of a class are, a visit whose outcome j was predicted with the probability q[j] by what was
 seen before multiplies a fortune by q[j] / f[j](θ), which has expectation Σ q[j] = 1. Predictions by a Dirichlet law
@@ -23,7 +23,7 @@ _WEIGHT = 0.5  # of each outcome in the Dirichlet law
 
 @dataclass(frozen=True, eq=False)
 class CellTests:
-    """The logarithms ``gained - Σ seen ln f(v)`` of fortunes, one for each cell; ``gained`` is rounded down."""
+    """The logarithms ``gained - Σ seen ln f(v)`` of fortunes, one for each cell, with ``gained`` rounded down."""
 
     cell: Indices  # (m)
     gained: FloatArray  # (m)
@@ -35,14 +35,14 @@ class CellTests:
         return len(self.gained)
 
     def take(self, tests: Indices) -> CellTests:
-        """Return some of the tests."""
+        """Return the tests with these indices."""
         length = np.diff(self.first)[tests]
         which = ranges(self.first[tests], self.first[tests + 1])
         first = np.concatenate([[0], np.cumsum(length)])
         return CellTests(self.cell[tests], self.gained[tests], first, self.outcome[which], self.seen[which])
 
     def values(self, logarithms: FloatArray) -> FloatArray:
-        """Return the logarithm of each fortune (m), given ln f of each outcome of the table; plain floats."""
+        """Return the logarithm of each fortune (m), in floats, given ln f of each outcome of the table."""
         if not len(self):
             return np.zeros(0)
         lost: FloatArray = np.add.reduceat(self.seen * logarithms[self.outcome], self.first[:-1])
@@ -54,12 +54,12 @@ NO_CELLS = CellTests(*(np.zeros(n, kind) for n, kind in ((0, int), (0, float), (
 
 def largest(values: FloatArray, n: int) -> Indices:
     """Return the places of the n largest values, or of all if there are fewer, the largest first."""
-    some = np.argpartition(-values, n)[:n] if n < len(values) else np.arange(len(values))
-    return some[np.argsort(-values[some], kind="stable")]
+    candidates = np.argpartition(-values, n)[:n] if n < len(values) else np.arange(len(values))
+    return candidates[np.argsort(-values[candidates], kind="stable")]
 
 
 def cell_tests(table: LikelihoodTable, counts: CellCounts) -> CellTests:
-    """Return a test for each cell with a class that was visited: against all rows of the cell having one law each.
+    """Return a test for each cell with a visited class, against all rows of the cell having one law per class.
 
     >>> from plumdp import case_study
     >>> from plumdp.confidence.likelihood_table import likelihood_table
@@ -83,6 +83,7 @@ def cell_tests(table: LikelihoodTable, counts: CellCounts) -> CellTests:
     lengths = np.bincount(owner, minlength=len(cells))
     terms = lengths + np.bincount(of_pair, minlength=len(cells)) + 32
     first = np.concatenate([[0], np.cumsum(lengths)])
+    # down: a fortune that is too small makes the p-value larger
     return CellTests(cells, read_only(sums - 2 * terms * UNIT * sizes), first, outcome, read_only(seen))
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a model that the data contradict: explanations ordered by evidence, and the best one in words."""
+"""The diagnosis of a model that the data contradict, explanations ordered by evidence, and the best one in words."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Shown = TypeVar("Shown")
 
 @dataclass(frozen=True, eq=False)
 class Examination:
-    """What was seen in each row, what the model says there at an estimate, and what may explain the difference."""
+    """The counts of each row beside the model's probabilities at an estimate, and explanations of the difference."""
 
     rows: FittedRows
     changes: tuple[Change, ...]
@@ -46,7 +46,7 @@ class Examination:
 
     @property
     def visible(self) -> tuple[Change, ...]:
-        """The changes that words and pictures speak of: those of state variables, if there are any."""
+        """The changes that words and pictures speak of, which are those of state variables, if there are any."""
         return _visible(self.changes)
 
     @property
@@ -61,24 +61,24 @@ class Examination:
 
     @cached_property
     def explanations(self) -> tuple[Explanation, ...]:
-        """What may explain that the data do not fit, the most evident first."""
+        """The explanations why the data do not fit, the most evident first."""
         if not len(self.rows.choice):
             return ()
         table = drift_table(self.rows, [change for change in self.changes if not change.parameter])
-        found = [
+        explanations = [
             *explain_by_numbers(self.rows, self.fixed),  # of two that are as evident, the first is named
             *explain_by_rows(self.rows),
             *explain_by_contrasts(table, self.contrasts),
             *explain_by_early_data(table),
         ]
-        return tuple(sorted(found, key=lambda explanation: -explanation.evidence))
+        return tuple(sorted(explanations, key=lambda explanation: -explanation.evidence))
 
     def split(self, is_inside: Indices, explanation: Explanation | None = None) -> tuple[Change, Residuals] | None:
         """Return the change that differs most where ``is_inside`` (n) is one, and its residuals outside and inside."""
         subject = "" if explanation is None else explanation.subject
         named = [change for change in self.changes if subject and change.text == subject]
-        found = [(change, cell_residuals(self.rows, change, is_inside, 2)) for change in named or self.visible]
-        return first_of_best(found, [float(residuals.evidence[1]) for _, residuals in found])
+        candidates = [(change, cell_residuals(self.rows, change, is_inside, 2)) for change in named or self.visible]
+        return first_of_best(candidates, [float(residuals.evidence[1]) for _, residuals in candidates])
 
 
 def _visible(changes: Sequence[Change]) -> tuple[Change, ...]:
@@ -86,13 +86,18 @@ def _visible(changes: Sequence[Change]) -> tuple[Change, ...]:
 
 
 def first_of_best(changes: Sequence[Shown], evidence: Sequence[float]) -> Shown | None:
-    """Return the first of some changes whose evidence is not much less than that of any: that variables go up."""
+    """Return the first of some changes whose evidence is not much less than that of any.
+
+    So the change that a variable goes up is preferred to the one that it goes down.
+    """
     most = max(evidence, default=0.0)
-    return next((change for change, own in zip(changes, evidence, strict=True) if own >= _ALMOST * most), None)
+    return next(
+        (change for change, of_change in zip(changes, evidence, strict=True) if of_change >= _ALMOST * most), None
+    )
 
 
 def examine(model: ParametricMDP, counts: TransitionCounts, point: FloatArray) -> Examination:
-    """Return what was seen in each row beside what the model says there at a point, which is an estimate."""
+    """Return the counts of each row beside the model's probabilities at a point, which is an estimate."""
     rows = fitted_rows(model, counts, point)
     is_empty = not len(rows.choice)
     changes = () if is_empty else tuple(find_changes(rows))
@@ -103,12 +108,12 @@ def examine(model: ParametricMDP, counts: TransitionCounts, point: FloatArray) -
 def diagnose(
     model: ParametricMDP, counts: TransitionCounts, fit: ModelFit, *, point: FloatArray | None = None
 ) -> tuple[str, ...]:
-    """Return what is wrong with a model that the data contradict: the finding, and what to try, in sentences.
+    """Return a diagnosis of a model that the data contradict, the finding and what to try, in sentences.
 
     ``point`` is the estimate from all data, if it is known.
     """
-    found = best_point(model, counts) if point is None else point
-    return in_words(examine(model, counts, found if np.isfinite(found).all() else fit.point))
+    estimate = best_point(model, counts) if point is None else point
+    return in_words(examine(model, counts, estimate if np.isfinite(estimate).all() else fit.point))
 
 
 def in_words(examination: Examination) -> tuple[str, ...]:
@@ -123,7 +128,10 @@ def in_words(examination: Examination) -> tuple[str, ...]:
 
 
 def _most_telling(explanations: tuple[Explanation, ...]) -> Explanation:
-    """Return the best explanation; an action if it explains as much as rows with the same expressions, which it has."""
+    """Return the best explanation.
+
+    An action is preferred to a class of rows with the same expressions, if it explains as much.
+    """
     best = explanations[0]
     if best.kind != "class":
         return best
@@ -146,13 +154,13 @@ def _as_good(explanations: tuple[Explanation, ...], best: Explanation) -> list[C
 
 
 def _side(examination: Examination, explanation: Explanation) -> Side | None:
-    """Return what differs on the one side of a contrast, or in the pilot, and how much."""
+    """Return the change that differs most on the one side of a contrast, or in the pilot, with its residuals."""
     rows = examination.rows
     if explanation.contrast is not None and explanation.cells is not None:
         cell = explanation.contrast.at(rows.choice)
         is_inside = np.where(cell >= 0, explanation.cells[cell], -1)
-        found = examination.split(is_inside, explanation)
-        return None if found is None else Side(*found)
+        split = examination.split(is_inside, explanation)
+        return None if split is None else Side(*split)
     return _early_side(examination) if explanation.kind == "early" else None
 
 
@@ -162,7 +170,7 @@ def _early_side(examination: Examination) -> Side | None:
     assert pilot is not None
     rows = fitted_rows(whole.model, TransitionCounts(whole.model.graph, pilot.counts, "adaptive"), whole.point)
     inside = np.ones(len(rows.choice), dtype=np.int64)
-    found = [(change, cell_residuals(rows, change, inside, 2)) for change in _visible(find_changes(rows))]
-    sizes = [float(residuals.difference[1] ** 2 * residuals.observations[1]) for _, residuals in found]
-    best = first_of_best(found, sizes)
+    candidates = [(change, cell_residuals(rows, change, inside, 2)) for change in _visible(find_changes(rows))]
+    sizes = [float(residuals.difference[1] ** 2 * residuals.observations[1]) for _, residuals in candidates]
+    best = first_of_best(candidates, sizes)
     return None if best is None else Side(*best)

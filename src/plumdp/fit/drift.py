@@ -1,8 +1,8 @@
-"""Tests whether parameters are the same wherever the model says so: bets that depend on a state variable or the action.
+"""Tests whether parameters are the same wherever the model says so, by bets that depend on a variable or the action.
 
 If the parameters are what the model says, bets that differ from state to state are as fair as all others, and the
 half-spaces that they leave hold the true point (see ``bets``). If a parameter drifts with a variable h, bets that it is
-larger where h is large, and smaller where h is small, win whatever the parameters are: their half-space contradicts
+larger where h is large, and smaller where h is small, win whatever the parameters are, and their half-space contradicts
 the others.
 
 The bet on outcome j of a visit in a cell with the number h is u = λ ((h - h̄) a[j] - b[j]·γ / f[j](v)), with the score
@@ -38,7 +38,7 @@ _LEAST_SHARE = 1e-3  # of the variation of a bet that is not explained by a chan
 
 @dataclass(frozen=True, eq=False)
 class Drift:
-    """What bets on one side of a drift have left."""
+    """The half-space that bets on one side of a drift have left."""
 
     contrast: Contrast
     parameter: str  # which drifts, in words; none if it is the probability of an outcome
@@ -49,7 +49,7 @@ class Drift:
 
     @property
     def subject(self) -> str:
-        """What it drifts with, in words."""
+        """The variable or action that it drifts with, in words."""
         contrast = self.contrast
         return f"{contrast.name} under action {contrast.action!r}" if contrast.action else contrast.name
 
@@ -60,7 +60,7 @@ class Drift:
 
 @dataclass(frozen=True, eq=False)
 class PilotView:
-    """What the pilot has fixed, the same for all contrasts."""
+    """The estimate and the plan that the pilot has fixed, the same for all contrasts."""
 
     table: LikelihoodTable
     counts: CountArray  # (n_transitions)
@@ -70,31 +70,31 @@ class PilotView:
 
     @cached_property
     def inverse(self) -> FloatArray:
-        """One over the probability of each outcome (n) that can be bet on; zero for others."""
+        """One over the probability of each outcome (n) that can be bet on, and zero for others."""
         probability = self.table.values(self.point)[0]
         is_bet_on = self.table.is_class[self.table.group] & (probability > LEAST_PROBABILITY)
         return np.where(is_bet_on, 1 / np.where(is_bet_on, probability, 1.0), 0.0)
 
     @cached_property
     def scores(self) -> FloatArray:
-        """The scores (n, k) of the parameters, in coordinates of what outcomes depend on."""
-        found: FloatArray = self.table.coefficients * self.inverse[:, None] @ self.table.basis
-        return found
+        """The scores (n, k) of the parameters, in coordinates of the directions that outcomes depend on."""
+        scores: FloatArray = self.table.coefficients * self.inverse[:, None] @ self.table.basis
+        return scores
 
     @cached_property
     def of_parameters(self) -> list[tuple[str, FloatArray]]:
-        """The scores (n) of what may drift: parameters or axes, with names."""
+        """The scores (n) of parameters, or axes, that may drift, with names."""
         basis = self.table.basis
         return [(name, self.scores @ (basis.T @ axis)) for name, axis in parameter_axes(self.table)]
 
     @cached_property
     def of_outcomes(self) -> list[tuple[str, FloatArray]]:
-        """The scores (n) of outcomes that become more likely, by their place in the class; they have no name."""
+        """The scores (n) of outcomes that become more likely, by their place in the class, without names."""
         return [("", score) for score in _of_outcomes(self.table, self.inverse)]
 
 
 class _Plan(NamedTuple):
-    """A drift that can be seen: the bet on outcome j in a cell is ± scale (level slope[j] - rest[j])."""
+    """A drift that can be seen, where the bet on outcome j in a cell is ± scale (level slope[j] - rest[j])."""
 
     contrast: Contrast
     parameter: str
@@ -118,7 +118,8 @@ def drift_tests(
     """
     first, main = (pilot.table.pool_by_choice(seen) for seen in (pilot.counts, counts.main))
     plans = [plan for contrast in contrasts for plan in _plans(pilot, first, contrast)]
-    share, found = error / max(2 * len(plans), 1), []
+    # the plans come from the pilot alone, so that their number may divide the error
+    share, drifts = error / max(2 * len(plans), 1), []
     last: tuple[Contrast, _Split] | None = None
     for plan in plans:
         if last is None or last[0] is not plan.contrast:
@@ -128,12 +129,12 @@ def drift_tests(
             slope, rest = scale * plan.slope, scale * plan.rest
             factors = _factors(split.level * slope[split.outcome] - rest[split.outcome])
             left = half_space(split.outcomes, split.seen, factors, near=near, error=share)
-            found.append(Drift(plan.contrast, plan.parameter, side, left, slope, rest))
-    return found
+            drifts.append(Drift(plan.contrast, plan.parameter, side, left, slope, rest))
+    return drifts
 
 
 def parameter_axes(table: LikelihoodTable) -> list[tuple[str, FloatArray]]:
-    """Return the directions in which parameters may drift, with names: single parameters, if all of them matter."""
+    """Return the directions in which parameters may drift, with names, single parameters if all of them matter."""
     d, k = table.basis.shape
     if k > _MOST_AXES or not k:
         return []
@@ -151,7 +152,7 @@ def _joined(names: Sequence[str]) -> str:
 def _plans(pilot: PilotView, seen: CellCounts, contrast: Contrast) -> list[_Plan]:
     """Return the drifts with a contrast that are neither constant in the pilot nor a change of the parameters.
 
-    ``seen`` is what the pilot has seen at each choice.
+    ``seen`` has the counts of the pilot at each choice.
     """
     basis, scores = pilot.table.basis, pilot.scores
     seen = seen.pool_by(contrast.at(seen.cell))
@@ -161,15 +162,16 @@ def _plans(pilot: PilotView, seen: CellCounts, contrast: Contrast) -> list[_Plan
     if not len(level) or np.ptp(level) == 0:
         return []
     level -= (middle := np.average(level, weights=weight))
-    own = scores[outcome].T @ (scores[outcome] * weight[:, None]) + basis.T @ pilot.precision @ basis
-    found = []
+    information = scores[outcome].T @ (scores[outcome] * weight[:, None]) + basis.T @ pilot.precision @ basis
+    plans = []
     for name, slope in [*([] if contrast.action else pilot.of_parameters), *pilot.of_outcomes]:
         bets = level * slope[outcome]
-        rest = scores @ np.linalg.lstsq(own, scores[outcome].T @ (weight * bets), rcond=None)[0]
+        rest = scores @ np.linalg.lstsq(information, scores[outcome].T @ (weight * bets), rcond=None)[0]
         plain, left = weight @ bets**2, weight @ (bets - rest[outcome]) ** 2
+        # otherwise the bets would win or lose as the parameters themselves change, and say nothing of a drift
         if left > _LEAST_SHARE * plain:
-            found.append(_Plan(contrast, name, slope, rest + middle * slope, sqrt(pilot.ratio * left)))
-    return found
+            plans.append(_Plan(contrast, name, slope, rest + middle * slope, sqrt(pilot.ratio * left)))
+    return plans
 
 
 def _of_outcomes(table: LikelihoodTable, inverse: FloatArray) -> list[FloatArray]:
@@ -181,16 +183,18 @@ def _of_outcomes(table: LikelihoodTable, inverse: FloatArray) -> list[FloatArray
     first = np.searchsorted(table.group, np.arange(len(table.is_class)))
     size, place = np.bincount(table.group, minlength=len(first)), np.arange(len(table.group)) - first[table.group]
     probability = 1 / np.where(inverse > 0, inverse, np.inf)
-    found = []
+    all_scores = []
     for i in range(min(int(size.max(initial=0)), _MOST_PLACES)):
         which = np.flatnonzero(size > (i if i != 1 else 2))
-        rest, own = np.zeros(len(size)), inverse[first[which] + i]
+        rest, of_place = np.zeros(len(size)), inverse[first[which] + i]
         left = 1 - probability[first[which] + i]
-        rest[which] = np.where((left > LEAST_PROBABILITY) & (own > 0), -1 / np.maximum(left, LEAST_PROBABILITY), 0.0)
+        rest[which] = np.where(
+            (left > LEAST_PROBABILITY) & (of_place > 0), -1 / np.maximum(left, LEAST_PROBABILITY), 0.0
+        )
         score = np.where(place == i, inverse, rest[table.group]) * np.isin(table.group, which) * (inverse > 0)
         if score.any():
-            found.append(score)
-    return found
+            all_scores.append(score)
+    return all_scores
 
 
 class _Split(NamedTuple):
@@ -203,11 +207,11 @@ class _Split(NamedTuple):
 
 
 def _split(table: LikelihoodTable, seen: CellCounts, contrast: Contrast) -> _Split:
-    """Return the outcomes apart for each cell of a contrast, given what was seen at each choice."""
-    found = seen.pool_by(contrast.at(seen.cell))
+    """Return the outcomes apart for each cell of a contrast, given the counts at each choice."""
+    pooled = seen.pool_by(contrast.at(seen.cell))
     n_groups = len(table.is_class)
-    is_class = table.is_class[table.group[found.outcome]]
-    cell, outcome, amount = found.cell[is_class], found.outcome[is_class], found.seen[is_class]
+    is_class = table.is_class[table.group[pooled.outcome]]
+    cell, outcome, amount = pooled.cell[is_class], pooled.outcome[is_class], pooled.seen[is_class]
     pairs, pair = np.unique(cell * n_groups + table.group[outcome], return_inverse=True)
     first = np.searchsorted(table.group, np.arange(n_groups + 1))  # outcomes of a group are neighbours
     start, end = first[pairs % n_groups], first[pairs % n_groups + 1]
@@ -220,6 +224,7 @@ def _split(table: LikelihoodTable, seen: CellCounts, contrast: Contrast) -> _Spl
 
 
 def _factors(bets: FloatArray) -> FloatArray:
+    """Return the factors of bets, which are clipped to the largest bet."""
     return np.asarray(np.exp(bets.clip(-LARGEST_BET, LARGEST_BET)))
 
 
@@ -230,7 +235,7 @@ def drift_cuts(
 
     Drifts that bet on a group that is not safe are left out.
     """
-    is_safe, cuts = safe_groups(model, table)[table.group], []
+    is_safe, half_spaces = safe_groups(model, table)[table.group], []
     visits = model.graph.sum_by_choice(counts.main.astype(np.float64))
     for drift in drifts:
         widths, cell = np.zeros(model.graph.n_choices), drift.contrast.cell
@@ -240,6 +245,6 @@ def drift_cuts(
                 break
             widths = np.where(cell == i, range_of_bets(model.graph, table, factors), widths)
         else:
-            text = f"the half-space that bets on a drift with {drift.contrast.name} left"
-            cuts.append(Cut(drift.left.row, drift.left.offset, (Range(1.0, visits, widths),), text))
-    return tuple(cuts)
+            words = f"the half-space that bets on a drift with {drift.contrast.name} left"
+            half_spaces.append(Cut(drift.left.row, drift.left.offset, (Range(1.0, visits, widths),), words))
+    return tuple(half_spaces)

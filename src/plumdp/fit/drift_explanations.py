@@ -1,10 +1,10 @@
-"""Explanations by a state variable, by an action or by time: what depends on it, though the model says it does not.
+"""Explanations of a misfit by a dependence on a state variable, on an action or on time that the model does not have.
 
-What may depend on it is the parameters (all of them, or one), or the probability of a change such as "money goes up":
-by so much in probability, or in log-odds. How it may depend is a pattern over the cells of the contrast: along a line,
-another value on one side, or another value in one cell. For each of these, the efficient score statistic says to second
-order what is gained: the information that a pattern has in common with the parameters themselves is taken out first.
-The best of them is then followed along its line, which gains what it says.
+The parameters (all of them, or one) may depend on it, or the probability of a change such as "money goes up", by so
+much in probability, or in log-odds. The dependence is a pattern over the cells of the contrast: along a line, another
+value on one side, or another value in one cell. For each of these, the efficient score statistic says to second order
+what is gained: the information that a pattern has in common with the parameters themselves is taken out first. The best
+of them is then followed along its line, which gains what it says.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _MANY = 30  # parameters, beyond which they are not looked at one by one
 
 @dataclass(frozen=True, eq=False)
 class DriftTable:
-    """Kinds of transitions that nothing tells apart here, and what may depend on a contrast: features of a kind.
+    """Kinds of transitions that nothing tells apart here, with features of each kind that may depend on a contrast.
 
-    Each feature has mean zero in every row: it is the slope of ln probability as something else moves. The first are
-    those of the parameters.
+    Each feature has mean zero in every row, as it is the slope of ln probability while something else moves. The first
+    are those of the parameters.
     """
 
     rows: FittedRows
@@ -52,7 +52,7 @@ class DriftTable:
 
 
 def drift_table(rows: FittedRows, changes: Sequence[Change]) -> DriftTable:
-    """Return what may depend on a variable, an action or time: parameters, probabilities of changes, and of outcomes.
+    """Return the table of parameters, changes and outcomes that may depend on a variable, an action or time.
 
     The outcomes of an action are told apart by their places in its rows, for actions with rows of a few lengths.
     """
@@ -73,21 +73,24 @@ def drift_table(rows: FittedRows, changes: Sequence[Change]) -> DriftTable:
 
 
 def _places(rows: FittedRows) -> tuple[list[BoolArray], IntArray]:
-    """Return the transitions (n) at each place, but the last, in the rows of each action and length; and the action."""
+    """Return the transitions (n) at each place in the rows of each action and length, and the action.
+
+    The last place is left out, as it follows from the others.
+    """
     length = np.diff(rows.start)[rows.row]
     place = np.arange(len(rows.choice)) - rows.start[rows.row]
     action = rows.model.graph.action[rows.choice]
     keys = (action * np.int64(length.max(initial=0) + 1) + length) * (length.max(initial=0) + 1) + place
-    found, first = np.unique(np.where(place < length - 1, keys, -1), return_index=True)
-    found, first = found[found >= 0], first[found >= 0]
-    if len(found) > _MOST_PLACES:
+    distinct, first = np.unique(np.where(place < length - 1, keys, -1), return_index=True)
+    distinct, first = distinct[distinct >= 0], first[distinct >= 0]
+    if len(distinct) > _MOST_PLACES:
         return [], np.zeros(0, dtype=np.int32)
-    return [keys == key for key in found.tolist()], action[first].astype(np.int32)
+    return [keys == key for key in distinct.tolist()], action[first].astype(np.int32)
 
 
 def explain_by_contrasts(table: DriftTable, contrasts: Sequence[Contrast]) -> list[Explanation]:
-    """Return what each variable and each action explains at best."""
-    found, rows = [], table.rows
+    """Return the best explanation by each variable and each action."""
+    explanations, rows = [], table.rows
     for contrast in contrasts:
         cell, m = contrast.at(rows.choice), len(contrast.cells)
         observed, expected = (table.counts(cell, m, values) for values in (rows.observed, rows.expected))
@@ -95,12 +98,12 @@ def explain_by_contrasts(table: DriftTable, contrasts: Sequence[Contrast]) -> li
         best = _best(table, observed, expected, contrast.levels, action=action)
         if best is not None:
             evidence = best.gain - best.chance - log(len(contrasts))
-            found.append(Explanation(contrast.kind, best.gain, evidence, contrast, best.is_upper, best.subject))
-    return found
+            explanations.append(Explanation(contrast.kind, best.gain, evidence, contrast, best.is_upper, best.subject))
+    return explanations
 
 
 def explain_by_early_data(table: DriftTable) -> list[Explanation]:
-    """Return what is explained by the pilot, as the early part of the data, being different; nothing without one."""
+    """Return the explanation that the pilot, as the early part of the data, is different, or nothing without one."""
     rows, pilot = table.rows, table.rows.counts.pilot
     if pilot is None or not pilot.total:
         return []
@@ -126,7 +129,7 @@ class _Best(NamedTuple):
 def _best(
     table: DriftTable, observed: FloatArray, expected: FloatArray, levels: FloatArray, *, action: str | None = None
 ) -> _Best | None:
-    """Return the pattern over cells, and what depends on it, that gain most; counts are (n_cells, n_kinds)."""
+    """Return the pattern over cells, and the freedom with it, that gain most, for counts (n_cells, n_kinds)."""
     features, seen = table.features, expected.sum(axis=1)
     if np.count_nonzero(seen) < 2:
         return None
@@ -140,7 +143,7 @@ def _best(
         lines += [(q, freedom.line(pattern @ scores, own, cross)) for freedom in freedoms]
     if not lines:
         return None
-    q, line = max(lines, key=lambda found: found[1].gain - found[1].chance)
+    q, line = max(lines, key=lambda each: each[1].gain - each[1].chance)
     along = weights[q][:, None] * (features @ line.direction) - features @ line.shift
     gain = _gain(observed.ravel(), along[expected > 0], along.ravel())
     return _Best(gain, line.chance + log(len(weights)), read_only(is_upper[q]), line.subject)
@@ -148,8 +151,8 @@ def _best(
 
 def _information(features: FloatArray, weights: FloatArray) -> FloatArray:
     used = np.flatnonzero(weights)
-    found: FloatArray = (features[used] * weights[used, None]).T @ features[used]
-    return found
+    information: FloatArray = (features[used] * weights[used, None]).T @ features[used]
+    return information
 
 
 def _patterns(levels: FloatArray, seen: FloatArray) -> tuple[FloatArray, BoolArray]:
@@ -169,9 +172,9 @@ def _patterns(levels: FloatArray, seen: FloatArray) -> tuple[FloatArray, BoolArr
 def _centred(weights: FloatArray, seen: FloatArray) -> FloatArray:
     """Return patterns with mean zero and size one where there are data."""
     share = seen / seen.sum()
-    found = weights - (weights @ share)[:, None]
-    size = np.sqrt(found**2 @ share)[:, None]
-    centred: FloatArray = np.divide(found, size, out=np.zeros_like(found), where=size > 0)
+    shifted = weights - (weights @ share)[:, None]
+    size = np.sqrt(shifted**2 @ share)[:, None]
+    centred: FloatArray = np.divide(shifted, size, out=np.zeros_like(shifted), where=size > 0)
     return centred
 
 
@@ -195,7 +198,7 @@ class _Freedom(NamedTuple):
     n_alike: int  # things that may depend on it likewise
 
     def line(self, score: FloatArray, own: FloatArray, cross: FloatArray) -> _Line:
-        """Return what is gained, given the score (k + f) and the information of pattern times features.
+        """Return the line of largest gain, given the score (k + f) and the information of pattern times features.
 
         ``own`` is the information about these, and ``cross`` that in common with the features without the pattern.
         """
@@ -207,10 +210,11 @@ class _Freedom(NamedTuple):
 
 
 def _freedoms(table: DriftTable, score: FloatArray, information: FloatArray, action: str | None) -> Iterator[_Freedom]:
-    """Yield what may depend on a contrast: all parameters, each of them, each change, and the outcomes of actions.
+    """Yield the parts of a model that may depend on a contrast, parameters, changes and outcomes of actions.
 
-    For an action, the probabilities of changes and of its own outcomes may be others than the model says. For all else,
-    they may be others anyway, so that a variable is not blamed for what is the same at all its values.
+    The parameters are freed together and one by one. For an action, the probabilities of changes and of its own
+    outcomes may be others than the model says. For all else, they may be others anyway, so that a variable is not
+    blamed for what is the same at all its values.
     """
     rows, n = table.rows, table.features.shape[1]
     k, names, places = rows.rank, rows.model.space.names, n - len(table.action)
@@ -229,9 +233,9 @@ def _freedoms(table: DriftTable, score: FloatArray, information: FloatArray, act
         yield freedom(unit[:, :k] @ axis[:, None], name, n_alike, has_main=False)
     for i, text in enumerate(table.texts):
         yield freedom(unit[:, [k + i]], text, n_alike, has_main=action is None)
-    is_own = [action in (None, rows.model.graph.action_names[a]) for a in table.action]
-    if any(is_own):
-        yield freedom(unit[:, places:][:, is_own], "", 1, has_main=action is None)
+    is_of_action = [action in (None, rows.model.graph.action_names[a]) for a in table.action]
+    if any(is_of_action):
+        yield freedom(unit[:, places:][:, is_of_action], "", 1, has_main=action is None)
 
 
 def _efficient(score: FloatArray, own: FloatArray, cross: FloatArray) -> tuple[FloatArray, float, int]:
@@ -244,6 +248,7 @@ def _efficient(score: FloatArray, own: FloatArray, cross: FloatArray) -> tuple[F
     kept = size > 1e-12 * max(float(size.max(initial=0)), UNDERFLOW)
     unit = axes[:, kept] / np.sqrt(size[kept])
     shared = unit.T @ cross
+    # own - cross crossᵀ, in coordinates in which own is the unit matrix
     share, turn = np.linalg.eigh(np.eye(unit.shape[1]) - shared @ shared.T)
     seen = share > _LEAST_SHARE
     unit = unit @ turn[:, seen] / np.sqrt(share[seen])
@@ -263,5 +268,6 @@ def _gain(observed: FloatArray, possible: FloatArray, along: FloatArray) -> floa
         slope, curvature = float(observed @ relative), float(observed @ relative**2)
         if curvature <= 0 or slope**2 < 1e-6 * curvature:
             break
+        # Newton's step, kept inside of where all probabilities are positive
         step = min(max(step + slope / curvature, (step + 9 * low) / 10), (step + 9 * high) / 10)
     return best

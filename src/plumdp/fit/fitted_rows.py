@@ -1,7 +1,7 @@
-"""What a model says at a point about the rows that were visited: probabilities, slopes, and information.
+"""The rows that were visited, with the probabilities, slopes and information that a model has for them at a point.
 
-Everything here is in floats as they come, and the point is an estimate from the same data: what is computed from it
-orders explanations and draws pictures. No test and no bound rests on it.
+Everything here is in floats without care for rounding, and the point is an estimate from the same data. What is
+computed from it orders explanations and draws pictures. No test and no bound rests on it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _RANK = 1e-9  # relative; directions with less information count as not seen
 
 @dataclass(frozen=True, eq=False)
 class FittedRows:
-    """The transitions of choices that were visited and can come out in several ways, and what is expected of them.
+    """The transitions of choices that were visited and can come out in several ways, and what the model expects there.
 
     Slopes are derivatives of ln probability along ``k`` directions of the parameters in which the data have information
     one each, and no information in common: Σ visits · probability · slope slopeᵀ is the unit matrix. A direction that
@@ -48,7 +48,7 @@ class FittedRows:
 
     @cached_property
     def expected(self) -> FloatArray:
-        """How often each transition (n) is expected."""
+        """The expected number of times that each transition (n) is taken."""
         return self.visits * self.probability
 
     @cached_property
@@ -59,36 +59,36 @@ class FittedRows:
     @cached_property
     def row(self) -> Indices:
         """The row of each transition (n), numbered from zero."""
-        found: Indices = np.cumsum(np.diff(self.choice, prepend=-1) != 0) - 1
-        return found
+        numbers: Indices = np.cumsum(np.diff(self.choice, prepend=-1) != 0) - 1
+        return numbers
 
     @cached_property
     def start(self) -> Indices:
         """The first transition of each row, and the end of the last."""
-        found: Indices = np.append(np.flatnonzero(np.diff(self.choice, prepend=-1) != 0), len(self.choice))
-        return found
+        starts: Indices = np.append(np.flatnonzero(np.diff(self.choice, prepend=-1) != 0), len(self.choice))
+        return starts
 
     @cached_property
     def row_class(self) -> IntArray:
-        """The class of the row of each transition (n): rows with the same expressions are one class."""
-        found: IntArray = row_classes(self.model)[0][self.choice]
-        return found
+        """The class of the row of each transition (n), where rows with the same expressions are one class."""
+        classes: IntArray = row_classes(self.model)[0][self.choice]
+        return classes
 
     @cached_property
     def row_slopes(self) -> FloatArray:
         """The slopes of each transition (n, k)."""
-        found: FloatArray = self.slopes[self.expression]
-        return found
+        slopes: FloatArray = self.slopes[self.expression]
+        return slopes
 
     @cached_property
     def score(self) -> FloatArray:
-        """The slope of the log-likelihood (k): zero at its maximum."""
-        found: FloatArray = self.observed @ self.row_slopes
-        return found
+        """The slope of the log-likelihood (k), which is zero at its maximum."""
+        score: FloatArray = self.observed @ self.row_slopes
+        return score
 
 
 def fitted_rows(model: ParametricMDP, counts: TransitionCounts, point: FloatArray) -> FittedRows:
-    """Return the rows that were visited, with what the model says of them at a point.
+    """Return the rows that were visited, with the model's probabilities and slopes at a point.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
@@ -125,15 +125,15 @@ def fitted_rows(model: ParametricMDP, counts: TransitionCounts, point: FloatArra
 
 def sums(index: Indices, values: FloatArray, n: int) -> FloatArray:
     """Return the sums (n) of values by index."""
-    found: FloatArray = np.bincount(index, values, n).astype(np.float64, copy=False)
-    return found
+    totals: FloatArray = np.bincount(index, values, n).astype(np.float64, copy=False)
+    return totals
 
 
 def unit_axes(information: FloatArray) -> FloatArray:
-    """Return directions (d, k) with ``axes.T @ information @ axes`` the unit matrix, of those that were seen."""
+    """Return directions (d, k) with ``axes.T @ information @ axes`` the unit matrix, where there is information."""
     size = np.sqrt(np.diagonal(information))
     scale = np.where(size > 0, size, 1.0)
     spread, axes = np.linalg.eigh(information / np.outer(scale, scale)) if len(size) else (size, information)
     kept = spread > _RANK * max(float(spread.max(initial=0)), UNDERFLOW)
-    found: FloatArray = (axes[:, kept] / np.sqrt(spread[kept])) / scale[:, None]
-    return found
+    unit: FloatArray = (axes[:, kept] / np.sqrt(spread[kept])) / scale[:, None]
+    return unit

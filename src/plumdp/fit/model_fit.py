@@ -1,4 +1,4 @@
-"""Whether the model is right, as far as data can tell: a p-value for all of it, from tests that hold at any time.
+"""The p-value of a model as a whole, from tests that hold at any time.
 
 Each test is a fortune that no one can expect to grow at the true point: bets across what is asked, the likelihood
 against its average, each row and each class of tied rows against predictions of its own, bets on drifts with state
@@ -6,7 +6,7 @@ variables and actions, and numbers that the model fixes. With shares w of the er
 point has ln fortune + ln w < ln(1 / a) for all of them, at all times, with probability at least 1 - a (Ville 1939). So
 the largest a at which some point of the space has that is a p-value for the model, whenever the data stopped and
 whatever chose the actions: p = exp(-min over v of max over tests of (ln fortune(v) + ln w)), or one if that is larger.
-The minimum is bounded from below (``region.agreement``), so that p is never too small.
+The minimum is bounded from below (``agreement``), so that p is never too small.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ def fit_model(
     fixed: FixedNumbers | None = None,
     known: Groundwork | None = None,
 ) -> ModelFit:
-    """Return whether the model explains the data; bets are placed so that they win most at the given error.
+    """Return the p-value of the model and its strongest tests, with bets that win most at the given error.
 
-    ``found`` is the likelihood set at its share of the error (``shares.CONFIDENCE_SET``), if there is one; and
-    ``fixed`` the numbers of the model. ``known`` is what was found about the model before.
+    ``found`` is the likelihood set at its share of the error (``shares.CONFIDENCE_SET``), if there is one, and
+    ``fixed`` the numbers of the model. ``known`` has the results of earlier calls that depend on the model alone.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
@@ -103,10 +103,11 @@ def fit_model(
 
 
 def _p_value(least: float, error: float) -> float:
-    """Return the largest error at which some point agrees with all tests, rounded up; tests are in units of ``error``.
+    """Return the largest error at which some point agrees with all tests, rounded up.
 
-    The exponent is off by less than 1e-12 as long as it is above -700.
+    Tests are in units of ``error``. The exponent is off by less than 1e-12 as long as it is above -700.
     """
+    # up: a p-value that is too large claims less
     return min(1.0, max(exp(min(log(error) - least, 0.0)) * UP, _LEAST_P_VALUE))
 
 
@@ -114,15 +115,17 @@ def _against_numbers(fixed: FixedNumbers, counts: TransitionCounts, error: float
     return strongest_evidence(fixed, counts, error=FALLBACK / 2 * error)
 
 
-def _start(model: ParametricMDP, found: LikelihoodSet) -> FloatArray:
+def _start(model: ParametricMDP, likelihood: LikelihoodSet) -> FloatArray:
     """Return a point inside the space where all that was seen can happen, close to the estimate."""
     rows, limits = model.space.inequalities
-    middle, seen = found.table.middle, found.seen > 0
-    best = middle if found.estimate is None else found.estimate
+    middle, seen = likelihood.table.middle, likelihood.seen > 0
+    best = middle if likelihood.estimate is None else likelihood.estimate
 
     def is_inside(point: FloatArray) -> bool:
         in_box = (point > model.space.lower) & (point < model.space.upper)
-        return bool(in_box.all() and (rows @ point < limits).all() and (found.table.values(point)[0][seen] > 0).all())
+        return bool(
+            in_box.all() and (rows @ point < limits).all() and (likelihood.table.values(point)[0][seen] > 0).all()
+        )
 
     return next((p for p in (middle + t * (best - middle) for t in _TOWARDS_ESTIMATE) if is_inside(p)), middle)
 
@@ -131,20 +134,21 @@ class _Blocks:
     """All tests of a model, in units in which the model is contradicted at the error if none is left below zero."""
 
     def __init__(
-        self, known: Groundwork, counts: TransitionCounts, found: LikelihoodSet, error: float, number: float
+        self, known: Groundwork, counts: TransitionCounts, likelihood: LikelihoodSet, error: float, number: float
     ) -> None:
-        self._model, self._found, self._error = known.model, found, error
+        self._model, self._likelihood, self._error = known.model, likelihood, error
         has_pilot = counts.pilot is not None and counts.pilot.total > 0
-        self._drifts = _drifts(known, counts, found, error) if has_pilot else []
-        self.affine = _affine_tests(found, self._drifts, number)
+        self._drifts = _drifts(known, counts, likelihood, error) if has_pilot else []
+        self.affine = _affine_tests(likelihood, self._drifts, number)
+        # the same share for every end of the data, or an opponent who picks the end has more than their sum (F3)
         share = FIT * error * (0.5 if counts.pilot is None else 0.25)  # an empty pilot may become one with more data
-        table = found.table
+        table = likelihood.table
         seen = table.pool(counts.counts)
         is_seen = np.flatnonzero(seen > 0)
         classes = cell_tests(table, CellCounts(table.group[is_seen], is_seen, seen[is_seen]))
         rows = cell_tests(table, table.pool_by_choice(counts.counts))
         self._blocks: list[tuple[TestKind, CellTests]] = [
-            ("likelihood", _likelihood_test(found)),
+            ("likelihood", _likelihood_test(likelihood)),
             ("class", _at_share(classes, share / max(len(table.is_class), 1))),
             ("row", _at_share(rows, share / max(table.n_tied, 1))),
         ]
@@ -152,78 +156,81 @@ class _Blocks:
 
     def named(self, agreement: Agreement) -> tuple[FitTest, ...]:
         """Return the tests with the most evidence at the point of agreement, in words."""
-        found = [*self._named_affine(agreement), *self._named_cells(agreement)]
-        return tuple(sorted(found, key=lambda test: -test.evidence)[:_MOST_NAMED])
+        named = [*self._named_affine(agreement), *self._named_cells(agreement)]
+        return tuple(sorted(named, key=lambda test: -test.evidence)[:_MOST_NAMED])
 
     def needed(self, agreement: Agreement) -> tuple[Drift, ...]:
         """Return the drifts with the largest multipliers in the proof, if there is one."""
-        own = agreement.affine[: len(self._drifts)]
-        worst = np.argsort(-own, kind="stable")[:_MOST_DRIFTS].tolist()
-        return tuple(self._drifts[i] for i in worst if own[i] > _LEAST_MULTIPLIER) if agreement.least >= 0 else ()
+        multipliers = agreement.affine[: len(self._drifts)]
+        worst = np.argsort(-multipliers, kind="stable")[:_MOST_DRIFTS].tolist()
+        return (
+            tuple(self._drifts[i] for i in worst if multipliers[i] > _LEAST_MULTIPLIER) if agreement.least >= 0 else ()
+        )
 
     def _named_affine(self, agreement: Agreement) -> list[FitTest]:
         evidence = (agreement.affine_values - log(self._error)).tolist()
         multiplier = agreement.affine.tolist()
         words: list[tuple[TestKind, str, str, int]]
         words = [("drift", drift.subject, drift.parameter, drift.side) for drift in self._drifts]
-        words += [("direction", text, "", 0) for text in self._found.texts]
-        outcomes = self._found.outcome_offsets
+        words += [("direction", subject, "", 0) for subject in self._likelihood.texts]
+        outcomes = self._likelihood.outcome_offsets
         words += [("direction", "an outcome", "", 0)] * (0 if outcomes is None else len(outcomes))
         words += [("number", "a number that the model fixes", "", 0)] * (len(evidence) - len(words))
         return [FitTest(*about, *rest) for about, *rest in zip(words, evidence, multiplier, strict=True)]
 
     def _named_cells(self, agreement: Agreement) -> list[FitTest]:
-        found, start = [], 0
+        named, start = [], 0
         for kind, tests in self._blocks:
             values = agreement.cell_values[start : start + len(tests)] - log(self._error)
             for i in largest(values, _MOST_NAMED).tolist():
-                text = self._words(kind, int(tests.cell[i]))
-                found.append(FitTest(kind, text, "", 0, float(values[i]), float(agreement.cells[start + i])))
+                subject = self._words(kind, int(tests.cell[i]))
+                named.append(FitTest(kind, subject, "", 0, float(values[i]), float(agreement.cells[start + i])))
             start += len(tests)
-        return found
+        return named
 
     def _words(self, kind: TestKind, cell: int) -> str:
         if kind == "row":
             return self._model.graph.describe_choice(cell)
         if kind == "class":
-            table = self._found.table
-            own = [str(table.outcomes[j]) for j in np.flatnonzero(table.group == cell).tolist()]
-            return f"rows with the probabilities {', '.join(own)}"
+            table = self._likelihood.table
+            expressions = [str(table.outcomes[j]) for j in np.flatnonzero(table.group == cell).tolist()]
+            return f"rows with the probabilities {', '.join(expressions)}"
         return "the likelihood of all data"
 
 
-def _drifts(known: Groundwork, counts: TransitionCounts, found: LikelihoodSet, error: float) -> list[Drift]:
-    """Return what bets on drifts with state variables and actions left, placed by the pilot."""
-    pilot, table, space = counts.pilot, found.table, law_of_space(known.model)
+def _drifts(known: Groundwork, counts: TransitionCounts, likelihood: LikelihoodSet, error: float) -> list[Drift]:
+    """Return the half-spaces that bets on drifts with state variables and actions left, placed by the pilot."""
+    pilot, table, space = counts.pilot, likelihood.table, law_of_space(known.model)
     assert pilot is not None
-    assert found.estimate is not None
+    assert likelihood.estimate is not None
     law = law_of_pilot(table, table.pool(pilot.counts), space)
     view = PilotView(table, pilot.counts, law.mean, pilot.ratio, SPACE_AS_DATA * space.precision)
+    # each of the pilots at which the data may have ended has its weight of the share (Statement 7)
     share = FIT / 2 * error * pilot.weight
-    return drift_tests(view, counts, known.contrasts, near=found.estimate, error=share)
+    return drift_tests(view, counts, known.contrasts, near=likelihood.estimate, error=share)
 
 
-def _affine_tests(found: LikelihoodSet, drifts: Sequence[Drift], number: float) -> AffineTests:
+def _affine_tests(likelihood: LikelihoodSet, drifts: Sequence[Drift], number: float) -> AffineTests:
     """Return the half-spaces ``row @ v <= offset`` as tests ``row @ v - offset``, and the evidence against numbers."""
-    d = len(found.table.names)
-    rows = [*(drift.left.row[None, :] for drift in drifts), found.rows]
-    offsets = [np.array([drift.left.offset for drift in drifts]), found.offsets]
-    if found.outcome_rows is not None and found.outcome_offsets is not None:
-        rows.append(found.outcome_rows)
-        offsets.append(found.outcome_offsets)
+    d = len(likelihood.table.names)
+    rows = [*(drift.left.row[None, :] for drift in drifts), likelihood.rows]
+    offsets = [np.array([drift.left.offset for drift in drifts]), likelihood.offsets]
+    if likelihood.outcome_rows is not None and likelihood.outcome_offsets is not None:
+        rows.append(likelihood.outcome_rows)
+        offsets.append(likelihood.outcome_offsets)
     if number > -inf:
         rows.append(np.zeros((1, d)))
         offsets.append(np.array([-number]))
     return AffineTests(read_only(np.vstack(rows)), read_only(-np.concatenate(offsets)))
 
 
-def _likelihood_test(found: LikelihoodSet) -> CellTests:
-    """Return the likelihood against its threshold as the test of one cell; none if there is no evidence."""
-    seen = np.flatnonzero(found.seen > 0)
-    if not np.isfinite(found.threshold) or not len(seen):
+def _likelihood_test(likelihood: LikelihoodSet) -> CellTests:
+    """Return the likelihood against its threshold as the test of one cell, or none if there is no evidence."""
+    seen = np.flatnonzero(likelihood.seen > 0)
+    if not np.isfinite(likelihood.threshold) or not len(seen):
         return NO_CELLS
     first = np.array([0, len(seen)])
-    return CellTests(np.zeros(1, dtype=np.int64), np.array([found.threshold]), first, seen, found.seen[seen])
+    return CellTests(np.zeros(1, dtype=np.int64), np.array([likelihood.threshold]), first, seen, likelihood.seen[seen])
 
 
 def _at_share(tests: CellTests, error: float) -> CellTests:

@@ -1,9 +1,9 @@
-"""Signed residuals of a model at a point: how often things happened, less how often the model says they do.
+"""Signed residuals of a model at a point, counts of what happened less the counts that the model expects.
 
 They come for each transition of a row, for each outcome of a class of rows with the same expressions, and for each
 cell of a contrast (values of a state variable, or an action). Standard deviations are those of the model, less what the
 estimate of the parameters takes away by following the data. The evidence of a residual is half the square of its
-standardised value, in nats. It says what to look at first; it is not a test: the largest of many is large by chance.
+standardised value, in nats. It says what to look at first. It is not a test, as the largest of many is large by chance.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LEAST_SHARE = 1e-3  # of a variance that the estimate leaves: below it, the est
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """How often some things were seen, how often they were expected, and by how much these may differ by chance."""
+    """The counts of some events, their expected counts, and the standard deviations of the differences."""
 
     observed: FloatArray  # (n)
     expected: FloatArray  # (n)
@@ -34,7 +34,7 @@ class Residuals:
 
     @property
     def difference(self) -> FloatArray:
-        """How much more probable each was than the model says (n); negative if less."""
+        """The share of each event (n) in the data less its probability in the model."""
         return _ratio(self.observed - self.expected, self.observations)
 
     @property
@@ -49,9 +49,9 @@ class Residuals:
 
     @property
     def evidence(self) -> FloatArray:
-        """Half the square of the standardised residual (n), in nats: an estimate for ordering, not a test."""
-        found: FloatArray = self.standardised**2 / 2
-        return found
+        """Half the square of the standardised residual (n), in nats, an estimate for ordering and not a test."""
+        half_squares: FloatArray = self.standardised**2 / 2
+        return half_squares
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ def row_residuals(rows: FittedRows) -> Residuals:
 
 @dataclass(frozen=True, eq=False)
 class ClassOutcomes:
-    """The outcomes of classes: rows with the same expressions, whose visits count together."""
+    """The outcomes of classes of rows with the same expressions, whose visits count together."""
 
     row_class: IntArray  # (m)
     expression: IntArray  # (m)
@@ -95,43 +95,43 @@ def class_residuals(rows: FittedRows) -> ClassOutcomes:
     observed, expected = sums(outcome, rows.observed, m), sums(outcome, rows.expected, m)
     share = _ratio(expected, observations)  # equal ones of a row are one outcome
     covariance = expected[:, None] * rows.row_slopes[first]
-    found = _residuals(observed, expected, observations, expected * (1 - share), covariance)
+    residuals = _residuals(observed, expected, observations, expected * (1 - share), covariance)
     return ClassOutcomes(
         read_only(rows.row_class[first]),
         read_only(rows.expression[first]),
         read_only(rows.choice[first]),
         read_only(n_rows),
         read_only(outcome.astype(np.int32)),
-        found,
+        residuals,
     )
 
 
 def cell_residuals(rows: FittedRows, change: Change, cell: Indices, n_cells: int) -> Residuals:
-    """Return how often a change happened in each cell (n_cells), given the cell of each transition (n) or NONE."""
+    """Return the residuals of a change in each cell (n_cells), given the cell of each transition (n) or NONE."""
     row, starts = rows.row, rows.start[:-1]
     done = np.bincount(row[change.is_done], rows.probability[change.is_done], len(starts))
     is_open = (done > 0) & (done < 1 - 1e-12)  # where the change may happen and may not
     used = change.is_done & is_open[row] & (cell >= 0)
-    of_row, own = starts[is_open & (cell[starts] >= 0)], cell[used]
+    of_row, cell_of_done = starts[is_open & (cell[starts] >= 0)], cell[used]
     chance = done[is_open & (cell[starts] >= 0)]
     observations = sums(cell[of_row], rows.visits[of_row], n_cells)
     variance = sums(cell[of_row], rows.visits[of_row] * chance * (1 - chance), n_cells)
     slopes = rows.row_slopes[used] * rows.expected[used, None]
-    covariance = _sums(own, slopes, n_cells)
-    observed, expected = (sums(own, x[used], n_cells) for x in (rows.observed, rows.expected))
+    covariance = _sums(cell_of_done, slopes, n_cells)
+    observed, expected = (sums(cell_of_done, x[used], n_cells) for x in (rows.observed, rows.expected))
     return _residuals(observed, expected, observations, variance, covariance)
 
 
 def find_changes(rows: FittedRows) -> list[Change]:
-    """Return what steps may do: let a variable go up or down, or whatever a larger parameter makes more likely.
+    """Return the changes that steps may make, of a variable up or down, or to outcomes that a parameter makes likely.
 
     Of two changes that are the opposite of each other in every row, or the same, only the first is there.
     """
-    found: list[Change] = []
+    changes: list[Change] = []
     for change in _all_changes(rows):
-        if _differs_in_a_row(rows, change) and not any(_tells_the_same(rows, change, other) for other in found):
-            found.append(change)
-    return found
+        if _differs_in_a_row(rows, change) and not any(_tells_the_same(rows, change, other) for other in changes):
+            changes.append(change)
+    return changes
 
 
 def _all_changes(rows: FittedRows) -> Iterator[Change]:
@@ -145,7 +145,10 @@ def _all_changes(rows: FittedRows) -> Iterator[Change]:
 
 
 def _changes_of(rows: FittedRows, name: str, among: BoolArray | None = None) -> Iterator[Change]:
-    """Yield what steps may do to a variable; a text becomes any of its words, or that after the given transitions."""
+    """Yield the changes that steps may make to a variable.
+
+    A variable with words becomes any of its words, or the one after the given transitions.
+    """
     graph = rows.model.graph
     values = graph.states[name]
     before, after = values[graph.state_of_choice()[rows.choice]], values[graph.successor[rows.transition]]
@@ -161,7 +164,10 @@ def _changes_of(rows: FittedRows, name: str, among: BoolArray | None = None) -> 
 
 
 def _made_more_likely(rows: FittedRows, is_done: BoolArray, parameter: str) -> str:
-    """Return in words what a larger parameter makes more likely: what a variable does, if that is it in all rows."""
+    """Return a description of the outcomes that a larger parameter makes more likely.
+
+    It is a change of a variable, if that is the same in all rows.
+    """
     is_about = np.logical_or.reduceat(is_done, rows.start[:-1])[rows.row]
     for name in rows.model.graph.states:
         for change in _changes_of(rows, name, is_done):
@@ -183,23 +189,23 @@ def _tells_the_same(rows: FittedRows, change: Change, other: Change) -> bool:
 
 
 def observed_contrasts(rows: FittedRows) -> list[Contrast]:
-    """Return the contrasts of the model, with the values of a variable put together such that cells were seen alike.
+    """Return the contrasts of the model, with values of a variable joined such that cells have alike counts.
 
-    A test has to fix its cells before the data; what is only shown need not.
+    A test has to fix its cells before the data, but a picture need not.
     """
     graph = rows.model.graph
     visits = rows.counts.visits
-    found = []
+    contrasts = []
     for contrast in find_contrasts(rows.model):
         values = graph.states.get(contrast.name)
         is_number = contrast.kind == "variable" and values is not None and values.dtype.kind in "iuf"
         of_choice = values[graph.state_of_choice()] if is_number and values is not None else None
-        found.append(contrast if of_choice is None else _in_even_cells(contrast, of_choice, visits))
-    return found
+        contrasts.append(contrast if of_choice is None else _in_even_cells(contrast, of_choice, visits))
+    return contrasts
 
 
 def _in_even_cells(contrast: Contrast, values: Indices, visits: Indices) -> Contrast:
-    """Return the contrast of a numeric variable (n_choices) in at most 16 cells, about alike and none of them rare."""
+    """Return the contrast of a numeric variable (n_choices) in at most 16 cells, about alike and none rare."""
     is_open = contrast.choices.is_open
     distinct, place = np.unique(values[is_open], return_inverse=True)
     seen = sums(place, visits[is_open].astype(np.float64), len(distinct))
@@ -212,23 +218,23 @@ def _in_even_cells(contrast: Contrast, values: Indices, visits: Indices) -> Cont
     ends = [(distinct[bin_of == i].min(), distinct[bin_of == i].max()) for i in range(bin_of.max() + 1)]
     weight = np.where(seen > 0, seen, 1e-9)
     levels = np.bincount(bin_of, weight * distinct) / np.bincount(bin_of, weight)
-    texts = tuple(
+    labels = tuple(
         f"{contrast.name} = {low:g}" if low == high else f"{contrast.name} from {low:g} to {high:g}"
         for low, high in ends
     )
     cell_of = np.full(len(contrast.cell_of), NONE, dtype=np.int32)
     cell_of[contrast.choices.state[is_open]] = bin_of[place]
-    return replace(contrast, cell_of=read_only(cell_of), levels=read_only(levels), cells=texts)
+    return replace(contrast, cell_of=read_only(cell_of), levels=read_only(levels), cells=labels)
 
 
 def _without_rare(bin_of: Indices, share: FloatArray) -> Indices:
     """Return bins (n, ascending) numbered from zero, with rare ones put together with those before or after them."""
-    found, number, held = np.zeros(len(bin_of), dtype=np.int64), 0, 0.0
+    joined, number, held = np.zeros(len(bin_of), dtype=np.int64), 0, 0.0
     for i in range(len(bin_of)):
         if held >= _RARE and bin_of[i] != bin_of[i - 1]:
             number, held = number + 1, 0.0
-        found[i], held = number, held + share[i]
-    return np.minimum(found, max(number - 1, 0)) if held < _RARE else found
+        joined[i], held = number, held + share[i]
+    return np.minimum(joined, max(number - 1, 0)) if held < _RARE else joined
 
 
 def _residuals(
@@ -250,6 +256,6 @@ def _sums(cell: Indices, values: FloatArray, n_cells: int) -> FloatArray:
 
 
 def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
-    """Return a quotient, or zero where nothing is divided by."""
-    found: FloatArray = np.divide(above, below, out=np.zeros_like(above, dtype=np.float64), where=below > 0)
-    return found
+    """Return a quotient, or zero where the divisor is zero."""
+    quotient: FloatArray = np.divide(above, below, out=np.zeros_like(above, dtype=np.float64), where=below > 0)
+    return quotient

@@ -1,4 +1,4 @@
-"""How far rows of a model must be off for data not to contradict it: what is reported with a conflict."""
+"""The smallest misfit of rows at which data do not contradict a model, which is reported with a conflict."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ def smallest_misfit(
 ) -> float:
     """Return the least misfit at which the data do not contradict the model, rounded up to two digits.
 
-    At every misfit below, a certificate with the error ``error`` would be a conflict: no point of the space is within
-    all half-spaces, intervals of events and intervals of single choices, or a constant is excluded. Zero if there is no
-    conflict, one if there is one at every misfit. All sets grow with the misfit, so that it is found by bisection.
-    ``drifts`` are drift tests at their own share of the error, such as those that contradict the model as it stands.
+    At every misfit below, a certificate with the error ``error`` would be a conflict, as no point of the space is
+    within all half-spaces, intervals of events and intervals of single choices, or a constant is excluded. It is zero
+    if there is no conflict, and one if there is one at every misfit. All sets grow with the misfit, so that it is found
+    by bisection. ``drifts`` are drift tests at their own share of the error, such as those that contradict the model
+    without a misfit.
 
     >>> import numpy as np
     >>> from plumdp import ParameterSpace, explore, parameters

@@ -19,14 +19,14 @@ _LONGEST = 60  # expression that is shown
 
 
 class Words(NamedTuple):
-    """A finding, and what to try."""
+    """A finding, and advice what to try."""
 
     finding: str
     advice: str
 
 
 class Side(NamedTuple):
-    """A change, and how often it happened outside and inside of what an explanation is about."""
+    """A change, and its residuals outside and inside of the place that an explanation is about."""
 
     change: Change
     residuals: Residuals  # (2)
@@ -35,7 +35,7 @@ class Side(NamedTuple):
 def words_for(
     rows: FittedRows, fixed: FixedNumbers, explanation: Explanation, side: Side | None, as_good: Sequence[Contrast]
 ) -> Words:
-    """Return an explanation in words; ``as_good`` are contrasts that explain as much."""
+    """Return an explanation in words, where ``as_good`` are contrasts that explain as much."""
     if explanation.kind == "variable":
         return _of_variable(rows, explanation, side, as_good)
     if explanation.kind == "action":
@@ -65,12 +65,12 @@ def _of_action(rows: FittedRows, explanation: Explanation, side: Side | None, as
     either = _either([repr(other.name) for other in as_good])
     amount = _amount(side, f"under {name!r}", "under other actions")
     finding = f"the data fit {what} under action {name!r}{either} than under other actions{amount}"
-    own = f"a {subject}" if subject in rows.model.space.names else "parameters"
-    return Words(finding, f"give action {name!r} {own} of its own, or check the expressions in its rows")
+    parameter = f"a {subject}" if subject in rows.model.space.names else "parameters"
+    return Words(finding, f"give action {name!r} {parameter} of its own, or check the expressions in its rows")
 
 
 def _of_row(rows: FittedRows, explanation: Explanation) -> Words:
-    """Return the words for one row, or for a class of them with an example."""
+    """Return the words for one row, or for a class of rows with an example."""
     graph, table = rows.model.graph, rows.model.expressions
     is_class, member = explanation.kind == "class", np.flatnonzero(rows.choice == explanation.choice)
     observed, visits, n_rows = rows.observed[member], float(rows.visits[member[0]]), 1
@@ -87,10 +87,10 @@ def _of_row(rows: FittedRows, explanation: Explanation) -> Words:
     seen = f"seen {observed[worst]:,.0f} of {visits:,.0f} times"
     where = graph.describe_choice(explanation.choice)
     if is_class:
-        text = (
+        finding = (
             f"{n_rows:,} rows with the same expressions, such as {where}: {says} ({expression}), {seen} in all of them"
         )
-        return Words(text, f"check the expression {expression} of these rows")
+        return Words(finding, f"check the expression {expression} of these rows")
     advice = "check this row: whether its expressions are right, and whether something that is not in the state matters"
     return Words(f"{where}: {says} ({expression}), {seen}", advice)
 
@@ -127,7 +127,7 @@ def _of_early_data(rows: FittedRows, side: Side | None) -> Words:
 
 
 def _freed(rows: FittedRows, explanation: Explanation) -> tuple[str, str]:
-    """Return what the data fit instead, and what should be free."""
+    """Return the part of the model that the data fit otherwise, and the part that should be free."""
     names = rows.model.space.names
     name = names[0] if len(names) == 1 else explanation.subject
     if name in names:
@@ -136,11 +136,14 @@ def _freed(rows: FittedRows, explanation: Explanation) -> tuple[str, str]:
 
 
 def _places(rows: FittedRows, contrast: Contrast, cells: BoolArray) -> tuple[str, str]:
-    """Return which values of a variable are meant: such as "money is large", and "from money = 17 on"."""
+    """Return the values of a variable that cells stand for, in a short and in a long form.
+
+    These are such as "money is large", and "from money = 17 on".
+    """
     inside = np.flatnonzero(cells)
     if len(inside) == 1 or contrast.name not in rows.model.graph.states:
-        text = " or ".join(contrast.cells[j] for j in inside.tolist())
-        return text, f"where {text}"
+        cell_names = " or ".join(contrast.cells[j] for j in inside.tolist())
+        return cell_names, f"where {cell_names}"
     values = _values_in(rows, contrast, inside)
     if inside[-1] == len(cells) - 1:
         return f"{contrast.name} is large", f"from {contrast.name} = {values.min():g} on"
@@ -150,19 +153,19 @@ def _places(rows: FittedRows, contrast: Contrast, cells: BoolArray) -> tuple[str
 def _values_in(rows: FittedRows, contrast: Contrast, cells: Indices) -> Indices:
     graph = rows.model.graph
     choices = np.flatnonzero(np.isin(contrast.cell, cells))
-    found: Indices = graph.states[contrast.name][graph.state_of_choice()[choices]]
-    return found
+    values: Indices = graph.states[contrast.name][graph.state_of_choice()[choices]]
+    return values
 
 
 def _amount(side: Side | None, inside: str, outside: str) -> str:
-    """Return how much more or less probable a change is than the model says, inside and outside, or nothing."""
+    """Return the difference of a change's probability from the model's, inside and outside, or nothing."""
     if side is None or not side.residuals.observations[1]:
         return ""
     difference, observations = side.residuals.difference, side.residuals.observations
-    text = f": {inside}, the probability that {side.change.text} is {_off(difference[1])} ({_seen(observations[1])})"
+    amount = f": {inside}, the probability that {side.change.text} is {_off(difference[1])} ({_seen(observations[1])})"
     if observations[0]:
-        text += f", and {outside} {_off(difference[0], 'it')} ({_seen(observations[0])})"
-    return text
+        amount += f", and {outside} {_off(difference[0], 'it')} ({_seen(observations[0])})"
+    return amount
 
 
 def _off(difference: float, what: str = "what the model says") -> str:
