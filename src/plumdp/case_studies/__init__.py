@@ -1,4 +1,4 @@
-"""The six case studies of Schnitzer, Abate and Parker: models, objectives and true points by name."""
+"""The six case studies of Schnitzer, Abate and Parker by name, with models, objectives and true points."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from plumdp.model.text import one_line
 
 @dataclass(frozen=True, eq=False)
 class CaseStudy:
-    """A case study: what is known (the model), what is asked (the objective) and, for experiments, the hidden truth."""
+    """A case study, with its model, its objective and, for experiments, the hidden true point."""
 
     name: str
     model: ParametricMDP
     objective: Objective
     true_point: Mapping[str, str]
-    max_steps: int  # longest trajectory of the published protocol
+    max_steps: int  # longest run of the published protocol
 
     def __repr__(self) -> str:
         return one_line(self, self.name, repr(self.model), self.objective.text)
@@ -30,13 +30,13 @@ class CaseStudy:
 
 @dataclass(frozen=True)
 class _Family:
-    """How a family's sizes are written: ``usage``, with published instances that leave out some arguments."""
+    """The sizes of a family in names, by ``usage``, with published instances that leave out some arguments."""
 
     usage: str
     n_arguments: int
     published: Mapping[tuple[int, ...], tuple[int, ...]]  # sizes in the name → all arguments
-    max_steps: Mapping[tuple[int, ...], int]  # all arguments → longest trajectory, where published
-    default_steps: Callable[..., int]  # all arguments → longest trajectory otherwise
+    max_steps: Mapping[tuple[int, ...], int]  # all arguments → longest run, where published
+    default_steps: Callable[..., int]  # all arguments → longest run otherwise
     constants: Callable[..., dict[str, int]]  # all arguments → constants of the PRISM file
     smallest: tuple[int, ...]  # the least that each argument may be
     n_states: Callable[..., int]  # all arguments → about how many states, before they are explored
@@ -124,7 +124,7 @@ def case_study(name: str) -> CaseStudy:
     """Return a case study by name, such as ``betting:50`` or ``rover:50,50``.
 
     The families are aircraft, betting, engagement, rover, glider and parallel. The published instances need only the
-    sizes in their names; any other size is written with all its arguments, as in ``rover:20,20,7``.
+    sizes in their names. Any other size is written with all its arguments, as in ``rover:20,20,7``.
 
     >>> study = case_study("betting:25")
     >>> study.model.graph.n_states, study.true_point
@@ -210,7 +210,7 @@ def _refuse_too_large(name: str, about: _Family, arguments: tuple[int, ...]) -> 
 
 
 def _memory() -> int:
-    """Return the bytes of memory of this machine; where it does not tell, of a large one."""
+    """Return the bytes of memory of this machine, or those of a large one if it does not tell."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):

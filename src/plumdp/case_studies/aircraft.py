@@ -1,4 +1,4 @@
-"""Aircraft collision avoidance: an affine probability study with three unknown mode weights."""
+"""The model of aircraft collision avoidance, an affine probability study with three unknown mode weights."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def aircraft(length: int, height: int, collision_height: int) -> ParametricMDP:
 
     success, failure = _line(_SUCCESS), _complement(_line(_SUCCESS))
     moves = {"up": _line(_UP), "down": _line(_DOWN), "same": _complement(_line(_UP), _line(_DOWN))}
-    joint = {(name, own): mixture(own, move) for name, move in moves.items() for own in (success, failure)}
+    joint = {(name, outcome): mixture(outcome, move) for name, move in moves.items() for outcome in (success, failure)}
     alone = {name: mixture(move) for name, move in moves.items()}
 
     def step(s: Aircraft) -> Iterator[Any]:
@@ -67,8 +67,8 @@ def aircraft(length: int, height: int, collision_height: int) -> ParametricMDP:
                 action,
                 flying,
                 [
-                    (tabulate(probability, s.x), Aircraft(x, y if own is success else s.y, ax, ay[name]))
-                    for (name, own), probability in joint.items()
+                    (tabulate(probability, s.x), Aircraft(x, y if outcome is success else s.y, ax, ay[name]))
+                    for (name, outcome), probability in joint.items()
                 ],
             )
         stay = [(tabulate(alone[name], s.x), Aircraft(x, s.y, ax, ay[name])) for name in moves]

@@ -1,4 +1,4 @@
-"""Betting game: an affine reward study with one unknown coin."""
+"""The model of a betting game, an affine reward study with one unknown coin."""
 
 from __future__ import annotations
 

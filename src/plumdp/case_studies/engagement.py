@@ -1,4 +1,4 @@
-"""Customer engagement: an affine reward study with the unknown shares of five customer types."""
+"""The model of customer engagement, an affine reward study with the unknown shares of five customer types."""
 
 from __future__ import annotations
 

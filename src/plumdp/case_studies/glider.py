@@ -1,4 +1,4 @@
-"""Underwater glider: a bilinear reward study with the unknown strength of a current in two directions."""
+"""The model of an underwater glider, a bilinear reward study with a current of unknown strength in two directions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def glider(width: int, height: int, goal_x: int, goal_y: int) -> ParametricMDP:
         return Fraction("0.6") * fx + Fraction("0.2") * fy, Fraction("-0.2") * fx + Fraction("0.7") * fy
 
     def outcomes(s: Glider, dx: int, dy: int) -> list[tuple[Any, Glider]]:
-        """Move along the course or be held back, and drift across it or not; the border has rules of its own."""
+        """Return the outcomes of a course, kept or held back, with drift across it or not, by rules for the border."""
         along, across = current(s)
         hold, drift = h * abs(along), v * abs(across)
         moved = Glider(s.x + dx, s.y + dy)

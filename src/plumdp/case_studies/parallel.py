@@ -1,4 +1,4 @@
-"""Parallel betting: a bilinear reward study with two unknown coins."""
+"""The model of parallel betting, a bilinear reward study with two unknown coins."""
 
 from __future__ import annotations
 

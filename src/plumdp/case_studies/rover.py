@@ -1,4 +1,4 @@
-"""Mars rover: an affine probability study with the unknown weights of five channel modes."""
+"""The model of a Mars rover, an affine probability study with the unknown weights of five channel modes."""
 
 from __future__ import annotations
 

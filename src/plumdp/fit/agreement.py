@@ -46,7 +46,7 @@ class AffineTests:
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """The point at which tests agree best, a lower bound on the largest test anywhere, and multipliers that prove it."""
+    """The point at which tests agree best, a lower bound on the largest test anywhere, and multipliers as its proof."""
 
     least: float
     point: FloatArray  # (d)

@@ -1,7 +1,7 @@
-"""Pictures, one function per question.
+"""Functions that draw pictures, one for each question.
 
 ``ladder``, ``region``, ``forest``, ``online``, ``policy``, ``advice``, ``model`` and ``residuals`` take live objects,
-and return a ``Picture``. Each ``plot_…`` draws parts of ``Findings`` into axes of matplotlib and returns the axes; each
+and return a ``Picture``. Each ``plot_…`` draws parts of ``Findings`` into axes of matplotlib and returns the axes. Each
 ``…_figure`` makes a figure of them. Nothing imports matplotlib before something is drawn.
 
 >>> from plumdp import case_study, compare, plots, simulate

@@ -1,4 +1,4 @@
-"""Where the next data help most: choices ranked by what a run is worth there."""
+"""The picture of choices where the next data help most, ranked by what a run is worth there."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _MOST_LINES = 3  # of a state
 def plot_advice(axes: Any, advice: Mapping[str, Any]) -> Any:
     """Draw the choices at which a run narrows the bounds most, with the visits so far, and return the axes.
 
-    ``advice`` is what ``Advice.to_dict`` returns. The bar of a choice is its visits in a run under the advised policy
-    times what a visit is worth, relative to the best one: an estimate.
+    ``advice`` is the result of ``Advice.to_dict``. The bar of a choice is its visits in a run under the advised policy
+    times what a visit is worth, relative to the best one, and an estimate.
     """
     choices = list(advice["choices"])
     worth = [choice["rate"] * choice["visits_per_run"] for choice in choices]
     best = max(worth, default=1.0) or 1.0
-    for height, (choice, own) in enumerate(zip(choices, worth, strict=True)):
-        share = 100 * own / best
+    for height, (choice, of_choice) in enumerate(zip(choices, worth, strict=True)):
+        share = 100 * of_choice / best
         axes.barh(height, share, height=0.62, color=BLUE)
         visits = number_of(choice["visits"], "visit") if choice["visits"] else "never visited"
         inside = share > 55

@@ -1,4 +1,4 @@
-"""The ladder of relaxations: what each of them certifies from the same data, from loose to tight."""
+"""The picture of the bounds that each relaxation certifies from the same data, a ladder from loose to tight."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def plot_ladder(
 ) -> Any:
     """Draw one bar for each relaxation, with its bounds as numbers, and return the axes.
 
-    ``estimate`` is the value of the tightest relaxation's policy at the most likely point, or one for each rung;
+    ``estimate`` is the value of the tightest relaxation's policy at the most likely point, or one for each rung.
     ``truth`` is the value that is known, as in an experiment. A bound that is infinite is an arrow.
     """
     dots = [*estimate] if isinstance(estimate, Sequence) else [*[None] * (len(rungs) - 1), estimate]
@@ -96,7 +96,7 @@ def _view(rungs: Sequence[Rung], others: Sequence[float]) -> tuple[float, float]
 
 
 def _draw_rung(axes: Any, rung: Rung, height: int, low: float, high: float) -> None:
-    """Draw a bar with its numbers; an end that is infinite is an arrow, and words say so."""
+    """Draw a bar with its numbers. An end that is infinite is an arrow, and words say so."""
     colour = _LOOKS[Status(rung.status)][0]
     if rung.lower == -inf and rung.upper == inf:
         axes.text((low + high) / 2, height, "no bounds", ha="center", va="center", color=GREY)
@@ -116,14 +116,14 @@ def _draw_rung(axes: Any, rung: Rung, height: int, low: float, high: float) -> N
             axes.annotate(bound_text(value, side), (at, height), (-16 * side, -0.5), **away, **place)
 
 
-def _beside(axes: Any, text: str, at: float, height: int, side: int, aligned: str) -> None:
+def _beside(axes: Any, number: str, at: float, height: int, side: int, aligned: str) -> None:
     axes.annotate(
-        text, (at, height), (6 * side, 0), textcoords="offset points", ha=aligned, va="center", fontsize=8.5, zorder=3
+        number, (at, height), (6 * side, 0), textcoords="offset points", ha=aligned, va="center", fontsize=8.5, zorder=3
     )
 
 
 def _digits(rung: Rung) -> int:
-    """Return how many digits tell the two bounds apart."""
+    """Return the number of digits that tell the two bounds apart."""
     width, size = rung.upper - rung.lower, max(abs(rung.lower), abs(rung.upper))
     return min(max(3 + floor(log10(size / width)), 4), 6) if isfinite(width) and 0 < width <= size else 4
 
@@ -144,7 +144,7 @@ def _keep_probabilities(axes: Any, rungs: Sequence[Rung], objective: str) -> Non
 
 def _legend(axes: Any, rungs: Sequence[Rung], has_dots: bool, has_truth: bool) -> None:
     looks = dict.fromkeys(_LOOKS[Status(rung.status)] for rung in rungs)
-    handles = [mark(text, colour, line="-", width=5) for colour, text in looks]
+    handles = [mark(label, colour, line="-", width=5) for colour, label in looks]
     if has_dots:
         handles.append(mark("estimate", BLACK, "o", face="white"))
     if has_truth:

@@ -1,4 +1,4 @@
-"""A forest of expressions: what is known of each unknown probability, and how often it was tried."""
+"""The picture of each unknown probability, with its bounds and how often it was tried."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ROOM = 0.35  # beside all intervals, relative to their range
 
 
 def plot_forest(axes: Any, expressions: Sequence[ExpressionRow]) -> Any:
-    """Draw for each expression its bounds, the estimate, the share that was seen and the trials; return the axes.
+    """Draw the bounds of each expression, its estimate, its share in the data and its trials, and return the axes.
 
     A share that is far from all bounds, as it is after few trials, is an arrow at the edge.
     """
@@ -62,7 +62,10 @@ def plot_forest(axes: Any, expressions: Sequence[ExpressionRow]) -> Any:
 def forest_figure(
     expressions: Sequence[ExpressionRow], n_expressions: int | None = None, *, is_proved: bool = True
 ) -> Any:
-    """Return a figure of the expressions that matter most; it says how many are left out, and if nothing is proved."""
+    """Return a figure of the expressions that matter most.
+
+    It says how many are left out, and if nothing is proved.
+    """
     rows = list(expressions)[:MOST_ROWS]
     is_long = any("\n" in short_expression(row.text) for row in rows)
     figure = new_figure(PHONE, 1.3 + (0.34 if is_long else 0.25) * len(rows))
@@ -80,13 +83,13 @@ def short_expression(text: str) -> str:
     '0.0483*p + 0.5'
     """
     if re.search(r"\d/\d{4,}", text) or len(text) > 2 * _LONGEST:
-        text = re.sub(r"\d+/\d+", lambda found: number_text(float(Fraction(found[0])), 3), text)
+        text = re.sub(r"\d+/\d+", lambda match: number_text(float(Fraction(match[0])), 3), text)
     lines = wrap(" ".join(text.split()), _LONGEST, break_long_words=False)
     return "\n".join(lines if len(lines) <= 2 else [lines[0], cut(f"{lines[1]} …", _LONGEST)])
 
 
 def _view(rows: Sequence[ExpressionRow]) -> tuple[float, float]:
-    """Return the ends of the axis: all bounds, with room for shares beside them, but no less than 0 or more than 1."""
+    """Return the ends of the axis around all bounds, with room for shares beside them, within 0 and 1."""
     low, high = min((row.lower for row in rows), default=0.0), max((row.upper for row in rows), default=1.0)
     room = _ROOM * (high - low) or 0.05
     return max(low - room, -0.02), min(high + room, 1.02)

@@ -32,10 +32,10 @@ def figure_of(
     y: str | None = None,
     fixed: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Return the picture of a kind: ladder, region, expressions, policy, advice, model or residuals.
+    """Return the picture of a kind, which is ladder, region, expressions, policy, advice, model or residuals.
 
-    ``truth`` is a value for the ladder, and a point by name for the region; ``x``, ``y`` and ``fixed`` are for the
-    policy. What was not found, or not saved, is refused in words.
+    ``truth`` is a value for the ladder, and a point by name for the region. ``x``, ``y`` and ``fixed`` are for the
+    policy. A picture of findings that are missing, or were not saved, is refused in words.
     """
     if kind not in _FIGURES:
         raise DataError(f"kind={kind!r}: choose one of {', '.join(map(repr, _FIGURES))}")
@@ -53,17 +53,17 @@ def _ladder(certificate: Certificate, truth: float | None) -> Any:
 
 
 def _region(certificate: Certificate, truth: Mapping[str, float] | None) -> Any:
-    found = certificate.findings(ladder=False)
-    if not found.outlines:
+    findings = certificate.findings(ladder=False)
+    if not findings.outlines:
         raise DataError("there is no region to draw: the data contradict the model, or it has no parameters")
-    return region_figure(found.outlines, found.parameters, truth=truth, is_proved=certificate.is_proved)
+    return region_figure(findings.outlines, findings.parameters, truth=truth, is_proved=certificate.is_proved)
 
 
 def _expressions(certificate: Certificate, _: Any) -> Any:
-    found = certificate.findings(ladder=False)
-    if not found.expressions:
+    findings = certificate.findings(ladder=False)
+    if not findings.expressions:
         raise DataError("there are no expressions to draw: the data contradict the model, or it has no parameters")
-    return forest_figure(found.expressions, found.n_expressions, is_proved=certificate.is_proved)
+    return forest_figure(findings.expressions, findings.n_expressions, is_proved=certificate.is_proved)
 
 
 def _policy(certificate: Certificate, x: str | None, y: str | None, fixed: Mapping[str, Any] | None) -> Any:

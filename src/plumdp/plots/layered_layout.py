@@ -1,4 +1,4 @@
-"""Places for the states of a small model: layers by distance from the initial state, ordered to cross few lines."""
+"""Places for the states of a small model, in layers by distance from the initial state, ordered to cross few lines."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _SWEEPS = 12
 
 
 def layered_layout(n_states: int, initial: int, edges: Iterable[tuple[int, int]]) -> tuple[list[list[int]], FloatArray]:
-    """Return the states of each layer in order, and places (n_states, 2): position in a layer, and its number.
+    """Return the states of each layer in order, and their places (n_states, 2), position and number of the layer.
 
-    Layers are distances from the initial state; states that cannot be reached come last. Within a layer, states are
+    Layers are distances from the initial state. States that cannot be reached come last. Within a layer, states are
     ordered by the mean place of their neighbours, down and up several times, which leaves few crossings.
 
     >>> layers, places = layered_layout(4, 0, [(0, 1), (0, 2), (1, 3), (2, 3)])
@@ -47,11 +47,11 @@ def _layers(n_states: int, initial: int, pairs: Sequence[tuple[int, int]]) -> li
     after: list[list[int]] = [[] for _ in range(n_states)]
     for a, b in pairs:
         after[a].append(b)
-    seen, layers = {initial}, [[initial]]
+    reached, layers = {initial}, [[initial]]
     while layers[-1]:
-        layers.append(list(dict.fromkeys(b for a in layers[-1] for b in after[a] if b not in seen)))
-        seen.update(layers[-1])
-    layers[-1] = [state for state in range(n_states) if state not in seen]
+        layers.append(list(dict.fromkeys(b for a in layers[-1] for b in after[a] if b not in reached)))
+        reached.update(layers[-1])
+    layers[-1] = [state for state in range(n_states) if state not in reached]
     return [layer for layer in layers if layer]
 
 
@@ -64,15 +64,15 @@ def _swept(
     for k in range(1, len(new)) if is_down else range(len(new) - 2, -1, -1):
         means = {}
         for state in new[k]:
-            own = [at[other] for other in near[state] if (number[other] < k) == is_down]
-            means[state] = sum(own) / len(own) if own else at[state]
+            places = [at[other] for other in near[state] if (number[other] < k) == is_down]
+            means[state] = sum(places) / len(places) if places else at[state]
         new[k].sort(key=means.__getitem__)
         at |= {state: i / max(1, len(new[k]) - 1) for i, state in enumerate(new[k])}
     return new
 
 
 def _crossings(layers: list[list[int]], pairs: Sequence[tuple[int, int]], number: dict[int, int]) -> int:
-    """Return how many lines between neighbouring layers cross."""
+    """Return the number of lines between neighbouring layers that cross."""
     at = {state: i for layer in layers for i, state in enumerate(layer)}
     between: dict[int, list[tuple[int, int]]] = {}
     for a, b in pairs:

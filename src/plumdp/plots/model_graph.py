@@ -1,4 +1,4 @@
-"""A small model as a graph, with the policy on it."""
+"""The picture of a small model as a graph, with the policy on it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ _LONGEST = 9  # characters of a line in a node
 def plot_model(axes: Any, drawing: Drawing) -> Any:
     """Draw states and transitions, those that runs of the policy take in blue, and return the axes.
 
-    States are in layers by their distance from the initial one. Up to 60 states have texts; of more there are dots.
+    States are in layers by their distance from the initial one. Up to 60 states have texts. If there are more, they are
+    dots.
     """
     n = len(drawing.states)
     if n > MOST_STATES:
@@ -51,10 +52,10 @@ def model_figure(drawing: Drawing) -> Any:
     places, is_wide = _places(drawing)
     across, down = np.ptp(places, axis=0) + 1
     if len(drawing.states) <= _MOST_LABELS:
-        texts = _node_texts(drawing)[0]
-        longest = max(len(line) for text in texts for line in text.split("\n"))
+        nodes = _node_texts(drawing)[0]
+        longest = max(len(line) for node in nodes for line in node.split("\n"))
         step = 0.07 * longest + (0.55 if is_wide else 0.25)
-        rows = 0.14 * max(text.count("\n") + 1 for text in texts) + (0.2 if is_wide else 0.55)
+        rows = 0.14 * max(node.count("\n") + 1 for node in nodes) + (0.2 if is_wide else 0.55)
         width, height = max(PHONE, min(step * across, 11.0)), min(max(rows * down, 1.4), 11.0)
     else:
         width, height = max(PHONE, min(0.12 * across, 11.0)), min(max(0.13 * down, 1.4), 6.5)
@@ -64,7 +65,7 @@ def model_figure(drawing: Drawing) -> Any:
 
 
 def _places(drawing: Drawing) -> tuple[FloatArray, bool]:
-    """Return the place of each state; layers go down, or to the right if that is less wide."""
+    """Return the place of each state. Layers go down, or to the right if that is less wide."""
     _, places = layered_layout(len(drawing.states), drawing.initial, ((e.source, e.target) for e in drawing.edges))
     across, down = np.ptp(places, axis=0)
     is_wide = bool(across > 1.5 * down)
@@ -77,22 +78,22 @@ def _reached(drawing: Drawing) -> set[int]:
     for edge in drawing.edges:
         if edge.is_chosen:
             after.setdefault(edge.source, []).append(edge.target)
-    seen, stack = {drawing.initial}, [drawing.initial]
+    reached, stack = {drawing.initial}, [drawing.initial]
     while stack:
-        new = [state for state in after.get(stack.pop(), ()) if state not in seen]
-        seen.update(new)
+        new = [state for state in after.get(stack.pop(), ()) if state not in reached]
+        reached.update(new)
         stack += new
-    return seen
+    return reached
 
 
 def _draw_as_dots(axes: Any, drawing: Drawing, places: FloatArray, reached: set[int]) -> None:
-    """Draw many states: straight lines, and dots that are filled where the policy leads."""
+    """Draw many states as dots, filled where the policy leads, joined by straight lines."""
     from matplotlib.collections import LineCollection
 
     pairs = {(edge.source, edge.target) for edge in drawing.edges if edge.source != edge.target}
-    taken = {(edge.source, edge.target) for edge in drawing.edges if edge.is_chosen and edge.source in reached}
-    for own, colour, width in ((pairs - taken, PALE, 0.5), (pairs & taken, BLUE, 1.1)):
-        lines = [places[list(pair)] for pair in sorted(own)]
+    chosen = {(edge.source, edge.target) for edge in drawing.edges if edge.is_chosen and edge.source in reached}
+    for shown, colour, width in ((pairs - chosen, PALE, 0.5), (pairs & chosen, BLUE, 1.1)):
+        lines = [places[list(pair)] for pair in sorted(shown)]
         order = 2 if colour == BLUE else 1
         axes.add_collection(LineCollection(lines, colors=colour, linewidths=width, zorder=order), autolim=False)
     for state, place in enumerate(places.tolist()):
@@ -108,9 +109,9 @@ def _draw_with_texts(axes: Any, drawing: Drawing, places: FloatArray, reached: s
     texts, names = _node_texts(drawing)
     groups = _together(drawing.edges)
     for (source, target), edges in groups.items():
-        taken = [edge for edge in edges if edge.is_chosen and source in reached]
+        chosen = [edge for edge in edges if edge.is_chosen and source in reached]
         bent = (target, source) in groups
-        _draw_edge(axes, places, source, target, taken, n=len(texts), bent=bent, is_wide=is_wide)
+        _draw_edge(axes, places, source, target, chosen, n=len(texts), bent=bent, is_wide=is_wide)
     for state, place in enumerate(places.tolist()):
         _draw_state(axes, place, texts[state], _role(drawing, state, state in reached))
     return names
@@ -122,12 +123,12 @@ def _node_texts(drawing: Drawing) -> tuple[list[str], str]:
     actions: dict[int, set[str]] = {}
     for edge in drawing.edges:
         actions.setdefault(edge.source, set()).add(edge.action)
-    taken = {edge.source: edge.action for edge in drawing.edges if edge.is_chosen}
+    action_of = {edge.source: edge.action for edge in drawing.edges if edge.is_chosen}
     texts = []
     for state, value in enumerate(values):
         lines = wrap(value, _LONGEST)[:3]
         if len(actions.get(state, ())) > 1:
-            lines.append(f"▸{cut(taken.get(state, ''), _LONGEST)}")
+            lines.append(f"▸{cut(action_of.get(state, ''), _LONGEST)}")
         texts.append("\n".join(lines))
     return texts, names
 
@@ -138,7 +139,7 @@ def _short_texts(states: Sequence[str]) -> tuple[list[str], str]:
     >>> _short_texts(["x=1, y=2", "x=3, y=4"])
     (['1, 2', '3, 4'], 'x, y')
     """
-    parts = [[part.partition("=") for part in text.split(", ")] for text in states]
+    parts = [[part.partition("=") for part in state.split(", ")] for state in states]
     names = {tuple(name for name, _, _ in part) for part in parts}
     if len(names) != 1 or not all(equals for part in parts for _, equals, _ in part):
         return list(states), ""
@@ -153,7 +154,7 @@ def _together(edges: Sequence[Edge]) -> dict[tuple[int, int], list[Edge]]:
 
 
 def _role(drawing: Drawing, state: int, is_reached: bool) -> dict[str, Any]:
-    """Return how a state looks."""
+    """Return the colours and lines of a state, by its role."""
     is_target, is_initial = state in drawing.targets, state == drawing.initial
     return {
         "facecolor": "#bfe6d9" if is_target else "white",
@@ -168,22 +169,30 @@ def _draw_state(axes: Any, place: Sequence[float], text: str, look: dict[str, An
 
 
 def _draw_edge(
-    axes: Any, places: FloatArray, source: int, target: int, taken: Sequence[Edge], *, n: int, bent: bool, is_wide: bool
+    axes: Any,
+    places: FloatArray,
+    source: int,
+    target: int,
+    chosen: Sequence[Edge],
+    *,
+    n: int,
+    bent: bool,
+    is_wide: bool,
 ) -> None:
     """Draw the transitions from one state to another as one arrow, in blue with words if the policy takes them."""
     from matplotlib.patches import FancyArrowPatch
 
-    look: dict[str, Any] = {"color": BLUE if taken else PALE, "linewidth": 1.5 if taken else 0.8}
-    look |= {"arrowstyle": "-|>", "mutation_scale": 9, "zorder": 2 if taken else 1}
+    look: dict[str, Any] = {"color": BLUE if chosen else PALE, "linewidth": 1.5 if chosen else 0.8}
+    look |= {"arrowstyle": "-|>", "mutation_scale": 9, "zorder": 2 if chosen else 1}
     start, end = places[source], places[target]
     if source == target:
-        if taken and not all(edge.probability == 1 for edge in taken):
+        if chosen and not all(edge.probability == 1 for edge in chosen):
             _draw_loop(axes, start, look, is_wide)
         return
     bow = 0.22 if bent or np.abs(end - start).max() > 1.01 else 0.0
     style = f"arc3,rad={bow}"
     axes.add_patch(FancyArrowPatch(start, end, connectionstyle=style, shrinkA=13, shrinkB=13, **look))
-    shares = [edge.probability for edge in taken if edge.probability is not None]
+    shares = [edge.probability for edge in chosen if edge.probability is not None]
     if n <= _MOST_EDGE_LABELS and shares:
         back = {"boxstyle": "square,pad=0.05", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
         words = f"≈{number_text(sum(shares), 2)}"

@@ -1,4 +1,4 @@
-"""The curve of learning while acting: what was certified after how many runs."""
+"""The picture of learning while acting, with the certified bounds over the number of runs."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def plot_online(
     """
     runs = dict(records) if isinstance(records, Mapping) else {"": list(records)}
     styles = {"bound": "-", "optimistic_bound": "--", "true_value": ":"}
-    seen: set[str] = set()
-    for i, own in enumerate(runs.values()):
-        shown = [record for record in own if _value(record, "episodes") >= 1]
+    drawn: set[str] = set()
+    for i, of_run in enumerate(runs.values()):
+        shown = [record for record in of_run if _value(record, "episodes") >= 1]
         episodes = [_value(record, "episodes") for record in shown]
         for part, line in styles.items():
             values = [_value(record, part) for record in shown]
             if any(isfinite(value) for value in values):
-                seen.add(part)
+                drawn.add(part)
                 spread = max(1, len(values) // 6)
                 points = (i * spread // max(1, len(runs)), spread)  # marks of several curves are not at the same places
                 look = {"color": PALETTE[i % len(PALETTE)], "linestyle": line, "linewidth": 1.6}
@@ -44,7 +44,7 @@ def plot_online(
     axes.set_xlabel("runs")
     axes.set_ylabel("value")
     axes.set_title(fill(objective, 52), loc="left")
-    _legend(axes, list(runs), [part for part in styles if part in seen], styles, truth is not None)
+    _legend(axes, list(runs), [part for part in styles if part in drawn], styles, truth is not None)
     return axes
 
 
@@ -58,7 +58,7 @@ def online_figure(
 
 
 def _value(record: Any, name: str) -> float:
-    """Return a number of a record; what is missing or infinite is not drawn."""
+    """Return a number of a record, or one that is not drawn if it is missing or infinite."""
     value = record.get(name) if isinstance(record, Mapping) else getattr(record, name)
     return float(value) if value is not None and not isinstance(value, str) and isfinite(value) else nan
 

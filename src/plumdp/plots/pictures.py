@@ -1,4 +1,4 @@
-"""Whole pictures from live objects, one function per question: each returns a ``Picture`` to look at or to save."""
+"""Whole pictures from live objects, one function for each question, each of which returns a ``Picture``."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Picture:
 
 
 def ladder(certificates: Sequence[Certificate], *, truth: float | None = None, axes: Any = None) -> Picture:
-    """Return what each relaxation certifies from the same data, from loose to tight: certificates of ``compare``.
+    """Return the picture of certificates of ``compare``, with the bounds of each relaxation, from loose to tight.
 
     ``truth`` is the value that is known, as in an experiment. As in all these functions, ``axes`` of your own are drawn
     into, if you give some.
@@ -72,7 +72,7 @@ def ladder(certificates: Sequence[Certificate], *, truth: float | None = None, a
 
 
 def rung_of(certificate: Certificate) -> Rung:
-    """Return what a ladder shows of a certificate."""
+    """Return the rung of a ladder for a certificate."""
     bounds = certificate.lower, certificate.upper
     return Rung(certificate.relaxation, *bounds, str(certificate.status), certificate.stage_seconds)
 
@@ -85,32 +85,34 @@ def region(
     truth: Mapping[str, Any] | None = None,
     axes: Any = None,
 ) -> Picture:
-    """Return the region of the parameters: a strip, an outline in two, or pairs of those that matter most.
+    """Return the picture of the region, a strip of one parameter, an outline of two, or pairs of the main ones.
 
-    Which parameters matter is decided for the ``policy`` and ``objective``; without a policy, by the pilot's.
+    The parameters that matter are found for the ``policy`` and ``objective``. Without a policy it is the pilot's.
     """
     asked = None if objective is None else as_objective(objective, learned.model)
-    found = outlines(learned, asked, policy)
-    if not found:
+    shown = outlines(learned, asked, policy)
+    if not shown:
         why = "the data contradict the model" if learned.conflict is not None else "the model has no parameters"
         raise DataError(f"there is no region to draw: {why}")
-    if axes is not None and len(found) > 1:
+    if axes is not None and len(shown) > 1:
         raise DataError("axes: several panels are needed for more than two parameters; leave out axes")
-    known = None if truth is None else {name: float(v) for name, v in learned.model.space.point(truth).items()}
-    make = partial(region_figure, found, _bounds(learned), truth=known, is_proved=_is_proved(learned))
-    return _picture(make, plot_region, axes, found[0], truth=pair_of(known, found[0]))
+    true_point = None if truth is None else {name: float(v) for name, v in learned.model.space.point(truth).items()}
+    make = partial(region_figure, shown, _bounds(learned), truth=true_point, is_proved=_is_proved(learned))
+    return _picture(make, plot_region, axes, shown[0], truth=pair_of(true_point, shown[0]))
 
 
 def _bounds(learned: Learned) -> dict[str, tuple[float, float]]:
-    """Return the bounds of the parameters, which come before products of them."""
-    own, n = learned.region, learned.model.space.dimension
-    assert not isinstance(own, Conflict)
-    ends = zip(own.names[:n], own.lower[:n].tolist(), own.upper[:n].tolist(), strict=True)
+    """Return the bounds of the parameters, which come before their products."""
+    learned_region, n = learned.region, learned.model.space.dimension
+    assert not isinstance(learned_region, Conflict)
+    ends = zip(
+        learned_region.names[:n], learned_region.lower[:n].tolist(), learned_region.upper[:n].tolist(), strict=True
+    )
     return {name: (low, high) for name, low, high in ends}
 
 
 def forest(learned: Learned, objective: Objective | str, *, policy: Policy | None = None, axes: Any = None) -> Picture:
-    """Return what is known of each expression: its interval, the estimate, the share seen, and the trials.
+    """Return the picture of each expression's interval, estimate, share in the data, and trials.
 
     Expressions come first whose intervals matter most to the value of the policy, by default the certified one.
     """
@@ -130,7 +132,7 @@ def online(
     truth: float | None = None,
     axes: Any = None,
 ) -> Picture:
-    """Return what was certified after how many runs: the records of ``learn_online``, or several lists by name."""
+    """Return the picture of bounds over runs, from records of ``learn_online``, or from several lists by name."""
     options: dict[str, Any] = {"objective": objective, "truth": truth}
     return _picture(partial(online_figure, records, **options), plot_online, axes, records, **options)
 
@@ -143,9 +145,9 @@ def policy(
     fixed: Mapping[str, Any] | None = None,
     axes: Any = None,
 ) -> Picture:
-    """Return a policy as a map over two state variables, by default those that it depends on most.
+    """Return the picture of a policy as a map over two state variables, by default those that it depends on most.
 
-    Other variables have the values in ``fixed``, or those that most states have: the title says which.
+    Other variables have the values in ``fixed``, or those that most states have. The title says which.
     """
     first, second = axes_of_map(telling_variables(table), x, y, fixed)
     columns = table.columns()
@@ -156,22 +158,22 @@ def policy(
 
 
 def advice(found: Advice, *, most: int = 10, axes: Any = None) -> Picture:
-    """Return the choices at which the next data help most, with the visits so far."""
+    """Return the picture of choices at which the next data help most, with the visits so far."""
     content = found.to_dict(most)
     return _picture(partial(advice_figure, content), plot_advice, axes, content)
 
 
 def model(learned: Learned, objective: Objective | str, *, policy: Policy | None = None, axes: Any = None) -> Picture:
-    """Return a model of at most 400 states as a graph, with the policy on it, by default the certified one."""
+    """Return the picture of a model of at most 400 states as a graph, with a policy, by default the certified one."""
     asked = as_objective(objective, learned.model)
-    found = drawing(learned, _policy(learned, asked, policy), asked)
-    if found is None:
+    graph = drawing(learned, _policy(learned, asked, policy), asked)
+    if graph is None:
         raise DataError(f"{learned.model.graph.n_states:,} states are too many to be drawn: a picture has at most 400")
-    return _picture(partial(model_figure, found), plot_model, axes, found)
+    return _picture(partial(model_figure, graph), plot_model, axes, graph)
 
 
 def residuals(check: ModelCheck) -> Picture:
-    """Return where data and model differ, over each state variable and over the actions."""
+    """Return the picture of differences between data and model, over each state variable and over the actions."""
     return Picture(residual_figure(check), "residuals")
 
 

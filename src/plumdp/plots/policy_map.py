@@ -1,4 +1,4 @@
-"""The policy as a map over two state variables: a colour for each action."""
+"""The picture of a policy as a map over two state variables, with a colour for each action."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class PolicySlice:
     n_all: int
 
     def describe(self) -> str:
-        """Return which states are shown, in words."""
+        """Return a description of the states that are shown."""
         states = f"{self.n_states:,} of {number_of(self.n_all, 'state')}"
         where = ", ".join(f"{name} = {_text(value)}" for name, value in self.fixed.items())
         return f"where {where}: {states}" if self.fixed else f"all {number_of(self.n_all, 'state')}"
@@ -51,8 +51,8 @@ def plot_policy(
 ) -> Any:
     """Draw the actions of a policy over two state variables, and return the axes.
 
-    ``columns`` are those of ``PolicyTable.columns``: state variables and the action. ``fixed`` are values of other
-    variables; those without a value get the ones that most states have. ``action`` names the column of the action, by
+    ``columns`` are those of ``PolicyTable.columns``, state variables and the action. ``fixed`` are values of other
+    variables. Those without a value get the ones that most states have. ``action`` names the column of the action, by
     default the last one. The title says which states are shown.
     """
     shown = slice_policy(columns, x, y, fixed=fixed, action=action)
@@ -89,7 +89,7 @@ def policy_figure(
 def axes_of_map(
     ranked: Sequence[str], x: str | None, y: str | None, fixed: Mapping[str, Any] | None
 ) -> tuple[str, str]:
-    """Return the variables of both axes: those asked for, and else the first of a ranking that are not fixed.
+    """Return the variables of both axes, those asked for, or else the first of a ranking that are not fixed.
 
     >>> axes_of_map(["money", "step"], None, "money", None)
     ('step', 'money')
@@ -128,9 +128,9 @@ def slice_policy(
 def _most_common(
     columns: Columns, names: Sequence[str], given: Mapping[str, Any], action: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.bool_], dict[str, Any]]:
-    """Return the states with the given values, and for other variables those values that most of them have.
+    """Return the states with the given values, and the most common values of the other variables.
 
-    Where the action varies, states count for more: a map of one colour says little.
+    Where the action varies, states count for more, since a map of one colour says little.
     """
     inside = np.ones(len(next(iter(columns.values()))), dtype=np.bool_)
     for name, value in given.items():
@@ -158,7 +158,10 @@ def _variety(group: npt.NDArray[np.intp], action: npt.NDArray[Any]) -> npt.NDArr
 
 
 def _draw_cells(axes: Any, action: npt.NDArray[np.int64]) -> None:
-    """Draw one shape per action, made of all its cells: thousands of cells are then a small picture, soon drawn."""
+    """Draw one shape per action, made of all its cells.
+
+    So even thousands of cells are a small picture, and soon drawn.
+    """
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -186,7 +189,7 @@ def _draw_cells(axes: Any, action: npt.NDArray[np.int64]) -> None:
 
 
 def _runs(line: Sequence[int], *, join: bool) -> Iterator[tuple[int, int, int]]:
-    """Yield the actions of a row with first and last place; neighbours that are equal together, if they are joined.
+    """Yield the actions of a row with first and last place, equal neighbours as one if they are joined.
 
     >>> list(_runs([2, 2, -1, 3], join=True)), list(_runs([2, 2], join=False))
     ([(2, 0, 2), (3, 3, 4)], [(2, 0, 1), (2, 1, 2)])
@@ -214,13 +217,13 @@ def _labels(values: Sequence[Any]) -> list[str]:
 
 
 def _depth(values: Sequence[Any]) -> float:
-    """Return by how many inches labels below a map are deeper because they are turned, since one line is too short."""
+    """Return the depth in inches that labels below a map gain by being turned, as one line is too short."""
     labels = _labels(values)
     return _SLOPE * max(map(len, labels)) if sum(len(label) + 2 for label in labels) > _LINE else 0.0
 
 
 def _tick_places(values: Sequence[Any]) -> list[int]:
-    """Return which of many values have ticks: round numbers, or every second, third, … of others.
+    """Return the indices of values that have ticks, round numbers, or every second, third, … of others.
 
     >>> [range(3, 60)[i] for i in _tick_places(range(3, 60))], _tick_places(["dry", "wet"])
     ([10, 20, 30, 40, 50], [0, 1])
@@ -231,14 +234,14 @@ def _tick_places(values: Sequence[Any]) -> list[int]:
     is_number = all(isinstance(value, int) and not isinstance(value, bool) for value in values)
     if is_number and values[-1] - values[0] < 2 * n:
         for step in (k * 10**e for e in range(9) for k in (1, 2, 5)):
-            found = [i for i, value in enumerate(values) if value % step == 0]
-            if len(found) <= _MOST_TICKS:
-                return _apart(found, n // (2 * _MOST_TICKS))
+            round_values = [i for i, value in enumerate(values) if value % step == 0]
+            if len(round_values) <= _MOST_TICKS:
+                return _apart(round_values, n // (2 * _MOST_TICKS))
     return list(range(0, n, -(-n // _MOST_TICKS)))
 
 
 def _apart(places: Sequence[int], least: int) -> list[int]:
-    """Return places without those that are too near to the one before; values may have gaps."""
+    """Return places without those too near to the one before, as values may have gaps."""
     kept: list[int] = []
     for place in places:
         if not kept or place - kept[-1] > least:

@@ -1,4 +1,4 @@
-"""The region of the parameters: as a strip of one, as an outline in two, and as a triangle of pairs for more."""
+"""The picture of the region of parameters, a strip of one, an outline of two, or a triangle of pairs for more."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NAMED = 4  # parameters left out that are named
 def plot_region(axes: Any, outline: Outline, *, truth: Point | None = None, legend: bool = True) -> Any:
     """Draw the region as two parameters see it, or the interval of one, and return the axes.
 
-    Outlines are drawn around what they show, never inside: no parameters that explain the data are left out.
+    Outlines are drawn around what they show, never inside, so that no parameters that explain the data are left out.
     """
     if not outline.names[1]:
         return _plot_strip(axes, outline, truth)
@@ -69,7 +69,7 @@ def region_figure(
     truth: Mapping[str, float] | None = None,
     is_proved: bool = True,
 ) -> Any:
-    """Return a figure of the region: one panel for each pair of parameters, and what is left out in words.
+    """Return a figure of the region with one panel for each pair of parameters, and words on those left out.
 
     ``parameters`` are the bounds of all parameters, such as those of a certificate. If nothing proves these bounds,
     the figure says so.
@@ -83,8 +83,8 @@ def region_figure(
         figure = _triangle(outlines, names, truth)
     left_out = [name for name in parameters if name not in names]
     shown = ", ".join(left_out[:_NAMED]) + ("" if len(left_out) <= _NAMED else ", …")
-    text = f"{number_of(len(left_out), 'parameter')} left out, which matter less: {shown}" if left_out else ""
-    heading(figure, "" if is_proved else NO_GUARANTEE, text)
+    note = f"{number_of(len(left_out), 'parameter')} left out, which matter less: {shown}" if left_out else ""
+    heading(figure, "" if is_proved else NO_GUARANTEE, note)
     return figure
 
 
@@ -125,7 +125,7 @@ def _in_lines(name: str, width: int = 10) -> str:
 
 
 def pair_of(truth: Mapping[str, float] | None, outline: Outline) -> Point | None:
-    """Return the two values that an outline shows of a point, if it has both."""
+    """Return the two coordinates of a point that an outline shows, if the point has both."""
     if truth is None or any(name and name not in truth for name in outline.names):
         return None
     first, second = outline.names

@@ -1,4 +1,4 @@
-"""Pictures of the test of a model: residuals over state variables and actions."""
+"""The picture of a model's test, with residuals over state variables and actions."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ _TITLE = 30  # characters of a line
 def plot_residuals(axes: Any, residuals: CellResiduals) -> Any:
     """Draw the residuals of one variable, or of all actions, into axes of matplotlib, and return the axes.
 
-    A dot says how much more probable the change was than the model says; its bar is two standard deviations wide on
+    A dot says how much more probable the change was than the model says. Its bar is two standard deviations wide on
     either side, so that a right model has the line at zero within most bars. Without a bar, the estimate has followed
-    the data: what is left is the rounding of the estimate, and the axis is not stretched to show it.
+    the data. Then only the rounding of the estimate is left, and the axis is not stretched to show it.
     """
-    seen = np.flatnonzero(residuals.residuals.observations > 0)
-    difference, margin = residuals.residuals.difference[seen], _WIDE * residuals.residuals.margin[seen]
+    visited = np.flatnonzero(residuals.residuals.observations > 0)
+    difference, margin = residuals.residuals.difference[visited], _WIDE * residuals.residuals.margin[visited]
     is_close = (np.abs(difference) <= margin) | (margin == 0)
     colours = np.where(is_close, _CLOSE, np.where(difference > 0, _ABOVE, _BELOW))
     axes.axhline(0, color="black", linewidth=0.8)
     if not margin.any() and np.abs(difference).max(initial=0.0) < _NOTHING:
         axes.set_ylim(-_NOTHING, _NOTHING)
     for colour, marker in _MARKERS.items():
-        own = np.flatnonzero(colours == colour)
+        of_colour = np.flatnonzero(colours == colour)
         look = {"color": colour, "marker": marker, "linestyle": "none", "markersize": 4, "elinewidth": 1}
-        axes.errorbar(own, difference[own], margin[own], **look)
-    labels = [_label(residuals.cells[i], residuals.name) for i in seen.tolist()]
+        axes.errorbar(of_colour, difference[of_colour], margin[of_colour], **look)
+    labels = [_label(residuals.cells[i], residuals.name) for i in visited.tolist()]
     is_long = sum(len(label) + 2 for label in labels) > _TITLE
-    axes.set_xticks(range(len(seen)), labels, rotation=90 if is_long else 0)
-    axes.set_xlim(-0.6, len(seen) - 0.4)
+    axes.set_xticks(range(len(visited)), labels, rotation=90 if is_long else 0)
+    axes.set_xlim(-0.6, len(visited) - 0.4)
     axes.set_xlabel(residuals.name)
     axes.set_title(fill(f"probability that {residuals.change}", _TITLE), loc="left")
     axes.set_ylabel("seen less expected")
@@ -62,7 +62,7 @@ def residual_figure(check: ModelCheck) -> Any:
 
 
 def cells_figure(panels: Sequence[CellResiduals], headline: str) -> Any:
-    """Return the same from residuals of variables and actions; the headline says what the test found."""
+    """Return a figure of residuals of variables and actions, with the result of the test as its headline."""
     n_columns = 1 if len(panels) <= _MOST_IN_A_COLUMN else 2
     n_rows = ceil(len(panels) / n_columns)
     with styled():
@@ -85,6 +85,6 @@ def write_residuals(check: ModelCheck, path: Path | str) -> None:
 
 
 def _label(cell: str, name: str) -> str:
-    """Return a cell without what the title says: "17–20" for "money from 17 to 20"."""
-    text = cell.removeprefix("action ").strip("'").removeprefix(f"{name} ").removeprefix("= ")
-    return cut(text.removeprefix("from ").replace(" to ", "–"), _LONGEST)
+    """Return a cell without the words of the title, such as "17–20" for "money from 17 to 20"."""
+    label = cell.removeprefix("action ").strip("'").removeprefix(f"{name} ").removeprefix("= ")
+    return cut(label.removeprefix("from ").replace(" to ", "–"), _LONGEST)

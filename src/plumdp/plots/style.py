@@ -1,4 +1,4 @@
-"""One style for all pictures: colours that people who are colour-blind can tell apart, sizes for a phone, and files."""
+"""The style of all pictures, with colours that colour-blind people can tell apart, sizes for a phone, and files."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ def styled(changes: Mapping[str, Any] | None = None) -> Iterator[None]:
 
 
 def new_figure(width: float = PHONE, height: float = 3.0) -> Any:
-    """Return an empty figure of matplotlib whose parts never overlap; its size is in inches."""
+    """Return an empty figure of matplotlib whose parts never overlap, with its size in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def write_figure(figure: Any, path: Path | str) -> None:
-    """Write a figure as PNG, SVG or PDF, whichever the name says; the same figure gives the same file."""
+    """Write a figure as PNG, SVG or PDF by the ending of its name. The same figure gives the same file."""
     path = Path(path)
     kind = require_format(path)
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {"Software": None}}[kind]
@@ -85,7 +85,7 @@ def write_figure(figure: Any, path: Path | str) -> None:
 
 
 def require_format(path: Path) -> str:
-    """Return the ending of a picture's name; refuse others."""
+    """Return the ending of a picture's name, or refuse an unknown one."""
     kind = path.suffix.lower()
     if kind not in _FORMATS:
         raise DataError(f"{path}: pictures are written as {', '.join(_FORMATS)}; let the name end in one of these")
@@ -93,14 +93,14 @@ def require_format(path: Path) -> str:
 
 
 def svg_of(figure: Any, *, label: str = "") -> str:
-    """Return a figure as an element of a page: it is as wide as its place, its text is text, its names are its own.
+    """Return a figure as an svg element as wide as its place on a page, with texts as text and names of its own.
 
     ``label`` says what the picture shows, for those who do not see it.
     """
-    text = StringIO()
+    file = StringIO()
     with styled():
-        figure.savefig(text, format="svg", metadata={"Date": None})
-    return _own_names(_flexible(text.getvalue(), label))
+        figure.savefig(file, format="svg", metadata={"Date": None})
+    return _own_names(_flexible(file.getvalue(), label))
 
 
 def _flexible(document: str, label: str) -> str:
@@ -118,9 +118,9 @@ def _flexible(document: str, label: str) -> str:
 
 
 def _own_names(element: str) -> str:
-    """Return an svg element whose ids no other has: they begin with a hash of the picture."""
-    own = f"f{blake2b(element.encode(), digest_size=5).hexdigest()}-"
-    return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{own}", element)
+    """Return an svg element with unique ids, which begin with a hash of the picture."""
+    prefix = f"f{blake2b(element.encode(), digest_size=5).hexdigest()}-"
+    return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}", element)
 
 
 def bound_text(value: float, side: int, digits: int = 4) -> str:
@@ -132,7 +132,7 @@ def bound_text(value: float, side: int, digits: int = 4) -> str:
 
 
 def number_text(value: float, digits: int = 4) -> str:
-    """Return a number that is not a bound: without powers of ten, if they can be avoided.
+    """Return a number that is not a bound, without powers of ten if they can be avoided.
 
     >>> number_text(0.30004), number_text(12345678.0), number_text(2.5e-9)
     ('0.3', '12,345,678', '2.5e-9')
@@ -148,7 +148,7 @@ def number_text(value: float, digits: int = 4) -> str:
 
 
 def plain_ticks(axis: Any, *, is_log: bool = False, most: int = 6) -> None:
-    """Let an axis have ticks that are written out, without powers of ten or offsets; ``most`` decades have one."""
+    """Let an axis have plain ticks, without powers of ten or offsets, about ``most`` on a logarithmic one."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
     axis.set_major_formatter(FuncFormatter(lambda value, _: short_text(value) if is_log else _tick_text(axis, value)))
@@ -186,7 +186,7 @@ def short_text(value: float) -> str:
 
 
 def legend_below(axes: Any, handles: Sequence[Any], *, columns: int = 2, at: float = 0.5) -> None:
-    """Put a legend below axes, its right end under theirs, where it hides nothing; ``at`` is how far, in inches."""
+    """Put a legend below axes, its right end under theirs and ``at`` inches away, where it hides nothing."""
     from matplotlib.transforms import ScaledTranslation
 
     if handles:
