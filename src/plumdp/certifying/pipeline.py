@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from plumdp.base.clock import Clock
 from plumdp.base.errors import DataError, Option
-from plumdp.base.threads import thread_limit, one_blas_thread
+from plumdp.base.threads import one_blas_thread, thread_limit
 from plumdp.certifying.claims import make_certificate
 from plumdp.certifying.sources import LearnedSource
 from plumdp.certifying.valuation import best_of_all, best_valuation, is_worst, value_policy
