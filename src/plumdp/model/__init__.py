@@ -1,1 +1,1 @@
-"""Stage 1: parametric MDPs, whose structure is known and whose probabilities depend on unknown parameters."""
+"""Stage 1, which builds parametric MDPs, whose structure is known and whose probabilities have unknown parameters."""

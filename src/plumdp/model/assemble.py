@@ -1,4 +1,4 @@
-"""Builds a parametric MDP from raw transitions: merges successors, drops zero transitions, cuts the space, checks."""
+"""The assembly of a checked parametric MDP from raw transitions, with equal successors merged and zeros dropped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def assemble(
     rewards: Mapping[str, RewardStructure],
     constants: Mapping[str, bool | int | Fraction],
 ) -> ParametricMDP:
-    """Return the checked model of a graph whose transitions carry the given polynomials; raise all errors at once."""
+    """Return the checked model of a graph whose transitions carry the given polynomials, or raise all its errors."""
     if not isinstance(space, ParameterSpace):
         raise ModelError(f"space={space!r}: give a ParameterSpace, for example ParameterSpace.box({{'p': (0, 1)}})")
     graph, expression = merge_equal_successors(graph, expression)

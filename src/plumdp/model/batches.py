@@ -1,4 +1,4 @@
-"""One batch of states of an exploration over arrays: from what a step yields to choices, successors and expressions."""
+"""The choices, successors and expressions of one batch of states, from the arrays that a step yields."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class Layer(NamedTuple):
 
 
 def take_layer(
-    step: BatchStep, batch: State, found: Numbering, expressions: PolynomialTable, names: dict[str, int]
+    step: BatchStep, batch: State, numbering: Numbering, expressions: PolynomialTable, names: dict[str, int]
 ) -> Layer:
-    """Return the choices and transitions of a batch of states; the numbering says which states they lead to."""
+    """Return the choices and transitions of a batch of states, with next states numbered by the numbering."""
     n = len(batch[0])
     masks, actions, parts = [], [], []
-    known: dict[tuple[int, int], tuple[Any, State, IntArray]] = {}
+    numbered: dict[tuple[int, int], tuple[Any, State, IntArray]] = {}
     for action, where, outcomes in step(batch):
         mask = np.broadcast_to(np.asarray(where, dtype=np.bool_), n)
         chosen = slice(None) if mask.all() else np.flatnonzero(mask)
@@ -55,10 +55,10 @@ def take_layer(
         parts.append(_Part(chosen, []))
         for probability, target in list(outcomes):
             key = id(where), id(target)  # the same objects lead to the same states
-            if key not in known:
+            if key not in numbered:
                 rows = _rows(target, type(batch)._fields, n, chosen, action)
-                known[key] = where, target, found.number(rows, chosen, action)
-            parts[-1].outcomes.append((known[key][-1], _expression_index(probability, n, expressions)))
+                numbered[key] = where, target, numbering.number(rows, chosen, action)
+            parts[-1].outcomes.append((numbered[key][-1], _expression_index(probability, n, expressions)))
     if not masks:
         raise ModelError(f"the step yields no action for a layer of {n} states, for example ({show(_pick(batch, 0))})")
     possible = np.stack(masks, axis=1)  # (n, n_actions)
@@ -72,14 +72,14 @@ def take_layer(
 
 
 class _Part(NamedTuple):
-    """One action in a layer: the states where it is possible, and for each outcome successors there and expressions."""
+    """One action in a layer, with the states where it is possible, and successors and expressions of its outcomes."""
 
     chosen: Any  # indices, or a slice of all
     outcomes: list[tuple[IntArray, IntArray | int]]  # expressions of all states of the layer, or one number
 
 
 def _by_state(parts: list[_Part], n: int) -> tuple[IntArray, IntArray]:
-    """Return successors and expressions in the order of the states: for each its actions, with all their outcomes."""
+    """Return successors and expressions in the order of the states, for each its actions with all their outcomes."""
     n_of_state = np.zeros(n, dtype=np.int64)
     for part in parts:
         n_of_state[part.chosen] += len(part.outcomes)
@@ -122,7 +122,7 @@ def _expression_index(probability: Any, n: int, expressions: PolynomialTable) ->
 def make_graph(
     choices: Any, lengths: Any, successor: Any, states: Mapping[str, Any], actions: Any, names: tuple[str, ...]
 ) -> Graph:
-    """Return the graph of these numbers of choices per state and transitions per choice; it starts in state 0."""
+    """Return the graph of these numbers of choices per state and transitions per choice, which starts in state 0."""
     return Graph(
         _offsets(choices),
         _offsets(lengths),
@@ -174,5 +174,5 @@ def _pick(batch: State, i: int) -> State:
 
 
 def show(state: State) -> str:
-    """Return a state's valuation as text."""
+    """Return the values of a state's variables as text."""
     return ", ".join(f"{field}={value}" for field, value in zip(state._fields, state, strict=True))

@@ -1,4 +1,4 @@
-"""Blocks of variables that no inequality ties together: what can be done for each of them by itself."""
+"""Blocks of variables that no inequality ties together, so that each can be treated by itself."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from plumdp.model.graph import FloatArray, Indices
 
 
 def independent_blocks(rows: FloatArray) -> list[tuple[Indices, Indices]]:
-    """Return the variables of each block, and the rows that are about them; rows about nothing go with the first.
+    """Return the variables of each block, and the rows about them, with rows about nothing in the first.
 
     Two variables are in one block if a row has coefficients of both, or if a chain of rows ties them. So the points
-    with ``rows @ point <= offsets`` are the product of what is left of the rows in each block.
+    with ``rows @ point <= offsets`` are the product of the blocks, each with its rows.
 
     >>> [columns.tolist() for columns, _ in independent_blocks(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]))]
     [[0, 2], [1]]

@@ -1,4 +1,4 @@
-"""Checks a model: returns a list of issues that name the state's valuation and the action."""
+"""Checks of a model, which return issues that name the values of a state and the action."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EXAMPLES = 20  # how many offenders of one kind are named one by one
 
 @dataclass(frozen=True)
 class Issue:
-    """One finding: an error makes the model unusable, a warning deserves a look, a note is good to know."""
+    """One issue, an error that makes the model unusable, a warning that deserves a look, or a note."""
 
     severity: Literal["error", "warning", "note"]
     kind: str
@@ -54,7 +54,7 @@ def check(model: ParametricMDP) -> list[Issue]:
 def check_with_terms(model: ParametricMDP, terms: Terms) -> list[Issue]:
     """Return all issues of a model, given the terms of its expressions."""
     rows = row_classes(model)
-    found = [
+    issues = [
         *_deadlocks(model),
         *_row_sums(model, terms, *rows),
         *_constants(model),
@@ -63,7 +63,7 @@ def check_with_terms(model: ParametricMDP, terms: Terms) -> list[Issue]:
         *_ambiguous_actions(model),
         *_empty_labels(model),
     ]
-    return sorted(found, key=lambda issue: ("error", "warning", "note").index(issue.severity))
+    return sorted(issues, key=lambda issue: ("error", "warning", "note").index(issue.severity))
 
 
 def _deadlocks(model: ParametricMDP) -> Iterator[Issue]:
@@ -76,8 +76,8 @@ def _deadlocks(model: ParametricMDP) -> Iterator[Issue]:
     repaired = model.labels.get("deadlock")
     if repaired is not None and repaired.any():
         example = graph.describe_state(int(np.argmax(repaired)))
-        text = f"{repaired.sum()} deadlock states were given a self-loop, for example ({example})"
-        yield Issue("warning", "deadlock", text)
+        message = f"{repaired.sum()} deadlock states were given a self-loop, for example ({example})"
+        yield Issue("warning", "deadlock", message)
 
 
 def _row_sums(model: ParametricMDP, terms: Terms, row_class: IntArray, representative: IntArray) -> Iterator[Issue]:
@@ -89,12 +89,12 @@ def _row_sums(model: ParametricMDP, terms: Terms, row_class: IntArray, represent
         row = " + ".join(f"({polynomials[f]})" for f in model.expression[first:last]) or "nothing"
         others = int((row_class == row_class[choice]).sum()) - 1
         more = f" (and {others} more choices with the same expressions)" if others else ""
-        text = f"{graph.describe_choice(choice)}: probabilities {row} sum to {_row_sum(model, choice)}, not 1{more}"
-        yield Issue("error", "row sum", text)
+        message = f"{graph.describe_choice(choice)}: probabilities {row} sum to {_row_sum(model, choice)}, not 1{more}"
+        yield Issue("error", "row sum", message)
 
 
 def _wrong_rows(model: ParametricMDP, terms: Terms, representative: IntArray) -> list[int]:
-    """Return the choices, of those given, whose probabilities do not sum to 1: in whole numbers if these are small."""
+    """Return those of the choices whose probabilities do not sum to 1, in whole numbers if these are small."""
     from scipy.sparse import csr_array
 
     first, row = _rows_of(model, representative)
@@ -129,8 +129,8 @@ def distinct_rows(first: IntArray, items: IntArray) -> tuple[IntArray, IntArray]
 
     Rows with the same sequence of items have the same number.
     """
-    found = find_row_classes(first, items)
-    return found.number, found.representative
+    classes = find_row_classes(first, items)
+    return classes.number, classes.representative
 
 
 def _constants(model: ParametricMDP) -> Iterator[Issue]:
@@ -139,8 +139,8 @@ def _constants(model: ParametricMDP) -> Iterator[Issue]:
         if not 0 <= table.polynomials[f].constant <= 1:
             transition = int(np.argmax(model.expression == f))
             choice = model.graph.choice_of(transition)
-            text = f"{model.graph.describe_choice(choice)}: {table.polynomials[f]} is not a probability"
-            yield Issue("error", "range", text)
+            message = f"{model.graph.describe_choice(choice)}: {table.polynomials[f]} is not a probability"
+            yield Issue("error", "range", message)
 
 
 def _ranges(model: ParametricMDP) -> Iterator[Issue]:
@@ -161,12 +161,12 @@ def _ranges(model: ParametricMDP) -> Iterator[Issue]:
             polynomial = table.polynomials[f]
             at = ", ".join(f"{name}={float(value):g}" for name, value in point.items() if name in polynomial.names)
             more = f" ({len(outside) - 1} more expressions leave [0, 1] too)" if len(outside) > 1 else ""
-            text = f"expression {polynomial} is {float(polynomial.evaluate(point)):g} at {at}{more}: {remedy}"
-            yield Issue(severity, "range", text)  # type: ignore[arg-type]  # mypy widens the literals of the loop
+            message = f"expression {polynomial} is {float(polynomial.evaluate(point)):g} at {at}{more}: {remedy}"
+            yield Issue(severity, "range", message)  # type: ignore[arg-type]  # mypy widens the literals of the loop
 
 
 def _candidates(model: ParametricMDP) -> list[dict[str, Fraction]]:
-    """Return points of the declared space at which an expression is likely to leave [0, 1]: corners and some inside."""
+    """Return points where an expression is likely to leave [0, 1], corners of the declared space and some inside."""
     space = model.declared_space
     corners = list(space.vertices or ())
     if not corners and 2**space.dimension <= _MAX_CORNERS:
@@ -186,30 +186,33 @@ def _candidates(model: ParametricMDP) -> list[dict[str, Fraction]]:
 def _outside(
     model: ParametricMDP, suspects: Indices, points: list[dict[str, Fraction]]
 ) -> list[tuple[int, dict[str, Fraction]]]:
-    """Return the suspects that leave [0, 1] at one of the points, with that point; confirmed exactly."""
+    """Return the suspects that leave [0, 1] at one of the points, with that point, after an exact check."""
     if not len(suspects) or not points:
         return []
     names = model.declared_space.names
     values = model.expressions.monomial_values(np.array([[float(point[name]) for name in names] for point in points]))
-    found = []
+    likely = []
     for block in np.array_split(suspects, 1 + len(suspects) // 10_000):
         excess = np.abs(model.expressions.coefficients[block] @ values - 0.5) - 0.5
         worst = excess.argmax(axis=1)
-        found += [(int(f), points[w]) for f, w, e in zip(block, worst, excess.max(axis=1), strict=True) if e > _SLACK]
-    return [(f, p) for f, p in found if not 0 <= model.expressions.polynomials[f].evaluate(p) <= 1]
+        likely += [(int(f), points[w]) for f, w, e in zip(block, worst, excess.max(axis=1), strict=True) if e > _SLACK]
+    return [(f, p) for f, p in likely if not 0 <= model.expressions.polynomials[f].evaluate(p) <= 1]
 
 
 def _equal_in_row(model: ParametricMDP, row_class: IntArray, representative: IntArray) -> Iterator[Issue]:
-    """Yield an issue for rows with one unknown expression at two successors: a visit counts once for their sum."""
-    graph, found = model.graph, []
+    """Yield an issue for rows with one unknown expression at two successors.
+
+    A visit counts once for their sum.
+    """
+    graph, repeated = model.graph, []
     for choice in _choices_with_equal_expressions(model, representative):
         row = model.expression[graph.first_transition[choice] : graph.first_transition[choice + 1]].tolist()
-        found += [(choice, f) for f in set(row) if row.count(f) > 1 and model.expressions.is_unknown[f]]
-    for choice, f in _first(found):
+        repeated += [(choice, f) for f in set(row) if row.count(f) > 1 and model.expressions.is_unknown[f]]
+    for choice, f in _first(repeated):
         n = int((row_class == row_class[choice]).sum())
         more = f" ({n} choices like this)" if n > 1 else ""
-        text = f"several successors have the probability {model.expressions.polynomials[f]}{more}"
-        yield Issue("note", "equal expressions", f"{graph.describe_choice(choice)}: {text}")
+        message = f"several successors have the probability {model.expressions.polynomials[f]}{more}"
+        yield Issue("note", "equal expressions", f"{graph.describe_choice(choice)}: {message}")
 
 
 def _choices_with_equal_expressions(model: ParametricMDP, representative: IntArray) -> list[int]:
@@ -229,15 +232,17 @@ def _rows_of(model: ParametricMDP, choices: IntArray) -> tuple[IntArray, IntArra
 
 
 def _ambiguous_actions(model: ParametricMDP) -> Iterator[Issue]:
-    """Yield an issue for two choices of one state under one action name: a log cannot tell them apart."""
+    """Yield an issue for two choices of one state under one action name, which a log cannot tell apart."""
     graph = model.graph
     same = np.empty(graph.n_choices, dtype=np.int32)
     n_repeated = kernels.repeated_successors(graph.first_choice, graph.action, same)
     if n_repeated:
         is_later = same != np.arange(graph.n_choices)
         repeated = np.union1d(same[is_later], np.flatnonzero(is_later))
-        text = f"{graph.describe_choice(int(repeated.min()))} stands for several choices; logs cannot tell them apart"
-        yield Issue("warning", "ambiguous action", f"{text} ({len(repeated)} choices are concerned)")
+        message = (
+            f"{graph.describe_choice(int(repeated.min()))} stands for several choices; logs cannot tell them apart"
+        )
+        yield Issue("warning", "ambiguous action", f"{message} ({len(repeated)} choices are concerned)")
 
 
 def _empty_labels(model: ParametricMDP) -> Iterator[Issue]:

@@ -1,4 +1,4 @@
-"""Events: what the visits of a choice are trials of, each with one polynomial as its probability.
+"""The events that visits of a choice are trials of, each with one polynomial as its probability.
 
 Taking a choice once is one trial of every event of its row, and at most one of each. Two things would break this if
 every expression were counted by itself: a row (f, 1 - f) has one event, not two, and a row that gives f to m successors
@@ -25,7 +25,7 @@ from plumdp.model.text import number_of, one_line
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """What events say about expressions: ``multiple`` times the expression is the probability of the event.
+    """The relation of expressions to events, where ``multiple`` times an expression is the probability of an event.
 
     With ``is_complement`` it is the probability that the event fails. Every unknown expression has at least one link,
     and every event but a factor at least one that is not a complement.
@@ -39,7 +39,7 @@ class Links:
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """Events that happen with several transitions of a row: ``event[i]`` happens with ``transition[i]`` too."""
+    """Events that happen with several transitions of a row, where ``event[i]`` happens with ``transition[i]`` too."""
 
     transition: IntArray
     event: IntArray
@@ -47,7 +47,7 @@ class Factors:
 
 @dataclass(frozen=True, eq=False)
 class RowEvents:
-    """The events of the distinct rows of a model; ``factor_event[i]`` happens at ``factor_place[i]`` too."""
+    """The events of the distinct rows of a model, where ``factor_event[i]`` happens at ``factor_place[i]`` too."""
 
     rows: RowClasses
     success: IntArray  # (n_places): the event that happens there, -1 if none of its own
@@ -59,10 +59,10 @@ class RowEvents:
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """Which visits are trials of what: canonical events of a model, each with one polynomial as its probability.
+    """The canonical events of a model, each with one polynomial as its probability, and the visits that try them.
 
     Choice ``c`` tries the events ``tried[first_trial[c]]`` up to ``tried[first_trial[c + 1]]``, each once per visit.
-    These arrays are made when they are asked for; the events of distinct rows say the same in less space.
+    These arrays are made when they are asked for. The events of distinct rows say the same in less space.
 
     >>> from plumdp import case_study
     >>> model = case_study("betting:25").model
@@ -98,7 +98,7 @@ class Events:
 
     @property
     def first_trial(self) -> IntArray:
-        """Where the events that each choice tries start (n_choices + 1)."""
+        """The offsets (n_choices + 1) of the events that each choice tries."""
         return self._trials[0]
 
     @property
@@ -131,7 +131,7 @@ def find_events(model: ParametricMDP, *, merge_complements: bool = True, factors
     the failure of the event 1 - f and no event of its own. Equal polynomials are one event wherever they occur, so that
     the visits of all their rows count together. ``merge_complements=False`` keeps f and 1 - f apart, as in the paper.
     With ``factors``, several successors of a row are an event as well where the sum of their expressions has a lower
-    degree than that of any part of them, such as g = g h + g (1 - h); models with affine expressions have none.
+    degree than that of any part of them, such as g = g h + g (1 - h). Models with affine expressions have none.
 
     >>> from plumdp import case_study
     >>> model = case_study("betting:25").model
@@ -162,7 +162,7 @@ def find_events(model: ParametricMDP, *, merge_complements: bool = True, factors
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """The unknown transitions of each distinct row by expression; the groups of a row follow each other."""
+    """The unknown transitions of each distinct row by expression, with the groups of a row one after the other."""
 
     place: Indices  # (n): the places of unknown transitions
     group: Indices  # (n): the group of each
@@ -192,15 +192,15 @@ def _multiples(model: ParametricMDP, groups: _Groups) -> tuple[tuple[Polynomial,
     table, number = model.expressions.polynomials, groups.expression.copy()
     several = groups.multiple > 1
     if several.any():
-        known = PolynomialTable(table)
-        single = PolynomialArray(known, number[several].astype(np.int32))
-        number[several] = number_in(known, tabulate(operator.mul, single, groups.multiple[several]))
-        table = tuple(known)
+        polynomials = PolynomialTable(table)
+        single = PolynomialArray(polynomials, number[several].astype(np.int32))
+        number[several] = number_in(polynomials, tabulate(operator.mul, single, groups.multiple[several]))
+        table = tuple(polynomials)
     return table, number
 
 
 def _partners(groups: _Groups, number: Indices, n_polynomials: int, merge_complements: bool) -> IntArray:
-    """Return for each polynomial f the number of 1 - f, if they make up a row; otherwise -1."""
+    """Return for each polynomial f the number of 1 - f, if they make up a row, otherwise -1."""
     partner = np.full(n_polynomials, -1, dtype=np.int32)
     if merge_complements:
         left, right = number[groups.is_pair].reshape(-1, 2).T
@@ -211,7 +211,7 @@ def _partners(groups: _Groups, number: Indices, n_polynomials: int, merge_comple
 def _number_events(groups: _Groups, number: Indices, partner: IntArray) -> IntArray:
     """Return for each polynomial its event, -1 if it has none of its own.
 
-    Of two partners one is left to be the failure of the other: it must never occur in a row without it. If both occur
+    Of two partners one is left to be the failure of the other, if it never occurs in a row without it. If both occur
     alone somewhere, both are events.
     """
     occurs, alone = np.zeros((2, len(partner)), dtype=np.bool_)
@@ -223,14 +223,14 @@ def _number_events(groups: _Groups, number: Indices, partner: IntArray) -> IntAr
 
 
 def _first_of_row(row: Indices, event: IntArray) -> BoolArray:
-    """Return which groups try an event that no group before them in their row tries."""
+    """Return for each group whether it tries an event that no group before it in its row tries."""
     first = np.zeros(len(row), dtype=np.bool_)
     first[np.unique(row * (event.max(initial=0) + 2) + event, return_index=True)[1]] = True
     return first & (event >= 0)
 
 
 def _trials_by_row(n_rows: int, row: Indices, event: IntArray) -> tuple[IntArray, IntArray]:
-    """Return where the trials of each row start, and what they are of, given events and their rows."""
+    """Return the offsets of the trials of each row, and their events, given events and their rows."""
     tried = event[np.argsort(row, kind="stable")]
     return offsets_of(np.bincount(row, minlength=n_rows)), read_only(tried)
 
@@ -250,24 +250,24 @@ def _links(model: ParametricMDP, groups: _Groups, number: Indices, event_of: Int
 def _add_factors(model: ParametricMDP, events: Events) -> Events:
     """Return the events with the factors of each distinct row, unless the row tries such an event already."""
     number = {polynomial: i for i, polynomial in enumerate(events.polynomials)}
-    own, rows = events.by_row, events.by_row.rows
+    before, rows = events.by_row, events.by_row.rows
     row, event, happens = _factors_of_rows(model, rows.representative, number)
     if not len(row):
         return events
-    all_rows = np.concatenate([owners(own.first_trial), row])
-    all_events = np.concatenate([own.tried, event])
+    all_rows = np.concatenate([owners(before.first_trial), row])
+    all_events = np.concatenate([before.tried, event])
     is_trial = _first_of_row(all_rows, all_events)
     first_trial, tried = _trials_by_row(len(rows), all_rows[is_trial], all_events[is_trial])
-    trial, position = np.nonzero(happens & is_trial[len(own.tried) :, None])
+    trial, position = np.nonzero(happens & is_trial[len(before.tried) :, None])
     place = read_only((rows.first[row[trial]] + position).astype(np.int32))
-    by_row = RowEvents(rows, own.success, first_trial, tried, place, read_only(event[trial]))
+    by_row = RowEvents(rows, before.success, first_trial, tried, place, read_only(event[trial]))
     return replace(events, polynomials=tuple(number), by_row=by_row)
 
 
 def _factors_of_rows(
     model: ParametricMDP, representative: IntArray, number: dict[Polynomial, int]
 ) -> tuple[Indices, IntArray, BoolArray]:
-    """Return rows, their events (new ones are entered into ``number``), and with which successors each happens."""
+    """Return rows, their events (new ones are entered into ``number``), and the successors each happens with."""
     rows: list[Indices] = [np.zeros(0, dtype=np.int32)]
     events, happens = [np.zeros(0, dtype=np.int32)], [np.zeros((0, MAX_SUCCESSORS), dtype=np.bool_)]
     for sums in lower_sums(model, representative):
@@ -281,7 +281,10 @@ def _factors_of_rows(
 
 
 def _canonical(polynomial: Polynomial, number: dict[Polynomial, int]) -> tuple[int, bool]:
-    """Return the event with this probability and False, or one that fails with it and True; a new one if need be."""
+    """Return the event with this probability and False, or one that fails with it and True.
+
+    A new event is entered if there is none.
+    """
     if polynomial not in number and polynomial.complement in number:
         return number[polynomial.complement], True
     return number.setdefault(polynomial, len(number)), False

@@ -1,4 +1,4 @@
-"""Builds models from step functions in Python, explored from the initial state: by states, or by layers of states."""
+"""Models built from step functions in Python, explored from the initial state one by one or by layers of states."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def explore(
     """Return the model of all states that ``step`` reaches from ``initial``.
 
     A state is a NamedTuple of ints, Booleans or strings (or give ``initial`` as a dict). ``step(state)`` returns for
-    each action the pairs (probability, next state); a probability is a number or arithmetic on parameters.
+    each action the pairs (probability, next state). A probability is a number or arithmetic on parameters.
 
     >>> from plumdp import ParameterSpace, parameters
     >>> (p,) = parameters("p")
@@ -118,15 +118,15 @@ def explore_batch(
     store: str | Path | None = None,
     level: Callable[[State], npt.NDArray[Any]] | None = None,
 ) -> ParametricMDP:
-    """Return the same model as ``explore`` from a step over arrays, a whole layer of states at a time.
+    """Return the model that ``explore`` returns, from a step over arrays, a whole layer of states at a time.
 
-    ``step(states)`` gets a NamedTuple of arrays and yields triples (action, where it is possible, outcomes); the
+    ``step(states)`` gets a NamedTuple of arrays and yields triples (action, where it is possible, outcomes). The
     outcomes are pairs (probability, next states), given for all states of the layer, also where the action is not
     possible. Probabilities that differ by state come from ``tabulate``. State variables are ints or Booleans.
 
     With ``store``, a folder that is made, the model is written to disk level by level, and its arrays are files that
     are read as they are used: for up to billions of transitions. ``level(states)`` gives the level of each state. Every
-    step must lead to the next level, one more, or all steps of a state back to itself, as where runs end; other models
+    step must lead to the next level, one more, or all steps of a state back to itself, as where runs end. Other models
     are refused. Such a model is simulated and certified like any other, with ``relaxation="expression"`` at most.
 
     >>> from plumdp import ParameterSpace, parameters, tabulate
@@ -142,13 +142,13 @@ def explore_batch(
         named = labels or {}, rewards or {}, choice_rewards or {}
         return explore_levels(step, initial, _require_level(level), Path(store), space, *named)
     initial = as_state(initial)
-    found = _Found(initial)
+    reached = _Found(initial)
     expressions = PolynomialTable()
     names: dict[str, int] = {}
-    layers = [take_layer(step, batch, found, expressions, names) for batch in found.batches()]
+    layers = [take_layer(step, batch, reached, expressions, names) for batch in reached.batches()]
     choices, lengths, actions, successor, expression = (np.concatenate(part) for part in zip(*layers, strict=True))
     del layers
-    columns = found.columns()
+    columns = reached.columns()
     graph = make_graph(choices, lengths, successor, columns, actions, tuple(names))
     states = type(initial)(**columns)
     rewards, choice_rewards = rewards or {}, choice_rewards or {}
@@ -195,7 +195,7 @@ class _Found:
             done = end
 
     def number(self, rows: IntArray, chosen: Any, action: str) -> IntArray:
-        """Return the numbers of states; new ones are added."""
+        """Return the numbers of states, adding new ones."""
         return self.store.intern(rows)
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:

@@ -1,7 +1,7 @@
-"""Builds models that are stored on disk from step functions over arrays, level by level: only two levels are in memory.
+"""Models stored on disk, built from step functions over arrays level by level, with two levels in memory.
 
-A state variable, or a function of several, is the level of a state: it is one more in every next state, unless the
-state stays as it is forever. So no state can be met again once its level is done, and equal states are recognised
+A state variable, or a function of several, is the level of a state. It is one more in every next state, unless the
+state never changes again. So no state can be met again once its level is done, and equal states are recognised
 within a level only.
 """
 
@@ -123,11 +123,11 @@ class Frontier:
         is_next = np.broadcast_to(np.asarray(self._level(self.state(rows))) == self._depth + 1, len(rows))
         if is_next.all():
             return self._number_next(rows)
-        own = np.arange(self._batch.start, self._batch.stop)[chosen]
-        wrong = ~is_next & (rows != self.rows[own]).any(axis=1)
+        sources = np.arange(self._batch.start, self._batch.stop)[chosen]
+        wrong = ~is_next & (rows != self.rows[sources]).any(axis=1)
         if wrong.any():
-            self._refuse(self.rows[own[wrong][:1]], rows[wrong][:1], action)
-        numbers: IntArray = (own + int(self.first_states[-1])).astype(np.int32)
+            self._refuse(self.rows[sources[wrong][:1]], rows[wrong][:1], action)
+        numbers: IntArray = (sources + int(self.first_states[-1])).astype(np.int32)
         numbers[is_next] = self._number_next(rows[is_next])
         return numbers
 
@@ -158,7 +158,7 @@ def _require_choices(graph: Graph, batch: State) -> None:
 
 
 def _require_levels(graph: Graph, batch: State, first_of_batch: int) -> None:
-    """Refuse states that may stay as they are, or not: they would have to be solved as a cycle."""
+    """Refuse states that may stay or move on, which would have to be solved as a cycle."""
     of_state = graph.first_transition[graph.first_choice]
     if graph.successor.min(initial=first_of_batch + graph.n_states) >= first_of_batch + graph.n_states:
         return
@@ -206,24 +206,24 @@ class _RowTable:
     def _expressions_by_use(self, index: IntArray) -> IntArray:
         missing = len(self.expressions) - len(self._number)
         self._number = np.concatenate([self._number, np.full(missing, -1, dtype=np.int32)])
-        found = self._number[index]
-        if len(found) and found.min() < 0:
-            new = index[found < 0]
+        numbers = self._number[index]
+        if len(numbers) and numbers.min() < 0:
+            new = index[numbers < 0]
             used, first = np.unique(new, return_index=True)
             used = used[np.argsort(first)]
             self._number[used] = np.arange(len(self.order), len(self.order) + len(used), dtype=np.int32)
             self.order += used.tolist()
-            found = self._number[index]
-        return found
+            numbers = self._number[index]
+        return numbers
 
     def _states(self, state: int, successor: IntArray) -> IntArray:
         frontier = self._frontier
-        own = frontier.rows[frontier.first_of_batch - int(frontier.first_states[-1]) + state][None, :]
+        source = frontier.rows[frontier.first_of_batch - int(frontier.first_states[-1]) + state][None, :]
         stays = successor[:1] < frontier.first_of_next  # then all of them do
-        return np.concatenate([own, own if stays else frontier.next_rows[successor - frontier.first_of_next]])
+        return np.concatenate([source, source if stays else frontier.next_rows[successor - frontier.first_of_next]])
 
     def graph(self, fields: Sequence[str], kinds: Sequence[Any], names: tuple[str, ...]) -> Graph:
-        """Return a graph with one choice for each distinct row; its successors are states without choices."""
+        """Return a graph with one choice for each distinct row, whose successors are states without choices."""
         lengths = np.array([len(row) for row in self.rows])
         sources = np.array([states[0] for states in self.states])
         states = np.concatenate([sources, *(states[1:] for states in self.states)])
@@ -291,7 +291,7 @@ class _Files:
 
 
 def _finished(files: _Files, rows: _RowTable, space: ParameterSpace, names: tuple[str, ...]) -> ParametricMDP:
-    """Return the model of the files, which are closed; a description is added, by which they can be opened again."""
+    """Return the model of the closed files, with a description by which they can be opened again."""
     about = Description(
         names,
         space,

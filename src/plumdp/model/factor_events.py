@@ -1,4 +1,4 @@
-"""Sums of successors that are simpler than their parts: the factors of products.
+"""Sums of successors that are simpler than their parts, which are the factors of products.
 
 In a row g h, g (1 - h), (1 - g) h, (1 - g)(1 - h) the first two successors together have the probability g, and the
 first and the third h. Counted by factors, every visit of the row says something about g and about h, and what it says
@@ -29,7 +29,7 @@ _MAX_ENTRIES = 2**22  # coefficients of sums that are held at once
 
 @dataclass(frozen=True, eq=False)
 class LowerSum:
-    """A subset of the successors of some rows, which all have as many, and its exact probability in each of them."""
+    """A subset of the successors of some rows of one length, and its exact probability in each row."""
 
     row: Indices  # (n)
     is_member: BoolArray  # (n_successors)
@@ -37,10 +37,10 @@ class LowerSum:
 
 
 def lower_sums(model: ParametricMDP, representative: IntArray) -> Iterator[LowerSum]:
-    """Yield the subsets of successors whose probability has a lower degree than that of any part of them.
+    """Yield the subsets of successors whose probability has a lower degree than that of any part of the subset.
 
-    Given is one choice of each distinct row. Left out is what says nothing, or nothing new: sums that are constant, and
-    complements of single successors and of subsets that were yielded.
+    Given is one choice of each distinct row. Sums that say nothing, or nothing new, are left out: those that are
+    constant, and complements of single successors and of subsets that were yielded.
     """
     table = PolynomialTable(model.expressions.polynomials)
     first, size = model.graph.first_transition[representative], np.diff(model.graph.first_transition)[representative]

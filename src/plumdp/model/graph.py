@@ -1,4 +1,4 @@
-"""Graph: the states, choices and transitions of a model, as offsets. Later stages add arrays on its edges."""
+"""The Graph of a model, with states, choices and transitions as offsets. Later stages add arrays on its edges."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _HASHED = 1 << 24  # elements that are hashed at once
 class Graph:
     """States, their choices (one per action), and the transitions of each choice.
 
-    State ``s`` has the choices ``first_choice[s]`` up to ``first_choice[s + 1]``; choice ``c`` has the transitions
-    ``first_transition[c]`` up to ``first_transition[c + 1]``; transition ``t`` leads to ``successor[t]``.
+    State ``s`` has the choices ``first_choice[s]`` up to ``first_choice[s + 1]``. Choice ``c`` has the transitions
+    ``first_transition[c]`` up to ``first_transition[c + 1]``. Transition ``t`` leads to ``successor[t]``.
     """
 
     first_choice: IntArray  # (n_states + 1)
@@ -51,12 +51,12 @@ class Graph:
 
     @property
     def n_choices(self) -> int:
-        """The number of choices: state–action pairs."""
+        """The number of choices, which are state–action pairs."""
         return len(self.first_transition) - 1
 
     @property
     def n_transitions(self) -> int:
-        """The number of transitions: edges."""
+        """The number of transitions, which are edges."""
         return len(self.successor)
 
     @property
@@ -67,7 +67,7 @@ class Graph:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of structure, valuations and names: what counts of transitions refer to."""
+        """A hash of structure, values of variables and names, which counts of transitions refer to."""
         digest = blake2b(digest_size=16)
         for array in (self.first_choice, self.first_transition, self.successor, self.action):
             update_digest(digest, array)
@@ -102,7 +102,7 @@ class Graph:
         return ranges(self.first_transition[choices], self.first_transition[choices + 1])
 
     def keep(self, transitions: BoolArray) -> Graph:
-        """Return the graph with only the marked transitions (n_transitions); states and choices stay.
+        """Return the graph with only the marked transitions (n_transitions), and with all states and choices.
 
         An array on transitions is taken at the mark: ``expression[transitions]``.
         """
@@ -111,24 +111,24 @@ class Graph:
         return replace(self, first_transition=read_only(first), successor=read_only(self.successor[transitions]))
 
     def take(self, choices: Indices) -> tuple[Graph, Indices]:
-        """Return the graph with only the given choices, in the order of their states, and which transitions it has.
+        """Return the graph with only the given choices, in the order of their states, and its transitions here.
 
         States stay. An array on choices is taken at ``choices``, one on transitions at the transitions returned.
         """
         transitions = self.transitions_of(choices)
         first_transition = np.zeros(len(choices) + 1, dtype=offset_type(len(transitions)))
         np.cumsum(self.first_transition[choices + 1] - self.first_transition[choices], out=first_transition[1:])
-        taken = replace(
+        smaller = replace(
             self,
             first_choice=read_only(self._first_of(choices)),
             first_transition=read_only(first_transition),
             successor=read_only(self.successor[transitions]),
             action=read_only(self.action[choices]),
         )
-        return taken, transitions
+        return smaller, transitions
 
     def _first_of(self, choices: Indices) -> IntArray:
-        """Return where the choices of each state start among the given ones, which must be in the order of states."""
+        """Return the offsets of each state's choices among the given ones, which must be in the order of states."""
         every = np.arange(self.n_states + 1, dtype=np.int32)
         is_one_each = len(choices) == self.n_states and (self.first_choice[:-1] <= choices).all()
         if is_one_each and (choices < self.first_choice[1:]).all():
@@ -166,7 +166,7 @@ class Graph:
 
 
 def offset_type(largest: int) -> type[np.signedinteger[Any]]:
-    """Return the type of offsets up to the given one: int32 as long as it fits.
+    """Return the type of offsets up to the given one, which is int32 as long as it fits.
 
     >>> offset_type(2**31 - 1), offset_type(2**31)
     (<class 'numpy.int32'>, <class 'numpy.int64'>)
@@ -175,7 +175,7 @@ def offset_type(largest: int) -> type[np.signedinteger[Any]]:
 
 
 def update_digest(digest: Any, array: npt.NDArray[Any]) -> None:
-    """Add an array to a hash, a part at a time; numbers in a type narrower than int32 count as int32."""
+    """Add an array to a hash, a part at a time. Numbers in a type narrower than int32 count as int32."""
     is_narrow = array.dtype.kind in "iu" and array.dtype.itemsize < 4
     for start in range(0, len(array), _HASHED):
         part = np.ascontiguousarray(array[start : start + _HASHED], dtype=np.int32 if is_narrow else None)
@@ -193,14 +193,14 @@ def owners(first: Indices) -> IntArray:
 
 
 def owners_of(first: Indices, items: npt.ArrayLike) -> IntArray:
-    """Return the group of each given item; looked up one by one, for items that are few beside the whole.
+    """Return the group of each given item, looked up one by one, for items that are few beside the whole.
 
     >>> owners_of(np.array([0, 2, 2, 3]), [2, 0])
     array([2, 0], dtype=int32)
     """
     same = np.asarray(items, dtype=first.dtype)  # or else all of the offsets would be converted
-    found: IntArray = (np.searchsorted(first, same, side="right") - 1).astype(np.int32)
-    return found
+    groups: IntArray = (np.searchsorted(first, same, side="right") - 1).astype(np.int32)
+    return groups
 
 
 def ranges(start: Indices, end: Indices) -> Indices:
@@ -216,14 +216,14 @@ def ranges(start: Indices, end: Indices) -> Indices:
 
 
 def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the array, contiguous and protected against writing: models are shared, never changed."""
+    """Return the array, contiguous and protected against writing, as models are shared and never changed."""
     array = np.ascontiguousarray(array)
     array.flags.writeable = False
     return array
 
 
 def own_array(values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
-    """Return values of a caller as an array of our own, protected against writing: theirs stays as it is.
+    """Return values of a caller as an array of our own, protected against writing, without a change to theirs.
 
     Only an array that is protected already, and shares its memory with no other or is mapped from a file, is not
     copied.

@@ -1,4 +1,4 @@
-"""Files of numbers that grow at their end, in the narrowest type that holds what was written so far."""
+"""Files of numbers that grow at their end, in the narrowest type that holds all numbers so far."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COPIED = 1 << 24  # numbers that are copied at once into a wider type
 
 
 class GrowingFile:
-    """Numbers in a file, one after the other; all are written again if one needs a wider type."""
+    """Numbers in a file, one after the other, which are all written again if one needs a wider type."""
 
     def __init__(self, path: Path, types: Sequence[Any]) -> None:
         self._path, self._types = path, list(types)
@@ -40,7 +40,7 @@ class GrowingFile:
         self.n += len(values)
 
     def close(self) -> None:
-        """Close the file as it is; nothing can be appended any more."""
+        """Close the file, so that nothing can be appended any more."""
         self._file.close()
 
     def _widen(self) -> None:

@@ -1,4 +1,4 @@
-"""Compiled loops of the model stage."""
+"""Compiled loops that number rows of integers, successors and expressions of models."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ EMPTY = np.int32(-1)
 
 @partial(compiled, small=10_000)
 def intern_rows(rows: Any, slots: Any, stored: Any, n_stored: int, index: Any) -> int:
-    """Write the number of each row into ``index``, numbering new rows in order; return how many are stored.
+    """Write the number of each row into ``index``, numbering new rows in order, and return how many are stored.
 
-    Open addressing: ``slots`` (a power of two, more than half free) holds row numbers or -1, and ``stored`` the rows
+    By open addressing, ``slots`` (a power of two, more than half free) holds row numbers or -1, and ``stored`` the rows
     themselves, so that equality is exact whatever the hash.
     """
     n_columns = rows.shape[1]
@@ -48,7 +48,7 @@ def intern_rows(rows: Any, slots: Any, stored: Any, n_stored: int, index: Any) -
 def intern_in_box(
     rows: Any, start: int, low: Any, width: Any, box: Any, stored: Any, n_stored: int, index: Any
 ) -> tuple[int, int]:
-    """Do the same from row ``start`` on, with the numbers in a dense array over a box, -1 where there is none.
+    """Write the numbers from row ``start`` on, held in a dense array over a box, -1 where there is none.
 
     Return how many rows are stored, and the first row that is outside the box.
     """
@@ -93,7 +93,7 @@ def _hash(rows: Any, i: int, n_columns: int) -> Any:
 
 @compiled
 def repeated_successors(first_transition: Any, successor: Any, first_same: Any) -> int:
-    """Write for each transition the first one of its choice with the same successor; return how many repeat one."""
+    """Write the first transition of the same choice and successor for each, and return how many repeat one."""
     n_repeated = 0
     for choice in range(len(first_transition) - 1):
         start, end = first_transition[choice], first_transition[choice + 1]
@@ -109,7 +109,7 @@ def repeated_successors(first_transition: Any, successor: Any, first_same: Any) 
 
 @partial(compiled, small=100_000)
 def row_classes(first_transition: Any, expression: Any, slots: Any, row_class: Any, representative: Any) -> int:
-    """Number the choices by their sequence of expressions; return how many distinct sequences there are."""
+    """Number the choices by their sequence of expressions, and return how many distinct sequences there are."""
     n_classes = 0
     mask = np.uint64(len(slots) - 1)
     for choice in range(len(first_transition) - 1):
@@ -143,7 +143,7 @@ def row_classes(first_transition: Any, expression: Any, slots: Any, row_class: A
 
 @compiled
 def number_by_first_use(index: Any, number: Any, order: Any, renumbered: Any) -> int:
-    """Number the items that occur in ``index`` in order of first use; return how many do.
+    """Number the items that occur in ``index`` in order of first use, and return how many do.
 
     ``number`` is -1 for every item at first. ``order`` gets the item of each number, ``renumbered`` the new index.
     """

@@ -1,4 +1,4 @@
-"""Levels: how the states of a model that is stored on disk follow each other; arrays that are mapped from files."""
+"""The order of the states of a model that is stored on disk, by levels, and arrays that are mapped from files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Levels:
 
 
 def mapped(path: Path, dtype: npt.DTypeLike, n: int) -> npt.NDArray[Any]:
-    """Return the numbers in a file as an array that is read as it is used."""
+    """Return the numbers in a file as an array that is read when it is used."""
     return np.memmap(path, dtype=dtype, mode="r", shape=(n,)) if n else np.zeros(0, dtype=dtype)
 
 
@@ -46,10 +46,10 @@ def is_mapped(array: npt.NDArray[Any]) -> bool:
 
 
 def forget(array: npt.NDArray[Any]) -> None:
-    """Give back the memory of the file that an array is, or is a part of; what is read again comes from the file."""
-    found = _map_of(array)
-    if found is not None and hasattr(found, "madvise"):
-        found.madvise(mmap.MADV_DONTNEED)
+    """Give back the memory of a file that an array is a view of. Later reads come from the file."""
+    mapping = _map_of(array)
+    if mapping is not None and hasattr(mapping, "madvise"):
+        mapping.madvise(mmap.MADV_DONTNEED)
 
 
 def _map_of(array: Any) -> mmap.mmap | None:

@@ -1,4 +1,4 @@
-"""Policies by the names of their actions: a function of the state, a dict or a table becomes a choice in each state."""
+"""Policies given by the names of actions, as a function, a dict or a table, turned into a choice in each state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _namedtuple: Any = collections.namedtuple  # the fields are the user's variables
 
 
 def choices_by_name(graph: Graph, actions: Any, states: Any = None) -> IntArray:
-    """Return the choice in every state by the name of its action; see ``PolicyTable.from_actions``."""
+    """Return the choice in every state by the name of its action, as ``PolicyTable.from_actions`` does."""
     if states is not None:
         return _of_list(graph, actions, states)
     if isinstance(actions, str):
@@ -48,7 +48,7 @@ def choices_by_name(graph: Graph, actions: Any, states: Any = None) -> IntArray:
 
 
 def is_named(policy: Any) -> bool:
-    """Return whether a policy names its actions: it is a function, a dict or a table, and not an array."""
+    """Return whether a policy names its actions, as a function, a dict or a table does, and an array does not."""
     if isinstance(policy, np.ndarray | list | tuple | str):
         return False
     return callable(policy) or isinstance(policy, Mapping) or _as_frame(policy) is not None
@@ -60,7 +60,10 @@ def action_column(graph: Graph) -> str:
 
 
 def choices_of_rows(source: str, graph: Graph, state: Indices, names: npt.NDArray[Any]) -> Indices:
-    """Return the choice of each row by its state and the name of its action; None is the only action of the state."""
+    """Return the choice of each row by its state and the name of its action.
+
+    None is the only action of the state.
+    """
     is_only = np.diff(graph.first_choice)[state] == 1
     is_none = np.fromiter((name is None for name in names.tolist()), np.bool_, len(names))
     choice = np.where(is_only & is_none, graph.first_choice[state], _find_choices(graph, state, names))
@@ -73,7 +76,10 @@ def choices_of_rows(source: str, graph: Graph, state: Indices, names: npt.NDArra
 
 
 def complete(source: str, graph: Graph, state: Indices, choice: Indices) -> IntArray:
-    """Return the choice in every state; only states with one choice may be left out, and none may be given twice."""
+    """Return the choice in every state.
+
+    Only states with one choice may be left out, and none may be given twice.
+    """
     times = np.bincount(state, minlength=graph.n_states)
     if times.max(initial=0) > 1:
         repeated = np.flatnonzero(times > 1)
@@ -90,8 +96,8 @@ def complete(source: str, graph: Graph, state: Indices, choice: Indices) -> IntA
 
 def names_of(graph: Graph, state: int) -> list[str]:
     """Return the names of the actions of a state, in the order of its choices."""
-    own = graph.action[graph.first_choice[state] : graph.first_choice[state + 1]]
-    return [graph.action_names[action] for action in own]
+    actions = graph.action[graph.first_choice[state] : graph.first_choice[state + 1]]
+    return [graph.action_names[action] for action in actions]
 
 
 def _of_function(graph: Graph, function: Callable[[Any], Any]) -> IntArray:
@@ -121,7 +127,7 @@ def _of_list(graph: Graph, actions: Any, states: Any) -> IntArray:
 
 
 def _of_rows(graph: Graph, columns: Columns, names: Any) -> IntArray:
-    """Return the policy of a table: columns of the state variables, and the names of actions."""
+    """Return the policy of a table with columns of the state variables, and the names of actions."""
     named = np.array([*names], dtype=object)
     different = {len(values) for values in columns.values()} - {len(named)}
     if different or not columns:
@@ -136,7 +142,7 @@ def _of_rows(graph: Graph, columns: Columns, names: Any) -> IntArray:
 
 
 def _columns_of_table(source: Any) -> Columns | None:
-    """Return the columns of a mapping or a data frame; None if it is neither."""
+    """Return the columns of a mapping or a data frame, or None if it is neither."""
     if isinstance(source, Mapping):
         return {name: np.asarray(values) for name, values in source.items()}
     frame = _as_frame(source)
@@ -151,7 +157,7 @@ def _columns_of_table(source: Any) -> Columns | None:
 
 
 def _as_frame(source: Any) -> Any:
-    """Return a data frame of any library as a lazy frame of Narwhals; None if it is something else."""
+    """Return a data frame of any library as a lazy frame of Narwhals, or None if it is something else."""
     import narwhals as nw
 
     try:
@@ -191,8 +197,8 @@ def _find_states(graph: Graph, columns: Columns) -> Indices:
     """Return the state that each row of the columns describes, or -1."""
     keys, wanted = np.zeros(graph.n_states, dtype=np.int64), np.zeros(len(next(iter(columns.values()))), dtype=np.int64)
     for name, column in columns.items():
-        own, codes, size = _codes(name, graph.states[name], column)
-        distinct, keys = np.unique(keys * size + own, return_inverse=True)  # so that keys stay small
+        of_states, codes, size = _codes(name, graph.states[name], column)
+        distinct, keys = np.unique(keys * size + of_states, return_inverse=True)  # so that keys stay small
         place = np.minimum(np.searchsorted(distinct, wanted * size + codes), len(distinct) - 1)
         wanted = np.where((wanted >= 0) & (codes >= 0) & (distinct[place] == wanted * size + codes), place, -1)
     if len(distinct) < graph.n_states:
@@ -205,28 +211,31 @@ def _find_states(graph: Graph, columns: Columns) -> Indices:
 
 
 def _codes(name: str, values: npt.NDArray[Any], column: npt.NDArray[Any]) -> tuple[Indices, Indices, int]:
-    """Return a variable's values, of the states and in a column, as numbers below the third result; -1 for others."""
-    distinct, own = np.unique(values, return_inverse=True)
+    """Return a variable's values, of the states and in a column, as numbers below the third result.
+
+    Values in the column that no state has are -1.
+    """
+    distinct, of_states = np.unique(values, return_inverse=True)
     if column.dtype.kind in "biuf" and distinct.dtype.kind in "biu":
         place = np.minimum(np.searchsorted(distinct, column), len(distinct) - 1)
-        return own, np.where(distinct[place] == column, place, -1), len(distinct)
-    known = {value: code for code, value in enumerate(distinct.tolist())}
+        return of_states, np.where(distinct[place] == column, place, -1), len(distinct)
+    code_of = {value: code for code, value in enumerate(distinct.tolist())}
     try:
-        codes = [known.get(value, -1) for value in column.tolist()]
+        codes = [code_of.get(value, -1) for value in column.tolist()]
     except TypeError:
         example = next(value for value in column.tolist() if value.__hash__ is None)
         raise DataError(f"{_POLICY}: {cut(repr(example))} is not a value of the state variable {name}") from None
-    return own, np.array(codes, dtype=np.int64), len(distinct)
+    return of_states, np.array(codes, dtype=np.int64), len(distinct)
 
 
 def _find_choices(graph: Graph, state: Indices, names: npt.NDArray[Any]) -> Indices:
-    """Return the choice of each state by the name of its action; -1 if there is none, or several."""
+    """Return the choice of each state by the name of its action, or -1 if there is none, or several."""
     number = {name: code for code, name in enumerate(graph.action_names)}
 
     def code_of(name: Any) -> int:
         is_number = isinstance(name, int | np.integer) and not isinstance(name, bool)
-        text = name if isinstance(name, str) else f"{name}" if is_number else ""  # 3 is the action "3"
-        return number.get(text, number.get(text.strip(), -1))
+        word = name if isinstance(name, str) else f"{name}" if is_number else ""  # 3 is the action "3"
+        return number.get(word, number.get(word.strip(), -1))
 
     action = np.fromiter(map(code_of, names.tolist()), np.int64, len(names))
     keys = graph.state_of_choice().astype(np.int64) * len(number) + graph.action  # names differ
@@ -236,14 +245,14 @@ def _find_choices(graph: Graph, state: Indices, names: npt.NDArray[Any]) -> Indi
     return np.where(is_found, order[np.minimum(first, len(order) - 1)], -1)
 
 
-def _no_such_action(own: list[str], name: Any) -> str:
-    """Return what is wrong with the name of an action, in a state with the given ones."""
-    names = ", ".join(map(repr, own))
+def _no_such_action(actions: list[str], name: Any) -> str:
+    """Return a description of the fault in the name of an action, in a state with the given ones."""
+    names = ", ".join(map(repr, actions))
     if name is None:
         return f"None stands for the only action, but there are several: {names}"
-    if len(own) == 1:
+    if len(actions) == 1:
         return f"{name!r} is not its only action, {names}; give that, or leave the state out"
-    if isinstance(name, str) and name.strip() in own:
+    if isinstance(name, str) and name.strip() in actions:
         return f"{name!r} stands for several of its choices"
     return f"{name!r} is not one of its actions, {names}"
 

@@ -1,4 +1,4 @@
-"""Objectives by name: ``Reach``, ``Reward``, and ``Objective``, which says what they have in common."""
+"""The names of objectives, ``Reach``, ``Reward``, and the protocol ``Objective`` that they have in common."""
 
 from __future__ import annotations
 

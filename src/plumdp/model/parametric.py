@@ -1,4 +1,4 @@
-"""The parametric MDP: a graph with one expression on each edge, over a declared parameter space."""
+"""The parametric MDP, a graph with one expression on each edge, over a declared parameter space."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from plumdp.model.text import html_table, number_of, one_line
 
 @dataclass(frozen=True, eq=False)
 class RewardStructure:
-    """The reward of a step: that of the state where it starts, plus that of its choice; either may be absent (zero)."""
+    """The reward of a step, that of its state plus that of its choice, either of which may be absent (zero)."""
 
     state: FloatArray | None  # (n_states)
     choice: FloatArray | None  # (n_choices)
@@ -39,7 +39,7 @@ class RewardStructure:
 
 @dataclass(frozen=True, eq=False)
 class Lift:
-    """How a model is tied to the one that data count: each of its choices has the row of a choice there.
+    """The tie of a model to the one that data count, by which each choice has the row of a choice there.
 
     The rows of a product with memory are those of the model without it, and the rows of a model on disk are those of a
     small model that has each of them once. What data say of the parameters is about the counted rows alone.
@@ -83,11 +83,11 @@ class ParametricMDP:
             "labels": ", ".join(f'"{name}" ({int(mask.sum()):,} states)' for name, mask in self.labels.items()),
             "rewards": ", ".join(f'"{name}"' for name in self.rewards),
         }
-        return html_table([(what, text) for what, text in rows.items() if text])
+        return html_table([(what, value) for what, value in rows.items() if value])
 
     @property
     def counted(self) -> ParametricMDP:
-        """The model whose transitions data count: itself, or the one that its rows are lifted from."""
+        """The model whose transitions data count, which is itself, or the one that its rows are lifted from."""
         return self if self.lift is None else self.lift.counted
 
     @cached_property
@@ -97,7 +97,7 @@ class ParametricMDP:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of what a guarantee rests on: graph, parameter space, and the expression of each transition."""
+        """A hash of graph, parameter space, and the expression of each transition, which a guarantee rests on."""
         digest = blake2b(self.graph.fingerprint.encode(), digest_size=16)
         for space in (self.space, self.declared_space):
             digest.update(repr((space.names, space.bounds, [str(side) for side in space.constraints])).encode())
@@ -109,11 +109,11 @@ class ParametricMDP:
     def nbytes(self) -> int:
         """The memory of all arrays."""
         rewards = [part for r in self.rewards.values() for part in (r.state, r.choice) if part is not None]
-        own = self.expression.nbytes + self.expressions.nbytes
-        return self.graph.nbytes + own + sum(array.nbytes for array in (*self.labels.values(), *rewards))
+        of_expressions = self.expression.nbytes + self.expressions.nbytes
+        return self.graph.nbytes + of_expressions + sum(array.nbytes for array in (*self.labels.values(), *rewards))
 
     def probabilities(self, point: Point) -> FloatArray:
-        """Return the value of each expression at a point, to the nearest float; each must lie in [0, 1]."""
+        """Return the value of each expression at a point, to the nearest float, all of which must lie in [0, 1]."""
         values = self.expressions.evaluate_exact(self.space, point)
         for polynomial, value in zip(self.expressions.polynomials, values, strict=True):
             if not 0 <= value <= 1:
@@ -123,7 +123,7 @@ class ParametricMDP:
 
 
 def require_model(function: str, model: object) -> None:
-    """Refuse what is not a parametric MDP, and say what to write instead."""
+    """Refuse a value that is not a parametric MDP, and say what to write instead."""
     if not isinstance(model, ParametricMDP):
         hint = "its .model" if isinstance(getattr(model, "model", None), ParametricMDP) else "explore or read_prism"
         raise ModelError(f"{function} takes a parametric MDP ({hint} gives one), not {type(model).__name__}")

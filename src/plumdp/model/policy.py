@@ -1,4 +1,4 @@
-"""Policies: a choice for each state, by name or by number, or a probability for each choice; checked on entry."""
+"""Policies as choices for states, by name or by number, or as probabilities of choices, with the checks on entry."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ dict or a table with names of actions; or the number of a choice for each state,
 
 
 def check_policy(graph: Graph, policy: Policy) -> npt.NDArray[Any]:
-    """Return the policy as an array: whole numbers (n_states) are choices, floats (n_choices) are probabilities."""
+    """Return the policy as an array that is checked.
+
+    Whole numbers (n_states) are choices, and floats (n_choices) are probabilities.
+    """
     if hasattr(policy, "choice") and hasattr(policy, "graph"):
         _require_same_graph(graph, policy.graph)
         policy = policy.choice

@@ -1,4 +1,4 @@
-"""``Question``: an objective, and the model that it is about, whose rows are rows of the model that data count.
+"""The ``Question``, an objective, and the model that it is about, whose rows are rows of the model that data count.
 
 Data say something about parameters, and so about every model that is made of the same expressions. A question with
 memory (first here, then there) is asked of a product of the counted model with an automaton: a larger model, each of
@@ -23,7 +23,7 @@ from plumdp.model.parametric import ParametricMDP
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What is asked: the value of an objective on a model."""
+    """A question about the value of an objective on a model."""
 
     model: ParametricMDP
     objective: Objective
@@ -37,7 +37,7 @@ Asked: TypeAlias = Question | Objective | str
 
 
 def ask(asked: Asked, about: ParametricMDP) -> Question:
-    """Return what is asked as a question, given the model that was learned from; refuse one about other rows."""
+    """Return a question, given the model that was learned from, or refuse one about other rows."""
     if not isinstance(asked, Question):
         return Question(about, as_objective(asked, about))
     if asked.model is not about:
@@ -46,7 +46,7 @@ def ask(asked: Asked, about: ParametricMDP) -> Question:
 
 
 def ask_all(asked: Sequence[Asked], about: ParametricMDP) -> tuple[Question, ...]:
-    """Return all questions; refuse the same one twice, however it is written."""
+    """Return all questions, or refuse the same one twice, however it is written."""
     if isinstance(asked, str):
         raise ModelError(f"objectives={asked!r}: give a list of objectives, even if there is only one")
     questions = tuple(ask(each, about) for each in asked)
@@ -54,8 +54,8 @@ def ask_all(asked: Sequence[Asked], about: ParametricMDP) -> tuple[Question, ...
     for question in questions:
         this = (question.model, digest(question.objective))
         if this in digests:
-            text = question.objective.text or "an objective without a text"
-            raise ModelError(f"{text}: this is asked twice; ask it once")
+            name = question.objective.text or "an objective without a text"
+            raise ModelError(f"{name}: this is asked twice; ask it once")
         digests.add(this)
     return questions
 
@@ -72,7 +72,7 @@ def lifted_transitions(model: ParametricMDP) -> Indices:
 
 
 def _require_lifted(model: ParametricMDP, counted: ParametricMDP) -> None:
-    """Refuse a model whose rows are not those of the counted model: nothing was learned about it."""
+    """Refuse a model whose rows are not those of the counted model, as nothing was learned about it."""
     if model.counted is not counted:
         raise ModelError(
             "the question is about another model than was learned from: give its model a Lift to the choices whose "

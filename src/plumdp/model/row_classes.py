@@ -1,7 +1,7 @@
-"""RowClasses: the sequences of expressions that the choices of a model have, and which choice has which.
+"""The distinct sequences of expressions that the choices of a model have, and the sequence of each choice.
 
-Models have few of them beside their choices. What depends on the expressions of a row is found once for each distinct
-row, in its *places*: the transitions of one choice that has it.
+Models have few of them beside their choices. Results that depend on the expressions of a row are found once for each
+distinct row, in its *places*, which are the transitions of one choice that has it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class RowClasses:
 
     @cached_property
     def first(self) -> IntArray:
-        """Where the places of each row start (n_rows + 1)."""
+        """The offsets (n_rows + 1) of the places of each row."""
         starts = self.first_transition
         return offsets_of(starts[self.representative + 1] - starts[self.representative])
 
     @cached_property
     def n_choices(self) -> IntArray:
-        """How many choices have each row (n_rows)."""
+        """The number of choices that have each row (n_rows)."""
         return read_only(np.bincount(self.number, minlength=len(self)).astype(np.int32))
 
     @property
@@ -51,10 +51,10 @@ class RowClasses:
         return choice, transitions + (self.first[self.number[choice]] - self.first_transition[choice])
 
     def sum_by_place(self, counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the sums (n_places) of numbers on transitions, exact for whole numbers; most may be zero."""
-        seen = np.flatnonzero(counts != 0)
+        """Return the sums (n_places) of numbers on transitions, exact for whole numbers, of which most may be zero."""
+        counted = np.flatnonzero(counts != 0)
         total = np.zeros(self.first[-1], dtype=counts.dtype)
-        np.add.at(total, self.place_of(seen)[1], counts[seen])
+        np.add.at(total, self.place_of(counted)[1], counts[counted])
         return total
 
     def sum_by_row(self, by_place: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -62,26 +62,26 @@ class RowClasses:
         return np.add.reduceat(by_place, self.first[:-1]) if len(self) else by_place
 
     def by_transition(self, of_place: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return for each transition what is given for its place."""
+        """Return for each transition the value that is given for its place."""
         starts = self.first_transition
         first = self.first[:-1][self.number]
         return of_place[ranges(first, first + np.diff(starts))]
 
     def by_choice(self, first: IntArray, items: npt.NDArray[Any]) -> tuple[IntArray, npt.NDArray[Any]]:
-        """Return offsets and items of choices, given those of rows: row r has those from ``first[r]`` on."""
+        """Return offsets and items of choices, given those of rows, where row r has those from ``first[r]`` on."""
         start, end = first[:-1][self.number], first[1:][self.number]
         return offsets_of(end - start), items[ranges(start, end)]
 
 
 def offsets_of(sizes: Indices) -> IntArray:
-    """Return where groups of the given sizes start, and where the last one ends."""
+    """Return the offsets at which groups of the given sizes start, and the end of the last one."""
     offsets = np.zeros(len(sizes) + 1, dtype=np.int32)
     np.cumsum(sizes, out=offsets[1:])
     return read_only(offsets)
 
 
 def sorted_owners(first: IntArray, items: Indices) -> IntArray:
-    """Return the group of each item: looked up, or from those of all items if most are asked for."""
+    """Return the group of each item, looked up, or from those of all items if most are asked for."""
     return owners_of(first, items) if 8 * len(items) < len(first) else owners(first)[items]
 
 

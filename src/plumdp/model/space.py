@@ -1,4 +1,4 @@
-"""The parameter space: which points are possible before any data, as a box plus linear inequalities, exactly."""
+"""The parameter space of points that are possible before any data, as a box plus linear inequalities, exactly."""
 
 from __future__ import annotations
 
@@ -53,13 +53,16 @@ class ParameterSpace:
 
     @staticmethod
     def unit(*names: str) -> ParameterSpace:
-        """Return the unit cube: every parameter in [0, 1]."""
+        """Return the unit cube, with every parameter in [0, 1]."""
         parameters(*names)  # refuses a name that appears twice
         return ParameterSpace.box(dict.fromkeys(names, (0, 1)))
 
     @staticmethod
     def simplex(*names: str) -> ParameterSpace:
-        """Return the weights of a mixture whose last weight is one minus the others: each at least 0, sum at most 1."""
+        """Return the weights of a mixture whose last weight is one minus the others.
+
+        Each is at least 0, and their sum is at most 1.
+        """
         rest = 1 - sum(parameters(*names), Polynomial(0))
         return ParameterSpace.box(dict.fromkeys(names, (0, 1)), constraints=[rest])
 
@@ -80,7 +83,7 @@ class ParameterSpace:
 
     @cached_property
     def inequalities(self) -> tuple[FloatArray, FloatArray]:
-        """The constraints as ``A @ point <= b`` in floats, rounded outward: no point of the space is lost."""
+        """The constraints as ``A @ point <= b`` in floats, rounded outward, so that no point of the space is lost."""
         matrix, offsets = np.zeros((len(self.constraints), self.dimension)), np.zeros(len(self.constraints))
         for i, constraint in enumerate(self.constraints):
             offsets[i] = self._write_outward_row(matrix[i], constraint)
@@ -106,7 +109,7 @@ class ParameterSpace:
         return inside and all(constraint.evaluate(values) >= 0 for constraint in self.constraints)
 
     def point(self, values: Point) -> dict[str, Fraction]:
-        """Return the values by name, exact; every parameter must have one."""
+        """Return the exact values by name, of which every parameter must have one."""
         if not isinstance(values, Mapping):
             if len(values) != self.dimension:
                 raise ModelError(f"{len(values)} values for the parameters {', '.join(self.names)}")
@@ -114,9 +117,9 @@ class ParameterSpace:
         missing = [name for name in self.names if name not in values]
         unknown = [name for name in values if name not in self.names]
         if missing or unknown:
-            known = ", ".join(self.names) or "none"
+            names = ", ".join(self.names) or "none"
             wrong = f"no value for {', '.join(missing)}" if missing else f"no parameter is called {', '.join(unknown)}"
-            raise ModelError(f"{wrong}; the parameters are {known}")
+            raise ModelError(f"{wrong}; the parameters are {names}")
         return {name: exact(values[name]) for name in self.names}
 
     def generic_point(self) -> dict[str, Fraction]:
@@ -130,13 +133,13 @@ class ParameterSpace:
 
     @cached_property
     def vertices(self) -> tuple[dict[str, Fraction], ...] | None:
-        """The corners, exactly; None where there are too many to list."""
+        """The corners, exactly, or None where there are too many to list."""
         rows = self._rows()
         if comb(len(rows), self.dimension) > _MAX_SUBSETS:
             return None
         system = [affine_coefficients(row, self.names) for row in rows]
-        found = (_intersection(subset, self.names) for subset in combinations(system, self.dimension))
-        inside = {tuple(point.values()): point for point in found if point is not None and self.contains(point)}
+        points = (_intersection(subset, self.names) for subset in combinations(system, self.dimension))
+        inside = {tuple(point.values()): point for point in points if point is not None and self.contains(point)}
         return tuple(inside.values())
 
     def describe(self) -> list[str]:

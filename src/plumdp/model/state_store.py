@@ -1,4 +1,4 @@
-"""The set of states found so far: one int32 row each, numbered in the order of discovery."""
+"""The set of states found so far, one int32 row each, numbered in the order of discovery."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _SMALL_BOX = 1 << 20  # cells that are always possible
 
 
 class StateStore:
-    """Rows of integers with a number each; looking up and adding is compiled, and exact.
+    """Rows of integers with a number each. Looking up and adding is compiled, and exact.
 
-    As long as the states fill a good part of a box, their numbers are in a dense array over the box: states that are
-    close to each other are close in memory. After that they are in a hash table.
+    As long as the states fill a good part of a box, their numbers are in a dense array over the box, in which states
+    that are close to each other are close in memory. After that they are in a hash table.
     """
 
     def __init__(self, n_columns: int) -> None:
@@ -51,7 +51,7 @@ class StateStore:
         return index
 
     def _extend_box(self, rows: IntArray) -> None:
-        """Extend the box to the given rows, and further if there is room; give it up if the states are few in it."""
+        """Extend the box to the given rows, and further if there is room, or give it up if the states are few in it."""
         first, last = rows.min(axis=0).astype(np.int64), rows.max(axis=0).astype(np.int64)
         if not self.n:
             self._low, self._width = first, np.zeros_like(first)
@@ -64,8 +64,8 @@ class StateStore:
             return
         self._low, self._width = low, width
         self._box = np.full(int(np.prod(width)), -1, dtype=np.int32)
-        known, index = self.rows[: self.n], np.empty(self.n, dtype=np.int32)
-        kernels.intern_in_box(known, 0, low, width, self._box, known, 0, index)  # each gets its number again
+        stored, index = self.rows[: self.n], np.empty(self.n, dtype=np.int32)
+        kernels.intern_in_box(stored, 0, low, width, self._box, stored, 0, index)  # each gets its number again
 
     def _is_sparse(self, width: Ends, n_more: int) -> bool:
         most = max(_SMALL_BOX, _CELLS * (self.n + n_more))
@@ -78,14 +78,17 @@ class StateStore:
 
 
 def kind_of(field: str, value: Any) -> Any:
-    """Return the type of a state variable's column, given its first value; refuse what is not an int or a Boolean."""
+    """Return the type of a state variable's column, given its first value, or refuse all but ints and Booleans."""
     if not isinstance(value, int | np.integer | np.bool_):
         raise ModelError(f"state variable {field} is {value!r}; explore_batch takes ints and Booleans")
     return np.bool_ if isinstance(value, bool) else np.int32
 
 
 def _extended(low: Ends, width: Ends, first: Ends, last: Ends, part: int) -> tuple[Ends, Ends]:
-    """Return the box with rows from ``first`` to ``last`` inside; where it grows it grows by a part of it at least."""
+    """Return the box with rows from ``first`` to ``last`` inside.
+
+    Where it grows, it grows by a share of its size at least.
+    """
     end, more = low + width, width // part
     start = np.where(first < low, np.minimum(first, low - more), low)
     return start, np.where(last >= end, np.maximum(last + 1, end + more), end) - start

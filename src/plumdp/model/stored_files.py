@@ -1,4 +1,4 @@
-"""The files of a model on disk: ``model.json`` says what is in the others, so that a folder can be opened again."""
+"""The files of a model on disk, described by ``model.json``, so that a folder can be opened again."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Description:
 
 
 def write_description(folder: Path, about: Description, types: Mapping[str, tuple[Any, int]]) -> None:
-    """Write what is in the files of a folder, given the type and the number of elements of each."""
+    """Write the description of the files of a folder, given the type and the number of elements of each."""
     space, rows = about.space, about.rows
     described = {
         "format": _FORMAT,
@@ -61,27 +61,27 @@ def write_description(folder: Path, about: Description, types: Mapping[str, tupl
 
 
 def open_stored(folder: Path) -> ParametricMDP:
-    """Return the model in a folder; its arrays are read as they are used."""
+    """Return the model in a folder, whose arrays are read when they are used."""
     try:
-        found = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+        description = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ModelError(f"{folder}: this is not the folder of a stored model ({error})") from None
-    if not isinstance(found, dict) or found.get("format") != _FORMAT:
+    if not isinstance(description, dict) or description.get("format") != _FORMAT:
         raise ModelError(f"{folder}: {DESCRIPTION} is not a description of a stored model in the format {_FORMAT}")
-    files = {name: _open(folder / f"{name}.bin", *about) for name, about in found["files"].items()}
-    names, bounds = found["space"]
+    files = {name: _open(folder / f"{name}.bin", *about) for name, about in description["files"].items()}
+    names, bounds = description["space"]
     ends = tuple((Fraction(low), Fraction(high)) for low, high in bounds)
-    constraints = tuple(_polynomial(*terms) for terms in found["constraints"])
+    constraints = tuple(_polynomial(*terms) for terms in description["constraints"])
     space = ParameterSpace(tuple(names), ends, constraints)
-    small = _distinct_rows(found, space)
+    small = _distinct_rows(description, space)
     graph = Graph(
         files["first_choice"], files["first"], files["successor"], 0,
-        {name: files[f"state.{i}"] for i, name in enumerate(found["variables"])}, files["action"],
-        tuple(found["action_names"]), Levels(folder, np.asarray(files["first_state"])),
+        {name: files[f"state.{i}"] for i, name in enumerate(description["variables"])}, files["action"],
+        tuple(description["action_names"]), Levels(folder, np.asarray(files["first_state"])),
     )  # fmt: skip
-    labels = {name: files[f"label.{i}"] for i, name in enumerate(found["labels"])}
+    labels = {name: files[f"label.{i}"] for i, name in enumerate(description["labels"])}
     return ParametricMDP(
-        graph, space, small.space, small.expressions, files["expression"], labels, _rewards(found, files), {},
+        graph, space, small.space, small.expressions, files["expression"], labels, _rewards(description, files), {},
         Lift(small, files["row"]),
     )  # fmt: skip
 
@@ -94,16 +94,18 @@ def _open(path: Path, dtype: str, n: int) -> npt.NDArray[Any]:
     return mapped(path, dtype, n)
 
 
-def _distinct_rows(found: Mapping[str, Any], space: ParameterSpace) -> ParametricMDP:
-    """Return the checked model of the distinct rows; from these it is seen whether probabilities sum to 1."""
-    first_choice, first_transition, action = (read_only(np.array(part, dtype=np.int32)) for part in found["rows"])
+def _distinct_rows(description: Mapping[str, Any], space: ParameterSpace) -> ParametricMDP:
+    """Return the model of the distinct rows, whose probabilities are checked to sum to 1."""
+    first_choice, first_transition, action = (read_only(np.array(part, dtype=np.int32)) for part in description["rows"])
     successor = read_only(np.arange(len(action), len(action) + first_transition[-1], dtype=np.int32))
-    states = {name: read_only(np.array(values, dtype=dtype)) for name, (dtype, values) in found["row_states"].items()}
-    graph = Graph(first_choice, first_transition, successor, 0, states, action, tuple(found["action_names"]))
-    polynomials = [_polynomial(*terms) for terms in found["expressions"]]
+    states = {
+        name: read_only(np.array(values, dtype=dtype)) for name, (dtype, values) in description["row_states"].items()
+    }
+    graph = Graph(first_choice, first_transition, successor, 0, states, action, tuple(description["action_names"]))
+    polynomials = [_polynomial(*terms) for terms in description["expressions"]]
     terms = terms_of(polynomials)
     table = ExpressionTable.of_terms(polynomials, space.names, terms)
-    expression = read_only(np.array(found["row_expression"], dtype=np.int32))
+    expression = read_only(np.array(description["row_expression"], dtype=np.int32))
     model = ParametricMDP(graph, space, cut_space(space, table), table, expression, {}, {}, {})
     issues = check_with_terms(model, terms)
     errors = [str(issue) for issue in issues if issue.severity == "error" and issue.kind != "deadlock"]
@@ -112,9 +114,9 @@ def _distinct_rows(found: Mapping[str, Any], space: ParameterSpace) -> Parametri
     return model
 
 
-def _rewards(found: Mapping[str, Any], files: Mapping[str, npt.NDArray[Any]]) -> dict[str, RewardStructure]:
-    of_state = {name: files[f"reward.{i}"] for i, name in enumerate(found["rewards"])}
-    of_choice = {name: files[f"choice_reward.{i}"] for i, name in enumerate(found["choice_rewards"])}
+def _rewards(description: Mapping[str, Any], files: Mapping[str, npt.NDArray[Any]]) -> dict[str, RewardStructure]:
+    of_state = {name: files[f"reward.{i}"] for i, name in enumerate(description["rewards"])}
+    of_choice = {name: files[f"choice_reward.{i}"] for i, name in enumerate(description["choice_rewards"])}
     return {name: RewardStructure(of_state.get(name), of_choice.get(name)) for name in {**of_state, **of_choice}}
 
 

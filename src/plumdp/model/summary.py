@@ -1,4 +1,4 @@
-"""A model in numbers: what ``plumdp info`` shows."""
+"""The summary of a model in numbers that ``plumdp info`` shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells how far a loop of unknown length is, through the logger ``plumdp``, a few times per second."""
+"""Messages on the progress of a loop of unknown length, through the logger ``plumdp``, a few times per second."""
 
 from __future__ import annotations
 

@@ -53,6 +53,6 @@ def html_table(rows: Iterable[Sequence[object]], header: Sequence[str] = ()) -> 
 
 
 def _html_row(tag: str, cells: Iterable[object]) -> str:
-    """Return one row; notebooks would set cells to the right, and in the middle of higher ones."""
+    """Return one row of a table, with cells set to the left and at the top, unlike those of notebooks."""
     opened = f'<{tag} style="text-align: left; vertical-align: top">'
     return "<tr>" + "".join(f"{opened}{html.escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"

@@ -1,1 +1,1 @@
-"""Expressions: exact polynomials in the parameters, arrays and tables of them, and their ranges over boxes."""
+"""Exact polynomials in the parameters, arrays and tables of polynomials, and their ranges over boxes."""

@@ -1,7 +1,7 @@
-"""Arrays of polynomials: an index per element into a table of the distinct ones.
+"""Arrays of polynomials, with an index per element into a table of the distinct ones.
 
 A model of ten million transitions has a few thousand distinct expressions. Exact arithmetic is done on the
-table, once per distinct value; the elements only carry an int32 index. Tables remember what was calculated from them,
+table, once per distinct value. The elements only carry an int32 index. Tables remember what was calculated from them,
 so that the layers of an exploration share one calculation.
 """
 
@@ -29,7 +29,7 @@ Column: TypeAlias = "npt.NDArray[Any] | PolynomialArray"
 
 @dataclass(frozen=True, eq=False)
 class PolynomialArray:
-    """Polynomials by element: ``table[index[i]]``. No polynomial is in the table twice."""
+    """The polynomials ``table[index[i]]`` by element, none of which is in the table twice."""
 
     table: PolynomialTable
     index: npt.NDArray[np.int32]  # (n,)
@@ -84,7 +84,7 @@ class PolynomialArray:
 def tabulate(function: Callable[..., Any], *columns: Column) -> PolynomialArray:
     """Return ``function`` applied element by element, called once per distinct combination of its arguments.
 
-    The function is plain Python on single numbers and returns an expression; the columns are arrays of state
+    The function is plain Python on single numbers and returns an expression. The columns are arrays of state
     variables or of polynomials, all of one length.
 
     >>> from plumdp import parameters
@@ -96,7 +96,10 @@ def tabulate(function: Callable[..., Any], *columns: Column) -> PolynomialArray:
 
 
 def _calculate(function: Callable[..., Any], columns: Sequence[Column], memo: Memo | None) -> PolynomialArray:
-    """Return the function of each row of the columns; a memo says what is known, and remembers what is new."""
+    """Return the function of each row of the columns.
+
+    A memo has the results of earlier calls, and remembers new ones.
+    """
     keys = [column.index if isinstance(column, PolynomialArray) else column for column in columns]
 
     def results(positions: npt.NDArray[np.intp]) -> Iterator[Any]:
@@ -129,7 +132,7 @@ _MEMOS: WeakKeyDictionary[Any, dict[Hashable, Memo]] = WeakKeyDictionary()
 
 
 def _memo_of(function: Callable[..., Any], columns: Sequence[Column]) -> Memo | None:
-    """Return what is remembered of a function that its author has declared to be pure, by ``functools.cache``.
+    """Return the memo of a function that its author has declared to be pure, by ``functools.cache``.
 
     Such a function is never asked the same twice anyway. The memo lives as long as the function.
     """
@@ -150,7 +153,7 @@ def constant_array(value: Any, length: int) -> PolynomialArray:
 
 
 def number_in(table: PolynomialTable, value: Polynomial | PolynomialArray) -> Any:
-    """Return the number of a polynomial in a growing table, or the numbers of an array of them; new ones are added."""
+    """Return the number of a polynomial in a growing table, or the numbers of an array, adding new ones."""
     if isinstance(value, Polynomial):
         return table.number(value)
     return table.numbers_from(value.table, value.index)
@@ -213,14 +216,14 @@ def _apply(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Polyn
 
 
 def _memo_of_constant(array: Any, operation: Callable[[Any, Any], Any], side: str, constant: Any) -> Memo | None:
-    """Return what is remembered of an operation with a constant on one side; None if the constant is unusual."""
+    """Return the memo of an operation with a constant on one side, or None if the constant is unusual."""
     if type(constant) not in _CONSTANTS:
         return None
     return cast(Memo, array.table.memo((operation, side, type(constant), constant)))
 
 
 def _memo_of_pairs(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Memo:
-    """Return what is remembered of an operation on two columns, one of which may be of integers."""
+    """Return the memo of an operation on two columns, one of which may be of integers."""
     if not isinstance(left, PolynomialArray):
         return cast(Memo, right.table.memo(("integers", operation)))
     other: Hashable = right.table if isinstance(right, PolynomialArray) else "integers"

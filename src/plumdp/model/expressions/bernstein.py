@@ -1,6 +1,6 @@
-"""Ranges of polynomials over a box through their Bernstein coefficients.
+"""Ranges of polynomials over a box by their Bernstein coefficients.
 
-A polynomial on a box is a weighted mean of its Bernstein coefficients (Bernstein 1912), so they enclose its range; the
+A polynomial on a box is a weighted mean of its Bernstein coefficients (Bernstein 1912), so they enclose its range. The
 enclosure is exact for multilinear polynomials, whose coefficients are the values at the corners.
 """
 
@@ -43,7 +43,7 @@ def _degrees(table: ExpressionTable) -> IntArray:
 
 
 def _bernstein_rows(exponents: IntArray, lower: FloatArray, upper: FloatArray) -> FloatArray | None:
-    """Return the Bernstein coefficients of each monomial (n_monomials, n_coefficients); None if they are too many."""
+    """Return the Bernstein coefficients of each monomial (n_monomials, n_coefficients), or None if too many."""
     degrees = exponents.max(axis=0, initial=0)
     if np.prod(degrees + 1.0) > _MAX_COEFFICIENTS:
         return None
@@ -55,7 +55,7 @@ def _bernstein_rows(exponents: IntArray, lower: FloatArray, upper: FloatArray) -
 
 
 def _univariate(degree: int, lower: float, upper: float) -> FloatArray:
-    """Return row e: the Bernstein coefficients of degree ``degree`` of x^e on [lower, upper]."""
+    """Return the Bernstein coefficients of degree ``degree`` of each power x^e, in row e, on [lower, upper]."""
     powers = np.zeros((degree + 1, degree + 1))  # x^e = sum over j of powers[e, j] t^j with x = lower + (upper-lower) t
     for e in range(degree + 1):
         for j in range(e + 1):

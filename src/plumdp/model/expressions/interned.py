@@ -1,9 +1,10 @@
-"""Growing tables of distinct polynomials, which remember what was calculated from them.
+"""Growing tables of distinct polynomials, which remember the results of operations on them.
 
-A polynomial gets its number once, by its canonical text. After that, whole arrays are calculated by number: exact
-arithmetic is done once for each combination of numbers that was not met before, in this call or in an earlier one.
+A polynomial gets its number once, by its canonical text. After that, whole arrays are calculated by number, so that
+exact arithmetic is done once for each combination of numbers that was not met before, in this call or in an earlier
+one.
 
-Results are remembered as long as someone has one of them: a table of results holds its memo, a memo the tables that it
+Results are remembered as long as someone has one of them. A table of results holds its memo, a memo the tables that it
 calculates from, and these know their memos by weak references only.
 """
 
@@ -26,7 +27,7 @@ _ADDING = Lock()  # of new polynomials: a number is given out once, also if seve
 
 
 class PolynomialTable(Sequence[Polynomial]):
-    """Distinct polynomials, numbered in the order in which they came; a number never changes."""
+    """Distinct polynomials, numbered in the order in which they came, with numbers that never change."""
 
     def __init__(self, polynomials: Iterable[Polynomial] = ()) -> None:
         self._polynomials: list[Polynomial] = []
@@ -57,7 +58,7 @@ class PolynomialTable(Sequence[Polynomial]):
         return int(self.numbers([value])[0]) if number is None else number
 
     def numbers(self, values: Iterable[Any]) -> Codes:
-        """Return the numbers of expressions; new ones are added."""
+        """Return the numbers of expressions, adding new ones."""
         polynomials = [polynomial(value) for value in values]
         texts, number, numbers = [str(f) for f in polynomials], self._number, []
         with _ADDING:
@@ -72,16 +73,16 @@ class PolynomialTable(Sequence[Polynomial]):
 
     def numbers_from(self, other: PolynomialTable, codes: Codes) -> Codes:
         """Return the numbers here of polynomials that are given by their numbers in another table."""
-        known = self._numbers_of.get(other)
-        if known is None or len(known) < len(other):
-            n_known = 0 if known is None else len(known)
+        numbers = self._numbers_of.get(other)
+        if numbers is None or len(numbers) < len(other):
+            n_known = 0 if numbers is None else len(numbers)
             more = self.numbers(other[n_known:])
-            known = more if known is None else np.concatenate([known, more])
-            self._numbers_of[other] = known
-        return known[codes]
+            numbers = more if numbers is None else np.concatenate([numbers, more])
+            self._numbers_of[other] = numbers
+        return numbers[codes]
 
     def memo(self, key: Hashable) -> Memo:
-        """Return what is remembered under a key: results of one operation on the polynomials of this table."""
+        """Return the memo under a key, with results of one operation on the polynomials of this table."""
         memo = self._memos.get(key)
         if memo is None:
             memo = self._memos[key] = Memo(self, key)
@@ -90,7 +91,7 @@ class PolynomialTable(Sequence[Polynomial]):
 
 
 class Memo:
-    """Results by the integers that they were calculated from: a dense array over the box of all integers so far."""
+    """Results by the integers that they were calculated from, in a dense array over the box of all integers so far."""
 
     def __init__(self, *operands: Any) -> None:
         self.table = PolynomialTable()
@@ -109,16 +110,16 @@ class Memo:
         if box is None:
             return None
         self._box = box
-        low, known = box
-        key = _place(columns, low, known.shape)
-        flat = known.reshape(-1)
-        found = flat[key]
-        if found.min() < 0:
-            missing = np.flatnonzero(found < 0)
+        low, numbers = box
+        key = _place(columns, low, numbers.shape)
+        flat = numbers.reshape(-1)
+        codes = flat[key]
+        if codes.min() < 0:
+            missing = np.flatnonzero(codes < 0)
             once = missing[_first_of_each(key[missing], flat.size)]
             flat[key[once]] = self.table.numbers(calculate(once))
-            found = flat[key]
-        return found
+            codes = flat[key]
+        return codes
 
 
 def _place(columns: Sequence[npt.NDArray[Any]], low: Sequence[int], shape: tuple[int, ...]) -> Codes:
@@ -132,7 +133,7 @@ def _place(columns: Sequence[npt.NDArray[Any]], low: Sequence[int], shape: tuple
 
 
 def _first_of_each(key: Codes, size: int) -> npt.NDArray[np.intp]:
-    """Return where each key, of which all are below the size, occurs first; in the order of the keys."""
+    """Return the position of the first occurrence of each key, in the order of the keys, all below the size."""
     if 16 * len(key) < size:
         return np.unique(key, return_index=True)[1]
     first = np.full(size, -1, dtype=np.intp)
@@ -141,7 +142,7 @@ def _first_of_each(key: Codes, size: int) -> npt.NDArray[np.intp]:
 
 
 def _covering(box: tuple[list[int], Codes] | None, ends: list[tuple[int, int]]) -> tuple[list[int], Codes] | None:
-    """Return a box that includes the given one and the given ranges; None if it has too many cells."""
+    """Return a box that includes the given one and the given ranges, or None if it has too many cells."""
     if box is None:
         box = [low for low, _ in ends], np.full([1] * len(ends), -1, dtype=np.int32)
     old = list(zip(box[0], box[1].shape, strict=True))
@@ -157,7 +158,7 @@ def _covering(box: tuple[list[int], Codes] | None, ends: list[tuple[int, int]]) 
 
 
 def _extended(low: int, width: int, first: int, last: int) -> tuple[int, int]:
-    """Return the start and width of a range with another inside; it grows by half at least, so that it grows rarely."""
+    """Return the start and width of a range with another inside, which grows by half at least, and so rarely."""
     start = low if first >= low else min(first, low - width // 2)
     end = low + width if last < low + width else max(last + 1, low + width + width // 2)
     return start, end - start

@@ -1,4 +1,4 @@
-"""Exact polynomials in the parameters: canonical and hashable, so that equal expressions tie.
+"""Exact polynomials in the parameters, canonical and hashable, so that equal expressions tie.
 
 Arithmetic is python-flint's over the rationals. Two polynomials are equal exactly if they have the same
 terms, however they were written: ``0.3*p`` and ``3*p/10`` are one expression.
@@ -47,7 +47,7 @@ def parameters(*names: str) -> tuple[Polynomial, ...]:
 
 
 def exact(number: Number) -> Fraction:
-    """Return the rational that a number was written as: the float 0.3 is 3/10, not the nearest binary fraction.
+    """Return the rational that a number was written as, by which the float 0.3 is 3/10.
 
     >>> exact(0.3), exact("1/3")
     (Fraction(3, 10), Fraction(1, 3))
@@ -73,7 +73,7 @@ def exact(number: Number) -> Fraction:
 
 
 class Polynomial:
-    """An exact polynomial in named parameters with rational coefficients; immutable, canonical, hashable."""
+    """An exact polynomial in named parameters with rational coefficients, immutable, canonical and hashable."""
 
     __slots__ = ("_complement", "_hash", "_text", "_value")
     _value: Any  # python-flint's fmpq_mpoly, in the context of its sorted names
@@ -99,7 +99,7 @@ class Polynomial:
 
     @property
     def degree(self) -> int:
-        """The total degree; 0 for constants, zero included."""
+        """The total degree, which is 0 for constants, zero included."""
         return max(int(self._value.total_degree()), 0)
 
     @property
@@ -121,7 +121,7 @@ class Polynomial:
 
     @property
     def complement(self) -> Polynomial:
-        """One minus this polynomial: the other outcome of a binary choice. Calculated once."""
+        """One minus this polynomial, the other outcome of a binary choice, calculated once."""
         if self._complement is None:
             self._complement = Polynomial(1 - self._value)
             self._complement._complement = self
@@ -129,8 +129,8 @@ class Polynomial:
 
     def terms(self, names: tuple[str, ...]) -> dict[tuple[int, ...], Fraction]:
         """Return exponents (in the order of ``names``) → coefficient."""
-        own = self._value.context().names()
-        position = [own.index(name) if name in own else -1 for name in names]
+        of_value = self._value.context().names()
+        position = [of_value.index(name) if name in of_value else -1 for name in names]
         missing = [name for name in self.names if name not in names]
         if missing:
             raise ModelError(f"{self}: no column for {', '.join(missing)}")
@@ -173,7 +173,7 @@ class Polynomial:
         return _fraction(constant), tuple((Polynomial(factor), int(power)) for factor, power in factors)
 
     def quotient(self, divisor: Polynomial) -> Polynomial | None:
-        """Return the polynomial that times the divisor is this one; None if there is none."""
+        """Return the polynomial that times the divisor is this one, or None if there is none."""
         a, b = _in_one_context(self._value, divisor._value)
         quotient, rest = divmod(a, b)
         return None if rest else Polynomial(quotient)
@@ -240,7 +240,7 @@ class Polynomial:
         return not self._value.is_zero()
 
     def __str__(self) -> str:
-        """Return the canonical text: sorted names, fixed monomial order, hence equal exactly for equal polynomials."""
+        """Return the canonical text, with sorted names and a fixed order of terms, the same for equal polynomials."""
         if self._text is None:
             self._text = str(self._value)
         return self._text
@@ -255,14 +255,14 @@ class Polynomial:
 
 
 def polynomial(value: Polynomial | Number) -> Polynomial:
-    """Return an expression as a polynomial: a number becomes a constant."""
+    """Return an expression as a polynomial, with a number as a constant."""
     return value if isinstance(value, Polynomial) else Polynomial(value)
 
 
 def whole_terms(
     polynomials: Sequence[Polynomial],
 ) -> tuple[tuple[str, ...], list[list[tuple[tuple[int, ...], int, int]]]]:
-    """Return the sorted names of all parameters, and for each polynomial its terms: exponents, numerator, denominator.
+    """Return the sorted names of all parameters, and the terms (exponents, numerator, denominator) of each polynomial.
 
     >>> p, q = parameters("p", "q")
     >>> whole_terms([p * q / 3 + 1])
@@ -293,7 +293,7 @@ def _refuse_large_power(base: Polynomial, exponent: int) -> None:
 
 
 def from_terms(names: tuple[str, ...], terms: dict[tuple[int, ...], Fraction]) -> Polynomial:
-    """Return the polynomial of the given terms: exponents, in the order of the names, which is sorted → coefficient."""
+    """Return the polynomial of the given terms, exponents in the order of the sorted names → coefficient."""
     return Polynomial(_context(names).from_dict({key: _fmpq(value) for key, value in terms.items()}))
 
 

@@ -20,10 +20,10 @@ from plumdp.model.text import number_of, one_line
 
 @dataclass(frozen=True, eq=False)
 class ExpressionTable:
-    """The distinct expressions of a model: polynomials, no two equal, in the order in which they were found.
+    """The distinct expressions of a model, polynomials of which no two are equal, in the order of first use.
 
     Expression ``f`` is the sum over its terms ``first_term[f]`` up to ``first_term[f + 1]`` of ``coefficient`` times
-    the monomial with the exponents ``monomials[monomial]``. The floats are nearest; the polynomials are exact.
+    the monomial with the exponents ``monomials[monomial]``. The floats are nearest. The polynomials are exact.
     """
 
     names: tuple[str, ...]  # parameters, in the order of the space
@@ -59,7 +59,7 @@ class ExpressionTable:
 
     @property
     def nbytes(self) -> int:
-        """The memory of the arrays; the exact polynomials come on top."""
+        """The memory of the arrays, without the exact polynomials."""
         return self.monomials.nbytes + self.first_term.nbytes + self.monomial.nbytes + self.coefficient.nbytes
 
     def __repr__(self) -> str:
@@ -70,12 +70,12 @@ class ExpressionTable:
 
     @cached_property
     def is_unknown(self) -> BoolArray:
-        """Which expressions depend on a parameter."""
+        """For each expression whether it depends on a parameter."""
         return read_only(self.degree > 0)
 
     @cached_property
     def is_affine(self) -> BoolArray:
-        """Which expressions have no monomial of degree two or more."""
+        """For each expression whether it has no monomial of degree two or more."""
         return read_only(self.degree <= 1)
 
     @cached_property
@@ -95,16 +95,16 @@ class ExpressionTable:
         return csr_array((self.coefficient, self.monomial, self.first_term), shape=shape)
 
     def monomial_values(self, points: FloatArray) -> FloatArray:
-        """Return the value of each monomial at each point: (n_monomials, n_points) from (n_points, n_parameters)."""
+        """Return the values (n_monomials, n_points) of monomials at points (n_points, n_parameters)."""
         values: FloatArray = np.prod(points[None, :, :] ** self.monomials[:, None, :], axis=2)
         return values
 
     def evaluate(self, points: FloatArray) -> FloatArray:
-        """Return float values (n_expressions, n_points) at points (n_points, n_parameters), rounded as they come."""
+        """Return float values (n_expressions, n_points) at points (n_points, n_parameters), up to rounding."""
         return np.asarray(self.coefficients @ self.monomial_values(points))
 
     def value_and_gradient(self, point: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return value (n) and gradient (n, n_parameters) of each expression at a point, in floats as they come."""
+        """Return value (n) and gradient (n, n_parameters) of each expression at a point, up to rounding."""
         powers = self.monomials
         values = self.evaluate(point[None, :])[:, 0]
         columns = []

@@ -1,6 +1,6 @@
 """The terms of many polynomials at once, read from their canonical texts.
 
-Texts share most of their terms: each distinct term is parsed once, and everything else is done by its number.
+Texts share most of their terms, so that each distinct term is parsed once, and all else is done by its number.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Terms:
         return np.array([above / below for above, below in zip(self.above, self.below, strict=True)], dtype=np.float64)
 
     def whole(self, n_summands: int) -> tuple[npt.NDArray[np.int64], int] | None:
-        """Return coefficients as whole numbers over one denominator; None if so many summands would overflow."""
+        """Return coefficients as whole numbers over one denominator, or None if so many summands would overflow."""
         denominator = lcm(*self.below)
         if denominator >= _MAX_SUM:
             return None
@@ -60,11 +60,11 @@ def terms_of(polynomials: Sequence[Polynomial]) -> Terms:
     number: dict[str, int] = {}
     first, term = np.zeros(len(polynomials) + 1, dtype=np.int32), []
     for i, polynomial in enumerate(polynomials):
-        text = str(polynomial)
-        if text != "0":
-            term += [number.setdefault(part, len(number)) for part in text.replace(" - ", " + -").split(" + ")]
+        canonical = str(polynomial)
+        if canonical != "0":
+            term += [number.setdefault(part, len(number)) for part in canonical.replace(" - ", " + -").split(" + ")]
         first[i + 1] = len(term)
-    parsed = [_parse(text) for text in number]
+    parsed = [_parse(canonical) for canonical in number]
     monomials: dict[tuple[tuple[str, int], ...], int] = {}
     monomial = [monomials.setdefault(factors, len(monomials)) for _, _, factors in parsed]
     return Terms(

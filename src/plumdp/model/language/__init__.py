@@ -1,1 +1,1 @@
-"""The language of properties: tokens, predicates on states, formulas and properties."""
+"""The language of properties, with tokens, predicates on states, formulas and properties."""

@@ -1,4 +1,4 @@
-"""Reads linear constraints on parameters, such as ``crash <= 0.2`` or ``0.1 <= p <= 0.9``, and cuts a model by them."""
+"""Linear constraints on parameters, such as ``crash <= 0.2`` or ``0.1 <= p <= 0.9``, and the models cut by them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FUNCTIONS = ("min", "max", "mod", "pow", "floor", "ceil")
 
 
 def parse_constraint(text: str, model: ParametricMDP) -> tuple[Polynomial, ...]:
-    """Return what must be at least zero for a constraint on the parameters of a model to hold, exactly.
+    """Return polynomials that are at least zero where a constraint on the parameters of a model holds, exactly.
 
     >>> from plumdp import case_study
     >>> parse_constraint("0.1 <= p <= 0.9", case_study("betting:5").model)

@@ -1,4 +1,4 @@
-"""Formulas over state variables, evaluated on whole columns: exactly, and as in the PRISM language.
+"""Formulas over state variables, evaluated on whole columns, exactly and as in the PRISM language.
 
 A value is a Boolean or integer array, an array of polynomials (exact rationals included), or a single number.
 """
@@ -26,14 +26,14 @@ _LIMIT = 2**62  # integers of columns stay below
 
 @dataclass(frozen=True, eq=False)
 class Formula:
-    """A node: an operator with operands, a literal, or a variable by name."""
+    """A node of a formula, which is an operator with operands, a literal, or a variable by name."""
 
     operator: str
     operands: tuple[Formula, ...] = ()
     value: bool | int | Fraction | str | None = None
 
     def variables(self) -> set[str]:
-        """Return the names that occur; each node is visited once, also where formulas share one."""
+        """Return the names that occur, visiting each node once, also where formulas share one."""
         nodes, pending = {id(self): self}, [self]
         while pending:
             new = [operand for operand in pending.pop().operands if id(operand) not in nodes]
@@ -70,9 +70,9 @@ class DistinctEvaluator:
         self._domains: dict[tuple[str, ...], tuple[Mapping[str, Value], Any, dict[int, Value]]] = {}
 
     def __call__(self, formula: Formula) -> Value:
-        """Return the value of the formula: a column, or one number if no column occurs in it."""
-        values, inverse, known = self._domain(tuple(sorted(formula.variables() & self._columns.keys())))
-        value = _evaluate(formula, values, known)
+        """Return the value of the formula, a column, or one number if no column occurs in it."""
+        values, inverse, evaluated = self._domain(tuple(sorted(formula.variables() & self._columns.keys())))
+        value = _evaluate(formula, values, evaluated)
         is_column = isinstance(value, np.ndarray | PolynomialArray)
         return value[inverse] if is_column and inverse is not None else value
 
@@ -87,30 +87,30 @@ class DistinctEvaluator:
         return self._domains[names]
 
 
-def _evaluate(formula: Formula, values: Mapping[str, Value], known: dict[int, Value]) -> Value:
+def _evaluate(formula: Formula, values: Mapping[str, Value], evaluated: dict[int, Value]) -> Value:
     """Evaluate each node once, also where formulas share one."""
     key = id(formula)
-    if key not in known:
+    if key not in evaluated:
         if formula.operator == "literal":
-            known[key] = formula.value
+            evaluated[key] = formula.value
         elif formula.operator == "variable":
-            known[key] = values[str(formula.value)]
+            evaluated[key] = values[str(formula.value)]
         elif formula.operator == "?":
-            known[key] = _if_then_else(formula, values, known)
+            evaluated[key] = _if_then_else(formula, values, evaluated)
         else:
-            arguments = [_evaluate(operand, values, known) for operand in formula.operands]
-            known[key] = _OPERATORS[formula.operator](*arguments)
-    return known[key]
+            arguments = [_evaluate(operand, values, evaluated) for operand in formula.operands]
+            evaluated[key] = _OPERATORS[formula.operator](*arguments)
+    return evaluated[key]
 
 
-def _if_then_else(formula: Formula, values: Mapping[str, Value], known: dict[int, Value]) -> Value:
+def _if_then_else(formula: Formula, values: Mapping[str, Value], evaluated: dict[int, Value]) -> Value:
     """Evaluate each branch only where it is chosen, so that ``x=0 ? 0 : 1/x`` divides by no zero."""
     condition, *branches = formula.operands
-    chosen = _evaluate(condition, values, known)
+    chosen = _evaluate(condition, values, evaluated)
     if not isinstance(chosen, np.ndarray):
-        return _evaluate(branches[0] if chosen else branches[1], values, known)
+        return _evaluate(branches[0] if chosen else branches[1], values, evaluated)
     if chosen.all() or not chosen.any():
-        return _spread(_evaluate(branches[0] if chosen.any() else branches[1], values, known), len(chosen))
+        return _spread(_evaluate(branches[0] if chosen.any() else branches[1], values, evaluated), len(chosen))
     parts = []
     for branch, mask in zip(branches, (chosen, ~chosen), strict=True):
         subset = {name: v[mask] if isinstance(v, np.ndarray | PolynomialArray) else v for name, v in values.items()}
@@ -146,7 +146,7 @@ def _is_integral(*values: Value) -> bool:
 
 
 def _map(function: Callable[..., Any], *values: Value) -> tuple[Any, Any]:
-    """Apply a function of single numbers to columns; return results per distinct row, and the row of each element."""
+    """Apply a function of numbers to columns, and return results per distinct row, and the row of each element."""
     columns = [value for value in values if isinstance(value, np.ndarray | PolynomialArray)]
     if not columns:
         return function(*values), None

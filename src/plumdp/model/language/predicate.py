@@ -1,4 +1,4 @@
-"""State predicates in the PRISM language: formulas over labels, variables and constants."""
+"""State predicates in the PRISM language, which are formulas over labels, variables and constants."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SHOWN = {"Boolean": "a Boolean", "integer": "an integer", "fraction": "a fracti
 
 
 class NamedModel(Protocol):
-    """A model with names that formulas refer to: parametric, or one of intervals."""
+    """A model with names that formulas refer to, either parametric or one of intervals."""
 
     @property
     def graph(self) -> Graph:
@@ -60,7 +60,7 @@ class NamedModel(Protocol):
 
 
 def parse_predicate(text: str, model: NamedModel) -> BoolArray:
-    """Return the states in which a formula over labels, variables and constants holds: a Boolean per state.
+    """Return for each state whether a formula over labels, variables and constants holds in it.
 
     >>> from plumdp import ParameterSpace, explore
     >>> from plumdp.model.language.property import parse_predicate
@@ -92,12 +92,12 @@ class PredicateReader:
 
     def __init__(self, tokens: Tokens, model: NamedModel, names: Mapping[str, Any] | None = None) -> None:
         self.tokens, self.model = tokens, model
-        own: Mapping[str, Any] = {**model.constants, **model.graph.states}
-        self.names = own if names is None else names
+        names_of_model: Mapping[str, Any] = {**model.constants, **model.graph.states}
+        self.names = names_of_model if names is None else names
         self.labels = _labels(model)
 
     def predicate(self) -> BoolArray:
-        """Read a state formula; return the states in which it holds."""
+        """Read a state formula, and return the states in which it holds."""
         operand, value = self._read(self._conditional)
         if operand.kind != "Boolean":
             read = f"{self.tokens.since(operand.start)} is {_SHOWN[operand.kind]}"
@@ -106,7 +106,7 @@ class PredicateReader:
         return holds
 
     def number(self) -> Fraction:
-        """Read a sum over numbers and constants; return its value."""
+        """Read a sum over numbers and constants, and return its value."""
         operand, value = self._read(lambda: self._operation(_LEVEL["+"]))
         read = self.tokens.since(operand.start)
         if operand.kind not in ("integer", "fraction"):
@@ -123,7 +123,7 @@ class PredicateReader:
         return number
 
     def polynomial(self) -> Polynomial:
-        """Read a sum over numbers and names; return it, where names may stand for polynomials."""
+        """Read a sum over numbers and names, and return it, where names may stand for polynomials."""
         operand, value = self._read(lambda: self._operation(_LEVEL["+"]))
         if operand.kind not in ("integer", "fraction"):
             read = self.tokens.since(operand.start)
@@ -166,7 +166,7 @@ class PredicateReader:
         return _Operand(Formula("?", (condition.formula, then.formula, otherwise.formula)), kind, condition.start)
 
     def _operation(self, loosest: int) -> _Operand:
-        """Read operators that bind at least as tightly as a level; those of one level associate to the left."""
+        """Read operators that bind at least as tightly as a level, those of one level from left to right."""
         left = self._prefixed()
         while (level := _LEVEL.get(self.tokens.next.text, -1)) >= loosest:
             symbol = self.tokens.take()
@@ -252,9 +252,9 @@ class PredicateReader:
             raise self.tokens.error(
                 f"{token.text} is not a label but a variable or constant; leave out the quotes", token
             )
-        known = [f'"{label}"' for label in self.labels]
-        near = did_you_mean(token.text, known)
-        raise self.tokens.error(f"{token.text} is not a label of the model{near}; it has {', '.join(known)}", token)
+        labels = [f'"{label}"' for label in self.labels]
+        near = did_you_mean(token.text, labels)
+        raise self.tokens.error(f"{token.text} is not a label of the model{near}; it has {', '.join(labels)}", token)
 
     def _name(self, token: Token) -> _Operand:
         name = token.text
@@ -276,8 +276,8 @@ class PredicateReader:
             return self.tokens.error(f"{name} is not supported; the functions are {', '.join(_ARGUMENTS)}", token)
         near = did_you_mean(name, list(self.names))
         variables, constants = ", ".join(self.model.graph.states), ", ".join(self.model.constants) or "none"
-        known = f"variables: {variables}; constants: {constants}"
-        return self.tokens.error(f"{name} is not a variable or constant of the model{near}; {known}", token)
+        names = f"variables: {variables}; constants: {constants}"
+        return self.tokens.error(f"{name} is not a variable or constant of the model{near}; {names}", token)
 
 
 def _labels(model: NamedModel) -> dict[str, BoolArray]:

@@ -1,4 +1,4 @@
-"""Reads properties in the PRISM language as objectives on a model."""
+"""Properties in the PRISM language, read as objectives on a model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _BOUNDS = ("<=", "<", "=", "[", ">=", ">", "{")  # what may be between a tempora
 def parse_property(text: str, model: NamedModel) -> Objective:
     """Return the objective that a PRISM property asks for.
 
-    ``Pmax=? [ … ]`` and ``Pmin=?`` take ``F b``, ``G a``, ``X b`` and ``a U b``, with step bounds such as ``F<=10 b``;
+    ``Pmax=? [ … ]`` and ``Pmin=?`` take ``F b``, ``G a``, ``X b`` and ``a U b``, with step bounds such as ``F<=10 b``.
     ``R{"name"}max=? [ … ]`` and ``min`` take ``F b``, ``C<=k``, ``C`` and the discounted ``C{0.9}`` (in Storm's words
     ``Cdiscount=0.9``). In ``Pmaxmin=?`` the first word is the agent's direction, the second nature's.
 
@@ -63,7 +63,7 @@ def parse_property(text: str, model: NamedModel) -> Objective:
 
 
 def as_objective(objective: Objective | str, model: NamedModel) -> Objective:
-    """Return an objective, or what a text asks of the model."""
+    """Return an objective, or the one that a text asks of the model."""
     if isinstance(objective, str):
         return parse_property(objective, model)
     if not is_objective(objective):
@@ -75,16 +75,19 @@ def as_objective(objective: Objective | str, model: NamedModel) -> Objective:
 
 
 def as_objectives(objectives: Sequence[Objective | str], model: NamedModel) -> tuple[Objective, ...]:
-    """Return objectives, or what texts ask of the model; refuse the same question twice, however it is written."""
+    """Return objectives, or those that texts ask of the model.
+
+    The same question is refused if it is asked twice, however it is written.
+    """
     if isinstance(objectives, str):
         raise ModelError(f"objectives={objectives!r}: give a list of objectives, even if there is only one")
     asked = tuple(as_objective(objective, model) for objective in objectives)
-    known: set[str] = set()
+    digests: set[str] = set()
     for objective in asked:
         what = digest(objective)
-        if what in known:
+        if what in digests:
             raise ModelError(f"{objective.text or 'an objective without a text'}: this is asked twice; ask it once")
-        known.add(what)
+        digests.add(what)
     return asked
 
 
@@ -114,11 +117,11 @@ def _reward(reader: PredicateReader) -> RewardStructure:
     tokens, rewards = reader.tokens, reader.model.rewards
     before = tokens.all[tokens.index - 1]
     names = ", ".join(f'"{name}"' for name in rewards)
-    known = f"the model has {names or 'no reward structure'}"
+    available = f"the model has {names or 'no reward structure'}"
     if not tokens.accept("{"):
         if len(rewards) != 1:
             advice = '; write R{"name"}' if rewards else ""
-            raise tokens.error(f"R without a name: {known}{advice}", before)
+            raise tokens.error(f"R without a name: {available}{advice}", before)
         return next(iter(rewards.values()))
     if before.text != "R":
         raise tokens.error(
@@ -126,9 +129,9 @@ def _reward(reader: PredicateReader) -> RewardStructure:
         )
     token = tokens.take()
     if token.kind != "quoted":
-        raise tokens.error(f'R{{{token.text}}}: name the reward structure in quotes, R{{"name"}}; {known}', token)
+        raise tokens.error(f'R{{{token.text}}}: name the reward structure in quotes, R{{"name"}}; {available}', token)
     if token.text[1:-1] not in rewards:
-        raise tokens.error(f"{token.text} is not a reward structure; {known}", token)
+        raise tokens.error(f"{token.text} is not a reward structure; {available}", token)
     tokens.expect("}")
     return rewards[token.text[1:-1]]
 
@@ -157,7 +160,7 @@ def _quantifier(reader: PredicateReader, first: Token, letter: str, words: str) 
 def _content(
     reader: PredicateReader, quantifier: Quantifier, reward: RewardStructure | None, closing: str = "]"
 ) -> Objective:
-    """Read the contents of the brackets, where parentheses around all of it mean nothing."""
+    """Read the contents of the brackets, without parentheses around all contents."""
     tokens = reader.tokens
     if _is_wrapped(tokens.all[tokens.index :], closing):
         tokens.expect("(")
@@ -207,7 +210,7 @@ def _next_step(tokens: Tokens) -> tuple[int, int]:
 
 
 def _window(reader: PredicateReader, operator: Token) -> tuple[int, int] | None:
-    """Read ``<=k``, ``<k``, ``=k`` or ``[i,j]`` behind a temporal operator; return the first and last step."""
+    """Read ``<=k``, ``<k``, ``=k`` or ``[i,j]`` behind a temporal operator, and return the first and last step."""
     tokens, symbol = reader.tokens, reader.tokens.next.text
     if symbol not in _BOUNDS:
         return None

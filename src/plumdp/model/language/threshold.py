@@ -1,4 +1,4 @@
-"""Thresholds: properties that compare a value with a number, such as ``P>=0.9 [ F "goal" ]``, and ask yes or no."""
+"""Properties that compare a value with a number, such as ``P>=0.9 [ F "goal" ]``, and ask yes or no."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OPPOSITE: dict[Comparison, Comparison] = {"<": ">=", "<=": ">", ">": "<=", ">="
 
 @dataclass(frozen=True, eq=False)
 class Threshold:
-    """Whether some policy has a value that compares with a number in this way; or, if negated, whether none has.
+    """The question whether some policy's value compares with a number in this way or, if negated, whether none does.
 
     ``Pmax>=0.9`` asks for a policy with at least 0.9, and so does ``P>=0.9``, as the policy is ours to choose.
     ``Pmax<=0.9`` says that no policy has more than 0.9: the negation of ``Pmax>0.9``. In the same way ``Pmin<=0.1`` and
@@ -105,7 +105,7 @@ def _comparison(tokens: Tokens) -> Token | None:
 
 
 def _direction(tokens: Tokens, symbol: Token, given: Token, best: Direction) -> Direction:
-    """Return the direction that is written before the comparison; the one with the best policy if none is."""
+    """Return the direction that is written before the comparison, or the one with the best policy if none is."""
     match = OPERATOR.fullmatch(given.text)
     words = match[2] if match else given.text if given.text in ("max", "min") else ""
     if words not in ("", "max", "min"):
@@ -114,5 +114,5 @@ def _direction(tokens: Tokens, symbol: Token, given: Token, best: Direction) -> 
 
 
 def as_question(text: str, model: NamedModel) -> Threshold | Objective:
-    """Return what a text asks: for a value, or whether it is on one side of a number."""
+    """Return the question of a text, for a value, or whether it is on one side of a number."""
     return parse_threshold(text, model) if is_threshold(text) else parse_property(text, model)

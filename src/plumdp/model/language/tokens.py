@@ -1,4 +1,4 @@
-"""The tokens of a property: a walk through them from left to right, with errors that point at a place in the text."""
+"""The tokens of a property, read from left to right, with errors that point at a place in the text."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Token:
 
 
 class Tokens:
-    """A walk through the tokens of a text; only ``index`` changes."""
+    """A walk through the tokens of a text, in which only ``index`` changes."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -56,7 +56,7 @@ class Tokens:
 
     @property
     def next(self) -> Token:
-        """The token to be read next; at the end, one of kind ``end``."""
+        """The token to be read next, or one of kind ``end`` at the end."""
         return self.all[self.index]
 
     def take(self) -> Token:
@@ -66,13 +66,13 @@ class Tokens:
         return token
 
     def accept(self, text: str) -> bool:
-        """Step over the next token if it is the given one; return whether it was."""
-        found = self.next.text == text
-        self.index += found
-        return found
+        """Step over the next token if it is the given one, and return whether it was."""
+        is_next = self.next.text == text
+        self.index += is_next
+        return is_next
 
     def expect(self, text: str) -> None:
-        """Step over the given token; raise if the next one is another."""
+        """Step over the given token, or raise if the next one is another."""
         if text in (")", "]", "U") and self.next.text in _JOINING and self.next.text != text:
             raise self.refused(self.next)
         if not self.accept(text):

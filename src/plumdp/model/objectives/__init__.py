@@ -1,1 +1,1 @@
-"""Objectives, each in a file of its own, and the protocol that they have in common."""
+"""Objectives, each in its file, and the protocol that they have in common."""

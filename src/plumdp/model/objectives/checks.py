@@ -1,4 +1,4 @@
-"""Checks of what objectives are made from: sets of states, steps, discounts and words."""
+"""Checks of the parts of objectives, which are sets of states, steps, discounts and words."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_states(name: str, mask: BoolArray | None, graph: Graph) -> None:
 
 
 def set_fields(objective: Objective, **values: Any) -> None:
-    """Set fields of a frozen dataclass while it is made: what was given, in one form."""
+    """Set fields of a frozen dataclass while it is made, to the given values in one form."""
     for name, value in values.items():
         object.__setattr__(objective, name, value)
 
@@ -40,7 +40,7 @@ def check_words(direction: str, nature: str | None) -> None:
 
 
 def state_mask(name: str, values: npt.ArrayLike) -> BoolArray:
-    """Return a set of states as a truth value for each state; 0 and 1 will do."""
+    """Return a set of states as a truth value for each state, for which 0 and 1 will do."""
     array = np.asarray(values)
     if array.dtype.kind in "iu" and ((array == 0) | (array == 1)).all():
         array = array.astype(np.bool_)
@@ -64,7 +64,7 @@ def window(steps: Any) -> tuple[int, int] | None:
 
 
 def whole_number(name: str, value: Any, wanted: str, shown: Any = None) -> int:
-    """Return a number of steps; refuse anything but a whole number of at least 0."""
+    """Return a number of steps, or refuse anything but a whole number of at least 0."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < 0:
         raise ModelError(f"{name}={short(value if shown is None else shown)}: give {wanted}")
     if value > _MAX_STEPS:
@@ -84,5 +84,5 @@ def discount_factor(given: Number | None) -> Fraction | None:
 
 
 def short(value: Any) -> str:
-    """Return how a value is written, cut for a message."""
+    """Return a value as it is written, cut for a message."""
     return cut(repr(value))

@@ -1,4 +1,4 @@
-"""Objective: the protocol of all objectives, which the solver and the certificate use."""
+"""The protocol of all objectives, which the solver and the certificate use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Direction: TypeAlias = Literal["max", "min"]
 
 
 class Kind(StrEnum):
-    """What a run is worth if no number of steps bounds it; the solver decides qualitative states for each kind."""
+    """The worth of a run that no number of steps bounds. The solver decides qualitative states for each kind."""
 
     END = "the value of the state where the run ends, and 0 if it never ends"
     UNTIL_END = "the sum of rewards until the run ends, and infinity if it may never end"
@@ -26,7 +26,7 @@ class Kind(StrEnum):
 
 
 class Terms(NamedTuple):
-    """What the steps and the states of a graph are worth to an objective."""
+    """The worth of the steps and of the states of a graph to an objective."""
 
     reward: FloatArray  # (n_choices): the reward of a step
     discount: float  # by which the rewards of later steps are multiplied, once for each step
@@ -42,11 +42,11 @@ class Objective(Protocol):
 
     @property
     def direction(self) -> Direction:
-        """Which values are better: "max" for large ones, "min" for small ones."""
+        """The direction of better values, "max" for large ones and "min" for small ones."""
 
     @property
     def nature(self) -> Nature | None:
-        """What nature does, if the objective says so."""
+        """The side that nature is on, if the objective says so."""
 
     @property
     def text(self) -> str:
@@ -58,7 +58,7 @@ class Objective(Protocol):
 
     @property
     def kind(self) -> Kind:
-        """What a run is worth."""
+        """The worth of a run."""
 
     @property
     def n_steps(self) -> int | None:
@@ -69,10 +69,10 @@ class Objective(Protocol):
         """The largest value there can be."""
 
     def terms(self, graph: Graph) -> Terms:
-        """Return what the steps and the states of the graph are worth."""
+        """Return the worth of the steps and of the states of the graph."""
 
     def at_step(self, values: FloatArray, step: int) -> FloatArray:
-        """Return the values at a step, given the values if the run goes on; only asked with a number of steps."""
+        """Return the values at a step, given the values if the run goes on, which needs a number of steps."""
 
     def is_vacuous(self, bound: float) -> bool:
         """Return whether a bound on the value says nothing."""
@@ -89,9 +89,9 @@ class Objective(Protocol):
     def with_sinks(self, is_end: BoolArray, is_trap: BoolArray, reward: FloatArray, *, until_end: bool) -> Objective:
         """Return the objective on a model in which two sinks take the place of all states whose value is known.
 
-        Only asked where nature must keep all transitions possible, and without a number of steps or a discount. The
-        trap has the value of a run that never ends (see ``Kind``). The end has the value 1 for the kind END, and 0
-        otherwise. ``reward`` is that of the model's choices, and 1 for the loop in the trap; rewards are summed until
+        This is only asked where nature must keep all transitions possible, and without a number of steps or a discount.
+        The trap has the value of a run that never ends (see ``Kind``). The end has the value 1 for the kind END, and 0
+        otherwise. ``reward`` is that of the model's choices, and 1 for the loop in the trap. Rewards are summed until
         the end, or forever.
         """
 

@@ -1,4 +1,4 @@
-"""Reach: the probability to come to a target."""
+"""The objective ``Reach``, the probability to come to a target."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Reach:
     and otherwise the run has failed. So ``a U b`` has the target ``b`` and avoids ``!a``, with or without steps.
 
     ``steps = (first, last)`` asks for a target state at some step from ``first`` to ``last`` (both included). With
-    ``complement`` the objective is one minus that probability, as in ``G safe`` = never reach an unsafe state;
+    ``complement`` the objective is one minus that probability, as in ``G safe`` = never reach an unsafe state.
     ``direction`` always says which way the value itself is better. Sets of states are copied, and may be lists.
 
     >>> Reach([False, True], [False, False], "max").target
@@ -51,12 +51,12 @@ class Reach:
 
     @property
     def is_discounted(self) -> bool:
-        """Whether later steps count less: never for a probability."""
+        """Whether later steps count less, which they never do for a probability."""
         return False
 
     @property
     def kind(self) -> Kind:
-        """What a run is worth: 1 in a target, 0 in a state to avoid and if it never ends."""
+        """The worth of a run, which is 1 in a target, and 0 in a state to avoid and if it never ends."""
         return Kind.END
 
     @property
@@ -66,7 +66,7 @@ class Reach:
 
     @property
     def cap(self) -> float:
-        """The largest value there can be: 1."""
+        """The largest value there can be, which is 1."""
         return 1.0
 
     def terms(self, graph: Graph) -> Terms:
@@ -74,7 +74,7 @@ class Reach:
         return Terms(np.zeros(graph.n_choices), 1.0, self.target | self.avoid, self.target.astype(np.float64))
 
     def at_step(self, values: FloatArray, step: int) -> FloatArray:
-        """Return the values at a step: a target counts within its window, a state to avoid ends the run."""
+        """Return the values at a step, where a target counts within its window, and a state to avoid ends the run."""
         assert self.steps is not None
         first, last = self.steps
         counts = self.target & (first <= step)
@@ -83,7 +83,7 @@ class Reach:
         return np.where(counts, 1.0, np.where(self.avoid, 0.0, values))
 
     def is_vacuous(self, bound: float) -> bool:
-        """Return whether a bound on the value says nothing: it holds for every probability."""
+        """Return whether a bound on the value says nothing, as it holds for every probability."""
         return bound >= 1 if self.direction == "min" else bound <= 0
 
     def flipped(self) -> Reach | None:
@@ -101,7 +101,7 @@ class Reach:
         return replace(self, complement=False, direction=opposite) if self.complement else None
 
     def restricted_to(self, choices: Indices) -> Reach:
-        """Return the objective on the model that has only these choices, one for each state: the same."""
+        """Return the objective unchanged, also for the model that has only these choices, one for each state."""
         return self
 
     def stretched(self, graph: Graph) -> Reach:

@@ -1,4 +1,4 @@
-"""Reward: the expected sum of rewards, until a target, over a number of steps, or discounted."""
+"""The objective ``Reward``, the expected sum of rewards, until a target, over a number of steps, or discounted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from plumdp.model.text import number_of, one_line
 
 @dataclass(frozen=True, eq=False)
 class Reward:
-    """The expected reward until a target, over ``steps`` steps, or forever; discounted by ``discount`` per step.
+    """The expected reward until a target, over ``steps`` steps, or forever, discounted by ``discount`` per step.
 
     With a target, runs that may miss it have infinite value (PRISM's convention). A target and a discount do not go
     together.
@@ -65,7 +65,7 @@ class Reward:
 
     @property
     def kind(self) -> Kind:
-        """What a run is worth: its rewards, until the target if there is one."""
+        """The worth of a run, which is its rewards, until the target if there is one."""
         if self.discount is not None:
             return Kind.DISCOUNTED
         return Kind.FOREVER if self.target is None else Kind.UNTIL_END
@@ -77,11 +77,11 @@ class Reward:
 
     @property
     def cap(self) -> float:
-        """The largest value there can be: infinity."""
+        """The largest value there can be, which is infinity."""
         return np.inf
 
     def terms(self, graph: Graph) -> Terms:
-        """Return the rewards of all choices, those of their states included; runs end in targets, at 0."""
+        """Return the rewards of all choices, those of their states included. Runs end in targets, at 0."""
         total = np.zeros(graph.n_choices)
         if self.reward.state is not None:
             total += np.repeat(self.reward.state, np.diff(graph.first_choice))
@@ -93,17 +93,17 @@ class Reward:
         return Terms(total, float(self.discount or 1), is_end, np.zeros(graph.n_states))
 
     def at_step(self, values: FloatArray, step: int) -> FloatArray:
-        """Return the values at a step: nothing more is collected in a target."""
+        """Return the values at a step, where nothing more is collected in a target."""
         return values if self.target is None else np.where(self.target, 0.0, values)
 
     def is_vacuous(self, bound: float) -> bool:
-        """Return whether a bound on the value says nothing; only rewards over all steps are never negative."""
+        """Return whether a bound on the value says nothing, as rewards over all steps are never negative."""
         if self.direction == "min":
             return bound >= np.inf
         return bound <= 0 and self.steps is None and not self.is_discounted
 
     def flipped(self) -> None:
-        """Return None: an expected reward is never a complement."""
+        """Return None, as an expected reward is never a complement."""
 
     def restricted_to(self, choices: Indices) -> Reward:
         """Return the objective on the model that has only these choices, one for each state."""

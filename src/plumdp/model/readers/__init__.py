@@ -1,1 +1,1 @@
-"""Readers: models from files of other tools."""
+"""Readers of models from files of other tools."""

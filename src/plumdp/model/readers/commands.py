@@ -1,6 +1,6 @@
-"""Guarded commands: from the commands behind each choice to its transitions, exactly.
+"""The transitions of choices, calculated exactly from the guarded commands behind each choice.
 
-A choice synchronises one or more commands; each picks one of its branches, the probabilities multiply and the
+A choice synchronises one or more commands. Each picks one of its branches, the probabilities multiply and the
 assignments are made together. Formulas are calculated once per distinct valuation of the variables they mention.
 """
 
@@ -30,7 +30,7 @@ Columns = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Branch:
-    """One outcome of a command: its probability and the next values of some variables."""
+    """One outcome of a command, with its probability and the next values of some variables."""
 
     probability: Formula
     assignments: Mapping[str, Formula]
@@ -38,7 +38,7 @@ class Branch:
 
 @dataclass(frozen=True, eq=False)
 class Command:
-    """What one module does under an action; the guard has been decided by whoever built the states."""
+    """The branches of one module under an action, whose guard was decided when the states were built."""
 
     action: str
     branches: tuple[Branch, ...]
@@ -52,7 +52,7 @@ def transitions(
 ) -> tuple[IntArray, IntArray, PolynomialArray]:
     """Return the first transition of each choice, and the successor and polynomial of each transition.
 
-    ``groups`` has the choices of each set of synchronised commands; an empty set is a self-loop.
+    ``groups`` has the choices of each set of synchronised commands. An empty set is a self-loop.
     """
     width = np.empty(len(state_of_choice), dtype=np.int32)
     for joint, choices in groups:

@@ -1,4 +1,4 @@
-"""The table of readers: which function reads a model file, by the end of the file's name."""
+"""The table of readers, which gives the function that reads a model file by the end of the file's name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plumdp.model.stored_files import open_stored
 
 
 class Reader(Protocol):
-    """Reads a model file: constants without a value get one, and the space of the parameters may be given."""
+    """A function that reads a model file, given values of constants and perhaps the space of the parameters."""
 
     def __call__(
         self, path: str | Path, *, constants: Mapping[str, Number] | None = None, space: ParameterSpace | None = None
@@ -45,7 +45,7 @@ def _read_stored(folder: Path, constants: Mapping[str, Number] | None, space: Pa
 def read_model(
     path: str | Path, *, constants: Mapping[str, Number] | None = None, space: ParameterSpace | None = None
 ) -> ParametricMDP:
-    """Return the model of a file, read by what its name ends in: ``.prism`` (``.nm``, ``.pm``, ``.sm``) or ``.jani``.
+    """Return the model of a file, a ``.prism`` (``.nm``, ``.pm``, ``.sm``) or ``.jani`` one by the end of its name.
 
     A folder that ``explore_batch`` stored a model in is opened again.
 
@@ -56,7 +56,7 @@ def read_model(
     constants
         Values of constants that the file leaves undefined (sizes, for instance), or of parameters that are known.
     space
-        Where the parameters may lie; the unit cube by default. It is always cut to the points at which every affine
+        The space of the parameters, by default the unit cube. It is always cut to the points at which every affine
         expression is a probability.
 
     >>> from plumdp.case_studies import prism_file

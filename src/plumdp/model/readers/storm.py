@@ -1,7 +1,7 @@
-"""PRISM and JANI files, read through Storm: the only importer of stormpy.
+"""Readers of PRISM and JANI files through Storm, in the only file that imports stormpy.
 
-One float build at a generic point gives the states and their choices; the exact polynomials come from evaluating
-Storm's expression trees on the distinct valuations; at the end both are compared, transition by transition.
+One float build at a generic point gives the states and their choices. The exact polynomials come from evaluating
+Storm's expression trees on the distinct valuations. At the end both are compared, transition by transition.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def read_prism(
     """Return the model of a PRISM file, or of a JANI file if it ends in ``.jani``.
 
     The undefined ``const double`` are the parameters. ``constants`` gives values to the other undefined constants
-    (sizes, for instance), or fixes a parameter. ``space`` is the unit cube by default; it is always cut to the points
+    (sizes, for instance), or fixes a parameter. ``space`` is the unit cube by default. It is always cut to the points
     at which every affine expression is a probability.
 
     >>> from plumdp.case_studies import prism_file
@@ -75,7 +75,7 @@ def read_prism_intervals(
 
 
 def _with_nearest_floats(umb: UmbModel, built: Any) -> UmbModel:
-    """Return the arrays with numbers rounded to the nearest float: Storm rounds fractions towards 0."""
+    """Return the arrays with numbers rounded to the nearest float, as Storm rounds fractions towards 0."""
     matrix = built.transition_matrix
     edges = (entry.value for row in range(matrix.nr_rows) for entry in matrix.get_row(row))
     rewards = {}
@@ -138,7 +138,7 @@ def _assemble(source: Source, built: Any, umb: UmbModel, space: ParameterSpace) 
 
 
 def _compare(model: ParametricMDP, umb: UmbModel, space: ParameterSpace) -> None:
-    """Refuse a model that differs from what Storm built: the edges and, at the build point, the probabilities."""
+    """Refuse a model that differs from Storm's in the edges or, at the build point, in the probabilities."""
     ours = _sorted_edges(model.graph.first_transition, model.graph.successor)
     theirs = _sorted_edges(umb.first_transition, umb.successor)
     same = np.array_equal(model.graph.first_transition, umb.first_transition)

@@ -1,4 +1,4 @@
-"""The contents of PRISM and JANI files as Storm parsed them: parameters, constants, and the commands of each choice.
+"""The parameters, constants and commands of PRISM and JANI files as Storm parsed them.
 
 Storm's module is passed as an argument: only ``storm.py`` imports it.
 """
@@ -119,7 +119,10 @@ def _prism_command(module: str, number: int, command: Any) -> Command:
 
 
 def _refuse_parameters(program: Any, unknown: set[str]) -> None:
-    """Refuse parameters outside probabilities: everything else decides the structure, which must be known."""
+    """Refuse parameters outside probabilities.
+
+    Everything else decides the structure, which must be known.
+    """
     for module in program.modules:
         for command in module.commands:
             where = f"module {module.name}, action {command.action_name!r}"
@@ -202,7 +205,7 @@ def _jani_variables(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _refuse_jani_parameters(content: Mapping[str, Any], unknown: set[str]) -> None:
-    """Refuse parameters outside probabilities; see ``_refuse_parameters``."""
+    """Refuse parameters outside probabilities, as ``_refuse_parameters`` does."""
     for automaton in content.get("automata", []):
         inside = [{k: v for k, v in location.items() if k != "name"} for location in automaton.get("locations", [])]
         for edge in automaton.get("edges", []):
@@ -215,7 +218,7 @@ def _refuse_jani_parameters(content: Mapping[str, Any], unknown: set[str]) -> No
 
 
 def _identifiers(tree: Any) -> Iterator[str]:
-    """Yield the names in a JANI expression: strings, except those that are not expressions."""
+    """Yield the names in a JANI expression, which are its strings, except those that are not expressions."""
     if isinstance(tree, str):
         yield tree
     elif isinstance(tree, list):
@@ -252,7 +255,7 @@ def _define(
 
 
 def _unknown(undefined: dict[str, str], constants: dict[str, Fraction]) -> tuple[str, ...]:
-    """Return the parameters: undefined reals. Other undefined constants must be given."""
+    """Return the parameters, which are undefined reals. Other undefined constants must be given."""
     missing = [name for name, kind in undefined.items() if name not in constants and kind not in ("rational", "double")]
     if missing:
         example = Option("constants", dict.fromkeys(missing, ...))
@@ -269,7 +272,7 @@ _OPERATORS = {
 
 
 def _formula(expression: Any, shared: dict[str, Formula]) -> Formula:
-    """Return Storm's expression tree as ours; equal subtrees become one node, so that each is evaluated once."""
+    """Return Storm's expression tree as ours, with equal subtrees as one node, so that each is evaluated once."""
     text = f"{expression} : {expression.type}"
     if text not in shared:
         if expression.is_function_application:
@@ -289,7 +292,7 @@ def _formula(expression: Any, shared: dict[str, Formula]) -> Formula:
 
 
 def _is_large(exponent: Formula) -> bool:
-    """Return whether an exponent is a number beyond all that polynomials have; Storm would calculate such powers."""
+    """Return whether an exponent is beyond all that polynomials have, as Storm would calculate such powers."""
     value = exponent.value
     return isinstance(value, int | Fraction) and not -MAX_DEGREE <= value <= MAX_DEGREE
 

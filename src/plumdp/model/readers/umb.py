@@ -1,4 +1,4 @@
-"""Reads UMB archives (unified Markov binary): the arrays of an explicit model, as a whole."""
+"""The reader of UMB archives (unified Markov binary), which returns the arrays of an explicit model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from plumdp.model.graph import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class UmbModel:
-    """An explicit model as it is in the archive."""
+    """An explicit model with the arrays of the archive."""
 
     first_choice: IntArray  # (n_states + 1)
     first_transition: IntArray  # (n_choices + 1)
@@ -87,7 +87,10 @@ def _require_mdp(system: Mapping[str, Any]) -> None:
 
 
 def _numbers(data: bytes, kind: Mapping[str, Any]) -> FloatArray:
-    """Return numbers (n), or the bounds of intervals (n, 2): doubles, or fractions rounded to the nearest double."""
+    """Return numbers (n), or the bounds of intervals (n, 2), as doubles.
+
+    Fractions are rounded to the nearest double.
+    """
     name = kind["type"]
     width = 2 if name.endswith("-interval") else 1
     scalar, size = name.removesuffix("-interval"), {"double": 64, "rational": 128}
@@ -102,7 +105,7 @@ def _numbers(data: bytes, kind: Mapping[str, Any]) -> FloatArray:
 
 
 def _offsets(data: bytes | None, n: int) -> IntArray:
-    """Return the offsets of a group per item; where the file is left out every item has exactly one."""
+    """Return the offsets of a group per item, where every item has exactly one if the file is left out."""
     return np.arange(n + 1, dtype=np.int32) if data is None else np.frombuffer(data, "<u8").astype(np.int32)
 
 
