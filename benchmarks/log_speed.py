@@ -26,7 +26,6 @@ import numpy as np
 import timing
 
 import plumdp as pl
-from plumdp.data.duckdb_tables import write_parquet
 from plumdp.data.logs import read_log
 
 WRITE = "--write"
@@ -54,8 +53,8 @@ def write_transitions(folder: Path, rows: int) -> None:
 def write_trajectories(folder: Path, rows: int) -> None:
     """Write sampled runs: in order, in order but in several files, and with the rows in no order."""
     study = pl.case_study(STUDY)
-    blocks = pl.record_blocks(study.model, study.true_point, EPISODES, rng=1, max_steps=50)
-    write_parquet(folder / "sample.parquet", (block.columns("trajectories") for block in blocks))
+    path = folder / "sample.parquet"
+    pl.write_runs(path, study.model, study.true_point, EPISODES, rng=1, max_steps=50, form="trajectories")
     copies = max(1, round(rows / (51 * EPISODES)))
     with duckdb.connect() as connection:
         connection.execute("SET memory_limit = '3GB'")

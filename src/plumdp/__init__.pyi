@@ -27,11 +27,10 @@ from .data.counts import EventCounts as EventCounts
 from .data.counts import Pilot as Pilot
 from .data.counts import PilotEnd as PilotEnd
 from .data.counts import TransitionCounts as TransitionCounts
-from .data.simulate import first_visits as first_visits
 from .data.simulate import simulate as simulate
 from .data.trajectories import Trajectories as Trajectories
 from .data.trajectories import record as record
-from .data.trajectories import record_blocks as record_blocks
+from .data.trajectories import first_visits as first_visits
 from .data.run_files import write_runs as write_runs
 from .data.simulators import as_env as as_env
 from .data.simulators import gym_environment as gym_environment

@@ -9,8 +9,8 @@ from scipy import stats
 import plumdp as pl
 from plumdp.data import kernels
 from plumdp.data.runs import make_plan, running_sums
-from plumdp.data.simulate import first_visits, simulate
-from plumdp.data.trajectories import record
+from plumdp.data.simulate import simulate
+from plumdp.data.trajectories import first_visits, record
 from plumdp.model.events import find_events
 
 pytestmark = pytest.mark.slow
@@ -172,7 +172,8 @@ def test_steps_of_a_run_and_neighbouring_runs_are_independent(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_first_trials_succeed_with_the_probability_of_their_event(study, seed):
     """Events of one choice exclude each other, so that each is judged by itself, at a level shared among all."""
-    counts = first_visits(study.model, study.true_point, 20_000, rng=seed, max_steps=study.max_steps)
+    runs = record(study.model, study.true_point, 20_000, rng=seed, max_steps=study.max_steps)
+    counts = first_visits(study.model, runs)
     point = study.model.space.point(study.true_point)
     probability = np.array([float(event.evaluate(point)) for event in find_events(study.model).polynomials])
     used = (counts.trials * np.minimum(probability, 1 - probability)) >= 5

@@ -24,6 +24,8 @@ from plumdp.confidence.estimates import information, marginal_precision
 from plumdp.confidence.evidence import log_evidence
 from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
+from plumdp.data.runs import make_plan as plan_runs
+from plumdp.data.trajectories import recorded_blocks
 from plumdp.model.graph import read_only
 from plumdp.model.objective import Objective
 from plumdp.relaxation.intervals import IntervalMDP
@@ -118,14 +120,9 @@ def draw_pool(game: Game, policy: int, n_batches: int, batch: int, rng) -> np.nd
     n_tied = len(table.first) - 1
     ways = csr_array((table.multiple, table.counts_for, table.first), shape=(n_tied, len(table.outcomes)))
     found = np.zeros((n_batches, len(table.outcomes)), dtype=np.float32)
-    for block in pl.record_blocks(
-        case.model,
-        case.true_point,
-        n_batches * batch,
-        rng=rng,
-        max_steps=case.max_steps,
-        policy=game.policies[policy],
-    ):
+    n_runs = n_batches * batch
+    plan = plan_runs(case.model, case.true_point, n_runs, rng, case.max_steps, game.policies[policy], None)
+    for block in recorded_blocks(plan):
         number = block.episode // batch
         first, last = int(number[0]), int(number[-1]) + 1
         key = (number - first) * n_tied + table.tied[block.transition]

@@ -25,6 +25,8 @@ from plumdp.confidence.estimates import information
 from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.data.counts import Pilot, TransitionCounts
+from plumdp.data.runs import make_plan as plan_runs
+from plumdp.data.trajectories import recorded_blocks
 from plumdp.learning.directions import value_directions
 from plumdp.model.question import Question
 
@@ -105,15 +107,9 @@ def draw_pool(game: Game, policy: int, n_batches: int, batch: int, rng) -> np.nd
     """Return how often each transition was seen (n_batches, T) in batches of so many runs."""
     case, n = game.case, game.graph.n_transitions
     found = np.zeros((n_batches, n), dtype=np.float32)
-    drawn = pl.record_blocks(
-        case.model,
-        case.true_point,
-        n_batches * batch,
-        rng=rng,
-        max_steps=case.max_steps,
-        policy=game.policies[policy],
-    )
-    for block in drawn:
+    n_runs = n_batches * batch
+    plan = plan_runs(case.model, case.true_point, n_runs, rng, case.max_steps, game.policies[policy], None)
+    for block in recorded_blocks(plan):
         number = block.episode // batch
         first, last = int(number[0]), int(number[-1]) + 1
         key = (number - first) * n + block.transition

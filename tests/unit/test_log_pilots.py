@@ -13,7 +13,6 @@ from log_models import LAMP, recount, runs
 import plumdp as pl
 from plumdp.data import file_logs
 from plumdp.data.counts import PilotEnd
-from plumdp.data.duckdb_tables import write_parquet
 from plumdp.data.logs import read_log
 from plumdp.data.pilots import moments_of, pilot_assumption
 from plumdp.data.sql import counts_query
@@ -65,8 +64,7 @@ def same(moments, expected):
 def test_a_simulated_log_has_the_counts_and_the_pilot_of_the_simulation(name, form, tmp_path):
     study = pl.case_study(name)
     options = {"rng": 3, "max_steps": 40}
-    blocks = pl.record_blocks(study.model, study.true_point, 2000, **options)
-    write_parquet(tmp_path / "log.parquet", (block.columns(form) for block in blocks))
+    pl.write_runs(tmp_path / "log.parquet", study.model, study.true_point, 2000, form=form, **options)
     expected = pl.simulate(study.model, study.true_point, 2000, **options)
     plain = read_log(tmp_path / "log.parquet", study.model)
     assert plain.counts.pilot is None

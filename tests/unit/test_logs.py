@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from log_models import LAMP, recount, runs
 
 import plumdp as pl
-from plumdp.data.duckdb_tables import write_parquet
 from plumdp.data.logs import read_log
 from plumdp.data.matching import Matcher
 from plumdp.data.sql import counts_query
@@ -32,8 +31,7 @@ ROWS, COUNTS = runs(LAMP, {"p": 0.6}, 200)
 def test_a_simulated_log_is_read_back_as_the_counts_in_memory(name, form, tmp_path):
     study = pl.case_study(name)
     options = {"rng": 3, "max_steps": 40}
-    blocks = pl.record_blocks(study.model, study.true_point, 5000, **options)
-    write_parquet(tmp_path / "log.parquet", (block.columns(form) for block in blocks))
+    pl.write_runs(tmp_path / "log.parquet", study.model, study.true_point, 5000, form=form, **options)
     log = read_log(tmp_path / "log.parquet", study.model)
     expected = pl.simulate(study.model, study.true_point, 5000, **options)
     assert np.array_equal(log.counts.counts, expected.counts)

@@ -66,7 +66,7 @@ THINGS = {
     "Reward": (lambda: _reward(steps=3, discount=0.9), "Reward(min, 3 steps, discount 9/10)"),
     "Issue": (lambda: pl.Issue("error", "rows", "a long\nstory " * 100), None),
     "Events": (lambda: pl.find_events(MODEL), None),
-    "EventCounts": (lambda: pl.first_visits(MODEL, STUDY.true_point, 100, rng=1, max_steps=50), None),
+    "EventCounts": (lambda: pl.first_visits(MODEL, pl.record(MODEL, STUDY.true_point, 100, rng=1, max_steps=50)), None),
     "TransitionCounts": (lambda: COUNTS, None),
     "Pilot": (lambda: COUNTS.pilot, None),
     "PilotEnd": (lambda: COUNTS.pilot.end, "PilotEnd('planned')"),

@@ -133,10 +133,10 @@ def test_everything_that_certifies_is_done_with_the_threads_that_were_asked_for(
 
 def test_simulating_and_reading_use_the_threads_that_were_asked_for(monkeypatch):
     monkeypatch.setenv(threads.VARIABLE, "3")
-    assert _n_workers(None, (1, 1000)) == 3
-    assert _n_workers(5, (1, 1000)) == 5
+    assert _n_workers(None, 1000) == 3
+    assert _n_workers(5, 1000) == 5
     with threads.thread_limit(2), connect() as connection:
-        assert _n_workers(None, (1, 1000)) == 2
+        assert _n_workers(None, 1000) == 2
         assert connection.execute("SELECT current_setting('threads')").fetchone() == (2,)
 
 

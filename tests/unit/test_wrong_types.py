@@ -125,7 +125,6 @@ def test_the_policy_of_a_certificate_is_taken_wherever_a_policy_is():
     by_table, by_array = (pl.simulate(MODEL, {"p": 0.5}, 50, policy=p, **runs) for p in (policy, policy.choice))
     assert (by_table.counts == by_array.counts).all()
     assert len(pl.record(MODEL, {"p": 0.5}, 5, policy=policy, **runs)) == 30
-    assert pl.first_visits(MODEL, {"p": 0.5}, 5, policy=policy, **runs).trials.max() <= 5
     assert (pl.PolicyTable(MODEL.graph, policy).choice == policy.choice).all()
 
 

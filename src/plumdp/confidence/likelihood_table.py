@@ -141,7 +141,7 @@ class LikelihoodTable(Outcomes):
 
     @property
     def n_tied(self) -> int:
-        """How many choices have an outcome that counts for something."""
+        """How many choices have tied rows; also those that are left out, as tests may share an error among too many."""
         is_tied = np.logical_or.reduceat(self.tied_place > 0, self.rows.first[:-1])
         return int(self.rows.n_choices[is_tied].sum())
 

@@ -1,4 +1,4 @@
-"""The tally of a log while it is read: counts of transitions, and what became of the other rows."""
+"""Counts the transitions of a log while it is read, and what became of its other rows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Offender(NamedTuple):
     n: int
 
 
-class Tally:
+class TransitionCounter:
     """The counts of transitions and of kinds of rows, while a log is read block by block.
 
     ``moments`` is what had been seen at each of some moments, if the blocks say so: by the stage of each row, or by the

@@ -135,28 +135,6 @@ def count(steps: Any, counts: Any) -> None:
                 counts[steps[step, i]] += 1
 
 
-@compiled
-def count_first_visits(
-    steps: Any, rows: Any, choice_of: Any, success: Any, first_trial: Any, tried: Any, seen: Any, counts: Any
-) -> None:
-    """Add trials and successes of each event not yet seen in its run; run ``i`` keeps what it saw in ``seen[rows[i]]``.
-
-    ``counts`` (2, n_events) holds trials and successes.
-    """
-    for step in range(steps.shape[0]):
-        for i in range(steps.shape[1]):
-            transition = steps[step, i]
-            if transition == _ENDED:
-                continue
-            choice = choice_of[transition]
-            for trial in range(first_trial[choice], first_trial[choice + 1]):
-                event = tried[trial]
-                if not seen[rows[i], event]:
-                    seen[rows[i], event] = True
-                    counts[0, event] += 1
-                    counts[1, event] += success[transition] == event
-
-
 @partial(compiled, small=_FEW)
 def count_until(
     tables: Any, key: Any, initial: int, first_run: int, last_run: int, choice_of: Any, limits: Any, visits: Any,

@@ -30,7 +30,7 @@ from plumdp.data.duckdb_tables import (
 from plumdp.data.file_logs import FileLog
 from plumdp.data.files import is_counts_file
 from plumdp.data.frame_logs import is_arrow, open_frame
-from plumdp.data.ingestion import Offender, Tally
+from plumdp.data.ingestion import Offender, TransitionCounter
 from plumdp.data.log_files import WHOLE, LogFile, describe_files, now
 from plumdp.data.log_pilots import (
     LogPilot,
@@ -198,7 +198,8 @@ def read_log(
         if (is_by_runs and form != "counts") or (form == "transitions" and STEP in found):
             log = log.read_once(source_columns([*filter(None, [runs]), *found.values()]))  # for all that follows
         moments = _moments(log, form, runs, planned)
-        tally = Tally(model.graph, mapping, n_moments=len(FIRST_COUNTS) if is_by_runs else 0)
+        n_moments = len(FIRST_COUNTS if moments is None else moments.sizes) if is_by_runs else 0
+        tally = TransitionCounter(model.graph, mapping, n_moments=n_moments)
         for block in log.count(model.graph, form, found, moments):
             tally.add(block)
         tally.settle()
@@ -223,7 +224,7 @@ def _check_words(on_unmatched: str, cut_off: str | None) -> None:
 
 
 def _report(
-    log: _OpenLog, tally: Tally, form: LogForm, columns: Mapping[str, Source], cut_off: CutOff | None
+    log: _OpenLog, tally: TransitionCounter, form: LogForm, columns: Mapping[str, Source], cut_off: CutOff | None
 ) -> IngestionReport:
     """Return what became of the rows, with examples of those that were rejected."""
     broken = log.broken_episodes(columns, NAMED) if tally.has_gaps and form == "trajectories" else []
@@ -248,7 +249,7 @@ def _moments(log: _OpenLog, form: LogForm, runs: str | None, planned: LogPilot |
 
 def _pilot(
     log: _OpenLog,
-    tally: Tally,
+    tally: TransitionCounter,
     graph: Graph,
     form: LogForm,
     columns: Mapping[str, Source],

@@ -15,9 +15,9 @@ import numpy.typing as npt
 from plumdp.base.errors import DataError
 from plumdp.data.columns import ACTION, EPISODE, STEP, needed_columns, next_columns, quoted, state_columns
 from plumdp.data.duckdb_tables import Block, Progress, connect, literal, watched
-from plumdp.data.runs import Policy, Rng
-from plumdp.data.trajectories import Form, Trajectories, record_blocks
-from plumdp.model.graph import Graph, Indices
+from plumdp.data.runs import Policy, Rng, make_plan
+from plumdp.data.trajectories import Form, Trajectories, joined, recorded_blocks
+from plumdp.model.graph import Graph
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point
 
@@ -69,12 +69,12 @@ def write_runs(
     2,500 rows of transitions: 2,500 matched, 0 rejected
     """
     ending = require_run_format(path)
-    blocks = record_blocks(model, point, trajectories, rng=rng, max_steps=max_steps, policy=policy, stop=stop)
+    blocks = recorded_blocks(make_plan(model, point, trajectories, rng, max_steps, policy, stop))
     table, n_steps = _Table.of(model.graph, form), 0
 
     def pieces() -> Iterator[Block]:
         nonlocal n_steps
-        for piece in _joined(blocks):
+        for piece in _in_pieces(blocks):
             n_steps += len(piece)
             if progress is not None and len(piece):
                 progress(round(_SIMULATED * int(piece.episode[-1] + 1)), trajectories)
@@ -115,7 +115,7 @@ class _Table:
         if self.form == "transitions":
             state, after = ({name: column[taken] for name, column in part.items()} for part in (self.state, self.after))
             return {EPISODE: runs.episode, STEP: runs.step, **state, ACTION: self.action[taken], **after}
-        row, is_end = _with_ends(runs.episode)
+        row, is_end = runs.rows_with_ends()
         taken = taken[row]
         state = {name: np.where(is_end, self.after[name][taken], self.state[name][taken]) for name in self.state}
         action = np.where(is_end, self.action.dtype.type(-1), self.action[taken])
@@ -136,13 +136,6 @@ def _selected(name: str, block: Block) -> str:
     return f"{quoted(name)}::{kinds[block[name].dtype.kind]} AS {quoted(name)}"
 
 
-def _with_ends(episode: Indices) -> tuple[Indices, npt.NDArray[np.bool_]]:
-    """Return the steps with the last of each run twice, and which rows are these second ones."""
-    last = np.flatnonzero(np.append(episode[1:] != episode[:-1], True)[: len(episode)])
-    row = np.insert(np.arange(len(episode)), last + 1, last)
-    return row, np.insert(np.zeros(len(episode), dtype=np.bool_), last + 1, True)
-
-
 def _plain(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return values as DuckDB takes them: words as objects, whole numbers in as few bytes as they need."""
     if values.dtype.kind != "i":
@@ -151,23 +144,16 @@ def _plain(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return values.astype(np.int8 if largest < 128 else np.int16 if largest < 1 << 15 else values.dtype)
 
 
-def _joined(blocks: Iterator[Trajectories]) -> Iterator[Trajectories]:
+def _in_pieces(blocks: Iterator[Trajectories]) -> Iterator[Trajectories]:
     """Yield runs in larger blocks."""
     waiting: list[Trajectories] = []
     for block in blocks:
         waiting.append(block)
         if sum(map(len, waiting)) >= _PIECE:
-            yield _concatenated(waiting)
+            yield joined(waiting)
             waiting = []
     if waiting:
-        yield _concatenated(waiting)
-
-
-def _concatenated(blocks: list[Trajectories]) -> Trajectories:
-    episode, step, transition = (
-        np.concatenate([getattr(block, field) for block in blocks]) for field in ("episode", "step", "transition")
-    )
-    return Trajectories(blocks[0].graph, episode, step, transition)
+        yield joined(waiting)
 
 
 def _write(path: Path, pieces: Iterator[Block], table: _Table, options: str, progress: Progress | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate, pairwise
@@ -15,12 +14,10 @@ import numpy.typing as npt
 
 from plumdp.base.threads import n_threads
 from plumdp.data import kernels
-from plumdp.data.counts import CountArray, EventCounts, Sampling, TransitionCounts
+from plumdp.data.counts import CountArray, Sampling, TransitionCounts
 from plumdp.data.pilots import is_wanted, moments_of, planned_pilot
 from plumdp.data.runs import Plan, Policy, Rng, make_plan, require_positive, split
 from plumdp.data.same_files import new_parts
-from plumdp.model.events import find_events
-from plumdp.model.graph import read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point
 
@@ -28,7 +25,6 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of runs done and the number of all runs."""
 
 _MAX_COUNT_BYTES = 1 << 30  # of all threads together, unless the caller says how many threads
-_MAX_SEEN_BYTES = 1 << 24  # of each thread
 _WAVE = 64  # blocks per thread that wait for their turn at once
 
 
@@ -74,10 +70,10 @@ def simulate(
             yield
 
     graph = model.counted.graph
-    n_workers = _n_workers(threads, (graph.n_transitions,))
+    n_workers = _n_workers(threads, graph.n_transitions)
     size = _fair_size(plan, n_workers)
     parts = [
-        _sum_over(split(start, end, size), add, (graph.n_transitions,), n_workers, progress, plan.trajectories)
+        _sum_over(split(start, end, size), add, graph.n_transitions, n_workers, progress, plan.trajectories)
         for start, end in pairwise([0, *moments, plan.trajectories])
     ]
     *seen, counts = accumulate(parts)
@@ -86,52 +82,10 @@ def simulate(
     return TransitionCounts(graph, counts, sampling, kept, parts=new_parts(int(counts.sum()), is_simulated=True))
 
 
-def first_visits(
-    model: ParametricMDP,
-    point: Point,
-    trajectories: int,
-    *,
-    rng: Rng,
-    max_steps: int,
-    policy: Policy = "uniform",
-    stop: npt.ArrayLike | None = None,
-    threads: int | None = None,
-    progress: Progress | None = None,
-) -> EventCounts:
-    """Return for each event of the model in how many runs it was tried, and in how many its first trial succeeded.
-
-    Only the first step of a run that tries an event counts for it: such trials are independent, as runs are. The runs
-    are those of ``simulate`` with the same arguments.
-
-    >>> from plumdp import case_study
-    >>> study = case_study("betting:25")
-    >>> events = first_visits(study.model, study.true_point, 1000, rng=1, max_steps=25)
-    >>> int(events.trials.max()) <= 1000, bool((events.successes <= events.trials).all())
-    (True, True)
-    """
-    plan = make_plan(model, point, trajectories, rng, max_steps, policy, stop)
-    events, choice_of = find_events(model), model.graph.choice_of_transition()
-    shape = (2, len(events.polynomials))
-
-    def add(block: range, counts: CountArray) -> Iterator[None]:
-        seen = np.zeros((len(block), shape[1]), dtype=np.bool_)
-        for runs, steps in plan.walk(block):
-            row = runs - np.uint64(block.start)
-            kernels.count_first_visits(
-                steps, row, choice_of, events.success, events.first_trial, events.tried, seen, counts
-            )
-            yield
-
-    n_workers = _n_workers(threads, shape)
-    size = min(_fair_size(plan, n_workers), max(1, _MAX_SEEN_BYTES // max(1, shape[1])))
-    trials, successes = _sum_over(split(0, plan.trajectories, size), add, shape, n_workers, progress, plan.trajectories)
-    return EventCounts(read_only(trials), read_only(successes), "independent")
-
-
-def _n_workers(threads: int | None, shape: tuple[int, ...]) -> int:
+def _n_workers(threads: int | None, n_transitions: int) -> int:
     """Return the number of threads: unless it is given, fewer if their counts would take too much memory."""
     if threads is None:
-        return max(1, min(n_threads(), _MAX_COUNT_BYTES // max(1, 8 * math.prod(shape))))
+        return max(1, min(n_threads(), _MAX_COUNT_BYTES // max(1, 8 * n_transitions)))
     require_positive("threads", threads)
     return threads
 
@@ -144,7 +98,7 @@ def _fair_size(plan: Plan, threads: int) -> int:
 def _sum_over(
     blocks: list[range],
     add: Callable[[range, CountArray], Iterator[None]],
-    shape: tuple[int, ...],
+    n_transitions: int,
     threads: int,
     progress: Progress | None,
     n_runs: int,
@@ -154,7 +108,7 @@ def _sum_over(
     Progress is told in runs, of so many in all. ``add`` yields now and then, so that an interruption need not
     wait for the end of a block.
     """
-    totals = [np.zeros(shape, dtype=np.int64) for _ in range(threads)]
+    totals = [np.zeros(n_transitions, dtype=np.int64) for _ in range(threads)]
     idle: SimpleQueue[CountArray] = SimpleQueue()
     for total in totals:
         idle.put(total)

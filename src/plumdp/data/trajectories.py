@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias, get_args
@@ -13,12 +13,13 @@ import numpy.typing as npt
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Form as Form
 from plumdp.data.columns import needed_columns, next_columns, state_column
-from plumdp.data.counts import CountArray, TransitionCounts
+from plumdp.data.counts import CountArray, EventCounts, TransitionCounts, require_same_graph
 from plumdp.data.pilots import is_wanted, moments_of, planned_pilot
 from plumdp.data.runs import Plan, Policy, Rng, make_plan, split
 from plumdp.data.same_files import Part, new_parts
-from plumdp.model.graph import Graph, Indices, IntArray, owners_of, read_only
-from plumdp.model.parametric import ParametricMDP
+from plumdp.model.events import find_events
+from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, owners_of, ranges, read_only
+from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.space import Point
 from plumdp.model.text import number_of, one_line
 
@@ -62,6 +63,12 @@ class Trajectories:
         """What counts of these runs are made of, however often they are counted."""
         return new_parts(len(self), is_simulated=True)
 
+    def rows_with_ends(self) -> tuple[Indices, BoolArray]:
+        """Return the steps with the last of each run twice, and which rows are these second ones: the ends of runs."""
+        last = np.flatnonzero(np.append(self.episode[1:] != self.episode[:-1], True)[: len(self)])
+        row = np.insert(np.arange(len(self)), last + 1, last)
+        return row, np.insert(np.zeros(len(self), dtype=np.bool_), last + 1, True)
+
     def columns(self, form: Form = "transitions") -> Columns:
         """Return the runs as the columns of a log: ``episode``, ``step``, one per state variable, and ``action``.
 
@@ -88,9 +95,7 @@ class Trajectories:
         }
 
     def _by_state(self) -> Columns:
-        last = np.flatnonzero(np.append(self.episode[1:] != self.episode[:-1], True)[: len(self)])
-        row = np.insert(np.arange(len(self)), last + 1, last)  # a last step has two rows: the second is the end
-        is_end = np.insert(np.zeros(len(self), dtype=np.bool_), last + 1, True)
+        row, is_end = self.rows_with_ends()
         choice = self.choice[row]
         state = np.where(is_end, self.graph.successor[self.transition[row]], owners_of(self.graph.first_choice, choice))
         return {
@@ -119,34 +124,43 @@ def record(
     >>> len(runs), sorted(runs.columns())
     (50, ['action', 'episode', 'money', 'next_money', 'next_step', 'state_step', 'step'])
     """
-    plan = make_plan(model, point, trajectories, rng, max_steps, policy, stop)
-    blocks = list(_record(plan))
-    fields = ("episode", "step", "transition")
-    episode, step, transition = (read_only(np.concatenate([getattr(b, f) for b in blocks])) for f in fields)
-    return Trajectories(plan.graph, episode, step, transition)
+    return joined([*recorded_blocks(make_plan(model, point, trajectories, rng, max_steps, policy, stop))])
 
 
-def record_blocks(
-    model: ParametricMDP,
-    point: Point,
-    trajectories: int,
-    *,
-    rng: Rng,
-    max_steps: int,
-    policy: Policy = "uniform",
-    stop: npt.ArrayLike | None = None,
-) -> Iterator[Trajectories]:
-    """Yield the runs of ``record`` block by block, to be written to files: whole runs, about a million steps at most.
+def first_visits(model: ParametricMDP, runs: Trajectories) -> EventCounts:
+    """Return for each event of the model in how many runs it was tried, and in how many its first trial succeeded.
+
+    Only the first step of a run that tries an event counts for it: such trials are independent, as runs are.
 
     >>> from plumdp import case_study
     >>> study = case_study("betting:25")
-    >>> sum(len(block) for block in record_blocks(study.model, study.true_point, 10_000, rng=1, max_steps=25))
-    250000
+    >>> events = first_visits(study.model, record(study.model, study.true_point, 1000, rng=1, max_steps=25))
+    >>> int(events.trials.max()) <= 1000, bool((events.successes <= events.trials).all())
+    (True, True)
     """
-    return _record(make_plan(model, point, trajectories, rng, max_steps, policy, stop))
+    require_model("first_visits", model)
+    require_same_graph(model.graph, runs.graph)
+    events, choice = find_events(model), runs.choice
+    start, end = events.first_trial[choice], events.first_trial[choice + 1]
+    event, step = events.tried[ranges(start, end)], np.repeat(np.arange(len(runs)), end - start)
+    # entries are ordered by run and step: the first one with a run and an event is its first trial
+    _, first = np.unique(runs.episode[step] * len(events) + event, return_index=True)
+    event, step = event[first], step[first]
+    is_success = events.success[runs.transition[step]] == event
+    trials, successes = (np.bincount(each, minlength=len(events)) for each in (event, event[is_success]))
+    return EventCounts(read_only(trials), read_only(successes), "independent")
 
 
-def _record(plan: Plan) -> Iterator[Trajectories]:
+def joined(blocks: Sequence[Trajectories]) -> Trajectories:
+    """Return the runs of several blocks, at least one, as one."""
+    fields = ("episode", "step", "transition")
+    return Trajectories(
+        blocks[0].graph, *(read_only(np.concatenate([getattr(block, field) for block in blocks])) for field in fields)
+    )
+
+
+def recorded_blocks(plan: Plan) -> Iterator[Trajectories]:
+    """Yield the runs of a plan block by block: whole runs, about a million steps at most."""
     for block in split(0, plan.trajectories, max(1, min(plan.block_size, _MAX_BLOCK // plan.max_steps))):
         parts = []
         for runs, steps in plan.walk(block):
