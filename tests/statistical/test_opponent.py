@@ -15,6 +15,7 @@ from opponent import CASES, ERROR, Opponent, Protocol, play_until_refuted
 from opponent_data import no_order, planned_visits
 from twin_outcomes import equal_outcomes_are_merged_once
 
+from plumdp.base.error_budget import ErrorBudget
 from plumdp.confidence import likelihood
 from plumdp.confidence.laws import law_of_pilot
 from plumdp.data import counts, pilots
@@ -57,13 +58,12 @@ def moments_depend_on_the_end(patch):
 
 
 def half_spaces_have_ten_times_their_share(patch):
-    divide = likelihood.shares_of
+    divide = ErrorBudget.error_in_set
 
-    def more(*data, **asked):
-        shares = divide(*data, **asked)
-        return shares._replace(half_spaces=10 * shares.half_spaces)
+    def more(budget, part, error):
+        return divide(budget, part, error) * (10 if part == "half_spaces" else 1)
 
-    patch.setattr(likelihood, "shares_of", more)
+    patch.setattr(ErrorBudget, "error_in_set", more)
 
 
 def bets_are_placed_by_all_data(patch):

@@ -19,7 +19,6 @@ from opponent import ERROR, play_until_refuted
 from row_models import row_model
 
 import plumdp as pl
-from plumdp.base.shares import CONFIDENCE_SET
 from plumdp.confidence import likelihood
 from plumdp.confidence.bets import Direction
 from plumdp.confidence.groundwork import Groundwork
@@ -58,7 +57,7 @@ def read_as_planned(at: Throws, n: int) -> TransitionCounts:
 
 def excludes_truth(counts: TransitionCounts, known: Groundwork, directions: Directions) -> bool:
     """Return whether the half-spaces exclude that all coins are fair."""
-    error = CONFIDENCE_SET * ERROR
+    error = likelihood.likelihood_budget(known.table, counts.pilot, has_directions=True).error_of_set(ERROR)
     with patch.object(likelihood, "log_evidence", lambda *_: -inf):
         made = likelihood.likelihood_set(known.model, counts, error=error, directions=directions, known=known)
     return bool((made.rows.sum(axis=1) / 2 > made.offsets).any())

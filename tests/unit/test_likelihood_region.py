@@ -10,6 +10,7 @@ from random_products import random_product_problem
 from row_models import row_model
 
 import plumdp as pl
+from plumdp.base.error_budget import ErrorBudget
 from plumdp.confidence.bounds import expression_bounds
 from plumdp.confidence.evidence import log_evidence
 from plumdp.confidence.likelihood import LikelihoodSet
@@ -40,10 +41,13 @@ STUDIES = {
 }
 
 
+BUDGET = ErrorBudget.of_likelihood("unknown", is_asked=False)
+
+
 def likelihood_set(table, seen, threshold, *, rows=(), offsets=(), texts=(), strips=None):
     sides = np.array(rows, dtype=float).reshape(-1, len(table.names)), np.array(offsets, dtype=float)
     words = texts or tuple(f"half-space {i}" for i in range(len(offsets)))
-    return LikelihoodSet(table, seen, threshold, *sides, words, strips, 0.001, "likelihood", Guarantee.ANYTIME)
+    return LikelihoodSet(table, seen, threshold, *sides, words, strips, 0.001, BUDGET, "likelihood", Guarantee.ANYTIME)
 
 
 def threshold_of(table, seen, space, error=0.001):

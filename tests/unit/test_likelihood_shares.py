@@ -1,6 +1,7 @@
 """Shares of the error, and half-spaces across all outcomes when there are many parameters."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from tank import tank
 import plumdp as pl
 from plumdp.confidence import likelihood as method
 from plumdp.confidence.bets import Direction
-from plumdp.confidence.likelihood import likelihood_set, shares_of
+from plumdp.confidence.likelihood import likelihood_budget, likelihood_set
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.data.counts import N_PILOTS, Pilot, PilotEnd
 from plumdp.experiments.layered import layered_model
@@ -44,13 +45,14 @@ def pilots(n_transitions):
 def test_shares_sum_to_what_is_given_whatever_is_known_and_asked(name, order, has_directions, made):
     model = {"many": lambda: made.model, "tank": tank}.get(name, lambda: pl.case_study(name).model)()
     table = likelihood_table(model)
-    shares = shares_of(table, pilots(model.graph.n_transitions)[order], has_directions=has_directions)
-    assert sum(shares) == pytest.approx(92.5)
-    assert (shares.half_spaces > 0) is (has_directions and order != "none")
-    assert (shares.outcomes > 0) is (name == "many" and has_directions and order != "none")
-    assert (shares.pilot > 0) is (order in ("planned", "open"))
-    assert (shares.space > 0) is (order != "planned")
-    assert (shares.strips > 2.5) is (name == "tank")
+    budget = likelihood_budget(table, pilots(model.graph.n_transitions)[order], has_directions=has_directions)
+    assert budget.confidence_set == Fraction(37, 40)
+    assert (budget.half_spaces > 0) is (has_directions and order != "none")
+    assert (budget.outcome_half_spaces > 0) is (name == "many" and has_directions and order != "none")
+    assert (budget.likelihood_after_pilot > 0) is (order in ("planned", "open"))
+    assert (budget.likelihood_against_space > 0) is (order != "planned")
+    assert (budget.intervals > Fraction(1, 40)) is (name == "tank")
+    assert (budget.drifts > 0) is (order != "none")
 
 
 @pytest.mark.parametrize("is_open", [True, False])

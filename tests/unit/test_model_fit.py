@@ -12,7 +12,6 @@ from row_models import row_model
 
 import plumdp as pl
 from plumdp.base.errors import DataError
-from plumdp.base.shares import CONFIDENCE_SET, FALLBACK, FIT
 from plumdp.confidence.constants import find_fixed_numbers, strongest_evidence
 from plumdp.confidence.likelihood import likelihood_set
 from plumdp.data.counts import N_PILOTS
@@ -61,12 +60,12 @@ def test_without_parameters_the_numbers_alone_decide():
         counts = np.zeros(model.graph.n_transitions, dtype=np.int64)
         counts[:2] = seen
         counts = pl.TransitionCounts(model.graph, counts, "adaptive")
-        evidence = strongest_evidence(fixed, counts, error=FALLBACK / 2 * 0.001)
+        evidence = strongest_evidence(fixed, counts, error=0.001 / 40)
         p_value = fit_model(model, counts, fixed=fixed).p_value
         assert p_value == pytest.approx(min(1, 0.001 * exp(-evidence)), rel=0.05)
         if small:
-            assert p_value == pytest.approx(float(1 / (fortune * Fraction(FALLBACK / 2))), rel=0.05)
-            assert p_value >= float(1 / (fortune * Fraction(FALLBACK / 2)))
+            assert p_value == pytest.approx(float(40 / fortune), rel=0.05)
+            assert p_value >= float(40 / fortune)
 
 
 def test_a_parameter_that_is_known_is_tested_like_any_number():
@@ -130,9 +129,9 @@ def test_shares_of_all_ends_of_the_data_sum_to_the_share_of_tests():
     none = counts_in_cells(KNOWN, main, pilot=[[[0, 0]], [[0, 0]]], end="power of four")
     some = counts_in_cells(KNOWN, main, pilot=[[[8, 8]], [[8, 8]]], end="power of four")
     largest = sum(max(share_of(counts, kind) for counts in (none, some)) for kind in ("class", "row"))
-    assert largest + FIT / 2 * N_PILOTS * some.pilot.weight <= FIT * (1 + 1e-9)
+    assert largest + N_PILOTS * some.pilot.weight / 80 <= (1 + 1e-9) / 40
     planned = counts_in_cells(KNOWN, main)
-    assert share_of(planned, "class") + share_of(planned, "row") == pytest.approx(FIT)
+    assert share_of(planned, "class") + share_of(planned, "row") == pytest.approx(1 / 40)
 
 
 @pytest.mark.parametrize(("end", "weight"), [("planned", 1.0), ("power of four", 1 / 6)])
@@ -145,19 +144,15 @@ def test_drifts_have_half_of_the_share_of_tests_times_the_weight_of_the_pilot(mo
 
     monkeypatch.setattr("plumdp.fit.model_fit.drift_tests", recorded)
     fit_model(TWO_CELLS, counts_in_cells(TWO_CELLS, drifted(1), pilot=PILOT, end=end), error=0.001)
-    assert asked == [pytest.approx(FIT / 2 * weight * 0.001)]
+    assert asked == [pytest.approx(weight * 0.001 / 80)]
 
 
 def test_a_set_with_more_than_its_share_of_the_error_is_refused():
     counts = counts_in_cells(TWO_CELLS, drifted(1, 0), pilot=PILOT)
     with pytest.raises(DataError, match="share"):
         fit_model(TWO_CELLS, counts, error=0.001, found=likelihood_set(TWO_CELLS, counts, error=0.001))
-    found = likelihood_set(TWO_CELLS, counts, error=CONFIDENCE_SET * 0.001)
+    found = likelihood_set(TWO_CELLS, counts, error=0.001 * 37 / 40)
     assert fit_model(TWO_CELLS, counts, error=0.001, found=found).p_value == 1
-
-
-def test_shares_sum_to_one():
-    assert pytest.approx(1) == CONFIDENCE_SET + FIT + FALLBACK
 
 
 @pytest.mark.parametrize("error", [0.3, 0.01, 1e-6])
@@ -250,7 +245,7 @@ def test_numbers_that_the_model_fixes_have_half_of_the_share_of_the_fallback():
     counts[:2] = 40, 20
     fit = fit_model(model, pl.TransitionCounts(model.graph, counts, "adaptive"), fixed=find_fixed_numbers(model))
     (test,) = fit.tests
-    assert test.evidence == pytest.approx(log(fortune_of(40, 20)) + log(FALLBACK / 2), abs=1e-9)
+    assert test.evidence == pytest.approx(log(fortune_of(40, 20)) + log(1 / 40), abs=1e-9)
 
 
 def test_multipliers_of_a_contradiction_sum_to_one_and_name_what_is_needed():
@@ -276,7 +271,7 @@ def certificate_of(seen, confidence_set, pilot=PILOT):
 def test_a_contradicted_model_has_bounds_on_the_graph_alone(confidence_set):
     learned, certificate = certificate_of(drifted(5), confidence_set)
     assert certificate.status == Status.CONTRADICTED
-    assert certificate.p_value <= (1 if confidence_set == "likelihood" else FIT) * learned.error
+    assert certificate.p_value <= (1 if confidence_set == "likelihood" else 1 / 40) * learned.error
     assert certificate.relaxation == "untied"
     assert "no parameters explain the data" in str(certificate)
     assert not any("expressions of the model are right" in text for text in certificate.assumptions)
@@ -295,7 +290,7 @@ def test_what_the_certificate_says_of_the_model_is_what_was_decided():
 
 @pytest.mark.parametrize(
     ("confidence_set", "share", "is_contradicted"),
-    [("interval", FIT / 2, True), ("interval", 0.5, False), ("likelihood", 0.5, True), ("likelihood", 1.5, False)],
+    [("interval", 1 / 80, True), ("interval", 0.5, False), ("likelihood", 0.5, True), ("likelihood", 1.5, False)],
 )
 def test_sets_that_are_no_tests_leave_the_tests_their_own_share(monkeypatch, confidence_set, share, is_contradicted):
     """Intervals have spent 92.5 % of the error: a p-value of half the error contradicts likelihood sets only."""

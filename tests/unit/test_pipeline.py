@@ -377,7 +377,7 @@ def test_data_that_contradict_published_intervals_are_not_called_a_proof():
     model = two_coins()
     learned = learn(model, counts_of(model, s0=(90, 10)), as_published=True)
     clash = replace(learned.bounds, event_lower=np.array([0.8, 0.8]), event_upper=np.array([0.9, 0.9]))
-    certificate = conclude(learned_from(model, learned.counts, clash, learned.error), goal(model))
+    certificate = conclude(learned_from(model, learned.counts, clash, learned.error, learned.budget), goal(model))
     assert (certificate.guarantee, certificate.status) == ("none", "no guarantee")
     assert certificate.reason.startswith("no parameters fit ")
 
@@ -467,7 +467,7 @@ def test_a_region_of_one_point_is_known():
     model = two_coins()
     learned = learn(model, counts_of(model, s0=(1, 1)), confidence_set="interval")
     point = replace(learned.bounds, event_lower=np.array([0.5]), event_upper=np.array([0.5]))
-    known = learned_from(model, learned.counts, point, learned.error)
+    known = learned_from(model, learned.counts, point, learned.error, learned.budget)
     for relaxation in ("expression", "rectangular", "parameter", "coupled"):
         certificate = conclude(known, goal(model), relaxation=relaxation)
         assert certificate.lower <= 0.25 <= certificate.upper

@@ -8,7 +8,6 @@ import pytest
 import plumdp as pl
 from plumdp.confidence.bets import Direction
 from plumdp.confidence.likelihood import likelihood_set
-from plumdp.learning.learn import FALLBACK, FIT
 from plumdp.solver.coupled.gradient import policy_gradient
 
 P, Q = pl.parameters("p", "q")
@@ -66,7 +65,7 @@ def test_each_objective_has_an_equal_part_of_the_error_of_half_spaces():
     learned = pl.learn(MODEL, COUNTS, confidence=confidence, objectives=TEXTS)
     found = learned.bounds
     assert len(found.rows) == 6
-    error = (1 - FALLBACK - FIT) * (1 - confidence)
+    error = learned.budget.error_of_set(1 - confidence)
     for number, (text, direction) in enumerate(zip(TEXTS, found.directions, strict=True)):
         objective = pl.parse_property(text, MODEL)
 

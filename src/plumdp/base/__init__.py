@@ -1,1 +1,1 @@
-"""What everything else may use: errors, words of options, outward rounding, threads, compiled kernels."""
+"""The ground that every room stands on: it imports nothing of plumdp."""

@@ -92,6 +92,7 @@ def make_certificate(
         not_coupled=valued.not_coupled,
         remark=_remark(model, objective),
         misfit=learned.misfit,
+        budget=learned.budget.parts(),
         left_out=left_out,
         not_in_likelihood=_not_in_likelihood(learned),
     )
@@ -190,6 +191,7 @@ def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate
             jointly=(),
             p_value=None,
             not_in_likelihood="",
+            budget=(),
         )
     return replace(
         certificate,

@@ -372,7 +372,7 @@ def relax(learned: Learned, relaxation: Relaxation, model: ParametricMDP | None 
             ": a model that is stored on disk is solved within intervals; choose 'expression'",
         )
     if isinstance(region, Conflict):
-        return storage.untied(model, learned.counts, learned.fallback * learned.error)
+        return storage.untied(model, learned.counts, learned.budget.error_of("graph_alone", learned.error))
     # of points of the region a misfit leaves the intervals
     method = RELAXATIONS["expression" if learned.misfit and picks_points else relaxation]
     return tolerating(method.build(model, learned.bounds, region), learned.misfit)

@@ -10,6 +10,7 @@ from typing import get_args
 
 import numpy as np
 
+from plumdp.base.error_budget import equal_parts
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Intervals as Intervals
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson, hoeffding
@@ -88,7 +89,7 @@ def expression_bounds(
         events = find_events(model, factors=isinstance(counts, TransitionCounts))
     pooled = _pooled(model, events, counts)
     is_fixed = _is_fixed(model, events, pooled.sampling)
-    event_lower, event_upper = _event_bounds(pooled, error / max(len(events), 1), interval_method, is_fixed)
+    event_lower, event_upper = _event_bounds(pooled, equal_parts(error, len(events)), interval_method, is_fixed)
     lower, upper = _by_expression(model.expressions, events, event_lower, event_upper)
     return ExpressionBounds(
         read_only(lower),

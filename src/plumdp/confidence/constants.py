@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from plumdp.base.error_budget import equal_parts
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson, tolerant_interval, widened
 from plumdp.confidence.event_counts import sum_by, tried_once
 from plumdp.data.counts import CountArray, TransitionCounts
@@ -250,10 +251,10 @@ def excluded_numbers(
     fixed = fixed.constants_only() if misfit else fixed
     if not len(fixed):
         return ()
-    share = error / 2 if fixed.n_pooled else error
+    of_alone, of_together = _errors(fixed, error)
     tests = _alone(fixed, counts)
-    alone = _failures(fixed, counts, tests, share / len(fixed), misfit)
-    together = _failures(fixed, counts, _together(fixed, tests), share / max(fixed.n_pooled, 1), misfit)
+    alone = _failures(fixed, counts, tests, of_alone, misfit)
+    together = _failures(fixed, counts, _together(fixed, tests), of_together, misfit)
     is_unsaid = ~np.isin(together.test, fixed.pooled[alone.test])  # a class needs no words if one of its rows has some
     sure = f"{100 * confidence:.10g} %" + (f", if rows are off by at most {misfit:g}" if misfit else "")
     texts = [_describe(model, fixed, int(alone.test[i]), alone, i, sure) for i in _worst(alone.surprise)]
@@ -273,10 +274,15 @@ def strongest_evidence(fixed: FixedNumbers, counts: TransitionCounts, *, error: 
     """
     if not len(fixed):
         return -inf
-    share = error / 2 if fixed.n_pooled else error
     alone = _alone(fixed, counts)
-    parts = [(alone, share / len(fixed)), (_together(fixed, alone), share / max(fixed.n_pooled, 1))]
+    parts = zip((alone, _together(fixed, alone)), _errors(fixed, error), strict=True)
     return max(_largest_fortune(fixed, tests) + log(part) for tests, part in parts)
+
+
+def _errors(fixed: FixedNumbers, error: float) -> tuple[float, float]:
+    """Return the error of each test of a single row, and of each test of a class: both kinds have half of it."""
+    half = equal_parts(error, 2 if fixed.n_pooled else 1)
+    return equal_parts(half, len(fixed)), equal_parts(half, fixed.n_pooled)
 
 
 def _largest_fortune(fixed: FixedNumbers, tests: _Tests) -> float:

@@ -7,18 +7,20 @@ known which data came first, bets for both sides of each direction are placed an
 it has too little data.
 
 With probability at least 1 - error the true point is in all of them at all times, whatever chose the actions, and
-whenever the data stopped. ``shares_of`` says how the error is divided.
+whenever the data stopped. ``ErrorBudget.of_likelihood`` says how the error is divided.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf, log
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from plumdp.base.error_budget import ErrorBudget, Order, SetPart
 from plumdp.base.errors import DataError
 from plumdp.confidence.bets import Direction, HalfSpace, tangent_half_space, unit_steps
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
@@ -38,7 +40,9 @@ from plumdp.model.parametric import ParametricMDP
 Directions: TypeAlias = Callable[[FloatArray], Sequence[Direction]]
 """From an estimate of the parameters to the directions that matter there."""
 
-WHOLE = 92.5  # percent of a certificate's error that are given here; the rest is for tests and the graph alone
+_Spent: TypeAlias = Callable[[SetPart], float]
+"""From a part of the set to its error."""
+
 _MANY = 20  # parameters that matter, beyond which there are half-spaces across all outcomes
 _TRIES = 6  # steps towards the point of a likelihood set at which a value is largest
 _HALVINGS = 40
@@ -59,6 +63,7 @@ class LikelihoodSet:
     texts: tuple[str, ...]  # (m): what each half-space is about, in words
     strips: ExpressionBounds | None
     error: float
+    budget: ErrorBudget  # of the certificate, of whose error the set has its share
     method: str
     guarantee: Guarantee
     directions: tuple[Direction, ...] = ()  # of the last bets
@@ -72,37 +77,21 @@ class LikelihoodSet:
         return None if self.strips is None else self.strips.intervals
 
 
-class Shares(NamedTuple):
-    """Percent of a certificate's error, fixed before the data that they are for."""
+def likelihood_budget(table: LikelihoodTable, pilot: Pilot | None, *, has_directions: bool) -> ErrorBudget:
+    """Return how the error is divided, given the model, what is known of the order of the data, and what is asked."""
+    return ErrorBudget.of_likelihood(
+        order_of(pilot),
+        is_asked=has_directions,
+        has_many_parameters=table.basis.shape[1] > _MANY,
+        leaves_rows_out=bool(table.left_out),
+    )
 
-    half_spaces: float  # across the values that are asked for
-    outcomes: float  # half-spaces across all outcomes
-    pilot: float  # the likelihood after the pilot, times the weight of the pilot
-    space: float  # the likelihood against the space
-    strips: float  # intervals of the expressions
 
-
-def shares_of(table: LikelihoodTable, pilot: Pilot | None, *, has_directions: bool) -> Shares:
-    """Return how the error is divided: by the model, by what is known of the order of the data, and by what is asked.
-
-    If the length of the data was planned, half-spaces take most. If not, they pay for all lengths that the data might
-    have, and the likelihood against the space, which needs no order, has a good part: so a known order is of use with
-    little data as well. Rows that the likelihood leaves out have nothing but strips, which then get 30 percent.
-    """
-    is_many = table.basis.shape[1] > _MANY
+def order_of(pilot: Pilot | None) -> Order:
+    """Return what a pilot says of the order of the data; that planned data are too few for one is known beforehand."""
     if pilot is None:
-        found = (0.0, 0.0, 0.0, 90.0)
-    elif not has_directions:
-        found = (0.0, 0.0, 90.0, 0.0) if pilot.is_planned else (0.0, 0.0, 45.0, 45.0)
-    elif pilot.is_planned:
-        found = (60.0, 20.0, 10.0, 0.0) if is_many else (80.0, 0.0, 10.0, 0.0)
-    else:
-        found = (45.0, 20.0, 20.0, 5.0) if is_many else (50.0, 0.0, 10.0, 30.0)
-    if pilot is not None and pilot.is_planned and not pilot.total:
-        found = (*found[:2], 0.0, found[2])  # too few data for a pilot, as was known beforehand
-    strips = 30.0 if table.left_out else 2.5
-    half_spaces, outcomes, after_pilot, against_space = (share * (WHOLE - strips) / 90 for share in found)
-    return Shares(half_spaces, outcomes, after_pilot, against_space, strips)
+        return "unknown"
+    return "open" if not pilot.is_planned else "planned" if pilot.total else "short"
 
 
 def likelihood_set(
@@ -112,12 +101,14 @@ def likelihood_set(
     error: float = 0.001,
     directions: Directions | None = None,
     known: Groundwork | None = None,
+    budget: ErrorBudget | None = None,
 ) -> LikelihoodSet:
     """Return the points that explain the data, at all times with probability at least 1 - error.
 
     ``directions`` says in which directions to be narrow, given an estimate of the parameters; it must not look at the
     data. Without an order of the data, or without directions, there are no half-spaces. With more than 20 parameters
-    that matter there are half-spaces across all outcomes as well. ``known`` is what was found about the model before.
+    that matter there are half-spaces across all outcomes as well. ``known`` is what was found about the model before,
+    and ``budget`` how the error of a certificate is divided, if that was decided before: this set has its share.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
@@ -132,10 +123,10 @@ def likelihood_set(
     known = known or Groundwork(model)
     table, space = known.table, law_of_space(model)
     best = estimate_inside(table, table.pool(counts.counts), table.middle, prior=space)[0]
-    shares = shares_of(table, counts.pilot, has_directions=directions is not None)
-    errors = Shares(*(share / WHOLE * error for share in shares))
-    likely = _likelihoods(table, counts, space, errors)
-    found, cuts, narrow = _half_spaces(table, counts, space, errors, best, directions)
+    budget = budget or likelihood_budget(table, counts.pilot, has_directions=directions is not None)
+    spent = partial(budget.error_in_set, error=error)
+    likely = _likelihoods(table, counts, space, spent)
+    found, cuts, narrow = _half_spaces(table, counts, space, spent, best, directions)
     cuts += [cut for each in likely if each.is_supporting for cut in _supports(table, each, best, found)]
     chosen = _smallest(table, likely, best)
     rows, offsets = _stacked(cuts, len(table.names))
@@ -146,8 +137,9 @@ def likelihood_set(
         rows,
         offsets,
         tuple(cut.text for cut in cuts),
-        _strips(known, counts, errors.strips),
+        _strips(known, counts, spent("intervals")),
         error,
+        budget,
         chosen.method + (" with half-spaces across the gradient" if found else ""),
         guarantee_of(counts),
         found,
@@ -181,18 +173,18 @@ class _Likelihood(NamedTuple):
     is_supporting: bool  # whether it has a share large enough for half-spaces across values
 
 
-def _likelihoods(table: LikelihoodTable, counts: TransitionCounts, space: Law, errors: Shares) -> list[_Likelihood]:
+def _likelihoods(table: LikelihoodTable, counts: TransitionCounts, space: Law, spent: _Spent) -> list[_Likelihood]:
     """Return the likelihood of all data against the space, and that of main data after the pilot, if they have shares.
 
     Both hold, each at its share.
     """
     found, pilot = [], counts.pilot
-    if errors.space:
+    if error := spent("likelihood_against_space"):
         seen, method = table.pool(counts.counts), "likelihood against the space"
-        found.append(_Likelihood(seen, _threshold(table, seen, space, errors.space), method, pilot is not None))
-    if errors.pilot and pilot is not None and pilot.total:
+        found.append(_Likelihood(seen, _threshold(table, seen, space, error), method, pilot is not None))
+    if (error := spent("likelihood_after_pilot")) and pilot is not None and pilot.total:
         seen, law = table.pool(counts.main), law_of_pilot(table, table.pool(pilot.counts), space)
-        threshold = _threshold(table, seen, law, errors.pilot * pilot.weight)
+        threshold = _threshold(table, seen, law, error * pilot.weight)
         found.append(_Likelihood(seen, threshold, "likelihood after a pilot", False))
     return found
 
@@ -223,7 +215,7 @@ def _half_spaces(
     table: LikelihoodTable,
     counts: TransitionCounts,
     space: Law,
-    errors: Shares,
+    spent: _Spent,
     best: FloatArray,
     directions: Directions | None,
 ) -> tuple[tuple[Direction, ...], list[HalfSpace], list[HalfSpace]]:
@@ -235,17 +227,16 @@ def _half_spaces(
     placed = [tuple(directions(stage.point)) for stage in stages]
     gradients = np.array([[each.gradient for each in of_stage] for of_stage in placed])
     texts = [f"the half-space that bets on {each.text or 'a direction'} left" for each in placed[-1]]
-    found = staged_half_spaces(
-        table, stages, gradients, horizons, space, near=best, error=errors.half_spaces, texts=texts
-    )
+    error = spent("half_spaces")
+    found = staged_half_spaces(table, stages, gradients, horizons, space, near=best, error=error, texts=texts)
     cuts = [each.left for each in found]
-    if not errors.outcomes:
+    if not (error := spent("outcome_half_spaces")):
         return placed[-1], cuts, []
     _, first = np.unique(table.direction, return_index=True)
     across = table.coefficients[[j for j in first if table.direction[j] >= 0]]
     every = np.broadcast_to(across, (len(stages), *across.shape))
     words = ["an outcome"] * len(across)
-    narrow = staged_half_spaces(table, stages, every, horizons, space, near=best, error=errors.outcomes, texts=words)
+    narrow = staged_half_spaces(table, stages, every, horizons, space, near=best, error=error, texts=words)
     return placed[-1], cuts, [each.left for each in narrow]
 
 

@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.error_budget import equal_parts
 from plumdp.base.errors import DataError
 from plumdp.base.rounding import UNIT, UP
 from plumdp.confidence.sets import Guarantee
@@ -76,7 +77,7 @@ def row_bounds(
     sizes = np.diff(rows.first)
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.where(np.repeat(trials, sizes) > 0, successes / np.repeat(trials, sizes), 0.0)
-    radius = _RADIUS[chosen](successes, trials, rows.first, error / max(len(trials), 1))
+    radius = _RADIUS[chosen](successes, trials, rows.first, equal_parts(error, len(trials)))
     radius = np.where(trials > 0, np.minimum(radius * UP + 4 * sizes * UNIT, 2.0), 2.0)
     lower, upper = _by_expression(model, rows, shares, np.repeat(radius, sizes))
     return RowBounds(

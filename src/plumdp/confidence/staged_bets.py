@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from plumdp.base.error_budget import equal_parts
 from plumdp.confidence.bets import HalfSpace, Part, common_half_space, factors_along, unit_steps
 from plumdp.confidence.estimates import information
 from plumdp.confidence.laws import SPACE_AS_DATA, Law, law_of_pilot
@@ -123,7 +124,7 @@ def staged_half_spaces(
     the error, and each side half of its weights. ``near`` is an estimate from all data. Some outcomes (n_outcomes) may
     be left out of the bets.
     """
-    share, found = error / max(len(texts), 1), []
+    share, found = equal_parts(error, len(texts)), []
     of_side = horizons._replace(log_weight=horizons.log_weight - log(2))
     scales = np.sqrt(-2 * (of_side.log_weight + log(share)))
     steps = np.array([_steps(table, *each, of_side.length, space) for each in zip(stages, gradients, strict=True)])

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from plumdp.base.error_budget import ErrorBudget, equal_parts
 from plumdp.base.errors import DataError, Option
 from plumdp.confidence.bets import Direction
 from plumdp.confidence.binomial import tolerant_interval, widened
@@ -30,18 +31,17 @@ from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, with_i
 from plumdp.confidence.estimates import estimate_inside
 from plumdp.confidence.event_counts import sum_by
 from plumdp.confidence.laws import Law, law_of_space
-from plumdp.confidence.likelihood import WHOLE, Directions, LikelihoodSet, guarantee_of
+from plumdp.confidence.likelihood import Directions, LikelihoodSet, guarantee_of
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.confidence.sets import Guarantee
 from plumdp.confidence.space_moments import is_nonnegative
 from plumdp.confidence.staged_bets import find_horizons, find_stages, staged_half_spaces
-from plumdp.data.counts import CountArray, TransitionCounts, require_same_graph
+from plumdp.data.counts import CountArray, Pilot, TransitionCounts, require_same_graph
 from plumdp.model.events import Events
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, owners, read_only
 from plumdp.model.parametric import ParametricMDP
 
-_BETS, _SINGLE = 80 / WHOLE, 2.5 / WHOLE  # half-spaces; intervals of single choices; the rest is for events
 _ROUNDING = 1e-9  # relative, of products of factors along a way: more than the rounding of sums of their logarithms
 
 
@@ -79,6 +79,7 @@ class Measured:
     directions: tuple[Direction, ...]
     events: ExpressionBounds  # to be widened by the misfit
     error: float
+    budget: ErrorBudget  # of the certificate, of whose error the set has its share
     guarantee: Guarantee
     estimate: FloatArray  # (n_parameters)
 
@@ -98,6 +99,7 @@ class Measured:
             tuple(cut.text for cut in self.cuts),
             strips,
             self.error,
+            self.budget,
             f"{parts} that allow for rows off by {misfit:g}",
             self.guarantee,
             self.directions,
@@ -112,11 +114,12 @@ def tolerant_set(
     error: float = 0.001,
     misfit: float,
     directions: Directions | None = None,
+    budget: ErrorBudget | None = None,
 ) -> LikelihoodSet:
     """Return the points that explain the data if rows are off by at most ``misfit``: without a likelihood.
 
     The point of the space from which no row is further than that is one of them, at all times, with probability at
-    least 1 - error. ``directions`` are as in ``likelihood_set``.
+    least 1 - error. ``directions`` and ``budget`` are as in ``likelihood_set``.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
@@ -125,7 +128,8 @@ def tolerant_set(
     >>> found.method
     'half-spaces across the gradient and intervals that allow for rows off by 0.01'
     """
-    return measure_tolerantly(model, counts, error=error, directions=directions).at(require_misfit(misfit))
+    measured = measure_tolerantly(model, counts, error=error, directions=directions, budget=budget)
+    return measured.at(require_misfit(misfit))
 
 
 def tolerant_bounds(
@@ -139,7 +143,7 @@ def tolerant_bounds(
     >>> tolerant_bounds(study.model, counts, misfit=0.01).method
     'intervals that allow for rows off by 0.01'
     """
-    strips = _intervals(model, counts, (1 - _SINGLE) * error, _SINGLE * error)
+    strips = _intervals(model, counts, ErrorBudget.of_tolerant_set(has_bets=False, has_drifts=False), error)
     ends = widened(strips.event_lower, strips.event_upper, require_misfit(misfit))
     method = f"intervals that allow for rows off by {misfit:g}"
     return replace(with_intervals(strips, *ends, model.expressions), error=error, method=method)
@@ -156,14 +160,21 @@ def require_misfit(misfit: float) -> float:
     return float(misfit)
 
 
-def measure_tolerantly(
-    model: ParametricMDP, counts: TransitionCounts, *, error: float, directions: Directions | None = None
-) -> Measured:
-    """Return what the data say for all misfits: bets that the pilot places, and intervals to be widened.
+def tolerant_budget(pilot: Pilot | None, *, has_directions: bool) -> ErrorBudget:
+    """Return how the error is divided if rows may be off, given what is known of the order of the data."""
+    has_pilot = pilot is not None
+    return ErrorBudget.of_tolerant_set(has_bets=has_pilot and has_directions, has_drifts=has_pilot)
 
-    The share of the error for intervals must not depend on how the data ended. So an empty pilot, of data that might
-    have had one, leaves them no more than any other pilot would.
-    """
+
+def measure_tolerantly(
+    model: ParametricMDP,
+    counts: TransitionCounts,
+    *,
+    error: float,
+    directions: Directions | None = None,
+    budget: ErrorBudget | None = None,
+) -> Measured:
+    """Return what the data say for all misfits: bets that the pilot places, and intervals to be widened."""
     if not 0 < error < 1:
         raise DataError(f"error={error}: give a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
     require_same_graph(model.graph, counts.graph)
@@ -171,14 +182,22 @@ def measure_tolerantly(
     best = estimate_inside(table, table.pool(counts.counts), table.middle, prior=space)[0]
     found: tuple[Direction, ...] = ()
     cuts: list[Cut] = []
-    pilot, is_announced = counts.pilot, directions is not None
-    if pilot is not None and directions is not None and pilot.moments:
-        found, cuts = _half_spaces(model, counts, table, space, best, directions, _BETS * error)
-    share = 1 - _SINGLE - (_BETS if is_announced and pilot is not None else 0.0)
-    events = _intervals(model, counts, share * error, _SINGLE * error)
-    seen = table.pool(counts.main)
-    guarantee = guarantee_of(counts)
-    return Measured(table, model.expressions, seen, tuple(cuts), found, events, error, guarantee, read_only(best))
+    budget = budget or tolerant_budget(counts.pilot, has_directions=directions is not None)
+    if directions is not None and counts.pilot is not None and counts.pilot.moments:
+        of_bets = budget.error_in_set("half_spaces", error)
+        found, cuts = _half_spaces(model, counts, table, space, best, directions, of_bets)
+    return Measured(
+        table,
+        model.expressions,
+        table.pool(counts.main),
+        tuple(cuts),
+        found,
+        _intervals(model, counts, budget, error),
+        error,
+        budget,
+        guarantee_of(counts),
+        read_only(best),
+    )
 
 
 def _half_spaces(
@@ -268,19 +287,20 @@ def with_cuts(found: LikelihoodSet, cuts: Sequence[Cut], misfit: float) -> Likel
     return replace(found, rows=read_only(rows), offsets=read_only(np.append(found.offsets, moved)), texts=texts)
 
 
-def _intervals(model: ParametricMDP, counts: TransitionCounts, error: float, single: float) -> ExpressionBounds:
+def _intervals(model: ParametricMDP, counts: TransitionCounts, budget: ErrorBudget, error: float) -> ExpressionBounds:
     """Return intervals of events from all trials, cut to those from single choices; to be widened by a misfit."""
+    of_events, of_choices = budget.error_in_set("intervals", error), budget.error_in_set("single_choices", error)
     anyhow = replace(counts, sampling="adaptive", pilot=None)
-    pooled = expression_bounds(model, anyhow, error=error, interval_method="beta-binomial")
+    pooled = expression_bounds(model, anyhow, error=of_events, interval_method="beta-binomial")
     events, n = pooled.events, len(pooled.events)
-    lower, upper = tolerant_interval(pooled.successes, pooled.trials, error / max(n, 1))
+    lower, upper = tolerant_interval(pooled.successes, pooled.trials, equal_parts(of_events, n))
     is_tried_elsewhere = (np.bincount(events.tried, minlength=n) > 1)[events.tried]
-    event, share = events.tried[is_tried_elsewhere], single / max(int(is_tried_elsewhere.sum()), 1)
+    event, share = events.tried[is_tried_elsewhere], equal_parts(of_choices, int(is_tried_elsewhere.sum()))
     trials, successes = (seen[is_tried_elsewhere] for seen in _by_choice(events, counts))
     low, high = tolerant_interval(successes, trials, share)
     np.maximum.at(lower, event, low)
     np.minimum.at(upper, event, high)
-    return replace(with_intervals(pooled, lower, upper, model.expressions), error=error + single)
+    return replace(with_intervals(pooled, lower, upper, model.expressions), error=of_events + of_choices)
 
 
 def _by_choice(events: Events, counts: TransitionCounts) -> tuple[CountArray, CountArray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from plumdp.base.error_budget import equal_parts
 from plumdp.confidence.binomial import beta_binomial
 from plumdp.data.counts import TransitionCounts
 from plumdp.model.graph import FloatArray, read_only
@@ -29,7 +30,7 @@ def untied_bounds(counts: TransitionCounts, *, error: float) -> tuple[FloatArray
     is_second = (n_successors == 2) & (np.arange(graph.n_transitions) == graph.first_transition[choice] + 1)
     is_event = (n_successors > 1) & ~is_second
     lower, upper = np.ones(graph.n_transitions), np.ones(graph.n_transitions)
-    share = error / max(int(is_event.sum()), 1)
+    share = equal_parts(error, int(is_event.sum()))
     lower[is_event], upper[is_event] = beta_binomial(counts.counts[is_event], counts.visits[choice[is_event]], share)
     second = np.flatnonzero(is_second)
     lower[second] = np.maximum(np.nextafter(1 - upper[second - 1], 0), 0)

@@ -15,7 +15,6 @@ from itertools import accumulate, pairwise
 from math import inf, isfinite, sqrt
 from typing import Any
 
-from plumdp.base.shares import CONFIDENCE_SET
 from plumdp.certifying.pipeline import relax
 from plumdp.certifying.valuation import value_policy
 from plumdp.confidence.likelihood_table import LikelihoodTable
@@ -98,7 +97,7 @@ class Predictor:
         question = Question(learned.model, self.objective)
         solvers = {(learned.model, self.objective): learned.at_points(question)}
         options = {"directions": value_directions([question], solvers)} if method.has_directions else {}
-        measured = measure(learned.model, counts, error=CONFIDENCE_SET * learned.error, **options)
+        measured = measure(learned.model, counts, error=learned.budget.error_of_set(learned.error), **options)
         region = method.region(learned.model, measured)
         ahead = replace(learned, counts=counts, bounds=measured, region=region, solvers=solvers, fit=None)
         if ahead.conflict is not None:

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from plumdp.base.error_budget import equal_parts
 from plumdp.confidence.bets import LARGEST_BET, LEAST_PROBABILITY, HalfSpace, half_space
 from plumdp.confidence.contrasts import Contrast
 from plumdp.confidence.likelihood_table import CellCounts, LikelihoodTable, Outcomes
@@ -119,7 +120,7 @@ def drift_tests(
     first, main = (pilot.table.pool_by_choice(seen) for seen in (pilot.counts, counts.main))
     plans = [plan for contrast in contrasts for plan in _plans(pilot, first, contrast)]
     # the plans come from the pilot alone, so that their number may divide the error
-    share, drifts = error / max(2 * len(plans), 1), []
+    share, drifts = equal_parts(error, 2 * len(plans)), []
     last: tuple[Contrast, _Split] | None = None
     for plan in plans:
         if last is None or last[0] is not plan.contrast:

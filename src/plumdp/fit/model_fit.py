@@ -18,13 +18,13 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from plumdp.base.error_budget import ErrorBudget, equal_parts
 from plumdp.base.errors import DataError
 from plumdp.base.rounding import UNDERFLOW, UP
-from plumdp.base.shares import CONFIDENCE_SET, FALLBACK, FIT
 from plumdp.confidence.constants import FixedNumbers, strongest_evidence
 from plumdp.confidence.groundwork import Groundwork
 from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
-from plumdp.confidence.likelihood import LikelihoodSet, likelihood_set
+from plumdp.confidence.likelihood import LikelihoodSet, likelihood_budget, likelihood_set
 from plumdp.confidence.likelihood_table import CellCounts
 from plumdp.data.counts import TransitionCounts
 from plumdp.fit.agreement import AffineTests, Agreement, find_agreement
@@ -78,7 +78,7 @@ def fit_model(
 ) -> ModelFit:
     """Return the p-value of the model and its strongest tests, with bets that win most at the given error.
 
-    ``found`` is the likelihood set at its share of the error (``shares.CONFIDENCE_SET``), if there is one, and
+    ``found`` is the likelihood set at its share of the error (``ErrorBudget.error_of_set``), if there is one, and
     ``fixed`` the numbers of the model. ``known`` has the results of earlier calls that depend on the model alone.
 
     >>> from plumdp import case_study, simulate
@@ -89,13 +89,15 @@ def fit_model(
     """
     known = known or Groundwork(model)
     if found is None:
-        found = likelihood_set(model, counts, error=CONFIDENCE_SET * error, known=known)
-    if found.error > CONFIDENCE_SET * error * UP:
+        budget = likelihood_budget(known.table, counts.pilot, has_directions=False)
+        found = likelihood_set(model, counts, error=budget.error_of_set(error), known=known, budget=budget)
+    of_set = found.budget.error_of_set(error)
+    if found.error > of_set * UP:
         raise DataError(
-            f"found has the error {found.error:.6g}, and its share of {error:.6g} is {CONFIDENCE_SET * error:.6g}: "
-            "tests would have more than the whole error; make it with likelihood_set(..., error=CONFIDENCE_SET * error)"
+            f"found has the error {found.error:.6g}, and its share of {error:.6g} is {of_set:.6g}: tests would have "
+            f"more than the whole error; make it with likelihood_set(..., error={of_set:.6g})"
         )
-    number = -inf if fixed is None else _against_numbers(fixed, counts, error)
+    number = _against_numbers(fixed, counts, found.budget, error) if fixed is not None and len(fixed) else -inf
     tests = _Blocks(known, counts, found, error, number)
     agreement = find_agreement(model.space, found.table, tests.affine, tests.cells, _start(model, found))
     p_value = _p_value(agreement.least, error)
@@ -111,8 +113,9 @@ def _p_value(least: float, error: float) -> float:
     return min(1.0, max(exp(min(log(error) - least, 0.0)) * UP, _LEAST_P_VALUE))
 
 
-def _against_numbers(fixed: FixedNumbers, counts: TransitionCounts, error: float) -> float:
-    return strongest_evidence(fixed, counts, error=FALLBACK / 2 * error)
+def _against_numbers(fixed: FixedNumbers, counts: TransitionCounts, budget: ErrorBudget, error: float) -> float:
+    share = budget.with_fixed_numbers().error_of("predicted_numbers", error)
+    return strongest_evidence(fixed, counts, error=share)
 
 
 def _start(model: ParametricMDP, likelihood: LikelihoodSet) -> FloatArray:
@@ -140,17 +143,15 @@ class _Blocks:
         has_pilot = counts.pilot is not None and counts.pilot.total > 0
         self._drifts = _drifts(known, counts, likelihood, error) if has_pilot else []
         self.affine = _affine_tests(likelihood, self._drifts, number)
-        # the same share for every end of the data, or an opponent who picks the end has more than their sum (F3)
-        share = FIT * error * (0.5 if counts.pilot is None else 0.25)  # an empty pilot may become one with more data
-        table = likelihood.table
+        table, budget = likelihood.table, likelihood.budget
         seen = table.pool(counts.counts)
         is_seen = np.flatnonzero(seen > 0)
         classes = cell_tests(table, CellCounts(table.group[is_seen], is_seen, seen[is_seen]))
         rows = cell_tests(table, table.pool_by_choice(counts.counts))
         self._blocks: list[tuple[TestKind, CellTests]] = [
             ("likelihood", _likelihood_test(likelihood)),
-            ("class", _at_share(classes, share / max(len(table.is_class), 1))),
-            ("row", _at_share(rows, share / max(table.n_tied, 1))),
+            ("class", _at_share(classes, equal_parts(budget.error_of("classes", error), len(table.is_class)))),
+            ("row", _at_share(rows, equal_parts(budget.error_of("rows", error), table.n_tied))),
         ]
         self.cells = _joined([tests for _, tests in self._blocks])
 
@@ -206,7 +207,7 @@ def _drifts(known: Groundwork, counts: TransitionCounts, likelihood: LikelihoodS
     law = law_of_pilot(table, table.pool(pilot.counts), space)
     view = PilotView(table, pilot.counts, law.mean, pilot.ratio, SPACE_AS_DATA * space.precision)
     # each of the pilots at which the data may have ended has its weight of the share (Statement 7)
-    share = FIT / 2 * error * pilot.weight
+    share = likelihood.budget.error_of("drifts", error) * pilot.weight
     return drift_tests(view, counts, known.contrasts, near=likelihood.estimate, error=share)
 
 

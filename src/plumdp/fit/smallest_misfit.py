@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from plumdp.base.shares import CONFIDENCE_SET, FALLBACK
 from plumdp.confidence.constants import excluded_numbers, find_fixed_numbers
 from plumdp.confidence.likelihood import Directions
-from plumdp.confidence.tolerant import measure_tolerantly
+from plumdp.confidence.tolerant import measure_tolerantly, tolerant_budget
 from plumdp.data.counts import TransitionCounts
 from plumdp.fit.drift import Drift, drift_cuts
 from plumdp.model.parametric import ParametricMDP
@@ -44,15 +43,16 @@ def smallest_misfit(
     >>> smallest_misfit(coin, seen, error=0.01)  # 60 % after tails, 40 % after heads: each off by about a tenth
     0.074
     """
-    measured = measure_tolerantly(model, counts, error=CONFIDENCE_SET * error, directions=directions)
+    budget = tolerant_budget(counts.pilot, has_directions=directions is not None).with_fixed_numbers()
+    of_set, of_numbers = budget.error_of_set(error), budget.error_of("fixed_numbers", error)
+    measured = measure_tolerantly(model, counts, error=of_set, directions=directions, budget=budget)
     measured = replace(measured, cuts=(*measured.cuts, *drift_cuts(model, counts, measured.table, drifts)))
     fixed = find_fixed_numbers(model).constants_only()
 
     def is_contradicted(misfit: float) -> bool:
         region = build_likelihood_region(model.space, model.expressions, measured.at(misfit))
-        share, confidence = FALLBACK / 2 * error, 1 - error
         return isinstance(region, Conflict) or bool(
-            excluded_numbers(model, fixed, counts, error=share, confidence=confidence, misfit=misfit)
+            excluded_numbers(model, fixed, counts, error=of_numbers, confidence=1 - error, misfit=misfit)
         )
 
     if not is_contradicted(0.0):

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from plumdp.base.clock import Clock
+from plumdp.base.error_budget import ErrorBudget
 from plumdp.base.errors import DataError
-from plumdp.base.shares import CONFIDENCE_SET, FALLBACK, FIT
 from plumdp.base.threads import one_blas_thread
 from plumdp.confidence.bounds import ExpressionBounds, Intervals
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers
@@ -25,7 +25,7 @@ from plumdp.fit.drift import drift_cuts
 from plumdp.fit.model_fit import ModelFit, fit_model
 from plumdp.fit.smallest_misfit import smallest_misfit
 from plumdp.learning.directions import Solvers, solver_of, value_directions
-from plumdp.learning.methods import Sets, within_intervals
+from plumdp.learning.methods import SETS, Sets, within_intervals
 from plumdp.learning.options import chosen_method, error_of
 from plumdp.learning.storage import storage_of
 from plumdp.model.events import Events
@@ -55,10 +55,10 @@ class Learned:
     model: ParametricMDP
     counts: TransitionCounts
     error: float
+    budget: ErrorBudget  # how the error is divided
     bounds: ConfidenceSet
     region: Region | Conflict
     seconds: dict[str, float]
-    fallback: float = FALLBACK  # share of the error for bounds that rest on the graph alone
     solvers: Solvers = field(default_factory=dict)  # for what was announced or asked
     rests_on: tuple[str, ...] = ()  # what the confidence set assumes besides model and sampling, in words
     questions: tuple[Question, ...] = ()  # what was announced: certificates of all of them hold jointly
@@ -206,19 +206,26 @@ def learn(
     """
     error, clock, data, counted = error_of(confidence), Clock(), _require_counts(counts), model.counted
     require_same_graph(counted.graph, data.graph)
-    kind, method, measure = chosen_method(confidence_set, interval_method, events, as_published, misfit)
+    kind, measure = chosen_method(confidence_set, interval_method, events, as_published, misfit)
+    method = SETS[kind]
     groundwork = _groundwork(counted, like)
     solvers = {} if like is None else {asked: solver.without_memory() for asked, solver in like.solvers.items()}
     asked, fixed = ask_all(objectives, model), None if as_published else groundwork.fixed
     if method.has_directions and data.pilot is None:
         data = replace(data, pilot=drawn_pilot(data))
-    if method.has_directions and asked and storage_of(model).has_points:
+    has_directions = method.has_directions and bool(asked) and storage_of(model).has_points
+    divide = method.tolerant_budget if misfit else method.budget
+    budget = ErrorBudget.of_published_set() if as_published else divide(groundwork, data.pilot, has_directions)
+    budget = budget.with_fixed_numbers() if fixed is not None and len(fixed) else budget
+    if method.has_directions:
+        measure = partial(measure, budget=budget)
+    if has_directions:
         for question in asked:
             solver_of(question, solvers)
         measure = partial(measure, directions=value_directions(asked, solvers))
     if method.has_directions and not misfit:
         measure = partial(measure, known=groundwork)
-    measured = measure(counted, data, error=error if as_published else CONFIDENCE_SET * error)  # stage 3 (Section 2.3)
+    measured = measure(counted, data, error=budget.error_of_set(error))  # stage 3 (Section 2.3)
     clock.lap("intervals")
     region = method.region(counted, measured)  # stage 4 (Section 3, Theorem 1)
     clock.lap("region")
@@ -226,6 +233,7 @@ def learn(
         counted,
         data,
         error,
+        budget,
         measured,
         region,
         clock.laps,
@@ -272,49 +280,50 @@ def _groundwork(model: ParametricMDP, like: Learned | None) -> Groundwork:
     return like.groundwork
 
 
-def learned_from(model: ParametricMDP, counts: TransitionCounts, bounds: ExpressionBounds, error: float) -> Learned:
+def learned_from(
+    model: ParametricMDP, counts: TransitionCounts, bounds: ExpressionBounds, error: float, budget: ErrorBudget
+) -> Learned:
     """Return the region of the parameters that lie within the given intervals."""
     clock = Clock()
     region = within_intervals(model, bounds)
     clock.lap("region")
-    return Learned(model, counts, error, bounds, region, clock.laps)
+    return Learned(model, counts, error, budget, bounds, region, clock.laps)
 
 
 def check_fixed_numbers(learned: Learned, fixed: FixedNumbers) -> Learned:
     """Return the same after tests of the numbers that the model fixes: a conflict, if the data exclude one of them.
 
-    The tests and the bounds on the graph alone get half of ``FALLBACK`` each; without fixed numbers the latter keep
-    all. What is said is then wrong with at most the error: either the region misses the parameters (1 - FALLBACK - FIT,
-    as it is empty only if it does), or a right number is excluded, or a bound on the graph alone does not hold.
+    The tests have a share of their own (``ErrorBudget.with_fixed_numbers``).
     """
     if not len(fixed):
         return learned
     error, clock = learned.error, Clock(dict(learned.seconds))
-    share, misfit = FALLBACK / 2 * error, learned.misfit
+    share, misfit = learned.budget.error_of("fixed_numbers", error), learned.misfit
     is_anytime = learned.bounds.guarantee in (Guarantee.ANYTIME, Guarantee.PLANNED)  # no test may need more
     data = replace(learned.counts, sampling="adaptive") if is_anytime else learned.counts
     numbers = excluded_numbers(learned.model, fixed, data, error=share, confidence=1 - error, misfit=misfit)
     region = with_numbers(learned.region, numbers) if numbers else learned.region
     clock.lap("tests")
-    return replace(learned, region=region, seconds=clock.laps, fallback=FALLBACK / 2)
+    return replace(learned, region=region, seconds=clock.laps)
 
 
 def check_fit(learned: Learned, fixed: FixedNumbers) -> Learned:
     """Return the same after a test of the model as a whole: a conflict, if no point explains all rows.
 
     A likelihood set is made of some of the tests, with the same shares of the error, so that together with the others
-    they contradict the model at the whole error. Other sets have spent theirs: all tests together get ``FIT``. If rows
+    they contradict the model at the whole error. Other sets have spent theirs: all tests have ``model_test``. If rows
     may be off by a misfit, the p-value is still that of the model as it stands; but the drifts that speak against it,
     with as much as the misfit may have won, cut the region.
     """
     clock, error, found = Clock(dict(learned.seconds)), learned.error, learned.bounds
     own = found if isinstance(found, LikelihoodSet) and not learned.misfit else None
+    rejects_at = error if own is not None else learned.budget.error_of("model_test", error)
     fit = fit_model(learned.model, learned.counts, error=error, found=own, fixed=fixed, known=learned.groundwork)
     if learned.misfit:
         learned = replace(learned, region=_within_drifts(learned, fit))
     elif own is not None and learned.conflict is not None:
         fit = replace(fit, p_value=min(fit.p_value, error))
-    elif learned.conflict is None and fit.p_value <= (FIT * error if own is None else error):
+    elif learned.conflict is None and fit.p_value <= rejects_at:
         learned = replace(learned, region=NOTHING_FITS)
     if learned.conflict is not None:
         learned = replace(learned, region=replace(learned.conflict, findings=_findings(learned, fit)))

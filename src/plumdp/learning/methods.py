@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
+from plumdp.base.error_budget import ErrorBudget
 from plumdp.base.vocabulary import Sets as Sets
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
+from plumdp.confidence.groundwork import Groundwork
 from plumdp.confidence.least_squares import least_squares
-from plumdp.confidence.likelihood import likelihood_set
+from plumdp.confidence.likelihood import likelihood_budget, likelihood_set
 from plumdp.confidence.multinomial import row_bounds
 from plumdp.confidence.sets import ConfidenceSet, Guarantee
-from plumdp.confidence.tolerant import tolerant_bounds, tolerant_set
-from plumdp.data.counts import TransitionCounts
+from plumdp.confidence.tolerant import tolerant_bounds, tolerant_budget, tolerant_set
+from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.model.events import Events, find_events
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.build import build_region
@@ -26,6 +28,14 @@ from plumdp.region.tangents import build_ellipsoid_region
 
 Measured = TypeVar("Measured", bound=ConfidenceSet)
 
+Division: TypeAlias = Callable[[Groundwork, Pilot | None, bool], ErrorBudget]
+"""From the model, the pilot, and whether values are asked for, to how the error of a certificate is divided."""
+
+
+def _at_once(_model: Groundwork, _pilot: Pilot | None, _is_asked: bool) -> ErrorBudget:
+    """Return how the error is divided if a set is drawn at once, whatever is asked."""
+    return ErrorBudget.of_one_set()
+
 
 @dataclass(frozen=True)
 class ConfidenceMethod(Generic[Measured]):
@@ -35,6 +45,8 @@ class ConfidenceMethod(Generic[Measured]):
     region: Callable[[ParametricMDP, Measured], Region | Conflict]
     published: Callable[..., Measured] | None = None  # likewise, with what the paper publishes
     tolerant: Callable[..., Measured] | None = None  # (model, counts, *, error, misfit): if rows may be off
+    budget: Division = _at_once
+    tolerant_budget: Division = _at_once  # likewise, if rows may be off
     options: tuple[str, ...] = ()  # keywords that ``measure`` takes besides
     has_intervals: bool = True  # of each expression, so that there is an interval-wise relaxation
     has_directions: bool = False  # ``measure`` takes ``directions`` in which to be narrow, chosen by the pilot
@@ -68,6 +80,7 @@ SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
         within_intervals,
         published=_published_intervals,
         tolerant=tolerant_bounds,
+        tolerant_budget=lambda *_: ErrorBudget.of_tolerant_set(has_bets=False, has_drifts=False),
         options=("interval_method", "events"),
     ),
     "l1": ConfidenceMethod(row_bounds, lambda model, balls: build_l1_region(model.space, balls)),
@@ -81,6 +94,8 @@ SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
         likelihood_set,
         lambda model, found: build_likelihood_region(model.space, model.expressions, found),
         tolerant=tolerant_set,
+        budget=lambda known, pilot, is_asked: likelihood_budget(known.table, pilot, has_directions=is_asked),
+        tolerant_budget=lambda _, pilot, is_asked: tolerant_budget(pilot, has_directions=is_asked),
         has_directions=True,
     ),
 }

@@ -11,7 +11,7 @@ from plumdp.base.errors import DataError, Option
 from plumdp.confidence.bounds import Intervals
 from plumdp.confidence.sets import ConfidenceSet
 from plumdp.confidence.tolerant import require_misfit
-from plumdp.learning.methods import SETS, ConfidenceMethod, Sets
+from plumdp.learning.methods import SETS, Sets
 from plumdp.model.events import Events
 
 
@@ -40,8 +40,8 @@ def chosen_method(
     events: Events | None,
     as_published: bool,
     misfit: float,
-) -> tuple[Sets, ConfidenceMethod[Any], Callable[..., ConfidenceSet]]:
-    """Return the kind of confidence set, its entry in ``SETS``, and how to measure; refuse options that differ."""
+) -> tuple[Sets, Callable[..., ConfidenceSet]]:
+    """Return the kind of confidence set and how it is measured, and refuse options that do not go together."""
     kind = default_set(interval_method, events, as_published) if confidence_set is None else confidence_set
     asked = {"interval_method": interval_method, "events": events}
     about_intervals = {name: value for name, value in asked.items() if value is not None}
@@ -57,9 +57,9 @@ def chosen_method(
         which = " chooses intervals and events itself: leave out "
         raise DataError(Option("as_published", True), which, Option("as_published"), ", or the others")
     if misfit:
-        return kind, method, _tolerant_measure(kind, about_intervals, as_published, float(misfit))
+        return kind, _tolerant_measure(kind, about_intervals, as_published, float(misfit))
     if not as_published:
-        return kind, method, partial(method.measure, **about_intervals)
+        return kind, partial(method.measure, **about_intervals)
     if method.published is None:
         raise DataError(
             Option("confidence_set", kind),
@@ -68,7 +68,7 @@ def chosen_method(
             ", or choose another ",
             Option("confidence_set"),
         )
-    return kind, method, method.published
+    return kind, method.published
 
 
 def _tolerant_measure(

@@ -12,8 +12,8 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.error_budget import ErrorBudget
 from plumdp.base.errors import DataError, ModelError, Option
-from plumdp.base.shares import FALLBACK
 from plumdp.certifying.claims import status_of
 from plumdp.certifying.pipeline import relax
 from plumdp.certifying.valuation import with_looser
@@ -252,11 +252,12 @@ def _learn(
     counts = TransitionCounts(model.graph, state.counts, "adaptive")
     if fixed is None:
         bounds = published_bounds(model, counts, events, error=error)
-        return learned_from(model, counts, bounds, error), bounds
-    share = (1 - FALLBACK) * error
+        return learned_from(model, counts, bounds, error, ErrorBudget.of_published_set()), bounds
+    budget = ErrorBudget.of_updates().with_fixed_numbers() if len(fixed) else ErrorBudget.of_updates()
+    share = budget.error_of_set(error)
     bounds = expression_bounds(model, counts, error=share, interval_method="beta-binomial", events=events)
     bounds = intersect(bounds, state.event_lower, state.event_upper, model.expressions)
-    return check_fixed_numbers(learned_from(model, counts, bounds, error), fixed), bounds
+    return check_fixed_numbers(learned_from(model, counts, bounds, error, budget), fixed), bounds
 
 
 def _safe(

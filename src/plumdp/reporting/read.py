@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ _AS_THEY_ARE = (
     *("provenance", "estimate", "estimated_value", "p_value", "not_coupled", "remark", "left_out", "misfit"),
     "not_in_likelihood",
 )
+_FINEST = 10**6  # more than the denominator of any share of the error: the fraction is the one that was written
 _CERTIFICATE = shapes.record(
     {
         "status": shapes.one_of(*Status),
@@ -58,6 +60,7 @@ _CERTIFICATE = shapes.record(
         "left_out": shapes.text,
         "not_in_likelihood": shapes.text,
         "misfit": shapes.share,
+        "budget": shapes.each(shapes.share),
         "data_quality": shapes.nullable(shapes.record({"steps": shapes.count, "report": shapes.anything})),
         "columns": shapes.each(shapes.one_of("truth", "integer", "text")),
     },
@@ -114,6 +117,7 @@ def certificate_from(content: dict[str, Any], policy: PolicyTable, findings: Fin
         data_quality=None if quality is None else _quality(quality),
         gap={name: _number(part) for name, part in content["gap"].items()},
         jointly=tuple(content["jointly"]),
+        budget=tuple((words, Fraction(share).limit_denominator(_FINEST)) for words, share in content["budget"].items()),
         answer=content.get("answer", {}),
         source=KeptSource(findings),
         **{name: content[name] for name in _AS_THEY_ARE},

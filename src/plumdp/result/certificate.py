@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -79,6 +80,7 @@ class Certificate:
     left_out: str = ""  # what was cut to save time, in words: bounds hold, and more work could narrow them
     not_in_likelihood: str = ""  # how many steps the likelihood ignores, and why: only intervals know what they show
     misfit: float = 0.0  # how far every row may be off from the model, in total variation
+    budget: tuple[tuple[str, Fraction], ...] = ()  # what the error is spent on, in words, and the share of each
     answer: Mapping[str, Any] = field(
         default_factory=dict
     )  # to a threshold: ``question``, ``verdict`` and ``sentence``
@@ -122,7 +124,17 @@ class Certificate:
         return one_line(self, f"{low} to {high}", f"confidence {self.confidence:.10g}", self.status, self.objective)
 
     def __str__(self) -> str:
-        return "\n".join([self.headline, *(f"  {label:14}  {text}" for label, text in self.facts())])
+        return self.describe()
+
+    def describe(self, *, budget: bool = False) -> str:
+        """Return the claim and what it rests on, as ``print`` shows it, on request with what the error is spent on."""
+        facts = self.facts() + (self._spent() if budget else [])
+        return "\n".join([self.headline, *(f"  {label:14}  {text}" for label, text in facts)])
+
+    def _spent(self) -> list[tuple[str, str]]:
+        labels = ["error", *[""] * len(self.budget)]
+        parts = [f"{100 * float(share):.3g} % for {words}" for words, share in self.budget]
+        return list(zip(labels, parts, strict=False))
 
     def _repr_html_(self) -> str:
         if self.source is not None:
@@ -271,6 +283,7 @@ class Certificate:
             "left_out": self.left_out,
             "not_in_likelihood": self.not_in_likelihood,
             "misfit": self.misfit,
+            "budget": {words: float(share) for words, share in self.budget},
             "data_quality": None if self.data_quality is None else self.data_quality.to_dict(),
         } | ({"answer": dict(self.answer)} if self.answer else {})
 
