@@ -174,7 +174,7 @@ PRISM = {
     "constant missing": (
         "mdp\nconst int N;\n" + HEAD[4:] + MODULE.replace("[0..1]", "[0..N]"),
         {},
-        'no value for N; give constants={"N": …}',
+        "no value for N; give constants={'N': …}",
     ),
     "constant unknown": (
         HEAD + MODULE,

@@ -23,7 +23,7 @@ from plumdp.experiments.layered import layered_model
 from plumdp.fit import model_fit as fit
 from plumdp.learning import learn as learning
 from plumdp.learning import storage
-from plumdp.online import learn_online as online
+from plumdp.online import loop as online
 
 SOURCE = Path(pl.__file__).parent
 NAMES = [each.name for each in fields(ErrorBudget)]

@@ -4,11 +4,14 @@ The files are written into a temporary folder, as somebody would write them, and
 """
 
 import importlib.util
+import sys
 
 import numpy as np
 import pytest
+from command_line import plumdp
 
 import plumdp as pl
+from plumdp.cli import COMMANDS, Command
 from plumdp.cli.arguments import load
 from plumdp.experiments import studies
 from plumdp.experiments.study import Cell
@@ -218,6 +221,35 @@ def test_a_reader_is_one_file_and_one_line(tmp_path, monkeypatch):
     assert (model.graph.n_states, properties) == (3, [])
 
 
+COMMAND = '''
+from __future__ import annotations
+from plumdp.cli import arguments as args
+from plumdp.cli.options import ModelOptions
+from plumdp.base.errors import DataError, Option
+
+def sizes(model: args.Model, constant: args.Constant = None, space: args.Space = None, misfit: args.Misfit = 0):
+    """Print how many states there are."""
+    if misfit:
+        raise DataError(Option("misfit", misfit), ": states are counted; leave it out")
+    print(ModelOptions(model, constant, space).load()[0].graph.n_states)
+'''
+
+
+def test_a_command_is_one_file_and_one_entry(tmp_path, monkeypatch):
+    """It has the options that it lists and those of all commands, and its errors speak of options."""
+    monkeypatch.setitem(sys.modules, "plumdp.cli.sizes", load_file(tmp_path, "sizes", COMMAND))
+    summary = "Print how many states there are."
+    monkeypatch.setitem(COMMANDS, "sizes", Command("sizes", "sizes", summary, "plumdp sizes betting:5"))
+    assert plumdp("sizes", "betting:5") == (0, "225\n", "")
+    text = plumdp("sizes", "-h").out
+    assert all(words in text for words in (summary, "--constant", "--misfit", "--threads", "plumdp sizes betting:5"))
+    assert plumdp("sizes", "betting:5", "--misfit", "0.1") == (
+        2,
+        "",
+        "error: --misfit 0.1: states are counted; leave it out\n",
+    )
+
+
 STUDY = """
 from plumdp.case_studies import case_study
 from plumdp.experiments.study import Plan, Study
@@ -250,6 +282,7 @@ def test_a_study_with_its_picture_is_one_file_and_one_line(tmp_path, monkeypatch
 def test_what_was_added_is_gone_after_its_test():
     assert set(SETS) == {"interval", "l1", "ellipsoid", "likelihood"}
     assert ".coin" not in read.READERS
+    assert "sizes" not in COMMANDS
     assert [study.name for study in studies.STUDIES] == [
         "table",
         "online",

@@ -398,7 +398,7 @@ def test_what_is_not_a_misfit_is_refused(misfit):
         ),
         (
             {"interval_method": "hoeffding"},
-            "misfit=0.01 chooses intervals and events itself: leave out interval_method and events",
+            "misfit=0.01 chooses intervals and events itself: leave out interval_method",
         ),
         (
             {"confidence_set": "l1"},
