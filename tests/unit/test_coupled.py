@@ -15,7 +15,7 @@ from plumdp.region.ball import ball_around, ball_around_box, smaller_ball
 from plumdp.region.build import build_region
 from plumdp.region.ellipsoid import Ellipsoid, build_ellipsoid
 from plumdp.relaxation.relax import expression_wise, rectangular
-from plumdp.solver.coupled.bounds import coupled_bounds, find_coupled_bounds
+from plumdp.solver.coupled.bounds import find_coupled_bounds
 from plumdp.solver.coupled.brackets import bracket, brackets_of, setting_of
 from plumdp.solver.coupled.chain import policy_chain
 from plumdp.solver.coupled.expansion import Expansion, first_order, second_order
@@ -112,7 +112,7 @@ def test_the_same_run_is_certain_to_end_away_from_zero():
     model = patience()
     region = ellipsoid(model, [0.5], 0.25)
     objective = Reach(model.labels["end"], np.zeros_like(model.labels["end"]), "max")
-    found = coupled_bounds(model, model.graph.first_choice[:-1], objective, region, rectangular(model, region))
+    found = find_coupled_bounds(model, model.graph.first_choice[:-1], objective, region, rectangular(model, region))
     assert found.upper == 1
     assert found.lower == pytest.approx(1, abs=1e-12)
 
@@ -124,7 +124,7 @@ def test_one_parameter_and_a_monotone_value_agree_with_the_rectangular_relaxatio
     model = ladder(pl.ParameterSpace.unit("p"), [p], loop=loop)
     region, policy = ellipsoid(model, [0.6], 0.001), model.graph.first_choice[:-1]
     uncertain = rectangular(model, region)
-    found = coupled_bounds(model, policy, top_of(model), region, uncertain)
+    found = find_coupled_bounds(model, policy, top_of(model), region, uncertain)
     worst, best = (evaluate(uncertain, policy, top_of(model), nature=nature) for nature in ("robust", "optimistic"))
     width = 0.601**4 - 0.599**4
     assert found.lower == pytest.approx(worst.lower[0], abs=0.005 * width)
@@ -139,7 +139,7 @@ def test_coupled_bounds_are_tighter_where_states_pull_in_different_directions():
     model = ladder(pl.ParameterSpace.unit("p"), [p, 1 - p], rungs=2)
     region, policy = ellipsoid(model, [0.5], 0.1), model.graph.first_choice[:-1]
     uncertain = rectangular(model, region)
-    found = coupled_bounds(model, policy, top_of(model), region, uncertain)
+    found = find_coupled_bounds(model, policy, top_of(model), region, uncertain)
     assert (found.lower, found.upper) == pytest.approx((0.24, 0.25), abs=0.011)
     worst, best = (evaluate(uncertain, policy, top_of(model), nature=nature) for nature in ("robust", "optimistic"))
     assert (worst.lower[0], best.upper[0]) == pytest.approx((0.16, 0.36), abs=1e-6)
@@ -154,7 +154,7 @@ def test_splitting_a_parameter_into_a_sum_changes_nothing():
     radius, found = 0.01, []
     for model, centre, r in ((one, [0.5], radius), (two, [0.25, 0.25], radius / np.sqrt(2))):
         region = ellipsoid(model, centre, r)
-        found.append(coupled_bounds(model, [0, 1, 2, 3, 4, 5], top_of(model), region, rectangular(model, region)))
+        found.append(find_coupled_bounds(model, [0, 1, 2, 3, 4, 5], top_of(model), region, rectangular(model, region)))
     assert found[0].lower == pytest.approx(found[1].lower, rel=1e-9)
     assert found[0].upper == pytest.approx(found[1].upper, rel=1e-9)
     assert found[0].remainder == pytest.approx(found[1].remainder, rel=1e-5)
@@ -165,7 +165,7 @@ def test_parts_of_the_bounds_add_up():
     model = ladder(pl.ParameterSpace.unit("p", "q"), [p, q])
     region = ellipsoid(model, [0.6, 0.7], 0.05)
     for objective in (top_of(model), top_of(model, steps=(0, 4))):
-        found = coupled_bounds(model, model.graph.first_choice[:-1], objective, region, rectangular(model, region))
+        found = find_coupled_bounds(model, model.graph.first_choice[:-1], objective, region, rectangular(model, region))
         parts = found.statistics + found.remainder + found.rounding
         assert parts == pytest.approx(found.upper - found.lower, rel=1e-9)
         assert min(found.statistics, found.remainder) > 0
@@ -177,8 +177,8 @@ def test_complement_is_one_minus_the_probability():
     model = ladder(pl.ParameterSpace.unit("p"), [p])
     region, policy = ellipsoid(model, [0.6], 0.01), model.graph.first_choice[:-1]
     uncertain = rectangular(model, region)
-    found = coupled_bounds(model, policy, top_of(model), region, uncertain)
-    other = coupled_bounds(model, policy, top_of(model, complement=True), region, uncertain)
+    found = find_coupled_bounds(model, policy, top_of(model), region, uncertain)
+    other = find_coupled_bounds(model, policy, top_of(model, complement=True), region, uncertain)
     assert (other.lower, other.upper) == pytest.approx((1 - found.upper, 1 - found.lower), abs=1e-15)
 
 
@@ -190,7 +190,6 @@ def test_what_is_not_covered_has_a_reason():
     reward = pl.RewardStructure(np.ones(model.graph.n_states), None)
     drawn = np.ones(model.graph.n_choices)
     assert find_coupled_bounds(model, drawn, top_of(model), region, uncertain) == "the policy draws its actions"
-    assert coupled_bounds(model, drawn, top_of(model), region, uncertain) is None
     to_the_top = Reward(reward, "min", target=model.labels["top"])
     assert "cannot reach the target" in find_coupled_bounds(model, policy, to_the_top, region, uncertain)
     forever = Reward(reward, "min")
@@ -211,7 +210,7 @@ def test_a_run_that_is_over_at_the_start_has_a_known_value():
     everywhere = np.ones(model.graph.n_states, dtype=bool)
     for steps in (None, (0, 3)):
         objective = Reach(everywhere, ~everywhere, "max", steps=steps)
-        found = coupled_bounds(model, policy, objective, region, rectangular(model, region))
+        found = find_coupled_bounds(model, policy, objective, region, rectangular(model, region))
         assert (found.lower, found.upper, found.kind) == (1, 1, "known")
         assert policy_gradient(model, policy, objective, np.array([0.6])) == (1, np.zeros(1))
 
@@ -314,7 +313,7 @@ def test_a_region_about_a_point_at_which_runs_never_end_has_a_reason():
 def test_a_model_without_parameters_has_its_value():
     model = ladder(pl.ParameterSpace.box({}), [Fraction(1, 2)])
     region = build_region(model.space, (), (), ())
-    found = coupled_bounds(model, model.graph.first_choice[:-1], top_of(model), region, rectangular(model, region))
+    found = find_coupled_bounds(model, model.graph.first_choice[:-1], top_of(model), region, rectangular(model, region))
     assert (found.lower, found.upper) == pytest.approx((1 / 16, 1 / 16), abs=1e-12)
     assert found.lower <= 1 / 16 <= found.upper
 

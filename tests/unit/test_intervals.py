@@ -1,12 +1,9 @@
-"""Interval MDPs from arrays: what is refused, with which message, and what tightening does."""
+"""Interval MDPs from arrays: what is refused, and with which message."""
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import plumdp as pl
-from plumdp.relaxation.intervals import IntervalMDP, tighten
+from plumdp.relaxation.intervals import IntervalMDP
 
 GOOD = {
     "first_choice": [0, 2, 3],
@@ -81,21 +78,3 @@ def test_good_arrays_are_taken_as_they_are():
     imdp = IntervalMDP.from_arrays(**GOOD)
     assert imdp.graph.describe_choice(1) == "state (x=0), action 'stay'"
     assert imdp.lower[imdp.expression].tolist() == GOOD["lower"]
-
-
-@given(st.lists(st.tuples(st.integers(0, 64), st.integers(0, 64)), min_size=1, max_size=5))
-def test_tightening_keeps_every_distribution_and_reaches_the_true_ends(pairs):
-    """Against the definition: the least and greatest value of each probability over all distributions of the row."""
-    lower = np.array([min(a, b) for a, b in pairs]) / 64
-    upper = np.array([max(a, b) for a, b in pairs]) / 64
-    if lower.sum() > 1 or upper.sum() < 1:
-        return
-    n = len(pairs)
-    imdp = IntervalMDP.from_arrays([0, 1, *range(2, n + 1)], [0, *range(n, 2 * n)], [*range(n), *range(1, n)],
-                                   [*lower, *[1] * (n - 1)], [*upper, *[1] * (n - 1)])  # fmt: skip
-    tight = tighten(imdp)
-    for j in range(n):
-        least = max(lower[j], 1 - (upper.sum() - upper[j]))
-        most = min(upper[j], 1 - (lower.sum() - lower[j]))
-        assert least - 1e-14 <= tight.lower[j] <= least
-        assert most <= tight.upper[j] <= most + 1e-14

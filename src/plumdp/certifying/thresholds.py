@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, isinf
+from math import inf
 from typing import Any
 
 from plumdp.base.vocabulary import Verdict as Verdict
@@ -14,6 +14,7 @@ from plumdp.learning.learn import Learned
 from plumdp.model.language.threshold import Threshold, parse_threshold
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate, Status, outward, percent
+from plumdp.result.shapes import plain
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,12 +67,11 @@ class Answer:
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate with question, verdict and limit, ready for JSON."""
         is_claim = _is_claim(self.certificate)
-        limit: float | str = ("infinity" if self.limit > 0 else "-infinity") if isinf(self.limit) else self.limit
         return self.certificate.to_dict() | {
             "question": self.question.text,
             "verdict": str(self.verdict),
             "sentence": self.sentence,
-            "limit": limit if is_claim else None,
+            "limit": plain(self.limit) if is_claim else None,
         }
 
 

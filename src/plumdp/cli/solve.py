@@ -152,7 +152,7 @@ def _facts(
 
 
 def _plain(value: float) -> float | str:
-    return value if abs(value) != float("inf") else str(value)
+    return value if abs(value) != float("inf") else library.outward(value, 1)
 
 
 def _print(facts: dict[str, Any], model: plumdp.IntervalModel, files: list[str]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 from plumdp.base.errors import DataError
@@ -86,10 +87,15 @@ def now() -> str:
 def log_file_from(given: Any) -> LogFile:
     """Return the file that ``LogFile.to_dict`` made this of; anything else is refused."""
     kinds = {"name": str, "size": int | None, "modified": str | None, "hash": str, "hashed": str}
+    return LogFile(**checked_record(given, kinds, "the files of the log"))
+
+
+def checked_record(given: Any, kinds: Mapping[str, type | UnionType], subject: str) -> Mapping[str, Any]:
+    """Return what was read of JSON if it has exactly these entries, of these kinds; anything else is refused."""
     if not (
         isinstance(given, Mapping)
         and given.keys() == kinds.keys()
         and all(isinstance(given[key], kind) for key, kind in kinds.items())
     ):
-        raise DataError("what is said of the files of the log cannot be read")
-    return LogFile(**given)
+        raise DataError(f"what is said of {subject} cannot be read")
+    return given

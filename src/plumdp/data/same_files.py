@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -11,7 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 from plumdp.base.errors import DataError, Option
-from plumdp.data.log_files import FAR, LogFile
+from plumdp.data.log_files import FAR, LogFile, checked_record
 from plumdp.model.text import listing, number_of
 
 _START = 1 << 16  # bytes that are compared first: most files of one size differ there
@@ -44,13 +44,7 @@ def new_parts(steps: int, *, is_simulated: bool = False) -> tuple[Part, ...]:
 def part_from(given: Any) -> Part:
     """Return the part that ``asdict`` made this of; anything else is refused."""
     kinds = {"name": str, "key": str, "is_file": bool, "is_simulated": bool}
-    if not (
-        isinstance(given, Mapping)
-        and given.keys() == kinds.keys()
-        and all(isinstance(given[key], kind) for key, kind in kinds.items())
-    ):
-        raise DataError("what is said of the parts of the counts cannot be read")
-    return Part(**given)
+    return Part(**checked_record(given, kinds, "the parts of the counts"))
 
 
 def refuse_same_parts(parts: Sequence[Part], others: Sequence[Part]) -> None:

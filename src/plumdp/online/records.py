@@ -15,11 +15,11 @@ from plumdp.model.objective import Direction, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
 from plumdp.online.loop import OnlineRecord
+from plumdp.result.shapes import plain
 
 SCHEMA = "plumdp/online/1"
 _NUMBERS = ("bound", "optimistic_bound", "true_value", "width", "seconds")
 _NAMES = ("episodes", "steps", *_NUMBERS, "status")
-_INFINITE = {"inf": inf, "-inf": -inf}
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class OnlineRun:
             "objective": self.objective,
             "direction": self.direction,
             "confidence": self.confidence,
-            "records": [{name: _plain(value) for name, value in record.items()} for record in self.records],
+            "records": plain(self.records),
         }
 
     def save(self, path: str | Path) -> None:
@@ -102,7 +102,7 @@ def read_record(path: str | Path) -> OnlineRun:
         if content["schema"] != SCHEMA:
             raise DataError(f"{path} has the schema {content['schema']}, not {SCHEMA}")
         records = tuple(
-            {name: _number(record[name]) if name in _NUMBERS else record[name] for name in _NAMES}
+            {n: float(record[n]) if n in _NUMBERS and record[n] is not None else record[n] for n in _NAMES}
             for record in content["records"]
         )
         return OnlineRun(content["objective"], content["direction"], float(content["confidence"]), records)
@@ -110,11 +110,3 @@ def read_record(path: str | Path) -> OnlineRun:
         raise
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise DataError(f"{path} is not a record of learning ({type(error).__name__}: {error})") from None
-
-
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, float) and abs(value) == inf else value
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else _INFINITE[value] if isinstance(value, str) else float(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -174,26 +174,6 @@ def first_fault(imdp: IntervalMDP) -> tuple[int, str] | None:
                 fault += "; if these are rounded numbers, write them with all their digits (17), or as intervals"
             return int(imdp.graph.first_transition[choice]), f"{imdp.graph.describe_choice(choice)}: {fault}"
     return None
-
-
-def tighten(imdp: IntervalMDP) -> IntervalMDP:
-    """Return the model with each interval cut to the range that the others of its rows leave, rounded outward.
-
-    A probability is at least one minus the upper bounds of the other successors, and at most one minus their lower
-    bounds. An expression obeys all rows in which it occurs.
-    """
-    lower, upper = imdp.lower[imdp.expression], imdp.upper[imdp.expression]
-    choice = imdp.graph.choice_of_transition()
-    slack = ULP * 2 * (np.diff(imdp.graph.first_transition) + 1)[choice]
-    # outward, by more than the rounding of the sums
-    at_least = 1 - (imdp.graph.sum_by_choice(upper)[choice] - upper) - slack
-    at_most = 1 - (imdp.graph.sum_by_choice(lower)[choice] - lower) + slack
-    new_lower, new_upper = imdp.lower.copy(), imdp.upper.copy()
-    np.maximum.at(new_lower, imdp.expression, at_least)
-    np.minimum.at(new_upper, imdp.expression, at_most)
-    crossed = new_lower > new_upper  # by rounding only, since the rows are feasible: keep what was there
-    new_lower[crossed], new_upper[crossed] = imdp.lower[crossed], imdp.upper[crossed]
-    return replace(imdp, lower=read_only(new_lower), upper=read_only(new_upper))
 
 
 def describe_transition(graph: Graph, transition: int) -> str:

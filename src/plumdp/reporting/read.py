@@ -107,15 +107,15 @@ def certificate_from(content: dict[str, Any], policy: PolicyTable, findings: Fin
     """Return the certificate that ``Certificate.to_dict`` made this of."""
     quality = content["data_quality"]
     return Certificate(
-        lower=-inf if content["lower"] is None else _number(content["lower"]),
-        upper=inf if content["upper"] is None else _number(content["upper"]),
+        lower=-inf if content["lower"] is None else float(content["lower"]),
+        upper=inf if content["upper"] is None else float(content["upper"]),
         policy=policy,
         guarantee=Guarantee(content["guarantee"]),
         status=Status(content["status"]),
         assumptions=tuple(content["assumptions"]),
-        parameters={name: (_number(low), _number(high)) for name, (low, high) in content["parameters"].items()},
+        parameters={name: (float(low), float(high)) for name, (low, high) in content["parameters"].items()},
         data_quality=None if quality is None else _quality(quality),
-        gap={name: _number(part) for name, part in content["gap"].items()},
+        gap={name: float(part) for name, part in content["gap"].items()},
         jointly=tuple(content["jointly"]),
         budget=tuple((words, Fraction(share).limit_denominator(_FINEST)) for words, share in content["budget"].items()),
         answer=content.get("answer", {}),
@@ -141,7 +141,7 @@ def _read_certificate(folder: Path) -> dict[str, Any]:
         raise _changed(file)
     _require(file, _CERTIFICATE(content, ""))
     lower, upper = content["lower"], content["upper"]
-    if (lower is None) != (upper is None) or (lower is not None and _number(lower) > _number(upper)):
+    if (lower is None) != (upper is None) or (lower is not None and float(lower) > float(upper)):
         raise DataError(f"{file}: the bounds {lower} and {upper} are not a lower and an upper one")
     return content
 
@@ -248,7 +248,3 @@ def _column(file: Path, name: str, texts: npt.NDArray[Any], kind: str) -> npt.ND
 def _quality(content: dict[str, Any]) -> DataQuality:
     report = content["report"]
     return DataQuality(content["steps"], None if report is None else report_from(report))
-
-
-def _number(value: float | str) -> float:
-    return shapes.INFINITE[value] if isinstance(value, str) else value

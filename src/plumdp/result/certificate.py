@@ -23,6 +23,7 @@ from plumdp.result.data_quality import DataQuality
 from plumdp.result.findings import Findings, Rung, Source
 from plumdp.result.folder import write_results
 from plumdp.result.policy_table import PolicyTable
+from plumdp.result.shapes import plain
 
 SCHEMA = "plumdp/certificate/1"
 
@@ -259,8 +260,8 @@ class Certificate:
         return {
             "schema": SCHEMA,
             "status": str(self.status),
-            "lower": _plain(self.lower) if self.claims_bounds else None,
-            "upper": _plain(self.upper) if self.claims_bounds else None,
+            "lower": plain(self.lower) if self.claims_bounds else None,
+            "upper": plain(self.upper) if self.claims_bounds else None,
             "objective": self.objective,
             "direction": self.direction,
             "confidence": self.confidence,
@@ -269,13 +270,13 @@ class Certificate:
             "guarantee": str(self.guarantee),
             "assumptions": list(self.assumptions),
             "reason": self.reason,
-            "parameters": {name: [_plain(low), _plain(high)] for name, (low, high) in self.parameters.items()},
+            "parameters": plain(self.parameters),
             "solver": self.solver,
             "seconds": dict(self.seconds),
             "provenance": dict(self.provenance),
             "estimate": dict(self.estimate),
             "estimated_value": self.estimated_value,
-            "gap": {name: _plain(part) for name, part in self.gap.items()},
+            "gap": plain(self.gap),
             "jointly": list(self.jointly),
             "p_value": self.p_value,
             "not_coupled": self.not_coupled,
@@ -339,7 +340,3 @@ def _verdict(p_value: float, status: Status, error: float, misfit: float) -> str
     if p_value <= _DOUBT:
         return f"some doubt whether the model is right ({text}), but not enough to reject it"
     return f"the data show no sign that the model is wrong ({text})"
-
-
-def _plain(value: float) -> float | str:
-    return value if abs(value) != float("inf") else "infinity" if value > 0 else "-infinity"

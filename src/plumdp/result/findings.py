@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from math import isinf
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -104,7 +103,7 @@ class Findings:
 
     def to_json(self) -> str:
         """Return all of it as JSON; infinite numbers as text."""
-        content = {"schema": SCHEMA, **_plain(asdict(self))}
+        content = {"schema": SCHEMA, **shapes.plain(asdict(self))}
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
 
     @classmethod
@@ -172,15 +171,6 @@ def _drawing(content: dict[str, Any]) -> Drawing:
 def _made(kind: type[_Part], content: dict[str, Any]) -> _Part:
     """Return a part of its entries; others are left out."""
     return kind(**{each.name: content[each.name] for each in fields(kind)})
-
-
-def _plain(value: Any) -> Any:
-    """Return a value in which infinite numbers are texts, as JSON needs it."""
-    if isinstance(value, float) and isinf(value):
-        return "infinity" if value > 0 else "-infinity"
-    if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _numbers(value: Any) -> Any:

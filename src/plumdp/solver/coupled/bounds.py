@@ -61,24 +61,6 @@ class CoupledBounds:
         return one_line(self, f"{self.lower:.6g} to {self.upper:.6g}", self.kind)
 
 
-def coupled_bounds(
-    model: ParametricMDP,
-    policy: Policy,
-    objective: Objective,
-    region: Region,
-    uncertain: IntervalMDP,
-    *,
-    precision: float = 1e-6,
-) -> CoupledBounds | None:
-    """Return bounds on the value of a policy that hold at every point of a region, or None where there are none.
-
-    ``uncertain`` is a relaxation of the model that allows for all points of the region. If it tolerates a misfit, so do
-    the bounds. The remainder is bounded up to the precision. ``find_coupled_bounds`` says why there are no bounds.
-    """
-    bounds = find_coupled_bounds(model, policy, objective, region, uncertain, precision=precision)
-    return None if isinstance(bounds, str) else bounds
-
-
 def find_coupled_bounds(
     model: ParametricMDP,
     policy: Policy,
@@ -88,7 +70,11 @@ def find_coupled_bounds(
     *,
     precision: float = 1e-6,
 ) -> CoupledBounds | str:
-    """Return bounds on the value of a policy that hold at every point of a region, or the reason why there are none."""
+    """Return bounds on the value of a policy that hold at every point of a region, or in words why there are none.
+
+    ``uncertain`` is a relaxation of the model that allows for all points of the region; if it tolerates a misfit, so do
+    the bounds. The remainder is bounded up to the precision.
+    """
     flipped = objective.flipped()
     if flipped is not None:
         bounds = find_coupled_bounds(model, policy, flipped, region, uncertain, precision=precision)
