@@ -131,14 +131,16 @@ def _facts(
     graph, start = model.graph, model.graph.initial_state
     lower, upper = float(solution.lower[start]), float(solution.upper[start])
     columns = {variable: values[start].item() for variable, values in graph.states.items()}
+    from plumdp.result.shapes import plain
+
     return {
         "schema": SCHEMA,
         "model": name,
         "property": objective.text,
         "direction": objective.direction,
         "nature": player,
-        "lower": _plain(lower),
-        "upper": _plain(upper),
+        "lower": plain(lower),
+        "upper": plain(upper),
         "status": solution.status.name.lower(),
         "sweeps": solution.sweeps,
         "seconds": seconds,
@@ -149,10 +151,6 @@ def _facts(
         "initial_state": columns,
         "action": graph.action_names[int(graph.action[solution.policy[start]])],
     }
-
-
-def _plain(value: float) -> float | str:
-    return value if abs(value) != float("inf") else library.outward(value, 1)
 
 
 def _print(facts: dict[str, Any], model: plumdp.IntervalModel, files: list[str]) -> None:
