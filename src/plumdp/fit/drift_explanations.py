@@ -130,12 +130,12 @@ def _best(
     table: DriftTable, observed: FloatArray, expected: FloatArray, levels: FloatArray, *, action: str | None = None
 ) -> _Best | None:
     """Return the pattern over cells, and the freedom with it, that gain most, for counts (n_cells, n_kinds)."""
-    features, seen = table.features, expected.sum(axis=1)
-    if np.count_nonzero(seen) < 2:
+    features, totals = table.features, expected.sum(axis=1)
+    if np.count_nonzero(totals) < 2:
         return None
     scores = observed @ features
     informations = np.stack([_information(features, weights) for weights in expected])
-    weights, is_upper = _patterns(levels, seen)
+    weights, is_upper = _patterns(levels, totals)
     freedoms = list(_freedoms(table, scores.sum(axis=0), informations.sum(axis=0), action))
     lines = []
     for q, pattern in enumerate(weights):
@@ -155,7 +155,7 @@ def _information(features: FloatArray, weights: FloatArray) -> FloatArray:
     return information
 
 
-def _patterns(levels: FloatArray, seen: FloatArray) -> tuple[FloatArray, BoolArray]:
+def _patterns(levels: FloatArray, totals: FloatArray) -> tuple[FloatArray, BoolArray]:
     """Return numbers for cells, (q, n_cells), and the cells on the upper side that words speak of, likewise.
 
     They are a line through the levels, each way to cut the cells in two, and each cell against the others.
@@ -163,15 +163,15 @@ def _patterns(levels: FloatArray, seen: FloatArray) -> tuple[FloatArray, BoolArr
     m = len(levels)
     steps = np.tri(m, m, -1).T[: m - 1].astype(np.bool_)  # cell j + 1 and those above
     if m == 2:
-        return _centred(steps.astype(np.float64), seen), steps
+        return _centred(steps.astype(np.float64), totals), steps
     single = np.eye(m, dtype=np.bool_)[1 : m - 1]
-    weights = _centred(np.concatenate([levels[None, :], steps, single]).astype(np.float64), seen)
+    weights = _centred(np.concatenate([levels[None, :], steps, single]).astype(np.float64), totals)
     return weights, np.concatenate([weights[:1] > 0, steps, single])
 
 
-def _centred(weights: FloatArray, seen: FloatArray) -> FloatArray:
+def _centred(weights: FloatArray, totals: FloatArray) -> FloatArray:
     """Return patterns with mean zero and size one where there are data."""
-    share = seen / seen.sum()
+    share = totals / totals.sum()
     shifted = weights - (weights @ share)[:, None]
     size = np.sqrt(shifted**2 @ share)[:, None]
     centred: FloatArray = np.divide(shifted, size, out=np.zeros_like(shifted), where=size > 0)
@@ -250,8 +250,8 @@ def _efficient(score: FloatArray, own: FloatArray, cross: FloatArray) -> tuple[F
     shared = unit.T @ cross
     # own - cross crossᵀ, in coordinates in which own is the unit matrix
     share, turn = np.linalg.eigh(np.eye(unit.shape[1]) - shared @ shared.T)
-    seen = share > _LEAST_SHARE
-    unit = unit @ turn[:, seen] / np.sqrt(share[seen])
+    is_left = share > _LEAST_SHARE
+    unit = unit @ turn[:, is_left] / np.sqrt(share[is_left])
     along = unit.T @ score
     return unit @ along, float(along @ along) / 2, len(along)
 

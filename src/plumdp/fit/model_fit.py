@@ -121,13 +121,13 @@ def _against_numbers(fixed: FixedNumbers, counts: TransitionCounts, budget: Erro
 def _start(model: ParametricMDP, likelihood: LikelihoodSet) -> FloatArray:
     """Return a point inside the space where all that was seen can happen, close to the estimate."""
     rows, limits = model.space.inequalities
-    middle, seen = likelihood.table.middle, likelihood.seen > 0
+    middle, is_seen = likelihood.table.middle, likelihood.seen > 0
     best = middle if likelihood.estimate is None else likelihood.estimate
 
     def is_inside(point: FloatArray) -> bool:
         in_box = (point > model.space.lower) & (point < model.space.upper)
         return bool(
-            in_box.all() and (rows @ point < limits).all() and (likelihood.table.values(point)[0][seen] > 0).all()
+            in_box.all() and (rows @ point < limits).all() and (likelihood.table.values(point)[0][is_seen] > 0).all()
         )
 
     return next((p for p in (middle + t * (best - middle) for t in _TOWARDS_ESTIMATE) if is_inside(p)), middle)
@@ -227,11 +227,13 @@ def _affine_tests(likelihood: LikelihoodSet, drifts: Sequence[Drift], number: fl
 
 def _likelihood_test(likelihood: LikelihoodSet) -> CellTests:
     """Return the likelihood against its threshold as the test of one cell, or none if there is no evidence."""
-    seen = np.flatnonzero(likelihood.seen > 0)
-    if not np.isfinite(likelihood.threshold) or not len(seen):
+    outcomes = np.flatnonzero(likelihood.seen > 0)
+    if not np.isfinite(likelihood.threshold) or not len(outcomes):
         return NO_CELLS
-    first = np.array([0, len(seen)])
-    return CellTests(np.zeros(1, dtype=np.int64), np.array([likelihood.threshold]), first, seen, likelihood.seen[seen])
+    first = np.array([0, len(outcomes)])
+    return CellTests(
+        np.zeros(1, dtype=np.int64), np.array([likelihood.threshold]), first, outcomes, likelihood.seen[outcomes]
+    )
 
 
 def _at_share(tests: CellTests, error: float) -> CellTests:

@@ -208,15 +208,15 @@ def _in_even_cells(contrast: Contrast, values: Indices, visits: Indices) -> Cont
     """Return the contrast of a numeric variable (n_choices) in at most 16 cells, about alike and none rare."""
     is_open = contrast.choices.is_open
     distinct, place = np.unique(values[is_open], return_inverse=True)
-    seen = sums(place, visits[is_open].astype(np.float64), len(distinct))
-    if not seen.any():
+    visited = sums(place, visits[is_open].astype(np.float64), len(distinct))
+    if not visited.any():
         return contrast
     n_cells = min(len(distinct), _MOST_CELLS)
-    middle = (np.cumsum(seen) - seen / 2) / seen.sum()
+    middle = (np.cumsum(visited) - visited / 2) / visited.sum()
     bin_of = (middle * n_cells).astype(np.int64) if len(distinct) > n_cells else np.arange(n_cells)
-    bin_of = _without_rare(np.minimum(bin_of, n_cells - 1), seen / seen.sum())
+    bin_of = _without_rare(np.minimum(bin_of, n_cells - 1), visited / visited.sum())
     ends = [(distinct[bin_of == i].min(), distinct[bin_of == i].max()) for i in range(bin_of.max() + 1)]
-    weight = np.where(seen > 0, seen, 1e-9)
+    weight = np.where(visited > 0, visited, 1e-9)
     levels = np.bincount(bin_of, weight * distinct) / np.bincount(bin_of, weight)
     labels = tuple(
         f"{contrast.name} = {low:g}" if low == high else f"{contrast.name} from {low:g} to {high:g}"

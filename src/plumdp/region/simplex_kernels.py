@@ -137,11 +137,11 @@ def first_met(edge: Any, length: float, columns: Any, slack: Any, rise: Any) -> 
         speed = rise[r] if rise[r] > PIVOT * length else 0.0
         inverse = speed / (distance + TIED)
         soonest = inverse if inverse > soonest else soonest
-    found, steepest = NONE, PIVOT * length
+    met, steepest = NONE, PIVOT * length
     for r in range(len(slack)):
         if slack[r] * soonest <= rise[r] and rise[r] > steepest:
-            found, steepest = r, rise[r]
-    return int(found)
+            met, steepest = r, rise[r]
+    return int(met)
 
 
 @compiled_leaf

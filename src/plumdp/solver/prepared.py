@@ -98,11 +98,11 @@ def _is_about(prepared: Prepared, imdp: IntervalMDP, objective: Objective) -> bo
     return objective is prepared.objective and imdp.graph is earlier.graph and imdp.expression is earlier.expression
 
 
-def _decided(imdp: IntervalMDP, objective: Objective, nature: Nature, known: Prepared | None) -> Game:
+def _decided(imdp: IntervalMDP, objective: Objective, nature: Nature, earlier: Prepared | None) -> Game:
     """Return the game with the states decided that graph and bounds decide.
 
     With a number of steps or a discount none is decided.
     """
     if objective.n_steps is not None or objective.kind is Kind.DISCOUNTED:
         return plain_game(imdp, objective, nature).with_all_undecided()
-    return make_game(imdp, objective, nature, None if known is None else known.game.backward)
+    return make_game(imdp, objective, nature, None if earlier is None else earlier.game.backward)

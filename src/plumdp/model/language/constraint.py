@@ -64,9 +64,9 @@ def cut_model(model: ParametricMDP, constraints: Iterable[str]) -> ParametricMDP
 
 def _require_names(tokens: Tokens, model: ParametricMDP) -> None:
     """Refuse names that are not those of parameters or constants."""
-    known = [*model.space.names, *model.constants, *_FUNCTIONS]
+    allowed = [*model.space.names, *model.constants, *_FUNCTIONS]
     for token in tokens.all:
-        if token.kind == "word" and token.text not in known:
+        if token.kind == "word" and token.text not in allowed:
             names = ", ".join(model.space.names) or "none"
             near = did_you_mean(token.text, list(model.space.names))
             raise tokens.error(f"{token.text} is not a parameter of the model{near}; the parameters are {names}", token)

@@ -87,8 +87,8 @@ class Tokens:
 
     def unexpected(self, where: str) -> ModelError:
         """Return the error that the next token is in the wrong place."""
-        found = "the text ends" if self.next.kind == "end" else f"found {self.next.text}"
-        return self.error(f"{found} {where}")
+        instead = "the text ends" if self.next.kind == "end" else f"found {self.next.text}"
+        return self.error(f"{instead} {where}")
 
     def refused(self, token: Token, name: str | None = None) -> ModelError:
         """Return the error that a known construct is not supported."""

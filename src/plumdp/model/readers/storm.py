@@ -63,13 +63,13 @@ def read_prism_intervals(
     stormpy = _stormpy()
     try:
         values = {name: exact(value) for name, value in constants.items()}
-        program, known = open_prism_intervals(stormpy, file, values)
+        program, defined = open_prism_intervals(stormpy, file, values)
         options = stormpy.BuilderOptions(build_full=False)
         for switch in ("all_labels", "all_reward_models", "choice_labels", "state_valuations"):
             getattr(options, f"set_build_{switch}")(True)
         built = stormpy.build_model[stormpy.RationalInterval](program, options=options)
         umb = _export(stormpy, built, frozenset(), of_intervals=True)
-        return _with_nearest_floats(umb, built), known
+        return _with_nearest_floats(umb, built), defined
     except (ModelError, RuntimeError) as error:  # ours, and Storm's own
         raise ModelError(f"{file}: ", *_plain(error)) from None
 

@@ -96,8 +96,8 @@ def _json_of(path: Path) -> dict[str, Any]:
 def _prism_model_type(text: str) -> str:
     """Return the keyword that says what kind of model a PRISM file holds."""
     kinds = r"mdp|dtmc|ctmc|ctmdp|pta|popta|pomdp|smg|ma|nondeterministic|probabilistic|stochastic"
-    found = re.search(rf"^\s*({kinds})\b", re.sub(r"//.*", "", text), re.MULTILINE)
-    kind = found[1] if found else "mdp"
+    match = re.search(rf"^\s*({kinds})\b", re.sub(r"//.*", "", text), re.MULTILINE)
+    kind = match[1] if match else "mdp"
     return {"nondeterministic": "mdp", "probabilistic": "dtmc", "stochastic": "ctmc"}.get(kind, kind)
 
 
@@ -133,15 +133,15 @@ def _refuse_parameters(program: Any, unknown: set[str]) -> None:
     for label in program.labels:
         _refuse(label.expression, unknown, f'label "{label.name}"')
     for name, body in re.findall(r'rewards(?:\s+"([^"]*)")?(.*?)endrewards', str(program), re.DOTALL):
-        found = sorted(unknown & set(re.findall(r"[A-Za-z_]\w*", body)))
-        if found:
-            raise ModelError(f'rewards "{name}" depend on the parameter {found[0]}; only probabilities may')
+        used = sorted(unknown & set(re.findall(r"[A-Za-z_]\w*", body)))
+        if used:
+            raise ModelError(f'rewards "{name}" depend on the parameter {used[0]}; only probabilities may')
 
 
 def _refuse(expression: Any, unknown: set[str], where: str) -> None:
-    found = sorted(unknown & {v.name for v in expression.get_variables()})
-    if found:
-        raise ModelError(f"{where} depends on the parameter {found[0]}; only probabilities may")
+    used = sorted(unknown & {v.name for v in expression.get_variables()})
+    if used:
+        raise ModelError(f"{where} depends on the parameter {used[0]}; only probabilities may")
 
 
 def _constant_values(constants: Any) -> dict[str, bool | int | Fraction]:
@@ -184,8 +184,8 @@ def open_jani(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Sourc
 
     kinds = {c.name: str(c.type) for c in model.constants}
     given = {c["name"]: c["value"] for c in content.get("constants", []) if isinstance(c.get("value"), int | float)}
-    known = {name: _typed(exact(value), kinds[name]) for name, value in {**given, **constants}.items()}
-    return Source(model, unknown, known, joint_commands, True, frozenset(transient | single))
+    values = {name: _typed(exact(value), kinds[name]) for name, value in {**given, **constants}.items()}
+    return Source(model, unknown, values, joint_commands, True, frozenset(transient | single))
 
 
 def _jani_command(action: str, automaton: Any, edge: int, hidden: set[str]) -> Command:
@@ -211,10 +211,10 @@ def _refuse_jani_parameters(content: Mapping[str, Any], unknown: set[str]) -> No
         for edge in automaton.get("edges", []):
             outcomes = [destination.get("assignments") for destination in edge.get("destinations", [])]
             inside += [edge.get("guard"), edge.get("assignments"), *outcomes]
-        found = sorted(unknown & set(_identifiers([inside, automaton.get("variables")])))
-        if found:
+        used = sorted(unknown & set(_identifiers([inside, automaton.get("variables")])))
+        if used:
             where = f"automaton {automaton['name']}: a guard, update or reward"
-            raise ModelError(f"{where} depends on the parameter {found[0]}; only probabilities may")
+            raise ModelError(f"{where} depends on the parameter {used[0]}; only probabilities may")
 
 
 def _identifiers(tree: Any) -> Iterator[str]:
