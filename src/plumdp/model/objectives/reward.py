@@ -97,7 +97,10 @@ class Reward:
         return values if self.target is None else np.where(self.target, 0.0, values)
 
     def is_vacuous(self, bound: float) -> bool:
-        """Return whether a bound on the value says nothing, as rewards over all steps are never negative."""
+        """Return whether a bound on the value says nothing.
+
+        A lower bound of zero says nothing of rewards over all steps, which are never negative.
+        """
         if self.direction == "min":
             return bound >= np.inf
         return bound <= 0 and self.steps is None and not self.is_discounted
