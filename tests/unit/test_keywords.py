@@ -77,6 +77,10 @@ def test_a_keyword_that_there_is_not_is_refused_by_the_function_that_was_called(
         ({"confidence_set": "ball"}, r"^confidence_set='ball': choose one of 'interval'"),
         ({"confidence_set": ""}, r"^confidence_set='': choose one of 'interval'"),
         ({"misfit": -0.1}, r"^misfit=-0\.1: give a number from 0"),
+        (
+            {"confidence_set": "l1", "interval_method": "hoeffding"},
+            r"^confidence_set='l1': interval_method is for confidence_set='interval'$",
+        ),
         ({"as_published": True, "interval_method": "hoeffding"}, r"^as_published=True chooses intervals"),
     ],
 )
