@@ -4,9 +4,9 @@ import csv
 import json
 
 import pytest
+from command_line import plumdp
 
 import plumdp as pl
-from plumdp.cli import main
 
 STUDY = "betting:5"
 TRA = "3 4 6\n0 0 1 [0.3,0.5] go\n0 0 2 [0.5,0.7] go\n0 1 0 [0.1,0.2] wait\n0 1 2 [0.8,0.9] wait\n1 0 1 1\n2 0 2 1\n"
@@ -28,18 +28,11 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def run(folder, monkeypatch, capsys):
+def run(folder, monkeypatch):
     """Return a function that runs a command in the folder: exit code, standard output and standard error."""
     monkeypatch.chdir(folder)
     monkeypatch.setenv("COLUMNS", "100")
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        shown = capsys.readouterr()
-        return ended.value.code, shown.out, shown.err
-
-    return run
+    return lambda *arguments: plumdp(*map(str, arguments))
 
 
 def test_solve_says_the_value_the_nature_and_the_first_action(run):

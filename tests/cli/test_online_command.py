@@ -1,28 +1,22 @@
 """``plumdp online``: what is certified while a simulated model is learned, records in files, exit codes, and misuse."""
 
 import json
+from functools import partial
 
 import pytest
+from command_line import plumdp
 
 import plumdp as pl
-from plumdp.cli import main
 
 STUDY = "betting:5"
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
+def run(tmp_path, monkeypatch):
     """Return a function that runs the command in a folder of its own: exit code, standard output and error."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main(["online", *arguments])
-        shown = capsys.readouterr()
-        return ended.value.code, shown.out, shown.err
-
-    return run
+    return partial(plumdp, "online")
 
 
 def test_the_command_does_what_learn_online_does(run, tmp_path):

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from command_line import plumdp
 
 import plumdp as pl
-from plumdp.cli import main
 
 STUDY = "betting:5"
 WORDS = {
@@ -35,16 +35,14 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture
-def run(place, monkeypatch, capsys):
+def run(place, monkeypatch):
     """Return a function that runs the command in that folder: exit code, standard output and error in one line."""
     monkeypatch.chdir(place)
     monkeypatch.setenv("COLUMNS", "400")
 
     def run(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main(["plot", *arguments])
-        shown = capsys.readouterr()
-        return ended.value.code, shown.out, " ".join(shown.err.split())
+        ended = plumdp("plot", *arguments)
+        return ended.code, ended.out, " ".join(ended.err.split())
 
     return run
 

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from fractions import Fraction
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -433,6 +434,12 @@ def test_misuse_is_refused_with_a_sentence(betting, changes, message):
     with pytest.raises((pl.ModelError, pl.DataError)) as caught:
         simulate(betting.model, **arguments)
     assert str(caught.value) == message
+
+
+def test_what_decides_the_runs_is_said_in_the_same_way_wherever_runs_are_made():
+    shared = ("model", "point", "trajectories", "rng", "max_steps", "policy", "stop")
+    said = [[signature(make).parameters[name] for name in shared] for make in (simulate, record, pl.write_runs)]
+    assert said[0] == said[1] == said[2]
 
 
 # --- the runs as a table

@@ -128,11 +128,11 @@ def _facts(
     solution: plumdp.Solution,
     seconds: float,
 ) -> dict[str, Any]:
+    from plumdp.result.shapes import plain
+
     graph, start = model.graph, model.graph.initial_state
     lower, upper = float(solution.lower[start]), float(solution.upper[start])
     columns = {variable: values[start].item() for variable, values in graph.states.items()}
-    from plumdp.result.shapes import plain
-
     return {
         "schema": SCHEMA,
         "model": name,

@@ -22,7 +22,9 @@ def layered_layout(n_states: int, initial: int, edges: Iterable[tuple[int, int]]
     ([[0], [1, 2], [3]], [[0.0, 0.0], [-0.5, 1.0], [0.5, 1.0], [0.0, 2.0]])
     """
     pairs = sorted({(a, b) for a, b in edges if a != b})
-    layers = _layers(n_states, initial, pairs)
+    layers = layers_from(initial, pairs)
+    others = sorted({*range(n_states)}.difference(*layers))
+    layers += [others] if others else []
     number = {state: k for k, layer in enumerate(layers) for state in layer}
     near: list[list[int]] = [[] for _ in range(n_states)]
     for a, b in pairs:
@@ -42,17 +44,16 @@ def layered_layout(n_states: int, initial: int, edges: Iterable[tuple[int, int]]
     return best, places
 
 
-def _layers(n_states: int, initial: int, pairs: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """Return the states by their distance from the initial one."""
-    after: list[list[int]] = [[] for _ in range(n_states)]
+def layers_from(initial: int, pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
+    """Return the states that can be reached from a state, by their distance from it."""
+    after: dict[int, list[int]] = {}
     for a, b in pairs:
-        after[a].append(b)
+        after.setdefault(a, []).append(b)
     reached, layers = {initial}, [[initial]]
     while layers[-1]:
-        layers.append(list(dict.fromkeys(b for a in layers[-1] for b in after[a] if b not in reached)))
+        layers.append(list(dict.fromkeys(b for a in layers[-1] for b in after.get(a, ()) if b not in reached)))
         reached.update(layers[-1])
-    layers[-1] = [state for state in range(n_states) if state not in reached]
-    return [layer for layer in layers if layer]
+    return layers[:-1]
 
 
 def _swept(

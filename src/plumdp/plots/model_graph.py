@@ -11,7 +11,7 @@ import numpy as np
 from plumdp.base.errors import DataError
 from plumdp.model.graph import FloatArray
 from plumdp.model.text import cut, number_of
-from plumdp.plots.layered_layout import layered_layout
+from plumdp.plots.layered_layout import layered_layout, layers_from
 from plumdp.plots.style import BLACK, BLUE, GREEN, GREY, PALE, PHONE, legend_below, mark, new_figure, number_text
 from plumdp.result.findings import Drawing, Edge
 
@@ -31,7 +31,8 @@ def plot_model(axes: Any, drawing: Drawing) -> Any:
     if n > MOST_STATES:
         raise DataError(f"{number_of(n, 'state')} are too many to be drawn: a picture has at most {MOST_STATES}")
     places, is_wide = _places(drawing)
-    reached = _reached(drawing)
+    chosen = ((edge.source, edge.target) for edge in drawing.edges if edge.is_chosen)
+    reached = {state for layer in layers_from(drawing.initial, chosen) for state in layer}
     low, high = places.min(axis=0), places.max(axis=0)
     axes.set_xlim(low[0] - 0.6, high[0] + 0.6)
     axes.set_ylim(high[1] + 0.6, low[1] - 0.6)
@@ -72,20 +73,6 @@ def _places(drawing: Drawing) -> tuple[FloatArray, bool]:
     return (places[:, ::-1], True) if is_wide else (places, False)
 
 
-def _reached(drawing: Drawing) -> set[int]:
-    """Return the states that runs of the policy can come to."""
-    after: dict[int, list[int]] = {}
-    for edge in drawing.edges:
-        if edge.is_chosen:
-            after.setdefault(edge.source, []).append(edge.target)
-    reached, stack = {drawing.initial}, [drawing.initial]
-    while stack:
-        new = [state for state in after.get(stack.pop(), ()) if state not in reached]
-        reached.update(new)
-        stack += new
-    return reached
-
-
 def _draw_as_dots(axes: Any, drawing: Drawing, places: FloatArray, reached: set[int]) -> None:
     """Draw many states as dots, filled where the policy leads, joined by straight lines."""
     from matplotlib.collections import LineCollection
@@ -107,13 +94,15 @@ def _draw_as_dots(axes: Any, drawing: Drawing, places: FloatArray, reached: set[
 def _draw_with_texts(axes: Any, drawing: Drawing, places: FloatArray, reached: set[int], is_wide: bool) -> str:
     """Draw few states with their values, and return the names of the variables."""
     texts, names = _node_texts(drawing)
-    groups = _together(drawing.edges)
+    groups: dict[tuple[int, int], list[Edge]] = {}
+    for edge in drawing.edges:
+        groups.setdefault((edge.source, edge.target), []).append(edge)
     for (source, target), edges in groups.items():
         chosen = [edge for edge in edges if edge.is_chosen and source in reached]
         bent = (target, source) in groups
         _draw_edge(axes, places, source, target, chosen, n=len(texts), bent=bent, is_wide=is_wide)
     for state, place in enumerate(places.tolist()):
-        _draw_state(axes, place, texts[state], _role(drawing, state, state in reached))
+        _draw_state(axes, drawing, state, place, texts[state], state in reached)
     return names
 
 
@@ -146,25 +135,14 @@ def _short_texts(states: Sequence[str]) -> tuple[list[str], str]:
     return [", ".join(value for _, _, value in part) for part in parts], ", ".join(names.pop())
 
 
-def _together(edges: Sequence[Edge]) -> dict[tuple[int, int], list[Edge]]:
-    groups: dict[tuple[int, int], list[Edge]] = {}
-    for edge in edges:
-        groups.setdefault((edge.source, edge.target), []).append(edge)
-    return groups
-
-
-def _role(drawing: Drawing, state: int, is_reached: bool) -> dict[str, Any]:
-    """Return the colours and lines of a state, by its role."""
-    is_target, is_initial = state in drawing.targets, state == drawing.initial
-    return {
+def _draw_state(axes: Any, drawing: Drawing, state: int, place: Sequence[float], text: str, is_reached: bool) -> None:
+    is_target = state in drawing.targets
+    box = {
+        "boxstyle": "round,pad=0.25",
         "facecolor": "#bfe6d9" if is_target else "white",
         "edgecolor": GREEN if is_target else BLACK if is_reached else "#aaaaaa",
-        "linewidth": 2.2 if is_initial else 1.0,
+        "linewidth": 2.2 if state == drawing.initial else 1.0,
     }
-
-
-def _draw_state(axes: Any, place: Sequence[float], text: str, look: dict[str, Any]) -> None:
-    box = {"boxstyle": "round,pad=0.25", **look}
     axes.text(*place, text, ha="center", va="center", fontsize=8, bbox=box, zorder=3)
 
 
