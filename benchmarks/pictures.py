@@ -148,7 +148,7 @@ def every_action() -> plots.Picture:
 
 def published() -> plots.Picture:
     """Return a ladder without guarantee."""
-    study, learned = learned_study("glider:3,3,2,2", as_published=True)
+    study, learned = learned_study("glider:3,3,2,2", confidence_set="published-interval")
     return plots.ladder(compare_learned(learned, study.objective))
 
 

@@ -39,6 +39,7 @@ CERTIFICATE = with_fields(
     jointly=TEXTS,
     p_value={"type": ["number", "null"]},
     misfit=NUMBER,
+    budget=NUMBERS,
     data_quality={"type": ["object", "null"]},
 )
 ANSWER = {
@@ -96,9 +97,13 @@ def several(schema, n):
     [
         (["info", "betting:5"], 0, INFO),
         (["certify", "betting:5", "COUNTS"], 0, CERTIFICATE),
-        (["certify", "betting:5", "COUNTS", "--as-published"], 4, CERTIFICATE),
+        (["certify", "betting:5", "COUNTS", "--confidence-set", "published-interval"], 4, CERTIFICATE),
         (["certify", "betting:5", "COUNTS", "-p", 'R>=1 [ F "end" ]'], 0, ANSWER),
-        (["certify", "betting:5", "COUNTS", "-p", 'R>=1 [ F "end" ]', "--as-published"], 4, ANSWER),
+        (
+            ["certify", "betting:5", "COUNTS", "-p", 'R>=1 [ F "end" ]', "--confidence-set", "published-interval"],
+            4,
+            ANSWER,
+        ),
         (["certify", "betting:5", "COUNTS", "-p", 'R>=1 [ F "end" ]', "-p", "R>=99 [ C<=2 ]"], 1, several(ANSWER, 2)),
         (["compare", "betting:5", "COUNTS"], 0, several(CERTIFICATE, 5)),
         (["check-model", "betting:5", "COUNTS"], 0, with_fields("check", data_quality={"type": "object"})),

@@ -52,8 +52,9 @@ COUNTS = ["betting:5", "counts.parquet"]
             "--confidence-set l1: --interval-method is for --confidence-set interval",
         ),
         (
-            ["certify", *COUNTS, "--misfit", "0.1", "--as-published"],
-            "--misfit 0.1: what the paper publishes has no tolerance; leave out --as-published or --misfit",
+            ["certify", *COUNTS, "--misfit", "0.1", "--confidence-set", "published-interval"],
+            "--misfit 0.1: there is no tolerant set of the kind 'published-interval'; choose 'interval' or "
+            "'likelihood'",
         ),
         (["certify", *COUNTS, "-o", "rows.csv"], "rows.csv is a file; name a folder for the result"),
         (["certify", *COUNTS, "--all-properties", "-p", "x"], "--all-properties and --property: choose one of them"),

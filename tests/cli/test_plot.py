@@ -87,7 +87,9 @@ def test_data_that_contradict_the_model_end_with_three_where_there_is_nothing_to
 
 
 def test_a_picture_of_published_sets_says_that_nothing_is_proved(run, place):
-    assert run("region", STUDY, "counts.parquet", "--as-published", "-o", "published.svg")[0] == 0
+    assert (
+        run("region", STUDY, "counts.parquet", "--confidence-set", "published-interval", "-o", "published.svg")[0] == 0
+    )
     assert "Estimates: nothing proves these bounds" in (place / "published.svg").read_text()
 
 

@@ -26,7 +26,8 @@ import plumdp as pl
 from plumdp.certifying import pipeline, valuation
 from plumdp.certifying.pipeline import compare_learned
 from plumdp.model.objectives.reach import Reach
-from plumdp.region import l1, likelihood_region, tangents
+from plumdp.published import ellipsoid_region, l1_region
+from plumdp.region import likelihood_region
 from plumdp.relaxation import relax
 from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.solver import component_bounds
@@ -140,7 +141,7 @@ def the_remainder_is_left_out(patch):
 
 def ellipsoids_lose_points(patch):
     """The radius is a tenth too small."""
-    for module in (likelihood_region, tangents):
+    for module in (likelihood_region, ellipsoid_region):
         right = module.build_ellipsoid
         patch.setattr(
             module,
@@ -151,8 +152,8 @@ def ellipsoids_lose_points(patch):
 
 def balls_lose_points(patch):
     """The radius is a tenth too small."""
-    right = l1._intervals
-    patch.setattr(l1, "_intervals", lambda found, cuts: right(replace(found, radius=0.9 * found.radius), cuts))
+    right = l1_region._intervals
+    patch.setattr(l1_region, "_intervals", lambda found, cuts: right(replace(found, radius=0.9 * found.radius), cuts))
 
 
 def bounds_are_those_of_another_policy(patch):

@@ -27,7 +27,7 @@ def is_missed(model, objective, seed, *, paper):
     environment = pl.simulator(model, {"p": 0.5, "q": 0.5}, rng=seed, max_steps=1, stop=stop)
     records = pl.learn_online(
         model, environment, objective, episodes=EPISODES, confidence=1 - ERROR, growth=1.01, spacing=1.25,
-        exploration=0.3, as_published=paper,
+        exploration=0.3, confidence_set="published-interval" if paper else "interval",
     )  # fmt: skip
     return any(record.bound > record.true_value for record in records)
 

@@ -12,11 +12,10 @@ import numpy as np
 from coupled_points import is_point_of
 
 from plumdp.confidence.bounds import ExpressionBounds
-from plumdp.confidence.least_squares import LeastSquares
 from plumdp.confidence.likelihood import LikelihoodSet
-from plumdp.confidence.multinomial import RowBounds
-from plumdp.confidence.tolerant import with_cuts
-from plumdp.fit.drift import drift_cuts
+from plumdp.fit.drift import within_drifts
+from plumdp.published.least_squares import LeastSquares
+from plumdp.published.multinomial import RowBounds
 from plumdp.solver.at_points import move_inside
 
 _MARGIN = 1e-9  # of a sum of logarithms, relative to its size: more than floats can be off
@@ -27,7 +26,7 @@ def set_of(learned):
     found, drifts = learned.bounds, () if learned.fit is None else learned.fit.drifts
     if not learned.misfit or not isinstance(found, LikelihoodSet) or not drifts:
         return found
-    return with_cuts(found, drift_cuts(learned.model, learned.counts, found.table, drifts), learned.misfit)
+    return within_drifts(learned.model, learned.counts, found, drifts, learned.misfit)
 
 
 @singledispatch

@@ -231,9 +231,9 @@ def test_data_that_are_not_runs_need_a_length():
 
 def test_sets_without_a_guarantee_are_refused():
     with pytest.raises(pl.DataError) as error:
-        advise(pl.learn(MODEL, LEARNED.counts, as_published=True), DONE)
+        advise(pl.learn(MODEL, LEARNED.counts, confidence_set="published-interval"), DONE)
     assert str(error.value) == (
-        "these sets have no guarantee, so that their width says nothing; learn without as_published"
+        "these sets have no guarantee, so that their width says nothing; choose another confidence_set"
     )
 
 

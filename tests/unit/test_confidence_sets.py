@@ -1,6 +1,8 @@
 """Every confidence set answers the same questions, and a new kind is one entry of a table."""
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -33,16 +35,40 @@ def test_the_table_has_every_kind_that_users_may_name():
 
 
 @pytest.mark.parametrize("kind", SETS)
-def test_every_kind_says_its_method_its_guarantee_and_whether_it_has_intervals(kind):
+def test_every_kind_says_what_the_stages_behind_it_ask(kind):
     model, counts = two_coins()
-    bounds = learn(model, counts, confidence_set=kind).bounds
+    learned = learn(model, counts, confidence_set=kind, objectives=['Pmax=? [ F "won" ]'])
+    bounds = learned.bounds
+    assert bounds.kind == learned.kind == kind
     assert bounds.method
-    assert bounds.guarantee == "finite-sample, anytime"
+    assert bounds.guarantee == ("none" if kind.startswith("published") else "finite-sample, anytime")
+    assert (bounds.estimate is not None) == (kind == "likelihood")
+    assert (bounds.directions, bounds.rests_on) == ((), ())  # nothing is known of the order of the data
+    assert (learned.fit is not None) == SETS[kind].is_tested == (not kind.startswith("published"))
     assert (bounds.intervals is not None) == SETS[kind].has_intervals
     if bounds.intervals is not None:
         lower, upper = bounds.intervals
         assert lower.shape == upper.shape == (len(model.expressions),)
         assert (lower <= upper).all()
+
+
+@pytest.mark.parametrize("kind", SETS)
+def test_a_set_says_what_it_rests_on_if_a_pilot_placed_it(kind):
+    """Others rest on nothing, but the test of the model beside them does."""
+    study = pl.case_study("betting:5")
+    counts = pl.simulate(study.model, study.true_point, 1000, rng=1, max_steps=6)
+    learned = learn(study.model, counts, confidence_set=kind, objectives=[study.objective])
+    is_placed = kind == "likelihood"
+    assert (len(learned.bounds.directions), len(learned.bounds.rests_on)) == ((1, 2) if is_placed else (0, 0))
+    about_test = [text for text in learned.rests_on if text.startswith("for the test of the model: bets were placed")]
+    assert len(about_test) == (not is_placed and SETS[kind].is_tested)
+    assert len(learned.policies) == is_placed
+
+
+def test_nobody_asks_for_the_type_of_a_confidence_set():
+    types = r"isinstance\([^)]*(LikelihoodSet|ExpressionBounds|LeastSquares|RowBounds)"
+    files = {path: path.read_text("utf-8") for path in Path(pl.__file__).parent.rglob("*.py")}
+    assert [path.name for path, text in files.items() if re.search(types, text)] == []
 
 
 def test_a_set_without_intervals_has_no_interval_wise_relaxation():
@@ -61,9 +87,13 @@ def test_a_set_without_intervals_has_no_interval_wise_relaxation():
 class KnownBox:
     """A set of a kind that the package does not know: each parameter is within 1/8 of 1/2."""
 
+    kind: str = "box"
     method: str = "a box that is known"
     guarantee: str = "finite-sample, anytime"
     intervals: None = None
+    estimate: None = None
+    directions: tuple = ()
+    rests_on: tuple = ()
 
 
 def test_a_new_kind_of_set_is_one_entry_of_the_table(monkeypatch):

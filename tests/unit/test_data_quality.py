@@ -54,11 +54,11 @@ CONTRADICTIONS = {
 }
 
 
-@pytest.mark.parametrize("is_paper", [False, True])
+@pytest.mark.parametrize("sets", [None, "published-interval"])
 @pytest.mark.parametrize("case", CONTRADICTIONS)
-def test_nothing_is_claimed_if_the_log_shows_what_the_graph_excludes(case, is_paper):
+def test_nothing_is_claimed_if_the_log_shows_what_the_graph_excludes(case, sets):
     read, reason = CONTRADICTIONS[case]
-    certificate = pl.certify(COIN, read(), HEADS, as_published=is_paper)
+    certificate = pl.certify(COIN, read(), HEADS, confidence_set=sets)
     assert (certificate.status, certificate.reason) == ("model contradicted", reason)
     assert (certificate.lower, certificate.upper) == (-math.inf, math.inf)
     assert certificate.assumptions == ()
@@ -193,8 +193,8 @@ def kept(counts, path):
     return pl.read_counts(path, COIN)
 
 
-@pytest.mark.parametrize("is_paper", [False, True])
-def test_certificates_say_that_no_step_is_missing_because_of_its_outcome(is_paper, tmp_path):
+@pytest.mark.parametrize("sets", [None, "published-interval"])
+def test_certificates_say_that_no_step_is_missing_because_of_its_outcome(sets, tmp_path):
     counts = [
         throws(*[1] * 60, *[2] * 40),
         runs_of_coin(100),
@@ -202,7 +202,7 @@ def test_certificates_say_that_no_step_is_missing_because_of_its_outcome(is_pape
     ]
     counts += [kept(counts[2], tmp_path / "counts.parquet"), SIMULATED["simulate"](1) + runs_of_coin(9)]
     for data in counts:
-        assert COMPLETE in pl.certify(COIN, data, HEADS, as_published=is_paper).assumptions
+        assert COMPLETE in pl.certify(COIN, data, HEADS, confidence_set=sets).assumptions
 
 
 @pytest.mark.parametrize("way", SIMULATED)

@@ -23,8 +23,8 @@ from plumdp.data.counts import PilotEnd
 from plumdp.experiments.layered import layered_model
 from plumdp.fit import model_fit as fit
 from plumdp.learning import learn as learning
+from plumdp.learning import methods as confidence_methods
 from plumdp.learning import storage
-from plumdp.online import loop as online
 
 SOURCE = Path(pl.__file__).parent
 NAMES = [each.name for each in fields(ErrorBudget)]
@@ -258,7 +258,7 @@ def spent(monkeypatch):
     record(fit, "equal_parts", cells)
     record(learning, "excluded_numbers", lambda *_, error, **__: found.add("fixed_numbers", error))
     record(storage, "untied_bounds", lambda *_, error: found.add("graph_alone", error))
-    record(online, "expression_bounds", lambda *_, error, **__: found.add("whole_set", error))
+    record(confidence_methods, "expression_bounds", lambda *_, error, **__: found.add("whole_set", error))
     monkeypatch.setattr(likelihood, "law_of_pilot", law_of_pilot)
     monkeypatch.setattr(learning, "fit_model", fit_model)
     monkeypatch.setattr(learning, "smallest_misfit", lambda *_, **__: 0.0)  # says what other certificates would spend
@@ -396,11 +396,11 @@ def test_learning_while_acting_spends_what_the_budget_says_at_all_updates(spent,
         assert spent == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["interval", "ellipsoid"])
+@pytest.mark.parametrize("kind", ["published-interval", "published-ellipsoid"])
 def test_published_sets_have_all_of_the_error_and_nothing_is_tested(kind, spent, studies):
     model, _, truth, steps = studies["fixed numbers"]
     counts = pl.simulate(model, truth, 400, rng=1, max_steps=steps)
-    learned = learned_by(spent, model, counts, confidence_set=kind, as_published=True)
+    learned = learned_by(spent, model, counts, confidence_set=kind)
     assert spent == {"whole_set": learned.error}
     assert learned.budget == ErrorBudget.of_published_set()
 

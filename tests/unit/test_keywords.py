@@ -16,7 +16,6 @@ KEYWORDS = [
     ("confidence_set", Sets | None, None),
     ("interval_method", Intervals | None, None),
     ("events", pl.Events | None, None),
-    ("as_published", bool, False),
     ("misfit", float, 0.0),
 ]
 
@@ -81,7 +80,6 @@ def test_a_keyword_that_there_is_not_is_refused_by_the_function_that_was_called(
             {"confidence_set": "l1", "interval_method": "hoeffding"},
             r"^confidence_set='l1': interval_method is for confidence_set='interval'$",
         ),
-        ({"as_published": True, "interval_method": "hoeffding"}, r"^as_published=True chooses intervals"),
     ],
 )
 def test_every_function_refuses_what_learning_refuses(function, study, counts, options, message):
@@ -95,7 +93,7 @@ def test_every_function_refuses_what_learning_refuses(function, study, counts, o
         {"confidence": 0.9},
         {"confidence_set": "ellipsoid"},
         {"interval_method": "hoeffding"},
-        {"as_published": True},
+        {"confidence_set": "published-interval"},
         {"misfit": 0.01},
     ],
 )

@@ -10,10 +10,10 @@ from random_pmdps import random_counts, random_problem
 from scipy.stats import multinomial
 
 import plumdp as pl
-from plumdp.confidence.multinomial import dirichlet, row_bounds, weissman
 from plumdp.confidence.tied_rows import KNOWN, find_tied_rows
 from plumdp.data.counts import TransitionCounts
-from plumdp.region.l1 import build_l1_region
+from plumdp.published.l1_region import build_l1_region
+from plumdp.published.multinomial import dirichlet, row_bounds, weissman
 
 p, q = pl.parameters("p", "q")
 SQUARE = pl.ParameterSpace.box({"p": (0, 0.5), "q": (0, 0.5)})

@@ -249,7 +249,7 @@ def test_a_killed_process_loses_nothing(tmp_path, how, never_ended):
     assert resumed.stdout.splitlines()[-1] == never_ended
 
 
-@pytest.mark.parametrize("changes", [{"confidence": 0.9}, {"as_published": True}])
+@pytest.mark.parametrize("changes", [{"confidence": 0.9}, {"confidence_set": "published-interval"}])
 def test_a_checkpoint_of_another_run_is_refused(study, tmp_path, changes):
     """Intervals of less confidence would void what is certified from then on."""
 
@@ -257,9 +257,7 @@ def test_a_checkpoint_of_another_run_is_refused(study, tmp_path, changes):
         return next(pl.learn_online(study.model, environment(study), study.objective, episodes=5, **options))
 
     first(checkpoint=tmp_path / "state.npz")
-    with pytest.raises(
-        pl.DataError, match=r"state\.npz is of another run \(model .*confidence=0\.999, as_published=False\)"
-    ):
+    with pytest.raises(pl.DataError, match=r"state\.npz is of another run \(model .*confidence_set='interval'\)"):
         first(checkpoint=tmp_path / "state.npz", **changes)
 
 
@@ -335,8 +333,10 @@ def test_what_does_not_fit_the_model_is_named_as_it_is_for_counts(study):
 @pytest.mark.slow
 def test_the_published_construction_says_that_it_has_no_guarantee(study):
     """With Clopper–Pearson intervals the bound is tighter and nothing vouches for it."""
-    honest = final(pl.learn_online(study.model, environment(study), study.objective, episodes=500))
-    paper = final(pl.learn_online(study.model, environment(study), study.objective, episodes=500, as_published=True))
+    honest, paper = (
+        final(pl.learn_online(study.model, environment(study), study.objective, episodes=500, confidence_set=sets))
+        for sets in ("interval", "published-interval")
+    )
     assert (honest.status, paper.status) == ("certified", "no guarantee")
 
 

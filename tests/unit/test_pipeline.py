@@ -285,30 +285,24 @@ def test_the_likelihood_and_coupled_bounds_are_the_default():
     assert same(default, compare(model, counts, goal(model))[-1])
 
 
-@pytest.mark.parametrize(
-    ("options", "relaxation"),
-    [
-        ({"interval_method": "beta-binomial"}, "coupled"),
-        ({"events": None}, "coupled"),  # those of the model, which is made in the test
-        ({"as_published": True}, "rectangular"),
-    ],
-)
-def test_options_about_intervals_ask_for_intervals(options, relaxation):
-    """What the paper publishes is rectangular at best, so that is what it is compared with."""
+@pytest.mark.parametrize("options", [{"interval_method": "beta-binomial"}, {"events": "of the model"}])
+def test_options_about_intervals_ask_for_intervals(options):
     model = gamble()
     given = {name: pl.find_events(model) if name == "events" else value for name, value in options.items()}
-    counts, named = gamble_counts(model), {"confidence_set": "interval", "relaxation": relaxation}
+    counts, named = gamble_counts(model), {"confidence_set": "interval", "relaxation": "coupled"}
     default = certify(model, counts, goal(model), **given)
     assert same(default, certify(model, counts, goal(model), **given, **named))
-    assert (default.confidence_set.startswith("likelihood"), default.relaxation) == (False, relaxation)
+    assert (default.confidence_set.startswith("likelihood"), default.relaxation) == (False, "coupled")
     assert same(default, conclude(learn(model, counts, objectives=[goal(model)], **given), goal(model)))
 
 
-def test_published_ellipsoids_are_rectangular_by_default_and_coupled_if_named():
+@pytest.mark.parametrize("sets", ["published-interval", "published-ellipsoid"])
+def test_published_sets_are_rectangular_by_default_and_coupled_if_named(sets):
+    """What the paper publishes is rectangular at best, so that is what it is compared with."""
     model = gamble()
-    options = {"confidence_set": "ellipsoid", "as_published": True}
     for named, expected in (({}, "rectangular"), ({"relaxation": "coupled"}, "coupled")):
-        assert certify(model, gamble_counts(model), goal(model), **options, **named).relaxation == expected
+        certificate = certify(model, gamble_counts(model), goal(model), confidence_set=sets, **named)
+        assert certificate.relaxation == expected
 
 
 # Compare
@@ -346,7 +340,9 @@ def test_published_intervals_are_one_for_each_expression_at_the_whole_error_and_
     """p and 1 - p have an interval each at half the error, of the same 1000 trials: those of 1 - p are no narrower."""
     model = two_coins()
     counts = counts_of(model, s0=(290, 210), s1=(310, 190))
-    certificate = certify(model, counts, goal(model), confidence=0.99, as_published=True, precision=1e-9)
+    certificate = certify(
+        model, counts, goal(model), confidence=0.99, confidence_set="published-interval", precision=1e-9
+    )
     lower, upper = clopper_pearson(np.array([600]), np.array([1000]), (1 - 0.99) / 2)
     assert certificate.parameters["p"] == (pytest.approx(lower[0]), pytest.approx(upper[0]))
     assert certificate.lower == pytest.approx(lower[0] ** 2, abs=1e-9)
@@ -359,7 +355,7 @@ def test_published_intervals_are_one_for_each_expression_at_the_whole_error_and_
 def test_published_intervals_know_no_factors():
     model = products()
     counts = products_counts(model)
-    published, ours = learn(model, counts, as_published=True), learn(model, counts, confidence_set="interval")
+    published, ours = (learn(model, counts, confidence_set=sets) for sets in ("published-interval", "interval"))
     assert len(published.bounds.events) == int(model.expressions.is_unknown.sum())
     assert len(published.bounds.events.factors.event) == 0 < len(ours.bounds.events.factors.event)
 
@@ -367,7 +363,7 @@ def test_published_intervals_know_no_factors():
 def test_the_published_ellipsoid_counts_every_transition_in_full_and_guarantees_nothing():
     model = two_coins()
     counts = counts_of(model, s0=(290, 210), s1=(310, 190))
-    learned = learn(model, counts, confidence_set="ellipsoid", as_published=True)
+    learned = learn(model, counts, confidence_set="published-ellipsoid")
     assert learned.bounds.matrix[0, 0] == pytest.approx(0.01 + 2 * 1000)
     certificate = conclude(learned, goal(model))
     assert (certificate.guarantee, certificate.status) == ("none", "no guarantee")
@@ -375,38 +371,21 @@ def test_the_published_ellipsoid_counts_every_transition_in_full_and_guarantees_
 
 def test_data_that_contradict_published_intervals_are_not_called_a_proof():
     model = two_coins()
-    learned = learn(model, counts_of(model, s0=(90, 10)), as_published=True)
+    learned = learn(model, counts_of(model, s0=(90, 10)), confidence_set="published-interval")
     clash = replace(learned.bounds, event_lower=np.array([0.8, 0.8]), event_upper=np.array([0.9, 0.9]))
     certificate = conclude(learned_from(model, learned.counts, clash, learned.error, learned.budget), goal(model))
     assert (certificate.guarantee, certificate.status) == ("none", "no guarantee")
     assert certificate.reason.startswith("no parameters fit ")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"interval_method": "hoeffding"},
-            "^as_published=True chooses intervals and events itself: leave out as_published, or the others$",
-        ),
-        (
-            {"confidence_set": "l1"},
-            "^confidence_set='l1': the paper does not say how it makes such sets; leave out as_published, or choose "
-            "another confidence_set$",
-        ),
-    ],
-)
-def test_what_the_paper_does_not_publish_is_refused(options, message):
+@pytest.mark.parametrize("sets", ["published-interval", "published-ellipsoid"])
+def test_published_sets_choose_intervals_and_events_themselves(sets):
     model = two_coins()
-    for ask in (certify, compare):
-        with pytest.raises(pl.DataError, match=message):
-            ask(model, counts_of(model), goal(model), as_published=True, **options)
-
-
-def test_events_are_refused_with_published_intervals():
-    model = two_coins()
-    with pytest.raises(pl.DataError, match=r"^as_published=True chooses intervals and events itself"):
-        learn(model, counts_of(model), as_published=True, events=pl.find_events(model))
+    for options in ({"interval_method": "hoeffding"}, {"events": pl.find_events(model)}):
+        message = f"^confidence_set='{sets}': interval_method and events are for confidence_set='interval'$"
+        for ask in (certify, compare):
+            with pytest.raises(pl.DataError, match=message):
+                ask(model, counts_of(model), goal(model), confidence_set=sets, **options)
 
 
 # Products of parameters

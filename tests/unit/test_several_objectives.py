@@ -102,7 +102,7 @@ def test_other_sets_hold_jointly_without_any_division(sets):
 
 
 def test_estimates_and_contradictions_of_the_graph_claim_nothing_jointly():
-    for each in pl.certify_all(MODEL, COUNTS, TEXTS, as_published=True):
+    for each in pl.certify_all(MODEL, COUNTS, TEXTS, confidence_set="published-interval"):
         assert (each.status, each.jointly) == ("no guarantee", ())
 
 

@@ -29,8 +29,8 @@ def test_every_bracket_of_the_table_holds_the_true_value_and_relaxations_are_ord
     rows = run_cell(Cell("table", "aircraft:20,10", 1, 20_000))
     assert len(rows) == 8
     assert all(row["holds"] and row["lower"] <= row["value"] <= row["upper"] for row in rows)
-    for paper in (0, 1):
-        gaps = {row["relaxation"]: row["gap"] for row in rows if row["paper"] == paper}
+    for sets in ("interval", "published-interval"):
+        gaps = {row["relaxation"]: row["gap"] for row in rows if row["sets"] == sets}
         assert gaps["rectangular"] <= gaps["expression"] <= min(gaps["interval"], gaps["parameter"])
 
 

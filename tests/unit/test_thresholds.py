@@ -248,7 +248,7 @@ def test_a_comparison_inside_the_brackets_is_not_a_threshold():
 def test_nothing_is_known_from_sets_without_a_guarantee():
     study = pl.case_study("betting:5")
     counts = pl.simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
-    published = pl.learn(study.model, counts, as_published=True)
+    published = pl.learn(study.model, counts, confidence_set="published-interval")
     answer = decide(published, 'R>=1 [ F "end" ]')
     assert answer.verdict == "unknown"
     assert answer.sentence == "Not yet known: these sets have no guarantee, so that nothing follows from them."

@@ -393,8 +393,8 @@ def test_what_is_not_a_misfit_is_refused(misfit):
     ("options", "text"),
     [
         (
-            {"as_published": True},
-            "misfit=0.01: what the paper publishes has no tolerance; leave out as_published or misfit",
+            {"confidence_set": "published-interval"},
+            "misfit=0.01: there is no tolerant set of the kind 'published-interval'; choose 'interval' or 'likelihood'",
         ),
         (
             {"interval_method": "hoeffding"},

@@ -1,1 +1,1 @@
-"""The ground that every room stands on: it imports nothing of plumdp."""
+"""The ground that every room stands on: it imports nothing of plumdp but itself."""

@@ -25,9 +25,10 @@ LogForm: TypeAlias = Literal["transitions", "trajectories", "counts"]
 Dialect: TypeAlias = Literal["bigquery", "snowflake", "spark", "trino", "postgres", "duckdb"]
 """Whose SQL."""
 
-Sets: TypeAlias = Literal["interval", "l1", "ellipsoid", "likelihood"]
+Sets: TypeAlias = Literal["interval", "l1", "ellipsoid", "likelihood", "published-interval", "published-ellipsoid"]
 """What is drawn around the data: intervals of expressions, L1 balls of rows, an ellipsoid of parameters by least
-squares, or the likelihood with half-spaces across what is asked."""
+squares, or the likelihood with half-spaces across what is asked; or for comparison, without guarantee, what the paper
+publishes."""
 
 Intervals: TypeAlias = Literal["clopper-pearson", "hoeffding", "beta-binomial"]
 """How an interval is made from trials and successes."""

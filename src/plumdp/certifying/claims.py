@@ -13,10 +13,10 @@ import numpy as np
 from plumdp import __version__
 from plumdp.certifying.valuation import Valuation
 from plumdp.confidence.full_likelihood import left_out_choices
-from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import Sampling, TransitionCounts
 from plumdp.learning.learn import Learned
+from plumdp.learning.methods import SETS
 from plumdp.learning.storage import storage_of
 from plumdp.model.graph import IntArray, read_only
 from plumdp.model.objective import Objective, digest
@@ -107,11 +107,11 @@ def _remark(model: ParametricMDP, objective: Objective) -> str:
 
 def _not_in_likelihood(learned: Learned) -> str:
     """Return how many steps have no part in the likelihood that the region is made of, and why, in words."""
-    found, visits = learned.bounds, learned.counts.visits
-    if learned.conflict is not None or not isinstance(found, LikelihoodSet) or not found.table.left_out:
+    if learned.conflict is not None or SETS[learned.kind].as_tests is None or not learned.table.left_out:
         return ""
-    n_steps = int(visits[left_out_choices(found.table)].sum())
-    row = min((", ".join(map(str, row)) for row in found.table.left_out), key=len)
+    table, visits = learned.table, learned.counts.visits
+    n_steps = int(visits[left_out_choices(table)].sum())
+    row = min((", ".join(map(str, row)) for row in table.left_out), key=len)
     share = f"{n_steps:,} of {number_of(learned.counts.total, 'step')} ({100 * n_steps / max(visits.sum(), 1):.3g} %)"
     why = f"the log-likelihood of rows such as ({cut(row, _LONGEST_ROW)}) need not be concave"
     return f"{share}: {why}, so that they count by intervals of their probabilities alone" if n_steps else ""

@@ -57,7 +57,6 @@ def certify(
     confidence_set: Sets | None = None,
     interval_method: Intervals | None = None,
     events: Events | None = None,
-    as_published: bool = False,
     misfit: float = 0.0,
 ) -> Certificate:
     """Return a policy and bounds on its value that hold with the given confidence (Theorem 1 of the paper).
@@ -79,14 +78,13 @@ def certify(
     confidence
         How sure everything that follows must be, jointly.
     confidence_set
-        What is drawn around the data: "interval", "l1", "ellipsoid" or "likelihood". By default the likelihood, or
-        intervals if one of the next three options is given, which are about intervals.
+        The kind of set around the data: "interval", "l1", "ellipsoid" or "likelihood", or for comparison one that the
+        paper publishes, without guarantee and without tests, "published-interval" or "published-ellipsoid". By default
+        the likelihood, or intervals if one of the next two options is given, which are about intervals.
     interval_method
         For other intervals than the narrowest valid ones, see ``expression_bounds``.
     events
         For intervals of other events than those of the model, see ``find_events``.
-    as_published
-        Draw what the paper publishes, for comparison: without guarantee, and without tests of fixed numbers.
     misfit
         How far every row of the model may be off, in total variation: what follows stays valid then. Sets are
         "interval" or "likelihood", which here means half-spaces and intervals, without a likelihood.
@@ -111,7 +109,6 @@ def certify(
             confidence_set=confidence_set,
             interval_method=interval_method,
             events=events,
-            as_published=as_published,
             misfit=misfit,
         )
         return conclude(learned, question, relaxation=relaxation, policy=policy, precision=precision)
@@ -129,7 +126,6 @@ def certify_all(
     confidence_set: Sets | None = None,
     interval_method: Intervals | None = None,
     events: Events | None = None,
-    as_published: bool = False,
     misfit: float = 0.0,
 ) -> list[Certificate]:
     """Return a certificate for each objective, each with a policy of its own, that hold jointly with the confidence.
@@ -141,7 +137,7 @@ def certify_all(
     ----------
     objectives
         What is asked: properties, or their texts.
-    relaxation, precision, threads, confidence, confidence_set, interval_method, events, as_published, misfit
+    relaxation, precision, threads, confidence, confidence_set, interval_method, events, misfit
         As of ``certify``.
 
     Examples
@@ -167,7 +163,6 @@ def certify_all(
             confidence_set=confidence_set,
             interval_method=interval_method,
             events=events,
-            as_published=as_published,
             misfit=misfit,
         )
         return [conclude(learned, question, relaxation=relaxation, precision=precision) for question in asked]
@@ -186,7 +181,6 @@ def compare(
     confidence_set: Sets | None = None,
     interval_method: Intervals | None = None,
     events: Events | None = None,
-    as_published: bool = False,
     misfit: float = 0.0,
 ) -> list[Certificate]:
     """Return a certificate for each relaxation from the same data, each with its own policy unless one is given.
@@ -195,7 +189,7 @@ def compare(
     ----------
     relaxations
         Those that are compared; by default all that there are for the confidence set, from loose to tight.
-    objective, policy, precision, threads, confidence, confidence_set, interval_method, events, as_published, misfit
+    objective, policy, precision, threads, confidence, confidence_set, interval_method, events, misfit
         As of ``certify``.
 
     Examples
@@ -222,7 +216,6 @@ def compare(
             confidence_set=confidence_set,
             interval_method=interval_method,
             events=events,
-            as_published=as_published,
             misfit=misfit,
         )
         return compare_learned(learned, question, relaxations=relaxations, policy=policy, precision=precision)
@@ -283,11 +276,10 @@ def _relaxations(*, has_intervals: bool, has_points: bool) -> tuple[Relaxation, 
 
 
 def default_relaxation(learned: Learned) -> Relaxation:
-    """Return the relaxation that is taken if none is named: the tightest; of published sets, the paper's tightest."""
-    possible = [
-        name for name in _relaxations_of(learned) if not (learned.as_published and RELAXATIONS[name].is_coupled)
-    ]
-    return possible[-1]
+    """Return the relaxation that is taken if none is named: the tightest up to what the kind of set has as such."""
+    order = tuple(RELAXATIONS)
+    least = order.index(SETS[learned.kind].tightest)
+    return [name for name in _relaxations_of(learned) if order.index(name) <= least][-1]
 
 
 @one_blas_thread()

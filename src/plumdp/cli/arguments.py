@@ -169,19 +169,13 @@ ConfidenceSet = Annotated[
     vocabulary.Sets | None,
     typer.Option(
         "--confidence-set",
-        help="The kind of confidence set made from the data. Default: likelihood; interval, if --interval-method or "
-        "--as-published is given.",
+        help="The kind of confidence set made from the data. Default: likelihood; interval, if --interval-method is "
+        "given. Published ones are for comparison, without a guarantee.",
     ),
 ]
 IntervalMethod = Annotated[
     vocabulary.Intervals | None,
     typer.Option("--interval-method", help="Instead of the narrowest that are valid for the data; the result says so."),
-]
-AsPublished = Annotated[
-    bool,
-    typer.Option(
-        "--as-published", help="Make the sets as the paper publishes them, for comparison: without a guarantee."
-    ),
 ]
 Misfit = Annotated[
     float,

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
 _Relaxation = Annotated[
     Relaxation | None,
-    typer.Option(
-        "--relaxation", "-r", help="What nature may do. Default: coupled; rectangular, if --as-published is given."
-    ),
+    typer.Option("--relaxation", "-r", help="What nature may do. Default: coupled; rectangular, of published sets."),
 ]
 
 
@@ -37,7 +35,7 @@ def certify(
     partitions: args.Partitions = None,
     property: args.Properties = None, all_properties: args.AllProperties = False,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
-    interval_method: args.IntervalMethod = None, as_published: args.AsPublished = False, misfit: args.Misfit = 0.0,
+    interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0,
     output: args.ResultFolder = None, no_ladder: args.NoLadder = False, force: args.ReplaceResult = False,
     relaxation: _Relaxation = None, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
@@ -50,7 +48,7 @@ def certify(
 
     log = LogOptions(data, column, state, action, form, keep_going, sampling, order, expected, cut_off, partitions)
     asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, interval_method, as_published, misfit)
+    sets = SetOptions(confidence, confidence_set, interval_method, misfit)
     if output is not None:
         require_folder(output, force=force)
     models = ModelOptions(model, constant, space).each()
@@ -113,7 +111,7 @@ def compare(
     partitions: args.Partitions = None,
     property: args.Properties = None, all_properties: args.AllProperties = False,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
-    interval_method: args.IntervalMethod = None, as_published: args.AsPublished = False, misfit: args.Misfit = 0.0,
+    interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0,
     as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Show what each relaxation certifies from the same data; ends with 3 if the data contradict the model."""
@@ -121,7 +119,7 @@ def compare(
 
     log = LogOptions(data, column, state, action, form, keep_going, sampling, order, expected, cut_off, partitions)
     asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, interval_method, as_published, misfit)
+    sets = SetOptions(confidence, confidence_set, interval_method, misfit)
     compared: list[tuple[ModelOptions, list[plumdp.Certificate]]] = []
     for one in ModelOptions(model, constant, space).each():
         read, objectives = asked.load(one)

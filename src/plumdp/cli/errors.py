@@ -54,8 +54,8 @@ _OF_OTHERS = (  # texts of Typer and DuckDB
 def in_command_line_words(*parts: str | Option) -> str:
     """Return a message with its options as they are written on the command line.
 
-    >>> in_command_line_words(Option("misfit", 1.0), ": leave out ", Option("as_published"))
-    '--misfit 1: leave out --as-published'
+    >>> in_command_line_words(Option("misfit", 1.0), ": leave out ", Option("interval_method"))
+    '--misfit 1: leave out --interval-method'
     """
     message = "".join(part if isinstance(part, str) else _spelled(part) for part in parts)
     for pattern, words in _OF_OTHERS:

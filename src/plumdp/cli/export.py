@@ -82,7 +82,7 @@ def export(
     force: args.ReplaceFiles = False, at: args.At = None,
     property: args.Properties = None, all_properties: args.AllProperties = False,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
-    interval_method: args.IntervalMethod = None, as_published: args.AsPublished = False, misfit: args.Misfit = 0.0,
+    interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0,
 ) -> None:  # fmt: skip
     """Write what was learned as an interval model for Storm or PRISM, and policy and values as files.
 
@@ -95,7 +95,7 @@ def export(
     log = LogOptions(data, column, state, action, form, keep_going, sampling, order, expected, cut_off, partitions)
     files = FileOptions(model_file, policy_file, values_file, force)
     asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, interval_method, as_published, misfit)
+    sets = SetOptions(confidence, confidence_set, interval_method, misfit)
     if not data:
         if (Path(model) / CERTIFICATE).is_file():
             raise DataError(f"{model} is a result: name its model first, as in plumdp export MODEL {model}")
@@ -168,8 +168,8 @@ def _write_learned(learned: plumdp.Learned, files: FileOptions) -> None:
     from plumdp.result.certificate import percent
 
     claim = f"; the true probabilities lie in the intervals with confidence {percent(1 - learned.error)}"
-    if learned.as_published:
-        claim = "; as published, without a guarantee"
+    if learned.bounds.guarantee == "none":
+        claim = "; without a guarantee"
     if learned.conflict is not None:
         claim = f"; MODEL CONTRADICTED: {learned.conflict}"
     files.write_model(plumdp.interval_model(learned), claim)

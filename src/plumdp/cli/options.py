@@ -215,7 +215,6 @@ class SetOptions:
     confidence: float
     confidence_set: Sets | None
     interval_method: Intervals | None = None
-    as_published: bool = False
     misfit: float = 0.0
 
     def __post_init__(self) -> None:
@@ -233,7 +232,6 @@ class SetOptions:
             confidence=self.confidence,
             confidence_set=self.confidence_set,
             interval_method=self.interval_method,
-            as_published=self.as_published,
             misfit=self.misfit,
         )
 

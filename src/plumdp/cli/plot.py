@@ -42,7 +42,7 @@ def plot(
     partitions: args.Partitions = None,
     property: args.Property = None,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
-    interval_method: args.IntervalMethod = None, as_published: args.AsPublished = False, misfit: args.Misfit = 0.0,
+    interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0,
     output: _Output, force: args.ReplaceFile = False, x: _X = None, y: _Y = None, fix: _Fix = None,
     truth: _Truth = None,
 ) -> None:  # fmt: skip
@@ -57,7 +57,7 @@ def plot(
     from plumdp.plots.style import require_format, write_figure
 
     log = LogOptions(data, column, state, action, form, keep_going, sampling, order, expected, cut_off, partitions)
-    sets = SetOptions(confidence, confidence_set, interval_method, as_published, misfit)
+    sets = SetOptions(confidence, confidence_set, interval_method, misfit)
     require_format(output)
     require_new(output, force=force)
     _require_options(kind, {"--x": x, "--y": y, "--fix": fix}, truth)

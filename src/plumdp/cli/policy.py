@@ -37,7 +37,7 @@ def policy(
     partitions: args.Partitions = None,
     property: args.Properties = None, all_properties: args.AllProperties = False,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
-    interval_method: args.IntervalMethod = None, as_published: args.AsPublished = False, misfit: args.Misfit = 0.0,
+    interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0,
     output: args.ResultFolder = None, no_ladder: args.NoLadder = False, force: args.ReplaceResult = False,
     policy: _Policy, relaxation: _Relaxation = None, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
@@ -49,7 +49,7 @@ def policy(
 
     log = LogOptions(data, column, state, action, form, keep_going, sampling, order, expected, cut_off, partitions)
     asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, interval_method, as_published, misfit)
+    sets = SetOptions(confidence, confidence_set, interval_method, misfit)
     if output is not None:
         require_folder(output, force=force)
     if not policy.is_file():

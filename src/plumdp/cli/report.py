@@ -48,7 +48,7 @@ def report(
     partitions: args.Partitions = None,
     property: args.Properties = None, all_properties: args.AllProperties = False,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
-    interval_method: args.IntervalMethod = None, as_published: args.AsPublished = False, misfit: args.Misfit = 0.0,
+    interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0,
     output: _Output = None, force: _Force = False, show: _Show = False,
     relaxation: _Relaxation = None, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
@@ -61,7 +61,7 @@ def report(
 
     log = LogOptions(data, column, state, action, form, keep_going, sampling, order, expected, cut_off, partitions)
     asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, interval_method, as_published, misfit)
+    sets = SetOptions(confidence, confidence_set, interval_method, misfit)
     if not data:
         _require_nothing_else(ctx)
         folders = _folders(Path(subject))

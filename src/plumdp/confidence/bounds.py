@@ -13,6 +13,8 @@ import numpy as np
 from plumdp.base.error_budget import equal_parts
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Intervals as Intervals
+from plumdp.base.vocabulary import Sets
+from plumdp.confidence.bets import Direction, HalfSpace
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson, hoeffding
 from plumdp.confidence.event_counts import is_tried_once, pool
 from plumdp.confidence.sets import Guarantee
@@ -47,11 +49,27 @@ class ExpressionBounds:
     error: float
     method: str
     guarantee: Guarantee
+    kind: Sets = "interval"
+    estimate: FloatArray | None = None
+    directions: tuple[Direction, ...] = ()
+    rests_on: tuple[str, ...] = ()
 
     @property
     def intervals(self) -> tuple[FloatArray, FloatArray]:
         """The lower and the upper bound of each expression."""
         return self.lower, self.upper
+
+    def half_spaces(self, names: tuple[str, ...]) -> list[HalfSpace]:
+        """Return both sides of the interval of each event that is affine, in the parameters with these names."""
+        sides = []
+        ends = zip(self.events.polynomials, self.event_lower.tolist(), self.event_upper.tolist(), strict=True)
+        for polynomial, low, high in ends:
+            if polynomial.is_affine:
+                constant, slopes = polynomial.affine_terms()
+                row = np.array([float(slopes.get(name, 0)) for name in names])
+                sides.append(HalfSpace(row, high - float(constant), "intervals of expressions"))
+                sides.append(HalfSpace(-row, float(constant) - low, "intervals of expressions"))
+        return sides
 
     def __repr__(self) -> str:
         sizes = number_of(len(self.lower), "expression"), number_of(len(self.events), "event")

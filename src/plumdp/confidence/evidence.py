@@ -27,6 +27,7 @@ from math import fsum
 
 import numpy as np
 
+from plumdp.base.linear_algebra import inverse_root
 from plumdp.base.rounding import SQUARES_UNDERFLOW, UNIT, UP
 from plumdp.confidence.estimates import (
     Prior,
@@ -37,7 +38,6 @@ from plumdp.confidence.estimates import (
     marginal_precision,
 )
 from plumdp.confidence.estimates import estimate as estimate
-from plumdp.confidence.least_squares import inverse_root
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.model.graph import FloatArray, IntArray
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from plumdp.base.error_budget import ErrorBudget, Order, SetPart
 from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import Sets
 from plumdp.confidence.bets import Direction, HalfSpace, tangent_half_space, unit_steps
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
 from plumdp.confidence.estimates import estimate_inside, information
@@ -34,6 +35,7 @@ from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.confidence.sets import Guarantee
 from plumdp.confidence.staged_bets import find_horizons, find_stages, staged_half_spaces
 from plumdp.data.counts import Pilot, TransitionCounts, require_same_graph
+from plumdp.data.pilots import pilot_assumption
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 
@@ -43,6 +45,7 @@ Directions: TypeAlias = Callable[[FloatArray], Sequence[Direction]]
 _Spent: TypeAlias = Callable[[SetPart], float]
 """From a part of the set to its error."""
 
+_ANNOUNCED = "what is asked was decided before the data were looked at"
 _MANY = 20  # parameters that matter, beyond which there are half-spaces across all outcomes
 _TRIES = 6  # steps towards the point of a likelihood set at which a value is largest
 _HALVINGS = 40
@@ -70,11 +73,19 @@ class LikelihoodSet:
     outcome_rows: FloatArray | None = None  # (l, n_parameters): half-spaces across outcomes, with many parameters
     outcome_offsets: FloatArray | None = None  # (l)
     estimate: FloatArray | None = None  # (n_parameters): where all data are most likely; not trusted
+    rests_on: tuple[str, ...] = ()  # what was decided before the data were looked at
+    kind: Sets = "likelihood"
 
     @property
     def intervals(self) -> tuple[FloatArray, FloatArray] | None:
         """The lower and the upper bound of each expression, at the share of the error that strips have."""
         return None if self.strips is None else self.strips.intervals
+
+    def half_spaces(self, names: tuple[str, ...]) -> list[HalfSpace]:
+        """Return what it was cut by, and both sides of intervals, as half-spaces of the parameters with these names."""
+        texts = [text.removeprefix("the half-space that ").removesuffix(" left") for text in self.texts]
+        cuts = map(HalfSpace, self.rows, self.offsets.tolist(), texts)
+        return [*cuts, *(() if self.strips is None else self.strips.half_spaces(names))]
 
 
 def likelihood_budget(table: LikelihoodTable, pilot: Pilot | None, *, has_directions: bool) -> ErrorBudget:
@@ -145,7 +156,15 @@ def likelihood_set(
         found,
         *_stacked(narrow, len(table.names)),
         estimate=read_only(best),
+        rests_on=decided_before(counts.pilot, found),
     )
+
+
+def decided_before(pilot: Pilot | None, directions: Sequence[Direction]) -> tuple[str, ...]:
+    """Return what must have been decided before the data were looked at, in words, if bets were placed by a pilot."""
+    if pilot is None:
+        return ()
+    return (pilot_assumption(pilot), _ANNOUNCED) if directions else (pilot_assumption(pilot),)
 
 
 def guarantee_of(counts: TransitionCounts) -> Guarantee:

@@ -1,4 +1,4 @@
-"""What every confidence set says of itself, whatever its shape: its method, its guarantee, and intervals if it has any.
+"""The protocol of confidence sets, which says of each of them what the stages behind it ask.
 
 A new kind is a file in this folder with a frozen dataclass that has these fields, a function that makes a region of it
 (stage 4), and one line in the table ``plumdp.learning.methods.SETS``.
@@ -9,6 +9,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Protocol
 
+from plumdp.base.vocabulary import Sets
+from plumdp.confidence.bets import Direction
 from plumdp.model.graph import FloatArray
 
 
@@ -29,7 +31,11 @@ class Guarantee(StrEnum):
 
 
 class ConfidenceSet(Protocol):
-    """What the data say about all probabilities at once."""
+    """The probabilities, or the parameters, that the data leave possible, all at once."""
+
+    @property
+    def kind(self) -> Sets:
+        """The kind of set, by its name in ``SETS``."""
 
     @property
     def method(self) -> str:
@@ -42,3 +48,15 @@ class ConfidenceSet(Protocol):
     @property
     def intervals(self) -> tuple[FloatArray, FloatArray] | None:
         """The lower and the upper bound of each expression; None if the set has no intervals of its own."""
+
+    @property
+    def estimate(self) -> FloatArray | None:
+        """The parameters at which the data are most likely, if they were found on the way: not a claim."""
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """The directions of parameters in which the set was made narrow."""
+
+    @property
+    def rests_on(self) -> tuple[str, ...]:
+        """The assumptions besides the model and the sampling, in words."""

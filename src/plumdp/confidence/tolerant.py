@@ -15,7 +15,6 @@ The page "Rows that are a little off" has the proofs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import fsum, inf, nextafter
@@ -31,7 +30,7 @@ from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, with_i
 from plumdp.confidence.estimates import estimate_inside
 from plumdp.confidence.event_counts import sum_by
 from plumdp.confidence.laws import Law, law_of_space
-from plumdp.confidence.likelihood import Directions, LikelihoodSet, guarantee_of
+from plumdp.confidence.likelihood import Directions, LikelihoodSet, decided_before, guarantee_of
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.confidence.sets import Guarantee
 from plumdp.confidence.space_moments import is_nonnegative
@@ -82,6 +81,7 @@ class Measured:
     budget: ErrorBudget  # of the certificate, of whose error the set has its share
     guarantee: Guarantee
     estimate: FloatArray  # (n_parameters)
+    rests_on: tuple[str, ...]
 
     def at(self, misfit: float) -> LikelihoodSet:
         """Return the points that explain the data, if rows are off by at most the misfit; it grows with the misfit."""
@@ -104,6 +104,7 @@ class Measured:
             self.guarantee,
             self.directions,
             estimate=self.estimate,
+            rests_on=self.rests_on,
         )
 
 
@@ -197,6 +198,7 @@ def measure_tolerantly(
         budget,
         guarantee_of(counts),
         read_only(best),
+        decided_before(counts.pilot, found),
     )
 
 
@@ -277,14 +279,6 @@ def range_of_bets(graph: Graph, table: LikelihoodTable, factors: FloatArray) -> 
 def _sums(values: FloatArray, first: IntArray) -> FloatArray:
     """Return the sums of values from ``first[i]`` to ``first[i + 1]``."""
     return np.asarray(np.bincount(owners(first), values, len(first) - 1))
-
-
-def with_cuts(found: LikelihoodSet, cuts: Sequence[Cut], misfit: float) -> LikelihoodSet:
-    """Return a tolerant set cut by further half-spaces, each moved outward by what the misfit may have won."""
-    rows = np.vstack([found.rows, *(cut.row[None, :] for cut in cuts)])
-    moved = [cut.moved(misfit) for cut in cuts]
-    texts = (*found.texts, *(cut.text for cut in cuts))
-    return replace(found, rows=read_only(rows), offsets=read_only(np.append(found.offsets, moved)), texts=texts)
 
 
 def _intervals(model: ParametricMDP, counts: TransitionCounts, budget: ErrorBudget, error: float) -> ExpressionBounds:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from plumdp.experiments.experiment import certified, paper_relaxations, prepare
@@ -23,32 +23,34 @@ from plumdp.experiments.published import ELLIPSOIDS, INSTANCES, SMALL_INSTANCES
 from plumdp.experiments.study import Cell, Plan, Row, Study
 from plumdp.learning.methods import Sets
 
-_SETS: tuple[Sets, ...] = ("interval", "l1", "ellipsoid")
+_SETS: Mapping[Sets, str] = {
+    "interval": "intervals",
+    "l1": "L1",
+    "ellipsoid": "ellipsoid",
+    "published-ellipsoid": "ellipsoid as published",
+}
 
 
 def _run(cell: Cell) -> list[Row]:
-    """Return rows for the three kinds of sets, and for the published ellipsoid."""
+    """Return rows for all kinds of sets."""
     experiment = prepare(cell.instance)
     counts = experiment.draw(cell.runs, cell.seed)
-    ours = [row for sets in _SETS for row in certified(experiment, counts, sets)]
-    return [*ours, *certified(experiment, counts, "ellipsoid", paper=True)]
+    return [row for sets in _SETS for row in certified(experiment, counts, sets)]
 
 
 def _describe(rows: Sequence[Row]) -> list[str]:
     """Return a table that compares the kinds of sets."""
-    groups = grouped(rows, "sets", "paper", "instance", "relaxation")
-    kinds = [("interval", 0), ("l1", 0), ("ellipsoid", 0), ("ellipsoid", 1)]
-    names = ["intervals", "L1", "ellipsoid", "ellipsoid as published"]
+    groups = grouped(rows, "sets", "instance", "relaxation")
     parts = []
     for relaxation in paper_relaxations("ellipsoid"):
         lines = []
         for instance in distinct(rows, "instance"):
-            ours = [short(middle(groups[(*kind, instance, relaxation)], "gap")) for kind in kinds]
+            ours = [short(middle(groups[kind, instance, relaxation], "gap")) for kind in _SETS]
             lines.append([instance, *ours, published_figure(ELLIPSOIDS, instance, relaxation, "gap")])
-        header = ["instance", *names, "published figure"]
+        header = ["instance", *_SETS.values(), "published figure"]
         parts += [f"## Relative gap, {SYMBOLS[relaxation]}", markdown_table(header, lines)]
     seconds = [
-        [instance, *(short_seconds(total_seconds(groups[(*kind, instance, "expression")])) for kind in kinds)]
+        [instance, *(short_seconds(total_seconds(groups[kind, instance, "expression"])) for kind in _SETS)]
         for instance in distinct(rows, "instance")
     ]
     return [
@@ -57,14 +59,14 @@ def _describe(rows: Sequence[Row]) -> list[str]:
         "published for it; the published formula, as we read it, gives smaller gaps.",
         *parts,
         "## Seconds, P_Λ",
-        markdown_table(["instance", *names], seconds),
+        markdown_table(["instance", *_SETS.values()], seconds),
         brackets_held(rows, "instance", "sets", "relaxation"),
     ]
 
 
 def _draw(rows: Sequence[Row], folder: Path) -> list[Path]:
     """Draw the gaps of intervals (filled) and ellipsoids (hollow), both with guarantee."""
-    gaps = {(r["instance"], r["relaxation"]): r["gap"] for r in rows if r["sets"] == "ellipsoid" and not r["paper"]}
+    gaps = {(r["instance"], r["relaxation"]): r["gap"] for r in rows if r["sets"] == "ellipsoid"}
     shown = [r for r in rows if r["sets"] == "interval" and r["relaxation"] != "interval"]
     what = "relative gap; filled: intervals, hollow: ellipsoid"
     draw_dots(shown, folder / "ellipsoid", lambda r: r["gap"], lambda r: gaps[r["instance"], r["relaxation"]], what)

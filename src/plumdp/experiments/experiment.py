@@ -68,20 +68,14 @@ def prepare(instance: str) -> Experiment:
     return Experiment(study, truth, np.isin(truth.lower, decided) & (truth.lower == truth.upper))
 
 
-def certified(experiment: Experiment, counts: TransitionCounts, sets: Sets, *, paper: bool = False) -> list[Row]:
+def certified(experiment: Experiment, counts: TransitionCounts, sets: Sets) -> list[Row]:
     """Return one row per relaxation: bounds on the value of the policy that is optimal at the true point."""
     study = experiment.study
     relaxations, policy = paper_relaxations(sets), experiment.truth.policy
     certificates = compare(
-        study.model,
-        counts,
-        study.objective,
-        relaxations=relaxations,
-        policy=policy,
-        confidence_set=sets,
-        as_published=paper,
+        study.model, counts, study.objective, relaxations=relaxations, policy=policy, confidence_set=sets
     )
-    known: Row = {"sets": sets, "paper": int(paper), "value": experiment.value, "steps": counts.total}
+    known: Row = {"sets": sets, "value": experiment.value, "steps": counts.total}
     return [
         known | {"relaxation": relaxation} | _bounds(certificate, experiment)
         for relaxation, certificate in zip(relaxations, certificates, strict=True)

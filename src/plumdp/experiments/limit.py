@@ -13,7 +13,6 @@ import numpy as np
 
 from plumdp.certifying.pipeline import conclude
 from plumdp.confidence.estimates import information
-from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.data.counts import Pilot, PilotEnd
 from plumdp.data.simulate import simulate
 from plumdp.experiments.experiment import Experiment, held_against_truth, prepare
@@ -30,7 +29,7 @@ _FEWER_RUNS = (1_000, 10_000)  # for the small instances, besides those of the p
 _NOT_LARGE = 100  # times the limit: a gap beyond that is drawn at the edge
 
 _METHODS: Mapping[str, tuple[str, Mapping[str, Any], str]] = {  # name → what is known of order, options, relaxation
-    "published P_R": ("none", {"confidence_set": "interval", "as_published": True}, "rectangular"),
+    "published P_R": ("none", {"confidence_set": "published-interval"}, "rectangular"),
     "intervals P_R": ("none", {"confidence_set": "interval"}, "rectangular"),
     "ellipsoid P_R": ("none", {"confidence_set": "ellipsoid"}, "rectangular"),
     "likelihood, no order": ("none", {"confidence_set": "likelihood"}, "coupled"),
@@ -92,11 +91,10 @@ def _limit(experiment: Experiment, runs: int, learned: Learned, certificate: Cer
     from scipy.stats import norm
 
     began = process_time()
-    found, study = learned.bounds, experiment.study
-    assert isinstance(found, LikelihoodSet)
+    table, study = learned.table, experiment.study
     value, gradient = policy_gradient(study.model, certificate.policy.choice, study.objective, learned.estimate)
-    basis = found.table.basis
-    seen = basis.T @ information(found.table, found.table.pool(learned.counts.counts), learned.estimate) @ basis
+    basis = table.basis
+    seen = basis.T @ information(table, table.pool(learned.counts.counts), learned.estimate) @ basis
     slope = basis.T @ gradient
     half = float(norm.isf(learned.error / 2) * np.sqrt(slope @ np.linalg.solve(seen, slope)))
     limit = replace(certificate, lower=value - half, upper=value + half)

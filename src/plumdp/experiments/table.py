@@ -22,8 +22,11 @@ from plumdp.experiments.markdown import (
 from plumdp.experiments.plots import draw_dots
 from plumdp.experiments.published import INSTANCES, PUBLISHED, SMALL_INSTANCES, look_up
 from plumdp.experiments.study import Cell, Plan, Row, Study
+from plumdp.learning.methods import Sets
 from plumdp.result.certificate import outward
 
+_PAPER: Sets = "published-interval"
+_OURS: Sets = "interval"
 LOOSER = 1.25  # times the published gap: from here on an entry is listed
 
 
@@ -31,33 +34,33 @@ def _run(cell: Cell) -> list[Row]:
     """Return rows of the published table, with the published intervals and with those that have a guarantee."""
     experiment = prepare(cell.instance)
     counts = experiment.draw(cell.runs, cell.seed)
-    return [*certified(experiment, counts, "interval", paper=True), *certified(experiment, counts, "interval")]
+    return [row for sets in (_PAPER, _OURS) for row in certified(experiment, counts, sets)]
 
 
 def _describe(rows: Sequence[Row]) -> list[str]:
     """Return tables of our figures and the published ones."""
-    paper = grouped(rows, "paper", "instance", "relaxation")
+    groups = grouped(rows, "sets", "instance", "relaxation")
     instances = distinct(rows, "instance")
     header = ["instance", "true value", *SYMBOLS.values()]
 
     def grid(entry: Callable[[str, str], str]) -> str:
-        lines = ([i, f"{middle(paper[1, i, 'interval'], 'value'):.5g}"] for i in instances)
+        lines = ([i, f"{middle(groups[_PAPER, i, 'interval'], 'value'):.5g}"] for i in instances)
         return markdown_table(header, ([*line, *(entry(line[0], r) for r in RELAXATIONS)] for line in lines))
 
     def gap(instance: str, relaxation: str) -> str:
-        ours = short(middle(paper[1, instance, relaxation], "gap"))
+        ours = short(middle(groups[_PAPER, instance, relaxation], "gap"))
         return f"{ours} / {published_figure(PUBLISHED, instance, relaxation, 'gap')}"
 
     def seconds(instance: str, relaxation: str) -> str:
-        ours = short_seconds(total_seconds(paper[1, instance, relaxation]))
+        ours = short_seconds(total_seconds(groups[_PAPER, instance, relaxation]))
         return f"{ours} / {published_figure(PUBLISHED, instance, relaxation, 'seconds')}"
 
     def bracket(instance: str, relaxation: str) -> str:
-        group = paper[0, instance, relaxation]
+        group = groups[_OURS, instance, relaxation]
         low, high = (outward(middle(group, name), side, 4) for name, side in (("lower", -1), ("upper", 1)))
         return f"[{low}, {high}]".replace("infinity", "∞")
 
-    memory = ([i, f"{middle(paper[1, i, 'interval'], 'memory') / 1e9:.2f}"] for i in instances)
+    memory = ([i, f"{middle(groups[_PAPER, i, 'interval'], 'memory') / 1e9:.2f}"] for i in instances)
     n_seeds = len(distinct(rows, "seed"))
     return [
         "## Relative gap, ours / published",
@@ -74,17 +77,17 @@ def _describe(rows: Sequence[Row]) -> list[str]:
         "## Memory of the whole process",
         markdown_table(["instance", "peak memory, GB"], memory),
         "## Held against the published figures",
-        _verdict(rows, paper),
+        _verdict(rows, groups),
     ]
 
 
-def _verdict(rows: Sequence[Row], paper: Mapping[Key, list[Row]]) -> str:
+def _verdict(rows: Sequence[Row], groups: Mapping[Key, list[Row]]) -> str:
     ratios = {
         key[1:]: middle(group, "gap") / PUBLISHED[key[1]][key[2]].gap
-        for key, group in paper.items()
-        if key[0] and key[1] in PUBLISHED and not PUBLISHED[key[1]][key[2]].is_time_out
+        for key, group in groups.items()
+        if key[0] == _PAPER and key[1] in PUBLISHED and not PUBLISHED[key[1]][key[2]].is_time_out
     }
-    solved = sum(p.is_time_out for i in {k[1] for k in paper} & PUBLISHED.keys() for p in PUBLISHED[i].values())
+    solved = sum(p.is_time_out for i in {k[1] for k in groups} & PUBLISHED.keys() for p in PUBLISHED[i].values())
     looser = [f"{i} {SYMBOLS[r]} ({ratio:.3g} times)" for (i, r), ratio in ratios.items() if ratio > LOOSER]
     lines = [
         f"- {brackets_held(rows, 'instance', 'relaxation')}",
@@ -97,7 +100,7 @@ def _verdict(rows: Sequence[Row], paper: Mapping[Key, list[Row]]) -> str:
 
 def _draw(rows: Sequence[Row], folder: Path) -> list[Path]:
     """Draw gaps and seconds of all instances, ours filled and published ones hollow."""
-    paper = [row for row in rows if row["paper"]]
+    paper = [row for row in rows if row["sets"] == _PAPER]
 
     def published(row: Row, name: str) -> float:
         entry = look_up(PUBLISHED, row["instance"], row["relaxation"])

@@ -12,8 +12,7 @@ from plumdp.base.errors import DataError, Option
 from plumdp.certifying.claims import shown_value
 from plumdp.certifying.pipeline import conclude
 from plumdp.confidence.laws import law_of_space
-from plumdp.confidence.likelihood import LikelihoodSet
-from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
+from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.report import IngestionReport
 from plumdp.data.runs import require_positive
@@ -123,8 +122,8 @@ def _require_sense(learned: Learned, runs: int | None, max_steps: int | None) ->
     if learned.conflict is not None:
         raise DataError("the data contradict the model: more of them do not narrow the bounds; certify says why")
     if learned.bounds.guarantee == Guarantee.NONE:
-        without = Option("as_published")
-        raise DataError("these sets have no guarantee, so that their width says nothing; learn without ", without)
+        other = Option("confidence_set")
+        raise DataError("these sets have no guarantee, so that their width says nothing; choose another ", other)
 
 
 def _law_of_runs(learned: Learned, point: FloatArray, max_steps: int | None) -> tuple[RunLaw, int | None]:
@@ -209,8 +208,7 @@ def _question(learned: Learned, objective: Objective, policy: IntArray) -> tuple
         )
     if not gradient.any():
         raise DataError("the value of the policy does not depend on the parameters: no data narrow it")
-    own = learned.bounds
-    table = own.table if isinstance(own, LikelihoodSet) else likelihood_table(model)
+    table = learned.table
     inside = table.basis @ (table.basis.T @ gradient)
     if np.abs(inside).max() < _LEAST_SLOPE * np.abs(gradient).max():
         raise DataError("the value depends only on rows that the likelihood ignores: no advice can be planned")

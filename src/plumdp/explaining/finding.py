@@ -9,13 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError
-from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.event_counts import pool
-from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.confidence.space_moments import simplified
 from plumdp.explaining.plane import clipped, directions_around
 from plumdp.explaining.sensitivity import expression_weights
 from plumdp.learning.learn import Learned
+from plumdp.learning.methods import SETS
 from plumdp.model.events import Events, find_events
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.objective import Objective
@@ -60,11 +59,7 @@ def _importance(learned: Learned, region: Region, objective: Objective | None, p
     """Return how much of the bounds on the value each parameter is worth, to first order: an estimate."""
     d = learned.model.space.dimension
     width = (region.upper - region.lower)[:d]
-    slopes = (
-        [direction.gradient for direction in learned.bounds.directions]
-        if isinstance(learned.bounds, LikelihoodSet)
-        else []
-    )
+    slopes = [direction.gradient for direction in learned.bounds.directions]
     if objective is not None and policy is not None:
         slopes = [
             policy_gradient(learned.model, check_policy(learned.model.graph, policy), objective, learned.estimate)[1]
@@ -135,35 +130,15 @@ def _ellipse(region: Region, i: int, j: int) -> tuple[Point, ...]:
 
 def _cuts(learned: Learned, region: Region) -> tuple[Cut, ...]:
     """Return the half-spaces in two parameters that touch the region, each with what drew it."""
-    bounds, found = learned.bounds, []
-    strips = bounds.strips if isinstance(bounds, LikelihoodSet) else bounds
-    if isinstance(bounds, LikelihoodSet):
-        texts = [text.removeprefix("the half-space that ").removesuffix(" left") for text in bounds.texts]
-        found += [
-            Cut((a, b), c, text)
-            for (a, b), c, text in zip(bounds.rows.tolist(), bounds.offsets.tolist(), texts, strict=True)
-        ]
-    if isinstance(strips, ExpressionBounds):
-        found += _sides(strips, learned.model.space.names)
+    half_spaces = SETS[learned.kind].half_spaces
+    drawn = () if half_spaces is None else half_spaces(learned.bounds, learned.model.space.names)
+    found = [Cut((float(each.row[0]), float(each.row[1])), each.offset, each.text) for each in drawn]
     rows = np.zeros((len(found), len(region.names)))
     rows[:, :2] = [cut.normal for cut in found] if found else np.zeros((0, 2))
     reach = -region.minimise(-rows) if len(rows) else np.zeros(0)
     width = np.abs(rows[:, :2]) @ (region.upper - region.lower)[:2]
     touches = [bool(reach[k] >= cut.offset - _ACTIVE * width[k]) and width[k] > 0 for k, cut in enumerate(found)]
     return tuple(cut for cut, is_near in zip(found, touches, strict=True) if is_near)[:_MOST_CUTS]
-
-
-def _sides(strips: ExpressionBounds, names: tuple[str, ...]) -> list[Cut]:
-    """Return both sides of the interval of each event that is affine."""
-    found = []
-    ends = zip(strips.events.polynomials, strips.event_lower.tolist(), strips.event_upper.tolist(), strict=True)
-    for polynomial, low, high in ends:
-        if polynomial.is_affine:
-            constant, slopes = polynomial.affine_terms()
-            a, b = (float(slopes.get(name, 0)) for name in names)
-            found.append(Cut((a, b), high - float(constant), "intervals of expressions"))
-            found.append(Cut((-a, -b), float(constant) - low, "intervals of expressions"))
-    return found
 
 
 def expression_rows(

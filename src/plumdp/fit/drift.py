@@ -16,7 +16,7 @@ seen.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log, sqrt
 from typing import NamedTuple
@@ -26,10 +26,11 @@ import numpy as np
 from plumdp.base.error_budget import equal_parts
 from plumdp.confidence.bets import LARGEST_BET, LEAST_PROBABILITY, HalfSpace, half_space
 from plumdp.confidence.contrasts import Contrast
+from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.confidence.likelihood_table import CellCounts, LikelihoodTable, Outcomes
 from plumdp.confidence.tolerant import Cut, Range, range_of_bets, safe_groups
 from plumdp.data.counts import CountArray, TransitionCounts
-from plumdp.model.graph import FloatArray, Indices, ranges
+from plumdp.model.graph import FloatArray, Indices, ranges, read_only
 from plumdp.model.parametric import ParametricMDP
 
 _MOST_AXES = 8  # parameters that are looked at one by one: with more, outcomes alone
@@ -249,3 +250,17 @@ def drift_cuts(
             words = f"the half-space that bets on a drift with {drift.contrast.name} left"
             half_spaces.append(Cut(drift.left.row, drift.left.offset, (Range(1.0, visits, widths),), words))
     return tuple(half_spaces)
+
+
+def within_drifts(
+    model: ParametricMDP, counts: TransitionCounts, found: LikelihoodSet, drifts: Sequence[Drift], misfit: float
+) -> LikelihoodSet:
+    """Return a tolerant set cut by the half-spaces of drift tests that contradict the model without tolerance.
+
+    Each half-space is moved outward by what the misfit may have won.
+    """
+    cuts = drift_cuts(model, counts, found.table, drifts)
+    rows = np.vstack([found.rows, *(cut.row[None, :] for cut in cuts)])
+    moved = [cut.moved(misfit) for cut in cuts]
+    texts = (*found.texts, *(cut.text for cut in cuts))
+    return replace(found, rows=read_only(rows), offsets=read_only(np.append(found.offsets, moved)), texts=texts)

@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import Any
 
 from plumdp.base.clock import Clock
 from plumdp.base.error_budget import ErrorBudget
 from plumdp.base.errors import DataError
 from plumdp.base.threads import one_blas_thread
-from plumdp.confidence.bounds import ExpressionBounds, Intervals
+from plumdp.confidence.bounds import Intervals
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers
 from plumdp.confidence.groundwork import Groundwork
-from plumdp.confidence.likelihood import LikelihoodSet, best_point, best_point_of_space
+from plumdp.confidence.likelihood import best_point, best_point_of_space
+from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.confidence.sets import ConfidenceSet, Guarantee
 from plumdp.confidence.space_moments import moments
-from plumdp.confidence.tolerant import with_cuts
 from plumdp.data.counts import Pilot, TransitionCounts, require_same_graph
 from plumdp.data.logs import Log
 from plumdp.data.pilots import drawn_pilot, pilot_assumption
 from plumdp.fit.diagnosis import diagnose
-from plumdp.fit.drift import drift_cuts
 from plumdp.fit.model_fit import ModelFit, fit_model
 from plumdp.fit.smallest_misfit import smallest_misfit
 from plumdp.learning.directions import Solvers, solver_of, value_directions
-from plumdp.learning.methods import SETS, Sets, within_intervals
+from plumdp.learning.methods import SETS, ConfidenceMethod, Sets
 from plumdp.learning.options import chosen_method, error_of
 from plumdp.learning.storage import storage_of
 from plumdp.model.events import Events
@@ -34,14 +34,12 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Asked, Question, ask_all
 from plumdp.model.text import html_table, number_of, one_line
 from plumdp.region.conflict import NOTHING_FITS, Conflict, with_numbers
-from plumdp.region.likelihood_region import build_likelihood_region
 from plumdp.region.membership import moved_into
 from plumdp.region.shapes import Region
 from plumdp.result.certificate import outward
 from plumdp.solver.at_points import PointSolver, move_inside
 
 _SHOWN = 20  # parameters in a notebook
-_ANNOUNCED = "what is asked was decided before the data were looked at"
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +60,6 @@ class Learned:
     solvers: Solvers = field(default_factory=dict)  # for what was announced or asked
     rests_on: tuple[str, ...] = ()  # what the confidence set assumes besides model and sampling, in words
     questions: tuple[Question, ...] = ()  # what was announced: certificates of all of them hold jointly
-    kind: Sets = "interval"  # of the confidence set
-    as_published: bool = False
     fit: ModelFit | None = None  # whether the model explains the data, if that was tested
     misfit: float = 0.0  # how far rows may be off from those at one point of the space, in total variation
     groundwork: Groundwork | None = field(default=None, repr=False)  # what was found about the model alone
@@ -74,15 +70,14 @@ class Learned:
         return self.region if isinstance(self.region, Conflict) else None
 
     @property
-    def pilot(self) -> Pilot | None:
-        """The pilot that the confidence set was placed by, if it was."""
-        return self.counts.pilot if isinstance(self.bounds, LikelihoodSet) else None
+    def kind(self) -> Sets:
+        """The kind of the confidence set, by its name in ``SETS``."""
+        return self.bounds.kind
 
     @property
     def policies(self) -> list[IntArray]:
         """The policies that the pilot chose directions for: the region is narrow where their values depend on it."""
-        found = self.bounds.directions if isinstance(self.bounds, LikelihoodSet) else ()
-        return [direction.policy for direction in found if direction.policy is not None]
+        return [direction.policy for direction in self.bounds.directions if direction.policy is not None]
 
     def at_points(self, question: Question) -> PointSolver:
         """Return the solver of a question at points and against nature, which is kept for what is asked later."""
@@ -91,16 +86,19 @@ class Learned:
     @property
     def has_estimate(self) -> bool:
         """Whether the confidence set came with an estimate; otherwise finding one takes a search of its own."""
-        return isinstance(self.bounds, LikelihoodSet) and self.bounds.estimate is not None
+        return self.bounds.estimate is not None
+
+    @cached_property
+    def table(self) -> LikelihoodTable:
+        """The likelihood of the model as a table of affine outcomes."""
+        return (self.groundwork or Groundwork(self.model.counted)).table
 
     @cached_property
     def best_point(self) -> FloatArray:
         """The point at which the data are most likely, those of all rows, also outside of the space: (n_parameters)."""
-        found = self.bounds if isinstance(self.bounds, LikelihoodSet) else None
-        if found is not None and found.estimate is not None and not found.table.left_out:
-            return found.estimate
-        table = None if found is None else found.table
-        return best_point(self.model.counted, self.counts, table=table, near=self._middles)
+        if self.bounds.estimate is not None and not self.table.left_out:
+            return self.bounds.estimate
+        return best_point(self.model.counted, self.counts, table=self.table, near=self._middles)
 
     @cached_property
     def estimate(self) -> FloatArray:
@@ -171,7 +169,6 @@ def learn(
     confidence_set: Sets | None = None,
     interval_method: Intervals | None = None,
     events: Events | None = None,
-    as_published: bool = False,
     misfit: float = 0.0,
 ) -> Learned:
     """Return what the data say, whatever is asked: the region of the parameters that explain them.
@@ -188,7 +185,7 @@ def learn(
     like
         What was learned before about the same model, from other data or with another confidence: it saves the time
         for what depends on the model alone.
-    confidence, confidence_set, interval_method, events, as_published, misfit
+    confidence, confidence_set, interval_method, events, misfit
         As of ``certify``.
 
     Examples
@@ -206,25 +203,20 @@ def learn(
     """
     error, clock, data, counted = error_of(confidence), Clock(), _require_counts(counts), model.counted
     require_same_graph(counted.graph, data.graph)
-    kind, measure = chosen_method(confidence_set, interval_method, events, as_published, misfit)
-    method = SETS[kind]
-    groundwork = _groundwork(counted, like)
+    kind, measure = chosen_method(confidence_set, interval_method, events, misfit)
+    method, groundwork = SETS[kind], _groundwork(counted, like)
     solvers = {} if like is None else {asked: solver.without_memory() for asked, solver in like.solvers.items()}
-    asked, fixed = ask_all(objectives, model), None if as_published else groundwork.fixed
+    asked = ask_all(objectives, model)
     if method.has_directions and data.pilot is None:
         data = replace(data, pilot=drawn_pilot(data))
-    has_directions = method.has_directions and bool(asked) and storage_of(model).has_points
-    divide = method.tolerant_budget if misfit else method.budget
-    budget = ErrorBudget.of_published_set() if as_published else divide(groundwork, data.pilot, has_directions)
-    budget = budget.with_fixed_numbers() if fixed is not None and len(fixed) else budget
-    if method.has_directions:
-        measure = partial(measure, budget=budget)
-    if has_directions:
+    is_asked = method.has_directions and bool(asked) and storage_of(model).has_points
+    budget = _budget(method, groundwork, data.pilot, is_asked=is_asked, misfit=misfit)  # before any data are seen
+    if is_asked:
         for question in asked:
             solver_of(question, solvers)
         measure = partial(measure, directions=value_directions(asked, solvers))
-    if method.has_directions and not misfit:
-        measure = partial(measure, known=groundwork)
+    if method.has_directions:
+        measure = partial(measure, budget=budget) if misfit else partial(measure, budget=budget, known=groundwork)
     measured = measure(counted, data, error=budget.error_of_set(error))  # stage 3 (Section 2.3)
     clock.lap("intervals")
     region = method.region(counted, measured)  # stage 4 (Section 3, Theorem 1)
@@ -238,15 +230,23 @@ def learn(
         region,
         clock.laps,
         solvers=solvers,
+        rests_on=_rests_on(method, measured, data.pilot),
         questions=asked,
-        kind=kind,
-        as_published=as_published,
         misfit=float(misfit),
         groundwork=groundwork,
     )
-    learned = replace(learned, rests_on=_rests_on(learned))
-    learned = learned if fixed is None else check_fit(check_fixed_numbers(learned, fixed), fixed)
+    if method.is_tested:
+        learned = check_fit(check_fixed_numbers(learned, groundwork.fixed), groundwork.fixed)
     return replace(learned, model=model)  # so far it was the model of the counts
+
+
+def _budget(
+    method: ConfidenceMethod[Any], groundwork: Groundwork, pilot: Pilot | None, *, is_asked: bool, misfit: float
+) -> ErrorBudget:
+    """Return how the error is divided, given the model, the order of the data, and whether values are asked for."""
+    divide = method.tolerant.budget if misfit and method.tolerant is not None else method.budget
+    budget = divide(groundwork, pilot, is_asked)
+    return budget.with_fixed_numbers() if method.is_tested and len(groundwork.fixed) else budget
 
 
 def _require_counts(counts: TransitionCounts | Log) -> TransitionCounts:
@@ -260,15 +260,11 @@ def _require_counts(counts: TransitionCounts | Log) -> TransitionCounts:
     return found
 
 
-def _rests_on(learned: Learned) -> tuple[str, ...]:
+def _rests_on(method: ConfidenceMethod[Any], measured: ConfidenceSet, pilot: Pilot | None) -> tuple[str, ...]:
     """Return what a confidence set, and the test of the model, assume besides model and sampling, in words."""
-    pilot = learned.counts.pilot
-    if pilot is None or learned.as_published:
-        return ()
-    if learned.pilot is None:
-        return (f"for the test of the model: {pilot_assumption(pilot)}",)
-    has_directions = isinstance(learned.bounds, LikelihoodSet) and learned.bounds.directions
-    return (pilot_assumption(pilot), _ANNOUNCED) if has_directions else (pilot_assumption(pilot),)
+    if measured.rests_on or pilot is None or not method.is_tested:
+        return measured.rests_on
+    return (f"for the test of the model: {pilot_assumption(pilot)}",)
 
 
 def _groundwork(model: ParametricMDP, like: Learned | None) -> Groundwork:
@@ -281,11 +277,11 @@ def _groundwork(model: ParametricMDP, like: Learned | None) -> Groundwork:
 
 
 def learned_from(
-    model: ParametricMDP, counts: TransitionCounts, bounds: ExpressionBounds, error: float, budget: ErrorBudget
+    model: ParametricMDP, counts: TransitionCounts, bounds: ConfidenceSet, error: float, budget: ErrorBudget
 ) -> Learned:
-    """Return the region of the parameters that lie within the given intervals."""
+    """Return the region of the parameters that lie within a confidence set."""
     clock = Clock()
-    region = within_intervals(model, bounds)
+    region = SETS[bounds.kind].region(model, bounds)
     clock.lap("region")
     return Learned(model, counts, error, budget, bounds, region, clock.laps)
 
@@ -315,8 +311,8 @@ def check_fit(learned: Learned, fixed: FixedNumbers) -> Learned:
     may be off by a misfit, the p-value is still that of the model as it stands; but the drifts that speak against it,
     with as much as the misfit may have won, cut the region.
     """
-    clock, error, found = Clock(dict(learned.seconds)), learned.error, learned.bounds
-    own = found if isinstance(found, LikelihoodSet) and not learned.misfit else None
+    clock, error, as_tests = Clock(dict(learned.seconds)), learned.error, SETS[learned.kind].as_tests
+    own = as_tests(learned.bounds) if as_tests is not None and not learned.misfit else None
     rejects_at = error if own is not None else learned.budget.error_of("model_test", error)
     fit = fit_model(learned.model, learned.counts, error=error, found=own, fixed=fixed, known=learned.groundwork)
     if learned.misfit:
@@ -333,19 +329,17 @@ def check_fit(learned: Learned, fixed: FixedNumbers) -> Learned:
 
 def _within_drifts(learned: Learned, fit: ModelFit) -> Region | Conflict:
     """Return the region of a tolerant set, cut by drift tests that contradict the model without tolerance."""
-    found = learned.bounds
-    if not isinstance(found, LikelihoodSet) or learned.conflict is not None or not fit.drifts:
+    method = SETS[learned.kind]
+    cut = None if method.tolerant is None else method.tolerant.within_drifts
+    if cut is None or learned.conflict is not None or not fit.drifts:
         return learned.region
-    cuts = drift_cuts(learned.model, learned.counts, found.table, fit.drifts)
-    found = with_cuts(found, cuts, learned.misfit)
-    return build_likelihood_region(learned.model.space, learned.model.expressions, found)
+    return method.region(learned.model, cut(learned.model, learned.counts, learned.bounds, fit.drifts, learned.misfit))
 
 
 def _findings(learned: Learned, fit: ModelFit) -> tuple[str, ...]:
     """Return where model and data differ, what to try, and how far rows would have to be off, in words."""
-    model, counts, found = learned.model, learned.counts, learned.bounds
+    model, counts, known = learned.model, learned.counts, learned.bounds.directions
     said = diagnose(model, counts, fit, point=learned.best_point)
-    known = found.directions if isinstance(found, LikelihoodSet) else ()
     directions = (lambda _: known) if known else None
     off = smallest_misfit(model, counts, error=learned.error, directions=directions, drifts=fit.drifts)
     if not learned.misfit < off < 1:

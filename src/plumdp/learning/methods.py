@@ -1,30 +1,35 @@
-"""The kinds of confidence sets: how each is made from counts, and how it becomes a region of the parameters."""
+"""The table ``SETS`` of all kinds of confidence sets, with everything that the package asks of a kind."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from plumdp.base.error_budget import ErrorBudget
+from plumdp.base.vocabulary import Relaxation
 from plumdp.base.vocabulary import Sets as Sets
-from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
+from plumdp.confidence.bets import HalfSpace
+from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, intersect
 from plumdp.confidence.groundwork import Groundwork
-from plumdp.confidence.least_squares import least_squares
-from plumdp.confidence.likelihood import likelihood_budget, likelihood_set
-from plumdp.confidence.multinomial import row_bounds
-from plumdp.confidence.sets import ConfidenceSet, Guarantee
+from plumdp.confidence.likelihood import LikelihoodSet, likelihood_budget, likelihood_set
+from plumdp.confidence.sets import ConfidenceSet
 from plumdp.confidence.tolerant import tolerant_bounds, tolerant_budget, tolerant_set
 from plumdp.data.counts import Pilot, TransitionCounts
+from plumdp.fit.drift import Drift, within_drifts
 from plumdp.model.events import Events, find_events
+from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP
+from plumdp.published.ellipsoid_region import build_ellipsoid_region
+from plumdp.published.intervals import published_bounds, published_events
+from plumdp.published.l1_region import build_l1_region
+from plumdp.published.least_squares import LeastSquares, least_squares, published_least_squares
+from plumdp.published.multinomial import row_bounds
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict
-from plumdp.region.l1 import build_l1_region
 from plumdp.region.likelihood_region import build_likelihood_region
 from plumdp.region.shapes import Region
-from plumdp.region.tangents import build_ellipsoid_region
 
 Measured = TypeVar("Measured", bound=ConfidenceSet)
 
@@ -32,9 +37,33 @@ Division: TypeAlias = Callable[[Groundwork, Pilot | None, bool], ErrorBudget]
 """From the model, the pilot, and whether values are asked for, to how the error of a certificate is divided."""
 
 
-def _at_once(_model: Groundwork, _pilot: Pilot | None, _is_asked: bool) -> ErrorBudget:
-    """Return how the error is divided if a set is drawn at once, whatever is asked."""
-    return ErrorBudget.of_one_set()
+def always(budget: ErrorBudget) -> Division:
+    """Return the division that is the same whatever the model, the pilot and the question."""
+    return lambda *_: budget
+
+
+_AT_ONCE, _AS_PUBLISHED = always(ErrorBudget.of_one_set()), always(ErrorBudget.of_published_set())
+
+
+@dataclass(frozen=True)
+class TolerantMethod(Generic[Measured]):
+    """How a kind of set is made if every row may be off by a misfit."""
+
+    measure: Callable[..., Measured]  # (model, counts, *, error, misfit)
+    budget: Division
+    within_drifts: Callable[[ParametricMDP, TransitionCounts, Measured, Sequence[Drift], float], Measured] | None = (
+        None  # cuts the set by drift tests, if it can be
+    )
+
+
+@dataclass(frozen=True)
+class Updates(Generic[Measured]):
+    """How a kind of set that is made of intervals of events is kept up to date while data come in."""
+
+    initial: Callable[[ParametricMDP], Events]  # the events, of which nothing is known at first
+    update: Callable[[ParametricMDP, TransitionCounts, Events, FloatArray, FloatArray, float], Measured]
+    # from all data so far, the intervals of the last update, and the error
+    budget: ErrorBudget
 
 
 @dataclass(frozen=True)
@@ -43,13 +72,16 @@ class ConfidenceMethod(Generic[Measured]):
 
     measure: Callable[..., Measured]  # (model, counts, *, error)
     region: Callable[[ParametricMDP, Measured], Region | Conflict]
-    published: Callable[..., Measured] | None = None  # likewise, with what the paper publishes
-    tolerant: Callable[..., Measured] | None = None  # (model, counts, *, error, misfit): if rows may be off
-    budget: Division = _at_once
-    tolerant_budget: Division = _at_once  # likewise, if rows may be off
+    budget: Division = _AT_ONCE
+    tolerant: TolerantMethod[Measured] | None = None
+    updates: Updates[Measured] | None = None
+    as_tests: Callable[[Measured], LikelihoodSet] | None = None  # if its parts are tests of the model as well
+    half_spaces: Callable[[Measured, tuple[str, ...]], Sequence[HalfSpace]] | None = None  # to be drawn
     options: tuple[str, ...] = ()  # keywords that ``measure`` takes besides
     has_intervals: bool = True  # of each expression, so that there is an interval-wise relaxation
     has_directions: bool = False  # ``measure`` takes ``directions`` in which to be narrow, chosen by the pilot
+    is_tested: bool = True  # the model, and the numbers that it fixes, are tested beside it
+    tightest: Relaxation = "coupled"  # that is taken if none is named
 
 
 def within_intervals(model: ParametricMDP, bounds: ExpressionBounds) -> Region | Conflict:
@@ -57,46 +89,62 @@ def within_intervals(model: ParametricMDP, bounds: ExpressionBounds) -> Region |
     return build_region(model.space, bounds.events.polynomials, bounds.event_lower, bounds.event_upper)
 
 
-def published_events(model: ParametricMDP) -> Events:
-    """Return what the paper counts: each unknown expression, f and 1 - f apart."""
-    return find_events(model, merge_complements=False)
+def _within_ellipsoid(model: ParametricMDP, found: LeastSquares) -> Region | Conflict:
+    return build_ellipsoid_region(model.space, model.expressions, found)
 
 
-def published_bounds(
-    model: ParametricMDP, counts: TransitionCounts, events: Events, *, error: float
+def _updated_bounds(
+    model: ParametricMDP, counts: TransitionCounts, events: Events, lower: FloatArray, upper: FloatArray, error: float
 ) -> ExpressionBounds:
-    """Return a Clopper–Pearson interval for each of the published events, however the data came about."""
-    bounds = expression_bounds(model, counts, error=error, interval_method="clopper-pearson", events=events)
-    return replace(bounds, method="Clopper–Pearson for each expression, as published", guarantee=Guarantee.NONE)
+    """Return intervals that hold at all times, cut to those of earlier updates."""
+    bounds = expression_bounds(model, counts, error=error, interval_method="beta-binomial", events=events)
+    return intersect(bounds, lower, upper, model.expressions)
 
 
-def _published_intervals(model: ParametricMDP, counts: TransitionCounts, *, error: float) -> ExpressionBounds:
-    return published_bounds(model, counts, published_events(model), error=error)
+def _published_update(
+    model: ParametricMDP, counts: TransitionCounts, events: Events, _lower: FloatArray, _upper: FloatArray, error: float
+) -> ExpressionBounds:
+    return published_bounds(model, counts, error=error, events=events)
 
 
 SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
     "interval": ConfidenceMethod(
         expression_bounds,
         within_intervals,
-        published=_published_intervals,
-        tolerant=tolerant_bounds,
-        tolerant_budget=lambda *_: ErrorBudget.of_tolerant_set(has_bets=False, has_drifts=False),
+        tolerant=TolerantMethod(tolerant_bounds, always(ErrorBudget.of_tolerant_set(has_bets=False, has_drifts=False))),
+        updates=Updates(partial(find_events, factors=True), _updated_bounds, ErrorBudget.of_updates()),
+        half_spaces=ExpressionBounds.half_spaces,
         options=("interval_method", "events"),
     ),
     "l1": ConfidenceMethod(row_bounds, lambda model, balls: build_l1_region(model.space, balls)),
-    "ellipsoid": ConfidenceMethod(
-        least_squares,
-        lambda model, found: build_ellipsoid_region(model.space, model.expressions, found),
-        published=partial(least_squares, as_published=True),
-        has_intervals=False,
-    ),
+    "ellipsoid": ConfidenceMethod(least_squares, _within_ellipsoid, has_intervals=False),
     "likelihood": ConfidenceMethod(
         likelihood_set,
         lambda model, found: build_likelihood_region(model.space, model.expressions, found),
-        tolerant=tolerant_set,
         budget=lambda known, pilot, is_asked: likelihood_budget(known.table, pilot, has_directions=is_asked),
-        tolerant_budget=lambda _, pilot, is_asked: tolerant_budget(pilot, has_directions=is_asked),
+        tolerant=TolerantMethod(
+            tolerant_set, lambda _, pilot, is_asked: tolerant_budget(pilot, has_directions=is_asked), within_drifts
+        ),
+        as_tests=lambda found: found,
+        half_spaces=LikelihoodSet.half_spaces,
         has_directions=True,
+    ),
+    "published-interval": ConfidenceMethod(
+        published_bounds,
+        within_intervals,
+        budget=_AS_PUBLISHED,
+        updates=Updates(published_events, _published_update, ErrorBudget.of_published_set()),
+        half_spaces=ExpressionBounds.half_spaces,
+        is_tested=False,
+        tightest="rectangular",
+    ),
+    "published-ellipsoid": ConfidenceMethod(
+        published_least_squares,
+        _within_ellipsoid,
+        budget=_AS_PUBLISHED,
+        has_intervals=False,
+        is_tested=False,
+        tightest="rectangular",
     ),
 }
 """One entry per kind of confidence set: how it is made, and how it becomes a region (Sections 2.3, 2.4, 3, 3.4)."""

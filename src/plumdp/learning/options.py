@@ -22,27 +22,25 @@ def error_of(confidence: float) -> float:
     return 1 - confidence
 
 
-def default_set(interval_method: Intervals | None, events: Events | None, as_published: bool) -> Sets:
+def default_set(interval_method: Intervals | None, events: Events | None) -> Sets:
     """Return the confidence set that is taken if none is named: the likelihood.
 
-    Options that are about intervals (``interval_method``, ``events``) ask for intervals, and so does ``as_published``,
-    since those are what the paper is about.
+    Options that are about intervals (``interval_method``, ``events``) ask for intervals.
 
-    >>> default_set(None, None, False), default_set("hoeffding", None, False)
+    >>> default_set(None, None), default_set("hoeffding", None)
     ('likelihood', 'interval')
     """
-    return "likelihood" if interval_method is None and events is None and not as_published else "interval"
+    return "likelihood" if interval_method is None and events is None else "interval"
 
 
 def chosen_method(
     confidence_set: Sets | None,
     interval_method: Intervals | None,
     events: Events | None,
-    as_published: bool,
     misfit: float,
 ) -> tuple[Sets, Callable[..., ConfidenceSet]]:
     """Return the kind of confidence set and how it is measured, and refuse options that do not go together."""
-    kind = default_set(interval_method, events, as_published) if confidence_set is None else confidence_set
+    kind = default_set(interval_method, events) if confidence_set is None else confidence_set
     asked = {"interval_method": interval_method, "events": events}
     about_intervals = {name: value for name, value in asked.items() if value is not None}
     require_misfit(misfit)
@@ -53,38 +51,20 @@ def chosen_method(
         are = " are for " if len(about_intervals) > 1 else " is for "
         interval = Option("confidence_set", "interval")
         raise DataError(Option("confidence_set", kind), ": ", *_listed(about_intervals), are, interval)
-    if about_intervals and as_published:
-        which = " chooses intervals and events itself: leave out "
-        raise DataError(Option("as_published", True), which, Option("as_published"), ", or the others")
     if misfit:
-        return kind, _tolerant_measure(kind, about_intervals, as_published, float(misfit))
-    if not as_published:
-        return kind, partial(method.measure, **about_intervals)
-    if method.published is None:
-        raise DataError(
-            Option("confidence_set", kind),
-            ": the paper does not say how it makes such sets; leave out ",
-            Option("as_published"),
-            ", or choose another ",
-            Option("confidence_set"),
-        )
-    return kind, method.published
+        return kind, _tolerant_measure(kind, about_intervals, float(misfit))
+    return kind, partial(method.measure, **about_intervals)
 
 
-def _tolerant_measure(
-    kind: Sets, about_intervals: dict[str, Any], as_published: bool, misfit: float
-) -> Callable[..., ConfidenceSet]:
+def _tolerant_measure(kind: Sets, about_intervals: dict[str, Any], misfit: float) -> Callable[..., ConfidenceSet]:
     """Return how the data are measured if rows may be off; refuse what has no proof then."""
     off, tolerant = Option("misfit", misfit), SETS[kind].tolerant
-    if as_published:
-        advice = ": what the paper publishes has no tolerance; leave out "
-        raise DataError(off, advice, Option("as_published"), " or ", Option("misfit"))
     if about_intervals:
         raise DataError(off, " chooses intervals and events itself: leave out ", *_listed(about_intervals))
     if tolerant is None:
         kinds = " or ".join(repr(name) for name, each in SETS.items() if each.tolerant is not None)
         raise DataError(off, f": there is no tolerant set of the kind {kind!r}; choose {kinds}")
-    return partial(tolerant, misfit=misfit)
+    return partial(tolerant.measure, misfit=misfit)
 
 
 def _listed(names: dict[str, Any]) -> list[str | Option]:

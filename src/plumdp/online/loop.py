@@ -12,20 +12,19 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.error_budget import ErrorBudget
 from plumdp.base.errors import DataError, ModelError, Option
 from plumdp.certifying.claims import status_of
 from plumdp.certifying.pipeline import relax
 from plumdp.certifying.valuation import with_looser
-from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, intersect
+from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.constants import FixedNumbers, find_fixed_numbers
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.observing import Act, Observe
 from plumdp.data.runs import Rng
 from plumdp.learning.learn import Learned, check_fixed_numbers, learned_from
-from plumdp.learning.methods import published_bounds, published_events
+from plumdp.learning.methods import SETS, Sets, Updates
 from plumdp.learning.options import error_of
-from plumdp.model.events import Events, find_events
+from plumdp.model.events import Events
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective, digest
@@ -145,7 +144,7 @@ def learn_online(
     growth: float = 2.0,
     spacing: float = 1.05,
     exploration: float = 0.0,
-    as_published: bool = False,
+    confidence_set: Sets = "interval",
     precision: float = 1e-6,
     checkpoint: str | Path | None = None,
     rng: Rng | None = None,
@@ -158,8 +157,8 @@ def learn_online(
     Between updates the policy is followed that is best with nature at its best (optimism in the face of uncertainty),
     except for a share ``exploration`` of uniform choices. The intervals are updated when some choice has been taken
     ``growth`` times as often as at the last update, and the episodes are ``spacing`` times as many. Data are adaptive,
-    so the intervals are beta-binomial, and hold at all updates at once: each update keeps what was known before. With
-    ``as_published`` they are Clopper–Pearson for each expression as published, without guarantee.
+    so the intervals are beta-binomial, and hold at all updates at once: each update keeps what was known before. For
+    comparison, ``confidence_set="published-interval"`` takes those of the paper, without guarantee.
 
     Unlike ``certify``, learning while acting keeps intervals and the relaxations of the paper, by default rectangular:
     there is no pilot, as every update looks at all data, and ``relaxation="coupled"`` is refused.
@@ -190,18 +189,18 @@ def learn_online(
             Option("relaxation", relaxation), ": learning while acting does not have it; choose 'rectangular'"
         )
     error = error_of(confidence)
-    events = published_events(model) if as_published else find_events(model, factors=True)
-    fixed = None if as_published else find_fixed_numbers(model)
+    updates, is_tested = _updates(confidence_set), SETS[confidence_set].is_tested
+    events, fixed = updates.initial(model), find_fixed_numbers(model) if is_tested else None
     path = None if checkpoint is None else Path(checkpoint)
     settings = (
         f"objective {digest(objective)[:16]}, {relaxation=}, {growth=}, {spacing=}, {exploration=}, {precision=}, "
-        f"{confidence=}, {as_published=}"
+        f"{confidence=}, {confidence_set=}"
     )
     state = _start(model, len(events), settings, path)
     prepared: Prepared | None = None
     while True:
         began = perf_counter()
-        learned, bounds = _learn(model, state, events, fixed, error)
+        learned, bounds = _learn(model, state, updates, events, fixed, error)
         uncertain = relax(learned, relaxation)
         best_start, worst_start = state.starts()
         prepared = prepare(uncertain, objective, "optimistic", like=prepared)
@@ -245,19 +244,29 @@ def _start(model: ParametricMDP, n_events: int, settings: str, path: Path | None
     return state
 
 
+def _updates(confidence_set: Sets) -> Updates[ExpressionBounds]:
+    """Return how a kind of set is kept up to date; refuse a kind that is not."""
+    updates = SETS[confidence_set].updates if confidence_set in SETS else None
+    if updates is None:
+        known = " or ".join(repr(name) for name, each in SETS.items() if each.updates is not None)
+        raise DataError(f"confidence_set={confidence_set!r}: learning while acting keeps intervals; choose {known}")
+    return updates
+
+
 def _learn(
-    model: ParametricMDP, state: OnlineState, events: Events, fixed: FixedNumbers | None, error: float
+    model: ParametricMDP,
+    state: OnlineState,
+    updates: Updates[ExpressionBounds],
+    events: Events,
+    fixed: FixedNumbers | None,
+    error: float,
 ) -> tuple[Learned, ExpressionBounds]:
-    """Return what the data say, cut to what was known before; without fixed numbers to test, as published."""
+    """Return the region that the data leave after an update, with tests of the fixed numbers if there are any."""
     counts = TransitionCounts(model.graph, state.counts, "adaptive")
-    if fixed is None:
-        bounds = published_bounds(model, counts, events, error=error)
-        return learned_from(model, counts, bounds, error, ErrorBudget.of_published_set()), bounds
-    budget = ErrorBudget.of_updates().with_fixed_numbers() if len(fixed) else ErrorBudget.of_updates()
-    share = budget.error_of_set(error)
-    bounds = expression_bounds(model, counts, error=share, interval_method="beta-binomial", events=events)
-    bounds = intersect(bounds, state.event_lower, state.event_upper, model.expressions)
-    return check_fixed_numbers(learned_from(model, counts, bounds, error, budget), fixed), bounds
+    budget = updates.budget.with_fixed_numbers() if fixed is not None and len(fixed) else updates.budget
+    bounds = updates.update(model, counts, events, state.event_lower, state.event_upper, budget.error_of_set(error))
+    learned = learned_from(model, counts, bounds, error, budget)
+    return learned if fixed is None else check_fixed_numbers(learned, fixed), bounds
 
 
 def _safe(

@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
+from plumdp.base.linear_algebra import inverse_root
 from plumdp.base.rounding import UP
-from plumdp.confidence.least_squares import inverse_root
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.text import listing, one_line
 from plumdp.region import ellipsoid_kernels

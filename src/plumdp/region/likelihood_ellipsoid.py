@@ -25,10 +25,10 @@ from math import fsum, sqrt
 
 import numpy as np
 
+from plumdp.base.linear_algebra import inverse_root
 from plumdp.base.rounding import SQUARES_UNDERFLOW, UNDERFLOW, UNIT, UP
 from plumdp.confidence.estimates import estimate, find_estimate, is_never_seen, span_of
 from plumdp.confidence.evidence import PSEUDO_COUNTS
-from plumdp.confidence.least_squares import inverse_root
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.model.graph import FloatArray
 from plumdp.region.shapes import Polytope

@@ -14,6 +14,8 @@ import numpy.typing as npt
 from plumdp.base.error_budget import equal_parts
 from plumdp.base.errors import DataError
 from plumdp.base.rounding import UNIT, UP
+from plumdp.base.vocabulary import Sets
+from plumdp.confidence.bets import Direction
 from plumdp.confidence.sets import Guarantee
 from plumdp.confidence.tied_rows import TiedRows, find_tied_rows
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts, require_same_graph
@@ -43,6 +45,10 @@ class RowBounds:
     error: float
     method: str
     guarantee: Guarantee
+    kind: Sets = "l1"
+    estimate: FloatArray | None = None
+    directions: tuple[Direction, ...] = ()
+    rests_on: tuple[str, ...] = ()
 
     @property
     def intervals(self) -> tuple[FloatArray, FloatArray]:

@@ -20,13 +20,16 @@ from math import fsum, sqrt
 import numpy as np
 
 from plumdp.base.errors import DataError
+from plumdp.base.linear_algebra import inverse_root
 from plumdp.base.rounding import UNIT, UP
-from plumdp.confidence.observations import Observations, observations, observed
+from plumdp.base.vocabulary import Sets
+from plumdp.confidence.bets import Direction
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import TransitionCounts, require_same_graph
 from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import ParameterSpace
+from plumdp.published.observations import Observations, observations, observed
 
 _NOISE = 0.5
 
@@ -46,25 +49,20 @@ class LeastSquares:
     error: float
     method: str
     guarantee: Guarantee
-
-    @property
-    def intervals(self) -> None:
-        """None: an ellipsoid has no intervals of its own."""
+    kind: Sets = "ellipsoid"
+    intervals: None = None  # an ellipsoid has none of its own
+    estimate: FloatArray | None = None
+    directions: tuple[Direction, ...] = ()
+    rests_on: tuple[str, ...] = ()
 
 
 def least_squares(
-    model: ParametricMDP,
-    counts: TransitionCounts,
-    *,
-    error: float = 0.001,
-    ridge: float = 0.01,
-    as_published: bool = False,
+    model: ParametricMDP, counts: TransitionCounts, *, error: float = 0.001, ridge: float = 0.01
 ) -> LeastSquares:
     """Return an ellipsoid that contains the true point at all times with probability at least 1 - error.
 
     The policy and the end of the data may depend on what was seen. ``ridge`` weighs the middle of the space as if it
-    had been observed. ``as_published=True`` takes the constants that the paper publishes, for comparison: without
-    guarantee.
+    had been observed.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
@@ -73,21 +71,31 @@ def least_squares(
     >>> found.guarantee, bool(abs(found.centre[0] - float(study.true_point["p"])) < 0.01)
     ('finite-sample, anytime', True)
     """
+    _require_sense(model, counts, error, ridge)
+    seen = observations(model, counts)
+    fitted = fit(seen, *_before(model.space, seen.exponents), error=error, ridge=ridge)
+    return LeastSquares(seen.exponents, *fitted, error, "self-normalised least squares", Guarantee.ANYTIME)
+
+
+def published_least_squares(
+    model: ParametricMDP, counts: TransitionCounts, *, error: float = 0.001, ridge: float = 0.01
+) -> LeastSquares:
+    """Return the ellipsoid with the constants that the paper publishes, for comparison: without guarantee."""
+    _require_sense(model, counts, error, ridge)
+    seen = published_observations(model, counts)
+    d = len(seen.exponents)
+    fitted = fit(seen, np.zeros(d), sqrt(d), error=error, ridge=ridge)
+    method = "least squares with the published constants, whose proof fails"
+    return LeastSquares(seen.exponents, *fitted, error, method, Guarantee.NONE, "published-ellipsoid")
+
+
+def _require_sense(model: ParametricMDP, counts: TransitionCounts, error: float, ridge: float) -> None:
+    """Refuse what no ellipsoid can be made of."""
     if not 0 < error < 1:
         raise DataError(f"error={error}: give a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
     if not ridge > 0:
         raise DataError(f"ridge={ridge}: give a number above 0, such as 0.01")
     require_same_graph(model.graph, counts.graph)
-    if as_published:
-        seen = published_observations(model, counts)
-        middle, reach = np.zeros(len(seen.exponents)), sqrt(len(seen.exponents))
-        method = "least squares with the published constants, whose proof fails"
-    else:
-        seen = observations(model, counts)
-        middle, reach = _before(model.space, seen.exponents)
-        method = "self-normalised least squares"
-    fitted = fit(seen, middle, reach, error=error, ridge=ridge)
-    return LeastSquares(seen.exponents, *fitted, error, method, Guarantee.NONE if as_published else Guarantee.ANYTIME)
 
 
 def published_observations(model: ParametricMDP, counts: TransitionCounts) -> Observations:
@@ -142,24 +150,6 @@ def fit(
     centre = middle + offset  # rounded once more: by at most this, in the norm of the matrix
     radius += float(np.linalg.norm(4 * UNIT * np.abs(centre))) * sqrt(np.trace(matrix)) * UP
     return read_only(centre), read_only(matrix), radius * sqrt((1 + defect) / (1 - defect)) * UP
-
-
-def inverse_root(matrix: FloatArray, matrix_error: FloatArray) -> tuple[FloatArray, float]:
-    """Return a triangular root of the inverse of a matrix, and a bound on what it is off; infinite if that fails.
-
-    The root M is what floats make of it, but the largest row sum of |Mᵀ A M - I|, the defect η, is bounded with all its
-    roundings, for every symmetric A within ``matrix_error`` of the matrix. Hence (1 - η) I <= Mᵀ A M <= (1 + η) I, and
-    for every s, ``s·A⁻¹ s <= |Mᵀ s|² / (1 - η)``: a rigorous bound on the quadratic form, without an exact inverse.
-    """
-    d = len(matrix)
-    try:
-        root = np.linalg.inv(np.linalg.cholesky(matrix)).T
-    except np.linalg.LinAlgError:
-        return np.eye(d), np.inf
-    root = np.triu(root)
-    size = np.abs(root).T @ ((2 * d + 8) * UNIT * np.abs(matrix) + matrix_error) @ np.abs(root)
-    off = np.abs(root.T @ matrix @ root - np.eye(d)) + size + 4 * UNIT
-    return root, float(off.sum(axis=1).max(initial=0.0)) * UP
 
 
 def _sums(left: FloatArray, weights: FloatArray, right: FloatArray) -> FloatArray:
