@@ -82,7 +82,11 @@ from .explaining.check import ModelCheck as ModelCheck
 from .explaining.check import check_model as check_model
 from .result.advice import Advice as Advice
 from .explaining.advice import advise as advise
+from .result.findings import Findings as Findings
+from .explaining.explain import explain as explain
+from .reporting.page import write_report as write_report
 from .reporting.read import read_result as read_result
+from .reporting.explain_result import explain_result as explain_result
 from .online.loop import OnlineRecord as OnlineRecord
 from .online.loop import learn_online as learn_online
 from .online.loop import simulator as simulator

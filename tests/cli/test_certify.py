@@ -15,7 +15,7 @@ from plumdp.cli.options import LogOptions
 
 RUNNER = CliRunner()
 STUDY = "aircraft:20,10"
-SAVED = ["certificate.json", "findings.json", "policy.csv"]
+SAVED = ["certificate.json", "data.npz", "policy.csv"]
 
 
 @pytest.fixture(scope="module")

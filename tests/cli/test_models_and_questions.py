@@ -139,9 +139,7 @@ def test_a_threshold_is_answered_first_and_by_the_exit_code(run, text, code, ope
 def test_a_yes_about_one_policy_names_the_question_about_all(run, folder, text, of_all):
     words = f"Other policies may do worse: ask {of_all} for all policies."
     assert words in " ".join(run("certify", "mine.py:model", "log.parquet", "-p", text).out.split())
-    asked = run(
-        "certify", "mine.py:model", "log.parquet", "-p", text, "--json", "-o", "asked", "--no-ladder", "--force"
-    )
+    asked = run("certify", "mine.py:model", "log.parquet", "-p", text, "--json", "-o", "asked", "--force")
     assert json.loads(asked.out)["sentence"].endswith(f" with confidence 99.9 %. {words}")
     assert run("report", "asked").code == 0
     assert unescape((folder / "asked" / "report.html").read_text(encoding="utf-8")).count(words) == 1

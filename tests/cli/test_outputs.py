@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import plumdp as pl
 from plumdp.cli import app
 from plumdp.data.counts import Pilot
-from plumdp.result.folder import digest_of_counts, require_folder, write_result
+from plumdp.result.folder import require_folder
 
 RUNNER = CliRunner()
 STUDY = pl.case_study("betting:5")
@@ -26,17 +26,17 @@ def counts(tmp_path):
 
 
 def test_the_certificate_carries_hashes_of_policy_counts_and_model(counts, tmp_path):
-    result = RUNNER.invoke(app, ["certify", "betting:5", counts, "-o", str(tmp_path / "deep" / "result")])
+    result = RUNNER.invoke(app, ["certify", "betting:5", counts, "--explain", "-o", str(tmp_path / "deep" / "result")])
     assert result.exit_code == 0, result.output
     folder = tmp_path / "deep" / "result"
     saved = json.loads((folder / "certificate.json").read_text())
     hashes = saved.pop("hashes")
-    for name in ("policy.csv", "findings.json"):
+    for name in ("data.npz", "findings.json", "policy.csv"):
         assert hashes[name] == blake2b((folder / name).read_bytes(), digest_size=16).hexdigest()
     content = json.dumps(saved, sort_keys=True, separators=(",", ":")).encode()
     assert hashes["certificate.json"] == blake2b(content, digest_size=16).hexdigest()
     assert sorted(hashes) == sorted(file.name for file in folder.iterdir())
-    assert saved["provenance"]["counts"] == digest_of_counts(COUNTS)
+    assert saved["provenance"]["counts"] == COUNTS.fingerprint
     assert saved["provenance"]["expressions"] == STUDY.model.fingerprint
     assert sorted(file.name for file in folder.parent.iterdir()) == ["result"]
 
@@ -57,18 +57,18 @@ def test_other_counts_have_another_hash():
         Pilot(arrays[0], rests_on="x"),
     ]
     made += [pl.TransitionCounts(COUNTS.graph, arrays[0], "trajectories", pilot) for pilot in pilots]
-    assert len({digest_of_counts(counts) for counts in made}) == len(made) == 12
-    assert digest_of_counts(made[0]) == digest_of_counts(replace(COUNTS, pilot=None))
+    assert len({counts.fingerprint for counts in made}) == len(made) == 12
+    assert made[0].fingerprint == replace(COUNTS, pilot=None).fingerprint
 
 
 def test_an_earlier_result_is_replaced_only_by_force(tmp_path):
-    write_result(CERTIFICATE, tmp_path / "result")
+    CERTIFICATE.save(tmp_path / "result")
     before = (tmp_path / "result" / "certificate.json").read_text()
     (tmp_path / "result" / "policy.csv").write_text("old")
     with pytest.raises(pl.DataError, match=r"result is there already; name another folder, or replace it with --force"):
-        write_result(CERTIFICATE, tmp_path / "result")
+        CERTIFICATE.save(tmp_path / "result")
     assert (tmp_path / "result" / "policy.csv").read_text() == "old"
-    write_result(CERTIFICATE, tmp_path / "result", force=True)
+    CERTIFICATE.save(tmp_path / "result", force=True)
     assert (tmp_path / "result" / "policy.csv").read_text().startswith("money,step,action")
     assert (tmp_path / "result" / "certificate.json").read_text() == before
     assert [file.name for file in tmp_path.iterdir()] == ["result"]
@@ -77,18 +77,18 @@ def test_an_earlier_result_is_replaced_only_by_force(tmp_path):
 def test_a_folder_with_other_files_is_never_replaced(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(pl.DataError, match=r"holds other files than a result \(thesis.tex\); name another folder"):
-        write_result(CERTIFICATE, tmp_path, force=True)
+        CERTIFICATE.save(tmp_path, force=True)
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 
 def test_a_failure_on_the_way_leaves_nothing_or_the_old_result(tmp_path):
     """An action's name that is no text cannot be written to the file of the policy."""
-    write_result(CERTIFICATE, tmp_path / "old")
+    CERTIFICATE.save(tmp_path / "old")
     graph = replace(STUDY.model.graph, action_names=tuple("\ud800" for _ in STUDY.model.graph.action_names))
-    broken = replace(CERTIFICATE, policy=pl.PolicyTable(graph, CERTIFICATE.policy.choice), source=None)
+    broken = replace(CERTIFICATE, policy=pl.PolicyTable(graph, CERTIFICATE.policy.choice))
     for name in ("new", "old"):
         with pytest.raises(UnicodeEncodeError):
-            write_result(broken, tmp_path / name, force=True)
+            broken.save(tmp_path / name, force=True)
     assert [file.name for file in tmp_path.iterdir()] == ["old"]
     assert (tmp_path / "old" / "policy.csv").read_text().startswith("money,step,action")
 

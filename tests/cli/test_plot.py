@@ -26,7 +26,9 @@ def place(tmp_path_factory):
     study = pl.case_study(STUDY)
     counts = pl.simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
     pl.write_counts(counts, folder / "counts.parquet")
-    pl.certify(study.model, counts, study.objective).save(folder / "result")
+    certificate = pl.certify(study.model, counts, study.objective)
+    certificate.save(folder / "result", pl.explain(study.model, counts, certificate))
+    certificate.save(folder / "data alone", model=study.model, counts=counts)
     for seed in (1, 2):
         environment = pl.simulator(study.model, study.true_point, rng=seed, max_steps=6)
         found = pl.learn_online(study.model, environment, study.objective, episodes=100, spacing=2.0)
@@ -56,10 +58,11 @@ def test_every_kind_is_drawn_from_a_saved_result(kind, run, place):
 
 
 @pytest.mark.parametrize("kind", ["ladder", "policy"])
-def test_a_model_and_data_give_the_picture_of_the_saved_result(kind, run, place):
+def test_a_model_and_data_give_the_picture_of_the_saved_result_with_and_without_findings(kind, run, place):
     assert run(kind, "result", "-o", f"{kind}-saved.svg")[0] == 0
-    assert run(kind, STUDY, "counts.parquet", "-o", f"{kind}-new.svg")[0] == 0
-    assert (place / f"{kind}-new.svg").read_bytes() == (place / f"{kind}-saved.svg").read_bytes()
+    for name, arguments in {"new": [STUDY, "counts.parquet"], "again": ["data alone"]}.items():
+        assert run(kind, *arguments, "-o", f"{kind}-{name}.svg")[0] == 0
+        assert (place / f"{kind}-{name}.svg").read_bytes() == (place / f"{kind}-saved.svg").read_bytes()
 
 
 @pytest.mark.parametrize("ending", START)

@@ -21,8 +21,9 @@ def folder(tmp_path_factory):
     counts = pl.simulate(STUDY.model, STUDY.true_point, 1000, rng=1, max_steps=6)
     pl.write_counts(counts, folder / "counts.parquet")
     certificate = pl.certify(STUDY.model, counts, STUDY.objective)
-    certificate.save(folder / "result", ladder=False)
-    write_results([certificate, certificate], folder / "both", ladder=False)
+    certificate.save(folder / "result", model=STUDY.model, counts=counts)
+    certificate.save(folder / "bare")
+    write_results([(certificate, None)] * 2, folder / "both", data=(STUDY.model, counts))
     (folder / "taken.html").write_text("mine")
     return folder
 
@@ -78,6 +79,10 @@ MISUSES = {
                                      "report MODEL DATA"),
     "a folder without a result": (["{}"], "{0} has no certificate.json: give the folder of a result, as plumdp certify "
                                           "-o or save() writes it"),
+    "a result without data": (["{}/bare"],
+                              "{0}/bare has no findings, and neither model nor counts that they could be made from: "
+                              "certify again with plumdp certify -o, or save what explain(model, counts, certificate) "
+                              "returns"),
     "data for a result": (["{}/result", "{}/counts.parquet"],
                           "{0}/result is a result already; leave out the data, or give a model"),
     "options about certifying": (["{}/result", "--confidence", "0.9"],
@@ -101,20 +106,25 @@ def test_misuse_ends_with_a_sentence(folder, case):
     assert not (folder / "x.html").exists()
 
 
-def test_a_result_knows_the_command_and_its_report_shows_it(folder, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("option", [[], ["--explain"]], ids=["later", "at once"])
+def test_a_result_knows_the_command_and_its_report_shows_everything(folder, tmp_path, monkeypatch, capsys, option):
     monkeypatch.chdir(folder)
     for command in (
-        ["certify", "betting:5", "counts.parquet", "-o", str(tmp_path / "result"), "--no-ladder"],
+        ["certify", "betting:5", "counts.parquet", "-o", str(tmp_path / "result"), *option],
         ["report", str(tmp_path / "result")],
     ):
         with pytest.raises(SystemExit) as ended:
             main(command)
         assert ended.value.code == 0
-    typed = f"plumdp certify betting:5 counts.parquet -o {tmp_path / 'result'} --no-ladder"
-    read = pl.read_result(tmp_path / "result")
-    assert read.provenance["command"] == typed
-    assert read.findings().ladder == ()
+    typed = " ".join(["plumdp certify betting:5 counts.parquet -o", str(tmp_path / "result"), *option])
+    assert pl.read_result(tmp_path / "result").provenance["command"] == typed
+    assert (tmp_path / "result" / "findings.json").exists() == bool(option)
     text = (tmp_path / "result" / "report.html").read_text(encoding="utf-8")
     assert typed in text
-    assert "What each relaxation certifies" not in text
+    assert "What each relaxation certifies" in text
     assert capsys.readouterr().out.endswith(f"report: {tmp_path / 'result' / 'report.html'}\n")
+
+
+def test_findings_need_a_folder(folder):
+    result = RUNNER.invoke(app, ["certify", "betting:5", str(folder / "counts.parquet"), "--explain"])
+    assert str(result.exception) == "--explain: name with --output the folder that the findings are written to"

@@ -182,12 +182,17 @@ def walk(most=1):
 WAIT, TRY = [0, 2, 3], [1, 2, 3]
 
 
-def worth(question, policy=None, seen=(300, 700), most=1):
-    """Return what is certified of the walk, given how often a try was won and lost."""
+def walked(seen, most=1):
+    """Return the walk, and counts of how often a try was won and lost."""
     model = walk(most)
     counts = np.zeros(model.graph.n_transitions, dtype=np.int64)
     counts[1:3] = seen
-    return pl.certify(model, pl.TransitionCounts(model.graph, counts, "adaptive"), question, policy=policy)
+    return model, pl.TransitionCounts(model.graph, counts, "adaptive")
+
+
+def worth(question, policy=None, seen=(300, 700), most=1):
+    """Return what is certified of the walk, given how often a try was won and lost."""
+    return pl.certify(*walked(seen, most), question, policy=policy)
 
 
 @pytest.mark.parametrize(
@@ -275,8 +280,9 @@ def test_the_worst_value_of_a_policy_that_was_found_is_no_answer_if_another_may_
 
 def test_a_report_does_not_say_more_of_bounds_than_they_do(tmp_path):
     for policy, seen, badge in ((WAIT, (300, 700), "Certified"), (None, (0, 5), "Nothing certified")):
-        found = worth('Pmax=? [ F "goal" ]', policy, seen, "0.3")
-        found.report(tmp_path / "report.html")
+        data = walked(seen, "0.3")
+        found = pl.certify(*data, 'Pmax=? [ F "goal" ]', policy=policy)
+        pl.write_report(found, pl.explain(*data, found), tmp_path / "report.html")
         page = unescape((tmp_path / "report.html").read_text(encoding="utf-8"))
         assert f"</span> {badge}</p>" in page
         assert f"<h1>{found.headline}</h1>" in page
@@ -497,7 +503,7 @@ def test_an_estimate_outside_of_the_region_is_not_shown(monkeypatch, certified_t
     assert {edge.probability for edge in drawn} == {None, 1.0}  # what the model fixes is known
     check = pl.check_model(TANK, RUNS, objectives=[BAD])
     assert (check.estimate, "estimate" in dict(check.facts())) == ({}, False)
-    found.report(tmp_path / "report.html")
+    pl.write_report(found, pl.explain(learned, found), tmp_path / "report.html")
     assert "The estimate is about" not in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert pl.advise(learned, BAD, runs=100).to_dict()["estimated_value"] is None
 
@@ -538,7 +544,7 @@ LIKELIHOOD = (
 )
 
 
-def test_a_certificate_says_how_many_steps_the_likelihood_ignores(certified_tank, tmp_path):
+def test_a_certificate_says_how_many_steps_the_likelihood_ignores(learned_tank, certified_tank, tmp_path):
     is_on = TANK.graph.action == TANK.graph.action_names.index("on")
     n_steps = int(RUNS.visits[is_on].sum())
     said = LIKELIHOOD.format(f"{n_steps:,}", n_steps / 60)
@@ -546,9 +552,9 @@ def test_a_certificate_says_how_many_steps_the_likelihood_ignores(certified_tank
     assert dict(certified_tank.facts())["likelihood"] == f"{said}; {hint}"
     assert f"  likelihood      {said}; {hint}" in str(certified_tank).splitlines()
     assert "ignores " + certified_tank.to_dict()["not_in_likelihood"] == said
-    certified_tank.save(tmp_path / "result", ladder=False)
+    certified_tank.save(tmp_path / "result")
     assert pl.read_result(tmp_path / "result").not_in_likelihood == certified_tank.not_in_likelihood
-    certified_tank.report(tmp_path / "report.html")
+    pl.write_report(certified_tank, pl.explain(learned_tank, certified_tank), tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert f"<li>The likelihood {said}.</li>" in page or f"<p>The likelihood {said}.</p>" in page
 

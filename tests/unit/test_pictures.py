@@ -20,11 +20,11 @@ from plumdp.plots.style import PALETTE, STYLE, number_text, styled
 from plumdp.result.findings import Cut, Drawing, Edge, ExpressionRow, Outline, Rung
 
 RUNGS = (
-    Rung("interval", 0.12345678, inf, "certified", 0.1),
-    Rung("rectangular", 0.2, 0.61, "certified", 0.1),
-    Rung("coupled", 0.25, 0.58765432, "certified", 0.1),
+    Rung("interval", 0.12345678, inf, "certified"),
+    Rung("rectangular", 0.2, 0.61, "certified"),
+    Rung("coupled", 0.25, 0.58765432, "certified"),
 )
-NOTHING = Rung("coupled", -inf, inf, "model contradicted", 0.1)
+NOTHING = Rung("coupled", -inf, inf, "model contradicted")
 LONG = 'R{"money"}max=? [ !"a long name" U<=1000 "end of everything" ]'
 SQUARE = ((0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0))
 
@@ -212,13 +212,13 @@ def test_bars_of_the_ladder_are_where_the_bounds_are():
 
 
 def test_bars_that_are_much_longer_than_the_tightest_end_in_an_arrow_with_their_number():
-    figure = plots.ladder_figure([Rung("interval", 3.0, 1e6, "certified", 0), RUNGS[2]], objective="")
+    figure = plots.ladder_figure([Rung("interval", 3.0, 1e6, "certified"), RUNGS[2]], objective="")
     assert "1,000,000" in texts(figure)
     assert figure.axes[0].get_xlim()[1] < 100
 
 
 def test_bounds_without_guarantee_say_so():
-    rungs = [Rung("rectangular", 0.2, 0.4, "no guarantee", 0.1), Rung("untied", 0.1, 0.5, "model contradicted", 0.1)]
+    rungs = [Rung("rectangular", 0.2, 0.4, "no guarantee"), Rung("untied", 0.1, 0.5, "model contradicted")]
     shown = texts(plots.ladder_figure(rungs, objective=""))
     assert "rectangular (no guarantee)" in shown
     assert "estimate, no guarantee" in shown

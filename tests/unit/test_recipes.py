@@ -5,13 +5,15 @@ The files are written into a temporary folder, as somebody would write them, and
 
 import importlib.util
 import sys
+from html import unescape
 
 import numpy as np
 import pytest
 from command_line import plumdp
+from typer.testing import CliRunner
 
 import plumdp as pl
-from plumdp.cli import COMMANDS, Command
+from plumdp.cli import COMMANDS, Command, app
 from plumdp.cli.arguments import load
 from plumdp.experiments import studies
 from plumdp.experiments.study import Cell
@@ -58,25 +60,54 @@ def everything(model, counts, *, error):
 '''
 
 
-def test_a_confidence_set_is_one_file_and_one_entry(tmp_path, monkeypatch, study):
-    """Its region is the whole space, which all relaxations and the certificate take as it is."""
+@pytest.fixture
+def everything(tmp_path, monkeypatch):
+    """Add a set whose region is the whole space."""
     new = load_file(tmp_path, "everything", CONFIDENCE_SET)
     entry = ConfidenceMethod(new.everything, lambda model, _: pl.build_region(model.space, [], [], []))
     monkeypatch.setitem(SETS, "everything", entry)
+    return "everything"
+
+
+def test_a_confidence_set_is_one_file_and_one_entry(everything, tmp_path, study):
+    """All relaxations and the certificate take its region as it is, and so does all that is made of a certificate."""
     counts = pl.simulate(study.model, study.true_point, 100, rng=1, max_steps=21)
     for relaxation in ("interval", "parameter", "expression", "rectangular"):
-        found = pl.certify(study.model, counts, study.objective, confidence_set="everything", relaxation=relaxation)
+        found = pl.certify(study.model, counts, study.objective, confidence_set=everything, relaxation=relaxation)
         assert found.confidence_set == "no data used"
         assert found.lower <= 0.28835 <= found.upper
         assert found.parameters["t1"] == pytest.approx((0, 1), abs=1e-9)
-    found.save(tmp_path / "result")
-    again = pl.read_result(tmp_path / "result")
+    found.save(tmp_path / "result", model=study.model, counts=counts)
+    again, findings = pl.explain_result(tmp_path / "result")
     assert (again.confidence_set, again.lower, again.upper) == ("no data used", found.lower, found.upper)
-    found.report(tmp_path / "report.html")
+    assert findings == pl.explain(study.model, counts, found)
+    assert [rung.relaxation for rung in findings.ladder][-1] == "coupled"
+    pl.write_report(again, findings, tmp_path / "report.html")
     assert "no data used" in (tmp_path / "report.html").read_text(encoding="utf-8")
-    learned = pl.learn(study.model, counts, confidence_set="everything")
+    for kind in ("ladder", "region", "expressions", "policy", "residuals"):
+        assert pl.plots.figure_of(kind, again, findings).axes
+    learned = pl.learn(study.model, counts, confidence_set=everything)
     advice = pl.advise(learned, study.objective, runs=100, max_steps=21)
     assert all(prediction.width == advice.predictions[0].width for prediction in advice.predictions)
+
+
+def test_the_command_line_knows_a_confidence_set_that_was_added(everything, tmp_path, monkeypatch, study):
+    monkeypatch.chdir(tmp_path)
+    pl.write_counts(pl.simulate(study.model, study.true_point, 100, rng=1, max_steps=21), "counts.parquet")
+    data = ["aircraft:20,10", "counts.parquet", "--confidence-set", everything]
+    commands = {
+        "certify": [*data, "-o", "result", "--explain"],
+        "compare": data,
+        "report": ["result"],
+        "plot": ["region", *data, "-o", "region.svg"],
+        "advise": [*data, "--max-steps", "21"],
+    }
+    for command, arguments in commands.items():
+        found = CliRunner().invoke(app, [command, *arguments])
+        assert found.exit_code in (0, 4), f"{command}: {found.output} {found.exception!r}"  # 4: nothing certified
+    assert "no data used" in (tmp_path / "result" / "report.html").read_text(encoding="utf-8")
+    refused = CliRunner().invoke(app, ["certify", *data[:-1], "nothing"])
+    assert str(refused.exception).startswith("confidence_set='nothing': choose one of 'interval', 'l1', 'ellipsoid'")
 
 
 NATURE = '''
@@ -197,6 +228,21 @@ def test_a_new_objective_has_certificates(prize, study, relaxation):
     assert (by_prize.lower, by_prize.upper) == pytest.approx((3 * by_chance.lower, 3 * by_chance.upper), rel=1e-9)
 
 
+def test_a_certificate_of_a_new_objective_is_explained_saved_and_reported(prize, study, tmp_path):
+    """It has no text, so that only what was learned knows what was asked."""
+    counts = pl.simulate(study.model, study.true_point, 1000, rng=1, max_steps=21)
+    asked = prize(3.0 * study.model.labels["goal"], "max")
+    learned = pl.learn(study.model, counts, objectives=[asked])
+    found = pl.conclude(learned, asked)
+    findings = pl.explain(learned, found)
+    assert findings.ladder[-1] == found.rung
+    found.save(tmp_path / "result", findings, model=study.model, counts=counts)
+    pl.write_report(*pl.explain_result(tmp_path / "result"), tmp_path / "report.html")
+    assert found.headline in unescape((tmp_path / "report.html").read_text(encoding="utf-8"))
+    with pytest.raises(pl.DataError, match="what was asked has no text, so that it cannot be learned again from model"):
+        pl.explain(study.model, counts, found)
+
+
 def test_a_new_objective_refuses_what_it_cannot_do(prize):
     imdp = pl.IntervalMDP.from_arrays([0, 1, 2], [0, 2, 3], [0, 1, 1], [0, 0, 1], [1, 1, 1], known_support=True)
     with pytest.raises(pl.ModelError, match="prizes of several values cannot be solved with known support"):
@@ -223,6 +269,14 @@ def test_a_reader_is_one_file_and_one_line(tmp_path, monkeypatch):
     assert pl.read_model(tmp_path / "my.coin").space.names == ("heads",)
     model, properties = load(str(tmp_path / "my.coin"), [])
     assert (model.graph.n_states, properties) == (3, [])
+    pl.write_counts(pl.simulate(model, {"heads": 0.5}, 100, rng=1, max_steps=2), tmp_path / "counts.parquet")
+    data = [str(tmp_path / name) for name in ("my.coin", "counts.parquet")]
+    for arguments in (
+        ["certify", *data, "-p", "Pmax=? [ F x=1 ]", "-o", str(tmp_path / "result")],
+        ["report", str(tmp_path / "result")],
+    ):
+        assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert (tmp_path / "result" / "report.html").exists()
 
 
 COMMAND = '''

@@ -9,11 +9,9 @@ import pytest
 from browser import CHROMIUM, WHY_NOT, look_at
 
 import plumdp as pl
-from plumdp.certifying.sources import KeptSource
 from plumdp.data.report import KINDS as KINDS_OF_ROWS
 from plumdp.reporting.page import render
 from plumdp.result.certificate import Status, outward
-from plumdp.result.findings import Findings
 
 HOSTILE = "<script>alert('x')</script>&\"$x^2$"
 
@@ -24,9 +22,21 @@ def problem():
     return study.model, pl.simulate(study.model, study.true_point, 1000, rng=1, max_steps=6), study.objective
 
 
+def explained(model, counts, objective, **options):
+    """Return a certificate and its findings."""
+    learned = pl.learn(model, counts, objectives=[objective], **options)
+    certificate = pl.conclude(learned, objective)
+    return certificate, pl.explain(learned, certificate)
+
+
 @pytest.fixture(scope="module")
-def certified(problem):
-    return pl.certify(*problem)
+def certified_and_found(problem):
+    return explained(*problem)
+
+
+@pytest.fixture(scope="module")
+def certified(certified_and_found):
+    return certified_and_found[0]
 
 
 def hostile_problem():
@@ -44,12 +54,14 @@ def hostile_problem():
 
 
 @pytest.fixture(scope="module")
-def hostile():
-    return replace(pl.certify(*hostile_problem()), reason=HOSTILE, provenance={HOSTILE: HOSTILE}, objective=HOSTILE)
+def hostile_and_found():
+    certificate, findings = explained(*hostile_problem())
+    hostile = replace(certificate, reason=HOSTILE, provenance={HOSTILE: HOSTILE}, objective=HOSTILE)
+    return hostile, replace(findings, about=hostile.fingerprint)
 
 
 @pytest.fixture(scope="module")
-def contradicted(problem):
+def contradicting():
     """Two actions of one parameter that behave in opposite ways: no parameter explains both."""
     (p,) = pl.parameters("p")
 
@@ -61,14 +73,28 @@ def contradicted(problem):
     model = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p"))
     counts = np.zeros(model.graph.n_transitions, dtype=np.int64)
     counts[:4] = 900, 100, 100, 900
-    return pl.certify(model, pl.TransitionCounts(model.graph, counts, "adaptive"), "Pmax=? [ F at=1 ]")
+    return model, pl.TransitionCounts(model.graph, counts, "adaptive"), "Pmax=? [ F at=1 ]"
 
 
 @pytest.fixture(scope="module")
-def pages(certified, hostile, contradicted, problem):
-    published = pl.certify(*problem, confidence_set="published-interval")
-    shown = {"certified": certified, "hostile": hostile, "contradicted": contradicted, "published": published}
-    return {name: render(certificate) for name, certificate in shown.items()}
+def contradicted_and_found(contradicting):
+    return explained(*contradicting)
+
+
+@pytest.fixture(scope="module")
+def contradicted(contradicted_and_found):
+    return contradicted_and_found[0]
+
+
+@pytest.fixture(scope="module")
+def pages(certified_and_found, hostile_and_found, contradicted_and_found, problem):
+    shown = {
+        "certified": certified_and_found,
+        "hostile": hostile_and_found,
+        "contradicted": contradicted_and_found,
+        "published": explained(*problem, confidence_set="published-interval"),
+    }
+    return {name: render(certificate, findings) for name, (certificate, findings) in shown.items()}
 
 
 class Page(HTMLParser):
@@ -148,7 +174,8 @@ def test_hostile_texts_are_shown_as_they_are(pages):
         assert HOSTILE.lower() in "".join(page.texts[tag]).lower(), tag
 
 
-def test_the_page_says_what_the_certificate_says(pages, certified):
+def test_the_page_says_what_the_certificate_says(pages, certified_and_found):
+    certified, findings = certified_and_found
     page = Page(pages["certified"])
     assert page.texts["h1"] == [certified.headline]
     said = "".join(page.texts["li"])
@@ -156,7 +183,7 @@ def test_the_page_says_what_the_certificate_says(pages, certified):
     rows = [place for tag, _, place in page.elements if tag == "tr"]
     assert len(rows) > len(certified.policy)
     assert 'class="certified"' in pages["certified"]
-    for rung in certified.findings().ladder:
+    for rung in findings.ladder:
         assert f"<td>{rung.relaxation}</td>" in pages["certified"]
 
 
@@ -176,8 +203,9 @@ def test_other_statuses_look_different_and_claim_nothing(pages, contradicted):
 def test_no_bound_is_shown_if_the_data_show_what_cannot_happen(problem, tmp_path):
     log = tmp_path / "log.csv"
     log.write_text("money,state_step,action,next_money,next_step\n10,0,bet1,11,1\n10,0,bet1,49,1\n")
-    certificate = pl.certify(problem[0], pl.read_log(log, problem[0], on_unmatched="report"), problem[2])
-    text = render(certificate)
+    counts = pl.read_log(log, problem[0], on_unmatched="report")
+    certificate, findings = explained(problem[0], counts, problem[2])
+    text = render(certificate, findings)
     assert not certificate.claims_bounds
     assert 'class="bounds"' not in text
     assert "infinity" not in text
@@ -186,35 +214,41 @@ def test_no_bound_is_shown_if_the_data_show_what_cannot_happen(problem, tmp_path
     assert Page(text)
 
 
-def test_large_policies_are_cut_and_the_page_says_so(certified, monkeypatch):
+def test_large_policies_are_cut_and_the_page_says_so(certified_and_found, monkeypatch):
     monkeypatch.setattr("plumdp.reporting.evidence._MOST_ROWS", 50)
-    text = render(certified)
+    text = render(*certified_and_found)
     assert "Only the first 50 of 225 states are in this file; policy.csv has all." in text
     assert "the first 50 of 225" in text
 
 
-def test_a_saved_result_has_the_same_report(certified, pages, tmp_path):
-    certified.save(tmp_path / "result")
-    pl.read_result(tmp_path / "result").report(tmp_path / "report.html")
+@pytest.mark.parametrize("is_explained", [True, False])
+def test_a_saved_result_has_the_same_report_with_and_without_findings(
+    certified_and_found, problem, pages, tmp_path, is_explained
+):
+    certificate, findings = certified_and_found
+    model, counts, _ = problem
+    certificate.save(tmp_path / "result", findings if is_explained else None, model=model, counts=counts)
+    pl.write_report(*pl.explain_result(tmp_path / "result"), tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == pages["certified"]
     assert sorted(file.name for file in tmp_path.iterdir()) == ["report.html", "result"]
 
 
-def test_a_report_needs_a_place_and_a_certificate_that_was_made(certified, tmp_path):
+def test_a_report_needs_a_place_and_the_findings_of_its_certificate(certified_and_found, contradicted, tmp_path):
+    certificate, findings = certified_and_found
     with pytest.raises(pl.DataError, match="is a folder; name a file in it"):
-        certified.report(tmp_path)
+        pl.write_report(certificate, findings, tmp_path)
     with pytest.raises(pl.DataError, match=r"there is no folder .*missing; make it first"):
-        certified.report(tmp_path / "missing" / "x.html")
-    with pytest.raises(pl.DataError, match="this certificate was put together by hand"):
-        replace(certified, source=None).report(tmp_path / "x.html")
+        pl.write_report(certificate, findings, tmp_path / "missing" / "x.html")
+    for mixed_up in (contradicted, replace(certificate, lower=certificate.lower + 1e-9)):
+        with pytest.raises(pl.DataError, match="these findings are about another certificate"):
+            pl.write_report(mixed_up, findings, tmp_path / "x.html")
+        with pytest.raises(pl.DataError, match="these findings are about another certificate"):
+            mixed_up.save(tmp_path / "result", findings)
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_a_result_without_findings_still_has_a_report(certified, tmp_path):
-    """Such as one that was pickled before anything was found."""
-    bare = replace(certified, source=KeptSource(Findings(parameters=certified.parameters)))
-    bare.save(tmp_path / "result", ladder=False)
-    pl.read_result(tmp_path / "result").report(tmp_path / "x.html")
-    page = Page((tmp_path / "x.html").read_text(encoding="utf-8"))
+def test_a_report_without_any_findings_shows_the_claim(certified):
+    page = Page(render(certified, pl.Findings(certified.fingerprint)))
     assert page.texts["h1"] == [certified.headline]
 
 
@@ -239,7 +273,8 @@ def test_notebooks_draw_no_bounds_where_none_are_claimed(certified, contradicted
     assert "MODEL CONTRADICTED" in contradicted._repr_html_()
 
 
-def test_everything_in_a_notebook_is_escaped_and_light(hostile):
+def test_everything_in_a_notebook_is_escaped_and_light(hostile_and_found):
+    hostile, _ = hostile_and_found
     model, counts, objective = hostile_problem()
     learned = pl.learn(model, counts, objectives=[objective])
     advice = pl.advise(learned, objective)
@@ -260,8 +295,8 @@ def test_everything_in_a_notebook_is_escaped_and_light(hostile):
     assert rows[rows.index("p") + 1].split(" to ")[0] == outward(float(learned.region.lower[0]), -1)
 
 
-def test_what_was_learned_says_why_it_contradicts_the_model(contradicted):
-    assert "contradicted" in contradicted.source.learned._repr_html_()
+def test_what_was_learned_says_why_it_contradicts_the_model(contradicting):
+    assert "contradicted" in pl.learn(*contradicting[:2])._repr_html_()
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)

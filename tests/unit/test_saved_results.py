@@ -11,10 +11,13 @@ import pytest
 
 import plumdp as pl
 from plumdp.data.report import KINDS, IngestionReport
+from plumdp.reporting.read import read_findings
 from plumdp.result.folder import write_results
 
 STUDY = pl.case_study("betting:5")
 COUNTS = pl.simulate(STUDY.model, STUDY.true_point, 1000, rng=1, max_steps=6)
+MORE = pl.simulate(STUDY.model, STUDY.true_point, 10, rng=2, max_steps=6)
+FILES = ("certificate.json", "data.npz", "findings.json", "policy.csv")
 
 
 @pytest.fixture(scope="module")
@@ -22,20 +25,24 @@ def certificate():
     return pl.certify(STUDY.model, COUNTS, STUDY.objective)
 
 
+@pytest.fixture(scope="module")
+def findings(certificate):
+    return pl.explain(STUDY.model, COUNTS, certificate)
+
+
 @pytest.fixture
-def folder(certificate, tmp_path):
-    certificate.save(tmp_path / "result")
+def folder(certificate, findings, tmp_path):
+    certificate.save(tmp_path / "result", findings, model=STUDY.model, counts=COUNTS)
     return tmp_path / "result"
 
 
 def assert_same(read, written):
-    """Check every field; policies by what they say, and findings by what they find."""
-    own = {"policy", "source", "data_quality"}
+    """Check every field; policies by what they say."""
+    own = {"policy", "data_quality"}
     for name in {field.name for field in fields(written)} - own:
         assert getattr(read, name) == getattr(written, name), name
     assert read.to_dict() == written.to_dict()
     assert str(read) == str(written)
-    assert read.findings() == written.findings()
     for name, values in written.policy.columns().items():
         again = read.policy.columns()[name]
         assert again.dtype.kind == values.dtype.kind
@@ -43,10 +50,11 @@ def assert_same(read, written):
 
 
 @pytest.mark.parametrize("model", [None, STUDY.model], ids=["alone", "with the model"])
-def test_everything_is_the_same_after_reading(certificate, folder, model):
+def test_everything_is_the_same_after_reading(certificate, findings, folder, model):
     read = pl.read_result(folder, model)
     assert_same(read, certificate)
-    assert len(read.findings().ladder) == 5
+    assert read_findings(folder) == findings
+    assert len(findings.ladder) == 5
     assert read.policy({"money": 10, "step": 0}) == certificate.policy.action(money=10, step=0)
     assert len(read.policy) == STUDY.model.graph.n_states
     if model is not None:
@@ -60,8 +68,8 @@ def test_a_policy_without_its_model_is_not_taken_for_one_of_the_model(folder):
 
 
 def test_a_result_can_be_saved_again_and_again(certificate, folder, tmp_path):
-    pl.read_result(folder).save(tmp_path / "copy")
-    for name in ("certificate.json", "findings.json", "policy.csv"):
+    pl.read_result(folder).save(tmp_path / "copy", read_findings(folder), model=STUDY.model, counts=COUNTS)
+    for name in FILES:
         assert (tmp_path / "copy" / name).read_bytes() == (folder / name).read_bytes()
 
 
@@ -69,31 +77,36 @@ def test_infinite_bounds_and_refused_claims_come_back(certificate, tmp_path):
     report = IngestionReport("transitions", dict.fromkeys(KINDS, 0) | {"impossible transition": 2}, {})
     quality = replace(certificate.data_quality, report=report)
     endless = replace(certificate, upper=inf, parameters={"p": (-inf, 0.5)}, data_quality=quality)
-    endless.save(tmp_path / "endless", ladder=False)
+    endless.save(tmp_path / "endless")
     read = pl.read_result(tmp_path / "endless")
     assert (read.lower, read.upper, read.parameters) == (-inf, inf, {"p": (-inf, 0.5)})
     assert not read.claims_bounds
     assert read.headline == endless.headline
 
 
-def test_the_ladder_can_be_left_out(certificate, tmp_path):
-    certificate.save(tmp_path / "short", ladder=False)
-    assert pl.read_result(tmp_path / "short").findings().ladder == ()
-    assert pl.read_result(tmp_path / "short").findings().residuals["p_value"] == certificate.p_value
+def test_what_was_not_given_is_not_saved(certificate, tmp_path):
+    certificate.save(tmp_path / "short")
+    assert sorted(file.name for file in (tmp_path / "short").iterdir()) == ["certificate.json", "policy.csv"]
+    assert read_findings(tmp_path / "short") is None
+    with pytest.raises(pl.DataError, match="model and counts are kept together: give both, or neither"):
+        certificate.save(tmp_path / "half", model=STUDY.model)
+    for model, counts in ((pl.case_study("betting:6").model, COUNTS), (STUDY.model, COUNTS.planned_sum(MORE))):
+        with pytest.raises(pl.DataError, match="the certificate rests on another model or other counts: give those"):
+            certificate.save(tmp_path / "half", model=model, counts=counts)
+    assert not (tmp_path / "half").exists()
 
 
-def test_the_ladder_is_what_compare_says(certificate):
+def test_the_ladder_is_what_compare_says(findings):
     expected = pl.compare(STUDY.model, COUNTS, STUDY.objective)
-    rungs = certificate.findings().ladder
-    assert [(rung.relaxation, rung.lower, rung.upper) for rung in rungs] == [
+    assert [(rung.relaxation, rung.lower, rung.upper) for rung in findings.ladder] == [
         (each.relaxation, each.lower, each.upper) for each in expected
     ]
 
 
-@pytest.mark.parametrize("name", ["certificate.json", "findings.json", "policy.csv"])
+@pytest.mark.parametrize("name", FILES)
 def test_a_changed_file_is_named(folder, name):
     file = folder / name
-    file.write_text(file.read_text().replace("0", "1", 1))
+    file.write_bytes(file.read_bytes().replace(b"0", b"1", 1))
     with pytest.raises(pl.DataError) as caught:
         pl.read_result(folder)
     assert str(caught.value) == (
@@ -125,11 +138,11 @@ MISUSES = {
 def test_what_is_not_a_result_is_refused_with_a_reason(certificate, tmp_path, case):
     name, message = MISUSES[case]
     (tmp_path / "empty").mkdir()
-    write_results([certificate, certificate], tmp_path / "both", ladder=False)
+    write_results([(certificate, None), (certificate, None)], tmp_path / "both")
     for each, text in {"broken": "", "other": '{"schema": "plumdp/comparison/1"}'}.items():
         (tmp_path / each).mkdir()
         (tmp_path / each / "certificate.json").write_text(text)
-    certificate.save(tmp_path / "torn", ladder=False)
+    certificate.save(tmp_path / "torn")
     (tmp_path / "torn" / "policy.csv").unlink()
     with pytest.raises(pl.DataError) as caught:
         pl.read_result(tmp_path / name)
@@ -150,7 +163,7 @@ def seal(folder, content):
     """Write a certificate with the right hashes of all files, as someone could who knows how they are made."""
     content = {name: value for name, value in content.items() if name != "hashes"}
     plain = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
-    hashes = {name: hash_of((folder / name).read_bytes()) for name in ("findings.json", "policy.csv")}
+    hashes = {name: hash_of((folder / name).read_bytes()) for name in FILES[1:]}
     hashes["certificate.json"] = hash_of(plain)
     (folder / "certificate.json").write_text(json.dumps(content | {"hashes": hashes}))
 
@@ -210,6 +223,9 @@ SEALED = {  # a place in the certificate, another value there, and what is said 
     "steps": (["data_quality", "steps"], -1, "data_quality.steps is -1, not a whole number from 0 on"),
     "no report": (["data_quality"], {"steps": 1}, "there is no data_quality.report"),
     "answer": (["answer"], {"verdict": "yes"}, "there is no answer.question"),
+    "precision": (["options", "precision"], "high", 'options.precision is "high", not a finite number'),
+    "objectives": (["options", "objectives"], [1], "options.objectives[0] is 1, not a text"),
+    "no options": (["options"], None, "options is null, not an object"),
     "column": (["columns", "money"], "float64", "columns.money is \"float64\", not one of 'truth', 'integer', 'text'"),
 }
 
@@ -241,7 +257,7 @@ def test_findings_with_right_hashes_and_wrong_values_are_refused_in_words(folder
     (folder / "findings.json").write_text(json.dumps(changed(found, path, value)))
     seal(folder, json.loads((folder / "certificate.json").read_text()))
     with pytest.raises(pl.DataError) as caught:
-        pl.read_result(folder)
+        pl.explain_result(folder)
     assert str(caught.value) == f"{folder}/findings.json is not what plumdp writes: {message}"
 
 
@@ -348,7 +364,7 @@ def test_what_was_sealed_without_a_change_is_read(certificate, folder):
 
 def test_a_width_that_is_infinite_is_written_as_text_and_comes_back(certificate, tmp_path):
     endless = replace(certificate, upper=inf, gap={"statistics": 0.5, "relaxation": inf})
-    endless.save(tmp_path / "endless", ladder=False)
+    endless.save(tmp_path / "endless")
     assert "Infinity" not in (tmp_path / "endless" / "certificate.json").read_text()
     assert pl.read_result(tmp_path / "endless").gap == endless.gap
 
@@ -362,16 +378,11 @@ def test_actions_and_states_with_odd_characters_come_back_without_the_model(tmp_
 
     model = pl.explore(step, {"v": odd}, space=pl.ParameterSpace.unit("p"), labels={"end": lambda s: s.v == "end"})
     made = pl.certify(model, pl.simulate(model, {"p": 0.5}, 50, rng=1, max_steps=5), 'Pmax=? [ F "end" ]')
-    made.save(tmp_path / "odd", ladder=False)
+    made.save(tmp_path / "odd")
     assert pl.read_result(tmp_path / "odd").policy.action(v=odd) == odd
 
 
-def test_a_pickled_certificate_has_no_data_but_what_was_found():
-    fresh = pl.certify(STUDY.model, COUNTS, STUDY.objective)
-    bare = pickle.dumps(fresh)
-    assert len(bare) < len(pickle.dumps(fresh.policy)) + 20_000
-    assert pickle.loads(bare).findings().residuals == {}
-    found = fresh.findings()
-    again = pickle.loads(pickle.dumps(fresh))
-    assert again.findings() == found
-    assert again.to_dict() == fresh.to_dict()
+def test_a_pickled_certificate_is_the_same_and_has_no_data(certificate):
+    pickled = pickle.dumps(certificate)
+    assert len(pickled) < len(pickle.dumps(certificate.policy)) + 20_000
+    assert_same(pickle.loads(pickled), certificate)

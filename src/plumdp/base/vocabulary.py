@@ -34,7 +34,7 @@ Intervals: TypeAlias = Literal["clopper-pearson", "hoeffding", "beta-binomial"]
 """How an interval is made from trials and successes."""
 
 Relaxation: TypeAlias = Literal["interval", "parameter", "expression", "rectangular", "coupled"]
-"""Which natures are allowed for, from many to few: P_I and P_Θ, P_Λ, P_R, and one point for all states."""
+"""From loose to tight; ``RELAXATIONS`` says of each which parameters its bounds allow for."""
 
 Nature: TypeAlias = Literal["robust", "optimistic"]
 """Against the agent, or with it."""

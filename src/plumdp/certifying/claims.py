@@ -23,13 +23,10 @@ from plumdp.model.objective import Objective, digest
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Question
 from plumdp.model.text import cut, number_of
-from plumdp.region.conflict import Conflict
-from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate, Status
 from plumdp.result.data_quality import DataQuality, data_provenance
-from plumdp.result.folder import digest_of_counts
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.solver.qualitative import make_game
@@ -46,6 +43,7 @@ def make_certificate(
     valued: Valuation,
     seconds: dict[str, float],
     *,
+    precision: float,
     is_given: bool = False,
     limit: float | None = None,
     left_out: str = "",
@@ -71,7 +69,7 @@ def make_certificate(
         guarantee=Guarantee.ANYTIME if is_contradicted and is_proved else learned.bounds.guarantee,
         assumptions=_assumptions(learned),
         status=status_of(learned, objective, min(others), max(others), is_given=is_given),
-        parameters=_box(learned.region, model.space.dimension),
+        parameters=learned.parameters,
         solver=valued.solver,
         seconds=seconds,
         provenance={
@@ -80,7 +78,8 @@ def make_certificate(
             "numpy": np.__version__,
             "model": model.graph.fingerprint,
             "expressions": model.fingerprint,
-            "counts": digest_of_counts(learned.counts),
+            "counts": learned.counts.fingerprint,
+            "objective": digest(objective),
             "steps": f"{learned.counts.total}",
             **data_provenance(learned.counts),
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -95,6 +94,13 @@ def make_certificate(
         budget=learned.budget.parts(),
         left_out=left_out,
         not_in_likelihood=_not_in_likelihood(learned),
+        options={
+            **learned.options,
+            "objectives": [asked.objective.text for asked in learned.questions],
+            "relaxation": relaxation,
+            "precision": precision,
+            "policy": "given" if is_given else "found",
+        },
     )
     return with_data(certificate, learned.counts)
 
@@ -266,14 +272,6 @@ def _endless(model: ParametricMDP, objective: Objective, bound: float, policy: I
         return ""
     who = "this policy does not surely reach the target" if is_own else "no policy reaches the target with certainty"
     return f"{who}, so its expected reward is infinite, as long as every transition of the model can happen"
-
-
-def _box(region: Region | Conflict, n_parameters: int) -> dict[str, tuple[float, float]]:
-    """Return the bounds of the parameters, which come before products of them; none if there are no parameters left."""
-    if isinstance(region, Conflict):
-        return {}
-    columns = zip(region.names, region.lower, region.upper, strict=True)
-    return {name: (float(low), float(high)) for name, low, high in list(columns)[:n_parameters]}
 
 
 _STRUCTURE = (

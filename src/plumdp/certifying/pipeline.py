@@ -25,7 +25,6 @@ from plumdp.base.clock import Clock
 from plumdp.base.errors import DataError, Option
 from plumdp.base.threads import one_blas_thread, thread_limit
 from plumdp.certifying.claims import make_certificate
-from plumdp.certifying.sources import LearnedSource
 from plumdp.certifying.valuation import best_of_all, best_valuation, is_worst, value_policy
 from plumdp.confidence.bounds import Intervals
 from plumdp.data.counts import TransitionCounts
@@ -327,19 +326,17 @@ def conclude(
         limit = best_of_all(uncertain, question.objective, precision=precision)
     clock.lap("solver")
     # stage 7: what may be claimed (Theorem 1)
-    certificate = make_certificate(
+    return make_certificate(
         learned,
         question,
         relaxation,
         valued,
         clock.laps,
+        precision=precision,
         is_given=policy is not None,
         limit=limit,
         left_out=_left_out(learned, uncertain),
     )
-    if not storage_of(question.model).has_points or question.model is not learned.model:
-        return certificate
-    return replace(certificate, source=LearnedSource(learned, question.objective, policy is not None, precision))
 
 
 def _left_out(learned: Learned, uncertain: IntervalMDP) -> str:

@@ -14,7 +14,7 @@ from plumdp.learning.learn import Learned
 from plumdp.model.language.threshold import Threshold, parse_threshold
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate, Status, outward, percent
-from plumdp.result.shapes import plain
+from plumdp.result.json_values import json_value
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,12 +66,11 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate with question, verdict and limit, ready for JSON."""
-        is_claim = _is_claim(self.certificate)
         return self.certificate.to_dict() | {
             "question": self.question.text,
             "verdict": str(self.verdict),
             "sentence": self.sentence,
-            "limit": plain(self.limit) if is_claim else None,
+            "limit": json_value(self.limit) if _is_claim(self.certificate) else None,
         }
 
 

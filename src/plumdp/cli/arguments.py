@@ -10,7 +10,7 @@ from fractions import Fraction
 from glob import glob
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import typer
 
@@ -166,9 +166,10 @@ Partitions = Annotated[
 ]
 Confidence = Annotated[float, typer.Option("--confidence", help="How sure the bounds must be, below 1.")]
 ConfidenceSet = Annotated[
-    vocabulary.Sets | None,
+    str | None,  # one of ``SETS``, to which others may have been added
     typer.Option(
         "--confidence-set",
+        metavar=f"[{'|'.join(get_args(vocabulary.Sets))}]",
         help="The kind of confidence set made from the data. Default: likelihood; interval, if --interval-method is "
         "given. Published ones are for comparison, without a guarantee.",
     ),
@@ -192,11 +193,14 @@ ResultFolder = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help="A folder for certificate, policy and findings, which plumdp report and read_result open; of several "
+        help="A folder for certificate, policy and data, which plumdp report and read_result open; of several "
         "properties, folders 1, 2, … in it.",
     ),
 ]
-NoLadder = Annotated[bool, typer.Option("--no-ladder", help="Leave out of the folder what other relaxations certify.")]
+Explain = Annotated[
+    bool,
+    typer.Option("--explain", help="Add to the folder what plumdp report shows besides, and would find by itself."),
+]
 ReplaceResult = Annotated[bool, typer.Option("--force", help="Replace the result of an earlier run.")]
 ReplaceFile = Annotated[bool, typer.Option("--force", help="Replace the file of an earlier run.")]
 ReplaceFiles = Annotated[bool, typer.Option("--force", help="Replace files of an earlier run.")]

@@ -12,7 +12,7 @@ from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Relaxation
 from plumdp.cli import arguments as args
 from plumdp.cli.invocation import command_line
-from plumdp.cli.options import LogOptions, ModelOptions, PropertyOptions, SetOptions, objective_of
+from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions, objective_of
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import Result, exit_code, print_comparison, print_json, print_results
 
@@ -36,7 +36,7 @@ def certify(
     property: args.Properties = None, all_properties: args.AllProperties = False,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
     interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0,
-    output: args.ResultFolder = None, no_ladder: args.NoLadder = False, force: args.ReplaceResult = False,
+    output: args.ResultFolder = None, explain: args.Explain = False, force: args.ReplaceResult = False,
     relaxation: _Relaxation = None, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Find a policy and bounds on its value that hold with the given confidence.
@@ -44,32 +44,29 @@ def certify(
     A property with a threshold, such as P>=0.9 [ F "goal" ], is answered with yes, no or not yet known. Ends with 0 if
     certified or yes, 1 if no, 3 if the data contradict the model, 4 if nothing is certified or not yet known.
     """
-    from plumdp.result.folder import require_folder, write_results
-
     log = LogOptions(data, column, state, action, form, keep_going, sampling, order, expected, cut_off, partitions)
     asked = PropertyOptions(property, all_properties)
     sets = SetOptions(confidence, confidence_set, interval_method, misfit)
-    if output is not None:
-        require_folder(output, force=force)
+    folder = FolderOptions(output, explain, force)
     models = ModelOptions(model, constant, space).each()
     if len(models) > 1 and output is not None:
         raise DataError("--output: a range has several results; write one at a time, with one value for each constant")
-    results = [each for one in models for each in certified(one, log, asked, sets, relaxation)]
+    learned = [certified(one, log, asked, sets, relaxation) for one in models]
+    results = [each for _, of_one in learned for each in of_one]
     if as_json:
         print_json([result.to_dict() for result in results], one=len(results) == 1)
     else:
         print_results(results)
-    if output is not None:
-        write_results([result.saved for result in results], output, force=force, ladder=not no_ladder)
+    folder.write(learned[0][0], [result.saved for result in results])
     raise typer.Exit(exit_code(results))
 
 
 def certified(
     model: ModelOptions, log: LogOptions, asked: PropertyOptions, sets: SetOptions, relaxation: Relaxation | None
-) -> list[Result]:
-    """Return the certificates of one model, with the answers to thresholds; they know the command that made them."""
+) -> tuple[plumdp.Learned, list[Result]]:
+    """Return what was learned about one model, and the certificates that follow, with the answers to thresholds."""
     learned, questions = _learn(model, log, asked, sets)
-    return [_answer(learned, question, relaxation, model) for question in questions]
+    return learned, [_answer(learned, question, relaxation, model) for question in questions]
 
 
 def _learn(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import plumdp
 from plumdp.base.errors import DataError, ModelError
@@ -213,7 +213,7 @@ class SetOptions:
     """How sure results must be, and which sets are made around the data."""
 
     confidence: float
-    confidence_set: Sets | None
+    confidence_set: str | None
     interval_method: Intervals | None = None
     misfit: float = 0.0
 
@@ -230,7 +230,7 @@ class SetOptions:
             counts,
             objectives=objectives,
             confidence=self.confidence,
-            confidence_set=self.confidence_set,
+            confidence_set=cast("Sets | None", self.confidence_set),  # learn refuses what is not in its table
             interval_method=self.interval_method,
             misfit=self.misfit,
         )
@@ -240,6 +240,35 @@ def require_confidence(confidence: float) -> None:
     """Refuse a confidence that is none."""
     if not 0 < confidence < 1:
         raise DataError(f"--confidence {confidence:g}: give a number between 0 and 1, such as 0.999")
+
+
+@dataclass(frozen=True)
+class FolderOptions:
+    """Where results are written."""
+
+    output: Path | None
+    explain: bool
+    force: bool
+
+    def __post_init__(self) -> None:
+        from plumdp.result.folder import require_folder
+
+        if self.output is not None:
+            require_folder(self.output, force=self.force)
+        elif self.explain:
+            raise DataError("--explain: name with --output the folder that the findings are written to")
+
+    def write(self, learned: plumdp.Learned, certificates: Sequence[plumdp.Certificate]) -> None:
+        """Write certificates, and what they were concluded from, if a folder is named."""
+        from plumdp.result.folder import write_results
+
+        if self.output is None:
+            return
+        is_on_disk = learned.model.graph.levels is not None  # too large to be kept, and there is nothing to explain
+        is_explained = self.explain or is_on_disk
+        results = [(each, plumdp.explain(learned, each) if is_explained else None) for each in certificates]
+        data = None if is_on_disk else (learned.model, learned.counts)
+        write_results(results, self.output, data=data, force=self.force)
 
 
 def require_new(path: Path, *, force: bool) -> None:

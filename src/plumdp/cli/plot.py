@@ -64,14 +64,14 @@ def plot(
     if kind == "online":
         figure = _online([model, *(data or [])], _number(kind, truth))
     else:
-        certificate = _certificate(ModelOptions(model, constant, space), log, property, sets)
+        certificate, findings = _explained(kind, ModelOptions(model, constant, space), log, property, sets)
         _require_region(kind, certificate)
         true_value = _point(truth) if kind == "region" else _number(kind, truth)
         fixed = _values(certificate.policy.graph, fix or [])
         _require_variables(certificate, {"--x": x, "--y": y})
         if kind == "region":
             _require_parameters(certificate, truth)
-        figure = figure_of(kind, certificate, truth=true_value, x=x, y=y, fixed=fixed)
+        figure = figure_of(kind, certificate, findings, truth=true_value, x=x, y=y, fixed=fixed)
     write_figure(figure, output)
     print(output)
 
@@ -85,15 +85,21 @@ def _require_options(kind: Kind, of_policy: Mapping[str, object], truth: str | N
         raise DataError(f"--truth is for ladder, region and online; leave it out for {kind}")
 
 
-def _certificate(model: ModelOptions, log: LogOptions, property: str | None, sets: SetOptions) -> plumdp.Certificate:
-    """Return the certificate of a folder, or that of a model and data."""
+def _explained(
+    kind: Kind, model: ModelOptions, log: LogOptions, property: str | None, sets: SetOptions
+) -> tuple[plumdp.Certificate, plumdp.Findings]:
+    """Return the certificate of a folder, or that of a model and data, and what the picture shows of it."""
+    from plumdp.plots.from_findings import PARTS_OF
+
     if Path(model.model).is_dir():
         if log.data:
             raise DataError(f"{model.model} is the folder of a result, which needs no data: leave out {log.data[0]}")
-        return plumdp.read_result(model.model)
+        return plumdp.explain_result(model.model, parts=PARTS_OF[kind])
     log.require_data(model.model)
     read, objective = load_with_one_property(model, property)
-    return plumdp.conclude(sets.learn(read, log.read(read), [objective]), objective)
+    learned = sets.learn(read, log.read(read), [objective])
+    certificate = plumdp.conclude(learned, objective)
+    return certificate, plumdp.explain(learned, certificate, parts=PARTS_OF[kind])
 
 
 def _online(files: list[str], truth: float | None) -> Any:

@@ -11,7 +11,7 @@ import plumdp
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Relaxation
 from plumdp.cli import arguments as args
-from plumdp.cli.options import LogOptions, ModelOptions, PropertyOptions, SetOptions
+from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import Result, exit_code, print_json, print_results
 
@@ -38,20 +38,17 @@ def policy(
     property: args.Properties = None, all_properties: args.AllProperties = False,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
     interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0,
-    output: args.ResultFolder = None, no_ladder: args.NoLadder = False, force: args.ReplaceResult = False,
+    output: args.ResultFolder = None, explain: args.Explain = False, force: args.ReplaceResult = False,
     policy: _Policy, relaxation: _Relaxation = None, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Certify a policy of your own: bounds on its value that hold with the given confidence.
 
     Ends with 0 if certified, 3 if the data contradict the model, 4 if nothing is certified or guaranteed.
     """
-    from plumdp.result.folder import require_folder, write_results
-
     log = LogOptions(data, column, state, action, form, keep_going, sampling, order, expected, cut_off, partitions)
     asked = PropertyOptions(property, all_properties)
     sets = SetOptions(confidence, confidence_set, interval_method, misfit)
-    if output is not None:
-        require_folder(output, force=force)
+    folder = FolderOptions(output, explain, force)
     if not policy.is_file():
         raise DataError(f"--policy {policy}: there is no such file")
     read, objectives = asked.load(ModelOptions(model, constant, space))
@@ -64,6 +61,5 @@ def policy(
         print_json([result.to_dict() for result in results], one=len(results) == 1)
     else:
         print_results(results)
-    if output is not None:
-        write_results(certificates, output, force=force, ladder=not no_ladder)
+    folder.write(learned, certificates)
     raise typer.Exit(exit_code(results))

@@ -54,8 +54,9 @@ def report(
 ) -> None:  # fmt: skip
     """Write a report for people about a result, or about a model and data: one HTML file that needs no network.
 
-    A result is what plumdp certify -o writes; each of several results gets its own report. For a model and data, the
-    claim is printed as well, and the exit code is that of plumdp certify.
+    A result is what plumdp certify -o writes; each of several results gets its own report. What was not found with
+    --explain is found now, from the data in the folder. For a model and data, the claim is printed as well, and the
+    exit code is that of plumdp certify.
     """
     from plumdp.result.folder import CERTIFICATE, REPORT
 
@@ -68,19 +69,19 @@ def report(
         files = [folder / REPORT for folder in folders] if output is None else [output]
         _require_places(folders, files, force=force)
         for folder, file in zip(folders, files, strict=True):
-            _write(plumdp.read_result(folder), file)
+            _write(*plumdp.explain_result(folder), file)
         _say(files, as_json=as_json, show=show)
         return
     if (Path(subject) / CERTIFICATE).exists():
         raise DataError(f"{subject} is a result already; leave out the data, or give a model")
     target = output or Path(REPORT)
     require_new(target, force=force)
-    results = certified(ModelOptions(subject, constant, space), log, asked, sets, relaxation)
+    learned, results = certified(ModelOptions(subject, constant, space), log, asked, sets, relaxation)
     if not as_json:
         print_results(results)
     files = _numbered(target, len(results), force=force)
     for result, file in zip(results, files, strict=True):
-        _write(result.saved, file)
+        _write(result.saved, plumdp.explain(learned, result.saved), file)
     _say(files, as_json=as_json, show=show)
     raise typer.Exit(exit_code(results))
 
@@ -93,9 +94,9 @@ def _numbered(target: Path, n: int, *, force: bool) -> list[Path]:
     return files
 
 
-def _write(certificate: plumdp.Certificate, file: Path) -> None:
+def _write(certificate: plumdp.Certificate, findings: plumdp.Findings, file: Path) -> None:
     LOGGER.info("writing %s", file)
-    certificate.report(file)
+    plumdp.write_report(certificate, findings, file)
 
 
 def _folders(subject: Path) -> list[Path]:

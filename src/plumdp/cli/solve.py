@@ -128,7 +128,7 @@ def _facts(
     solution: plumdp.Solution,
     seconds: float,
 ) -> dict[str, Any]:
-    from plumdp.result.shapes import plain
+    from plumdp.result.json_values import json_value
 
     graph, start = model.graph, model.graph.initial_state
     lower, upper = float(solution.lower[start]), float(solution.upper[start])
@@ -139,8 +139,8 @@ def _facts(
         "property": objective.text,
         "direction": objective.direction,
         "nature": player,
-        "lower": plain(lower),
-        "upper": plain(upper),
+        "lower": json_value(lower),
+        "upper": json_value(upper),
         "status": solution.status.name.lower(),
         "sweeps": solution.sweeps,
         "seconds": seconds,
@@ -154,7 +154,7 @@ def _facts(
 
 
 def _print(facts: dict[str, Any], model: plumdp.IntervalModel, files: list[str]) -> None:
-    from plumdp.result.certificate import outward
+    from plumdp.result.printing import outward
 
     low, high = outward(float(facts["lower"]), -1), outward(float(facts["upper"]), 1)
     nature = f", with {_NATURES[facts['nature']]}" if facts["has_intervals"] else ""

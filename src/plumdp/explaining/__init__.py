@@ -1,1 +1,1 @@
-"""From a ``Certificate`` to findings: what it rests on, where to sample next, whether the model is right."""
+"""Explaining certificates: what limits them, where more data help, and whether the model is right."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -63,6 +63,7 @@ class Learned:
     fit: ModelFit | None = None  # whether the model explains the data, if that was tested
     misfit: float = 0.0  # how far rows may be off from those at one point of the space, in total variation
     groundwork: Groundwork | None = field(default=None, repr=False)  # what was found about the model alone
+    options: Mapping[str, str | float | bool | None] = field(default_factory=dict)  # see ``plain_options``
 
     @property
     def conflict(self) -> Conflict | None:
@@ -73,6 +74,14 @@ class Learned:
     def kind(self) -> Sets:
         """The kind of the confidence set, by its name in ``SETS``."""
         return self.bounds.kind
+
+    @property
+    def parameters(self) -> dict[str, tuple[float, float]]:
+        """The bounds of each parameter: ends of the box around the region; none if the data contradict the model."""
+        if isinstance(self.region, Conflict):
+            return {}
+        ends = zip(self.region.names, self.region.lower.tolist(), self.region.upper.tolist(), strict=True)
+        return {name: (low, high) for name, low, high in list(ends)[: self.model.space.dimension]}  # then products
 
     @property
     def policies(self) -> list[IntArray]:
@@ -148,11 +157,11 @@ class Learned:
         ]
         if self.conflict is not None:
             facts += [("contradicted", text) for text in str(self.conflict).split("; ")]
-        elif not isinstance(self.region, Conflict):
-            ends = zip(self.region.names, self.region.lower, self.region.upper, strict=True)
-            known = list(ends)[: self.model.space.dimension]
-            facts += [(name, f"{outward(low, -1)} to {outward(high, 1)}") for name, low, high in known[:_SHOWN]]
-            facts += [("…", number_of(len(known) - _SHOWN, "more parameter"))] if len(known) > _SHOWN else []
+        boxes = self.parameters
+        facts += [
+            (name, f"{outward(low, -1)} to {outward(high, 1)}") for name, (low, high) in [*boxes.items()][:_SHOWN]
+        ]
+        facts += [("…", number_of(len(boxes) - _SHOWN, "more parameter"))] if len(boxes) > _SHOWN else []
         if self.fit is not None:
             facts.append(("model test", f"p = {outward(self.fit.p_value, 1, 2).lower()}"))
         return html_table(facts)
@@ -234,6 +243,12 @@ def learn(
         questions=asked,
         misfit=float(misfit),
         groundwork=groundwork,
+        options={
+            "confidence_set": kind,
+            "interval_method": interval_method,
+            "events": events is not None,  # events are no plain data
+            "misfit": float(misfit),
+        },
     )
     if method.is_tested:
         learned = check_fit(check_fixed_numbers(learned, groundwork.fixed), groundwork.fixed)

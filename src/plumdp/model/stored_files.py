@@ -50,8 +50,8 @@ def write_description(folder: Path, about: Description, types: Mapping[str, tupl
         "files": {name: (np.dtype(dtype).str, n) for name, (dtype, n) in types.items()},
         "action_names": about.action_names,
         "space": [space.names, [[str(end) for end in ends] for ends in space.bounds]],
-        "constraints": [_terms(f) for f in space.constraints],
-        "expressions": [_terms(f) for f in about.polynomials],
+        "constraints": [polynomial_terms(f) for f in space.constraints],
+        "expressions": [polynomial_terms(f) for f in about.polynomials],
         "rows": [rows.first_choice.tolist(), rows.first_transition.tolist(), rows.action.tolist()],
         "row_expression": about.row_expression.tolist(),
         "row_states": {name: (values.dtype.str, values.tolist()) for name, values in rows.states.items()},
@@ -71,7 +71,7 @@ def open_stored(folder: Path) -> ParametricMDP:
     files = {name: _open(folder / f"{name}.bin", *about) for name, about in description["files"].items()}
     names, bounds = description["space"]
     ends = tuple((Fraction(low), Fraction(high)) for low, high in bounds)
-    constraints = tuple(_polynomial(*terms) for terms in description["constraints"])
+    constraints = tuple(polynomial_from(*terms) for terms in description["constraints"])
     space = ParameterSpace(tuple(names), ends, constraints)
     small = _distinct_rows(description, space)
     graph = Graph(
@@ -102,7 +102,7 @@ def _distinct_rows(description: Mapping[str, Any], space: ParameterSpace) -> Par
         name: read_only(np.array(values, dtype=dtype)) for name, (dtype, values) in description["row_states"].items()
     }
     graph = Graph(first_choice, first_transition, successor, 0, states, action, tuple(description["action_names"]))
-    polynomials = [_polynomial(*terms) for terms in description["expressions"]]
+    polynomials = [polynomial_from(*terms) for terms in description["expressions"]]
     terms = terms_of(polynomials)
     table = ExpressionTable.of_terms(polynomials, space.names, terms)
     expression = read_only(np.array(description["row_expression"], dtype=np.int32))
@@ -120,10 +120,12 @@ def _rewards(description: Mapping[str, Any], files: Mapping[str, npt.NDArray[Any
     return {name: RewardStructure(of_state.get(name), of_choice.get(name)) for name in {**of_state, **of_choice}}
 
 
-def _terms(polynomial: Polynomial) -> tuple[tuple[str, ...], list[tuple[str, tuple[int, ...]]]]:
+def polynomial_terms(polynomial: Polynomial) -> tuple[tuple[str, ...], list[tuple[str, tuple[int, ...]]]]:
+    """Return a polynomial ready for JSON: its names, and for each term the exact coefficient and the exponents."""
     names = polynomial.names
     return names, [(str(coefficient), powers) for powers, coefficient in polynomial.terms(names).items()]
 
 
-def _polynomial(names: Sequence[str], terms: Sequence[tuple[str, Sequence[int]]]) -> Polynomial:
+def polynomial_from(names: Sequence[str], terms: Sequence[tuple[str, Sequence[int]]]) -> Polynomial:
+    """Return the polynomial that ``polynomial_terms`` made this of."""
     return from_terms(tuple(names), {tuple(powers): Fraction(coefficient) for coefficient, powers in terms})

@@ -15,7 +15,7 @@ from plumdp.model.objective import Direction, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
 from plumdp.online.loop import OnlineRecord
-from plumdp.result.shapes import plain
+from plumdp.result.json_values import INFINITE, json_value
 
 SCHEMA = "plumdp/online/1"
 _NUMBERS = ("bound", "optimistic_bound", "true_value", "width", "seconds")
@@ -73,7 +73,7 @@ class OnlineRun:
             "objective": self.objective,
             "direction": self.direction,
             "confidence": self.confidence,
-            "records": plain(self.records),
+            "records": json_value(self.records),
         }
 
     def save(self, path: str | Path) -> None:
@@ -110,3 +110,7 @@ def read_record(path: str | Path) -> OnlineRun:
         raise
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise DataError(f"{path} is not a record of learning ({type(error).__name__}: {error})") from None
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else INFINITE[value] if isinstance(value, str) else float(value)

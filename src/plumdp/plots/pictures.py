@@ -27,10 +27,8 @@ from plumdp.plots.policy_map import axes_of_map, plot_policy, policy_figure
 from plumdp.plots.region_outline import pair_of, plot_region, region_figure
 from plumdp.plots.residual_panels import residual_figure
 from plumdp.plots.style import styled, svg_of, write_figure
-from plumdp.region.conflict import Conflict
 from plumdp.result.advice import Advice
 from plumdp.result.certificate import Certificate
-from plumdp.result.findings import Rung
 from plumdp.result.policy_table import PolicyTable
 
 
@@ -65,16 +63,10 @@ def ladder(certificates: Sequence[Certificate], *, truth: float | None = None, a
     """
     if not certificates:
         raise DataError("certificates: there are none to draw; give those that compare returns")
-    rungs = [rung_of(certificate) for certificate in certificates]
+    rungs = [certificate.rung for certificate in certificates]
     dots = [certificate.estimated_value for certificate in certificates]
     options: dict[str, Any] = {"objective": certificates[-1].objective, "estimate": dots, "truth": truth}
     return _picture(partial(ladder_figure, rungs, **options), plot_ladder, axes, rungs, **options)
-
-
-def rung_of(certificate: Certificate) -> Rung:
-    """Return the rung of a ladder for a certificate."""
-    bounds = certificate.lower, certificate.upper
-    return Rung(certificate.relaxation, *bounds, str(certificate.status), certificate.stage_seconds)
 
 
 def region(
@@ -97,18 +89,8 @@ def region(
     if axes is not None and len(shown) > 1:
         raise DataError("axes: several panels are needed for more than two parameters; leave out axes")
     true_point = None if truth is None else {name: float(v) for name, v in learned.model.space.point(truth).items()}
-    make = partial(region_figure, shown, _bounds(learned), truth=true_point, is_proved=_is_proved(learned))
+    make = partial(region_figure, shown, learned.parameters, truth=true_point, is_proved=_is_proved(learned))
     return _picture(make, plot_region, axes, shown[0], truth=pair_of(true_point, shown[0]))
-
-
-def _bounds(learned: Learned) -> dict[str, tuple[float, float]]:
-    """Return the bounds of the parameters, which come before their products."""
-    learned_region, n = learned.region, learned.model.space.dimension
-    assert not isinstance(learned_region, Conflict)
-    ends = zip(
-        learned_region.names[:n], learned_region.lower[:n].tolist(), learned_region.upper[:n].tolist(), strict=True
-    )
-    return {name: (low, high) for name, low, high in ends}
 
 
 def forest(learned: Learned, objective: Objective | str, *, policy: Policy | None = None, axes: Any = None) -> Picture:

@@ -150,6 +150,7 @@ class RelaxationMethod:
     """The name of a relaxation in certificates, the function that builds it, and its place among the others."""
 
     words: str  # how certificates call it
+    meaning: str  # which parameters its bounds allow for, as reports say it
     build: Callable[[ParametricMDP, ConfidenceSet, Region], IntervalMDP]
     looser: tuple[Relaxation, ...] = ()  # those that allow for every nature of this one, whatever the model (Theorem 2)
     needs_intervals: bool = False  # of the confidence set itself
@@ -163,21 +164,31 @@ class RelaxationMethod:
 
 RELAXATIONS: Mapping[Relaxation, RelaxationMethod] = {
     "interval": RelaxationMethod(
-        "interval by interval", lambda model, bounds, region: interval_wise(model, bounds), needs_intervals=True
+        "interval by interval",
+        "each transition has any probability in its own interval",
+        lambda model, bounds, region: interval_wise(model, bounds),
+        needs_intervals=True,
     ),
-    "parameter": RelaxationMethod("parameter-wise", lambda model, bounds, region: parameter_wise(model, region)),
+    "parameter": RelaxationMethod(
+        "parameter-wise",
+        "each transition has its own parameters, from the box around the region",
+        lambda model, bounds, region: parameter_wise(model, region),
+    ),
     "expression": RelaxationMethod(
         "expression-wise",
+        "each transition has its own parameters, from the region",
         lambda model, bounds, region: expression_wise(model, region, within=_intervals_and_box(model, bounds, region)),
         looser=("interval", "parameter"),
     ),
     "rectangular": RelaxationMethod(
         "rectangular",
+        "each state and action has its own parameters, from the region",
         lambda model, bounds, region: rectangular(model, region, within=_intervals_and_box(model, bounds, region)),
         looser=("interval", "parameter", "expression"),
     ),
     "coupled": RelaxationMethod(
         "coupled, one point for all states",
+        "all states have the same parameters, from the region",
         lambda model, bounds, region: rectangular(model, region, within=_intervals_and_box(model, bounds, region)),
         looser=("interval", "parameter", "expression", "rectangular"),
         is_coupled=True,

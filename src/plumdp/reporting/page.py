@@ -10,10 +10,10 @@ from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 from plumdp.confidence.sets import Guarantee
-from plumdp.reporting.bounds_picture import bounds_svg
 from plumdp.reporting.evidence import SECTIONS
 from plumdp.reporting.parts import Picture, Section
 from plumdp.result.certificate import Certificate, Status
+from plumdp.result.findings import Findings
 from plumdp.result.folder import require_file, unwritable
 
 if TYPE_CHECKING:
@@ -47,11 +47,21 @@ _LOOKS = {
 }
 
 
-def write_report(certificate: Certificate, path: str | Path) -> None:
-    """Write the report of a certificate as one HTML file, as a whole or not at all."""
+def write_report(certificate: Certificate, findings: Findings, path: str | Path) -> None:
+    """Write a report for people as one HTML file that needs nothing else: no other file, and no network.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from plumdp import case_study, certify, explain, simulate
+    >>> study = case_study("betting:5")
+    >>> counts = simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
+    >>> certificate = certify(study.model, counts, study.objective)
+    >>> findings = explain(study.model, counts, certificate, parts=["expressions", "n_expressions"])
+    >>> with TemporaryDirectory() as folder:
+    ...     write_report(certificate, findings, f"{folder}/report.html")
+    """
     target = Path(path)
     require_file(target)
-    text = render(certificate)
+    text = render(certificate, findings)
     with NamedTemporaryFile("w", dir=target.absolute().parent, encoding="utf-8", delete=False) as file:
         prepared = Path(file.name)
     try:
@@ -63,11 +73,11 @@ def write_report(certificate: Certificate, path: str | Path) -> None:
         raise unwritable(target, error) from None
 
 
-def render(certificate: Certificate) -> str:
+def render(certificate: Certificate, findings: Findings) -> str:
     """Return the report of a certificate as HTML."""
     from markupsafe import Markup
 
-    findings = certificate.findings()
+    certificate.require_own(findings)
     made = [make(certificate, findings) for make in SECTIONS]
     script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
     return (
@@ -80,7 +90,7 @@ def render(certificate: Certificate) -> str:
             headline=certificate.headline,
             verdict=certificate.answer.get("sentence", ""),
             first_words=_first_words(certificate),
-            bounds_picture=Markup(bounds_svg(certificate)),
+            bounds_picture=Markup(certificate.bounds_picture),
             sections=[_drawn(section) for section in made if section is not None],
             css=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),
             script=Markup(script),

@@ -40,7 +40,7 @@ def region(certificate: Certificate, findings: Findings) -> list[Picture]:
     if not outlines:
         return []
     names = {name for outline in outlines for name in outline.names}
-    draw = partial(plots.region_figure, outlines, findings.parameters, is_proved=certificate.is_proved)
+    draw = partial(plots.region_figure, outlines, certificate.parameters, is_proved=certificate.is_proved)
     drawn = _drawn(draw, "region of the parameters")
     return [replace(drawn, is_wide=len(names) > 3)]
 

@@ -1,4 +1,4 @@
-"""Opens saved results: certificate, findings and policy of a folder, checked against their hashes."""
+"""Opens saved results: certificate, policy, findings and data of a folder, checked against their hashes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Verdict
-from plumdp.certifying.sources import KeptSource
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.report import report_from
 from plumdp.model.graph import Graph, read_only
@@ -23,16 +22,27 @@ from plumdp.result import shapes
 from plumdp.result.certificate import SCHEMA, Certificate, Status
 from plumdp.result.data_quality import DataQuality
 from plumdp.result.findings import Findings
-from plumdp.result.folder import CERTIFICATE, FINDINGS, POLICY, digest, digest_of_content
+from plumdp.result.folder import CERTIFICATE, DATA, FINDINGS, POLICY, digest, digest_of_content
+from plumdp.result.json_values import python_value
 from plumdp.result.policy_readers import read_table
 from plumdp.result.policy_table import PolicyTable, read_policy
 
 _AS_THEY_ARE = (
     *("objective", "direction", "confidence", "relaxation", "confidence_set", "reason", "solver", "seconds"),
     *("provenance", "estimate", "estimated_value", "p_value", "not_coupled", "remark", "left_out", "misfit"),
-    "not_in_likelihood",
+    *("not_in_likelihood", "options"),
 )
 _FINEST = 10**6  # more than the denominator of any share of the error: the fraction is the one that was written
+_OPTIONS = {
+    "confidence_set": shapes.text,
+    "interval_method": shapes.nullable(shapes.text),
+    "events": shapes.truth,
+    "misfit": shapes.share,
+    "objectives": shapes.listed(shapes.text),
+    "relaxation": shapes.one_of(*RELAXATIONS),
+    "precision": shapes.number,
+    "policy": shapes.one_of("given", "found"),
+}
 _CERTIFICATE = shapes.record(
     {
         "status": shapes.one_of(*Status),
@@ -62,11 +72,12 @@ _CERTIFICATE = shapes.record(
         "misfit": shapes.share,
         "budget": shapes.each(shapes.share),
         "data_quality": shapes.nullable(shapes.record({"steps": shapes.count, "report": shapes.anything})),
+        "options": shapes.record({}, _OPTIONS),
         "columns": shapes.each(shapes.one_of("truth", "integer", "text")),
     },
     {"answer": shapes.record({"question": shapes.text, "verdict": shapes.one_of(*Verdict), "sentence": shapes.text})},
 )
-_HASHES = shapes.record(dict.fromkeys((CERTIFICATE, FINDINGS, POLICY), shapes.text))
+_HASHES = shapes.record(dict.fromkeys((CERTIFICATE, POLICY), shapes.text), dict.fromkeys((FINDINGS, DATA), shapes.text))
 
 
 def read_result(path: str | Path, model: ParametricMDP | None = None) -> Certificate:
@@ -81,7 +92,7 @@ def read_result(path: str | Path, model: ParametricMDP | None = None) -> Certifi
     >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=6)
     >>> certificate = certify(study.model, counts, study.objective)
     >>> with TemporaryDirectory() as folder:
-    ...     certificate.save(f"{folder}/result", ladder=False)
+    ...     certificate.save(f"{folder}/result")
     ...     again = read_result(f"{folder}/result")
     >>> again.lower == certificate.lower, again.policy.action(money=10, step=0)
     (True, 'bet5')
@@ -91,8 +102,23 @@ def read_result(path: str | Path, model: ParametricMDP | None = None) -> Certifi
     if numbered:
         raise DataError(f"{folder} holds {len(numbered)} results: read each of them, such as {numbered[0]}")
     content = _read_certificate(folder)
-    policy = _read_policy(folder, content, model)
-    return certificate_from(content, policy, _read_findings(folder, content))
+    for name in (POLICY, FINDINGS, DATA):
+        if name in content["hashes"]:
+            _require_unchanged(folder / name, content)
+    return certificate_from(content, _read_policy(folder, content, model))
+
+
+def read_findings(path: str | Path) -> Findings | None:
+    """Return the findings that were saved with a result, or None if there are none."""
+    file = Path(path) / FINDINGS
+    content = _read_certificate(Path(path))
+    if FINDINGS not in content["hashes"]:
+        return None
+    _require_unchanged(file, content)
+    try:
+        return Findings.from_dict(_parsed(file, _bytes_of(file)))
+    except DataError as error:
+        raise DataError(f"{file} is not what plumdp writes: {error}") from None
 
 
 def numbered_results(folder: Path) -> list[Path]:
@@ -103,23 +129,22 @@ def numbered_results(folder: Path) -> list[Path]:
     return sorted(found, key=lambda each: int(each.name))
 
 
-def certificate_from(content: dict[str, Any], policy: PolicyTable, findings: Findings) -> Certificate:
+def certificate_from(content: dict[str, Any], policy: PolicyTable) -> Certificate:
     """Return the certificate that ``Certificate.to_dict`` made this of."""
     quality = content["data_quality"]
     return Certificate(
-        lower=-inf if content["lower"] is None else float(content["lower"]),
-        upper=inf if content["upper"] is None else float(content["upper"]),
+        lower=-inf if content["lower"] is None else python_value(content["lower"]),
+        upper=inf if content["upper"] is None else python_value(content["upper"]),
         policy=policy,
         guarantee=Guarantee(content["guarantee"]),
         status=Status(content["status"]),
         assumptions=tuple(content["assumptions"]),
-        parameters={name: (float(low), float(high)) for name, (low, high) in content["parameters"].items()},
+        parameters={name: tuple(ends) for name, ends in python_value(content["parameters"]).items()},
         data_quality=None if quality is None else _quality(quality),
-        gap={name: float(part) for name, part in content["gap"].items()},
+        gap=python_value(content["gap"]),
         jointly=tuple(content["jointly"]),
         budget=tuple((words, Fraction(share).limit_denominator(_FINEST)) for words, share in content["budget"].items()),
         answer=content.get("answer", {}),
-        source=KeptSource(findings),
         **{name: content[name] for name in _AS_THEY_ARE},
     )
 
@@ -141,7 +166,7 @@ def _read_certificate(folder: Path) -> dict[str, Any]:
         raise _changed(file)
     _require(file, _CERTIFICATE(content, ""))
     lower, upper = content["lower"], content["upper"]
-    if (lower is None) != (upper is None) or (lower is not None and float(lower) > float(upper)):
+    if (lower is None) != (upper is None) or (lower is not None and python_value(lower) > python_value(upper)):
         raise DataError(f"{file}: the bounds {lower} and {upper} are not a lower and an upper one")
     return content
 
@@ -179,29 +204,17 @@ def _parsed(file: Path, content: bytes) -> Any:
     raise DataError(f"{file} cannot be read: lists or objects in it are nested too deeply")
 
 
-def _unchanged(file: Path, content: dict[str, Any]) -> bytes:
-    """Return the content of a file whose hash is that in the certificate."""
+def _require_unchanged(file: Path, content: dict[str, Any]) -> None:
+    """Refuse a file whose hash is not that in the certificate."""
     if not file.is_file():
         raise DataError(f"{file} is missing: it is part of the result")
-    read = _bytes_of(file)
-    if digest(read) != content["hashes"][file.name]:
+    if digest(_bytes_of(file)) != content["hashes"][file.name]:
         raise _changed(file)
-    return read
-
-
-def _read_findings(folder: Path, content: dict[str, Any]) -> Findings:
-    file = folder / FINDINGS
-    parsed = _parsed(file, _unchanged(file, content))
-    try:
-        return Findings.from_dict(parsed)
-    except DataError as error:
-        raise DataError(f"{file} is not what plumdp writes: {error}") from None
 
 
 def _read_policy(folder: Path, content: dict[str, Any], model: ParametricMDP | None) -> PolicyTable:
     """Return the policy, on the graph of the model if that is given."""
     file = folder / POLICY
-    _unchanged(file, content)
     if model is None:
         return _stand_in(file, content["columns"])
     known = content["provenance"]["model"]

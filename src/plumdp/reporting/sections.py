@@ -7,6 +7,7 @@ from typing import Any
 
 from plumdp.data.report import CONTRADICTING
 from plumdp.fit.diagnosis import ADVICE
+from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.reporting import pictures
 from plumdp.reporting.limits import limits
 from plumdp.reporting.parts import Section, TableOf, sentence
@@ -15,13 +16,6 @@ from plumdp.result.findings import Findings, Rung
 
 _MOST_PARAMETERS = 200
 _LONG = 20  # rows of a table that can be searched
-_NATURES = {
-    "interval": "each transition has any probability in its own interval",
-    "parameter": "each transition has its own parameters, from the box around the region",
-    "expression": "each transition has its own parameters, from the region",
-    "rectangular": "each state and action has its own parameters, from the region",
-    "coupled": "all states have the same parameters, from the region",
-}
 
 
 def assumptions(certificate: Certificate, findings: Findings) -> Section:
@@ -88,7 +82,7 @@ def _width(rung: Rung) -> str:
 
 
 def _meaning(rung: Rung) -> str:
-    return _NATURES.get(rung.relaxation, "")
+    return next((method.meaning for name, method in RELAXATIONS.items() if name == rung.relaxation), "")
 
 
 def what_limits(certificate: Certificate, findings: Findings) -> Section | None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,26 +14,23 @@ from plumdp.base.clock import NO_STAGE
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Status as Status
 from plumdp.confidence.sets import Guarantee
+from plumdp.data.counts import TransitionCounts
+from plumdp.data.logs import Log
+from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import html_table, listing, one_line
 from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.relaxation.relax import Relaxation as Relaxation
+from plumdp.result.bounds_picture import bounds_svg
 from plumdp.result.data_quality import DataQuality
-from plumdp.result.findings import Findings, Rung, Source
-from plumdp.result.folder import write_results
+from plumdp.result.findings import Findings, Rung
+from plumdp.result.folder import digest, write_results
+from plumdp.result.json_values import json_value
 from plumdp.result.policy_table import PolicyTable
-from plumdp.result.shapes import plain
+from plumdp.result.printing import GUARANTEES, shares, verdict_on_model
+from plumdp.result.printing import outward as outward
+from plumdp.result.printing import percent as percent
 
 SCHEMA = "plumdp/certificate/1"
-
-GUARANTEES = {
-    Guarantee.ANYTIME: "proved for any number of samples, whenever you stopped",
-    Guarantee.PLANNED: "proved for any number of samples that was planned, and whatever was added to them",
-    Guarantee.FIXED: "proved for any number of samples that was fixed beforehand",
-    Guarantee.ASYMPTOTIC: "proved in the limit of many samples, not for any number of them",
-    Guarantee.NONE: "without a proof",
-}
-
-_DOUBT = 0.05  # smaller p-values are worth a word
 
 _WORDS = {name: each.words for name, each in RELAXATIONS.items()} | {"untied": "without the expressions"}
 
@@ -82,10 +77,8 @@ class Certificate:
     not_in_likelihood: str = ""  # how many steps the likelihood ignores, and why: only intervals know what they show
     misfit: float = 0.0  # how far every row may be off from the model, in total variation
     budget: tuple[tuple[str, Fraction], ...] = ()  # what the error is spent on, in words, and the share of each
-    answer: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # to a threshold: ``question``, ``verdict`` and ``sentence``
-    source: Source | None = field(default=None, repr=False)  # of findings; None if there are none besides these fields
+    answer: Mapping[str, str] = field(default_factory=dict)  # to a threshold: question, verdict and sentence
+    options: Mapping[str, Any] = field(default_factory=dict)  # of ``learn`` and ``conclude``: the same give the same
 
     @property
     def claims_bounds(self) -> bool:
@@ -138,9 +131,16 @@ class Certificate:
         return list(zip(labels, parts, strict=False))
 
     def _repr_html_(self) -> str:
-        if self.source is not None:
-            return self.source.page(self)
-        return f"<p><b>{html.escape(self.headline)}</b></p>{html_table(self.facts())}"
+        picture = self.bounds_picture
+        drawn = f'<div style="max-width:36rem">{picture}</div>' if picture else ""
+        return f"<p><b>{html.escape(self.headline)}</b></p>{drawn}{html_table(self.facts())}"
+
+    @property
+    def bounds_picture(self) -> str:
+        """The bounds and the estimate on a line, as SVG; empty if no bound is claimed."""
+        if not self.claims_bounds:
+            return ""
+        return bounds_svg(self.objective, self.lower, self.upper, self.printed_bounds, self.estimated_value)
 
     @property
     def headline(self) -> str:
@@ -199,12 +199,12 @@ class Certificate:
         if self.estimated_value is not None:
             point = listing([f"{name} = {value:.6g}" for name, value in self.estimate.items()])
             facts.append(("estimate", f"about {self.estimated_value:.6g} at the most likely {point} (not a bound)"))
-        if shares := ", ".join(f"{share} {name}" for name, share in _shares(self.gap)):
-            facts.append(("width", f"{outward(self.upper - self.lower, 1, 3)}: {shares}"))
+        if parts := ", ".join(f"{share} {name}" for name, share in shares(self.gap)):
+            facts.append(("width", f"{outward(self.upper - self.lower, 1, 3)}: {parts}"))
         if self.data_quality is not None:
             facts.append(("data", str(self.data_quality)))
         if self.p_value is not None:
-            facts.append(("model test", _verdict(self.p_value, self.status, 1 - self.confidence, self.misfit)))
+            facts.append(("model test", verdict_on_model(self.p_value, self.status, 1 - self.confidence, self.misfit)))
         if self.reason not in self.headline:
             facts += [("because" if not i else "", text) for i, text in enumerate(self.reason.split("; ")) if text]
         facts += [("assuming", assumption) for assumption in self.assumptions]
@@ -217,51 +217,66 @@ class Certificate:
         others = "1 other property" if len(self.jointly) == 1 else f"{len(self.jointly):,} other properties"
         return f"holds together with the certificates of {others}: all of them at once with this confidence"
 
-    def findings(self, *, ladder: bool = True) -> Findings:
-        """Return what a report shows besides: region, expressions, advice, test of the model, and the ladder.
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the claim, and of the model and the counts that it follows from: what findings are about."""
+        names = ("objective", "lower", "upper", "confidence", "relaxation", "confidence_set")
+        origin = [self.provenance.get(name) for name in ("expressions", "counts", "objective")]
+        return digest(repr([*(getattr(self, name) for name in names), *origin]).encode())
 
-        The ladder is what each relaxation certifies from the same data, which takes longer than all other parts. What
-        was found once is kept; a certificate that was pickled knows what had been found before.
+    @property
+    def rung(self) -> Rung:
+        """What a ladder of relaxations shows of it."""
+        return Rung(self.relaxation, self.lower, self.upper, str(self.status))
+
+    def require_own(self, findings: Findings) -> None:
+        """Refuse the findings about another certificate."""
+        if findings.about != self.fingerprint:
+            raise DataError("these findings are about another certificate: give those that explain made of this one")
+
+    def save(
+        self,
+        path: str | Path,
+        findings: Findings | None = None,
+        *,
+        model: ParametricMDP | None = None,
+        counts: TransitionCounts | Log | None = None,
+        force: bool = False,
+    ) -> None:
+        """Write the certificate and its policy to a new folder, which ``read_result`` opens again.
+
+        Parameters
+        ----------
+        findings
+            What ``explain`` returned, if it was asked: kept as well.
+        model, counts
+            What the certificate follows from, kept as well, so that ``plumdp report`` can explain the result later.
+        force
+            Replace a folder that holds an earlier result.
         """
-        return replace(self._parts, ladder=self._ladder if ladder else ())
+        if findings is not None:
+            self.require_own(findings)
+        if (model is None) != (counts is None):
+            raise DataError("model and counts are kept together: give both, or neither")
+        data = None
+        if model is not None and counts is not None:
+            data = model, counts.counts if isinstance(counts, Log) else counts
+            self._require_data(*data)
+        write_results([(self, findings)], path, data=data, force=force)
 
-    @cached_property
-    def _parts(self) -> Findings:
-        return Findings(parameters=dict(self.parameters)) if self.source is None else self.source.findings(self)
-
-    @cached_property
-    def _ladder(self) -> tuple[Rung, ...]:
-        return () if self.source is None else self.source.ladder(self)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled: without the data, of which only the source of the findings knows."""
-        state = dict(self.__dict__)
-        parts, ladder = state.pop("_parts", Findings(parameters=dict(self.parameters))), state.pop("_ladder", ())
-        if self.source is not None:
-            state["source"] = self.source.kept(replace(parts, ladder=ladder))
-        return state
-
-    def save(self, path: str | Path, *, force: bool = False, ladder: bool = True) -> None:
-        """Write certificate, findings and policy to a new folder, which ``read_result`` opens again.
-
-        A folder that holds an earlier result is replaced with ``force``; ``ladder=False`` leaves out what other
-        relaxations certify, which takes the longest to find.
-        """
-        write_results([self], path, force=force, ladder=ladder)
-
-    def report(self, path: str | Path) -> None:
-        """Write a report for people as one HTML file that needs nothing else: no other file, and no network."""
-        if self.source is None:
-            raise DataError("this certificate was put together by hand: a report needs one that certify has made")
-        self.source.report(self, path)
+    def _require_data(self, model: ParametricMDP, counts: TransitionCounts) -> None:
+        """Refuse a model and counts that the certificate cannot follow from."""
+        known = [self.provenance.get(name) for name in ("expressions", "steps")]
+        if known != [model.fingerprint, f"{counts.total}"]:
+            raise DataError("the certificate rests on another model or other counts: give those that were certified")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the policy, ready for JSON; infinite numbers as text, bounds not claimed as null."""
         return {
             "schema": SCHEMA,
             "status": str(self.status),
-            "lower": plain(self.lower) if self.claims_bounds else None,
-            "upper": plain(self.upper) if self.claims_bounds else None,
+            "lower": json_value(self.lower) if self.claims_bounds else None,
+            "upper": json_value(self.upper) if self.claims_bounds else None,
             "objective": self.objective,
             "direction": self.direction,
             "confidence": self.confidence,
@@ -270,13 +285,13 @@ class Certificate:
             "guarantee": str(self.guarantee),
             "assumptions": list(self.assumptions),
             "reason": self.reason,
-            "parameters": plain(self.parameters),
+            "parameters": json_value(self.parameters),
             "solver": self.solver,
             "seconds": dict(self.seconds),
             "provenance": dict(self.provenance),
             "estimate": dict(self.estimate),
             "estimated_value": self.estimated_value,
-            "gap": plain(self.gap),
+            "gap": json_value(self.gap),
             "jointly": list(self.jointly),
             "p_value": self.p_value,
             "not_coupled": self.not_coupled,
@@ -285,58 +300,10 @@ class Certificate:
             "not_in_likelihood": self.not_in_likelihood,
             "misfit": self.misfit,
             "budget": {words: float(share) for words, share in self.budget},
+            "options": dict(self.options),
             "data_quality": None if self.data_quality is None else self.data_quality.to_dict(),
         } | ({"answer": dict(self.answer)} if self.answer else {})
 
     def to_json(self) -> str:
         """Return everything but the policy as JSON."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
-
-
-def outward(value: float, side: int, digits: int = 6) -> str:
-    """Return a bound with some digits, rounded down (side -1) or up (side 1): what is printed is a bound as well.
-
-    >>> outward(0.12345678, -1), outward(0.12345678, 1, digits=3)
-    ('0.123456', '0.124')
-    """
-    if abs(value) == float("inf"):
-        return "infinity" if value > 0 else "-infinity"
-    rounding = ROUND_CEILING if side > 0 else ROUND_FLOOR
-    rounded = Context(prec=digits, rounding=rounding).plus(Decimal(value)).normalize()
-    return f"{rounded:f}" if 1e-6 <= abs(value) < 1e12 or not value else str(rounded)
-
-
-def percent(confidence: float) -> str:
-    """Return a confidence in per cent with ten digits, or as many as it takes to tell it from certainty.
-
-    >>> percent(0.999), percent(1 - 1e-13)
-    ('99.9 %', '99.99999999999 %')
-    """
-    text = f"{100 * confidence:.10g}"
-    return f"{text} %" if float(text) < 100 else f"{(100 * Decimal(repr(confidence))).normalize():f} %"
-
-
-def _shares(parts: Mapping[str, float]) -> list[tuple[str, str]]:
-    """Return the share of each part of a sum in per cent, in words; parts below a thousandth are left out."""
-    total = sum(parts.values())
-    return [(name, f"{100 * part / total:.3g} %") for name, part in parts.items() if total and part / total >= 1e-3]
-
-
-def _verdict(p_value: float, status: Status, error: float, misfit: float) -> str:
-    """Return what a p-value says of the model, in words; whether that is contradicted has been decided.
-
-    Intervals contradict a model at their own share of the error, so that the p-value need not be small; and the share
-    that tests have beside them is smaller than the error.
-
-    >>> _verdict(1.0, Status.CERTIFIED, 0.001, 0.0)
-    'the data show no sign that the model is wrong (p = 1)'
-    """
-    text = f"p = {outward(p_value, 1, 2).lower()}"
-    if misfit and p_value <= error:
-        return f"no parameters explain the data ({text}); the bounds allow for rows that are off"
-    if status == Status.CONTRADICTED:
-        unseen = ", though tests of rows and drifts show no sign of it" if p_value > _DOUBT else ""
-        return f"no parameters explain the data{unseen} ({text})"
-    if p_value <= _DOUBT:
-        return f"some doubt whether the model is right ({text}), but not enough to reject it"
-    return f"the data show no sign that the model is wrong ({text})"

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from plumdp.base.errors import DataError
 from plumdp.result import shapes
+from plumdp.result.json_values import json_value, python_value
 
 Point = tuple[float, float]
 SCHEMA = "plumdp/findings/1"
@@ -28,7 +28,6 @@ class Rung:
     lower: float
     upper: float
     status: str
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -89,10 +88,14 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a report shows besides the certificate; parts that were not asked for, or have no answer, are empty."""
+    """What a report shows besides the certificate; parts that were not asked for, or have no answer, are empty.
 
+    ``explain`` makes them from what was learned; they are plain data, which ``Certificate.save`` keeps and
+    ``write_report`` shows.
+    """
+
+    about: str  # the fingerprint of the certificate
     ladder: tuple[Rung, ...] = ()  # from loose to tight
-    parameters: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # bounds, as in the certificate
     outlines: tuple[Outline, ...] = ()
     expressions: tuple[ExpressionRow, ...] = ()  # those that matter most come first
     n_expressions: int = 0  # unknown ones in the model
@@ -103,57 +106,35 @@ class Findings:
 
     def to_json(self) -> str:
         """Return all of it as JSON; infinite numbers as text."""
-        content = {"schema": SCHEMA, **shapes.plain(asdict(self))}
+        content = {"schema": SCHEMA, **json_value(asdict(self))}
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def from_dict(cls, content: Any) -> Findings:
         """Return what ``to_json`` wrote, once it was read; what has not the shape of findings is refused.
 
-        >>> found = Findings(ladder=(Rung("coupled", 0.5, float("inf"), "certified", 0.1),), n_expressions=3)
-        >>> Findings.from_dict(json.loads(found.to_json())) == found
+        >>> findings = Findings("6c1f", ladder=(Rung("coupled", 0.5, float("inf"), "certified"),), n_expressions=3)
+        >>> Findings.from_dict(json.loads(findings.to_json())) == findings
         True
         """
         for shape in _PARTS:
             problem = shape(content, "")
             if problem:
                 raise DataError(problem)
-        content = _numbers(content)
         drawing = content["drawing"]
+        # other parts have texts of users, which may be "infinity", and no infinite numbers
+        numbers = {name: python_value(content[name]) for name in ("ladder", "advice", "residuals")}
         return cls(
-            ladder=tuple(_made(Rung, each) for each in content["ladder"]),
-            parameters={name: (low, high) for name, (low, high) in content["parameters"].items()},
+            about=content["about"],
+            ladder=tuple(_made(Rung, each) for each in numbers["ladder"]),
             outlines=tuple(_outline(each) for each in content["outlines"]),
             expressions=tuple(_made(ExpressionRow, each) for each in content["expressions"]),
             n_expressions=content["n_expressions"],
-            advice=content["advice"],
-            residuals=content["residuals"],
+            advice=numbers["advice"],
+            residuals=numbers["residuals"],
             drawing=None if drawing is None else _drawing(drawing),
             variables=tuple(content["variables"]),
         )
-
-
-class Source(Protocol):
-    """Where the findings about a certificate come from, and what writes a report of them.
-
-    Findings are made of what was learned from the data, by functions that a stage may not import: whoever makes a
-    certificate gives it a source.
-    """
-
-    def findings(self, certificate: Any) -> Findings:
-        """Return the findings without the ladder of relaxations."""
-
-    def ladder(self, certificate: Any) -> tuple[Rung, ...]:
-        """Return what each relaxation certifies."""
-
-    def report(self, certificate: Any, path: str | Path) -> None:
-        """Write the report of the certificate as one file."""
-
-    def page(self, certificate: Any) -> str:
-        """Return the certificate for notebooks, in HTML."""
-
-    def kept(self, findings: Findings) -> Source:
-        """Return a source that knows these findings and nothing else: what is pickled."""
 
 
 def _outline(content: dict[str, Any]) -> Outline:
@@ -171,15 +152,6 @@ def _drawing(content: dict[str, Any]) -> Drawing:
 def _made(kind: type[_Part], content: dict[str, Any]) -> _Part:
     """Return a part of its entries; others are left out."""
     return kind(**{each.name: content[each.name] for each in fields(kind)})
-
-
-def _numbers(value: Any) -> Any:
-    """Return a value in which these texts are numbers again."""
-    if isinstance(value, dict):
-        return {name: _numbers(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_numbers(each) for each in value]
-    return shapes.INFINITE.get(value, value) if isinstance(value, str) else value
 
 
 _NUMBERS = dict.fromkeys(("observed", "expected", "observations", "deviation"), shapes.listed(shapes.bound))

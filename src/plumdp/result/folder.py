@@ -12,10 +12,14 @@ from typing import Any, Protocol
 
 from plumdp.base.errors import DataError, Option
 from plumdp.data.counts import TransitionCounts
+from plumdp.model.parametric import ParametricMDP
+from plumdp.result.data_file import write_data
 from plumdp.result.findings import Findings
 from plumdp.result.policy_table import PolicyTable
 
-CERTIFICATE, FINDINGS, POLICY, REPORT = "certificate.json", "findings.json", "policy.csv", "report.html"
+CERTIFICATE, POLICY, FINDINGS, DATA, REPORT = (
+    *("certificate.json", "policy.csv", "findings.json", "data.npz", "report.html"),
+)
 
 
 class Saveable(Protocol):
@@ -28,42 +32,37 @@ class Saveable(Protocol):
     def to_dict(self) -> dict[str, Any]:
         """Return everything else, ready for JSON."""
 
-    def findings(self, *, ladder: bool = True) -> Findings:
-        """Return what a report shows besides."""
 
+def write_results(
+    results: Sequence[tuple[Saveable, Findings | None]],
+    path: str | Path,
+    *,
+    data: tuple[ParametricMDP, TransitionCounts] | None = None,
+    force: bool = False,
+) -> None:
+    """Write certificates, their findings and the data to a new folder; several to folders 1, 2, … in it.
 
-def write_result(certificate: Saveable, path: str | Path, *, force: bool = False, ladder: bool = True) -> None:
-    """Write certificate, findings and policy to a new folder; one that holds an earlier result is replaced by force.
-
-    The files are prepared in a folder beside it, which then gets its name: a crash leaves the old result, or none. The
+    The files are prepared in a folder beside it, which then gets its name: a crash leaves the old result, or none. Each
     certificate carries hashes of all files, beside those of the counts and of the model.
 
     >>> from plumdp import case_study, certify, simulate
     >>> study = case_study("betting:5")
     >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=6)
     >>> with TemporaryDirectory() as folder:
-    ...     write_result(certify(study.model, counts, study.objective), Path(folder) / "result")
+    ...     write_results([(certify(study.model, counts, study.objective), None)], Path(folder) / "result")
     ...     sorted(file.name for file in (Path(folder) / "result").iterdir())
-    ['certificate.json', 'findings.json', 'policy.csv']
+    ['certificate.json', 'policy.csv']
     """
-    write_results([certificate], path, force=force, ladder=ladder)
-
-
-def write_results(
-    certificates: Sequence[Saveable], path: str | Path, *, force: bool = False, ladder: bool = True
-) -> None:
-    """Write results to a new folder, as ``write_result`` does; several to folders 1, 2, … in it."""
     target = Path(path)
     require_folder(target, force=force)
-    found = [certificate.findings(ladder=ladder) for certificate in certificates]
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         prepared = Path(mkdtemp(prefix=".plumdp-", dir=target.parent))
     except OSError as error:
         raise unwritable(target, error) from None
     try:
-        for number, (certificate, findings) in enumerate(zip(certificates, found, strict=True), start=1):
-            _write_files(certificate, findings, prepared if len(certificates) == 1 else prepared / f"{number}")
+        for number, (certificate, findings) in enumerate(results, start=1):
+            _write_files(certificate, findings, data, prepared if len(results) == 1 else prepared / f"{number}")
         _put(prepared, target)
     except OSError as error:
         raise unwritable(target, error) from None
@@ -92,8 +91,8 @@ def _others(folder: Path) -> list[str]:
     parts = {each.name: each for each in folder.iterdir() if each.name.isdecimal() and each.is_dir()}
     inside = [f"{name}/{file.name}" for name, part in parts.items() for file in part.iterdir()]
     here = [file.name for file in folder.iterdir() if file.name not in parts]
-    own = (CERTIFICATE, FINDINGS, POLICY, REPORT)
-    return sorted(name for name in (*here, *inside) if name.rpartition("/")[2] not in own)
+    known = (CERTIFICATE, POLICY, FINDINGS, DATA, REPORT)
+    return sorted(name for name in (*here, *inside) if name.rpartition("/")[2] not in known)
 
 
 def require_file(path: str | Path) -> None:
@@ -104,11 +103,6 @@ def require_file(path: str | Path) -> None:
     if not target.absolute().parent.exists():
         raise DataError(f"{target}: there is no folder {target.parent}; make it first")
     _try(target, target.absolute().parent)
-
-
-def digest_of_counts(counts: TransitionCounts) -> str:
-    """Return a hash of counts, of the pilot in them, and of how they were sampled."""
-    return counts.fingerprint
 
 
 def _try(target: Path, folder: Path) -> None:
@@ -125,13 +119,21 @@ def unwritable(target: Path, error: OSError) -> DataError:
     return DataError(f"{target} cannot be written: {error.strerror or error}")
 
 
-def _write_files(certificate: Saveable, findings: Findings, folder: Path) -> None:
+def _write_files(
+    certificate: Saveable,
+    findings: Findings | None,
+    data: tuple[ParametricMDP, TransitionCounts] | None,
+    folder: Path,
+) -> None:
     folder.mkdir(exist_ok=True)
     certificate.policy.to_csv(folder / POLICY)
-    (folder / FINDINGS).write_text(findings.to_json() + "\n", encoding="utf-8")
+    if findings is not None:
+        (folder / FINDINGS).write_text(findings.to_json() + "\n", encoding="utf-8")
+    if data is not None:
+        write_data(folder / DATA, *data)
     columns = {name: column_kind(values.dtype) for name, values in certificate.policy.columns().items()}
     content = certificate.to_dict() | {"columns": columns}
-    hashes = {name: digest((folder / name).read_bytes()) for name in (FINDINGS, POLICY)}
+    hashes = {file.name: digest(file.read_bytes()) for file in sorted(folder.iterdir())}
     hashes |= {CERTIFICATE: digest_of_content(content)}
     text = json.dumps({**content, "hashes": hashes}, indent=2, ensure_ascii=False) + "\n"
     (folder / CERTIFICATE).write_text(text, encoding="utf-8")

@@ -5,31 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
-from math import inf, isinf, isnan
+from math import inf, isnan
 from types import NoneType
 from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
 from plumdp.model.text import cut
+from plumdp.result.json_values import INFINITE
 
 Shape: TypeAlias = Callable[[Any, str], str]
 """From a value and its name to what is wrong with it, in words; an empty text if it fits."""
 
-INFINITE = {"infinity": inf, "-infinity": -inf}  # JSON has no infinite numbers
 _LARGEST = 2**1023  # whole numbers below it are floats as well
 _DEEPEST = 40  # levels of lists and objects inside each other; results have less than 10
-
-
-def plain(value: Any) -> Any:
-    """Return a value in which infinite numbers are texts, as JSON needs it; ``float`` reads these texts.
-
-    >>> plain({"bounds": (0.5, inf)})
-    {'bounds': [0.5, 'infinity']}
-    """
-    if isinstance(value, float) and isinf(value):
-        return "infinity" if value > 0 else "-infinity"
-    if isinstance(value, Mapping):
-        return {name: plain(each) for name, each in value.items()}
-    return [plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def anything(value: Any, name: str) -> str:

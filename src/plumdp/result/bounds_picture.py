@@ -5,24 +5,21 @@ from __future__ import annotations
 from html import escape
 from math import isfinite
 
-from plumdp.result.certificate import Certificate
-
 _WIDTH, _HEIGHT, _LEFT, _RIGHT = 420, 84, 8, 412
 _LINE = 42  # where the axis is
 _WIDE = 10.5  # a bold character of the widest usual font
 
 
-def bounds_svg(certificate: Certificate) -> str:
-    """Return the bounds on a line with the estimate, or nothing if no bound is claimed or none is finite.
+def bounds_svg(objective: str, lower: float, upper: float, printed: tuple[str, str], estimate: float | None) -> str:
+    """Return the bounds on a line with the estimate, or nothing if none of them is finite.
 
     Colours follow the text of the page, so that the picture is legible on light and dark pages.
     """
-    lower, upper, estimate = certificate.lower, certificate.upper, certificate.estimated_value
     finite = [value for value in (lower, upper, estimate) if value is not None and isfinite(value)]
-    if not certificate.claims_bounds or not finite:
+    if not finite:
         return ""
-    first, last = _view(certificate, finite)
-    low, high = certificate.printed_bounds
+    first, last = _view(objective, finite)
+    low, high = printed
     start, end = (_place(min(max(value, first), last), first, last) for value in (lower, upper))
     parts = [
         f'<line x1="{_LEFT}" y1="{_LINE}" x2="{_RIGHT}" y2="{_LINE}" stroke="currentColor" stroke-opacity="0.45"/>',
@@ -43,9 +40,9 @@ def bounds_svg(certificate: Certificate) -> str:
     )
 
 
-def _view(certificate: Certificate, finite: list[float]) -> tuple[float, float]:
+def _view(objective: str, finite: list[float]) -> tuple[float, float]:
     """Return the ends of the line: 0 and 1 for probabilities, else round the finite values with a margin."""
-    if certificate.objective.lstrip("(").startswith("P") and min(finite) >= 0 and max(finite) <= 1:
+    if objective.lstrip("(").startswith("P") and min(finite) >= 0 and max(finite) <= 1:
         return 0.0, 1.0
     span = max(finite) - min(finite) or abs(finite[0]) or 1.0
     first = min(finite) - span / 2

@@ -1,0 +1,167 @@
+"""Explains a certificate: makes the findings that a report shows besides the claim."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, overload
+
+from plumdp.base.errors import DataError
+from plumdp.certifying.pipeline import compare_learned
+from plumdp.confidence.sets import Guarantee
+from plumdp.data.counts import TransitionCounts
+from plumdp.data.logs import Log
+from plumdp.explaining.advice import advise
+from plumdp.explaining.again import learn_again, require_origin
+from plumdp.explaining.check import check_learned
+from plumdp.explaining.finding import count_expressions, drawing, expression_rows, outlines, telling_variables
+from plumdp.explaining.residual_table import CellResiduals
+from plumdp.fit.residuals import Residuals
+from plumdp.learning.learn import Learned
+from plumdp.learning.storage import storage_of
+from plumdp.model.language.property import as_objective
+from plumdp.model.objective import Objective, digest
+from plumdp.model.parametric import ParametricMDP
+from plumdp.result.certificate import Certificate, Status
+from plumdp.result.findings import ExpressionRow, Findings, Outline, Rung
+
+_LOGGER = logging.getLogger("plumdp")
+
+
+@overload
+def explain(given: Learned, certificate: Certificate, /, *, parts: Sequence[str] = ...) -> Findings: ...
+
+
+@overload
+def explain(
+    given: ParametricMDP, counts: TransitionCounts | Log, certificate: Certificate, /, *, parts: Sequence[str] = ...
+) -> Findings: ...
+
+
+def explain(
+    given: Learned | ParametricMDP,
+    counts: TransitionCounts | Log | Certificate,
+    certificate: Certificate | None = None,
+    /,
+    *,
+    parts: Sequence[str] = (),
+) -> Findings:
+    """Return what limits a certificate, what is known of the parameters, and where more data help.
+
+    ``explain(learned, certificate)`` takes what the certificate was concluded from. ``explain(model, counts,
+    certificate)`` learns it again, with the options of the certificate, and refuses if it does not give the same
+    bounds. What each relaxation certifies from the same data (``ladder``) takes longer than all other parts.
+
+    Parameters
+    ----------
+    parts
+        The fields of ``Findings`` that are wanted, by default all; others stay empty.
+
+    Examples
+    --------
+    >>> from plumdp import case_study, certify, simulate
+    >>> study = case_study("betting:5")
+    >>> counts = simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
+    >>> certificate = certify(study.model, counts, study.objective)
+    >>> findings = explain(study.model, counts, certificate)
+    >>> [rung.relaxation for rung in findings.ladder], findings.n_expressions
+    (['interval', 'parameter', 'expression', 'rectangular', 'coupled'], 106)
+    """
+    if isinstance(given, Learned) and isinstance(counts, Certificate) and certificate is None:
+        learned, about = given, counts
+        require_origin(learned, about)
+    elif isinstance(given, ParametricMDP) and certificate is not None and not isinstance(counts, Certificate):
+        learned, about = learn_again(given, counts, certificate), certificate
+    else:
+        raise DataError("write explain(learned, certificate), or explain(model, counts, certificate)")
+    unknown = [name for name in parts if name not in _PARTS]
+    if unknown:
+        raise DataError(f"parts={unknown}: choose some of {', '.join(map(repr, _PARTS))}")
+    if not storage_of(learned.model).has_points:
+        return Findings(about.fingerprint)
+    # what is found must not depend on what was asked before: solvers start without a memory
+    learned = replace(learned, solvers={asked: solver.without_memory() for asked, solver in learned.solvers.items()})
+    objective = _objective(learned, about)
+    found: dict[str, Any] = {name: _PARTS[name](learned, objective, about) for name in parts or _PARTS}
+    return Findings(about.fingerprint, **found)
+
+
+def _objective(learned: Learned, certificate: Certificate) -> Objective:
+    """Return what the certificate is about: one of the objectives that were asked, or what its text asks."""
+    asked = certificate.provenance["objective"]
+    announced = [question.objective for question in learned.questions if question.model is learned.model]
+    solved = [objective for model, objective in learned.solvers if model is learned.model]
+    by_digest = {digest(objective): objective for objective in (*announced, *solved)}
+    return by_digest[asked] if asked in by_digest else as_objective(certificate.objective, learned.model)
+
+
+def _ladder(learned: Learned, objective: Objective, certificate: Certificate) -> tuple[Rung, ...]:
+    """Return what each relaxation certifies from the same data, from loose to tight; none without a region.
+
+    The certificate's bounds are those that it claims. The others have their own policies unless one was given.
+    """
+    if not _has_region(learned, certificate):
+        return ()
+    _LOGGER.info("finding what other relaxations certify")
+    policy = certificate.policy if certificate.options["policy"] == "given" else None
+    found = compare_learned(learned, objective, policy=policy, precision=certificate.options["precision"])
+    return tuple(certificate.rung if each.relaxation == certificate.relaxation else each.rung for each in found)
+
+
+def _has_region(learned: Learned, certificate: Certificate) -> bool:
+    return certificate.claims_bounds and learned.conflict is None
+
+
+def _outlines(learned: Learned, objective: Objective, certificate: Certificate) -> tuple[Outline, ...]:
+    return outlines(learned, objective, certificate.policy) if _has_region(learned, certificate) else ()
+
+
+def _expressions(learned: Learned, objective: Objective, certificate: Certificate) -> tuple[ExpressionRow, ...]:
+    return expression_rows(learned, objective, certificate.policy) if _has_region(learned, certificate) else ()
+
+
+def _advice(learned: Learned, objective: Objective, certificate: Certificate) -> Mapping[str, Any]:
+    """Return where more data help most, with its sentences; or, as ``none``, why there is no advice."""
+    if certificate.status in (Status.CONTRADICTED, Status.NO_GUARANTEE):
+        return {"none": "first the model, or the way the sets are made, has to be changed"}
+    _LOGGER.info("finding where more data help")
+    try:
+        advice = advise(learned, objective, policy=certificate.policy)
+    except DataError as error:
+        return {"none": str(error)}
+    return _as_read(advice.to_dict() | {"sentences": advice.sentences()})
+
+
+def _residuals(learned: Learned, objective: Objective, certificate: Certificate) -> Mapping[str, Any]:
+    """Return the test of the model with its residuals; nothing if it was not tested."""
+    if learned.fit is None or learned.bounds.guarantee == Guarantee.NONE:
+        return {}
+    check = check_learned(learned)
+    return _as_read(check.to_dict() | {"cells": [_cells(each) for each in check.cells]})
+
+
+def _cells(cells: CellResiduals) -> dict[str, Any]:
+    """Return residuals over a variable, or over the actions, as a picture needs them."""
+    numbers = {name: getattr(cells.residuals, name).tolist() for name in Residuals.__dataclass_fields__}
+    return {"kind": cells.kind, "name": cells.name, "change": cells.change, "cells": list(cells.cells)} | numbers
+
+
+def _as_read(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the same as a file gives it back: with lists in place of tuples."""
+    read: dict[str, Any] = json.loads(json.dumps(content))
+    return read
+
+
+_PARTS: Mapping[str, Callable[[Learned, Objective, Certificate], Any]] = {
+    "ladder": _ladder,
+    "outlines": _outlines,
+    "expressions": _expressions,
+    "n_expressions": lambda learned, objective, certificate: count_expressions(learned),
+    "advice": _advice,
+    "residuals": _residuals,
+    "drawing": lambda learned, objective, certificate: drawing(learned, certificate.policy, objective),
+    "variables": lambda learned, objective, certificate: telling_variables(certificate.policy),
+}
+"""How each field of ``Findings`` is made; what has no answer for these data is empty."""

@@ -1,0 +1,150 @@
+"""The model and the counts that a result follows from, as one file of arrays: whoever has it can certify again.
+
+The file is NumPy's: arrays, and one text in JSON. Reading it runs nothing of what is in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.base.errors import DataError, ModelError
+from plumdp.data.counts import Pilot, TransitionCounts
+from plumdp.data.report import report_from
+from plumdp.data.same_files import part_from
+from plumdp.model.check import check
+from plumdp.model.expressions.table import ExpressionTable
+from plumdp.model.graph import Graph, IntArray, read_only
+from plumdp.model.parametric import ParametricMDP, RewardStructure
+from plumdp.model.space import ParameterSpace
+from plumdp.model.stored_files import polynomial_from, polynomial_terms
+from plumdp.relaxation.intervals import IntervalMDP
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+_GRAPH = ("first_choice", "first_transition", "successor", "action")
+_PILOT = tuple(field.name for field in fields(Pilot) if field.name not in ("counts", "moments"))
+_PROBLEMS = (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError, EOFError, BadZipFile)
+
+
+def write_data(path: Path, model: ParametricMDP, counts: TransitionCounts) -> None:
+    """Write a model and the counts of its transitions; a model on disk is too large for that, and is refused."""
+    if model.graph.levels is not None:
+        raise DataError("a model that is stored on disk is not copied into a result: leave out model and counts")
+    graph, pilot = model.graph, counts.pilot
+    arrays: Arrays = {name: getattr(graph, name) for name in _GRAPH} | {"expression": model.expression}
+    arrays |= {f"state {i}": values for i, values in enumerate(graph.states.values())}
+    arrays |= {f"label {i}": values for i, values in enumerate(model.labels.values())}
+    for i, reward in enumerate(model.rewards.values()):
+        parts = {f"state reward {i}": reward.state, f"choice reward {i}": reward.choice}
+        arrays |= {name: values for name, values in parts.items() if values is not None}
+    arrays["counts"] = counts.counts
+    if pilot is not None:
+        arrays |= {"pilot": pilot.counts} | {f"moment {i}": moment for i, moment in enumerate(pilot.moments)}
+    about = {
+        "initial_state": graph.initial_state,
+        "action_names": graph.action_names,
+        "states": list(graph.states),
+        "labels": list(model.labels),
+        "rewards": list(model.rewards),
+        "constants": {name: [type(value).__name__, str(value)] for name, value in model.constants.items()},
+        "spaces": [_space_terms(space) for space in (model.declared_space, model.space)],
+        "expressions": [polynomial_terms(f) for f in model.expressions.polynomials],
+        "sampling": counts.sampling,
+        "pilot": None if pilot is None else {name: getattr(pilot, name) for name in _PILOT},
+        "report": None if counts.report is None else counts.report.to_dict(),
+        "parts": [asdict(part) for part in counts.parts],
+    }
+    text = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
+    everything: Any = arrays | {"about": text}
+    np.savez_compressed(path, **everything)
+
+
+def read_data(path: Path) -> tuple[ParametricMDP, TransitionCounts]:
+    """Return the model and the counts in a file; one that is damaged, or is no such file, is refused."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = {name: read_only(archive[name]) for name in archive.files}
+        about = json.loads(arrays.pop("about").tobytes())
+        model = _model(about, arrays)
+        return model, _counts(about, arrays, model.graph)
+    except (DataError, ModelError) as error:
+        raise DataError(f"{path} is not what plumdp writes: {error}") from None
+    except _PROBLEMS as error:
+        raise DataError(f"{path} is not what plumdp writes ({type(error).__name__}: {error})") from None
+
+
+def _model(about: Mapping[str, Any], arrays: Arrays) -> ParametricMDP:
+    """Return the model, checked as one that was built from a text is."""
+    polynomials = tuple(polynomial_from(*terms) for terms in about["expressions"])
+    graph, expression = _graph(about, arrays, len(polynomials))
+    declared, space = (_space(*terms) for terms in about["spaces"])
+    rewards = {
+        name: RewardStructure(arrays.get(f"state reward {i}"), arrays.get(f"choice reward {i}"))
+        for i, name in enumerate(about["rewards"])
+    }
+    model = ParametricMDP(
+        graph,
+        declared,
+        space,
+        ExpressionTable.build(polynomials, space.names),
+        expression,
+        {name: arrays[f"label {i}"] for i, name in enumerate(about["labels"])},
+        rewards,
+        {name: _constant(*value) for name, value in about["constants"].items()},
+    )
+    errors = [str(issue) for issue in check(model) if issue.severity == "error"]
+    if errors:
+        raise ModelError(errors[0])
+    return model
+
+
+def _graph(about: Mapping[str, Any], arrays: Arrays, n_expressions: int) -> tuple[Graph, IntArray]:
+    """Return the graph and the expression of each transition, checked by the constructor for arrays of users."""
+    checked = IntervalMDP.from_arrays(
+        arrays["first_choice"],
+        arrays["first_transition"],
+        arrays["successor"],
+        np.zeros(n_expressions),
+        np.ones(n_expressions),
+        expression=arrays["expression"],
+        initial_state=about["initial_state"],
+        states={name: arrays[f"state {i}"] for i, name in enumerate(about["states"])},
+        action=arrays["action"],
+        action_names=tuple(about["action_names"]),
+    )
+    return checked.graph, checked.expression
+
+
+def _counts(about: Mapping[str, Any], arrays: Arrays, graph: Graph) -> TransitionCounts:
+    pilot = None
+    if about["pilot"] is not None:
+        told = {name: about["pilot"][name] for name in _PILOT}
+        moments = tuple(arrays[f"moment {i}"] for i in range(len(told["lengths"])))
+        pilot = Pilot(arrays["pilot"], **{**told, "lengths": tuple(told["lengths"])}, moments=moments)
+    report = None if about["report"] is None else report_from(about["report"])
+    parts = tuple(map(part_from, about["parts"]))
+    return TransitionCounts(graph, arrays["counts"], about["sampling"], pilot, report, parts)
+
+
+def _space_terms(space: ParameterSpace) -> tuple[Any, ...]:
+    """Return a space ready for JSON: names, ends of the box, and constraints."""
+    ends = [[str(end) for end in pair] for pair in space.bounds]
+    return space.names, ends, [polynomial_terms(side) for side in space.constraints]
+
+
+def _space(names: list[str], ends: list[list[str]], constraints: list[Any]) -> ParameterSpace:
+    bounds = tuple((Fraction(low), Fraction(high)) for low, high in ends)
+    return ParameterSpace(tuple(names), bounds, tuple(polynomial_from(*terms) for terms in constraints))
+
+
+def _constant(kind: str, text: str) -> bool | int | Fraction:
+    return text == "True" if kind == "bool" else int(text) if kind == "int" else Fraction(text)
