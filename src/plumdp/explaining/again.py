@@ -12,7 +12,7 @@ from plumdp.learning.learn import Learned, learn
 from plumdp.model.parametric import ParametricMDP
 from plumdp.result.certificate import Certificate
 
-_LEARNING, _CONCLUDING = ("confidence_set", "interval_method", "as_published", "misfit"), ("relaxation", "precision")
+_LEARNING, _CONCLUDING = ("confidence_set", "interval_method", "misfit"), ("relaxation", "precision")
 _ALONE = "it cannot be learned again from model and counts: give explain what learn returned"
 
 
