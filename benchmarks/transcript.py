@@ -26,8 +26,8 @@ BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HEAD = """# A transcript of the tutorial
 
 The commands of the [tutorial](tutorial.md), typed into a fresh environment: {system}, Python {python}, {cores} cores,
-{day}. Nothing but the wheel was installed, and nothing was compiled beforehand: the first commands compile what they
-need, and keep it. Seconds are those of the clock. Made by `python benchmarks/transcript.py WHEEL`.
+{day}. Nothing but the wheel was installed, and nothing was compiled beforehand: what the first commands lack is
+compiled in the background, and kept. Seconds are those of the clock. Made by `python benchmarks/transcript.py WHEEL`.
 """
 
 
@@ -55,7 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("wheel", type=Path)
     wheel = parser.parse_args().wheel.resolve()
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:  # kernels may still be compiled there
         environment, folder = Path(place) / "environment", Path(place) / "tutorial"
         folder.mkdir()
         subprocess.run([sys.executable, "-m", "venv", environment], check=True)

@@ -14,6 +14,7 @@ from tiers import TIER, examples
 from plumdp.base import compiled
 from plumdp.base.errors import MissingExtra
 
+os.environ["PLUMDP_WARMUP"] = "0"  # no command that is tested starts a process
 compiled.compile_at_once()  # tests are about compiled kernels; test_compiled.py compares them with plain Python
 
 settings.register_profile(

@@ -5,12 +5,18 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import plumdp
+from plumdp.base import compiled
 from plumdp.cli import main
+from plumdp.cli import warming as warmup
+from plumdp.cli.warming import LIST
+from plumdp.cli.warmup import STARTED
 
 COUNTING = """
 from numba.core import event
@@ -30,12 +36,12 @@ print(len([name for name in Counting.names if name.startswith("plumdp")]), len(C
 print(certificate.lower.hex(), certificate.upper.hex())
 """
 WARM_UP = """
-from collections import Counter
 from plumdp.base import compiled
 from plumdp.cli.warming import warm_up
 found = warm_up()
-twice = [name for name, n in Counter(text.partition("(")[0] for text in compiled.signatures()).items() if n > 1]
-print(len(Counting.names), found.kernels, found.signatures, twice)
+used = [kernel for kernel in compiled.KERNELS if kernel.dispatcher.signatures]
+twice = [kernel.name for kernel in used if len(kernel.dispatcher.signatures) > 1]
+print(len(Counting.names), found.kernels, len(used), twice)
 """
 
 
@@ -51,17 +57,18 @@ def test_a_first_certificate_of_a_small_model_compiles_next_to_nothing(tmp_path)
     first, bounds = output_of(CERTIFY, tmp_path).splitlines()
     assert int(first.split()[0]) <= 5
     assert int(first.split()[1]) <= 8
-    assert any(tmp_path.glob("plumdp-plain-seconds.json"))
+    assert not [*tmp_path.rglob(LIST)]  # in Python, nothing is compiled behind the user's back
     assert output_of(CERTIFY, tmp_path).splitlines()[1] == bounds
 
 
 @pytest.mark.slow
 def test_what_was_warmed_up_is_compiled_once_per_kernel_and_never_again(tmp_path):
     first, again = (output_of(WARM_UP, tmp_path).split(maxsplit=3) for _ in range(2))
-    n_compiled, kernels, signatures = map(int, first[:3])
-    assert kernels == signatures <= 75
+    n_compiled, kernels, with_helpers = map(int, first[:3])
+    assert 10 < kernels < with_helpers <= 75
     assert first[3].strip() == "[]"
-    assert signatures <= n_compiled <= 110  # with functions of numba's own: 155 before there was a bound
+    assert with_helpers <= n_compiled <= 110  # with functions of numba's own: 155 before there was a bound
+    assert int(again[1]) == kernels
     assert again[0] == "0"
     after, _ = output_of(CERTIFY, tmp_path).splitlines()
     assert after == "0 0"
@@ -101,7 +108,7 @@ from plumdp.data import kernels
 import numpy as np
 compiled.compile_at_once()
 kernels.count(np.zeros((1, 1), dtype=np.int32), np.zeros(1, dtype=np.int64))
-print(len(Counting.names), kernels.count.folder)
+print(len(Counting.names), compiled.folder_in_use())
 """
 
 
@@ -139,6 +146,82 @@ def test_a_read_only_install_uses_what_was_compiled_there_or_the_folder_of_the_u
     finally:
         for path in [package, *package.rglob("*")]:
             path.chmod(0o755)
-    where = package / "data" / "__pycache__" if was_warmed_up else home
+    where = package if was_warmed_up else home
     assert [int(n) > 0 for n, _ in done] == [not was_warmed_up, False]
     assert all(Path(folder).is_relative_to(where) for _, folder in done)
+
+
+def total(values):
+    result = 0.0
+    for value in values:
+        result += value
+    return result
+
+
+@pytest.fixture
+def started(tmp_path, monkeypatch):
+    """Return the commands that are started, in place of starting them, after one kernel was lacking."""
+    commands, kernel = [], compiled.Kernel(total, {}, is_helper=False, small=10)
+    monkeypatch.setattr(compiled, "KERNELS", [kernel])
+    monkeypatch.setattr(compiled, "PATIENCE", 1.0)
+    monkeypatch.setattr(compiled, "cache_folders", lambda: [tmp_path / "no folder" / "cache", tmp_path / "cache"])
+    (tmp_path / "no folder").touch()
+    monkeypatch.setattr(warmup.subprocess, "Popen", lambda command, **_: commands.append(command))
+    kernel(np.arange(3.0))
+    return commands
+
+
+def test_one_process_at_a_time_compiles_what_was_lacking(started, tmp_path):
+    path = tmp_path / "cache" / LIST
+    assert [warmup.start_process() for _ in range(2)] == [True, False]
+    assert [command[-1] for command in started] == [str(path)]
+    os.utime(path, (0, 0))  # left by a process that was stopped long ago
+    assert warmup.start_process()
+    assert len(started) == 2
+
+
+def test_no_process_is_started_where_all_kernels_are_compiled_or_none_can_be_kept(started, tmp_path, monkeypatch):
+    monkeypatch.setattr(compiled, "cache_folders", lambda: [tmp_path / "no folder" / "cache"])
+    assert not warmup.start_process()
+    monkeypatch.setattr(compiled, "KERNELS", [])
+    monkeypatch.setattr(compiled, "cache_folders", lambda: [tmp_path])
+    assert not warmup.start_process()
+    assert started == []
+
+
+def test_the_list_is_compiled_and_deleted(started, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "nice", lambda increment: None, raising=False)
+    (kernel,) = compiled.KERNELS
+    monkeypatch.setattr(warmup, "resolve_name", {kernel.name: kernel}.get)
+    assert warmup.start_process()
+    warmup.compile_listed(tmp_path / "cache" / LIST)
+    assert kernel.is_compiled
+    assert not (tmp_path / "cache" / LIST).exists()
+    assert not warmup.start_process()
+
+
+def simulate(cache, **more):
+    """Return what ``plumdp simulate`` says on standard error in an environment without settings of its own."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("PLUMDP_WARMUP", "CI")}
+    run = [sys.executable, "-m", "plumdp", "simulate", "betting:5", "-n", "10", "-o", str(cache / "runs.parquet")]
+    environment = kept | {"NUMBA_CACHE_DIR": str(cache), **more}
+    return subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stderr
+
+
+@pytest.mark.slow
+def test_a_command_that_lacked_kernels_has_them_compiled_for_the_next_one(tmp_path):
+    assert simulate(tmp_path) == f"{STARTED}\n"
+    path = tmp_path / "plumdp" / LIST
+    for _ in range(600):
+        if not path.exists():
+            break
+        time.sleep(0.5)
+    assert len([*path.parent.glob("*.kernel")]) >= 2
+    assert simulate(tmp_path) == ""
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("setting", [{"PLUMDP_WARMUP": "0"}, {"CI": "true"}])
+def test_no_command_starts_a_process_where_that_is_switched_off(tmp_path, setting):
+    assert simulate(tmp_path, **setting) == ""
+    assert not (tmp_path / "plumdp").exists()

@@ -59,7 +59,8 @@ def bits(value):
 
 def from_compiled_code(helper):
     """Return a helper of kernels as compiled kernels call it; called from Python it is plain."""
-    return numba.njit(error_model="numpy")(lambda *arguments: helper(*arguments))
+    called = helper.dispatcher
+    return numba.njit(error_model="numpy")(lambda *arguments: called(*arguments))
 
 
 @contextmanager

@@ -1,146 +1,158 @@
-"""Kernels: loops that run as plain Python while there is little to do, and compiled by numba once there is more.
+"""JIT policy: interpret kernels on small inputs, compile them with numba on large ones, and keep what was compiled.
 
-Compiling a kernel takes about as long as running it in plain Python on some hundred thousand elements. A kernel is
-therefore run as it is written until that has taken as long as compiling would, counting earlier processes
-(``tally.py``), and compiled then: all in all it takes at most about twice the time of the better choice. With large
-arguments it is compiled at once, and what an earlier process has compiled is read from numba's cache and used. Both
-ways give the same bits: kernels are written in sums, products, quotients, square roots and comparisons of floats, which
-IEEE 754 defines.
+A kernel that an earlier process has kept is used compiled. Any other runs as plain Python, and is compiled as soon as
+its arguments are large or it has run for about as long as compiling takes. ``plumdp warmup`` compiles ahead.
+
+Both ways give the same bits: kernels are written in sums, products, quotients, square roots and comparisons of floats,
+which IEEE 754 defines.
 """
 
 from __future__ import annotations
 
 import gc
+import hashlib
 import logging
 import os
+import pickle
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from time import perf_counter, thread_time
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, cast
 
+import numba
 import numpy as np
-from numba import config, njit
-from numba.core import caching, event
-from numba.misc.appdirs import AppDirs
-
-from plumdp.base.tally import Tally
+from llvmlite import binding
+from numba.core import caching
 
 PATIENCE = 0.001  # seconds of plain Python for each instruction of a kernel, about what compiling takes; 0: at once
 SMALL = 400_000  # elements of all arguments; with more of them a kernel is compiled at once
-COMPILING = "compiling kernels, once: up to 10 s"
-COMPILING_ALL = "compiling kernels, once: about half a minute"
+COMPILING = "compiling kernels, once; plumdp warmup does it ahead"
 
 _LOGGER = logging.getLogger("plumdp")
+_LOCK = threading.Lock()  # one thread makes a dispatcher, and others that call the kernel wait for it
 
 
 class Kernel:
-    """A function of arrays and numbers, as plain Python and compiled; kernels that call it call the compiled one."""
+    """A function of arrays and numbers, as plain Python and compiled."""
 
-    def __init__(self, function: Any, dispatcher: Any, *, is_helper: bool, small: int) -> None:
-        self.function = function
+    def __init__(self, function: Any, options: dict[str, Any], *, is_helper: bool, small: int) -> None:
+        self.function, self.options = function, options
         self.name = f"{function.__module__}.{function.__qualname__}"
-        self.dispatcher = dispatcher
-        self._numba_type_ = dispatcher._numba_type_  # what numba takes it for where another kernel calls it
-        self.py_func, self.targetoptions = function, dispatcher.targetoptions  # what numba asks before it inlines
+        self.plain_seconds = self.compiling_seconds = 0.0
+        self.types: tuple[Any, ...] | None = None  # of the arguments of its first call
+        self.is_compiled = False
         self._is_helper, self._small = is_helper, small
-        self._is_compiled = self._is_missing = False
-        self._pace = 0.0  # seconds of plain Python for each element, in the slowest call so far
         self.__doc__ = function.__doc__
         KERNELS.append(self)
 
     def __call__(self, *arguments: Any) -> Any:
-        """Return what the function returns: compiled if that is at hand or pays, otherwise as plain Python."""
-        if self._is_compiled:
-            return self.dispatcher(*arguments)
-        if self._is_helper or not self._is_worth_compiling(arguments):
-            return self._run_plain(arguments)
-        _COMPILER.listen()
-        result = self.dispatcher(*arguments)
-        self._is_compiled = True
-        _TALLY.forget(self.name)
-        return result
+        """Run the function, compiled if that is at hand or pays, and otherwise as plain Python."""
+        if not self.is_compiled:
+            if self._is_helper or not self._is_worth_compiling(arguments):
+                return self._run_plain(arguments)
+            self.compile(tuple(numba.typeof(each) for each in arguments))
+        return self.dispatcher(*arguments)
 
     def _is_worth_compiling(self, arguments: tuple[Any, ...]) -> bool:
-        work = amount_of(arguments)
-        is_due = work > self._small or _TALLY.seconds(self.name) + self._pace * work >= PATIENCE * self.n_instructions
-        return is_due or self._is_kept(arguments)
-
-    def _is_kept(self, arguments: tuple[Any, ...]) -> bool:
-        """Return whether numba compiled it in an earlier process, for arguments like these: asked once."""
-        if not self._is_missing:
-            self._is_missing = not _is_in_cache(self.dispatcher, arguments)
-        return not self._is_missing
+        if self.types is None:  # later calls of this process need not look at the disk
+            self.types = tuple(numba.typeof(each) for each in arguments)
+            if self._is_kept(self.types):
+                return True
+        return amount_of(arguments) > self._small or self.plain_seconds >= PATIENCE * self.n_instructions
 
     def _run_plain(self, arguments: tuple[Any, ...]) -> Any:
         start = thread_time()
         with np.errstate(all="ignore"):  # as compiled loops do
             result = self.plain(*arguments)
-        if not self._is_helper:
-            seconds = thread_time() - start
-            self._pace = max(self._pace, seconds / (amount_of(arguments) + 1000))  # short calls say little
-            _TALLY.add(self.name, seconds)
+        self.plain_seconds += thread_time() - start
         return result
+
+    def compile(self, types: tuple[Any, ...]) -> None:
+        """Compile the kernel for arguments of these types, or read what an earlier process compiled."""
+        if not self._is_kept(types):
+            _say_once(COMPILING)
+        with _LOCK:
+            start, is_collecting = perf_counter(), gc.isenabled()
+            gc.disable()  # millions of small objects and no garbage to speak of: this saves a sixth
+            try:
+                self.dispatcher.compile(types)
+            finally:
+                self.compiling_seconds += perf_counter() - start
+                if is_collecting:
+                    gc.enable()
+        self.is_compiled = True
+
+    def _is_kept(self, types: tuple[Any, ...]) -> bool:
+        """Return whether an earlier process compiled the kernel for arguments of these types."""
+        return any((folder / self._file(types)).is_file() for folder in cache_folders())
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether this process ran the kernel as plain Python because it was not compiled."""
+        return self.types is not None and not self.is_compiled
 
     @cached_property
     def plain(self) -> Callable[..., Any]:
-        """The function as plain Python, with the plain functions of the kernels that it calls."""
-        plain = {name: value.plain if isinstance(value, Kernel) else value for name, value in self._used.items()}
-        return FunctionType(self.function.__code__, plain)
+        """The function as plain Python, which calls other kernels as plain Python."""
+        return self._calling({name: value.plain for name, value in self._used.items() if isinstance(value, Kernel)})
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """The function as numba compiles it, which calls other kernels compiled."""
+        called = {name: value.dispatcher for name, value in self._used.items() if isinstance(value, Kernel)}
+        dispatcher = _jit(self._calling(called), self.options)
+        dispatcher._cache = _Files(self)
+        return dispatcher
+
+    def _calling(self, kernels: dict[str, Any]) -> FunctionType:
+        names = {"__name__": self.function.__module__, **self._used, **kernels}
+        return FunctionType(self.function.__code__, names)
 
     @property
     def _used(self) -> dict[str, Any]:
-        """What the function uses of its module, by name."""
+        """The objects of its module that the function names."""
         names = self.function.__globals__
         return {name: names[name] for name in self.function.__code__.co_names if name in names}
 
     @cached_property
-    def n_instructions(self) -> int:
-        """The length of the function, with the kernels that it calls: compiling takes about a millisecond for each."""
+    def _called(self) -> list[Kernel]:
+        """The kernel and all kernels that it calls, directly or not, by name."""
         called, new = set[Kernel](), {self}
         while new:
             called |= new
             new = {each for kernel in new for each in kernel._used.values() if isinstance(each, Kernel)} - called
-        return sum(len(kernel.function.__code__.co_code) // 2 for kernel in called)
+        return sorted(called, key=lambda kernel: kernel.name)
 
-    @property
-    def folder(self) -> str | None:
-        """Where numba keeps it once it is compiled; None if nowhere."""
-        return None if _KeptCache.has_failed else cast("str | None", self.dispatcher.stats.cache_path)
+    @cached_property
+    def n_instructions(self) -> int:
+        """The length of the function and the kernels that it calls: compiling takes about a millisecond for each."""
+        return sum(len(kernel.function.__code__.co_code) // 2 for kernel in self._called)
+
+    @cached_property
+    def _content(self) -> str:
+        """All that machine code is made from: numba and the processor, and code, constants and options of kernels.
+
+        Numba's own cache looks at the file of a function alone, and would go on using a helper of another file, or a
+        constant that bounds are rounded with, after they have changed.
+        """
+        kernels = [
+            (kernel.name, kernel.options, _code(kernel.function.__code__), _constants(kernel._used))
+            for kernel in self._called
+        ]
+        return repr((_machine(), kernels))
+
+    def _file(self, types: tuple[Any, ...]) -> str:
+        digest = hashlib.sha256(f"{self._content} {_spelled(types)}".encode()).hexdigest()
+        return f"{self.name}-{digest[:32]}.kernel"
 
 
 KERNELS: list[Kernel] = []
 """All kernels of the modules imported so far."""
-
-
-def compile_at_once() -> None:
-    """Let this process compile each kernel when it is called first, however little there is to do."""
-    global PATIENCE
-    PATIENCE = 0.0
-
-
-def signatures() -> list[str]:
-    """Return what this process compiled or read: each kernel once for each kind of arguments, helpers included."""
-    return [f"{kernel.name}{signature}" for kernel in KERNELS for signature in kernel.dispatcher.signatures]
-
-
-def compiled_leaf(
-    function: Callable[..., Any], *, is_helper: bool = True, small: int = SMALL, **more: Any
-) -> Callable[..., Any]:
-    """Return a kernel that allocates nothing, or such a helper, compiled without counting references to its arrays.
-
-    Counting costs several times as much as the work of a row. The option is private to numba: without it, functions
-    are compiled as all others are, with the same results.
-    """
-    options: Any = {"is_helper": is_helper, "small": small, **more}
-    try:
-        return compiled(function, _nrt=False, no_cpython_wrapper=is_helper, **options)
-    except (KeyError, TypeError):
-        return compiled(function, **options)
 
 
 def compiled(
@@ -151,83 +163,27 @@ def compiled(
     ``small`` is how many elements its arguments may have before it is compiled at once: few if it takes long for each.
     Called from Python, a helper of kernels is always plain Python.
     """
-    options: Any = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **more}
-    dispatcher = njit(**options)(function)
-    dispatcher._cache = _cache_of(function)
-    return Kernel(function, dispatcher, is_helper=is_helper, small=small)
+    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **more}
+    return Kernel(function, options, is_helper=is_helper, small=small)
 
 
-def _cache_of(function: Any) -> Any:
-    """Return where numba looks for a compiled function, and keeps it."""
-    try:
-        return cast(Any, _InstalledCache if _is_installed_for_reading(function) else _KeptCache)(function)
-    except RuntimeError:  # no folder that can be written to, not even a user's: compile anew in each process
-        return cast(Any, caching.NullCache)()
+def compiled_leaf(function: Callable[..., Any], *, is_helper: bool = True, small: int = SMALL) -> Callable[..., Any]:
+    """Return a kernel that allocates nothing, or such a helper, compiled without counting references to its arrays.
+
+    Counting costs several times as much as the work of a row.
+    """
+    return compiled(function, is_helper=is_helper, small=small, _nrt=False, no_cpython_wrapper=is_helper)
 
 
-def _is_in_cache(dispatcher: Any, arguments: tuple[Any, ...]) -> bool:
-    """Return whether numba's index has a function for these types, from the same source and for this processor."""
-    try:
-        cache = dispatcher._cache
-        index = cache._cache_file._load_index()
-        if not index:
-            return False
-        types = tuple(dispatcher.typeof_pyval(each) for each in arguments)
-        return cache._index_key(types, dispatcher.targetctx.codegen()) in index
-    except Exception:  # there is no cache, it cannot be read, or it looks different in this version of numba
-        return False
+def compile_at_once() -> None:
+    """Let this process compile each kernel when it is called first, however little there is to do."""
+    global PATIENCE
+    PATIENCE = 0.0
 
 
-def _is_installed_for_reading(function: Any) -> bool:
-    """Return whether a function was compiled where the package is installed, by someone who may write there."""
-    file = Path(function.__code__.co_filename)
-    folder = file.parent / "__pycache__"
-    if _given_folder() or os.access(folder, os.W_OK):
-        return False
-    return any(folder.glob(f"{file.stem}.{function.__qualname__}-*.nbi"))
-
-
-class _KeptCache(caching.FunctionCache):
-    """What was compiled in earlier processes; what cannot be read is compiled anew, and kept if that is possible."""
-
-    has_failed = False
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return a function that was compiled before; None if there is none, or its file is damaged."""
-        try:
-            return cast(Any, super()).load_overload(sig, target_context)
-        except Exception:
-            with suppress(Exception):
-                cast(Any, self).flush()  # or else nothing could be kept beside the damaged file
-            return None
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a function; if that fails, say so once in a process, and go on without."""
-        try:
-            cast(Any, super()).save_overload(sig, data)
-        except Exception as error:
-            if not _KeptCache.has_failed:
-                reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
-                _LOGGER.warning("compiled kernels cannot be kept in %s: %s", self.cache_path, reason)
-            _KeptCache.has_failed = True
-
-
-class _InstalledLocator(caching.InTreeCacheLocator):
-    """The folder beside a module, whether or not it can be written to: numba asks for one that can."""
-
-    @classmethod
-    def from_function(cls, py_func: Any, py_file: str) -> Any:
-        return cls(py_func, py_file)
-
-
-class _InstalledCache(_KeptCache):
-    """What was compiled where the package is installed, as in the image of a container; nothing is added to it."""
-
-    class _impl_class(caching.CompileResultCacheImpl):
-        _locator_classes = [_InstalledLocator]  # noqa: RUF012
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep nothing."""
+def seconds_of_compiling() -> float:
+    """Return how many seconds this process has spent on compiling kernels, or on reading compiled ones."""
+    return sum(kernel.compiling_seconds for kernel in KERNELS)
 
 
 def amount_of(arguments: tuple[Any, ...]) -> int:
@@ -246,73 +202,103 @@ def amount_of(arguments: tuple[Any, ...]) -> int:
     return total
 
 
-class _Compiler(event.Listener):
-    """Listens to numba: says when it first compiles, and how long that, or reading what it compiled before, takes.
+def _jit(function: FunctionType, options: dict[str, Any]) -> Any:
+    """Return the function for numba to compile, without the option that is private to numba where it is unknown."""
+    try:
+        return cast(Any, numba.njit)(**options)(function)
+    except (KeyError, TypeError):
+        return cast(Any, numba.njit)(**{name: value for name, value in options.items() if name != "_nrt"})(function)
 
-    Compiling makes millions of small objects and no garbage to speak of: without collecting it is faster by a sixth.
-    """
+
+class _Format(caching.CompileResultCacheImpl):
+    """Turns compiled functions into objects that can be pickled, and back."""
 
     def __init__(self) -> None:
-        self.seconds = 0.0
-        self._thread = threading.local()
-        self._is_listening = self._has_spoken = False
-
-    def listen(self) -> None:
-        """Begin to listen, unless it does already."""
-        if not self._is_listening:
-            self._is_listening = True
-            for kind in ("numba:compiler_lock", "numba:compile"):
-                cast(Any, event.register)(kind, self)
-
-    def on_start(self, event: Any) -> None:
-        """Note when the outermost of nested compilations began."""
-        depth = getattr(self._thread, "depth", 0)
-        self._thread.depth = depth + 1
-        if depth == 0:
-            self._thread.start, self._thread.is_collecting = perf_counter(), gc.isenabled()
-            gc.disable()
-        if event.kind == "numba:compile" and not self._has_spoken:
-            self._has_spoken = True
-            _say(COMPILING if PATIENCE > 0 else COMPILING_ALL)
-
-    def on_end(self, event: Any) -> None:
-        """Add the seconds of the outermost of nested compilations."""
-        self._thread.depth -= 1
-        if self._thread.depth == 0:
-            self.seconds += perf_counter() - self._thread.start
-            if self._thread.is_collecting:
-                gc.enable()
+        """Begin without a file of numba's own cache."""
 
 
-_COMPILER = _Compiler()
+class _Files(caching.NullCache):
+    """The cache of one kernel, with a file for each kind of arguments, which numba asks before it compiles."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return a function that was compiled before, or None if there is none or its file is damaged."""
+        target_context.refresh()
+        for folder in cache_folders():
+            with suppress(Exception):
+                content = pickle.loads((folder / self._kernel._file(sig)).read_bytes())
+                return cast(Any, _Format()).rebuild(target_context, content)
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a function in the first folder that can be written to, or say why none can."""
+        reason = "it refers to this process" if data.library.has_dynamic_globals else ""
+        for folder in [] if reason else cache_folders():
+            try:
+                write_whole(folder / self._kernel._file(sig), pickle.dumps(cast(Any, _Format()).reduce(data)))
+                return
+            except Exception as error:
+                reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+        _say_once(f"compiled kernels cannot be kept in {cache_folders()[-1]}: {reason}", logging.WARNING)
 
 
-def seconds_of_compiling() -> float:
-    """Return how many seconds this process has spent on compiling kernels, or on reading compiled ones."""
-    return _COMPILER.seconds
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file, which other processes see as a whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
-def _say(text: str) -> None:
-    if sys.stderr is not None and sys.stderr.isatty():
+def cache_folders() -> list[Path]:
+    """Return where compiled kernels are kept, best first: as numba is told, or else beside this module and at home."""
+    if numba.config.CACHE_DIR:
+        return [Path(numba.config.CACHE_DIR, "plumdp")]
+    home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or os.path.expanduser("~/.cache")
+    return [Path(__file__).parent / "__pycache__" / "kernels", Path(home, "plumdp")]
+
+
+def folder_in_use() -> Path | None:
+    """Return the folder that has compiled kernels, or None if there is none."""
+    return next((folder for folder in cache_folders() if any(folder.glob("*.kernel"))), None)
+
+
+@cache
+def _machine() -> tuple[str, ...]:
+    processor = (binding.get_process_triple(), binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten())
+    chosen = (str(numba.config.CPU_NAME), str(numba.config.CPU_FEATURES))
+    return (numba.__version__, np.__version__, sys.version, *processor, *chosen)
+
+
+def _code(code: CodeType) -> tuple[Any, ...]:
+    """Return the parts of a function's code that do not depend on where it is written."""
+    constants = [_code(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts]
+    return code.co_code, code.co_names, code.co_varnames, code.co_exceptiontable, constants
+
+
+def _constants(used: dict[str, Any]) -> list[str]:
+    """Return the numbers among named objects, and the fields of tuples."""
+    values = {name: getattr(value, "_fields", value) for name, value in used.items()}
+    return [
+        f"{name}={value!r}" for name, value in values.items() if isinstance(value, int | float | np.generic | tuple)
+    ]
+
+
+def _spelled(kind: Any) -> str:
+    """Return a type, or a tuple of types, in words, with the names of fields: numba leaves them out."""
+    parts = kind if isinstance(kind, tuple) else getattr(kind, "types", ())
+    return f"{kind} {getattr(kind, 'fields', '')} {[_spelled(part) for part in parts]}"
+
+
+@cache
+def _say_once(text: str, level: int = logging.INFO) -> None:
+    """Log a line; one that is not a warning is printed instead if there is a terminal."""
+    if level == logging.INFO and sys.stderr is not None and sys.stderr.isatty():
         print(text, file=sys.stderr, flush=True)
     else:
-        _LOGGER.info(text)
-
-
-def _given_folder() -> str:
-    """Return where numba is told to keep what it compiles; empty if it is not."""
-    return str(getattr(config, "CACHE_DIR", ""))
-
-
-def cache_folders() -> Iterator[Path]:
-    """Yield where numba may keep what it compiles, best first: as it is told, beside this module, or the user's."""
-    if _given_folder():
-        yield Path(_given_folder())
-        return
-    beside = Path(__file__).parent / "__pycache__"
-    if os.access(beside, os.W_OK):
-        yield beside
-    yield Path(cast(Any, AppDirs)(appname="numba", appauthor=False).user_cache_dir)
-
-
-_TALLY = Tally(cache_folders)
+        _LOGGER.log(level, text)

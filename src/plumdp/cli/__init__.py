@@ -27,6 +27,7 @@ from plumdp.cli.errors import (
     INTERRUPTED,
     IO_FAILED,
     MISUSE,
+    UNEXPECTED,
     flushed,
     in_command_line_words,
     is_disk_failure,
@@ -35,6 +36,7 @@ from plumdp.cli.errors import (
 from plumdp.cli.errors import report as report_error
 from plumdp.cli.invocation import remember
 from plumdp.cli.progress import log_to_standard_error, shown_progress
+from plumdp.cli.warmup import warm_up_later
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 _CLICK_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -281,6 +283,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = _run(given)
     except OSError as error:  # even the message could not be printed
         code = report_failure(error, as_json=False)
+    if code < UNEXPECTED and code != MISUSE:
+        warm_up_later()
     sys.exit(flushed(code))
 
 

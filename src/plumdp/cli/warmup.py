@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from contextlib import suppress
 from typing import Annotated
 
 import typer
+
+VARIABLE = "PLUMDP_WARMUP"  # of the environment: 0 if no command may start a process
+STARTED = f"kernels are compiled in the background, once, so that later runs take less ({VARIABLE}=0: never)"
 
 
 def warmup(
@@ -18,3 +24,15 @@ def warmup(
     found = warm_up(everything=everything)
     kept = f"kept in {found.folder}" if found.folder else "but no folder can be written to, so that none is kept"
     print(f"{found.kernels} kernels are compiled, {kept} ({found.seconds:.1f} s)")
+
+
+def warm_up_later() -> None:
+    """Start a process that compiles the kernels which this command lacked, and say so, unless it must not."""
+    may_start = os.environ.get(VARIABLE) != "0" and not os.environ.get("CI")
+    if not may_start or "numba" not in sys.modules:  # without numba, no kernel was run
+        return
+    from plumdp.cli.warming import start_process
+
+    with suppress(OSError):  # nothing but a little time depends on it
+        if start_process():
+            print(STARTED, file=sys.stderr)
