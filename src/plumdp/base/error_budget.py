@@ -66,7 +66,6 @@ _PERCENT: dict[Order, dict[str, tuple[int, int, int, int]]] = {
     "open": {"nothing": (0, 0, 45, 45), "few": (50, 0, 10, 30), "many": (45, 20, 20, 5)},
 }
 
-
 _WORDS: dict[SetPart | OtherPart, str] = {
     "half_spaces": "half-spaces across what is asked",
     "outcome_half_spaces": "half-spaces across outcomes",
@@ -179,7 +178,10 @@ class ErrorBudget:
         return float(share) * error
 
     def with_fixed_numbers(self) -> ErrorBudget:
-        """Return the budget of a model that fixes numbers, which are tested: bounds on the graph alone pay for it."""
+        """Return the budget of a model that fixes numbers, which are then tested.
+
+        Predictions are tests beside those of a likelihood set. Other sets have them in their test of the model.
+        """
         predicted = _NUMBERS if self.classes else _NOTHING
         return replace(self, fixed_numbers=_NUMBERS, predicted_numbers=predicted, graph_alone=_GRAPH / 2)
 
