@@ -27,7 +27,6 @@ DOORS = {
     },
     "jinja2": {"reporting/page.py"},
     "duckdb": {"data/duckdb_tables.py"},
-    "narwhals": {"data/frame_logs.py", "data/frame_mappings.py", "model/named_policy.py"},
     "sqlglot": {"data/sql.py"},
     "gymnasium": {"data/environment.py"},
     "minari": {"data/minari_logs.py"},

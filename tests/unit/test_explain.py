@@ -98,7 +98,7 @@ OPTIONS = {
     "intervals": {"confidence_set": "interval", "relaxation": "rectangular"},
     "hoeffding": {"interval_method": "hoeffding"},
     "l1": {"confidence_set": "l1"},
-    "published": {"as_published": True},
+    "published": {"confidence_set": "published-interval"},
     "misfit": {"misfit": 0.01},
     "confidence": {"confidence": 0.3},
     "a policy": {"policy": STUDY.model.graph.first_choice[:-1]},

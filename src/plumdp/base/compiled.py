@@ -34,6 +34,8 @@ SMALL = 400_000  # elements of all arguments; with more of them a kernel is comp
 COMPILING = "compiling kernels, once; plumdp warmup does it ahead"
 
 _LOGGER = logging.getLogger("plumdp")
+_typeof: Callable[[Any], Any] = numba.typeof
+_CONFIG: Any = numba.config  # a module whose names are made when it is loaded
 _LOCK = threading.Lock()  # one thread makes a dispatcher, and others that call the kernel wait for it
 
 
@@ -55,12 +57,12 @@ class Kernel:
         if not self.is_compiled:
             if self._is_helper or not self._is_worth_compiling(arguments):
                 return self._run_plain(arguments)
-            self.compile(tuple(numba.typeof(each) for each in arguments))
+            self.compile(tuple(_typeof(each) for each in arguments))
         return self.dispatcher(*arguments)
 
     def _is_worth_compiling(self, arguments: tuple[Any, ...]) -> bool:
         if self.types is None:  # later calls of this process need not look at the disk
-            self.types = tuple(numba.typeof(each) for each in arguments)
+            self.types = tuple(_typeof(each) for each in arguments)
             if self._is_kept(self.types):
                 return True
         return amount_of(arguments) > self._small or self.plain_seconds >= PATIENCE * self.n_instructions
@@ -257,8 +259,8 @@ def write_whole(path: Path, content: bytes) -> None:
 
 def cache_folders() -> list[Path]:
     """Return where compiled kernels are kept, best first: as numba is told, or else beside this module and at home."""
-    if numba.config.CACHE_DIR:
-        return [Path(numba.config.CACHE_DIR, "plumdp")]
+    if _CONFIG.CACHE_DIR:
+        return [Path(_CONFIG.CACHE_DIR, "plumdp")]
     home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or os.path.expanduser("~/.cache")
     return [Path(__file__).parent / "__pycache__" / "kernels", Path(home, "plumdp")]
 
@@ -271,7 +273,7 @@ def folder_in_use() -> Path | None:
 @cache
 def _machine() -> tuple[str, ...]:
     processor = (binding.get_process_triple(), binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten())
-    chosen = (str(numba.config.CPU_NAME), str(numba.config.CPU_FEATURES))
+    chosen = (str(_CONFIG.CPU_NAME), str(_CONFIG.CPU_FEATURES))
     return (numba.__version__, np.__version__, sys.version, *processor, *chosen)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias, get_args
 
@@ -30,16 +31,16 @@ LARGEST_STEP = 2**53  # of steps as floats: from here on, one more is the same n
 def state_column(variable: str) -> str:
     """Return the name of the column with a state variable.
 
-    >>> state_column("x"), state_column("step")
-    ('x', 'state_step')
+    >>> state_column("x"), state_column("Step")
+    ('x', 'state_Step')
     """
-    return f"state_{variable}" if variable in (EPISODE, STEP, ACTION) else variable
+    return f"state_{variable}" if variable.casefold() in (EPISODE, STEP, ACTION) else variable
 
 
 def state_columns(graph: Graph, form: LogForm = "counts") -> list[str]:
     """Return the columns of the state variables; in counts, ``n`` and ``place`` are columns of the log itself."""
     taken = (COUNT, PLACE) if form == "counts" else ()
-    return [f"state_{name}" if name in taken else state_column(name) for name in graph.states]
+    return [f"state_{name}" if name.casefold() in taken else state_column(name) for name in graph.states]
 
 
 def next_columns(graph: Graph) -> list[str]:
@@ -215,9 +216,11 @@ def quoted(name: str) -> str:
 
 
 def _require_distinct(names: Sequence[str]) -> None:
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    times = Counter(name.casefold() for name in names)  # SQL does not tell capitals apart
+    repeated = sorted({name for name in names if times[name.casefold()] > 1})
     if repeated:
-        raise DataError(f"two columns of the log would be called {', '.join(repeated)}; rename a state variable")
+        but = ", which differ in capitals only" if len(repeated) > len({name.casefold() for name in repeated}) else ""
+        raise DataError(f"two columns of the log would be called {', '.join(repeated)}{but}; rename a state variable")
 
 
 def not_steps(column: str, kind: str) -> DataError:

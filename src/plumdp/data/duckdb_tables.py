@@ -58,6 +58,7 @@ def connect(memory_limit: float = MEMORY) -> Iterator[Any]:
             connection.execute(f"SET memory_limit = '{int(memory_limit) // 1000}KB'")
             connection.execute(f"SET temp_directory = {literal(folder)}")
             connection.execute(f"SET threads = {n_threads()}")
+            connection.execute("SET pandas_analyze_sample = 0")  # Python objects are read as text, of whatever types
             _watch(connection)
             yield connection
     except duckdb.Error as error:

@@ -1,37 +1,36 @@
-"""Logs in files, or in tables that DuckDB reads as they are: counted there, within a limit of memory."""
+"""Logs in files and data frames, which DuckDB reads as they are: counted there, within a limit of memory."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 from plumdp.base.errors import DataError, Option
-from plumdp.data.columns import (
-    COUNT,
-    EPISODE,
-    LARGEST_STEP,
-    PLACE,
-    STAGE,
-    STEP,
-    LogForm,
-    Source,
-    not_steps,
-    quoted,
+from plumdp.data.columns import COUNT, EPISODE, PLACE, STAGE, STEP, LogForm, Source, quoted
+from plumdp.data.duckdb_tables import (
+    FILE,
+    Block,
+    Progress,
+    column_types,
+    has_rows,
+    keeps_order,
+    literal,
+    pages,
+    scan,
+    watched,
 )
-from plumdp.data.duckdb_tables import FILE, Block, Progress, has_rows, keeps_order, literal, pages, scan, watched
+from plumdp.data.example_sql import any_repeated_sql, broken_episodes_sql, repeated_steps_sql
 from plumdp.data.first_rows import Offender, first_places
-from plumdp.data.log_pilots import Moments, SharedRun, not_numbered
-from plumdp.data.mapping_sql import mapped_sql
+from plumdp.data.frames import FRAME, has_order, register_frame
+from plumdp.data.log_pilots import Moments, SharedRun, no_order, not_numbered
+from plumdp.data.mapping_sql import IN_ORDER, NUMBERS, columns_sql
 from plumdp.data.report import BrokenEpisode, RepeatedStep
 from plumdp.data.sql import count_ordered_sql, count_sql, order_sql
 from plumdp.model.graph import Graph
 
-_WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
-_FRACTIONAL = ("FLOAT", "DOUBLE", "DECIMAL", "VARCHAR")
-_IN_ORDER = (*_WHOLE, "FLOAT", "DOUBLE", "DECIMAL", "DATE", "TIME", "TIMESTAMP")  # types that tell what is first
 _COUNTED = "counted"  # the table with the counts of one part
 _SHARED = "shared"  # the table with the runs that are in several files
 _RUNS = "runs"  # the tables with the runs of each table of the log, their number behind
@@ -43,7 +42,7 @@ _ROWS = "rows"  # the tables with these rows, their number behind
 
 @dataclass(frozen=True, eq=False)
 class FileLog:
-    """A log that DuckDB reads: all files as one table, or each as its own if no run goes on in another file."""
+    """A log that DuckDB reads: a data frame, all files as one table, or each as its own if no run goes on in others."""
 
     connection: Any
     tables: Mapping[str, Mapping[str, str]]  # what to select from → column → type
@@ -52,15 +51,20 @@ class FileLog:
     progress: Progress | None
     text_bytes: float = 0.0  # of files that take long to read; 0: they do not
     files: Mapping[str, Sequence[str]] = field(default_factory=dict)  # what to select from → files
+    frame: Any = None  # if the log is one; ``keep`` makes it a table, and finds the types of its columns
 
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""
         return [*next(iter(self.tables.values()))]
 
-    def read_once(self, columns: Collection[str]) -> FileLog:
-        """Return the log with these columns in memory, if its files take long to read and fit there well."""
-        if not 0 < self.text_bytes <= _KEPT * self.memory_limit or not all(map(keeps_order, self.tables)):
+    def keep(self, columns: Sequence[str], *, is_read_again: bool) -> FileLog:
+        """Return the log with these columns; in memory, if its files take long to read again, and fit there well."""
+        if self.frame is not None:
+            register_frame(self.connection, self.frame, columns)
+            return replace(self, tables={FRAME: column_types(self.connection, FRAME)})
+        is_small = 0 < self.text_bytes <= _KEPT * self.memory_limit
+        if not is_read_again or not is_small or not all(map(keeps_order, self.tables)):
             return self
         kept, files = {}, {}
         for number, (table, types) in enumerate(self.tables.items()):
@@ -84,7 +88,7 @@ class FileLog:
         """
         stages = self._stages(moments) if moments is not None and moments.sizes else [{}] * len(self.tables)
         for number, (table, types) in enumerate(self.tables.items()):
-            here = {name: _expression(name, column, types, form) for name, column in columns.items()} | stages[number]
+            here = columns_sql(columns, types, form) | stages[number]
             share = (number / len(self.tables), (number + 1) / len(self.tables))
             yield from self._count_table(graph, form, here, table, _number(columns.get(STEP), types), share)
 
@@ -112,8 +116,7 @@ class FileLog:
         for table, files in self.files.items():
             if not files or any("://" in file for file in files):
                 continue
-            types = self.tables[table]
-            here = {name: _expression(name, column, types, form) for name, column in columns.items()}
+            here = columns_sql(columns, self.tables[table], form)
             places = first_places(self.connection, files, here, form, offenders)
             found = [one or other for one, other in zip(found, places, strict=True)]
         return found
@@ -128,7 +131,7 @@ class FileLog:
             is_placed = "TRY_CAST(run AS DOUBLE) IS NOT NULL" if kind == "VARCHAR" else "run IS NOT NULL"
             found = f"SELECT count(run), count(*), count(*) FILTER ({is_placed}) FROM {_RUNS}_{number}"
             ((named, all_runs, placed),) = self.connection.execute(found).fetchall()
-            if in_order and (placed < named or not kind.startswith((*_IN_ORDER, "VARCHAR"))):
+            if in_order and (placed < named or not kind.startswith((*IN_ORDER, "VARCHAR"))):
                 raise not_numbered(column, types[column])
             n_runs, all_named = n_runs + named, all_named and named == all_runs
         return n_runs, all_named
@@ -183,13 +186,15 @@ class FileLog:
 
     def count_first_rows(self, graph: Graph, form: LogForm, columns: Mapping[str, Source], n: int) -> Iterator[Block]:
         """Yield what ``count`` would yield if the log had ended after n rows."""
+        if self.frame is not None and not has_order(self.frame):
+            raise no_order("DuckDB")
         for table, types in self.tables.items():
             if not keeps_order(table):
                 by_time = Option("order", "time")
                 raise DataError(by_time, ": the files have their columns in different orders; read one at a time")
             rows = f"(SELECT * FROM {table} LIMIT {n})"
             ((found,),) = self.connection.execute(f"SELECT count(*) FROM {rows}").fetchall()
-            here = {name: _expression(name, column, types, form) for name, column in columns.items()}
+            here = columns_sql(columns, types, form)
             yield from self._count_table(graph, form, here, rows, _number(columns.get(STEP), types), (1.0, 1.0))
             n -= found
             if n == 0:
@@ -197,32 +202,17 @@ class FileLog:
 
     def repeated_steps(self, form: LogForm, columns: Mapping[str, Source], n: int) -> list[RepeatedStep]:
         """Return a few steps of which there are several rows that are not alike."""
-        found = []
-        for table, types in self.tables.items():
-            here = {name: _expression(name, column, types, form) for name, column in columns.items()}
-            rows = ", ".join(f"{expression} AS {quoted(name)}" for name, expression in here.items())
-            alike = f"SELECT *, count(*) AS n_alike FROM (SELECT {rows} FROM {table}) GROUP BY ALL"
-            place = f"{quoted(EPISODE)}, {quoted(STEP)}"
-            known = f"{quoted(EPISODE)} IS NOT NULL AND {quoted(STEP)} IS NOT NULL"
-            query = f"SELECT {place}, sum(n_alike)::BIGINT FROM ({alike}) WHERE {known} GROUP BY {place}"
-            query = f"{query} HAVING count(*) > 1 ORDER BY {place} LIMIT {n}"
-            found += [RepeatedStep(*row) for row in self.connection.execute(query).fetchall()]
-        return found[:n]
+        return [RepeatedStep(*row) for row in self._few(repeated_steps_sql, form, columns, n)]
 
     def broken_episodes(self, columns: Mapping[str, Source], n: int) -> list[BrokenEpisode]:
         """Return a few episodes that lack steps, those that lack most."""
-        found = []
-        for table, types in self.tables.items():
-            episode, step = (_expression(name, columns[name], types, "trajectories") for name in (EPISODE, STEP))
-            rows = f"SELECT {episode} AS episode, {step} AS step FROM {table}"
-            spans = (
-                "SELECT episode, count(*) AS n, count(DISTINCT step) AS steps, min(step) AS first, max(step) AS last "
-                f"FROM ({rows}) WHERE episode IS NOT NULL AND step IS NOT NULL GROUP BY episode"
-            )
-            missing = "abs(last - first + 1 - steps)"
-            query = f"SELECT * FROM ({spans}) WHERE {missing} > 0 ORDER BY {missing} DESC, episode LIMIT {n}"
-            found += [BrokenEpisode(*row) for row in self.connection.execute(query).fetchall()]
-        return found[:n]
+        return [BrokenEpisode(*row) for row in self._few(broken_episodes_sql, "trajectories", columns, n)]
+
+    def _few(
+        self, query: Callable[[Mapping[str, str], str, int], str], form: LogForm, columns: Mapping[str, Source], n: int
+    ) -> list[tuple[Any, ...]]:
+        queries = (query(columns_sql(columns, types, form), table, n) for table, types in self.tables.items())
+        return [row for each in queries for row in self.connection.execute(each).fetchall()][:n]
 
     def _count_transitions(
         self, graph: Graph, columns: Mapping[str, str], table: str, number: str, share: tuple[float, float]
@@ -240,15 +230,13 @@ class FileLog:
         """Return the rows, some runs at a time, if a step has several; if rows lie in order, as most do, none has."""
         start, _ = share
         places: Mapping[str, int] = {}
-        if self.partitions is None and number:
+        if self._may_be_in_order and number:
             places = self._places(order_sql({**columns, STEP: number}, table), (start, start))
             if self._is_in_order(places, columns[EPISODE], table):
                 return []
         parts = self._parts(graph, columns, table, sum(places.values()), share)
         for rows, _ in parts:
-            steps = f"SELECT {columns[EPISODE]} AS run, {columns[STEP]} AS step FROM {rows}"
-            known = f"SELECT run, step FROM ({steps}) WHERE run IS NOT NULL AND step IS NOT NULL"
-            self._run(f"SELECT 1 FROM ({known}) GROUP BY run, step HAVING count(*) > 1 LIMIT 1", (start, start))
+            self._run(any_repeated_sql(columns, rows), (start, start))
             if self.connection.execute(f"SELECT 1 FROM {_COUNTED}").fetchall():
                 return parts
         return []
@@ -259,7 +247,7 @@ class FileLog:
         """Try the rows as they lie first, as most logs are in order; else put the runs in order, a part at a time."""
         start, _ = share
         places: Mapping[str, int] = {}
-        if self.partitions is None:
+        if self._may_be_in_order:
             places = self._places(order_sql(columns, table), (start, start))
             if self._is_in_order(places, columns[EPISODE], table):
                 yield from self._counted(count_ordered_sql(graph, columns, table), share)
@@ -303,6 +291,11 @@ class FileLog:
         total = f"SELECT {quoted(PLACE)}, sum({quoted(COUNT)})::BIGINT FROM {_COUNTED} GROUP BY 1"
         return dict(self.connection.execute(total).fetchall())
 
+    @property
+    def _may_be_in_order(self) -> bool:
+        """Whether rows can be counted as they lie, which takes two passes over rows in the same order."""
+        return self.partitions is None and (self.frame is None or has_order(self.frame))
+
     def _is_in_order(self, places: Mapping[str, int], episode: str, table: str) -> bool:
         """Return whether each run lies in one piece, its steps ascending."""
         if "disorder" in places:
@@ -331,22 +324,7 @@ def _run_changes(run: str, kind: str, table: str) -> str:
     return f"({rows}) WHERE has_before IS NULL OR run IS DISTINCT FROM before"
 
 
-def _expression(name: str, column: Source, types: Mapping[str, str], form: LogForm) -> str:
-    """Return a column as SQL; a step of trajectories as a number, null if it is none."""
-    if not isinstance(column, str):
-        return mapped_sql(column, types)
-    if name != STEP or form != "trajectories":
-        return quoted(column)
-    kind = types[column].partition("(")[0]
-    if kind in _WHOLE:
-        return f"TRY_CAST({quoted(column)} AS BIGINT)"
-    if kind in _FRACTIONAL:
-        number = f"TRY_CAST({quoted(column)} AS DOUBLE)"
-        return f"CASE WHEN isfinite({number}) AND abs({number}) < {LARGEST_STEP} THEN {number} END"
-    raise not_steps(column, types[column])
-
-
 def _number(step: Source | None, types: Mapping[str, str]) -> str:
     """Return a step of a log of transitions as a number; nothing if its column has another type."""
-    is_number = step is not None and types[str(step)].partition("(")[0] in (*_WHOLE, *_FRACTIONAL)
-    return _expression(STEP, step, types, "trajectories") if step is not None and is_number else ""
+    is_number = step is not None and types[str(step)].partition("(")[0] in (*NUMBERS, "VARCHAR")
+    return columns_sql({STEP: step}, types, "trajectories")[STEP] if step is not None and is_number else ""

@@ -53,7 +53,7 @@ def first_places(
 def _names_in_log(columns: Mapping[str, str]) -> dict[str, str]:
     """Return the columns by their names in counts: a variable n or place has another name there."""
     named = {name: name for name in columns}
-    return {f"state_{name}": name for name in (COUNT, PLACE) if name in named} | named
+    return {f"state_{name}": name for name in columns if name.casefold() in (COUNT, PLACE)} | named
 
 
 def _can_be_found(offender: Offender, form: LogForm, names: Mapping[str, str]) -> bool:

@@ -198,3 +198,11 @@ def not_numbered(column: str, kind: str) -> DataError:
         f": column {column} has the type {kind}, and its values are not all numbers, so that they do not tell which "
         "run was first; number the runs in their order",
     )
+
+
+def no_order(engine: str) -> DataError:
+    """Return the error for rows of a table that are in no order."""
+    return DataError(
+        f'order="time": the rows of a table of {engine} have no order of their own; write them to Parquet files in '
+        'their order, or number the runs and say order="runs"'
+    )

@@ -1,14 +1,14 @@
-"""Logs of any size, counted where they are: files through DuckDB, data frames through Narwhals."""
+"""Logs of any size, counted where they are: files and data frames by DuckDB, those of Spark by Spark."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from plumdp.data.columns import FIRST_COUNTS, STEP, LogForm, Source, find_column
 from plumdp.data.counts import Pilot, Sampling, TransitionCounts
 from plumdp.data.duckdb_tables import (
     MEMORY,
-    Block,
     Progress,
     column_types,
     connect,
@@ -29,22 +28,22 @@ from plumdp.data.duckdb_tables import (
 )
 from plumdp.data.file_logs import FileLog
 from plumdp.data.files import is_counts_file
-from plumdp.data.frame_logs import is_arrow, open_frame
-from plumdp.data.ingestion import Offender, TransitionCounter
+from plumdp.data.frames import FRAME, frame_columns
+from plumdp.data.ingestion import TransitionCounter
 from plumdp.data.log_files import WHOLE, LogFile, describe_files, now
 from plumdp.data.log_pilots import (
     LogPilot,
     Moments,
     Order,
-    SharedRun,
     after_files,
     order_of_counts,
     pilot_of_log,
     runs_of_counts,
 )
 from plumdp.data.mappings import StateMaps, read_mapping
-from plumdp.data.report import NAMED, BrokenEpisode, IngestionReport, RepeatedStep, refusal, require_outcomes
+from plumdp.data.report import NAMED, IngestionReport, refusal, require_outcomes
 from plumdp.data.same_files import part_of_file, refuse_copies, refuse_same_files
+from plumdp.data.spark_logs import SparkLog, is_spark, open_spark
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
@@ -54,6 +53,7 @@ _LOGGER = logging.getLogger("plumdp")
 _MAYBE_EMPTY = 1 << 16  # bytes: a file with the names of its columns alone has fewer
 
 Partitions: TypeAlias = int | Literal["files"] | None
+OpenLog: TypeAlias = FileLog | SparkLog
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,35 +75,6 @@ class Log:
 
     def __str__(self) -> str:
         return str(self.report)
-
-
-class _OpenLog(Protocol):
-    @property
-    def columns(self) -> list[str]: ...
-
-    def read_once(self, columns: Collection[str]) -> _OpenLog: ...
-
-    def count(
-        self, graph: Graph, form: LogForm, columns: Mapping[str, Source], moments: Moments | None
-    ) -> Iterator[Block]: ...
-
-    def broken_episodes(self, columns: Mapping[str, Source], n: int) -> list[BrokenEpisode]: ...
-
-    def repeated_steps(self, form: LogForm, columns: Mapping[str, Source], n: int) -> list[RepeatedStep]: ...
-
-    def first_rows(
-        self, form: LogForm, columns: Mapping[str, Source], offenders: Sequence[Offender]
-    ) -> Sequence[str]: ...
-
-    def find_runs(self, column: str, *, in_order: bool) -> tuple[int, bool]: ...
-
-    def shared_runs(self, column: str, step: Source | None) -> SharedRun | None: ...
-
-    def has_rows(self, file: str) -> bool: ...
-
-    def count_first_rows(
-        self, graph: Graph, form: LogForm, columns: Mapping[str, Source], n: int
-    ) -> Iterator[Block]: ...
 
 
 def read_log(
@@ -195,8 +166,8 @@ def read_log(
         has_runs = FIRST_COUNTS[0] in found if form == "counts" else runs is not None
         planned = pilot_of_log(form, sampling, known_order, has_runs=has_runs, wanted=pilot, expected=expected)
         is_by_runs = planned is not None and planned.unit == "runs"
-        if (is_by_runs and form != "counts") or (form == "transitions" and STEP in found):
-            log = log.read_once(source_columns([*filter(None, [runs]), *found.values()]))  # for all that follows
+        is_read_again = (is_by_runs and form != "counts") or (form == "transitions" and STEP in found)
+        log = log.keep(source_columns([*filter(None, [runs]), *found.values()]), is_read_again=is_read_again)
         moments = _moments(log, form, runs, planned)
         n_moments = len(FIRST_COUNTS if moments is None else moments.sizes) if is_by_runs else 0
         tally = TransitionCounter(model.graph, mapping, n_moments=n_moments)
@@ -224,7 +195,7 @@ def _check_words(on_unmatched: str, cut_off: str | None) -> None:
 
 
 def _report(
-    log: _OpenLog, tally: TransitionCounter, form: LogForm, columns: Mapping[str, Source], cut_off: CutOff | None
+    log: OpenLog, tally: TransitionCounter, form: LogForm, columns: Mapping[str, Source], cut_off: CutOff | None
 ) -> IngestionReport:
     """Return what became of the rows, with examples of those that were rejected."""
     broken = log.broken_episodes(columns, NAMED) if tally.has_gaps and form == "trajectories" else []
@@ -234,7 +205,7 @@ def _report(
     return replace(report, cut_off=cut_off if report.rows["cut off"] else None)
 
 
-def _moments(log: _OpenLog, form: LogForm, runs: str | None, planned: LogPilot | None) -> Moments | None:
+def _moments(log: OpenLog, form: LogForm, runs: str | None, planned: LogPilot | None) -> Moments | None:
     """Return after how many of the runs of a log bets are placed, if runs are what is counted."""
     if planned is None or planned.unit == "rows" or form == "counts" or runs is None:
         return None
@@ -248,7 +219,7 @@ def _moments(log: _OpenLog, form: LogForm, runs: str | None, planned: LogPilot |
 
 
 def _pilot(
-    log: _OpenLog,
+    log: OpenLog,
     tally: TransitionCounter,
     graph: Graph,
     form: LogForm,
@@ -272,27 +243,34 @@ def _pilot(
 @contextmanager
 def _open(
     source: Any, files: list[str], partitions: Partitions, memory_limit: float, progress: Progress | None
-) -> Iterator[_OpenLog]:
+) -> Iterator[OpenLog]:
     if not (partitions is None or partitions == "files" or (isinstance(partitions, int) and partitions > 0)):
         raise DataError(Option("partitions", partitions), ": give a whole number above 0, 'files', or leave it out")
-    if not files and not is_arrow(source):
+    if not files and is_spark(source):
         if partitions is not None:
-            raise DataError("partitions are for files; a data frame is counted as a whole, by its own engine")
-        yield open_frame(source)
+            raise DataError(Option("partitions", partitions), ": Spark divides the rows itself; leave it out")
+        with open_spark(source) as table:
+            yield table
         return
+    n_parts = None if partitions == "files" else partitions
     refuse_same_files(files)
     with connect(memory_limit) as connection:
         if not files:
-            connection.register("arrow", source)
+            if partitions == "files":
+                raise DataError(
+                    Option("partitions", "files"), ": a data frame has no files; give a number, or leave it out"
+                )
+            untyped = {FRAME: dict.fromkeys(frame_columns(source), "")}
+            yield FileLog(connection, untyped, memory_limit, n_parts, progress, frame=source)
+            return
         groups = [[file] for file in files] if partitions == "files" else [files]
-        tables = {scan(connection, group) if group else "arrow": group for group in groups}
+        tables = {scan(connection, group): group for group in groups}
         if partitions != "files":
             refuse_copies(files, partial(has_rows, connection))
         types = {table: column_types(connection, table) for table in tables}
         if any({"transition", "n"} <= names.keys() for names in types.values()):
             _refuse_counts(files)
         _require_same_columns(tables, types)
-        n_parts = None if partitions == "files" else partitions
         yield FileLog(connection, types, memory_limit, n_parts, progress, text_bytes(files), tables)
 
 

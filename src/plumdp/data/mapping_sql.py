@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from plumdp.base.errors import DataError
-from plumdp.data.columns import quoted
+from plumdp.data.columns import LARGEST_STEP, STEP, LogForm, Source, not_steps, quoted
 from plumdp.data.mapping_language import COMPARISONS, Kind, Term
 from plumdp.data.mappings import OUTSIDE
 
 _LARGEST = "1.7976931348623157e308"  # of all finite numbers
 _LONGEST = 100_000  # characters
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
-_NUMBERS = (*_WHOLE, "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL")
+NUMBERS = (*_WHOLE, "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL")
+IN_ORDER = (*NUMBERS, "DATE", "TIME")  # how types begin that tell what is first
 _TEXTS = ("VARCHAR", "ENUM")
 _TRUE, _FALSE = "'true', 'yes', '1'", "'false', 'no', '0'"
 
@@ -25,9 +26,38 @@ Column = Callable[[str, Kind], str]
 """Returns a column as SQL, for its name and for what it is read as."""
 
 
+def columns_sql(
+    columns: Mapping[str, Source], types: Mapping[str, str], form: LogForm, *, is_warehouse: bool = False
+) -> dict[str, str]:
+    """Return where columns come from as SQL; a step of trajectories as a number, null if it is none."""
+    return {
+        name: mapped_sql(source, types, is_warehouse=is_warehouse)
+        if not isinstance(source, str)
+        else _step(source, types[source], is_warehouse)
+        if name == STEP and form == "trajectories"
+        else quoted(source)
+        for name, source in columns.items()
+    }
+
+
+def _step(column: str, type_name: str, is_warehouse: bool) -> str:
+    kind = type_name.partition("(")[0]
+    if kind in _WHOLE:
+        return f"TRY_CAST({quoted(column)} AS BIGINT)"
+    if kind in NUMBERS or (kind == "VARCHAR" and not is_warehouse):
+        number = f"TRY_CAST({quoted(column)} AS DOUBLE)"
+        return f"CASE WHEN abs({number}) < {LARGEST_STEP} THEN {number} END"  # NaN is above all numbers
+    raise not_steps(column, type_name)
+
+
 def mapped_sql(term: Term, types: Mapping[str, str], *, is_warehouse: bool = False) -> str:
-    """Return a mapping as SQL; in a warehouse, the types of columns are not known, and engines differ on NaN."""
-    column = _warehouse_column if is_warehouse else lambda name, kind: _local_column(name, types[name], kind)
+    """Return a mapping as SQL; in a warehouse, types of columns may not be known, and engines differ on NaN."""
+
+    def column(name: str, kind: Kind) -> str:
+        if name not in types:
+            return _warehouse_column(name, kind)
+        return _local_column(name, types[name], kind, is_warehouse)
+
     return _Writer(column, checks_columns=is_warehouse).write(term)
 
 
@@ -126,23 +156,24 @@ def _warehouse_column(name: str, kind: Kind) -> str:
     return f"CAST({column} AS {'DOUBLE' if kind == 'number' else 'BOOLEAN'})"
 
 
-def _local_column(name: str, type_name: str, kind: Kind) -> str:
+def _local_column(name: str, type_name: str, kind: Kind, is_warehouse: bool) -> str:
     column, base = quoted(name), type_name.partition("(")[0]
     if kind == "any":
         return column
-    if kind == "number" and base in _NUMBERS:
+    if kind == "number" and base in NUMBERS:
         return column if base == "DOUBLE" else f"CAST({column} AS DOUBLE)"
     if base in _TEXTS:
         text = f"CAST({column} AS VARCHAR)" if base == "ENUM" else column
-        if kind == "number":
-            return f"TRY_CAST(replace({text}, '_', 'x') AS DOUBLE)"  # 1_000 is not a number in other engines
+        if kind == "number":  # only some engines read 1_000, or 3f and 0x1p3
+            plain = f"translate({text}, '_dDfFxX', '???????')" if is_warehouse else f"replace({text}, '_', 'x')"
+            return f"TRY_CAST({plain} AS DOUBLE)"
         if kind == "text":
             return f"trim({text})"
         word = f"lower(trim({text}))"
         return f"CASE WHEN {word} IN ({_TRUE}) THEN TRUE WHEN {word} IN ({_FALSE}) THEN FALSE END"
     if kind == "truth" and base == "BOOLEAN":
         return column
-    if kind == "truth" and base in _NUMBERS:
+    if kind == "truth" and base in NUMBERS:
         return f"CASE WHEN {column} = 1 THEN TRUE WHEN {column} = 0 THEN FALSE END"
     raise other_kind(name, type_name, kind)
 

@@ -137,7 +137,7 @@ def counts_query(
     for name, value, kinds in (("dialect", dialect, Dialect), ("form", form, Form)):
         if value not in get_args(kinds):
             raise DataError(Option(name, value), f": choose one of {', '.join(map(repr, get_args(kinds)))}")
-    first = _pilot_of(model, form, sampling, order, pilot, columns or {})
+    first = _pilot_of(form, sampling, order, pilot, columns or {})
     has_steps = form == "trajectories" or STEP in (columns or {})
     sources = needed_sources(model.graph, form, read_mapping(model.graph, states, actions))
     sources |= {EPISODE: EPISODE} if first is not None or has_steps else {}
@@ -152,6 +152,14 @@ def counts_query(
     log = next(node for node in query.find_all(exp.Table) if node.name == _TABLE)
     log.replace(_table_name(table, dialect))
     text: str = query.sql(dialect=dialect, pretty=True)
+    return text
+
+
+def translated(query: str, dialect: Dialect) -> str:
+    """Return a query of DuckDB in the words of another engine."""
+    import sqlglot
+
+    text: str = sqlglot.transpile(query, read="duckdb", write=dialect)[0]
     return text
 
 
@@ -182,12 +190,7 @@ def _as_sql(source: Source) -> str:
 
 
 def _pilot_of(
-    model: ParametricMDP,
-    form: Form,
-    sampling: Sampling,
-    order: Order | None,
-    wanted: bool,
-    columns: Mapping[str, str],
+    form: Form, sampling: Sampling, order: Order | None, wanted: bool, columns: Mapping[str, str]
 ) -> LogPilot | None:
     """Return at which moments bets are placed, if the query is to count them."""
     if order == "time":
@@ -197,14 +200,7 @@ def _pilot_of(
             Option("order", "runs"),
         )
     has_runs = form == "trajectories" or EPISODE in columns or order == "runs"
-    first = pilot_of_log(form, sampling, order, has_runs=has_runs, wanted=wanted)
-    own = {*keys(model.graph)} & {N_RUNS, N_UNORDERED, *FIRST_COUNTS, RUN, RUN_NUMBER}
-    if first is not None and own:
-        raise DataError(
-            f"the query would have two columns {', '.join(sorted(own))}; rename a state variable, or do without bets: ",
-            Option("pilot", False),
-        )
-    return first
+    return pilot_of_log(form, sampling, order, has_runs=has_runs, wanted=wanted)
 
 
 def _table_name(table: str, dialect: Dialect) -> Any:
@@ -237,6 +233,10 @@ def count_sql(
     of a run that are alike as one, and says how many copies of it there are. It needs run and step. Where ``columns``
     has the stage of a run, rows of each stage are counted by themselves.
     """
+    twice = {name.casefold() for name in keys(graph)} & {N_RUNS, N_UNORDERED, *FIRST_COUNTS, RUN, RUN_NUMBER}
+    if n_runs and twice:
+        why = f"the query would have two columns {', '.join(sorted(twice))}"
+        raise DataError(why, "; rename a state variable, or do without bets: ", Option("pilot", False))
     if form == "trajectories":
         return _count_trajectories(graph, columns, table, _IN_RUNS, _STEPS_AROUND, _PLACE_IN_RUN, n_runs, once)
     names = [*state_columns(graph, form), ACTION, *next_columns(graph)]

@@ -51,7 +51,7 @@ def is_named(policy: Any) -> bool:
     """Return whether a policy names its actions, as a function, a dict or a table does, and an array does not."""
     if isinstance(policy, np.ndarray | list | tuple | str):
         return False
-    return callable(policy) or isinstance(policy, Mapping) or _as_frame(policy) is not None
+    return callable(policy) or isinstance(policy, Mapping) or _is_frame(policy)
 
 
 def action_column(graph: Graph) -> str:
@@ -145,25 +145,33 @@ def _columns_of_table(source: Any) -> Columns | None:
     """Return the columns of a mapping or a data frame, or None if it is neither."""
     if isinstance(source, Mapping):
         return {name: np.asarray(values) for name, values in source.items()}
-    frame = _as_frame(source)
-    if frame is None:
+    if not _is_frame(source):
         return None
-    frame = frame.collect()
-    columns = {str(name): frame[name].to_numpy() for name in frame.columns}
-    for name, values in columns.items():
-        if values.dtype.kind == "O":  # libraries have several words for null
-            columns[name] = np.where(frame[name].is_null().to_numpy(), None, values)
-    return columns
+    if hasattr(source, "fetchnumpy"):  # of DuckDB; None is masked
+        found = source.fetchnumpy().items()
+        return {name: np.array(v.tolist(), dtype=object) if np.ma.isMaskedArray(v) else v for name, v in found}
+    if hasattr(source, "toPandas"):  # of Spark
+        source = source.toPandas()
+    frame = source.collect() if hasattr(source, "collect") else source  # a lazy one of Polars
+    names = frame.column_names if hasattr(frame, "column_names") else frame.columns
+    return {str(name): _values(frame[name]) for name in names}
 
 
-def _as_frame(source: Any) -> Any:
-    """Return a data frame of any library as a lazy frame of Narwhals, or None if it is something else."""
-    import narwhals as nw
+def _is_frame(source: Any) -> bool:
+    """Return whether this is a data frame of pandas, Polars, PyArrow, DuckDB or Spark, by what it can do."""
+    kind = type(source)
+    return hasattr(kind, "columns") and (hasattr(kind, "__getitem__") or hasattr(kind, "fetchnumpy"))
 
-    try:
-        return nw.from_native(source).lazy()
-    except TypeError:
-        return None
+
+def _values(column: Any) -> npt.NDArray[Any]:
+    """Return the values of a column of pandas, Polars or PyArrow, which have several words for null."""
+    values: npt.NDArray[Any] = column.to_numpy()
+    if values.dtype.kind != "O":
+        return values
+    is_null = column.isna() if hasattr(column, "isna") else column.is_null()
+    present: npt.NDArray[Any] = values.copy()
+    present[np.asarray(is_null.to_numpy(), dtype=np.bool_)] = None
+    return present
 
 
 def _columns_of_states(graph: Graph, states: list[Any]) -> Columns:
