@@ -14,6 +14,7 @@ import nox
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv"
 
+WORKERS = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")
 FAST, QUICK = ("-m", "not slow", "tests"), {"PLUMDP_TIER": "quick"}
 
 
@@ -21,7 +22,7 @@ FAST, QUICK = ("-m", "not slow", "tests"), {"PLUMDP_TIER": "quick"}
 def plain(session: nox.Session) -> None:
     """Run the fast tests with what a plain install has; those of an extra are skipped."""
     session.install("-e", ".", "--group", "test")
-    session.run("pytest", "-n", "auto", "--dist", "loadfile", *FAST, *session.posargs, env=QUICK)
+    session.run("pytest", *WORKERS, *FAST, *session.posargs, env=QUICK)
 
 
 @nox.session(python="3.11", default=False)
@@ -32,7 +33,7 @@ def oldest(session: nox.Session) -> None:
     session.run_install("uv", "pip", "compile", "-q", *lowest, "pyproject.toml", "-o", str(pins), silent=True)
     session.install("-e", ".", "--group", "test", "--constraint", str(pins))
     warnings = ("-o", "filterwarnings=default")  # old versions warn about newer versions of what they use
-    session.run("pytest", "-n", "auto", "--dist", "loadfile", *warnings, *FAST, *session.posargs, env=QUICK)
+    session.run("pytest", *WORKERS, *warnings, *FAST, *session.posargs, env=QUICK)
 
 
 @nox.session(default=False)

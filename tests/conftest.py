@@ -24,25 +24,10 @@ settings.load_profile("plumdp")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that have slow tests, if there are several workers, and give each worker a share of them.
-
-    Each worker starts with as many tests as the others, one after the other, and then takes over what others have not
-    begun: with fast tests at the end, none waits for the last slow test of another.
-    """
-    n_workers, n_items = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")), len(items)
-    if n_workers == 1:
-        return
-    slow = list(dict.fromkeys(item.path for item in items if item.get_closest_marker("slow")))
-    by_file = {path: [item for item in items if item.path == path] for path in slow}
-    fast = [item for item in items if item.path not in by_file]
-    items.clear()
-    for worker in range(n_workers):
-        for path in slow[worker::n_workers]:
-            items += by_file[path]
-        room = max(0, (worker + 1) * n_items // n_workers - len(items))
-        items += fast[:room]
-        del fast[:room]
-    items += fast
+    """Begin with the files that have slow tests, if there are several workers: none waits for another at the end."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        slow = {item.path for item in items if item.get_closest_marker("slow")}
+        items.sort(key=lambda item: item.path not in slow)
 
 
 @contextmanager

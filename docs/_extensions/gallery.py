@@ -2,6 +2,7 @@
 
 The front matter of a page names the sizes that may be smaller, as in ``small: {rows: 200_000}``, and one of its cells
 has a line ``rows = 20_000_000``. With ``-D gallery_sizes=small``, as in the tests, that line says what ``small`` does.
+With ``-D gallery_only=storm`` the cells of no other page of the gallery are run.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 import yaml
 from nbclient import NotebookClient
 from sphinx.application import Sphinx
+from sphinx.config import Config
 
 FRONT = re.compile(r"\A---\n(.*?)^---\n", re.MULTILINE | re.DOTALL)
 
@@ -37,6 +39,13 @@ def with_small_sizes(text: str) -> str:
     return text
 
 
+def choose_page(app: Sphinx, config: Config) -> None:
+    """Leave out the cells of all pages but one, if one is named."""
+    others = {page.parent.name for page in Path(app.srcdir).glob("gallery/*/index.md")} - {config.gallery_only}
+    if config.gallery_only:
+        config.nb_execution_excludepatterns = [f"gallery/{name}/*" for name in sorted(others)]
+
+
 def choose_sizes(app: Sphinx, name: str, source: list[str]) -> None:
     """Replace the sizes of a page as it is read, if small ones are asked for."""
     if name.startswith("gallery/") and app.config.gallery_sizes == "small":
@@ -52,9 +61,11 @@ def copy_reports(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register both steps, and join the pieces in which commands print: MyST-NB would end each with a line."""
+    """Register the steps, and join the pieces in which commands print: MyST-NB would end each with a line."""
     NotebookClient.__init__ = partialmethod(NotebookClient.__init__, coalesce_streams=True)
     app.add_config_value("gallery_sizes", "full", "env", [str])
+    app.add_config_value("gallery_only", "", "env", [str])
+    app.connect("config-inited", choose_page)
     app.connect("source-read", choose_sizes)
     app.connect("build-finished", copy_reports)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,35 +1,34 @@
 """``plumdp bench`` as a user types it."""
 
-import os
-import subprocess
-import sys
-
 import pytest
+from command_line import plumdp
 
 pytestmark = pytest.mark.slow
 
 
-def bench(*arguments, **options):
-    command = [sys.executable, "-m", "plumdp", "bench", *arguments]
-    environment = os.environ | {"COLUMNS": "120"}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, **options)
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Return the folder that commands are typed in, on a screen of 120 columns."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    return tmp_path
 
 
-def test_a_study_is_run_once_and_reported_each_time(tmp_path):
-    arguments = ("scaling", "-i", "betting:5", "-i", "betting:6", "-n", "200", "-j", "1")
-    first = bench(*arguments, cwd=tmp_path)
-    assert first.returncode == 0, first.stderr
-    assert first.stdout == "bench/scaling-quick/results.md\n"
-    assert [line.partition(":")[0] for line in first.stderr.splitlines()] == ["scaling betting", "scaling betting"]
-    again = bench(*arguments, cwd=tmp_path)
-    assert again.stdout == first.stdout
-    assert again.stderr == "2 of 2 cells are in bench/scaling-quick/cells already\n"
+def test_a_study_is_run_once_and_reported_each_time():
+    arguments = ("bench", "scaling", "-i", "betting:5", "-i", "betting:6", "-n", "200", "-j", "1")
+    first = plumdp(*arguments)
+    assert first.code == 0, first.err
+    assert first.out == "bench/scaling-quick/results.md\n"
+    assert [line.partition(":")[0] for line in first.err.splitlines()] == ["scaling betting", "scaling betting"]
+    again = plumdp(*arguments)
+    assert again.out == first.out
+    assert again.err == "2 of 2 cells are in bench/scaling-quick/cells already\n"
 
 
 def test_cells_of_a_job_array_come_together_in_one_report(tmp_path):
     for seed in "12":
-        done = bench("online", "-i", "betting:5", "--seed", seed, "-n", "100", "-j", "1", "-o", tmp_path)
-        assert done.returncode == 0, done.stderr
+        done = plumdp("bench", "online", "-i", "betting:5", "--seed", seed, "-n", "100", "-j", "1", "-o", str(tmp_path))
+        assert done.code == 0, done.err
     report = (tmp_path / "online-quick" / "results.md").read_text(encoding="utf-8")
     assert "Medians over 2 seeds after 100 episodes" in report
 
@@ -55,7 +54,7 @@ def test_cells_of_a_job_array_come_together_in_one_report(tmp_path):
     ],
 )
 def test_misuse_says_what_to_write(arguments, message, tmp_path):
-    done = bench(*arguments, cwd=tmp_path)
-    assert done.returncode == 2
-    assert " ".join(done.stderr.split()) == f"error: {message}"
+    done = plumdp("bench", *arguments)
+    assert done.code == 2
+    assert " ".join(done.err.split()) == f"error: {message}"
     assert not list(tmp_path.rglob("*.parquet"))

@@ -14,7 +14,7 @@ from plumdp.cli import app
 from plumdp.cli.options import LogOptions
 
 RUNNER = CliRunner()
-STUDY = "aircraft:20,10"
+STUDY = "aircraft:6,4,1"
 SAVED = ["certificate.json", "data.npz", "policy.csv"]
 
 
@@ -32,12 +32,12 @@ def folder(tmp_path_factory):
 def test_runs_counted_from_either_form_are_those_counted_at_once(folder):
     model = pl.case_study(STUDY).model
     direct = pl.read_counts(folder / "counts.parquet", model)
-    assert direct.total == 5000 * 21
+    assert direct.total == 5000 * 7
     for name in ("runs", "states"):
         counted = folder / f"{name}.counts.parquet"
         result = RUNNER.invoke(app, ["count", STUDY, str(folder / f"{name}.parquet"), "-o", str(counted)])
         assert result.exit_code == 0, result.output
-        assert "105,000 matched" in result.output
+        assert "35,000 matched" in result.output
         assert (pl.read_counts(counted, model).counts == direct.counts).all()
 
 
@@ -123,14 +123,14 @@ def test_a_stronger_claim_than_that_of_a_file_of_counts_is_misuse(command, folde
 
 
 def test_a_log_that_shows_what_the_model_excludes_ends_with_3_also_through_a_file_of_counts(folder, tmp_path):
-    """Half of the rows of glider:11,9 go from (0, 0) to (7, 0), which is a state, but not next to it."""
-    lines = ["x,y,action,next_x,next_y", *["0,0,east,1,0"] * 50, *["0,0,east,7,0"] * 50]
+    """Half of the rows of glider:5,5,4,4 go from (0, 0) to (4, 0), which is a state, but not next to it."""
+    lines = ["x,y,action,next_x,next_y", *["0,0,east,1,0"] * 50, *["0,0,east,4,0"] * 50]
     (tmp_path / "log.csv").write_text("\n".join(lines))
-    counted = ["count", "glider:11,9", str(tmp_path / "log.csv"), "-o", str(tmp_path / "counts.parquet")]
+    counted = ["count", "glider:5,5,4,4", str(tmp_path / "log.csv"), "-o", str(tmp_path / "counts.parquet")]
     assert isinstance(RUNNER.invoke(app, counted).exception, pl.DataError)
     assert RUNNER.invoke(app, [*counted, "--keep-going"]).exit_code == 0
     for command in ("certify", "compare"):
-        arguments = [command, "glider:11,9", str(tmp_path / "counts.parquet")]
+        arguments = [command, "glider:5,5,4,4", str(tmp_path / "counts.parquet")]
         assert RUNNER.invoke(app, arguments).exit_code == 3
         result = RUNNER.invoke(app, [*arguments, "--json"])
         assert result.exit_code == 3
@@ -146,7 +146,7 @@ def test_a_log_that_shows_what_the_model_excludes_ends_with_3_also_through_a_fil
 
 def test_data_that_contradict_the_model_end_with_3(tmp_path):
     """All bets of 1 won when 10 is owned and lost when 11 is: both have probability p."""
-    model = pl.case_study("betting:25").model
+    model = pl.case_study("betting:6").model
     graph = model.graph
     counts = np.zeros(graph.n_transitions, dtype=np.int64)
     bets = np.flatnonzero(graph.action == graph.action_names.index("bet1"))
@@ -160,10 +160,10 @@ def test_data_that_contradict_the_model_end_with_3(tmp_path):
     counts[first + np.argmax(graph.states["money"][graph.successor[first : first + 2]])] = 10_000
     path = tmp_path / "counts.parquet"
     pl.write_counts(pl.TransitionCounts(graph, counts, "trajectories"), path)
-    result = RUNNER.invoke(app, ["certify", "betting:25", str(path)])
+    result = RUNNER.invoke(app, ["certify", "betting:6", str(path)])
     assert result.exit_code == 3
     assert result.output.startswith("MODEL CONTRADICTED")
-    assert RUNNER.invoke(app, ["compare", "betting:25", str(path)]).exit_code == 3
+    assert RUNNER.invoke(app, ["compare", "betting:6", str(path)]).exit_code == 3
 
 
 def test_steps_that_the_likelihood_ignores_are_named(tmp_path):

@@ -20,14 +20,14 @@ def folder(tmp_path_factory):
     model = pl.case_study(STUDY).model
     graph, rng = model.graph, np.random.default_rng(1)
     money = graph.states["money"][graph.state_of_choice()]
+    fair = model.probabilities({"p": "0.5"})[model.expression]
     for name, size in (("right", 0.0), ("wrong", 0.08)):
         parts = []
         for visits in (40, 760):
             counts = np.zeros(graph.n_transitions, dtype=np.int64)
             for c in np.flatnonzero(np.diff(graph.first_transition) == 2).tolist():
                 first = graph.first_transition[c]
-                chance = model.probabilities({"p": "0.5"})[model.expression[first]] + size * (money[c] >= 10)
-                won = rng.binomial(visits, chance)
+                won = rng.binomial(visits, fair[first] + size * (money[c] >= 10))
                 counts[first : first + 2] = won, visits - won
             parts.append(counts)
         both = pl.TransitionCounts(graph, parts[0] + parts[1], "independent", pl.Pilot(parts[0], ratio=19.0))

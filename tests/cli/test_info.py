@@ -1,25 +1,24 @@
 """``plumdp info`` as a user types it."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
+from command_line import plumdp
 
+import plumdp as pl
 from plumdp.case_studies import prism_file
 
 
-def plumdp(*arguments, **options):
-    command = [sys.executable, "-m", "plumdp", *arguments]
-    environment = os.environ | {"COLUMNS": "120"}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, **options)
+@pytest.fixture(autouse=True)
+def _screen(monkeypatch):
+    """Set a screen of 120 columns."""
+    monkeypatch.setenv("COLUMNS", "120")
 
 
 def test_info_prints_the_facts_of_a_case_study():
     done = plumdp("info", "betting:50")
-    assert done.returncode == 0
-    facts = dict(line.split(maxsplit=1) for line in done.stdout.splitlines()[1:] if len(line.split(maxsplit=1)) == 2)
+    assert done.code == 0
+    facts = dict(line.split(maxsplit=1) for line in done.out.splitlines()[1:] if len(line.split(maxsplit=1)) == 2)
     assert facts["states"].strip() == "13,500"
     assert facts["transitions"].strip() == "111,678"
     assert facts["parameters"].strip() == "p in [0, 0.85]"
@@ -30,7 +29,7 @@ def test_info_prints_the_facts_of_a_case_study():
 
 def test_info_as_json_is_json_only_and_says_the_same():
     done = plumdp("info", "engagement:50", "--json")
-    facts = json.loads(done.stdout)
+    facts = json.loads(done.out)
     assert (facts["states"], facts["transitions"], facts["expressions"]["total"]) == (994, 2962, 61)
     assert facts["parameters"] == {name: [0.0, 1.0] for name in ("t1", "t2", "t3", "t4")}
     assert facts["constraints"][0] == "-t1 - t2 - t3 - t4 + 1 >= 0"
@@ -42,7 +41,7 @@ def test_info_as_json_is_json_only_and_says_the_same():
 def test_info_reads_a_prism_file_and_the_properties_beside_it():
     pytest.importorskip("stormpy")
     done = plumdp("info", str(prism_file("parallel")), "-c", "N=5,small=false", "--json")
-    facts = json.loads(done.stdout)
+    facts = json.loads(done.out)
     assert (facts["states"], facts["transitions"], facts["expressions"]["total"]) == (3051, 15543, 477)
     assert facts["properties"] == ['R{"money"}max=? [ F "end" ]']
     assert facts["issues"][0]["severity"] == "warning"
@@ -64,12 +63,11 @@ def test_info_reads_a_prism_file_and_the_properties_beside_it():
         (["info", "x.prism", "-c", "N"], "error: --constant N: write NAME=VALUE"),
     ],
 )
-def test_misuse_ends_with_one_sentence_and_exit_code_2(arguments, message, tmp_path):
-    done = plumdp(*arguments, cwd=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr.strip()) == (2, "", message)
+def test_misuse_ends_with_one_sentence_and_exit_code_2(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = plumdp(*arguments)
+    assert (done.code, done.out, done.err.strip()) == (2, "", message)
 
 
 def test_the_version_is_the_packages():
-    import plumdp as pl
-
-    assert plumdp("--version").stdout.strip() == pl.__version__
+    assert plumdp("--version").out.strip() == pl.__version__

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tiers import TIER
 
 import plumdp
 from plumdp.base import compiled
@@ -46,7 +47,7 @@ print(len(Counting.names), found.kernels, len(used), twice)
 
 
 def output_of(code, cache, *more):
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
+    environment = os.environ | ({"NUMBA_CACHE_DIR": str(cache)} if cache else {})
     run = [sys.executable, "-c", COUNTING + code, *more]
     return subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout
 
@@ -63,14 +64,17 @@ def test_a_first_certificate_of_a_small_model_compiles_next_to_nothing(tmp_path)
 
 @pytest.mark.slow
 def test_what_was_warmed_up_is_compiled_once_per_kernel_and_never_again(tmp_path):
-    first, again = (output_of(WARM_UP, tmp_path).split(maxsplit=3) for _ in range(2))
+    """By day in the cache that ``./check`` has warmed up; how many there were at first is counted at night."""
+    cache = tmp_path if TIER == "night" else None
+    first, again = (output_of(WARM_UP, cache).split(maxsplit=3) for _ in range(2))
     n_compiled, kernels, with_helpers = map(int, first[:3])
     assert 10 < kernels < with_helpers <= 75
     assert first[3].strip() == "[]"
-    assert with_helpers <= n_compiled <= 110  # with functions of numba's own: 155 before there was a bound
+    assert n_compiled <= 110  # with functions of numba's own: 155 before there was a bound
+    assert n_compiled >= with_helpers or not cache
     assert int(again[1]) == kernels
     assert again[0] == "0"
-    after, _ = output_of(CERTIFY, tmp_path).splitlines()
+    after, _ = output_of(CERTIFY, cache).splitlines()
     assert after == "0 0"
 
 

@@ -25,7 +25,9 @@ pytestmark = pytest.mark.slow
 
 ALL_KINDS = (*KINDS, "steps", "cumulative")
 NESTED = ("interval", "parameter", "expression", "rectangular")
-N_CERTIFIED, N_ONLINE, N_NESTED = size(150, 600), size(40, 120), size(100, 500)
+# By day enough for errors that test_points.py plants: bounds of another policy and sweeps that stop early are found by
+# every second or third model, intervals that lose a tenth by one of forty (the first is 35) in what follows.
+N_CERTIFIED, N_ONLINE, N_NESTED = size(50, 600), size(15, 120), size(60, 500)
 
 
 def nothing_seen(model):
@@ -111,7 +113,7 @@ def test_bounds_for_one_policy_are_nested_as_the_relaxations_are(is_complete, mo
         if any(not outer.lower <= inner.lower <= inner.upper <= outer.upper for outer, inner in pairs):
             wrong[seed] = [(c.relaxation, c.lower, c.upper) for c in (*found.values(), alone)]
     assert wrong == {}
-    assert touching >= size(5, 20)
+    assert touching >= size(3, 20)
     assert (incomplete == 0) if is_complete else (incomplete >= size(12, 50))
 
 

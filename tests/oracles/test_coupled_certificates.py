@@ -24,7 +24,8 @@ from plumdp.learning.learn import learn
 
 pytestmark = pytest.mark.slow
 
-N_NESTED, N_FOUND = size(100, 500), size(30, 150)
+# By day, intervals that lose a tenth, as in test_points.py, are found by one model of forty (the first is 43).
+N_NESTED, N_PARTS, N_FOUND = size(60, 500), size(1, 5), size(15, 150)
 SETS = ("interval", "l1", "ellipsoid")
 
 
@@ -66,10 +67,10 @@ def is_narrower(loose, tight):
     return (loose[1] - loose[0]) - (tight[1] - tight[0]) > 1e-6 * max(1.0, abs(loose[1]))
 
 
-@pytest.mark.parametrize("part", range(N_NESTED // 100))
+@pytest.mark.parametrize("part", range(N_PARTS))
 def test_bounds_for_one_policy_are_nested_from_coupled_to_rectangular_to_expression(part):
     wrong, narrower = {}, 0
-    for seed in range(part, N_NESTED, N_NESTED // 100):
+    for seed in range(part, N_NESTED, N_PARTS):
         rng, model, counts, objective = problem_of(seed)
         policy = random_policy(rng, model.graph)
         learned = learn(model, counts, confidence=0.9, confidence_set=set_of(seed), objectives=[objective])
@@ -79,7 +80,7 @@ def test_bounds_for_one_policy_are_nested_from_coupled_to_rectangular_to_express
             wrong[seed, set_of(seed)] = bounds
         narrower += is_narrower(*bounds[1:])
     assert wrong == {}
-    assert narrower >= 10
+    assert narrower >= N_NESTED // N_PARTS // 10
 
 
 def test_the_policy_that_is_found_has_a_bound_no_worse_than_the_rectangular_one():

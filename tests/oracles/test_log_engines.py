@@ -36,11 +36,12 @@ def spark():
     options = {
         "spark.ui.enabled": "false",
         "spark.driver.memory": "1g",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.default.parallelism": "2",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # starts fast
+        "spark.sql.shuffle.partitions": "1",
+        "spark.default.parallelism": "1",
         "spark.log.level": "ERROR",
     }
-    builder = pyspark.SparkSession.builder.master("local[2]").appName("plumdp tests")
+    builder = pyspark.SparkSession.builder.master("local[1]").appName("plumdp tests")
     for name, value in options.items():
         builder = builder.config(name, value)
     with warnings.catch_warnings():

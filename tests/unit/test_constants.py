@@ -1,5 +1,6 @@
 """Numbers that the model fixes: which are tested, at what error, and what is said when the data exclude one."""
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from fractions import Fraction
 
@@ -52,13 +53,18 @@ def is_contradicted(model, counts, **options):
 
 
 def first_excluded(model, n, number, *, confidence, sampling="independent"):
-    """Return the least number of successes of n in the first of two outcomes that contradicts the number."""
-    learned = None
-    for k in range(int(n * number), n + 1):
-        learned = learn(model, counts_of(model, (k, n - k), sampling=sampling), confidence=confidence, like=learned)
-        if learned.conflict is not None:
-            return k
-    return None
+    """Return the least number of successes of n in the first of two outcomes that contradicts the number.
+
+    More successes of more than expected contradict it, too.
+    """
+    successes = range(int(n * number), n + 1)
+    like = learn(model, counts_of(model, (n // 2, n - n // 2), sampling=sampling), confidence=confidence)
+
+    def is_excluded(k):
+        counts = counts_of(model, (k, n - k), sampling=sampling)
+        return learn(model, counts, confidence=confidence, like=like).conflict is not None
+
+    return successes[bisect_left(successes, True, key=is_excluded)]
 
 
 # What is said

@@ -1,0 +1,192 @@
+"""Every error that is planted to see whether a test finds it, with the test of ``./check`` that does.
+
+Whoever makes a test smaller keeps these. Each entry is a file and a test in it, which plants the error itself; with
+brackets, the error is one of its parameters.
+"""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+MUTANTS = {
+    "theorems/test_theorem_2": {
+        "intervals of events that are too short": "test_a_region_that_is_too_small_is_noticed",
+    },
+    "oracles/test_points": {
+        "a remainder that is left out": "test_a_planted_error_is_found[the_remainder_is_left_out]",
+        "ellipsoids that are too small": "test_a_planted_error_is_found[ellipsoids_lose_points]",
+        "balls that are too small": "test_a_planted_error_is_found[balls_lose_points]",
+        "bounds of another policy": "test_a_planted_error_is_found[bounds_are_those_of_another_policy]",
+        "intervals that are too short": "test_a_planted_error_is_found[intervals_lose_their_ends]",
+        "a misfit that is forgotten": "test_a_planted_error_is_found[rows_that_are_off_cost_nothing]",
+        "one nature for both ends": "test_a_planted_error_is_found[one_nature_gives_both_ends_of_a_complement]",
+        "swapped ends of a complement": "test_a_planted_error_is_found[ends_are_swapped_at_a_complement]",
+        "sweeps that stop early": "test_a_planted_error_is_found[sweeps_stop_early]",
+    },
+    "oracles/test_fairness": {
+        "powers that count once": "test_a_process_that_is_unfair_is_found[likelihood-powers_are_forgotten]",
+        "outcomes that count for another": (
+            "test_a_process_that_is_unfair_is_found[bets-outcomes_are_counted_for_each_other]"
+        ),
+        "equal outcomes in drifts": "test_a_process_that_is_unfair_is_found[drifts-equal_outcomes_are_merged_once]",
+        "equal outcomes in half-spaces": (
+            "test_a_process_that_is_unfair_is_found[drift_half_spaces-equal_outcomes_are_merged_once]"
+        ),
+        "one of a row left out": "test_a_process_that_is_unfair_is_found[rows-one_outcome_is_not_predicted]",
+        "one of a class left out": "test_a_process_that_is_unfair_is_found[classes-one_outcome_is_not_predicted]",
+        "shares tried by all visits": "test_a_process_that_is_unfair_is_found[fixed_numbers-every_visit_tries_a_share]",
+        "successes of another event": "test_a_process_that_is_unfair_is_found[strips-successes_of_another_event]",
+        "bets that a misfit does not charge": (
+            "test_a_process_that_is_unfair_is_found[tolerant_bets-rows_that_are_off_cost_nothing]"
+        ),
+    },
+    "oracles/test_misfit_points": {
+        "natures without the tolerance": "test_natures_without_the_tolerance_are_caught",
+        "residuals without the range of values": "test_residuals_without_the_range_of_values_are_caught",
+        "residuals with half of the range": "test_residuals_with_half_of_the_range_are_caught",
+        "a remainder without the tolerance": "test_a_remainder_against_natures_without_the_tolerance_is_caught",
+    },
+    "oracles/test_product_sets": {"a smaller set": "test_a_region_of_a_smaller_set_loses_points"},
+    "oracles/test_rectangular": {"a region that is too small": "test_a_region_that_is_too_small_is_noticed"},
+    "oracles/test_region_exact": {
+        "rounding to the nearest": "test_the_plain_minimum_over_vertices_is_above_the_exact_optimum_time_and_again",
+    },
+    "oracles/test_returned_policy": {
+        "rows of another proof": "test_bounds_with_the_rows_of_another_proof_are_found_out",
+    },
+    "oracles/test_solver_brute_force": {"plain value iteration": "test_plain_value_iteration_fails_this_test"},
+    "statistical/test_opponent": {
+        "looks that are no planned ends": "test_a_mutant_is_found_out[every_look_is_a_planned_end-one coin, added to]",
+        "horizons without weights": "test_a_mutant_is_found_out[horizons_have_no_weights-one coin]",
+        "such horizons of data added to": "test_a_mutant_is_found_out[horizons_have_no_weights-one coin, added to]",
+        "moments that depend on the end": "test_a_mutant_is_found_out[moments_depend_on_the_end-one coin]",
+        "ten times the share": "test_a_mutant_is_found_out[half_spaces_have_ten_times_their_share-one coin]",
+        "bets placed by all data": "test_a_mutant_is_found_out[bets_are_placed_by_all_data-many coins]",
+        "equal outcomes of one cell": "test_a_mutant_is_found_out[equal_outcomes_are_merged_once-one cell]",
+        "counts added twice": "test_a_mutant_is_found_out[counts_are_added_twice-repeated]",
+    },
+    "statistical/test_set_coverage": {
+        "ten times the error": "test_ten_times_the_error_is_found",
+        "bets from the main data": "test_bets_from_the_main_data_are_found",
+        "a prior from the main data": "test_a_prior_from_the_main_data_is_found",
+        "outcomes never seen, forgotten": "test_evidence_that_forgets_outcomes_never_seen_is_found",
+        "pilots that depend on the end": "test_pilots_that_depend_on_an_end_which_was_chosen_are_found",
+    },
+    "statistical/test_model_fit_size": {
+        "an error not divided between drifts": "test_an_error_that_is_not_divided_between_drifts_is_found",
+        "ten times the error": "test_ten_times_the_error_is_found",
+        "drifts in hindsight": "test_drifts_in_the_direction_that_the_data_have_taken_are_found",
+        "an error not divided between rows": "test_an_error_that_is_not_divided_between_rows_is_found",
+        "the largest likelihood for a mean": "test_the_largest_likelihood_in_place_of_a_mean_is_found",
+        "p-values of undivided rows": "test_p_values_of_rows_that_each_have_the_whole_error_are_found_to_be_too_small",
+        "an error not divided by objectives": "test_three_objectives_at_the_whole_error_each_are_found",
+    },
+    "statistical/test_joint_objectives": {
+        "an error not divided by objectives": "test_an_error_that_is_not_divided_among_objectives_is_found",
+    },
+    "statistical/test_misfit": {
+        "half-spaces that are not moved": "test_half_spaces_that_are_not_moved_are_caught",
+        "intervals that are not widened": "test_intervals_that_are_not_widened_are_caught",
+    },
+    "statistical/test_likelihood_coverage": {
+        "outcomes never seen, forgotten": "test_evidence_that_forgets_outcomes_never_seen_misses_too_often",
+    },
+    "statistical/test_binomial_coverage": {
+        "intervals for a fixed end": "test_other_intervals_miss_at_some_time_more_often",
+    },
+    "statistical/test_ellipsoid_coverage": {
+        "visits that count twice": "test_two_coins_that_count_twice_miss_too_often",
+        "published constants": "test_with_the_published_constants_it_misses_too_often",
+    },
+    "statistical/test_online_coverage": {"the published construction": "test_the_published_construction_fails"},
+    "statistical/test_simulation_frequencies": {
+        "another point": "test_a_wrong_point_is_detected",
+        "a last successor too likely": "test_a_last_successor_that_is_a_little_too_likely_is_detected",
+        "a first choice too likely": "test_a_first_choice_that_is_a_little_too_likely_is_detected",
+        "one row": "test_one_wrong_row_is_detected",
+    },
+    "statistical/test_theorem_1": {
+        "intervals for a fixed end": "test_clopper_pearson_fails_against_an_opponent_who_stops",
+        "complements counted twice": "test_counting_complements_twice_fails",
+        "ten times the error": "test_ten_times_the_error_fails",
+    },
+    "statistical/test_wrong_models": {
+        "a test of the model left out": "test_without_the_test_of_the_model_tight_brackets_miss_in_silence",
+    },
+    "unit/test_bets": {
+        "throws that count twice": "test_a_coin_that_counts_every_throw_more_than_once_is_missed_too_often",
+        "rounding to the nearest": "test_without_the_step_outward_half_spaces_would_be_too_narrow",
+    },
+    "unit/test_drift": {"throws that count twice": "test_throws_that_count_twice_contradict_the_truth_too_often"},
+    "unit/test_evidence": {
+        "outcomes never seen, forgotten": "test_without_the_check_of_outcomes_never_seen_evidence_is_too_large",
+    },
+    "unit/test_observations": {
+        "visits that count for more": "test_a_visit_that_counts_for_a_tenth_more_breaks_the_bound",
+    },
+    "unit/test_prepared": {"shared preparations": "test_a_mutant_that_shares_where_it_must_not_is_caught"},
+    "unit/test_tolerant": {
+        "intervals that are not widened": "test_intervals_that_are_not_widened_are_caught",
+        "a half-space that is not moved": (
+            "test_an_opponent_who_moves_the_coin_wins_bets_no_more_often_than_the_error[False]"
+        ),
+    },
+    "unit/test_performance_history": {"a slow-down": "test_the_command_fails_on_a_real_slow_down_that_is_planted"},
+    "unit/test_pictures": {"a text outside of a picture": "test_a_planted_text_outside_is_found"},
+    "unit/test_report": {"faults of a page": "test_the_browser_finds_planted_faults"},
+    "unit/test_site": {"dead links": "test_dead_links_are_found"},
+    "test_layers": {
+        "an import of a later stage": "test_a_planted_violation_is_found",
+        "a circle of imports": "test_a_planted_circle_is_found",
+    },
+}
+FOUND = [(f"tests/{file}.py", test) for file, tests in MUTANTS.items() for test in tests.values()]
+SAYS_SO = re.compile("mutant|planted|caught|found_out|negative control|check can fail", re.IGNORECASE)
+OTHERS = {  # say so, and plant no error of the package
+    "test_every_game_finds_a_mutant",
+    "test_every_process_has_a_mutant",
+    "test_plain_value_iteration_passes_this_test_on_a_fast_chain",
+    "test_the_bound_is_not_positive_where_tests_have_a_point_in_common",
+    "test_a_planted_drift_contradicts_all_points_on_its_side_and_only_there",
+}
+
+
+@cache
+def functions(file):
+    """Return name and docstring of each test of a file."""
+    tree = ast.parse((TESTS.parent / file).read_text(encoding="utf-8"))
+    tests = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+    return {node.name: ast.get_docstring(node) or "" for node in tests}
+
+
+def test_every_test_of_the_table_exists():
+    assert [(file, test) for file, test in FOUND if test.partition("[")[0] not in functions(file)] == []
+
+
+def test_every_test_that_plants_an_error_is_in_the_table():
+    listed = {test.partition("[")[0] for _, test in FOUND} | OTHERS
+    files = [path.relative_to(TESTS.parent).as_posix() for path in TESTS.rglob("test_*.py") if path != Path(__file__)]
+    missing = {
+        f"{file}::{name}"
+        for file in files
+        for name, text in functions(file).items()
+        if SAYS_SO.search(name + text.partition(".")[0]) and name not in listed
+    }
+    assert missing == set()
+
+
+@pytest.mark.slow
+def test_every_test_of_the_table_is_run_by_day(request):
+    """Of the files that this run has collected; with their parameters, and without a condition to leave them out."""
+    options = request.config.option
+    if options.keyword or options.markexpr or any("::" in argument for argument in request.config.args):
+        pytest.skip("tests were left out")
+    run = {item.nodeid for item in request.session.items if not item.get_closest_marker("skipif")}
+    files = {nodeid.partition("::")[0] for nodeid in run}
+    names = run | {nodeid.partition("[")[0] for nodeid in run}
+    asked = {f"{file}::{test}" for file, test in FOUND if file in files}
+    assert asked - names == set()
