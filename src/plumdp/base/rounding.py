@@ -49,8 +49,7 @@ def down(value: FloatArray, size: FloatArray) -> FloatArray:
     """Return lower bounds on exact values, given the values in floats and the size of their terms.
 
     Of the four units, one is for the terms, whose coefficients are the nearest floats, one for the sum that made the
-    value and one for this subtraction. The fourth covers the rounding of
-    the size and of the step itself.
+    value and one for this subtraction. The fourth covers the rounding of the size and of the step itself.
     """
     return value - 4 * UNIT * (np.abs(value) + size)
 

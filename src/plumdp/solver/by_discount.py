@@ -92,7 +92,7 @@ def _solved(layout: SweepLayout, values: FloatArray) -> FloatArray:
     """Return about the values of both players' best moves, by policy iteration from the given ones.
 
     Nothing is proved, as both players move at once, which may go round in circles. Where a factorisation has too many
-    entries, the given values are returned.
+    entries, the values so far are returned.
     """
     discount = float(layout.rows.discount)
     for _ in range(_MAX_POLICIES):
