@@ -120,9 +120,13 @@ BAD = {
         lambda: read_log(pyarrow.Table.from_pandas(RUNS.assign(step=np.datetime64("2024-01-01", "us"))), LAMP),
         f"column step has the type TIMESTAMP, {STEPS}",
     ),
-    "text for steps": (
-        lambda: read_log(polars.from_pandas(RUNS).cast({"step": polars.String}), LAMP),
-        f"column step has the type String, {STEPS}",
+    "words for steps": (
+        lambda: read_log(polars.from_pandas(RUNS).with_columns(step=polars.lit("first")), LAMP),
+        f"15 of 15 rows do not fit the model:\n  no episode or step: 15 rows\n{ADVICE}",
+    ),
+    "truth values for steps": (
+        lambda: read_log(RUNS.assign(step=True), LAMP),
+        f"column step has the type BOOLEAN, {STEPS}",
     ),
     "negative count": (
         lambda: read_log(MOVES.assign(n=-1), LAMP, form="counts"),
@@ -141,8 +145,20 @@ BAD = {
         "a column holds values like array([1]); it must hold numbers, truth values or text",
     ),
     "lists in pandas": (
-        lambda: read_log(MOVES.assign(place_x=[[1]] * 12), LAMP),
-        "the rows of the log cannot be compared: unhashable type: 'list'",
+        lambda: read_log(MOVES.assign(place_x=[[1]] * 12, mode="rest", action="go", next_lit=False, lit=False), LAMP),
+        "12 of 12 rows do not fit the model:\n"
+        "  unreadable state: 12 rows; "
+        "(place_x=[1], lit=false, mode=rest) 'go' → (place_x=0, lit=false, mode=rest) (8×), "
+        "(place_x=[1], lit=false, mode=rest) 'go' → (place_x=1, lit=false, mode=work) (3×), "
+        f"(place_x=[1], lit=false, mode=rest) 'go' → (place_x=2, lit=false, mode=work) (1×)\n{ADVICE}",
+    ),
+    "columns of one name": (
+        lambda: read_log(pd.concat([MOVES, MOVES.lit], axis=1), LAMP),
+        "the columns lit, lit have the same name but for capitals; rename them",
+    ),
+    "columns that differ in capitals": (
+        lambda: read_log(pyarrow.Table.from_pandas(MOVES.assign(Lit=True)), LAMP),
+        "the columns lit, Lit have the same name but for capitals; rename them",
     ),
     "no file": (
         lambda: read_log("nowhere/*.csv", LAMP),
@@ -152,6 +168,16 @@ BAD = {
     "no log": (
         lambda: read_log({"place_x": [1]}, LAMP),
         "a log of type dict cannot be read; give a path, a pattern, a list of paths, or a data frame of pandas, "
+        "Polars, PyArrow, PySpark or DuckDB",
+    ),
+    "rows that can be read once": (
+        lambda: read_log(pyarrow.Table.from_pandas(MOVES).to_reader(), LAMP),
+        "a log of type RecordBatchReader cannot be read; give a path, a pattern, a list of paths, or a data frame of "
+        "pandas, Polars, PyArrow, PySpark or DuckDB",
+    ),
+    "a column": (
+        lambda: read_log(MOVES.lit, LAMP),
+        "a log of type Series cannot be read; give a path, a pattern, a list of paths, or a data frame of pandas, "
         "Polars, PyArrow, PySpark or DuckDB",
     ),
     "form": (
@@ -174,9 +200,9 @@ BAD = {
         lambda: read_log(MOVES, LAMP, partitions=0),
         "partitions=0: give a whole number above 0, 'files', or leave it out",
     ),
-    "partitions of a frame": (
-        lambda: read_log(MOVES, LAMP, partitions=4),
-        "partitions are for files; a data frame is counted as a whole, by its own engine",
+    "files of a frame": (
+        lambda: read_log(MOVES, LAMP, partitions="files"),
+        'partitions="files": a data frame has no files; give a number, or leave it out',
     ),
     "memory": (
         lambda: read_log(pyarrow.Table.from_pandas(MOVES), LAMP, memory_limit="1GB"),
@@ -193,6 +219,11 @@ BAD = {
     "variables like columns": (
         lambda: read_log(MOVES, with_states(x=PLACE, next_x=PLACE)),
         "two columns of the log would be called next_x; rename a state variable",
+    ),
+    "variables that differ in capitals": (
+        lambda: read_log(MOVES, with_states(x=PLACE, X=PLACE)),
+        "two columns of the log would be called X, next_X, next_x, x, which differ in capitals only; rename a state "
+        "variable",
     ),
     "variables like columns, written": (
         lambda: pl.record(with_states(x=PLACE, next_x=PLACE), {"p": 0.6}, 3, rng=1, max_steps=4).columns("transitions"),

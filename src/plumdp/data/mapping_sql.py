@@ -58,7 +58,7 @@ def mapped_sql(term: Term, types: Mapping[str, str], *, is_warehouse: bool = Fal
             return _warehouse_column(name, kind)
         return _local_column(name, types[name], kind, is_warehouse)
 
-    return _Writer(column, checks_columns=is_warehouse).write(term)
+    return _Writer(column, is_strange=is_warehouse).write(term)
 
 
 def finite(number: str) -> str:
@@ -67,10 +67,10 @@ def finite(number: str) -> str:
 
 
 class _Writer:
-    """Writes terms as SQL."""
+    """Writes terms as SQL; strange engines differ on NaN and infinity."""
 
-    def __init__(self, column: Column, *, checks_columns: bool) -> None:
-        self._column, self._checks_columns = column, checks_columns
+    def __init__(self, column: Column, *, is_strange: bool) -> None:
+        self._column, self._is_strange = column, is_strange
 
     def write(self, term: Term, *, is_checked: bool = False) -> str:
         """Return a term as SQL; ``is_checked``: null where it is not finite."""
@@ -92,7 +92,7 @@ class _Writer:
             return self._truth(term)
         if term.operator == "column":
             text = self._column(str(term.value), term.kind)
-            is_checked |= self._checks_columns
+            is_checked |= self._is_strange
         elif term.operator == "if":
             condition, then, otherwise = (self.write(operand) for operand in term.operands)
             text = f"CASE WHEN {condition} THEN {then} WHEN NOT {condition} THEN {otherwise} END"
@@ -117,13 +117,20 @@ class _Writer:
             return f"({self.write(term.operands[0])} / {self._denominator(term.operands[1])})"
         if term.operator == "mod":
             dividend, divisor = self.write(term.operands[0]), self._denominator(term.operands[1])
-            return f"({dividend} - {divisor} * floor({dividend} / {divisor}))"
+            return f"({dividend} - {divisor} * {self._rounded('floor', f'({dividend} / {divisor})')})"
         parts = [self.write(operand) for operand in term.operands]
         if term.operator == "round":
-            return f"floor({parts[0]} + 0.5e0)"
-        if term.operator in ("floor", "ceil", "abs"):
-            return f"{term.operator}({parts[0]})"
+            return self._rounded("floor", f"({parts[0]} + 0.5e0)")
+        if term.operator in ("floor", "ceil"):
+            return self._rounded(term.operator, parts[0])
+        if term.operator == "abs":
+            return f"abs({parts[0]})"
         return f"({f' {term.operator} '.join(parts)})" if len(parts) == 2 else f"(- {parts[0]})"
+
+    def _rounded(self, function: str, number: str) -> str:
+        """A floor or ceiling, which may be an integer, or 0 for NaN; numbers from 2^53 on are whole as they are."""
+        rounded = f"{function}({number})"
+        return f"CASE WHEN abs({number}) < {OUTSIDE} THEN {rounded} ELSE {number} END" if self._is_strange else rounded
 
     def _denominator(self, term: Term) -> str:
         if term.operator == "number" and term.value:
@@ -158,8 +165,8 @@ def _warehouse_column(name: str, kind: Kind) -> str:
 
 def _local_column(name: str, type_name: str, kind: Kind, is_warehouse: bool) -> str:
     column, base = quoted(name), type_name.partition("(")[0]
-    if kind == "any":
-        return column
+    if kind == "any" or base == '"NULL"':  # a column without values
+        return _warehouse_column(name, kind)
     if kind == "number" and base in NUMBERS:
         return column if base == "DOUBLE" else f"CAST({column} AS DOUBLE)"
     if base in _TEXTS:
