@@ -1,19 +1,24 @@
 """Kernels: plain Python while there is little to do, then compiled and kept; helpers count no references."""
 
 import gc
+import importlib
 import logging
 import math
 import os
+import pkgutil
 import subprocess
 import sys
+from types import CodeType
 from typing import NamedTuple
 
 import numba
 import numpy as np
 import pytest
 
+import plumdp
 from plumdp.base import compiled as module
 from plumdp.base.clock import Clock
+from plumdp.base.prefetch import prefetch
 
 FACTOR = 2.0
 
@@ -118,6 +123,23 @@ def test_a_kernel_that_was_kept_for_other_arguments_is_plain_python(patient):
     kernel = module.compiled(total)
     assert kernel(np.arange(5)) == 10
     assert kernel.is_missing
+
+
+def test_kernels_are_made_from_their_code_from_numbers_and_from_other_kernels_alone():
+    """The names of kept kernels depend on these, so that none is used after something else has changed."""
+    for found in pkgutil.walk_packages(plumdp.__path__, "plumdp."):
+        if found.name.endswith("kernels") or ".nature." in found.name:
+            importlib.import_module(found.name)
+    kernels = [kernel for kernel in module.KERNELS if kernel.name.startswith("plumdp.")]
+    assert len(kernels) > 100
+    for kernel in kernels:
+        function = kernel.function
+        assert (function.__defaults__, function.__kwdefaults__, function.__closure__) == (None, None, None)
+        assert not any(isinstance(each, CodeType) for each in function.__code__.co_consts), kernel.name
+        others = [
+            each for each in kernel._used.values() if not isinstance(each, module.Kernel | int | float | np.number)
+        ]
+        assert {*others} <= {np, prefetch}, kernel.name
 
 
 class Pair(NamedTuple):

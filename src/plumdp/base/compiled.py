@@ -21,7 +21,7 @@ from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 from time import perf_counter, thread_time
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any, cast
 
 import numba
@@ -101,19 +101,19 @@ class Kernel:
     @cached_property
     def plain(self) -> Callable[..., Any]:
         """The function as plain Python, which calls other kernels as plain Python."""
-        return self._calling({name: value.plain for name, value in self._used.items() if isinstance(value, Kernel)})
+        return self._calling("plain")
 
     @cached_property
     def dispatcher(self) -> Any:
         """The function as numba compiles it, which calls other kernels compiled."""
-        called = {name: value.dispatcher for name, value in self._used.items() if isinstance(value, Kernel)}
-        dispatcher = _jit(self._calling(called), self.options)
+        dispatcher = _jit(self._calling("dispatcher"), self.options)
         dispatcher._cache = _Files(self)
         return dispatcher
 
-    def _calling(self, kernels: dict[str, Any]) -> FunctionType:
-        names = {"__name__": self.function.__module__, **self._used, **kernels}
-        return FunctionType(self.function.__code__, names)
+    def _calling(self, form: str) -> FunctionType:
+        used = self._used.items()
+        names = {name: getattr(value, form) if isinstance(value, Kernel) else value for name, value in used}
+        return FunctionType(self.function.__code__, {"__name__": self.function.__module__, **names})
 
     @property
     def _used(self) -> dict[str, Any]:
@@ -135,21 +135,24 @@ class Kernel:
         """The length of the function and the kernels that it calls: compiling takes about a millisecond for each."""
         return sum(len(kernel.function.__code__.co_code) // 2 for kernel in self._called)
 
-    @cached_property
-    def _content(self) -> str:
-        """All that machine code is made from: numba and the processor, and code, constants and options of kernels.
+    @property
+    def _recipe(self) -> tuple[Any, ...]:
+        """The options, code and numbers that numba makes machine code from; a test shows that there is nothing else."""
+        code, used = self.function.__code__, self._used.items()
+        numbers = {name: (type(value), value) for name, value in used if isinstance(value, int | float | np.number)}
+        return self.name, self.options, code.co_code, code.co_consts, code.co_names, code.co_varnames, numbers
 
-        Numba's own cache looks at the file of a function alone, and would go on using a helper of another file, or a
+    @cached_property
+    def _digest(self) -> str:
+        """A hash of the recipes of the kernel and of all that it calls, numba, and the processor.
+
+        Numba's own cache looks at the file of a function alone. It would go on using a helper of another file, or a
         constant that bounds are rounded with, after they have changed.
         """
-        kernels = [
-            (kernel.name, kernel.options, _code(kernel.function.__code__), _constants(kernel._used))
-            for kernel in self._called
-        ]
-        return repr((_machine(), kernels))
+        return hashlib.sha256(repr((_machine(), [kernel._recipe for kernel in self._called])).encode()).hexdigest()
 
     def _file(self, types: tuple[Any, ...]) -> str:
-        digest = hashlib.sha256(f"{self._content} {_spelled(types)}".encode()).hexdigest()
+        digest = hashlib.sha256(f"{self._digest} {_spelled(types)}".encode()).hexdigest()
         return f"{self.name}-{digest[:32]}.kernel"
 
 
@@ -236,14 +239,14 @@ class _Files(caching.NullCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a function in the first folder that can be written to, or say why none can."""
-        reason = "it refers to this process" if data.library.has_dynamic_globals else ""
-        for folder in [] if reason else cache_folders():
+        for folder in cache_folders():
             try:
                 write_whole(folder / self._kernel._file(sig), pickle.dumps(cast(Any, _Format()).reduce(data)))
                 return
             except Exception as error:
                 reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
-        _say_once(f"compiled kernels cannot be kept in {cache_folders()[-1]}: {reason}", logging.WARNING)
+                failure = f"compiled kernels cannot be kept in {folder}: {reason}"
+        _say_once(failure, logging.WARNING)
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -275,20 +278,6 @@ def _machine() -> tuple[str, ...]:
     processor = (binding.get_process_triple(), binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten())
     chosen = (str(_CONFIG.CPU_NAME), str(_CONFIG.CPU_FEATURES))
     return (numba.__version__, np.__version__, sys.version, *processor, *chosen)
-
-
-def _code(code: CodeType) -> tuple[Any, ...]:
-    """Return the parts of a function's code that do not depend on where it is written."""
-    constants = [_code(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts]
-    return code.co_code, code.co_names, code.co_varnames, code.co_exceptiontable, constants
-
-
-def _constants(used: dict[str, Any]) -> list[str]:
-    """Return the numbers among named objects, and the fields of tuples."""
-    values = {name: getattr(value, "_fields", value) for name, value in used.items()}
-    return [
-        f"{name}={value!r}" for name, value in values.items() if isinstance(value, int | float | np.generic | tuple)
-    ]
 
 
 def _spelled(kind: Any) -> str:
