@@ -141,6 +141,16 @@ def other_confidence(folder, certificate):
     seal(folder, confidence=0.9999)
 
 
+def fewer_assumptions(folder, certificate):
+    seal(folder, assumptions=[])
+
+
+def other_answer(folder, certificate):
+    """The question is answered with no, as no policy has so much."""
+    question = 'R{"money"}>=40 [ F "end" ]'
+    seal(folder, answer={"question": question, "verdict": "yes", "sentence": "Yes: the policy found has more."})
+
+
 def other_counts(folder, certificate):
     more = pl.TransitionCounts(STUDY.model.graph, 2 * COUNTS.counts, COUNTS.sampling)
     write_data(folder / "data.npz", STUDY.model, more)
@@ -168,12 +178,14 @@ def damaged(folder, certificate):
 
 
 TAMPERED = {
-    better_bound: r"the certificate has bounds .* to .*, but its counts and options give .* to .*: it was changed, or "
-    "plumdp .* with NumPy .* made it, and this is plumdp .* with NumPy .*; certify again",
-    other_confidence: r"the certificate has bounds .*, but its counts and options give ",
+    better_bound: r"the counts and options of this certificate give lower .*, not .*: it was changed, or plumdp .* "
+    "with NumPy .* made it, and this is plumdp .* with NumPy .*; certify again",
+    other_confidence: "the counts and options of this certificate give lower .*, not ",
+    fewer_assumptions: "the counts and options of this certificate do not give its assumptions: it was changed, or ",
+    other_answer: "the counts and options of this certificate do not give its answer: it was changed, or ",
     other_counts: "the certificate rests on other counts: give those that it was certified from",
-    other_counts_and_their_hash: r"the certificate has bounds .*, but its counts and options give ",
-    other_policy: "the certificate has a policy that its counts and options do not give: it was changed, or ",
+    other_counts_and_their_hash: "the counts and options of this certificate give lower .*, not ",
+    other_policy: "the counts and options of this certificate do not give its policy: it was changed, or ",
     no_options: "this certificate was put together by hand: there is nothing that could be learned again",
     damaged: r"data\.npz is not what plumdp writes \(BadZipFile: ",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -63,6 +63,12 @@ class Answer:
     @property
     def _is_contradicted(self) -> bool:
         return self.certificate.status == Status.CONTRADICTED
+
+    @property
+    def answered(self) -> Certificate:
+        """The certificate with question, verdict and sentence, as folders and reports keep it."""
+        told = {"question": self.question.text, "verdict": str(self.verdict), "sentence": self.sentence}
+        return replace(self.certificate, answer=told)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate with question, verdict and limit, ready for JSON."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Console
@@ -44,10 +44,7 @@ class Result:
     @property
     def saved(self) -> plumdp.Certificate:
         """The certificate with the answer, as folders and reports keep it."""
-        if self.answer is None:
-            return self.certificate
-        told = {"question": self.answer.question.text, "verdict": str(self.answer.verdict)}
-        return replace(self.certificate, answer=told | {"sentence": self.answer.sentence})
+        return self.certificate if self.answer is None else self.answer.answered
 
     def to_dict(self) -> dict[str, Any]:
         """Return it ready for JSON."""

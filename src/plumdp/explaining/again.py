@@ -6,6 +6,7 @@ from typing import Any
 
 from plumdp.base.errors import DataError
 from plumdp.certifying.pipeline import conclude
+from plumdp.certifying.thresholds import decide
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
 from plumdp.learning.learn import Learned, learn
@@ -13,14 +14,15 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.result.certificate import Certificate
 
 _LEARNING, _CONCLUDING = ("confidence_set", "interval_method", "misfit"), ("relaxation", "precision")
+_OF_ITS_TIME = ("seconds", "provenance")  # what may differ: hashes in it were compared before
 _ALONE = "it cannot be learned again from model and counts: give explain what learn returned"
 
 
 def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificate: Certificate) -> Learned:
     """Return what a certificate was concluded from, learned again from the same counts with the same options.
 
-    It is refused unless it gives the same bounds and the same policy, to the last bit: what explains another
-    certificate must not be shown beside this one.
+    It is refused unless it gives the same certificate, to the last bit: what explains another one must not be shown
+    beside this one, and what does not follow from its data must not be shown at all.
     """
     options = certificate.options
     if not options.keys() >= {*_LEARNING, *_CONCLUDING, "events", "objectives", "policy"}:
@@ -35,8 +37,10 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
     policy = certificate.policy if options["policy"] == "given" else None
     like_then: Any = {name: options[name] for name in _CONCLUDING}
     again = conclude(learned, certificate.objective, policy=policy, **like_then)
-    if again.fingerprint != certificate.fingerprint or (again.policy.choice != certificate.policy.choice).any():
-        raise _differs(certificate, again)
+    if certificate.answer:
+        question, relaxation = certificate.answer["question"], options["relaxation"]
+        again = decide(learned, question, relaxation=relaxation, certificate=again).answered
+    _require_same(certificate, again)
     return learned
 
 
@@ -54,14 +58,21 @@ def require_origin(learned: Learned, certificate: Certificate) -> None:
         raise DataError("the certificate was made with other options: give what it was concluded from")
 
 
-def _differs(certificate: Certificate, again: Certificate) -> DataError:
-    """Return the error for a certificate that does not follow from its counts and options."""
-    bounds = [f"{each.lower!r} to {each.upper!r}" for each in (certificate, again)]
-    how = f"bounds {bounds[0]}, but its counts and options give {bounds[1]}"
-    if bounds[0] == bounds[1]:
-        how = "a policy that its counts and options do not give"
-    versions = (again.provenance, certificate.provenance)
-    here, there = (f"plumdp {known.get('plumdp')} with NumPy {known.get('numpy')}" for known in versions)
-    return DataError(
-        f"the certificate has {how}: it was changed, or {there} made it, and this is {here}; certify again"
+def _require_same(certificate: Certificate, again: Certificate) -> None:
+    """Refuse a certificate that does not follow from its counts and options."""
+    says, gives = certificate.to_dict(), again.to_dict()
+    differing = [name for name in gives if name not in _OF_ITS_TIME and says.get(name) != gives[name]]
+    if (certificate.policy.choice != again.policy.choice).any():
+        differing.append("policy")
+    if not differing:
+        return
+    first = differing[0]
+    what = f"do not give its {first}"
+    if first in ("lower", "upper", "status"):
+        what = f"give {first} {gives[first]}, not {says[first]}"
+    known = (again.provenance, certificate.provenance)
+    here, there = (f"plumdp {each.get('plumdp')} with NumPy {each.get('numpy')}" for each in known)
+    raise DataError(
+        f"the counts and options of this certificate {what}: it was changed, or {there} made it, and this is "
+        f"{here}; certify again"
     )

@@ -24,7 +24,7 @@ from plumdp.model.parametric import Lift, ParametricMDP, RewardStructure
 from plumdp.model.space import ParameterSpace
 
 DESCRIPTION = "model.json"
-_FORMAT = "plumdp/stored-model/1"
+_FORMAT = "plumdp/stored-model/2"
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +44,12 @@ class Description:
 
 def write_description(folder: Path, about: Description, types: Mapping[str, tuple[Any, int]]) -> None:
     """Write the description of the files of a folder, given the type and the number of elements of each."""
-    space, rows = about.space, about.rows
+    rows = about.rows
     described = {
         "format": _FORMAT,
         "files": {name: (np.dtype(dtype).str, n) for name, (dtype, n) in types.items()},
         "action_names": about.action_names,
-        "space": [space.names, [[str(end) for end in ends] for ends in space.bounds]],
-        "constraints": [polynomial_terms(f) for f in space.constraints],
+        "space": space_terms(about.space),
         "expressions": [polynomial_terms(f) for f in about.polynomials],
         "rows": [rows.first_choice.tolist(), rows.first_transition.tolist(), rows.action.tolist()],
         "row_expression": about.row_expression.tolist(),
@@ -69,10 +68,7 @@ def open_stored(folder: Path) -> ParametricMDP:
     if not isinstance(description, dict) or description.get("format") != _FORMAT:
         raise ModelError(f"{folder}: {DESCRIPTION} is not a description of a stored model in the format {_FORMAT}")
     files = {name: _open(folder / f"{name}.bin", *about) for name, about in description["files"].items()}
-    names, bounds = description["space"]
-    ends = tuple((Fraction(low), Fraction(high)) for low, high in bounds)
-    constraints = tuple(polynomial_from(*terms) for terms in description["constraints"])
-    space = ParameterSpace(tuple(names), ends, constraints)
+    space = space_from(*description["space"])
     small = _distinct_rows(description, space)
     graph = Graph(
         files["first_choice"], files["first"], files["successor"], 0,
@@ -118,6 +114,18 @@ def _rewards(description: Mapping[str, Any], files: Mapping[str, npt.NDArray[Any
     of_state = {name: files[f"reward.{i}"] for i, name in enumerate(description["rewards"])}
     of_choice = {name: files[f"choice_reward.{i}"] for i, name in enumerate(description["choice_rewards"])}
     return {name: RewardStructure(of_state.get(name), of_choice.get(name)) for name in {**of_state, **of_choice}}
+
+
+def space_terms(space: ParameterSpace) -> tuple[Any, ...]:
+    """Return a space ready for JSON: its names, the exact ends of its box, and its constraints."""
+    ends = [[str(end) for end in pair] for pair in space.bounds]
+    return space.names, ends, [polynomial_terms(side) for side in space.constraints]
+
+
+def space_from(names: Sequence[str], ends: Sequence[Sequence[str]], constraints: Sequence[Any]) -> ParameterSpace:
+    """Return the space that ``space_terms`` made this of."""
+    bounds = tuple((Fraction(low), Fraction(high)) for low, high in ends)
+    return ParameterSpace(tuple(names), bounds, tuple(polynomial_from(*terms) for terms in constraints))
 
 
 def polynomial_terms(polynomial: Polynomial) -> tuple[tuple[str, ...], list[tuple[str, tuple[int, ...]]]]:

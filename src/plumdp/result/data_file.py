@@ -24,8 +24,7 @@ from plumdp.model.check import check
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import Graph, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
-from plumdp.model.space import ParameterSpace
-from plumdp.model.stored_files import polynomial_from, polynomial_terms
+from plumdp.model.stored_files import polynomial_from, polynomial_terms, space_from, space_terms
 from plumdp.relaxation.intervals import IntervalMDP
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -56,7 +55,7 @@ def write_data(path: Path, model: ParametricMDP, counts: TransitionCounts) -> No
         "labels": list(model.labels),
         "rewards": list(model.rewards),
         "constants": {name: [type(value).__name__, str(value)] for name, value in model.constants.items()},
-        "spaces": [_space_terms(space) for space in (model.declared_space, model.space)],
+        "spaces": [space_terms(space) for space in (model.declared_space, model.space)],
         "expressions": [polynomial_terms(f) for f in model.expressions.polynomials],
         "sampling": counts.sampling,
         "pilot": None if pilot is None else {name: getattr(pilot, name) for name in _PILOT},
@@ -86,7 +85,7 @@ def _model(about: Mapping[str, Any], arrays: Arrays) -> ParametricMDP:
     """Return the model, checked as one that was built from a text is."""
     polynomials = tuple(polynomial_from(*terms) for terms in about["expressions"])
     graph, expression = _graph(about, arrays, len(polynomials))
-    declared, space = (_space(*terms) for terms in about["spaces"])
+    declared, space = (space_from(*terms) for terms in about["spaces"])
     rewards = {
         name: RewardStructure(arrays.get(f"state reward {i}"), arrays.get(f"choice reward {i}"))
         for i, name in enumerate(about["rewards"])
@@ -133,17 +132,6 @@ def _counts(about: Mapping[str, Any], arrays: Arrays, graph: Graph) -> Transitio
     report = None if about["report"] is None else report_from(about["report"])
     parts = tuple(map(part_from, about["parts"]))
     return TransitionCounts(graph, arrays["counts"], about["sampling"], pilot, report, parts)
-
-
-def _space_terms(space: ParameterSpace) -> tuple[Any, ...]:
-    """Return a space ready for JSON: names, ends of the box, and constraints."""
-    ends = [[str(end) for end in pair] for pair in space.bounds]
-    return space.names, ends, [polynomial_terms(side) for side in space.constraints]
-
-
-def _space(names: list[str], ends: list[list[str]], constraints: list[Any]) -> ParameterSpace:
-    bounds = tuple((Fraction(low), Fraction(high)) for low, high in ends)
-    return ParameterSpace(tuple(names), bounds, tuple(polynomial_from(*terms) for terms in constraints))
 
 
 def _constant(kind: str, text: str) -> bool | int | Fraction:
