@@ -85,7 +85,7 @@ class Samplings(NamedTuple):
 def samplings(study: CaseStudy, seed: int, first: int = FIRST) -> Samplings:
     """Return what first runs propose."""
     learned = learn(study, sample(study, first, seed + 300))
-    optimistic = pl.solve(relax(learned, "rectangular"), study.objective, nature="optimistic").policy
+    optimistic = pl.stages.solve(relax(learned, "rectangular"), study.objective, nature="optimistic").policy
     advice = pl.advise(learned, study.objective, runs=TARGET)
     return Samplings(advice.policy, {"uniform": "uniform", "optimistic": optimistic, "advised": advice.sampling})
 

@@ -33,7 +33,7 @@ def arrays(part: Any) -> Iterator[np.ndarray[Any, Any]]:
             yield from arrays(each)
 
 
-def swept_bytes(imdp: pl.IntervalMDP) -> int:
+def swept_bytes(imdp: pl.stages.IntervalMDP) -> int:
     """Return the size of all that a sweep runs over."""
     nowhere = np.zeros(imdp.graph.n_states, dtype=np.bool_)
     layout = lay_out(plain_game(imdp, pl.Reach(nowhere, nowhere, "max"), "robust"))

@@ -42,11 +42,11 @@ class Problem(NamedTuple):
 def random_problem(rng: np.random.Generator, n: int, degree: int, width: float) -> Problem:
     """Return random polynomials with intervals of about the given half width."""
     names = tuple("abcd"[:n])
-    polynomials: dict[pl.Polynomial, None] = {}
+    polynomials: dict[pl.model.Polynomial, None] = {}
     while len(polynomials) < N_EXPRESSIONS:
-        total = pl.Polynomial(0)
+        total = pl.model.Polynomial(0)
         for _ in range(N_TERMS):
-            term = pl.Polynomial(Fraction(int(rng.integers(-20, 21)), 20))
+            term = pl.model.Polynomial(Fraction(int(rng.integers(-20, 21)), 20))
             for x, k in zip(
                 pl.parameters(*names), rng.multinomial(rng.integers(0, degree + 1), [1 / n] * n), strict=True
             ):
@@ -166,7 +166,7 @@ def certified(problem: Problem, *, cells: bool) -> Certified:
         region = build_region(pl.ParameterSpace.unit(*table.names), table, lower, upper)
     finally:
         lift._CELLS = kept
-    assert isinstance(region, pl.Polytope)  # the point lies within all bounds
+    assert isinstance(region, pl.stages.Polytope)  # the point lies within all bounds
     low, high = project(region, table)
     return Certified(low[:N_JUDGED], high[:N_JUDGED], time.perf_counter() - began, len(region.names))
 

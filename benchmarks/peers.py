@@ -35,19 +35,19 @@ PER_SIZE = 80  # intervals for each number of successors: about 1000 in all
 class Problem:
     """An interval MDP, what is asked in our words and in Storm's, and the labels and rewards that Storm needs."""
 
-    imdp: pl.IntervalMDP
+    imdp: pl.stages.IntervalMDP
     objective: pl.Reach | pl.Reward
     formula: str
     labels: Mapping[str, npt.NDArray[np.bool_]]
-    rewards: Mapping[str, pl.RewardStructure]
+    rewards: Mapping[str, pl.model.RewardStructure]
 
 
-def reach_problem(imdp: pl.IntervalMDP, goal: npt.NDArray[np.bool_]) -> Problem:
+def reach_problem(imdp: pl.stages.IntervalMDP, goal: npt.NDArray[np.bool_]) -> Problem:
     """Return the question for the largest probability to reach the goal."""
     return Problem(imdp, pl.Reach(goal, np.zeros_like(goal), "max"), 'Pmax=? [ F "goal" ]', {"goal": goal}, {})
 
 
-def cost_problem(imdp: pl.IntervalMDP, goal: npt.NDArray[np.bool_], cost: pl.RewardStructure) -> Problem:
+def cost_problem(imdp: pl.stages.IntervalMDP, goal: npt.NDArray[np.bool_], cost: pl.model.RewardStructure) -> Problem:
     """Return the question for the smallest expected cost until the goal."""
     formula = 'R{"cost"}min=? [ F "goal" ]'
     return Problem(imdp, pl.Reward(cost, "min", target=goal), formula, {"goal": goal}, {"cost": cost})
@@ -83,7 +83,7 @@ def layered(n_transitions: int) -> Problem:
     successor = np.concatenate([(next_layer[:, None] + inside)[is_used], last_layer])
     size_of_row = np.repeat(sizes, sizes)
     lower, upper = interval_table(rng)
-    imdp = pl.IntervalMDP.from_arrays(
+    imdp = pl.stages.IntervalMDP.from_arrays(
         offsets(np.repeat([2, 1], [n_inner, width])),
         offsets(sizes),
         successor,
@@ -96,7 +96,7 @@ def layered(n_transitions: int) -> Problem:
     return reach_problem(imdp, goal)
 
 
-def grid(n_transitions: int, *, traps: float) -> tuple[pl.IntervalMDP, npt.NDArray[np.bool_]]:
+def grid(n_transitions: int, *, traps: float) -> tuple[pl.stages.IntervalMDP, npt.NDArray[np.bool_]]:
     """Return a square grid and its goal, the last corner: four moves that may slip to any neighbour or stay.
 
     The borders have no neighbours beyond; a share of all cells are traps.
@@ -118,7 +118,7 @@ def grid(n_transitions: int, *, traps: float) -> tuple[pl.IntervalMDP, npt.NDArr
     is_sure = probability == 1
     width = np.where(is_sure, 0, rng.uniform(0.02, 0.1, len(probability)))
     successor = np.broadcast_to((to_x * side + to_y)[:, None, :], is_used.shape)[is_used]
-    imdp = pl.IntervalMDP.from_arrays(
+    imdp = pl.stages.IntervalMDP.from_arrays(
         offsets(is_choice.sum(axis=1)),
         offsets(is_used.sum(axis=2)[is_choice]),
         successor,
@@ -136,13 +136,13 @@ def trap_grid(n_transitions: int) -> Problem:
 def cost_grid(n_transitions: int) -> Problem:
     """Return the grid without traps: how many steps to the goal?"""
     imdp, goal = grid(n_transitions, traps=0)
-    return cost_problem(imdp, goal, pl.RewardStructure((~goal).astype(np.float64), None))
+    return cost_problem(imdp, goal, pl.model.RewardStructure((~goal).astype(np.float64), None))
 
 
 def engagement(levels: int) -> Problem:
     """Return Engagement around its true point, with widths of about 0.01 as data would leave them."""
     study = pl.case_study(f"engagement:{levels}")
-    truth = pl.instantiate(study.model, study.true_point)
+    truth = pl.stages.instantiate(study.model, study.true_point)
     width = np.random.default_rng(3).uniform(0.005, 0.015, len(truth.lower))
     is_unsure = truth.lower < 1
     lower = np.where(is_unsure, np.maximum(truth.lower - width, 1e-4), 1)
@@ -203,7 +203,7 @@ def sweep(kind: str) -> dict[str, Any]:
     return {"sweep": found.ours, "product": found.theirs, "transitions": imdp.graph.n_transitions}
 
 
-def local_model(n_transitions: int, least: int, most: int) -> pl.IntervalMDP:
+def local_model(n_transitions: int, least: int, most: int) -> pl.stages.IntervalMDP:
     """Return a cyclic model with two choices per state and successors up to 2000 places away."""
     rng = np.random.default_rng(4)
     n_states = n_transitions // (least + most)
@@ -213,7 +213,7 @@ def local_model(n_transitions: int, least: int, most: int) -> pl.IntervalMDP:
     is_used = np.arange(most) < sizes[:, None]
     share = 1 / np.repeat(np.arange(least, most + 1), PER_SIZE)
     own = (np.repeat(sizes, sizes) - least) * PER_SIZE
-    return pl.IntervalMDP.from_arrays(
+    return pl.stages.IntervalMDP.from_arrays(
         2 * np.arange(n_states + 1),
         offsets(sizes),
         successor[is_used],
@@ -223,7 +223,7 @@ def local_model(n_transitions: int, least: int, most: int) -> pl.IntervalMDP:
     )
 
 
-def sweep_and_product(imdp: pl.IntervalMDP) -> tuple[Callable[[], object], Callable[[], object]]:
+def sweep_and_product(imdp: pl.stages.IntervalMDP) -> tuple[Callable[[], object], Callable[[], object]]:
     """Return one sweep over all rows, once they are in nature's order, and scipy's product.
 
     scipy gets the board's own rows, so that both read the same memory in the same order.
@@ -293,7 +293,9 @@ def forward(n_transitions: int) -> Problem:
     expression[-n_last:] = 0
     first_choice = offsets(np.repeat(np.array([2, 1], dtype=np.int8), [n_inner, n_last]))
     lower, upper = interval_table(rng)
-    imdp = pl.IntervalMDP.from_arrays(first_choice, first_transition, successor, lower, upper, expression=expression)
+    imdp = pl.stages.IntervalMDP.from_arrays(
+        first_choice, first_transition, successor, lower, upper, expression=expression
+    )
     goal = np.zeros(n_inner + n_last, dtype=np.bool_)
     goal[n_inner::2] = True
     return reach_problem(imdp, goal)

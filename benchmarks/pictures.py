@@ -86,7 +86,7 @@ def many() -> tuple[Any, Any, str]:
 def records(name: str, exploration: float = 0.0) -> list[Any]:
     """Return the records of learning a case study while acting."""
     study = pl.case_study(name)
-    place = pl.simulator(study.model, study.true_point, rng=1, max_steps=study.max_steps)
+    place = pl.online.simulator(study.model, study.true_point, rng=1, max_steps=study.max_steps)
     found = pl.learn_online(study.model, place, study.objective, episodes=20_000, exploration=exploration)
     return list(found)
 

@@ -74,7 +74,7 @@ def ask_all(name: str, runs: int, episodes: int = EPISODES) -> Asked:
     first = model.graph.first_choice[:-1]
     asked.ask("another policy", lambda: pl.conclude(learned, objective, relaxation="expression", policy=first))
     uncertain, options = relax(learned, "expression"), _options(learned, objective)
-    asked.ask("other nature", lambda: pl.solve(uncertain, objective, nature="optimistic", **options))
+    asked.ask("other nature", lambda: pl.stages.solve(uncertain, objective, nature="optimistic", **options))
     like = {"like": learned} if hasattr(learned, "groundwork") else {}
     again = {"confidence": 0.99, "objectives": [objective], **like}
     asked.ask(
@@ -97,7 +97,7 @@ def _ask_online(asked: Asked, study: Any, episodes: int) -> None:
     import plumdp as pl
 
     model = study.model
-    environment = pl.simulator(model, study.true_point, rng=1, max_steps=study.max_steps)
+    environment = pl.online.simulator(model, study.true_point, rng=1, max_steps=study.max_steps)
     options: dict[str, Any] = {"episodes": episodes, "relaxation": "expression", "spacing": 4.0}
     records = list(pl.learn_online(model, environment, study.objective, **options))
     seconds = np.diff([0.0, *(record.seconds for record in records)])

@@ -34,13 +34,13 @@ def peak_memory(function: Callable[[], object]) -> float:
     return peak / 2**20
 
 
-def mixtures(d: int, n: int, *, n_families: int) -> list[pl.Polynomial]:
+def mixtures(d: int, n: int, *, n_families: int) -> list[pl.model.Polynomial]:
     """Return n distinct mixtures of d + 1 modes, in families that move from one end to another, as on a grid."""
     rng = np.random.default_rng(d * n)
     weights = pl.parameters(*NAMES[:d])
-    modes = (*weights, 1 - sum(weights, pl.Polynomial(0)))
+    modes = (*weights, 1 - sum(weights, pl.model.Polynomial(0)))
     per_family = -(-n // n_families)
-    found: list[pl.Polynomial] = []
+    found: list[pl.model.Polynomial] = []
     for _ in range(n_families):
         near, far = rng.integers(1, 1000, size=(2, d + 1))
         for i in range(per_family):
@@ -48,7 +48,7 @@ def mixtures(d: int, n: int, *, n_families: int) -> list[pl.Polynomial]:
                 Fraction(int(x) * (per_family - i) + int(y) * i, 1000 * per_family)
                 for x, y in zip(near, far, strict=True)
             ]
-            found.append(sum((m * r for m, r in zip(modes, rates, strict=True)), pl.Polynomial(0)))
+            found.append(sum((m * r for m, r in zip(modes, rates, strict=True)), pl.model.Polynomial(0)))
     return found[:n]
 
 

@@ -40,18 +40,18 @@ class Place(NamedTuple):
     place: Any
 
 
-def build(n_transitions: int, store: Path | None) -> pl.ParametricMDP:
+def build(n_transitions: int, store: Path | None) -> pl.model.ParametricMDP:
     """Return a layered model with about so many transitions, on disk if there is a folder for it."""
     width = max(ACTIONS * OUTCOMES, n_transitions // ((LEVELS - 5) * ACTIONS * OUTCOMES))  # the first levels are narrow
     width += width % 31 == 0  # so that 31 times a place meets every place
     weights = pl.parameters(*TRUE_POINT)
-    modes = (*weights, 1 - sum(weights, pl.Polynomial(0)))
+    modes = (*weights, 1 - sum(weights, pl.model.Polynomial(0)))
     shares = np.random.default_rng(1).multinomial(80, [1 / OUTCOMES] * OUTCOMES, (ACTIONS, KINDS, len(modes))) + 4
 
     @cache
-    def probability(action: int, outcome: int, kind: int) -> pl.Polynomial:
+    def probability(action: int, outcome: int, kind: int) -> pl.model.Polynomial:
         rates = [Fraction(int(share), 100) for share in shares[action, kind, :, outcome]]
-        return sum((mode * rate for mode, rate in zip(modes, rates, strict=True)), pl.Polynomial(0))
+        return sum((mode * rate for mode, rate in zip(modes, rates, strict=True)), pl.model.Polynomial(0))
 
     def step(s: Place) -> Iterator[Any]:
         is_inside, kind, ahead = s.level < LEVELS, (s.place + 3 * s.level) % KINDS, s.level + 1
@@ -59,7 +59,7 @@ def build(n_transitions: int, store: Path | None) -> pl.ParametricMDP:
             outcomes = []
             for j in range(OUTCOMES):
                 to = (31 * s.place.astype(np.int64) + OUTCOMES * action + j) % width
-                outcomes.append((pl.tabulate(partial(probability, action, j), kind), Place(ahead, to)))
+                outcomes.append((pl.model.tabulate(partial(probability, action, j), kind), Place(ahead, to)))
             yield f"way {action}", is_inside, outcomes
         yield "stay", ~is_inside, [(1, s)]
 
@@ -71,12 +71,12 @@ def build(n_transitions: int, store: Path | None) -> pl.ParametricMDP:
     return pl.explore_batch(step, Place(0, 0), space=space, labels={"goal": is_goal}, **options)
 
 
-def sample(model: pl.ParametricMDP) -> pl.TransitionCounts:
+def sample(model: pl.model.ParametricMDP) -> pl.TransitionCounts:
     """Return the counts of some runs."""
     return pl.simulate(model, TRUE_POINT, RUNS, rng=1, max_steps=LEVELS)
 
 
-def certify(model: pl.ParametricMDP, counts: pl.TransitionCounts) -> pl.Certificate:
+def certify(model: pl.model.ParametricMDP, counts: pl.TransitionCounts) -> pl.Certificate:
     """Return the certificate of the expression-wise relaxation."""
     adaptive = pl.TransitionCounts(counts.graph, counts.counts, "adaptive", counts.pilot)
     return pl.certify(model, adaptive, 'Pmax=? [ F "goal" ]', relaxation="expression", confidence_set="interval")

@@ -37,18 +37,18 @@ def within_steps(n_transitions: int) -> Problem:
 MODELS = {"forward": forward, "layered": layered, "within steps": within_steps}
 
 
-def questions(problem: Problem) -> dict[str, Callable[[], list[pl.Solution]]]:
+def questions(problem: Problem) -> dict[str, Callable[[], list[pl.stages.Solution]]]:
     """Return what is timed."""
     imdp, objective = problem.imdp, problem.objective
     prepared = prepare(imdp, objective)
-    policy = pl.solve(imdp, objective, prepared=prepared).policy
+    policy = pl.stages.solve(imdp, objective, prepared=prepared).policy
     return {
-        "solve": lambda: [pl.solve(imdp, objective, prepared=prepared)],
+        "solve": lambda: [pl.stages.solve(imdp, objective, prepared=prepared)],
         "both sides of a policy": lambda: evaluate_all([imdp], policy, objective, ("robust", "optimistic")),
     }
 
 
-def measured(work: Callable[[], list[pl.Solution]], threads: int) -> dict[str, Any]:
+def measured(work: Callable[[], list[pl.stages.Solution]], threads: int) -> dict[str, Any]:
     """Return seconds on the clock, those of all threads, and the bits of the answer."""
     with thread_limit(threads):
         start = time.process_time()

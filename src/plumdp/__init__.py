@@ -5,7 +5,7 @@ The public names are listed in ``__init__.pyi``, where type checkers find them t
 
 import lazy_loader
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __getattr__, _, __all__ = lazy_loader.attach_stub(__name__, __file__)  # names are sorted, by lazy_loader
 

@@ -62,7 +62,7 @@ def test_the_json_of_logs_is_that_of_their_counts(folder):
         of[name] = json.loads(result.output)
     assert of["runs"]["lower"] == of["counts"]["lower"]
     truth = pl.case_study(STUDY)
-    value = pl.solve(pl.instantiate(truth.model, truth.true_point), truth.objective).lower[0]
+    value = pl.stages.solve(pl.stages.instantiate(truth.model, truth.true_point), truth.objective).lower[0]
     assert of["runs"]["lower"] <= value  # the robust policy is no better than the best one
 
 

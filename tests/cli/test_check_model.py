@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
                 won = rng.binomial(visits, fair[first] + size * (money[c] >= 10))
                 counts[first : first + 2] = won, visits - won
             parts.append(counts)
-        both = pl.TransitionCounts(graph, parts[0] + parts[1], "independent", pl.Pilot(parts[0], ratio=19.0))
+        both = pl.TransitionCounts(graph, parts[0] + parts[1], "independent", pl.data.Pilot(parts[0], ratio=19.0))
         pl.write_counts(both, folder / f"{name}.parquet")
     return folder
 

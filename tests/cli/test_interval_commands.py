@@ -23,7 +23,7 @@ def folder(tmp_path_factory):
     pl.write_counts(pl.simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6), folder / "counts.parquet")
     timid = pl.PolicyTable(study.model.graph, study.model.graph.first_choice[:-1])
     for ending in (".csv", ".json", ".txt"):
-        pl.write_policy(timid, folder / f"timid{ending}")
+        pl.exchange.write_policy(timid, folder / f"timid{ending}")
     return folder
 
 
@@ -108,7 +108,7 @@ def test_solve_writes_policy_and_values_which_are_replaced_only_by_force(run, fo
 def test_solve_takes_a_case_study_at_its_true_point(run):
     code, out, _ = run("solve", STUDY, "--json")
     study = pl.case_study(STUDY)
-    value = pl.solve(pl.instantiate(study.model, study.true_point), study.objective).lower[0]
+    value = pl.stages.solve(pl.stages.instantiate(study.model, study.true_point), study.objective).lower[0]
     assert (code, json.loads(out)["lower"]) == (0, value)
     assert json.loads(out)["has_intervals"] is False
 
@@ -218,7 +218,7 @@ def test_export_writes_bounds_for_all_states_around_the_truth(run, folder):
     assert run("export", STUDY, "counts.parquet", "--values", "v.csv", "--policy", "p.csv")[0] == 0
     study = pl.case_study(STUDY)
     policy = pl.read_policy(folder / "p.csv", study.model)
-    truth = pl.evaluate(pl.instantiate(study.model, study.true_point), policy, study.objective)
+    truth = pl.stages.evaluate(pl.stages.instantiate(study.model, study.true_point), policy, study.objective)
     with (folder / "v.csv").open() as lines:
         rows = list(csv.DictReader(lines))
     assert len(rows) == study.model.graph.n_states

@@ -24,9 +24,9 @@ def test_the_command_does_what_learn_online_does(run, tmp_path):
         STUDY, "--runs", "300", "--spacing", "2", "--seed", "1", "-o", "record.json", "--policy", "p.csv"
     )
     study = pl.case_study(STUDY)
-    environment = pl.simulator(study.model, study.true_point, rng=1, max_steps=study.max_steps + 1)
+    environment = pl.online.simulator(study.model, study.true_point, rng=1, max_steps=study.max_steps + 1)
     expected = list(pl.learn_online(study.model, environment, study.objective, episodes=300, spacing=2.0))
-    read = pl.read_record(tmp_path / "record.json")
+    read = pl.online.read_record(tmp_path / "record.json")
     assert (code, err) == (0, "")
     assert [record["bound"] for record in read.records] == [record.bound for record in expected]
     assert [record["episodes"] for record in read.records] == [record.episodes for record in expected]
@@ -79,7 +79,7 @@ def test_what_is_certified_holds_when_learning_is_stopped_by_hand(monkeypatch, r
     code, out, err = run(STUDY, "--runs", "500", "-o", "record.json")
     assert (code, err) == (0, "stopped by hand; what is certified so far holds\n")
     assert out.startswith("The policy is worth at least ")
-    assert len(pl.read_record(tmp_path / "record.json").records) == 3
+    assert len(pl.online.read_record(tmp_path / "record.json").records) == 3
 
 
 MISUSES = {
@@ -107,8 +107,8 @@ def test_the_coupled_relaxation_is_not_offered(run):
 def test_infinite_bounds_survive_saving_and_reading(tmp_path):
     record = {"episodes": 3, "steps": 9, "bound": float("inf"), "optimistic_bound": 1.0, "true_value": None}
     record |= {"width": 0.5, "seconds": 0.1, "status": "certified"}
-    pl.OnlineRun("Rmin=? [ F x=1 ]", "min", 0.99, (record,)).save(tmp_path / "r.json")
-    read = pl.read_record(tmp_path / "r.json")
+    pl.online.OnlineRun("Rmin=? [ F x=1 ]", "min", 0.99, (record,)).save(tmp_path / "r.json")
+    read = pl.online.read_record(tmp_path / "r.json")
     assert (read.records, read.direction, read.confidence, read.gap) == ((record,), "min", 0.99, float("inf"))
     json.loads((tmp_path / "r.json").read_text(), parse_constant=pytest.fail)
 
@@ -124,5 +124,5 @@ def test_infinite_bounds_survive_saving_and_reading(tmp_path):
 def test_files_that_are_not_records_are_refused(tmp_path, content, message):
     (tmp_path / "r.json").write_text(content)
     with pytest.raises(pl.DataError) as caught:
-        pl.read_record(tmp_path / "r.json")
+        pl.online.read_record(tmp_path / "r.json")
     assert str(caught.value).startswith(f"{tmp_path}/{message}")

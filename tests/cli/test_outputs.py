@@ -65,7 +65,9 @@ def test_an_earlier_result_is_replaced_only_by_force(tmp_path):
     CERTIFICATE.save(tmp_path / "result")
     before = (tmp_path / "result" / "certificate.json").read_text()
     (tmp_path / "result" / "policy.csv").write_text("old")
-    with pytest.raises(pl.DataError, match=r"result is there already; name another folder, or replace it with --force"):
+    with pytest.raises(
+        pl.DataError, match=r"result is there already; name another folder, or replace it with force=True"
+    ):
         CERTIFICATE.save(tmp_path / "result")
     assert (tmp_path / "result" / "policy.csv").read_text() == "old"
     CERTIFICATE.save(tmp_path / "result", force=True)

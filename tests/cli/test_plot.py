@@ -30,9 +30,9 @@ def place(tmp_path_factory):
     certificate.save(folder / "result", pl.explain(study.model, counts, certificate))
     certificate.save(folder / "data alone", model=study.model, counts=counts)
     for seed in (1, 2):
-        environment = pl.simulator(study.model, study.true_point, rng=seed, max_steps=6)
+        environment = pl.online.simulator(study.model, study.true_point, rng=seed, max_steps=6)
         found = pl.learn_online(study.model, environment, study.objective, episodes=100, spacing=2.0)
-        pl.OnlineRun.of(found, study.model, study.objective).save(folder / f"seed{seed}.json")
+        pl.online.OnlineRun.of(found, study.model, study.objective).save(folder / f"seed{seed}.json")
     return folder
 
 

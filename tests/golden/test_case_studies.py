@@ -85,22 +85,22 @@ def test_sizes_are_as_published_and_the_model_is_sound(study):
     model = study.model
     assert (model.graph.n_states, model.graph.n_transitions, len(model.expressions)) == SIZES[study.name]
     assert model.nbytes <= 24 * model.graph.n_transitions or model.graph.n_transitions < 10_000
-    assert [issue.message for issue in pl.check(model) if issue.severity != "note"] == []
+    assert [issue.message for issue in pl.model.validate(model) if issue.severity != "note"] == []
     assert model.space.contains(study.true_point)
     assert model.graph.is_acyclic() == (not study.name.startswith(CYCLIC))
     assert study.max_steps == MAX_STEPS.get(study.name, study.max_steps)
 
 
 def test_the_optimum_lies_in_a_certified_bracket(study):
-    mdp = pl.instantiate(study.model, study.true_point)
-    solution = pl.solve(mdp, study.objective, precision=4e-9)
+    mdp = pl.stages.instantiate(study.model, study.true_point)
+    solution = pl.stages.solve(mdp, study.objective, precision=4e-9)
     lower, upper = solution.lower[mdp.graph.initial_state], solution.upper[mdp.graph.initial_state]
     printed = OPTIMA[study.name]
     half_a_digit = 0.5 * 10.0 ** -len(printed.partition(".")[2])
     assert solution.status == "converged"
     assert 0 <= upper - lower <= 1e-8 * lower
     assert lower - half_a_digit * 1.01 <= float(printed) <= upper + half_a_digit * 1.01
-    worth = pl.evaluate(mdp, solution.policy, study.objective, precision=4e-9)
+    worth = pl.stages.evaluate(mdp, solution.policy, study.objective, precision=4e-9)
     assert worth.lower[mdp.graph.initial_state] >= lower - 2e-8 * lower
     assert worth.upper[mdp.graph.initial_state] <= upper + 2e-8 * upper
 
@@ -111,7 +111,7 @@ def test_every_family_has_an_instance_that_is_small_enough():
 
 
 def test_rows_of_the_instance_at_the_true_point_sum_to_one(study):
-    mdp = pl.instantiate(study.model, study.true_point)
+    mdp = pl.stages.instantiate(study.model, study.true_point)
     assert (mdp.lower == mdp.upper).all()
     assert ((mdp.lower >= 0) & (mdp.upper <= 1)).all()
     assert abs(mdp.graph.sum_by_choice(mdp.lower[mdp.expression]) - 1).max() < 16e-16

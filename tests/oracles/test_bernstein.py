@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiers import examples
 
-from plumdp import Polynomial, parameters
+from plumdp import parameters
+from plumdp.model import Polynomial
 from plumdp.model.expressions.bernstein import box_range
 from plumdp.model.expressions.table import ExpressionTable
 

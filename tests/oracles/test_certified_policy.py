@@ -58,7 +58,7 @@ def test_the_exact_value_of_the_safe_policy_of_each_record_is_on_the_right_side_
     for seed in range(N_ONLINE):
         imdp, objective, _, precision = near_tie(seed, kinds=ALL_KINDS, intervals=False)
         model, asked = as_model(imdp, objective)
-        environment = pl.simulator(model, {"unused": Fraction(1, 2)}, rng=seed, max_steps=5)
+        environment = pl.online.simulator(model, {"unused": Fraction(1, 2)}, rng=seed, max_steps=5)
         for record in pl.learn_online(model, environment, asked, episodes=4, precision=precision):
             exact = exact_start(imdp, objective, record.policy.choice)
             is_right = record.bound <= exact if objective.direction == "max" else exact <= record.bound
@@ -82,7 +82,7 @@ def nested_problem(seed):
     goal[graph.initial_state] = False
     if seed % 2:
         return problem.model, counts, Reach(goal, np.zeros_like(goal), direction), policy
-    paid = pl.RewardStructure(None, rng.integers(0, 3, graph.n_choices) / 2)
+    paid = pl.model.RewardStructure(None, rng.integers(0, 3, graph.n_choices) / 2)
     return problem.model, counts, Reward(paid, direction, goal if rng.random() < 0.5 else None), policy
 
 

@@ -244,7 +244,7 @@ def test_balls_hold_the_vertices_of_polytopes(seed):
     values = model.probabilities(problem.point)
     width = 10 ** -rng.uniform(0, 4)
     lower, upper = values - width * rng.random(len(values)), values + width * rng.random(len(values))
-    region = pl.build_region(model.space, model.expressions.polynomials, lower, upper)
+    region = pl.stages.build_region(model.space, model.expressions.polynomials, lower, upper)
     ball = ball_around(region, model.space.dimension)
     inverse = np.linalg.inv(ball.factor)
     vertices = region.table.vertices * region.scale

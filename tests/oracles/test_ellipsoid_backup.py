@@ -27,7 +27,9 @@ def relaxed(rng, problem):
     """Return the ellipsoid of random counts of a problem, its intervals, and the tables of its rows."""
     model = problem.model
     found = least_squares(model, random_counts(rng, problem, most=10 ** int(rng.integers(1, 6))), error=0.5)
-    region = build_ellipsoid(found.centre, found.matrix, found.radius, within=pl.build_region(model.space, (), (), ()))
+    region = build_ellipsoid(
+        found.centre, found.matrix, found.radius, within=pl.stages.build_region(model.space, (), (), ())
+    )
     imdp = expression_wise(model, region)
     return region, imdp, row_ellipsoid(region, model.expressions, imdp.lower, imdp.upper)
 
@@ -160,7 +162,7 @@ def test_iterates_from_below_stay_below_the_value_at_a_point_of_the_ellipsoid():
     for _ in range(40):
         problem = random_problem(rng)
         region, imdp, rows = relaxed(rng, problem)
-        truth = pl.instantiate(problem.model, problem.point)
+        truth = pl.stages.instantiate(problem.model, problem.point)
         away = np.array([float(problem.point[name]) for name in region.names]) - region.centre
         if np.linalg.norm(np.linalg.solve(region.root, away)) > region.radius:
             continue
@@ -170,7 +172,7 @@ def test_iterates_from_below_stay_below_the_value_at_a_point_of_the_ellipsoid():
         for _ in range(60):
             values = np.where(target, 1.0, np.maximum(values, backup(imdp, rows, values, 1.0, -1.0, -1.0)))
         objective = pl.Reach(target, np.zeros_like(target), "max")
-        assert (values <= pl.solve(truth, objective).upper).all()
+        assert (values <= pl.stages.solve(truth, objective).upper).all()
     assert n_tested > 20
 
 

@@ -46,11 +46,11 @@ def test_minima_agree_with_cone_programs_and_are_on_the_safe_side(d):
     rng = np.random.default_rng([60, d])
     n_cut = n_empty = 0
     for _ in range(40):
-        polytope = pl.build_region(random_space(rng, d), (), (), ())
+        polytope = pl.stages.build_region(random_space(rng, d), (), (), ())
         centre, matrix = rng.uniform(-0.1, 0.8, d), random_matrix(rng, d)
         radius = 10 ** rng.uniform(-2, 1)
         region = build_ellipsoid(centre, matrix, radius, within=polytope)
-        if isinstance(region, pl.Conflict):
+        if isinstance(region, pl.stages.Conflict):
             assert str(cone_program(np.zeros(d), centre, matrix, radius, polytope).status) == "PrimalInfeasible"
             n_empty += 1
             continue
@@ -67,7 +67,7 @@ def test_minima_agree_with_cone_programs_and_are_on_the_safe_side(d):
 @pytest.mark.parametrize("d", range(1, 7))
 def test_an_ellipsoid_inside_the_space_needs_no_half_space(d):
     rng = np.random.default_rng([61, d])
-    polytope = pl.build_region(pl.ParameterSpace.unit(*NAMES[:d]), (), (), ())
+    polytope = pl.stages.build_region(pl.ParameterSpace.unit(*NAMES[:d]), (), (), ())
     centre, matrix = np.full(d, 0.5), np.eye(d) + random_matrix(rng, d)
     region = build_ellipsoid(centre, matrix, 0.25, within=polytope)
     assert len(region.rows) == 0
@@ -81,7 +81,7 @@ def test_an_ellipsoid_can_cut_a_polytope_that_intervals_have_cut():
     rng = np.random.default_rng(62)
     a, b, c = pl.parameters("a", "b", "c")
     space = pl.ParameterSpace.simplex("a", "b", "c")
-    polytope = pl.build_region(space, [a + b, b - c, a], [0.3, -0.1, 0.1], [0.5, 0.1, 0.3])
+    polytope = pl.stages.build_region(space, [a + b, b - c, a], [0.3, -0.1, 0.1], [0.5, 0.1, 0.3])
     centre, matrix = np.array([0.2, 0.2, 0.2]), 100 * np.eye(3) + random_matrix(rng, 3)
     region = build_ellipsoid(centre, matrix, 1.0, within=polytope)
     asked = objectives(rng, 3)

@@ -17,7 +17,7 @@ def random_ellipsoid(rng, problem):
     """Return the ellipsoid of random counts, large enough to hold the true point every other time."""
     counts = random_counts(rng, problem, most=10 ** int(rng.integers(1, 6)))
     found = least_squares(problem.model, counts, error=0.5)
-    space = pl.build_region(problem.model.space, (), (), ())
+    space = pl.stages.build_region(problem.model.space, (), (), ())
     return build_ellipsoid(found.centre, found.matrix, found.radius, within=space)
 
 
@@ -39,14 +39,14 @@ def test_bounds_hold_at_the_true_point_and_are_no_wider_than_those_of_intervals(
         n_checked += 1
         reach = pl.Reach(problem.target, np.zeros_like(problem.target), direction)
         objective = reach if kind == "reach" else pl.Reward(problem.reward, direction, problem.target)
-        imdp = pl.rectangular(problem.model, region)
-        worst = pl.solve(imdp, objective, nature="robust")
-        best = pl.evaluate(imdp, worst.policy, objective, nature="optimistic")
-        truth = pl.evaluate(pl.instantiate(problem.model, problem.point), worst.policy, objective)
+        imdp = pl.stages.rectangular(problem.model, region)
+        worst = pl.stages.solve(imdp, objective, nature="robust")
+        best = pl.stages.evaluate(imdp, worst.policy, objective, nature="optimistic")
+        truth = pl.stages.evaluate(pl.stages.instantiate(problem.model, problem.point), worst.policy, objective)
         low, high = (worst, best) if direction == "max" else (best, worst)
         assert (low.lower <= truth.upper).all()
         assert (truth.lower <= high.upper).all()
-        by_interval = pl.solve(pl.expression_wise(problem.model, region), objective, nature="robust")
+        by_interval = pl.stages.solve(pl.stages.expression_wise(problem.model, region), objective, nature="robust")
         if direction == "max":
             assert (worst.upper >= by_interval.lower - 1e-9).all()
             n_tighter += (worst.lower > by_interval.upper + 1e-9).any()

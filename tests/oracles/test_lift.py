@@ -40,11 +40,11 @@ def polynomials(draw, n, degree, max_terms=3):
         lambda factors: tuple(factors.count(i) for i in range(n))
     )
     some = draw(st.dictionaries(exponents, fractions.filter(bool), min_size=1, max_size=max_terms))
-    return sum((c * monomial(e) for e, c in some.items()), pl.Polynomial(0))
+    return sum((c * monomial(e) for e, c in some.items()), pl.model.Polynomial(0))
 
 
 def monomial(exponents):
-    return prod((x**k for x, k in zip((P, Q, R, S), exponents, strict=False)), start=pl.Polynomial(1))
+    return prod((x**k for x, k in zip((P, Q, R, S), exponents, strict=False)), start=pl.model.Polynomial(1))
 
 
 @st.composite
@@ -116,7 +116,10 @@ def ends_of_range(table, f, sign, lower, upper, start):
 
 def lifted(region, point):
     """Return the exact values of a region's variables at a point."""
-    return [prod((pl.Polynomial(1), *factors(name)), start=pl.Polynomial(1)).evaluate(point) for name in region.names]
+    return [
+        prod((pl.model.Polynomial(1), *factors(name)), start=pl.model.Polynomial(1)).evaluate(point)
+        for name in region.names
+    ]
 
 
 def rational(number):
@@ -339,7 +342,7 @@ def test_affine_expressions_need_no_further_variables():
 def test_relaxations_of_case_studies_hold_the_truth_and_are_nested(name):
     study = pl.case_study(name)
     counts = pl.simulate(study.model, study.true_point, 3000, rng=1, max_steps=study.max_steps)
-    truth = pl.solve(pl.instantiate(study.model, study.true_point), study.objective)
+    truth = pl.stages.solve(pl.stages.instantiate(study.model, study.true_point), study.objective)
     start, before = study.model.graph.initial_state, None
     for certificate in pl.compare(
         study.model,

@@ -124,7 +124,7 @@ def test_tables_without_an_order_have_no_first_rows(engine, request):
 @pytest.mark.parametrize("name", ["betting:25", "engagement:50", "rover:10,10"])
 def test_spark_and_duckdb_count_the_runs_of_a_case_study(name, form, spark, tmp_path):
     study = pl.case_study(name)
-    runs = pl.record(study.model, study.true_point, 300, rng=1, max_steps=20)
+    runs = pl.data.record(study.model, study.true_point, 300, rng=1, max_steps=20)
     write_parquet(tmp_path / "log.parquet", [runs.columns(form)])
     for source in (spark.read.parquet(str(tmp_path / "log.parquet")), duckdb.read_parquet(f"{tmp_path}/log.parquet")):
         assert np.array_equal(read_log(source, study.model).counts.counts, runs.counts().counts)
@@ -226,7 +226,7 @@ def test_a_variable_called_n_or_place_keeps_its_counts_apart():
     (p,) = pl.parameters("p")
     step = lambda s: {"go": [(p, s._replace(n=1 - s.n)), (1 - p, s._replace(place=1 - s.place))]}  # noqa: E731
     model = pl.explore(step, {"n": 0, "place": 0}, space=pl.ParameterSpace.unit("p"))
-    recorded = pl.record(model, {"p": 0.3}, 50, rng=1, max_steps=5)
+    recorded = pl.data.record(model, {"p": 0.3}, 50, rng=1, max_steps=5)
     for form in FORMS:
         log = pyarrow.Table.from_pylist(rows_of(recorded.columns(form)))
         assert np.array_equal(read_log(log, model).counts.counts, recorded.counts().counts)

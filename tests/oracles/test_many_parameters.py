@@ -77,7 +77,7 @@ def test_minima_are_never_above_the_best_vertex_in_rational_numbers(seed):
     bounds, model = random_intervals(rng, problem), problem.model
     exact = exact_vertices(model.space, model.expressions.polynomials, *bounds)
     with as_if_many():
-        region = pl.build_region(model.space, model.expressions, *bounds)
+        region = pl.stages.build_region(model.space, model.expressions, *bounds)
         assert not isinstance(region, Conflict)
         objectives = rng.normal(size=(6, len(region.names)))
         found, short = region.minimise(objectives), cut_short(region, objectives)
@@ -150,9 +150,9 @@ def random_models(seed):
     rng = np.random.default_rng(seed)
     problem = random_problem(rng, n_parameters=(2, 3))
     bounds, model = random_intervals(rng, problem), problem.model
-    region = pl.build_region(model.space, model.expressions, *bounds)
+    region = pl.stages.build_region(model.space, model.expressions, *bounds)
     assert not isinstance(region, Conflict)
-    table = pl.rectangular(model, region)
+    table = pl.stages.rectangular(model, region)
     assert isinstance(table.region, RowRegion)
     return problem, bounds, table
 
@@ -160,7 +160,7 @@ def random_models(seed):
 def by_rows(problem, bounds, work):
     with as_if_many(work):
         model = problem.model
-        imdp = pl.rectangular(model, pl.build_region(model.space, model.expressions, *bounds))
+        imdp = pl.stages.rectangular(model, pl.stages.build_region(model.space, model.expressions, *bounds))
     assert isinstance(imdp.region, RowPolytopes)
     return imdp
 
@@ -172,8 +172,8 @@ def by_rows(problem, bounds, work):
 def test_polytopes_of_rows_give_what_the_table_of_all_vertices_gives(nature, seed):
     problem, bounds, table = random_models(seed)
     imdp, short = by_rows(problem, bounds, 1e9), by_rows(problem, bounds, 0.0)
-    intervals = pl.expression_wise(
-        problem.model, pl.build_region(problem.model.space, problem.model.expressions, *bounds)
+    intervals = pl.stages.expression_wise(
+        problem.model, pl.stages.build_region(problem.model.space, problem.model.expressions, *bounds)
     )
     assume(imdp.region.of_kind)
     for objective in (
@@ -181,8 +181,8 @@ def test_polytopes_of_rows_give_what_the_table_of_all_vertices_gives(nature, see
         Reward(problem.reward, "min", discount=Fraction(9, 10)),
     ):
         options = {"nature": nature, "precision": 1e-9}
-        expected = pl.solve(table, objective, **options)
-        found, cut, wide = (pl.solve(each, objective, **options) for each in (imdp, short, intervals))
+        expected = pl.stages.solve(table, objective, **options)
+        found, cut, wide = (pl.stages.solve(each, objective, **options) for each in (imdp, short, intervals))
         close = {"rel": 1e-6, "abs": 1e-7}
         if imdp.has_fixed_support():  # else what may vanish together is decided in another way, equally valid
             assert found.lower == pytest.approx(expected.lower, **close)
@@ -205,15 +205,15 @@ def test_where_transitions_may_vanish_bounds_are_no_wider_than_those_of_interval
     problem, bounds, table = random_models(seed)
     imdp, model = by_rows(problem, bounds, 1e9), problem.model
     assert not imdp.has_fixed_support()
-    intervals = pl.expression_wise(model, pl.build_region(model.space, model.expressions, *bounds))
+    intervals = pl.stages.expression_wise(model, pl.stages.build_region(model.space, model.expressions, *bounds))
     objective, options = (
         Reach(problem.target, np.zeros_like(problem.target), direction),
         {"nature": nature, "precision": 1e-9},
     )
-    wide = pl.solve(intervals, objective, **options)
+    wide = pl.stages.solve(intervals, objective, **options)
     for each in (table, imdp):
-        found = pl.solve(each, objective, **options)
-        own = pl.evaluate(each, found.policy, objective, **options)
+        found = pl.stages.solve(each, objective, **options)
+        own = pl.stages.evaluate(each, found.policy, objective, **options)
         assert (found.lower <= found.upper).all()
         if (direction == "max") != (nature == "robust"):
             assert (found.upper <= wide.upper + 1e-7).all()

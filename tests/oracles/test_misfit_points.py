@@ -136,7 +136,7 @@ def test_a_remainder_against_natures_without_the_tolerance_is_caught(monkeypatch
     assert is_right()
 
     def narrow(imdp, misfit):
-        return pl.IntervalMDP(imdp.graph, imdp.expression, imdp.lower, imdp.upper, misfit=misfit)
+        return pl.stages.IntervalMDP(imdp.graph, imdp.expression, imdp.lower, imdp.upper, misfit=misfit)
 
     monkeypatch.setattr(pipeline, "tolerating", narrow)
     assert not is_right()

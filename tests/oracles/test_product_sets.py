@@ -91,7 +91,7 @@ def members(rng, problem, test, n=40):
 def exceeds(problem, region, points):
     """Return how many of the points are lost: to the region itself, or to what a relaxation makes of it."""
     model, lost = problem.model, 0
-    by_box, by_expression = pl.parameter_wise(model, region), pl.expression_wise(model, region)
+    by_box, by_expression = pl.stages.parameter_wise(model, region), pl.stages.expression_wise(model, region)
     objectives = np.random.default_rng(3).normal(size=(4, len(region.names)))
     minima = region.minimise(objectives)
     for point in points:
@@ -128,7 +128,7 @@ def test_every_point_of_the_set_is_in_the_region_exactly_and_within_all_bounds(s
         problem = random_product_problem(rng, kinds=kind and [kind])
         found = draw(problem)
         region, points = build(problem, found), members(rng, problem, is_in(problem, found))
-        if isinstance(region, pl.Conflict):
+        if isinstance(region, pl.stages.Conflict):
             assert not points
             continue
         n_members += len(points)
@@ -146,7 +146,7 @@ def test_a_region_of_a_smaller_set_loses_points(sets):
         problem = random_product_problem(rng)
         found = draw(problem)
         region = build(problem, narrowed(found))
-        if not isinstance(region, pl.Conflict):
+        if not isinstance(region, pl.stages.Conflict):
             lost += exceeds(problem, region, members(rng, problem, is_in(problem, found)))
     assert lost > 5
 
@@ -160,7 +160,7 @@ def test_bounds_come_close_to_the_points_of_the_set(sets):
         problem = random_product_problem(rng, kinds=["coins"], n_parameters=2, most=10**6)
         found = draw(problem)
         region = build(problem, found)
-        lower, upper = pl.project(region, problem.model.expressions)
+        lower, upper = pl.stages.project(region, problem.model.expressions)
         low, high = region.lower[:2], region.upper[:2]
         grid = np.stack(np.meshgrid(*(np.linspace(a, b, 150) for a, b in zip(low, high, strict=True))), axis=-1)
         points = grid.reshape(-1, 2)

@@ -143,6 +143,6 @@ def test_constants_have_the_value_of_their_declared_type():
 
 def test_a_deadlock_is_repaired_by_storm_and_reported():
     model = pl.read_prism(MODELS / "renamed.prism")
-    (issue,) = [issue for issue in pl.check(model) if issue.kind == "deadlock"]
+    (issue,) = [issue for issue in pl.model.validate(model) if issue.kind == "deadlock"]
     assert issue.severity == "warning"
     assert "deadlock states were given a self-loop, for example (" in issue.message

@@ -30,11 +30,11 @@ TOLERANCE = 1e-6
 class Case:
     """An interval MDP with a goal to reach, states to stay in, a set to end in, and what each step earns."""
 
-    imdp: pl.IntervalMDP
+    imdp: pl.stages.IntervalMDP
     goal: np.ndarray
     safe: np.ndarray
     end: np.ndarray
-    reward: pl.RewardStructure
+    reward: pl.model.RewardStructure
 
     def write(self, path):
         labels = {"goal": self.goal, "safe": self.safe, "end": self.end}
@@ -62,9 +62,9 @@ def random_case(seed, *, with_zeros=False):
     upper = probability + (1 - probability) * rng.uniform(0.02, 0.6, len(probability))
     if with_zeros:
         lower[rng.random(len(lower)) < 0.3] = 0
-    imdp = pl.IntervalMDP.from_arrays(first_choice, first_transition, successor, lower, upper)
+    imdp = pl.stages.IntervalMDP.from_arrays(first_choice, first_transition, successor, lower, upper)
     goal = np.isin(np.arange(n_states), rng.choice(n_states, 2, replace=False))
-    reward = pl.RewardStructure(rng.uniform(0.5, 2, n_states), rng.uniform(0, 3, first_choice[-1]))
+    reward = pl.model.RewardStructure(rng.uniform(0.5, 2, n_states), rng.uniform(0, 3, first_choice[-1]))
     end = goal | (rng.random(n_states) < 0.3)  # often enough that Storm's rewards converge
     return Case(imdp, goal, goal | (rng.random(n_states) < 0.8), end, reward)
 
@@ -72,12 +72,12 @@ def random_case(seed, *, with_zeros=False):
 def study_case(name):
     """Return a case study around its true point: ±0.01, within [0.001, 0.999]; certain steps stay certain."""
     study = pl.case_study(name)
-    truth = pl.instantiate(study.model, study.true_point)
+    truth = pl.stages.instantiate(study.model, study.true_point)
     known = truth.lower == 1
     lower = np.where(known, 1, np.clip(truth.lower - 0.01, 0.001, 0.999))
     upper = np.where(known, 1, np.clip(truth.upper + 0.01, 0.001, 0.999))
     graph = truth.graph
-    imdp = pl.IntervalMDP.from_arrays(
+    imdp = pl.stages.IntervalMDP.from_arrays(
         graph.first_choice,
         graph.first_transition,
         graph.successor,
@@ -154,7 +154,7 @@ def test_storm_reads_labels_and_rewards(group, written):
 
 
 def test_storm_reads_action_names_and_awkward_names(tmp_path):
-    imdp = pl.IntervalMDP.from_arrays(
+    imdp = pl.stages.IntervalMDP.from_arrays(
         [0, 2, 3],
         [0, 2, 3, 4],
         [1, 0, 1, 1],
@@ -165,7 +165,9 @@ def test_storm_reads_action_names_and_awkward_names(tmp_path):
         action_names=("", "up", "über"),
     )
     labels = {"two words/or more": np.array([True, False])}
-    write_umb(imdp, tmp_path / "m.umb", labels=labels, rewards={"": pl.RewardStructure(np.array([0.1, 2.0]), None)})
+    write_umb(
+        imdp, tmp_path / "m.umb", labels=labels, rewards={"": pl.model.RewardStructure(np.array([0.1, 2.0]), None)}
+    )
     model = stormpy.build_model_from_umb(str(tmp_path / "m.umb"))
     assert [model.choice_labeling.get_labels_of_choice(choice) for choice in range(3)] == [{"up"}, {"über"}, set()]
     assert [*model.labeling.get_states("two words/or more")] == [0]
@@ -187,7 +189,7 @@ def test_our_own_reader_gets_structure_labels_and_rewards_back(tmp_path):
     ("labels", "rewards", "message"),
     [
         ({"goal": np.array([True])}, {}, "label 'goal' has the shape (1,) for 2 states"),
-        ({}, {"r": pl.RewardStructure(None, np.zeros(2))}, "reward 'r' has the shape (2,) for 3 choices"),
+        ({}, {"r": pl.model.RewardStructure(None, np.zeros(2))}, "reward 'r' has the shape (2,) for 3 choices"),
         (
             {"init": np.array([True, False])},
             {},
@@ -196,7 +198,7 @@ def test_our_own_reader_gets_structure_labels_and_rewards_back(tmp_path):
     ],
 )
 def test_arrays_that_do_not_fit_are_refused_by_name(labels, rewards, message, tmp_path):
-    imdp = pl.IntervalMDP.from_arrays([0, 2, 3], [0, 1, 2, 3], [0, 1, 1], [1, 1, 1], [1, 1, 1])
+    imdp = pl.stages.IntervalMDP.from_arrays([0, 2, 3], [0, 1, 2, 3], [0, 1, 1], [1, 1, 1], [1, 1, 1])
     with pytest.raises(pl.ModelError) as caught:
         write_umb(imdp, tmp_path / "m.umb", labels=labels, rewards=rewards)
     assert str(caught.value) == message

@@ -108,7 +108,7 @@ def test_certificates_miss_only_where_the_game_says_so():
     n_missed = 0
     for i in worst.tolist():
         throw = int(won[i].max(axis=(0, 1)).argmax()) + 1
-        pilot = pl.Pilot(counts_of(pilots[i], [N_PILOT] * 3), ratio=N_MAIN / N_PILOT)
+        pilot = pl.data.Pilot(counts_of(pilots[i], [N_PILOT] * 3), ratio=N_MAIN / N_PILOT)
         main = counts_of(heads[i, :, :throw].sum(axis=1), [throw] * 3)
         counts = pl.TransitionCounts(MODEL.graph, pilot.counts + main, "adaptive", pilot)
         found = pl.certify_all(MODEL, counts, TEXTS, confidence=1 - ERROR)

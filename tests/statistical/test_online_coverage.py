@@ -24,7 +24,7 @@ def game():
 def is_missed(model, objective, seed, *, paper):
     """Return whether some bound of a run is wrong; the intervals are updated often, so that there are many moments."""
     stop = model.graph.states["at"] > 0
-    environment = pl.simulator(model, {"p": 0.5, "q": 0.5}, rng=seed, max_steps=1, stop=stop)
+    environment = pl.online.simulator(model, {"p": 0.5, "q": 0.5}, rng=seed, max_steps=1, stop=stop)
     records = pl.learn_online(
         model, environment, objective, episodes=EPISODES, confidence=1 - ERROR, growth=1.01, spacing=1.25,
         exploration=0.3, confidence_set="published-interval" if paper else "interval",

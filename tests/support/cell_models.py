@@ -24,7 +24,7 @@ def counts_in_cells(model, seen, *, pilot=None, sampling="adaptive", end="planne
     counts = _flat(model, seen)
     if pilot is None:
         return pl.TransitionCounts(model.graph, counts, sampling)
-    kept = pl.Pilot(_flat(model, pilot), end)
+    kept = pl.data.Pilot(_flat(model, pilot), end)
     return pl.TransitionCounts(model.graph, counts + kept.counts, sampling, kept)
 
 

@@ -40,7 +40,7 @@ UNIFORM, GREEDY = 0, 1
 class Case(Protocol):
     """What is played on: a case study or another model with an objective and a hidden point."""
 
-    model: pl.ParametricMDP
+    model: pl.model.ParametricMDP
     objective: Objective
     true_point: dict
     max_steps: int
@@ -97,7 +97,7 @@ def prepare(case: Case, sizes: Sizes = Sizes(), *, n_runs: int = 4000) -> Game: 
         at = move_inside(model, point, table.middle)
         chances = read_only(model.expressions.evaluate(at[None, :])[:, 0].clip(0, 1))
         known = IntervalMDP(model.graph, model.expression, chances, chances)
-        best = pl.solve(known, case.objective, precision=1e-6, max_sweeps=1000).policy
+        best = pl.stages.solve(known, case.objective, precision=1e-6, max_sweeps=1000).policy
         return policy_gradient(model, best, case.objective, at)[1]
 
     average = np.array(expected) / n_runs
@@ -107,7 +107,7 @@ def prepare(case: Case, sizes: Sizes = Sizes(), *, n_runs: int = 4000) -> Game: 
 def _nearly_greedy(case: Case, greed: float = 0.9):
     """Return the probabilities of choices: mostly the best at the true point, otherwise any."""
     graph = case.model.graph
-    best = pl.solve(pl.instantiate(case.model, case.true_point), case.objective).policy
+    best = pl.stages.solve(pl.stages.instantiate(case.model, case.true_point), case.objective).policy
     sizes = np.diff(graph.first_choice)
     weights = np.repeat((1 - greed) / sizes, sizes)
     weights[best] += greed

@@ -40,7 +40,7 @@ def random_row(rng, variables):
     """Return a row: outcomes are split at random, by coins, by fixed shares and into equal parts, in random order."""
     if rng.random() < 0.1:
         return list(rng.permutation(np.array(_without_tree(rng, variables), dtype=object)))
-    row = [pl.Polynomial(1)]
+    row = [pl.model.Polynomial(1)]
     for _ in range(int(rng.integers(1, 4))):
         f = row.pop(int(rng.integers(len(row))))
         row += [f * part for part in _parts(rng, variables)]
@@ -52,10 +52,10 @@ def _parts(rng, variables):
     kind = rng.integers(4)
     if kind == 0:  # 1/2, 1/4, 1/8, 1/8: sums of equal ones meet equal ones
         n = int(rng.integers(1, 5))
-        return [pl.Polynomial(HALF**i) for i in (*range(1, n + 1), n)]
+        return [pl.model.Polynomial(HALF**i) for i in (*range(1, n + 1), n)]
     if kind == 1:
         share = Fraction(1, int(rng.integers(2, 5)))
-        return [pl.Polynomial(share), pl.Polynomial(1 - share)]
+        return [pl.model.Polynomial(share), pl.model.Polynomial(1 - share)]
     return _coin(rng, variables)
 
 
@@ -78,7 +78,7 @@ def _without_tree(rng, variables):
 class Case:
     """A model, the truth, and what the pilot has seen."""
 
-    model: pl.ParametricMDP
+    model: pl.model.ParametricMDP
     truth: dict[str, Fraction]
     pilot: np.ndarray  # (n_transitions)
     rng: np.random.Generator
@@ -154,7 +154,7 @@ class Case:
         """The factors of bets along a random direction and along the coefficients of outcomes, in two stages."""
         table, space = self.table, law_of_space(self.model)
         moments, main = (self.pilot // 4, self.pilot), self.pilot + 10 * (self.pilot // 3)
-        kept = pl.Pilot(self.pilot, "power of four", moments=moments, lengths=(16, 64))
+        kept = pl.data.Pilot(self.pilot, "power of four", moments=moments, lengths=(16, 64))
         counts = pl.TransitionCounts(self.model.graph, main, "adaptive", kept)
         across = [self.rng.normal(size=len(table.names)), *table.coefficients[table.direction >= 0][:2]]
         placed = staged_half_spaces(
@@ -172,7 +172,7 @@ class Case:
     @cached_property
     def drifts(self) -> list:
         """All drifts that the pilot can tell, at an error of 0.001."""
-        counts = pl.TransitionCounts(self.model.graph, self.pilot, "adaptive", pl.Pilot(self.pilot))
+        counts = pl.TransitionCounts(self.model.graph, self.pilot, "adaptive", pl.data.Pilot(self.pilot))
         return drift_tests(self.view, counts, self.known.contrasts, near=self.view.point, error=0.001)
 
 
@@ -234,7 +234,7 @@ def drift_half_spaces(case: Case) -> Iterator[Fraction]:
     left = {}
     for t in row:
         seen = pl.TransitionCounts(
-            case.model.graph, case.pilot + case.once(t), "adaptive", pl.Pilot(case.pilot, ratio=9.0)
+            case.model.graph, case.pilot + case.once(t), "adaptive", pl.data.Pilot(case.pilot, ratio=9.0)
         )
         left[t] = drift_tests(case.view, seen, case.known.contrasts, near=truth, error=0.001)
     for i, drift in enumerate(left[row[0]]):

@@ -83,8 +83,8 @@ def prepare(case, objectives=None, sizes: Sizes = Sizes(), *, policies=None, n_r
     """Return the game for a case; unless given, policies are the uniform one and one greedy for each objective."""
     objectives = tuple(objectives or (case.objective,))
     model, table = case.model, likelihood_table(case.model)
-    known = pl.instantiate(model, case.true_point)
-    policies = policies or ("uniform", *(_nearly(model.graph, pl.solve(known, o).policy) for o in objectives))
+    known = pl.stages.instantiate(model, case.true_point)
+    policies = policies or ("uniform", *(_nearly(model.graph, pl.stages.solve(known, o).policy) for o in objectives))
     expected = [
         pl.simulate(model, case.true_point, n_runs, rng=i, max_steps=case.max_steps, policy=p, pilot=False).counts
         for i, p in enumerate(policies)

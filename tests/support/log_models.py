@@ -25,7 +25,7 @@ VARIABLES = ("place_x", "lit", "mode")
 
 def runs(model, point, n, *, seed=1, max_steps=9):
     """Return runs of a model as the rows of both forms of a log, and their counts."""
-    recorded = pl.record(model, point, n, rng=seed, max_steps=max_steps)
+    recorded = pl.data.record(model, point, n, rng=seed, max_steps=max_steps)
     forms = {form: rows_of(recorded.columns(form)) for form in ("transitions", "trajectories")}
     return forms, recorded.counts().counts
 

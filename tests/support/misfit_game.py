@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import plumdp as pl
+from plumdp.case_studies import CaseStudy
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.pilots import moments_of, planned_pilot
 from plumdp.relaxation.intervals import IntervalMDP
@@ -19,7 +20,7 @@ WITHIN = 1 - 1e-9  # share of the misfit that rows are moved by: more than round
 class Game:
     """A case study, its rows at the true point, and the policy that is best there."""
 
-    study: pl.CaseStudy
+    study: CaseStudy
     rows: np.ndarray  # (n_transitions)
     policy: np.ndarray  # (n_states)
 
@@ -39,7 +40,7 @@ class Played:
 def prepare(name):
     """Return the game of a case study."""
     study = pl.case_study(name)
-    best = pl.solve(pl.instantiate(study.model, study.true_point), study.objective)
+    best = pl.stages.solve(pl.stages.instantiate(study.model, study.true_point), study.objective)
     return Game(study, study.model.probabilities(study.true_point)[study.model.expression], best.policy)
 
 
@@ -64,7 +65,7 @@ def moved_against(game, policy, misfit, side):
     """Return rows that make the value of a policy as large (side 1) or small (-1) as an opponent can, about."""
     graph, found = game.study.model.graph, game.rows
     for _ in range(ROUNDS):
-        worth = pl.evaluate(known(graph, found), policy, game.study.objective).upper
+        worth = pl.stages.evaluate(known(graph, found), policy, game.study.objective).upper
         worth = np.where(np.isfinite(worth), worth, 1e9)
         new = moved(graph, game.rows, side * worth[graph.successor], misfit)
         if (new == found).all():
@@ -132,5 +133,5 @@ def play(game, kind, misfit, *, n_runs, seed, relaxation="coupled", tolerated=No
 def value(game, rows, policy):
     """Return bounds on the value of a policy, given the rows."""
     graph, objective = game.study.model.graph, game.study.objective
-    found = pl.evaluate(known(graph, rows), policy, objective)
+    found = pl.stages.evaluate(known(graph, rows), policy, objective)
     return float(found.lower[graph.initial_state]), float(found.upper[graph.initial_state])

@@ -67,7 +67,7 @@ def moved_against(model, rows, policy, objective, misfit, side):
     """Return rows that make the value of a policy as large (side 1) or small (-1) as an opponent can, about."""
     graph, found = model.graph, rows
     for _ in range(ROUNDS):
-        worth = pl.evaluate(known_mdp(graph, found), policy, objective).upper
+        worth = pl.stages.evaluate(known_mdp(graph, found), policy, objective).upper
         finite = worth[np.isfinite(worth)]
         worth = np.where(np.isfinite(worth), worth, 10 * finite.max(initial=1.0) + 1)
         new = moved_towards(graph, rows, worth, misfit, side)

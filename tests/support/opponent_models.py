@@ -22,7 +22,7 @@ from plumdp.model.question import Question
 class Case:
     """A model, its true point and what is asked."""
 
-    model: pl.ParametricMDP
+    model: pl.model.ParametricMDP
     truth: dict[str, Fraction]
     objective: Objective
     visited: tuple[int, ...] | None = None  # places in ``rows`` of the only choices that are ever visited

@@ -25,7 +25,7 @@ NAMES = ("p", "q", "r")
 class Case:
     """A question about a policy of a model, given or to be found, and the data that answer it."""
 
-    model: pl.ParametricMDP
+    model: pl.model.ParametricMDP
     counts: pl.TransitionCounts
     objective: Objective
     kind: str  # of the objective
@@ -117,7 +117,7 @@ def random_row(rng, variables, state, n, *, is_slow):
     merged = {}
     for f, to in zip(row, successors, strict=False):
         merged[to] = merged.get(to, 0) + f
-    merged[successors[-1]] += 1 - sum(merged.values(), pl.Polynomial(0))
+    merged[successors[-1]] += 1 - sum(merged.values(), pl.model.Polynomial(0))
     return merged
 
 
@@ -134,6 +134,6 @@ def random_data(rng, model, point):
     pilot = None
     if moments and rng.random() < 0.7:
         end, lengths = str(rng.choice(["planned", "power of four"])), tuple(16.0 * 4**i for i in range(len(moments)))
-        pilot = pl.Pilot(moments[-1], end, 9.0, moments=tuple(moments), lengths=lengths)
+        pilot = pl.data.Pilot(moments[-1], end, 9.0, moments=tuple(moments), lengths=lengths)
     sampling = "adaptive" if pilot is not None else str(rng.choice(["independent", "trajectories", "adaptive"]))
     return pl.TransitionCounts(graph, parts.sum(axis=0), sampling, pilot)

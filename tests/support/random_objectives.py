@@ -16,8 +16,8 @@ def random_objective(rng, model, kind):
     goal[start] &= rng.random() < 0.1
     avoid, direction = (rng.random(n) < 0.2) & ~goal, str(rng.choice(["max", "min"]))
     paid = rng.integers(0, 3, model.graph.n_choices) / 2
-    reward = pl.RewardStructure(rng.integers(0, 3, n) / 2, paid)
-    outside = pl.RewardStructure(None, np.where(goal[model.graph.state_of_choice()], 0.0, paid))
+    reward = pl.model.RewardStructure(rng.integers(0, 3, n) / 2, paid)
+    outside = pl.model.RewardStructure(None, np.where(goal[model.graph.state_of_choice()], 0.0, paid))
     return {
         "reach": lambda: Reach(goal, np.zeros_like(goal), direction),
         "until": lambda: Reach(goal, avoid, direction),
@@ -42,4 +42,4 @@ def window(rng):
 
 def losses(rng, model):
     """Return rewards of choices, some of them negative."""
-    return pl.RewardStructure(None, rng.choice([-1.0, -0.3, 0.0, 2.5], model.graph.n_choices))
+    return pl.model.RewardStructure(None, rng.choice([-1.0, -0.3, 0.0, 2.5], model.graph.n_choices))

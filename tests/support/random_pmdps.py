@@ -23,7 +23,7 @@ NAMES = ("p", "q", "r")
 class Problem:
     """A model with something to reach and to earn, and a point of its space that may be the true one."""
 
-    model: pl.ParametricMDP
+    model: pl.model.ParametricMDP
     point: dict[str, Fraction]
 
     @property

@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
-from plumdp import Polynomial, parameters
+from plumdp import parameters
+from plumdp.model import Polynomial
 from plumdp.model.expressions.polynomial import polynomial
 
 NAMES = ("p", "q", "r")

@@ -60,7 +60,7 @@ class Wrong:
         """Return certified bounds on the true value of a policy in the initial state."""
         chances = read_only(self.probability)
         known = IntervalMDP(self.graph, np.arange(len(chances), dtype=np.int32), chances, chances)
-        found, initial = pl.evaluate(known, policy, self.case.objective), self.graph.initial_state
+        found, initial = pl.stages.evaluate(known, policy, self.case.objective), self.graph.initial_state
         return float(found.lower[initial]), float(found.upper[initial])
 
 

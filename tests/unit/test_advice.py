@@ -262,7 +262,7 @@ def test_sampling_by_advice_needs_fewer_runs_than_uniform_and_optimistic_samplin
 def test_a_log_with_rows_that_were_left_out_says_how_long_its_runs_are():
     """Runs have two steps each; some rows cannot be read, so that what is left is not made of whole runs."""
     model = workshop()
-    runs = pd.DataFrame(pl.record(model, TRUTH, 400, rng=1, max_steps=2).columns("trajectories")).astype(
+    runs = pd.DataFrame(pl.data.record(model, TRUTH, 400, rng=1, max_steps=2).columns("trajectories")).astype(
         {"at": "Int64"}
     )
     runs.loc[4:600:30, "at"] = pd.NA

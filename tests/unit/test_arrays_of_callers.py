@@ -23,7 +23,7 @@ MODEL = pl.explore(
     _step, {"x": 0}, space=UNIT, labels={"goal": lambda s: s.x == 1}, rewards={"steps": lambda s: float(s.x == 0)}
 )
 GRAPH = MODEL.graph
-MDP = pl.instantiate(MODEL, {"p": 0.5})
+MDP = pl.stages.instantiate(MODEL, {"p": 0.5})
 GOAL = pl.parse_property('Pmax=? [ F "goal" ]', MODEL)
 COUNTS = pl.TransitionCounts(GRAPH, [60, 40, 0, 0, 0], "independent")
 
@@ -44,7 +44,7 @@ def _batch(label):
 
 
 def _from_arrays(given):
-    imdp = pl.IntervalMDP.from_arrays(**given)
+    imdp = pl.stages.IntervalMDP.from_arrays(**given)
     graph = imdp.graph
     return (
         graph.first_choice, graph.first_transition, graph.successor, imdp.lower, imdp.upper, imdp.expression,
@@ -62,7 +62,7 @@ def _certified(given):
 
 
 def _region(given):
-    region = pl.build_region(UNIT, [P], given["lower"], given["upper"])
+    region = pl.stages.build_region(UNIT, [P], given["lower"], given["upper"])
     return region.lower, region.upper
 
 
@@ -94,7 +94,7 @@ ENTRIES = {
     "Reward": (
         lambda: {"state": np.ones(3), "choice": np.ones(4), "target": _mask()},
         lambda given: _parts(
-            pl.Reward(pl.RewardStructure(given["state"], given["choice"]), "min", target=given["target"])
+            pl.Reward(pl.model.RewardStructure(given["state"], given["choice"]), "min", target=given["target"])
         ),
     ),
     "explore_batch": (lambda: {"label": _mask(), "reward": np.ones(3)}, _batch),
@@ -104,18 +104,18 @@ ENTRIES = {
     ),
     "evaluate": (
         lambda: {"policy": np.array([0, 2, 3], dtype=np.int32)},
-        lambda given: pl.evaluate(MDP, given["policy"], GOAL).policy,
+        lambda given: pl.stages.evaluate(MDP, given["policy"], GOAL).policy,
     ),
     "evaluate, drawn": (
         lambda: {"policy": np.array([0.5, 0.5, 1.0, 1.0])},
-        lambda given: pl.evaluate(MDP, given["policy"], GOAL).lower,
+        lambda given: pl.stages.evaluate(MDP, given["policy"], GOAL).lower,
     ),
     "certify": (lambda: {"policy": np.array([0, 2, 3], dtype=np.int32)}, _certified),
     "simulate": (lambda: {"policy": np.array([0, 2, 3], dtype=np.int32), "stop": _mask()}, _simulated),
     "build_region": (lambda: {"lower": np.array([0.25]), "upper": np.array([0.75])}, _region),
     "tabulate": (
         lambda: {"column": np.array([0, 1, 2])},
-        lambda given: pl.tabulate(lambda x: P / (x + 1), given["column"]).index,
+        lambda given: pl.model.tabulate(lambda x: P / (x + 1), given["column"]).index,
     ),
 }
 
@@ -149,6 +149,6 @@ def _listed(made):
 
 def test_writing_an_archive_leaves_labels_and_rewards_alone(tmp_path):
     mask, rewards = _mask(), np.ones(3)
-    write_umb(MDP, tmp_path / "m.umb", labels={"goal": mask}, rewards={"r": pl.RewardStructure(rewards, None)})
+    write_umb(MDP, tmp_path / "m.umb", labels={"goal": mask}, rewards={"r": pl.model.RewardStructure(rewards, None)})
     assert mask.flags.writeable
     assert rewards.flags.writeable

@@ -226,7 +226,9 @@ BAD = {
         "variable",
     ),
     "variables like columns, written": (
-        lambda: pl.record(with_states(x=PLACE, next_x=PLACE), {"p": 0.6}, 3, rng=1, max_steps=4).columns("transitions"),
+        lambda: pl.data.record(with_states(x=PLACE, next_x=PLACE), {"p": 0.6}, 3, rng=1, max_steps=4).columns(
+            "transitions"
+        ),
         "two columns of the log would be called next_x; rename a state variable",
     ),
     "dialect": (
@@ -433,7 +435,7 @@ def test_without_steps_a_run_in_two_files_is_refused_where_its_number_matters(
         f"episode 0 is in day-1.{ending} and in day-2.{ending} (and 199 other runs in several files), and no column "
         "step tells whether a run goes on in the next file; so it is not known which runs came first. If each file "
         "numbers its runs anew, say partitions='files'; if runs go on, give a column step that numbers their steps "
-        "0, 1, 2, …; or do without bets: pilot=False"
+        "0, 1, 2, …; or pilot=False, to do without bets"
     )
     total = read_log(files, LAMP, partitions="files", **options).counts.total
     for unused in ({}, {"order": "time"}, {**options, "pilot": False}):

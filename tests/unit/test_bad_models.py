@@ -108,7 +108,7 @@ PYTHON = {
         "the step yields no action for a layer of 1 states, for example (x=0)",
     ),
     "batch: wrong length": (
-        lambda: batched(lambda s: [(pl.tabulate(lambda x: p, np.array([1, 2])), s)]),
+        lambda: batched(lambda s: [(pl.model.tabulate(lambda x: p, np.array([1, 2])), s)]),
         "2 probabilities for a layer of 1 states",
     ),
     "batch: text": (
@@ -129,11 +129,11 @@ PYTHON = {
         "'betting:many': write it as betting:ROUNDS, with whole numbers",
     ),
     "point outside the space": (
-        lambda: pl.instantiate(pl.case_study("betting:25").model, {"p": 0.99}),
+        lambda: pl.stages.instantiate(pl.case_study("betting:25").model, {"p": 0.99}),
         "at p=0.99 the expression p + 21/2000 is 1.0005, which is not a probability",
     ),
     "point of other parameters": (
-        lambda: pl.instantiate(pl.case_study("betting:25").model, {"p": 0.5, "r": 0.5}),
+        lambda: pl.stages.instantiate(pl.case_study("betting:25").model, {"p": 0.5, "r": 0.5}),
         "no parameter is called r; the parameters are p",
     ),
 }

@@ -119,10 +119,10 @@ def test_learning_takes_the_environment_itself_and_is_that_of_gym_environment(wa
         return [(r.episodes, r.steps, r.bound, r.optimistic_bound, r.policy.choice.tolist()) for r in records]
 
     bare = numbers(pl.learn_online(walk, Walk(), GOAL, episodes=60, rng=4))
-    wrapped = pl.gym_environment(Walk(), walk, rng=4)
+    wrapped = pl.data.gym_environment(Walk(), walk, rng=4)
     assert bare == numbers(pl.learn_online(walk, wrapped, GOAL, episodes=60))
     assert bare[-1][0] == 60
-    default = pl.gym_environment(Walk(), walk, rng=0)
+    default = pl.data.gym_environment(Walk(), walk, rng=0)
     assert numbers(pl.learn_online(walk, Walk(), GOAL, episodes=9)) == numbers(
         pl.learn_online(walk, default, GOAL, episodes=9)
     )
@@ -247,7 +247,7 @@ def test_what_cannot_be_guessed_is_asked_for(grid, options, message):
 
 
 def test_options_that_an_environment_has_no_use_for_are_refused(walk):
-    made = pl.gym_environment(Walk(), walk, rng=1)
+    made = pl.data.gym_environment(Walk(), walk, rng=1)
     with pytest.raises(pl.DataError) as caught:
         next(pl.learn_online(walk, made, GOAL, episodes=3, rng=1, observe=int))
     assert str(caught.value) == (
@@ -280,6 +280,6 @@ def test_episodes_without_a_step_are_episodes(walk):
     env, graph = Walk(), walk.graph
     weights = np.array([graph.action_names[action] != "go" for action in graph.action], dtype=float)
     seen, limits = np.zeros(graph.n_transitions, dtype=np.int64), np.ones(graph.n_choices, dtype=np.int64)
-    assert pl.gym_environment(env, walk, rng=1).run(weights, 7, 40, limits, seen) == 40
+    assert pl.data.gym_environment(env, walk, rng=1).run(weights, 7, 40, limits, seen) == 40
     assert (seen.sum(), env.sent) == (0, [])
     assert pl.sample_env(env, graph.first_choice[:-1] + (np.arange(4) < 3), 5, walk, rng=1).total == 0

@@ -461,8 +461,10 @@ def test_the_estimate_of_a_certificate_lies_in_the_region_and_its_value_in_the_b
     for name, (low, high) in certified_tank.parameters.items():
         assert low <= certified_tank.estimate[name] <= high
     assert certified_tank.lower <= certified_tank.estimated_value <= certified_tank.upper
-    truth = pl.instantiate(TANK, {name: Fraction(value) for name, value in certified_tank.estimate.items()})
-    value = pl.evaluate(truth, certified_tank.policy, pl.parse_property(BAD, TANK)).lower[TANK.graph.initial_state]
+    truth = pl.stages.instantiate(TANK, {name: Fraction(value) for name, value in certified_tank.estimate.items()})
+    value = pl.stages.evaluate(truth, certified_tank.policy, pl.parse_property(BAD, TANK)).lower[
+        TANK.graph.initial_state
+    ]
     assert certified_tank.estimated_value == pytest.approx(value, abs=1e-6)
     assert certified_tank.estimated_value == json.loads(certified_tank.to_json())["estimated_value"]
     assert not holds(learned_tank.region, learned_tank.bounds.estimate)  # what the rows in the table alone make of it

@@ -22,7 +22,7 @@ def model_of(rows, space=None, **options):
 
 
 def messages(model):
-    return [(issue.severity, issue.kind, issue.message) for issue in pl.check(model)]
+    return [(issue.severity, issue.kind, issue.message) for issue in pl.model.validate(model)]
 
 
 def test_a_clean_model_has_no_issues():

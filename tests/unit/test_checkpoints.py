@@ -32,7 +32,7 @@ GOAL = 'Pmax=? [ F "goal" ]'
 
 
 def _run(path, model=MODEL, objective=GOAL, episodes=40, **options):
-    environment = pl.simulator(MODEL, {"p": 0.9, "q": 0.5}, rng=1, max_steps=3)
+    environment = pl.online.simulator(MODEL, {"p": 0.9, "q": 0.5}, rng=1, max_steps=3)
     return list(pl.learn_online(model, environment, objective, episodes=episodes, checkpoint=path, **options))
 
 

@@ -417,7 +417,7 @@ def test_the_value_that_the_space_leaves_is_not_contradicted_by_itself(sets):
 def test_learning_online_finds_a_number_that_is_wrong():
     """The coin of the environment shows heads nine times of ten."""
     model, truth = (rows_model((heads, 1 - heads), (p, 1 - p)) for heads in (Fraction(1, 2), Fraction(9, 10)))
-    environment = pl.simulator(truth, {"p": 0.3, "q": 0.5}, rng=1, max_steps=2)
+    environment = pl.online.simulator(truth, {"p": 0.3, "q": 0.5}, rng=1, max_steps=2)
     records = list(pl.learn_online(model, environment, goal(model), episodes=2000))
     assert records[0].status != "model contradicted"
     assert records[-1].status == "model contradicted"

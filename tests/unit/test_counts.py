@@ -336,7 +336,7 @@ def test_the_same_counts_are_not_added_twice(tmp_path):
     for counts in ((a, a), (a, b, a), (b, a, a), (a, b, read), (read, kept(a + b, tmp_path / "both.parquet"))):
         assert refused_sum(*counts) == twice
     assert refused_sum(a + b, a + b) == AGAIN_ONCE.format("50 simulated steps, 50 simulated steps")
-    runs = pl.record(LAMP, {"p": 0.6}, 10, rng=3, max_steps=5)
+    runs = pl.data.record(LAMP, {"p": 0.6}, 10, rng=3, max_steps=5)
     assert refused_sum(runs.counts(), runs.counts(pilot=False)) == twice
     array = TransitionCounts(LAMP.graph, np.ones(N, dtype=np.int64), "independent")
     assert refused_sum(array, b, replace(array, sampling="adaptive")) == AGAIN_ONCE.format(

@@ -187,14 +187,14 @@ def test_what_is_not_covered_has_a_reason():
     model = ladder(pl.ParameterSpace.unit("p"), [p])
     region = ellipsoid(model, [0.6], 0.01)
     uncertain, policy = rectangular(model, region), model.graph.first_choice[:-1]
-    reward = pl.RewardStructure(np.ones(model.graph.n_states), None)
+    reward = pl.model.RewardStructure(np.ones(model.graph.n_states), None)
     drawn = np.ones(model.graph.n_choices)
     assert find_coupled_bounds(model, drawn, top_of(model), region, uncertain) == "the policy draws its actions"
     to_the_top = Reward(reward, "min", target=model.labels["top"])
     assert "cannot reach the target" in find_coupled_bounds(model, policy, to_the_top, region, uncertain)
     forever = Reward(reward, "min")
     assert "runs of the policy need not end" in find_coupled_bounds(model, policy, forever, region, uncertain)
-    untied = pl.IntervalMDP(
+    untied = pl.stages.IntervalMDP(
         model.graph,
         np.arange(model.graph.n_transitions, dtype=np.int32),
         np.zeros(model.graph.n_transitions),

@@ -173,7 +173,7 @@ def test_a_log_as_it_is_read_gives_a_certificate_for_those_who_look_and_stop():
 COMPLETE = "which steps are in the data does not depend on where they led: none is missing because of its outcome"
 SIMULATED = {
     "simulate": lambda seed: pl.simulate(COIN, {"p": 0.6}, 100, rng=seed, max_steps=1),
-    "record": lambda seed: pl.record(COIN, {"p": 0.6}, 100, rng=seed, max_steps=1).counts(),
+    "record": lambda seed: pl.data.record(COIN, {"p": 0.6}, 100, rng=seed, max_steps=1).counts(),
     "sample_env": lambda seed: pl.sample_env(
         pl.as_env(COIN, {"p": 0.6}, max_steps=1), "uniform", 100, COIN, rng=seed, sampling="trajectories"
     ),
@@ -251,7 +251,7 @@ def test_a_recorder_that_never_writes_the_last_state_does_not_certify_that_runs_
     (p,) = pl.parameters("p")
     step = lambda s: {"stay": [(1, s)]} if s.at else {"go": [(p, s._replace(at=1)), (1 - p, s)]}  # noqa: E731
     model = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p"))
-    runs = pl.record(model, {"p": 0.3}, 200, rng=1, max_steps=99, stop=model.graph.states["at"] == 1)
+    runs = pl.data.record(model, {"p": 0.3}, 200, rng=1, max_steps=99, stop=model.graph.states["at"] == 1)
     frame = pd.DataFrame(runs.columns("trajectories"))
     assert pl.read_log(frame, model).report.rows["cut off"] == 0
     with pytest.raises(pl.DataError, match=r"^200 of 200 runs end before the outcome of their last action: "):

@@ -25,7 +25,7 @@ def test_bounds_hold_the_exact_value_of_the_policy_and_take_few_sweeps(discount)
     """Value iteration alone would take some hundred sweeps with 0.9, and some twenty thousand with 0.999."""
     for seed in SEEDS:
         imdp, objective, nature = discounted(seed, discount)
-        found = pl.solve(imdp, objective, nature=nature)
+        found = pl.stages.solve(imdp, objective, nature=nature)
         assert misses(found, policy_value(imdp, objective, nature, found.policy)) == []
         assert found.status == "converged"
         assert found.sweeps <= by_discount._PATIENCE + by_discount._MANY
@@ -38,7 +38,7 @@ def test_values_that_solve_no_equation_do_no_harm(monkeypatch):
         monkeypatch.setattr(by_discount, "_solved", lambda *given, wrong=wrong: wrong(solved(*given)))
         for seed in SEEDS[:20]:
             imdp, objective, nature = discounted(seed, "0.9")
-            found = pl.solve(imdp, objective, nature=nature)
+            found = pl.stages.solve(imdp, objective, nature=nature)
             assert misses(found, policy_value(imdp, objective, nature, found.policy)) == []
             assert found.status == "converged"
 
@@ -47,11 +47,11 @@ def test_bounds_meet_those_of_value_iteration_also_if_rewards_are_negative(monke
     for seed in SEEDS[:20]:
         imdp, objective, nature = discounted(seed, "0.95")
         paid = objective.reward.choice - 2.0
-        objective = Reward(pl.RewardStructure(None, paid), objective.direction, discount=objective.discount)
-        found = pl.solve(imdp, objective, nature=nature)
+        objective = Reward(pl.model.RewardStructure(None, paid), objective.direction, discount=objective.discount)
+        found = pl.stages.solve(imdp, objective, nature=nature)
         with monkeypatch.context() as patch:
             patch.setattr(by_discount, "_PATIENCE", 10**9)
-            slow = pl.solve(imdp, objective, nature=nature)
+            slow = pl.stages.solve(imdp, objective, nature=nature)
         assert found.sweeps < slow.sweeps
         assert (slow.lower <= found.upper).all()
         assert (found.lower <= slow.upper).all()
@@ -60,7 +60,7 @@ def test_bounds_meet_those_of_value_iteration_also_if_rewards_are_negative(monke
 
 def test_it_ends_where_rounding_keeps_the_bounds_apart():
     imdp, objective, nature = discounted(1)
-    found = pl.solve(imdp, objective, nature=nature, precision=1e-18)
+    found = pl.stages.solve(imdp, objective, nature=nature, precision=1e-18)
     assert found.sweeps < 2_000
     assert found.status.startswith("open")
 
@@ -70,10 +70,10 @@ def test_equations_whose_factorisation_fills_up_are_left_to_sweeps(monkeypatch):
     monkeypatch.setattr(by_discount, "solve_chain", lambda chain: pytest.fail("equations were solved"))
     rng, n = np.random.default_rng(1), 3_000
     probability = np.tile([0.5, 0.25, 0.25], n)
-    imdp = pl.IntervalMDP.from_arrays(
+    imdp = pl.stages.IntervalMDP.from_arrays(
         np.arange(n + 1), np.arange(0, 3 * n + 1, 3), rng.integers(0, n, 3 * n), probability - 0.05, probability + 0.05
     )
-    objective = pl.Reward(pl.RewardStructure(rng.random(n), None), "max", discount=Fraction("0.99"))
-    solution = pl.solve(imdp, objective)
+    objective = pl.Reward(pl.model.RewardStructure(rng.random(n), None), "max", discount=Fraction("0.99"))
+    solution = pl.stages.solve(imdp, objective)
     assert solution.status == "converged"
     assert solution.sweeps > 100

@@ -179,7 +179,7 @@ def test_an_ellipsoid_that_excludes_all_products_is_a_conflict():
         model.graph, [9500, 500, 9500, 500, *[0] * (model.graph.n_transitions - 4)], "adaptive"
     )
     region = build_ellipsoid_region(model.space, model.expressions, least_squares(model, counts))
-    assert isinstance(region, pl.Conflict)
+    assert isinstance(region, pl.stages.Conflict)
     assert region.constraints == (f"the ellipsoid about {about(model, counts)}", "1*p^2 <= 1")
     assert 1 < region.stretch < 10
 
@@ -192,7 +192,7 @@ def test_an_ellipsoid_off_the_curve_of_products_is_a_conflict_too():
         model.graph, [5000, 5000, 8100, 1900, *[0] * (model.graph.n_transitions - 4)], "adaptive"
     )
     region = build_ellipsoid_region(model.space, model.expressions, least_squares(model, counts))
-    assert isinstance(region, pl.Conflict)
+    assert isinstance(region, pl.stages.Conflict)
     assert region.constraints == (f"the ellipsoid about {about(model, counts)}",)
     assert not region.stretch <= 1
 
@@ -209,7 +209,7 @@ def about(model, counts):
 def test_the_closed_form_is_never_above_the_exact_minimum(condition):
     """bound <= g·c - r sqrt(g·V⁻¹ g) is (g·c - bound)² >= r² g·V⁻¹ g, in rational numbers."""
     rng = np.random.default_rng(int(condition))
-    square = pl.build_region(pl.ParameterSpace.box(dict.fromkeys("abc", (-1000, 1000))), (), (), ())
+    square = pl.stages.build_region(pl.ParameterSpace.box(dict.fromkeys("abc", (-1000, 1000))), (), (), ())
     for _ in range(30):
         turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
         matrix = turn @ np.diag([1, np.sqrt(condition), condition]) @ turn.T
@@ -249,14 +249,14 @@ def dot(left, right):
 def test_no_point_of_the_region_is_below_its_minimum():
     rng = np.random.default_rng(9)
     for _ in range(30):
-        polytope = pl.build_region(pl.ParameterSpace.simplex("a", "b", "c"), (), (), ())
+        polytope = pl.stages.build_region(pl.ParameterSpace.simplex("a", "b", "c"), (), (), ())
         matrix = 0.01 * np.eye(3) + np.cov(rng.normal(size=(3, 5))) * 10 ** rng.uniform(-1, 2)
         centre, radius = rng.uniform(0, 0.5, 3), 10 ** rng.uniform(-1, 1)
         region = build_ellipsoid(centre, matrix, radius, within=polytope)
         points = rng.dirichlet(np.ones(4), 2000)[:, :3]
         away = points - centre
         inside = points[np.einsum("ki,ij,kj->k", away, matrix, away) <= radius**2]
-        if isinstance(region, pl.Conflict):
+        if isinstance(region, pl.stages.Conflict):
             assert len(inside) == 0
             continue
         asked = np.vstack([np.eye(3), -np.eye(3), rng.normal(size=(10, 3))])
@@ -266,15 +266,15 @@ def test_no_point_of_the_region_is_below_its_minimum():
 
 def test_an_ellipsoid_beside_the_space_is_a_conflict_that_says_how_far():
     """A disc of radius 1/4 about (3/2, 1/2) must be twice as large to touch the unit square."""
-    square = pl.build_region(pl.ParameterSpace.unit("p", "q"), (), (), ())
+    square = pl.stages.build_region(pl.ParameterSpace.unit("p", "q"), (), (), ())
     conflict = build_ellipsoid(np.array([1.5, 0.5]), np.eye(2), 0.25, within=square)
-    assert isinstance(conflict, pl.Conflict)
+    assert isinstance(conflict, pl.stages.Conflict)
     assert conflict.stretch == pytest.approx(2, rel=1e-6)
     assert conflict.constraints == ("the ellipsoid about p = 1.5, q = 0.5", "1*p <= 1")
 
 
 def test_a_matrix_that_floats_cannot_invert_leaves_the_whole_polytope():
-    square = pl.build_region(pl.ParameterSpace.unit("p", "q"), (), (), ())
+    square = pl.stages.build_region(pl.ParameterSpace.unit("p", "q"), (), (), ())
     region = build_ellipsoid(np.zeros(2), np.ones((2, 2)), 1e-3, within=square)
     assert region.minimise(np.array([[1.0, 0.0], [-1.0, -1.0]])) == pytest.approx([0, -2], abs=1e-9)
 
@@ -284,10 +284,13 @@ def test_parameters_and_expressions_of_an_ellipsoid_contain_the_true_ones():
     study = pl.case_study("aircraft:20,10")
     counts = pl.simulate(study.model, study.true_point, 10_000, rng=1, max_steps=study.max_steps)
     found = least_squares(study.model, counts)
-    space = pl.build_region(study.model.space, (), (), ())
+    space = pl.stages.build_region(study.model.space, (), (), ())
     region = build_ellipsoid(found.centre, found.matrix, found.radius, within=space)
     truth = study.model.probabilities(study.true_point)
-    by_box, by_expression = pl.parameter_wise(study.model, region), pl.expression_wise(study.model, region)
+    by_box, by_expression = (
+        pl.stages.parameter_wise(study.model, region),
+        pl.stages.expression_wise(study.model, region),
+    )
     for imdp in (by_box, by_expression):
         assert ((imdp.lower <= truth) & (truth <= imdp.upper)).all()
     assert (by_box.lower <= by_expression.lower + 1e-12).all()

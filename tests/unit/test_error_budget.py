@@ -386,7 +386,7 @@ def test_learning_while_acting_spends_what_the_budget_says_at_all_updates(spent,
     for name in ("plain", "fixed numbers"):
         model, asked, truth, steps = studies[name]
         spent.clear()
-        environment = pl.simulator(model, truth, rng=1, max_steps=steps)
+        environment = pl.online.simulator(model, truth, rng=1, max_steps=steps)
         objective = asked[0] if asked else GOAL
         records = pl.learn_online(model, environment, objective, episodes=40, spacing=2.0, confidence=0.99)
         assert len(list(records)) > 3

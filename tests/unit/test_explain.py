@@ -220,7 +220,7 @@ def test_what_a_certificate_was_not_concluded_from_does_not_explain_it(learned, 
 
 
 def test_events_of_ones_own_are_explained_by_what_was_learned_alone():
-    events = pl.find_events(STUDY.model, merge_complements=False)
+    events = pl.model.find_events(STUDY.model, merge_complements=False)
     learned = pl.learn(STUDY.model, COUNTS, events=events)
     certificate = pl.conclude(learned, STUDY.objective)
     assert len(pl.explain(learned, certificate, parts=["ladder"]).ladder) == 5

@@ -77,10 +77,10 @@ def test_both_explorers_give_the_same_model_as_the_rules(actions):
         yield "stay", True, [(1, s)]
         for number, action in enumerate(actions):
             pairs = [
-                (pl.tabulate(lambda x, k=k: weight(k, x), s.x), Cell(target(s.x, a, b), b, a > 2))
+                (pl.model.tabulate(lambda x, k=k: weight(k, x), s.x), Cell(target(s.x, a, b), b, a > 2))
                 for a, b, k in action["targets"]
             ]
-            total = sum((w for w, _ in pairs), pl.tabulate(lambda x: 0, s.x))
+            total = sum((w for w, _ in pairs), pl.model.tabulate(lambda x: 0, s.x))
             yield f"a{number}", s.x % action["modulus"] == 0, [*pairs, (1 - total, s)]
 
     expected = {}

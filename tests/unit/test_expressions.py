@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import NAMES, expand, fold, points, trees, write
 
-from plumdp import ModelError, ParameterSpace, Polynomial, parameters
+from plumdp import ModelError, ParameterSpace, parameters
+from plumdp.model import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 
 orders = st.permutations([*NAMES, "unused"]).map(tuple)

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiers import examples
 
-from plumdp import ModelError, Polynomial, parameters
+from plumdp import ModelError, parameters
+from plumdp.model import Polynomial
 from plumdp.model.expressions.arrays import PolynomialArray
 from plumdp.model.language.formula import _OPERATORS, DistinctEvaluator, Formula, evaluate, literal, variable
 

@@ -10,7 +10,7 @@ from plumdp.solver import policy_iteration
 from plumdp.solver.solve import solve
 
 
-def two_ways(n_levels: int, up_cost: float) -> tuple[pl.IntervalMDP, pl.Reward]:
+def two_ways(n_levels: int, up_cost: float) -> tuple[pl.stages.IntervalMDP, pl.Reward]:
     """Return a line of levels with both ends as targets: one choice steps down, for 1, the other one up.
 
     A step succeeds with probability 1/2 and else stays, so that it takes two tries on average.
@@ -22,14 +22,14 @@ def two_ways(n_levels: int, up_cost: float) -> tuple[pl.IntervalMDP, pl.Reward]:
     state = np.repeat(level, n_choices)
     is_up = np.concatenate([[False], state[1:] == state[:-1]])
     target = np.where(is_end[state], state, state + np.where(is_up, 1, -1))
-    mdp = pl.IntervalMDP.from_arrays(
+    mdp = pl.stages.IntervalMDP.from_arrays(
         first_choice,
         2 * np.arange(len(state) + 1),
         np.stack([target, state], axis=1).ravel(),
         np.full(2 * len(state), 0.5),
         np.full(2 * len(state), 0.5),
     )
-    cost = pl.RewardStructure(None, np.where(is_end[state], 0.0, np.where(is_up, up_cost, 1.0)))
+    cost = pl.model.RewardStructure(None, np.where(is_end[state], 0.0, np.where(is_up, up_cost, 1.0)))
     return mdp, pl.Reward(cost, "min", target=is_end)
 
 
@@ -56,7 +56,7 @@ def test_a_long_chain_takes_few_solutions_of_the_whole_component(monkeypatch):
 
     monkeypatch.setattr(policy_iteration, "evaluate_moves", counted)
     study = pl.case_study("engagement:300")
-    solution = solve(pl.instantiate(study.model, study.true_point), study.objective)
+    solution = solve(pl.stages.instantiate(study.model, study.true_point), study.objective)
     start = study.model.graph.initial_state
     assert solution.lower[start] <= 42.4427700
     assert solution.upper[start] >= 42.4427698

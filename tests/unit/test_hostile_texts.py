@@ -43,7 +43,7 @@ PROPERTIES = {
 
 @pytest.mark.parametrize("text", PREDICATES, ids=lambda text: text[:20])
 def test_hostile_predicates_are_refused_with_a_short_reason(text):
-    for parse, asked in ((pl.parse_predicate, text), (pl.parse_property, f"Pmax=? [ F {text} ]")):
+    for parse, asked in ((pl.model.parse_predicate, text), (pl.parse_property, f"Pmax=? [ F {text} ]")):
         with pytest.raises(pl.ModelError) as caught:
             parse(asked, MODEL)
         assert PREDICATES[text] in str(caught.value)
@@ -58,7 +58,9 @@ def test_hostile_properties_are_refused_with_a_reason(text):
 
 
 def test_large_powers_of_one_and_of_small_numbers_are_no_problem():
-    assert pl.parse_predicate("pow(1, 1000000000) = 1 & pow(0, 1000000000) = 0 & pow(2, 1000) > money", MODEL).all()
+    assert pl.model.parse_predicate(
+        "pow(1, 1000000000) = 1 & pow(0, 1000000000) = 0 & pow(2, 1000) > money", MODEL
+    ).all()
 
 
 WORDS = re.split(
@@ -74,7 +76,7 @@ WORDS = re.split(
 @example("x\ud800")
 def test_only_a_model_error_comes_out_of_any_text(text):
     for parse, asked in (
-        (pl.parse_predicate, text),
+        (pl.model.parse_predicate, text),
         (pl.parse_property, text),
         (pl.parse_property, f"Pmax=?[F {text}]"),
     ):
@@ -93,7 +95,7 @@ NUMBERS = {
 @pytest.mark.parametrize("text", NUMBERS)
 def test_points_that_are_no_numbers_are_refused(text):
     with pytest.raises(pl.ModelError) as caught:
-        pl.instantiate(MODEL, {"p": text})
+        pl.stages.instantiate(MODEL, {"p": text})
     assert str(caught.value) == NUMBERS[text]
 
 

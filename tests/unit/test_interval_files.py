@@ -22,7 +22,7 @@ def random_model(seed):
     sizes = rng.integers(1, min(n_states, 3) + 1, first_choice[-1])
     successor = np.concatenate([rng.choice(n_states, size, replace=False) for size in sizes])
     probability = np.concatenate([rng.dirichlet(np.ones(size)) for size in sizes])
-    mdp = pl.IntervalMDP.from_arrays(
+    mdp = pl.stages.IntervalMDP.from_arrays(
         first_choice,
         np.concatenate([[0], np.cumsum(sizes)]),
         successor,
@@ -34,12 +34,12 @@ def random_model(seed):
         action_names=("", "up", "über-holen"),
     )
     rewards = {
-        "": pl.RewardStructure(rng.random(n_states) + 0.1, None),
-        "cost": pl.RewardStructure(rng.random(n_states), rng.random(first_choice[-1])),
+        "": pl.model.RewardStructure(rng.random(n_states) + 0.1, None),
+        "cost": pl.model.RewardStructure(rng.random(n_states), rng.random(first_choice[-1])),
     }
     names = rng.permutation(["", "cost"])[: rng.integers(3)]
     labels = {"goal": rng.random(n_states) < 0.4, "two words": np.arange(n_states) == 1}
-    return pl.IntervalModel(mdp, labels, {name: rewards[name] for name in rewards if name in names})
+    return pl.exchange.IntervalModel(mdp, labels, {name: rewards[name] for name in rewards if name in names})
 
 
 def edges(model):
@@ -65,8 +65,8 @@ def parts(model):
 @given(seed=st.integers(0, 10**6))
 def test_a_model_is_the_same_after_writing_and_reading(tmp_path_factory, ending, seed):
     model, path = random_model(seed), tmp_path_factory.mktemp("models") / f"model{ending}"
-    pl.write_interval_model(model, path)
-    read = pl.read_interval_model(path)
+    pl.exchange.write_interval_model(model, path)
+    read = pl.exchange.read_interval_model(path)
     assert edges(read) == edges(model)
     assert parts(read) == parts(model)
     assert {name: values.tolist() for name, values in read.graph.states.items()} == {
@@ -76,17 +76,17 @@ def test_a_model_is_the_same_after_writing_and_reading(tmp_path_factory, ending,
 
 def test_an_archive_may_be_compressed(tmp_path):
     model, path = random_model(1), tmp_path / "model.umb"
-    pl.write_interval_model(model, path)
+    pl.exchange.write_interval_model(model, path)
     path.write_bytes(gzip.compress(path.read_bytes()))
-    assert edges(pl.read_interval_model(path)) == edges(model)
+    assert edges(pl.exchange.read_interval_model(path)) == edges(model)
 
 
 def test_old_files_of_rewards_are_not_taken_for_those_of_a_new_model(tmp_path):
     path = tmp_path / "model.tra"
     with_rewards = next(model for model in map(random_model, range(99)) if len(model.rewards) == 2)
-    pl.write_interval_model(with_rewards, path)
-    pl.write_interval_model(pl.IntervalModel(with_rewards.mdp), path)
-    assert pl.read_interval_model(path).rewards == {}
+    pl.exchange.write_interval_model(with_rewards, path)
+    pl.exchange.write_interval_model(pl.exchange.IntervalModel(with_rewards.mdp), path)
+    assert pl.exchange.read_interval_model(path).rewards == {}
 
 
 TRA = (
@@ -107,20 +107,20 @@ def written_by_prism(folder):
 
 def test_files_as_prism_writes_them_are_read(tmp_path):
     """By hand: at worst "go" reaches the goal with 0.3; "wait" reaches it with a chance below 0.2 a step, then "go"."""
-    model = pl.read_interval_model(written_by_prism(tmp_path))
+    model = pl.exchange.read_interval_model(written_by_prism(tmp_path))
     assert model.graph.states["x"].tolist() == [0, 1, -2]
     assert model.graph.states["done"].tolist() == [False, True, True]
     assert model.rewards["time"].choice.tolist() == [0, 2, 0, 0]
     assert model.rewards[""].state.tolist() == [0, 0, 7]
-    robust, best = (pl.solve(model, f'{kind}=? [ F "goal" ]') for kind in ("Pmaxmin", "Pmaxmax"))
+    robust, best = (pl.stages.solve(model, f'{kind}=? [ F "goal" ]') for kind in ("Pmaxmin", "Pmaxmax"))
     assert robust.lower[0] <= 0.3 <= robust.upper[0]
     assert best.lower[0] <= 0.5 <= best.upper[0]
-    assert pl.solve(model, 'R{"time"}minmax=? [ C<=1 ]').upper[0] == pytest.approx(1.5)
+    assert pl.stages.solve(model, 'R{"time"}minmax=? [ C<=1 ]').upper[0] == pytest.approx(1.5)
 
 
 def test_a_chain_has_no_column_of_choices(tmp_path):
     (tmp_path / "c.tra").write_text("2 3\n0 0 [0.4,0.6]\n0 1 [0.4,0.6]\n1 1 1\n")
-    model = pl.read_interval_model(tmp_path / "c.tra")
+    model = pl.exchange.read_interval_model(tmp_path / "c.tra")
     assert (model.graph.n_choices, model.mdp.lower.tolist()) == (2, [0.4, 0.4, 1.0])
 
 
@@ -170,7 +170,7 @@ def test_wrong_transitions_are_refused_with_file_and_line(tmp_path, old, new, me
         TRA.replace(old, new, 2 if old == "0 1 0" else 1).replace("0 1 2", "0 2 2" if old == "0 1 0" else "0 1 2")
     )
     with pytest.raises(pl.ModelError) as caught:
-        pl.read_interval_model(path)
+        pl.exchange.read_interval_model(path)
     assert str(caught.value).startswith(f"{path}{message}")
 
 
@@ -196,7 +196,7 @@ def test_wrong_files_beside_the_transitions_are_refused_with_file_and_line(tmp_p
     path = written_by_prism(tmp_path)
     (tmp_path / name).write_text(text)
     with pytest.raises(pl.ModelError) as caught:
-        pl.read_interval_model(path)
+        pl.exchange.read_interval_model(path)
     assert str(caught.value).startswith(f"{tmp_path / name}{message}")
 
 
@@ -228,7 +228,7 @@ state 1 [0] goal
 
 def test_a_text_as_storm_writes_it_is_read(tmp_path):
     (tmp_path / "m.drn").write_text(DRN)
-    model = pl.read_interval_model(tmp_path / "m.drn")
+    model = pl.exchange.read_interval_model(tmp_path / "m.drn")
     assert model.mdp.upper.tolist() == [0.7, 0.5, 1, 1]
     assert model.rewards["time"].state.tolist() == [1.5, 0]
     assert model.rewards["time"].choice.tolist() == [2, 0, 0]
@@ -264,7 +264,7 @@ def test_wrong_texts_of_storm_are_refused_with_file_and_line(tmp_path, old, new,
     path = tmp_path / "m.drn"
     path.write_text(DRN.replace(old, new, 1))
     with pytest.raises(pl.ModelError) as caught:
-        pl.read_interval_model(path)
+        pl.exchange.read_interval_model(path)
     assert str(caught.value).startswith(f"{path}{message}")
 
 
@@ -290,7 +290,7 @@ def test_damaged_texts_are_read_or_refused_and_nothing_else(tmp_path_factory, na
     (folder / name).write_text(text[:start] + new + text[end:])
     message = ""
     try:
-        pl.read_interval_model(folder / ("m.drn" if name == "m.drn" else "m.tra"))
+        pl.exchange.read_interval_model(folder / ("m.drn" if name == "m.drn" else "m.tra"))
     except pl.ModelError as error:
         message = str(error)
     assert not message or message.startswith(f"{folder}/m")
@@ -307,13 +307,13 @@ def test_files_without_a_reader_or_writer_are_refused(tmp_path):
         ("m.tra", "this is not a text in UTF-8"),
     ):
         with pytest.raises(pl.ModelError) as caught:
-            pl.read_interval_model(tmp_path / name)
+            pl.exchange.read_interval_model(tmp_path / name)
         assert str(caught.value).startswith(f"{tmp_path / name}: {message}")
     model = random_model(1)
     with pytest.raises(pl.ModelError, match=r"m\.dot: interval models are written to files that end in \.umb, \.tra,"):
-        pl.write_interval_model(model, tmp_path / "m.dot")
+        pl.exchange.write_interval_model(model, tmp_path / "m.dot")
     with pytest.raises(pl.ModelError, match=r"write_interval_model takes an interval model .*, not str"):
-        pl.write_interval_model("model", tmp_path / "m.umb")
+        pl.exchange.write_interval_model("model", tmp_path / "m.umb")
     with pytest.raises(
         pl.ModelError, match="this is an explicit model, without parameters to learn; read_interval_model"
     ):
@@ -321,14 +321,14 @@ def test_files_without_a_reader_or_writer_are_refused(tmp_path):
 
 
 def test_names_that_a_text_cannot_hold_are_refused(tmp_path):
-    mdp = pl.IntervalMDP.from_arrays([0, 1], [0, 1], [0], [1], [1], action=[0], action_names=("go on",))
+    mdp = pl.stages.IntervalMDP.from_arrays([0, 1], [0, 1], [0], [1], [1], action=[0], action_names=("go on",))
     for ending in (".tra", ".drn"):
         with pytest.raises(
             pl.ModelError, match=r"action 'go on' has blanks, which a text cannot hold; write a file .umb"
         ):
-            pl.write_interval_model(mdp, tmp_path / f"m{ending}")
-    pl.write_interval_model(mdp, tmp_path / "m.umb")
-    assert pl.read_interval_model(tmp_path / "m.umb").graph.action_names == ("go on",)
+            pl.exchange.write_interval_model(mdp, tmp_path / f"m{ending}")
+    pl.exchange.write_interval_model(mdp, tmp_path / "m.umb")
+    assert pl.exchange.read_interval_model(tmp_path / "m.umb").graph.action_names == ("go on",)
 
 
 STUDY = pl.case_study("betting:5")
@@ -339,7 +339,7 @@ GRAPH = STUDY.model.graph
 def test_policies_are_the_same_after_writing_and_reading(tmp_path, ending):
     rng = np.random.default_rng(0)
     choice = GRAPH.first_choice[:-1] + rng.integers(0, 10**6, GRAPH.n_states) % np.diff(GRAPH.first_choice)
-    pl.write_policy(pl.PolicyTable(GRAPH, choice), tmp_path / f"policy{ending}")
+    pl.exchange.write_policy(pl.PolicyTable(GRAPH, choice), tmp_path / f"policy{ending}")
     assert pl.read_policy(tmp_path / f"policy{ending}", STUDY.model).choice.tolist() == choice.tolist()
 
 
@@ -382,21 +382,21 @@ def test_lists_of_actions_are_refused_by_line(tmp_path):
 def test_the_interval_model_of_what_was_learned_holds_the_truth():
     counts = pl.simulate(STUDY.model, STUDY.true_point, 500, rng=1, max_steps=6)
     learned = pl.learn(STUDY.model, counts, objectives=[STUDY.objective])
-    ours = pl.interval_model(learned)
+    ours = pl.exchange.interval_model(learned)
     truth = STUDY.model.probabilities(STUDY.true_point)
     assert (ours.mdp.lower <= truth).all()
     assert (truth <= ours.mdp.upper).all()
     with pytest.raises(
         pl.DataError, match=r"interval_model takes what learn\(model, counts\) returns, not Certificate"
     ):
-        pl.interval_model(pl.conclude(learned, STUDY.objective))
+        pl.exchange.interval_model(pl.conclude(learned, STUDY.objective))
 
 
 def test_values_are_written_with_all_digits(tmp_path):
-    solution = pl.solve(pl.instantiate(STUDY.model, STUDY.true_point), STUDY.objective)
-    pl.write_values(GRAPH, solution.lower, solution.upper, tmp_path / "v.csv")
+    solution = pl.stages.solve(pl.stages.instantiate(STUDY.model, STUDY.true_point), STUDY.objective)
+    pl.exchange.write_values(GRAPH, solution.lower, solution.upper, tmp_path / "v.csv")
     header, first, *_ = (tmp_path / "v.csv").read_text().splitlines()
     assert header == "money,step,lower,upper"
     assert [float(value) for value in first.split(",")[2:]] == [solution.lower[0], solution.upper[0]]
     with pytest.raises(pl.DataError, match=r"v\.txt: values are written to files that end in \.csv"):
-        pl.write_values(GRAPH, solution.lower, solution.upper, tmp_path / "v.txt")
+        pl.exchange.write_values(GRAPH, solution.lower, solution.upper, tmp_path / "v.txt")

@@ -15,7 +15,7 @@ KEYWORDS = [
     ("confidence", float, 0.999),
     ("confidence_set", Sets | None, None),
     ("interval_method", Intervals | None, None),
-    ("events", pl.Events | None, None),
+    ("events", pl.model.Events | None, None),
     ("misfit", float, 0.0),
 ]
 

@@ -46,10 +46,10 @@ def both(states):
 def test_a_loop_is_left_one_day_if_leaving_is_possible():
     """State 0 loops or goes to the goal, both with [0, 1]: surely reached if that is possible, else perhaps never."""
     unknown, known = both([[[(0, 0, 1), (1, 0, 1)]], GOAL])
-    assert pl.solve(unknown, reach(unknown, "max")).upper.tolist() == [0, 1]
-    assert pl.solve(known, reach(known, "max")).lower.tolist() == [1, 1]
-    assert pl.solve(known, reach(known, "min"), nature="optimistic").lower.tolist() == [1, 1]
-    assert pl.solve(known, reach(known, "max", complement=True), nature="optimistic").upper.tolist() == [0, 0]
+    assert pl.stages.solve(unknown, reach(unknown, "max")).upper.tolist() == [0, 1]
+    assert pl.stages.solve(known, reach(known, "max")).lower.tolist() == [1, 1]
+    assert pl.stages.solve(known, reach(known, "min"), nature="optimistic").lower.tolist() == [1, 1]
+    assert pl.stages.solve(known, reach(known, "max", complement=True), nature="optimistic").upper.tolist() == [0, 0]
 
 
 def test_one_way_out_is_as_good_as_another_but_for_where_it_leads():
@@ -65,7 +65,7 @@ def test_one_way_out_is_as_good_as_another_but_for_where_it_leads():
             [[(1, 0.5, 0.75), (2, 0.25, 0.5)], [(0, 0, 1), (3, 0, 1)]],
         ]
     )
-    solution = pl.solve(known, reach(known, "max"))
+    solution = pl.stages.solve(known, reach(known, "max"))
     assert brackets(solution, 0, 0.5)
     assert brackets(solution, 3, 0.5)
     assert solution.policy[[0, 3]].tolist() == [1, 4]
@@ -78,18 +78,18 @@ def test_a_transition_that_may_lead_to_infinity_does_so():
     """
     unknown, known = both([[[(1, 0, 1), (2, 0, 1)], [(1, 1, 1)]], GOAL, TRAP])
     costs = [5, 9, 0, 0]
-    assert brackets(pl.solve(unknown, earn(unknown, "min", costs, target=(1,)), nature="optimistic"), 0, 5)
-    solution = pl.solve(known, earn(known, "min", costs, target=(1,)), nature="optimistic")
+    assert brackets(pl.stages.solve(unknown, earn(unknown, "min", costs, target=(1,)), nature="optimistic"), 0, 5)
+    solution = pl.stages.solve(known, earn(known, "min", costs, target=(1,)), nature="optimistic")
     assert brackets(solution, 0, 9)
     assert solution.policy[0] == 1
-    assert pl.solve(known, earn(known, "max", costs, target=(1,))).lower[0] == np.inf
+    assert pl.stages.solve(known, earn(known, "max", costs, target=(1,))).lower[0] == np.inf
 
 
 @pytest.mark.parametrize("nature", ["robust", "optimistic"])
 def test_waiting_for_free_is_no_way_to_save_the_fare(nature):
     """States 0 and 3 pass to each other for nothing; the fare to the goal is 7 from state 0, 3 from state 3."""
     _, known = both([[[(0, 0, 1), (3, 0, 1)], [(1, 1, 1)]], GOAL, TRAP, [[(0, 0, 1), (3, 0, 1)], [(1, 1, 1)]]])
-    solution = pl.solve(known, earn(known, "min", [0, 7, 0, 0, 0, 3], target=(1,)), nature=nature)
+    solution = pl.stages.solve(known, earn(known, "min", [0, 7, 0, 0, 0, 3], target=(1,)), nature=nature)
     assert brackets(solution, 0, 3)
     assert brackets(solution, 3, 3)
     assert solution.policy[[0, 3]].tolist() == [0, 5]
@@ -103,8 +103,8 @@ def test_a_loop_of_nature_without_reward_earns_nothing_but_delays_nothing():
     """
     unknown, known = both([[[(3, 1, 1)]], GOAL, TRAP, [[(3, 0, 1), (1, 0, 1)]]])
     for direction, nature in SENSES:
-        assert brackets(pl.solve(known, earn(known, direction, [2, 0, 0, 0], target=(1,)), nature=nature), 0, 2)
-    assert pl.solve(unknown, earn(unknown, "min", [2, 0, 0, 0], target=(1,))).upper[0] == np.inf
+        assert brackets(pl.stages.solve(known, earn(known, direction, [2, 0, 0, 0], target=(1,)), nature=nature), 0, 2)
+    assert pl.stages.solve(unknown, earn(unknown, "min", [2, 0, 0, 0], target=(1,))).upper[0] == np.inf
 
 
 def test_total_rewards_may_be_refused_by_staying():
@@ -126,7 +126,7 @@ def test_total_rewards_may_be_refused_by_staying():
     expected = {("max", "robust"): (8, 9), ("max", "optimistic"): (8, np.inf)}
     expected |= {("min", "robust"): (0, np.inf), ("min", "optimistic"): (0, 1)}
     for (direction, nature), (waiting, starting) in expected.items():
-        solution = pl.solve(known, earn(known, direction, rewards), nature=nature)
+        solution = pl.stages.solve(known, earn(known, direction, rewards), nature=nature)
         assert brackets(solution, 0, waiting)
         assert brackets(solution, 4, starting)
 
@@ -136,7 +136,7 @@ def test_what_cannot_have_a_chance_is_no_known_support(upper):
     """The trap has [1, 1], so the goal gets nothing, whatever its upper bound."""
     imdp = model_of([[[(1, 0, upper), (2, 1, 1)]], GOAL, TRAP], known_support=True)
     for direction, nature in SENSES:
-        assert pl.solve(imdp, reach(imdp, direction), nature=nature).upper[0] == 0
+        assert pl.stages.solve(imdp, reach(imdp, direction), nature=nature).upper[0] == 0
 
 
 def test_given_and_drawn_policies_are_worth_what_known_support_makes_of_them():
@@ -146,9 +146,9 @@ def test_given_and_drawn_policies_are_worth_what_known_support_makes_of_them():
     """
     states = [[[(0, 0, 1), (1, 0, 1)], [(1, 0.5, 0.5), (2, 0.5, 0.5)], [(2, 1, 1)]], GOAL, TRAP]
     imdp = model_of(states, known_support=True)
-    assert brackets(pl.evaluate(imdp, [0, 3, 4], reach(imdp, "max")), 0, 1)
-    assert brackets(pl.evaluate(imdp, [0.5, 0.5, 0, 1, 1], reach(imdp, "max")), 0, 0.5)
-    assert brackets(pl.evaluate(imdp, [0.5, 0.5, 0, 1, 1], reach(imdp, "max"), nature="optimistic"), 0, 0.75)
+    assert brackets(pl.stages.evaluate(imdp, [0, 3, 4], reach(imdp, "max")), 0, 1)
+    assert brackets(pl.stages.evaluate(imdp, [0.5, 0.5, 0, 1, 1], reach(imdp, "max")), 0, 0.5)
+    assert brackets(pl.stages.evaluate(imdp, [0.5, 0.5, 0, 1, 1], reach(imdp, "max"), nature="optimistic"), 0, 0.75)
 
 
 @pytest.mark.parametrize("options", [{"steps": 9}, {"discount": Fraction(1, 2)}])
@@ -158,8 +158,8 @@ def test_over_few_steps_or_with_a_discount_the_support_is_no_matter(options):
         case = random_case(rng)
         for direction, nature in SENSES:
             objective = pl.Reward(case.reward, direction, **options)
-            unknown = pl.solve(case.imdp, objective, nature=nature)
-            known = pl.solve(replace(case.imdp, known_support=True), objective, nature=nature)
+            unknown = pl.stages.solve(case.imdp, objective, nature=nature)
+            known = pl.stages.solve(replace(case.imdp, known_support=True), objective, nature=nature)
             assert known.lower.tolist() == unknown.lower.tolist()
             assert known.upper.tolist() == unknown.upper.tolist()
 
@@ -180,8 +180,8 @@ def test_a_large_end_component_is_left_by_its_best_way_from_everywhere():
     n = 20_000
     imdp = ring(n)
     objective = reach(imdp, "max", target=(n,))
-    solution = pl.solve(imdp, objective)
-    worth = pl.evaluate(imdp, solution.policy, objective)
+    solution = pl.stages.solve(imdp, objective)
+    worth = pl.stages.evaluate(imdp, solution.policy, objective)
     for bounds in (solution, worth):
         assert (bounds.lower[:n] <= 0.5).all()
         assert (bounds.upper[:n] >= 0.5).all()
@@ -194,7 +194,7 @@ def test_bounds_hold_however_early_the_solver_stops(max_sweeps):
     n = 40
     inner = [[[(s - 1, 0.25, 0.5), (s, 0, 0.5), (s + 1, 0.25, 0.5)]] for s in range(1, n)]
     imdp = model_of([[[(0, 1, 1)]], *inner, [[(n, 1, 1)]]], known_support=True)
-    solution = pl.solve(imdp, reach(imdp, "max", target=(n,)), max_sweeps=max_sweeps)
+    solution = pl.stages.solve(imdp, reach(imdp, "max", target=(n,)), max_sweeps=max_sweeps)
     for s in range(n + 1):
         assert solution.lower[s] <= Fraction(2**s - 1, 2**n - 1) <= solution.upper[s]
     assert solution.status == "converged" or max_sweeps < 1000

@@ -421,7 +421,7 @@ def test_the_commands_take_the_likelihood_and_one_point_for_all_states(tmp_path)
 
 def test_learning_while_acting_refuses_one_point_for_all_states():
     model = throws(p, q, SQUARE)
-    environment = pl.simulator(model, {"p": 0.5, "q": 0.5}, rng=1, max_steps=3)
+    environment = pl.online.simulator(model, {"p": 0.5, "q": 0.5}, rng=1, max_steps=3)
     message = "^relaxation='coupled': learning while acting does not have it; choose 'rectangular'$"
     with pytest.raises(pl.DataError, match=message):
         next(iter(pl.learn_online(model, environment, goal(model), episodes=1, relaxation="coupled")))
@@ -459,7 +459,7 @@ def test_a_search_that_proposes_bad_policies_alone_costs_nothing(monkeypatch):
 
 @pytest.mark.parametrize(("lower", "upper"), [(1.0, np.inf), (np.inf, np.inf)])
 def test_a_candidate_is_worth_a_proof_if_nothing_bounds_the_cost_of_the_one_before(lower, upper):
-    cost = Reward(pl.RewardStructure(np.ones(2), None), "min", target=np.array([False, True]))
+    cost = Reward(pl.model.RewardStructure(np.ones(2), None), "min", target=np.array([False, True]))
     endless = Valuation(np.array([0, 2]), lower, upper, SolverStatus.CONVERGED)
     promising, hopeless = (
         Candidate(np.array([1, 2]), bound, -1.0, np.zeros(1), np.arange(2)) for bound in (-2.0, -np.inf)

@@ -76,7 +76,7 @@ def outside(found, points):
 
 def lost_points(rng, table, space, n_cases, *, shift):
     """Return how many points of a grid with enough likelihood are lost by ellipsoids, about estimates and not."""
-    whole, lost, kept = pl.build_region(space, (), (), ()), 0, 0
+    whole, lost, kept = pl.stages.build_region(space, (), (), ()), 0, 0
     for _ in range(n_cases):
         seen = random_seen(rng, table)
         if not seen.any():
@@ -136,7 +136,7 @@ def test_regions_have_all_points_of_large_likelihood_within_half_spaces():
                 SQUARE, model.expressions, likelihood_set(table, seen, threshold, rows=sides, offsets=offsets)
             )
             fits = (log_likelihoods(table, seen, GRID) >= threshold) & (offsets >= GRID @ sides.T).all(axis=1)
-            if isinstance(region, pl.Conflict):
+            if isinstance(region, pl.stages.Conflict):
                 assert not fits.any()
                 continue
             assert isinstance(region, Enclosed)
@@ -279,7 +279,7 @@ def test_conflicts_say_which_part_disagrees():
 
     def words(*, threshold=threshold, **cuts):
         region = build_likelihood_region(SQUARE, model.expressions, likelihood_set(table, seen, threshold, **cuts))
-        assert isinstance(region, pl.Conflict)
+        assert isinstance(region, pl.stages.Conflict)
         return str(region)
 
     far = {"rows": [[1.0, 0.0], [0.0, 1.0]], "offsets": [0.3, 0.9], "texts": ("bets on p", "bets on q")}

@@ -64,7 +64,7 @@ def same(moments, expected):
 def test_a_simulated_log_has_the_counts_and_the_pilot_of_the_simulation(name, form, tmp_path):
     study = pl.case_study(name)
     options = {"rng": 3, "max_steps": 40}
-    pl.write_runs(tmp_path / "log.parquet", study.model, study.true_point, 2000, form=form, **options)
+    pl.data.write_runs(tmp_path / "log.parquet", study.model, study.true_point, 2000, form=form, **options)
     expected = pl.simulate(study.model, study.true_point, 2000, **options)
     plain = read_log(tmp_path / "log.parquet", study.model)
     assert plain.counts.pilot is None
@@ -198,7 +198,7 @@ def test_files_in_order_have_their_first_runs_and_rows_in_the_first_files(form, 
 def test_the_first_rows_of_many_files_and_chunks_are_those_of_the_first(kind, tmp_path):
     """Enough rows that several threads read them, the runs of a later file under smaller numbers."""
     study = pl.case_study("betting:25")
-    runs = pl.record(study.model, study.true_point, 20_000, rng=5, max_steps=25)
+    runs = pl.data.record(study.model, study.true_point, 20_000, rng=5, max_steps=25)
     frame = pd.DataFrame(runs.columns("transitions")).assign(episode=19_999 - runs.episode)
     parts = [frame.iloc[start : start + 70_000] for start in range(0, len(frame), 70_000)]
     files = [tmp_path / f"{9 - number}.parquet" for number in range(len(parts))]

@@ -31,7 +31,7 @@ ROWS, COUNTS = runs(LAMP, {"p": 0.6}, 200)
 def test_a_simulated_log_is_read_back_as_the_counts_in_memory(name, form, tmp_path):
     study = pl.case_study(name)
     options = {"rng": 3, "max_steps": 40}
-    pl.write_runs(tmp_path / "log.parquet", study.model, study.true_point, 5000, form=form, **options)
+    pl.data.write_runs(tmp_path / "log.parquet", study.model, study.true_point, 5000, form=form, **options)
     log = read_log(tmp_path / "log.parquet", study.model)
     expected = pl.simulate(study.model, study.true_point, 5000, **options)
     assert np.array_equal(log.counts.counts, expected.counts)
@@ -102,7 +102,9 @@ def test_the_order_of_rows_and_the_partitions_make_no_difference(order, partitio
 
 def test_little_memory_makes_more_partitions_and_the_same_counts(tmp_path):
     study = pl.case_study("betting:25")
-    frame = pd.DataFrame(pl.record(study.model, study.true_point, 40_000, rng=1, max_steps=25).columns("trajectories"))
+    frame = pd.DataFrame(
+        pl.data.record(study.model, study.true_point, 40_000, rng=1, max_steps=25).columns("trajectories")
+    )
     frame.sample(frac=1, random_state=1).to_parquet(tmp_path / "log.parquet")
     steps = []
     log = read_log(tmp_path / "log.parquet", study.model, memory_limit=1e8, progress=lambda *share: steps.append(share))
@@ -232,7 +234,7 @@ def test_half_of_the_runs_may_be_cut_off():
 @pytest.mark.parametrize("name", STUDIES)
 def test_runs_that_plumdp_writes_are_not_cut_off(name, tmp_path):
     study = pl.case_study(name)
-    pl.write_runs(tmp_path / "log.csv", study.model, study.true_point, 50, rng=1, max_steps=7, form="trajectories")
+    pl.data.write_runs(tmp_path / "log.csv", study.model, study.true_point, 50, rng=1, max_steps=7, form="trajectories")
     assert read_log(tmp_path / "log.csv", study.model).report.rows["cut off"] == 0
 
 

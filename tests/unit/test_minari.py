@@ -30,7 +30,7 @@ def betting():
 
 @pytest.fixture(scope="module")
 def runs(betting):
-    return pl.record(betting.model, betting.true_point, 400, rng=3, max_steps=9)
+    return pl.data.record(betting.model, betting.true_point, 400, rng=3, max_steps=9)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def read(tmp_path):
 
     def read_log(dataset, model, *, observe=None, act=None, is_random_part=False, **options):
         path = tmp_path / "log.parquet"
-        pl.convert_minari(dataset, path, model, observe=observe, act=act, is_random_part=is_random_part)
+        pl.data.convert_minari(dataset, path, model, observe=observe, act=act, is_random_part=is_random_part)
         return pl.read_log(path, model, **options)
 
     return read_log
@@ -116,7 +116,7 @@ def test_bets_are_placed_by_the_first_episodes(betting, runs, written, read):
 
 def test_texts_and_truth_values_go_there_and_back(door, read):
     stop = door.graph.states["place"] == "in"
-    runs = pl.record(door, {"p": "1/2"}, 60, rng=1, max_steps=3, stop=stop)
+    runs = pl.data.record(door, {"p": "1/2"}, 60, rng=1, max_steps=3, stop=stop)
     dataset = stored("door/knocks-v0", runs, door)
     assert read(dataset, door).counts.counts.tolist() == runs.counts().counts.tolist()
 
@@ -156,7 +156,7 @@ def test_numbers_are_the_only_variable_and_steps_that_cannot_be_contradict_the_m
 
 
 def test_data_sets_that_were_combined_have_no_order(betting, written, read):
-    runs = pl.record(betting.model, betting.true_point, 300, rng=4, max_steps=5)
+    runs = pl.data.record(betting.model, betting.true_point, 300, rng=4, max_steps=5)
     other = stored("betting/other-v0", runs, betting.model)
     both = minari.combine_datasets([other, written], "betting/both-v0")
     assert read(both, betting.model).counts.total == other.total_steps + written.total_steps
@@ -195,20 +195,20 @@ class Untold(gymnasium.Env):
 NOWHERE = "nowhere.parquet"  # nothing is written
 MISUSES = {
     "environment": (
-        lambda m, d: pl.convert_minari(Untold(), NOWHERE, m),
+        lambda m, d: pl.data.convert_minari(Untold(), NOWHERE, m),
         "convert_minari takes a Minari data set or the name of one, not Untold",
     ),
     "not there": (
-        lambda m, d: pl.convert_minari("betting/nothing-v0", NOWHERE, m),
+        lambda m, d: pl.data.convert_minari("betting/nothing-v0", NOWHERE, m),
         "there is no Minari data set 'betting/nothing-v0' on this machine; "
         "minari.download_dataset('betting/nothing-v0') fetches one that is public",
     ),
     "one action twice": (
-        lambda m, d: pl.convert_minari(d, NOWHERE, m, act=lambda name: 0),
+        lambda m, d: pl.data.convert_minari(d, NOWHERE, m, act=lambda name: 0),
         "act gives 0 for 'bet0' and for 'bet1', which a data set cannot tell apart",
     ),
     "broken observe": (
-        lambda m, d: pl.convert_minari(d, NOWHERE, m, observe=lambda seen: seen.money),
+        lambda m, d: pl.data.convert_minari(d, NOWHERE, m, observe=lambda seen: seen.money),
         "episode 0, step 0: observe fails at the observation {'money': np.int64(10), 'step': np.int64(0)}: "
         "AttributeError: 'dict' object has no attribute 'money'",
     ),
@@ -228,7 +228,7 @@ import sys
 sys.modules["minari"] = None
 import plumdp as pl
 try:
-    pl.convert_minari("x-v0", "log.parquet", pl.case_study("betting:5").model)
+    pl.data.convert_minari("x-v0", "log.parquet", pl.case_study("betting:5").model)
 except pl.MissingExtra as error:
     print(error)
 """

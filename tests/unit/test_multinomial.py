@@ -162,11 +162,11 @@ def full_region(space, bounds):
     for c, (a, b) in enumerate(zip(bounds.first[:-1], bounds.first[1:], strict=True)):
         for members in product((False, True), repeat=b - a):
             chosen = [j for j, is_member in zip(range(a, b), members, strict=True) if is_member]
-            polynomials.append(sum((bounds.outcomes[j] for j in chosen), pl.Polynomial(0)))
+            polynomials.append(sum((bounds.outcomes[j] for j in chosen), pl.model.Polynomial(0)))
             share = bounds.shares[chosen].sum()
             lower.append(share - bounds.radius[c] / 2)
             upper.append(share + bounds.radius[c] / 2)
-    return pl.build_region(space, polynomials, lower, upper)
+    return pl.stages.build_region(space, polynomials, lower, upper)
 
 
 def test_cutting_planes_give_the_region_of_all_sets_of_outcomes():
@@ -176,8 +176,8 @@ def test_cutting_planes_give_the_region_of_all_sets_of_outcomes():
         problem = random_problem(rng)
         bounds = row_bounds(problem.model, random_counts(rng, problem), error=0.5)
         lazy, full = build_l1_region(problem.model.space, bounds), full_region(problem.model.space, bounds)
-        assert isinstance(lazy, pl.Conflict) == isinstance(full, pl.Conflict)
-        if isinstance(lazy, pl.Conflict):
+        assert isinstance(lazy, pl.stages.Conflict) == isinstance(full, pl.stages.Conflict)
+        if isinstance(lazy, pl.stages.Conflict):
             continue
         n_regions += 1
         d = len(lazy.names)
@@ -205,7 +205,7 @@ def test_every_point_within_all_balls_is_in_the_region():
 def test_balls_without_a_common_point_are_a_conflict_that_names_them():
     model = rows_model([p, 1 - p], [p / 2, 1 - p / 2])
     conflict = build_l1_region(model.space, row_bounds(model, counted(model, [4000, 6000, 500, 9500])))
-    assert isinstance(conflict, pl.Conflict)
+    assert isinstance(conflict, pl.stages.Conflict)
     assert "p in [" in str(conflict)
     assert "1/2*p in [" in str(conflict) or "-1/2*p + 1 in [" in str(conflict)
 
@@ -224,5 +224,5 @@ def test_two_coins_are_bounded_by_the_sums_of_their_products():
 def test_balls_of_products_that_no_parameters_meet_are_a_conflict():
     model = rows_model([p, 1 - p], [p * p, 1 - p * p], space=pl.ParameterSpace.unit("p"))
     conflict = build_l1_region(model.space, row_bounds(model, counted(model, [500, 500, 810, 190])))
-    assert isinstance(conflict, pl.Conflict)
+    assert isinstance(conflict, pl.stages.Conflict)
     assert "p^2 in [" in str(conflict)

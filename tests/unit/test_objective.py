@@ -9,13 +9,13 @@ import plumdp as pl
 from plumdp.model.objective import digest
 
 YES, NO = np.array([False, True, False]), np.zeros(3, dtype=bool)
-REWARD = pl.RewardStructure(np.array([1.0, 10.0, 100.0]), None)
+REWARD = pl.model.RewardStructure(np.array([1.0, 10.0, 100.0]), None)
 
 
 @pytest.fixture(scope="module")
 def chain():
     """Return 0 -> 1 -> 2 and a loop there."""
-    return pl.IntervalMDP.from_arrays([0, 1, 2, 3], [0, 1, 2, 3], [1, 2, 2], [1, 1, 1], [1, 1, 1])
+    return pl.stages.IntervalMDP.from_arrays([0, 1, 2, 3], [0, 1, 2, 3], [1, 2, 2], [1, 1, 1], [1, 1, 1])
 
 
 _WINDOW = "give two whole numbers (first, last) with 0 <= first <= last"
@@ -77,15 +77,15 @@ BAD = {
         "'1e-999999999' is not a number of reasonable size: its exponent is beyond 4000",
     ),
     "infinite reward": (
-        lambda: pl.RewardStructure(None, [1.0, np.inf]),
+        lambda: pl.model.RewardStructure(None, [1.0, np.inf]),
         "choice rewards must be finite numbers; that of choice 1 is inf",
     ),
     "missing reward": (
-        lambda: pl.RewardStructure([np.nan], None),
+        lambda: pl.model.RewardStructure([np.nan], None),
         "state rewards must be finite numbers; that of state 0 is nan",
     ),
     "rewards in words": (
-        lambda: pl.RewardStructure(["much"], None),
+        lambda: pl.model.RewardStructure(["much"], None),
         "state rewards: give one number for each state, not <U4 of shape (1,)",
     ),
 }
@@ -101,14 +101,18 @@ def test_what_is_no_objective_is_refused_when_it_is_made(case):
 
 def test_rewards_of_another_size_are_refused_by_the_solver(chain):
     with pytest.raises(pl.ModelError, match=r"^rewards are given for 2 states, but the model has 3$"):
-        pl.solve(chain, pl.Reward(pl.RewardStructure(np.ones(2), None), "max", steps=3))
+        pl.stages.solve(chain, pl.Reward(pl.model.RewardStructure(np.ones(2), None), "max", steps=3))
     with pytest.raises(pl.ModelError, match=r"^rewards are given for 4 choices, but the model has 3$"):
-        pl.solve(chain, pl.Reward(pl.RewardStructure(None, np.ones(4)), "max", steps=3))
+        pl.stages.solve(chain, pl.Reward(pl.model.RewardStructure(None, np.ones(4)), "max", steps=3))
 
 
 def test_lists_and_zeros_and_ones_are_sets_of_states(chain):
     for target in (YES, YES.tolist(), YES.astype(int), YES.astype(np.uint8)):
-        assert pl.solve(chain, pl.Reach(target, [0, 0, 0], "max", steps=[np.int64(0), 1])).lower.tolist() == [1, 1, 0]
+        assert pl.stages.solve(chain, pl.Reach(target, [0, 0, 0], "max", steps=[np.int64(0), 1])).lower.tolist() == [
+            1,
+            1,
+            0,
+        ]
 
 
 @pytest.mark.parametrize("discount", [Fraction(1, 2), 0.5, "0.5", "1/2"])
@@ -116,14 +120,14 @@ def test_a_discount_is_the_number_it_shows(chain, discount):
     """From state 1: 10 and from then on 100 · (1/2 + 1/4 + …)."""
     objective = pl.Reward(REWARD, "max", discount=discount)
     assert objective.discount == Fraction(1, 2)
-    solution = pl.solve(chain, objective)
+    solution = pl.stages.solve(chain, objective)
     assert solution.lower[1] <= 110 <= solution.upper[1]
 
 
 def test_steps_go_together_with_a_target_and_with_a_discount(chain):
     """Until state 1: 1. Two steps at half: 1 + 10/2, 10 + 100/2, 100 + 100/2."""
-    until = pl.solve(chain, pl.Reward(REWARD, "max", steps=2, target=YES))
-    halved = pl.solve(chain, pl.Reward(REWARD, "max", steps=2, discount=0.5))
+    until = pl.stages.solve(chain, pl.Reward(REWARD, "max", steps=2, target=YES))
+    halved = pl.stages.solve(chain, pl.Reward(REWARD, "max", steps=2, discount=0.5))
     assert np.allclose(until.lower, [1, 0, 200], rtol=1e-9)
     assert np.allclose(halved.lower, [6, 60, 150], rtol=1e-9)
 
@@ -141,8 +145,8 @@ def test_a_digest_tells_objectives_apart_by_what_they_ask():
         pl.Reward(**base, target=YES),
         pl.Reward(**base, steps=3),
         pl.Reward(**base, discount=0.5),
-        pl.Reward(pl.RewardStructure(None, REWARD.state), "max"),
-        pl.Reward(pl.RewardStructure(REWARD.state + 1, None), "max"),
+        pl.Reward(pl.model.RewardStructure(None, REWARD.state), "max"),
+        pl.Reward(pl.model.RewardStructure(REWARD.state + 1, None), "max"),
     ]
     assert len({digest(objective) for objective in objectives}) == len(objectives)
     assert digest(pl.Reach(YES.tolist(), NO, "max", text="F goal")) == digest(objectives[0])
@@ -191,7 +195,7 @@ def test_only_a_complement_is_flipped():
 
 
 def test_choices_that_become_states_take_their_rewards_along_and_double_the_steps(chain):
-    reward = pl.RewardStructure(np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 30.0]))
+    reward = pl.model.RewardStructure(np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 30.0]))
     stretched = pl.Reward(reward, "max", target=YES, steps=2).stretched(chain.graph)
     assert stretched.reward.state.tolist() == [1.0, 2.0, 3.0, 10.0, 20.0, 30.0]
     assert stretched.reward.choice is None
@@ -201,7 +205,7 @@ def test_choices_that_become_states_take_their_rewards_along_and_double_the_step
 
 
 def test_a_policy_takes_the_rewards_of_its_own_choices():
-    reward = pl.RewardStructure(None, np.array([10.0, 20.0, 30.0, 40.0]))
+    reward = pl.model.RewardStructure(None, np.array([10.0, 20.0, 30.0, 40.0]))
     restricted = pl.Reward(reward, "max").restricted_to(np.array([0, 2, 3]))
     assert restricted.reward.choice.tolist() == [10.0, 30.0, 40.0]
     reach = pl.Reach(YES, NO, "max")

@@ -141,7 +141,7 @@ def test_rows_of_both_kinds_are_counted_together():
 
 def test_three_coins_with_the_pairs_independent_but_not_all_are_one_group():
     """The third tells whether the first two fall alike: with p = q = 1/2 each pair is independent."""
-    half = pl.Polynomial(Fraction(1, 2))
+    half = pl.model.Polynomial(Fraction(1, 2))
     happens = [(True, True, True), (True, False, False), (False, True, False), (False, False, True)]
     assert independent_groups([half / 2] * 4, [half] * 3, happens) == [[0, 1, 2]]
     assert independent_groups([half / 2] * 4, [half] * 2, [kind[:2] for kind in happens]) == [[0], [1]]

@@ -27,29 +27,29 @@ def study():
 
 
 def environment(study, seed=1):
-    return pl.simulator(study.model, study.true_point, rng=seed, max_steps=21)
+    return pl.online.simulator(study.model, study.true_point, rng=seed, max_steps=21)
 
 
 @pytest.mark.slow
 def test_the_bound_stays_below_the_value_of_its_policy_and_closes_in(study):
-    truth = pl.instantiate(study.model, study.true_point)
-    best = pl.solve(truth, study.objective).upper[0]
+    truth = pl.stages.instantiate(study.model, study.true_point)
+    best = pl.stages.solve(truth, study.objective).upper[0]
     records = list(pl.learn_online(study.model, environment(study), study.objective, episodes=3000))
     assert [r.episodes for r in records] == sorted({r.episodes for r in records})
     assert records[0].episodes == 0
     assert records[-1].episodes == 3000
     for record in records[:: max(1, len(records) // 8)]:
-        assert record.bound <= pl.evaluate(truth, record.policy, study.objective).upper[0]
+        assert record.bound <= pl.stages.evaluate(truth, record.policy, study.objective).upper[0]
         assert record.optimistic_bound >= best - 1e-6
     assert records[-1].bound > records[0].bound
     assert records[-1].optimistic_bound < records[0].optimistic_bound
 
 
 def test_the_true_value_is_that_of_the_safe_policy(study):
-    truth = pl.instantiate(study.model, study.true_point)
+    truth = pl.stages.instantiate(study.model, study.true_point)
     records = pl.learn_online(study.model, environment(study), study.objective, episodes=200)
     for record in list(records)[::10]:
-        worth = pl.evaluate(truth, record.policy, study.objective)
+        worth = pl.stages.evaluate(truth, record.policy, study.objective)
         assert worth.lower[0] <= record.true_value <= worth.upper[0]
         assert record.bound <= record.true_value
 
@@ -72,7 +72,7 @@ def test_with_a_number_of_steps_the_bound_is_that_of_one_choice_per_state():
 
     model = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p"), labels={"goal": lambda s: s.at == 2})
     objective = pl.parse_property('Pmax=? [ F<=3 "goal" ]', model)
-    simulator = pl.simulator(model, {"p": 0.5}, rng=1, max_steps=3)
+    simulator = pl.online.simulator(model, {"p": 0.5}, rng=1, max_steps=3)
     for record in pl.learn_online(model, simulator, objective, episodes=2000):
         assert record.bound <= record.true_value
     assert record.bound > 0.8 * record.true_value
@@ -82,8 +82,10 @@ def test_with_a_number_of_steps_the_bound_is_that_of_one_choice_per_state():
 def test_a_limit_may_be_reached_after_the_earliest_moment_of_an_update():
     """No choice has doubled its visits when an update may come first: more episodes are run until one has."""
     study = pl.case_study("glider:11,9")
-    truth = pl.solve(pl.instantiate(study.model, study.true_point), study.objective)
-    simulator = pl.simulator(study.model, study.true_point, rng=1, max_steps=study.max_steps + 1, stop=truth.upper == 0)
+    truth = pl.stages.solve(pl.stages.instantiate(study.model, study.true_point), study.objective)
+    simulator = pl.online.simulator(
+        study.model, study.true_point, rng=1, max_steps=study.max_steps + 1, stop=truth.upper == 0
+    )
     options = {"episodes": 300, "exploration": 0.1, "spacing": 1.0}
     episodes = [r.episodes for r in pl.learn_online(study.model, simulator, study.objective, **options)]
     assert episodes[-1] == 300
@@ -93,14 +95,14 @@ def test_a_limit_may_be_reached_after_the_earliest_moment_of_an_update():
 def test_sums_of_products_count_as_events_of_their_own(tmp_path):
     """In rows g h, g (1 - h), … each visit tells about g; a certificate from the same counts is no tighter."""
     study = pl.case_study("parallel:5")
-    simulator = pl.simulator(study.model, study.true_point, rng=1, max_steps=study.max_steps + 1)
+    simulator = pl.online.simulator(study.model, study.true_point, rng=1, max_steps=study.max_steps + 1)
     options = {"episodes": 400, "spacing": 2.0, "checkpoint": tmp_path / "state.npz"}
     last = final(pl.learn_online(study.model, simulator, study.objective, **options))
     seen = OnlineState.load(tmp_path / "state.npz").counts
     counts = pl.TransitionCounts(study.model.graph, seen, "adaptive")
     options = {"confidence_set": "interval", "relaxation": "rectangular"}
     with_factors = pl.certify(study.model, counts, study.objective, **options)
-    without = pl.certify(study.model, counts, study.objective, events=pl.find_events(study.model), **options)
+    without = pl.certify(study.model, counts, study.objective, events=pl.model.find_events(study.model), **options)
     assert last.bound >= with_factors.bound - 1e-4
     assert with_factors.bound > without.bound + 1e-3
 
@@ -210,7 +212,7 @@ SCRIPT = """
 import sys
 import plumdp as pl
 study = pl.case_study("aircraft:20,10")
-environment = pl.simulator(study.model, study.true_point, rng=1, max_steps=21)
+environment = pl.online.simulator(study.model, study.true_point, rng=1, max_steps=21)
 for record in pl.learn_online(study.model, environment, study.objective, episodes=2000, checkpoint=sys.argv[1]):
     print(record.episodes, record.bound, flush=True)
     if record.episodes > 100:
@@ -294,22 +296,22 @@ def test_learning_in_gymnasium_is_learning_in_the_sampler_if_the_random_words_ar
         found = pl.learn_online(study.model, environment, study.objective, episodes=200)
         return [(r.episodes, r.steps, r.bound, r.optimistic_bound, r.policy.choice.tolist()) for r in found]
 
-    sampler = pl.simulator(study.model, study.true_point, rng=1, max_steps=21, stop=is_stuck)
+    sampler = pl.online.simulator(study.model, study.true_point, rng=1, max_steps=21, stop=is_stuck)
     env = with_words_of_the_sampler(pl.as_env(study.model, study.true_point, max_steps=21), sampler.plan.key)
-    assert records(pl.gym_environment(env, study.model, rng=1)) == records(sampler)
+    assert records(pl.data.gym_environment(env, study.model, rng=1)) == records(sampler)
 
 
 @pytest.mark.slow
 def test_learning_in_gymnasium_certifies_and_can_be_resumed(study, tmp_path):
     def records(**options):
         env = pl.as_env(study.model, study.true_point, max_steps=21)
-        episodes = pl.gym_environment(env, study.model, rng=3)
+        episodes = pl.data.gym_environment(env, study.model, rng=3)
         options |= {"episodes": 300, "exploration": 0.2, "confidence": 0.9}
         return pl.learn_online(study.model, episodes, study.objective, **options)
 
     whole = final(records())
-    truth = pl.instantiate(study.model, study.true_point)
-    assert whole.bound <= pl.evaluate(truth, whole.policy, study.objective).upper[0]
+    truth = pl.stages.instantiate(study.model, study.true_point)
+    assert whole.bound <= pl.stages.evaluate(truth, whole.policy, study.objective).upper[0]
     assert whole.width < 0.5 * next(records()).width
     assert whole.true_value is None
     broken = records(checkpoint=tmp_path / "state.npz")
@@ -325,7 +327,7 @@ def test_what_does_not_fit_the_model_is_named_as_it_is_for_counts(study):
     actions = list(study.model.graph.action_names)
     swapped = {name: k for k, name in enumerate(reversed(actions))}
     env = pl.as_env(study.model, study.true_point, max_steps=21)
-    episodes = pl.gym_environment(env, study.model, rng=1, act=swapped.get)
+    episodes = pl.data.gym_environment(env, study.model, rng=1, act=swapped.get)
     with pytest.raises(pl.DataError, match=r"^episode \d+, step \d+: state .* led to .*, which is (not one|no state)"):
         final(pl.learn_online(study.model, episodes, study.objective, episodes=50, exploration=1.0))
 

@@ -361,7 +361,7 @@ def test_curves_of_learning_are_the_records_over_runs():
 
 def test_records_of_learning_are_drawn_as_they_are():
     study = pl.case_study("betting:5")
-    place = pl.simulator(study.model, study.true_point, rng=1, max_steps=6)
+    place = pl.online.simulator(study.model, study.true_point, rng=1, max_steps=6)
     found = list(pl.learn_online(study.model, place, study.objective, episodes=50, spacing=2.0))
     (axes,) = plots.online(found, objective=study.objective.text).figure.axes
     assert axes.lines[0].get_ydata().tolist() == [record.bound for record in found if record.episodes]

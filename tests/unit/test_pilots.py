@@ -142,7 +142,7 @@ def test_every_source_of_runs_has_seen_the_same_number_of_steps_at_each_moment()
     made = layered_model("sparse", 4, n_rows=30, n_layers=3, width=8)
     model, point, n_runs = made.model, made.true_point, 300
     options = {"rng": 1, "max_steps": 3}
-    runs = pl.record(model, point, n_runs, **options)
+    runs = pl.data.record(model, point, n_runs, **options)
     found = [
         pl.simulate(model, point, n_runs, **options),
         runs.counts(),

@@ -288,7 +288,7 @@ def test_the_likelihood_and_coupled_bounds_are_the_default():
 @pytest.mark.parametrize("options", [{"interval_method": "beta-binomial"}, {"events": "of the model"}])
 def test_options_about_intervals_ask_for_intervals(options):
     model = gamble()
-    given = {name: pl.find_events(model) if name == "events" else value for name, value in options.items()}
+    given = {name: pl.model.find_events(model) if name == "events" else value for name, value in options.items()}
     counts, named = gamble_counts(model), {"confidence_set": "interval", "relaxation": "coupled"}
     default = certify(model, counts, goal(model), **given)
     assert same(default, certify(model, counts, goal(model), **given, **named))
@@ -381,7 +381,7 @@ def test_data_that_contradict_published_intervals_are_not_called_a_proof():
 @pytest.mark.parametrize("sets", ["published-interval", "published-ellipsoid"])
 def test_published_sets_choose_intervals_and_events_themselves(sets):
     model = two_coins()
-    for options in ({"interval_method": "hoeffding"}, {"events": pl.find_events(model)}):
+    for options in ({"interval_method": "hoeffding"}, {"events": pl.model.find_events(model)}):
         message = f"^confidence_set='{sets}': interval_method and events are for confidence_set='interval'$"
         for ask in (certify, compare):
             with pytest.raises(pl.DataError, match=message):

@@ -73,13 +73,13 @@ def test_a_policy_is_still_an_array_of_choices_to_numpy():
 
 def test_a_policy_of_an_online_record_is_saved_run_and_proved_again(tmp_path):
     study = pl.case_study("betting:5")
-    environment = pl.simulator(study.model, study.true_point, rng=1, max_steps=6)
+    environment = pl.online.simulator(study.model, study.true_point, rng=1, max_steps=6)
     *_, last = pl.learn_online(study.model, environment, study.objective, episodes=300, spacing=2.0)
     assert isinstance(last.policy, pl.PolicyTable)
     last.policy.to_csv(tmp_path / "policy.csv")
     policy = pl.read_policy(tmp_path / "policy.csv", study.model)
-    truth = pl.instantiate(study.model, study.true_point)
-    worth = pl.evaluate(truth, policy, study.objective)
+    truth = pl.stages.instantiate(study.model, study.true_point)
+    worth = pl.stages.evaluate(truth, policy, study.objective)
     assert worth.lower[0] <= last.true_value <= worth.upper[0]
     counts = pl.simulate(study.model, study.true_point, 50, rng=1, max_steps=6, policy=policy)
     assert set(np.flatnonzero(counts.visits)) <= set(last.policy.choice.tolist())
@@ -389,7 +389,12 @@ def test_a_policy_by_the_numbers_of_cells_is_valued_run_and_proved_for_those_cel
     assert certificate.policy.action(cell=2) == "right"
     assert certificate.policy.action(cell=1) == "left"
     assert [each.lower > 0.999 for each in pl.compare(model, counts, question, policy=policy)] == [True] * 5
-    assert pl.evaluate(pl.instantiate(model, {"p": 0.9}), policy, pl.parse_property(question, model)).lower[0] > 0.999
+    assert (
+        pl.stages.evaluate(pl.stages.instantiate(model, {"p": 0.9}), policy, pl.parse_property(question, model)).lower[
+            0
+        ]
+        > 0.999
+    )
     run = pl.simulate(model, {"p": 0.9}, 200, rng=1, max_steps=9, policy=policy)
     assert {model.graph.describe_choice(choice) for choice in np.flatnonzero(run.visits)} == {
         "state (cell=2), action 'right'",
@@ -411,7 +416,9 @@ def test_names_by_number_of_cell_are_taken_with_the_numbers_and_refused_without(
 def test_names_without_states_are_not_a_policy_to_certify_or_run(names):
     model = corridor()
     with pytest.raises(pl.ModelError) as caught:
-        pl.evaluate(pl.instantiate(model, {"p": 0.9}), names, pl.parse_property("Pmax=? [ F cell=3 ]", model))
+        pl.stages.evaluate(
+            pl.stages.instantiate(model, {"p": 0.9}), names, pl.parse_property("Pmax=? [ F cell=3 ]", model)
+        )
     assert str(caught.value) == (
         f"a policy is {FORMS}; for a list of names there is PolicyTable.from_actions, which asks for the states"
     )
@@ -429,7 +436,7 @@ def test_numbers_are_names_of_actions_only_where_actions_are_called_so():
 
 
 def test_names_that_stand_for_several_choices_and_states_that_look_the_same_are_refused():
-    twins = pl.Graph(
+    twins = pl.model.Graph(
         first_choice=np.array([0, 2, 3], dtype=np.int32),
         first_transition=np.arange(4, dtype=np.int32),
         successor=np.zeros(3, dtype=np.int32),

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import NAMES, expand, fold, numbers, points, trees, write
 
-from plumdp import ModelError, Polynomial, parameters
+from plumdp import ModelError, parameters
+from plumdp.model import Polynomial
 from plumdp.model.expressions.polynomial import exact
 from plumdp.model.expressions.terms import terms_of
 

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import trees, write
 
-from plumdp import ModelError, Polynomial, parameters, tabulate
+from plumdp import ModelError, parameters
+from plumdp.model import Polynomial, tabulate
 from plumdp.model.expressions.arrays import PolynomialArray, constant_array, distinct
 from plumdp.model.expressions.interned import PolynomialTable
 

@@ -90,10 +90,10 @@ def differences(seed):
     shared = prepare(models[0], objective, str(rng.choice(NATURES)))
     for model in models[::-1]:
         for nature in NATURES:
-            fresh = pl.solve(model, objective, nature=nature)
-            yield not same_bits(pl.solve(model, objective, nature=nature, prepared=shared), fresh)
+            fresh = pl.stages.solve(model, objective, nature=nature)
+            yield not same_bits(pl.stages.solve(model, objective, nature=nature, prepared=shared), fresh)
             following = prepare(model, objective, nature, like=shared)
-            yield not same_bits(pl.solve(model, objective, nature=nature, prepared=following), fresh)
+            yield not same_bits(pl.stages.solve(model, objective, nature=nature, prepared=following), fresh)
 
 
 @settings(max_examples=examples(40))
@@ -120,13 +120,13 @@ def test_a_bound_that_becomes_zero_decides_states_anew():
     unsure = replace(sure, lower=np.array([0.0, 0.25, 1, 1]), upper=np.array([0.75, 1.0, 1, 1]))
     never = replace(sure, lower=np.array([0.0, 1.0, 1, 1]), upper=np.array([0.0, 1.0, 1, 1]))
     prepared = prepare(sure, objective)
-    values = [pl.solve(model, objective, prepared=prepared) for model in (sure, unsure, never)]
+    values = [pl.stages.solve(model, objective, prepared=prepared) for model in (sure, unsure, never)]
     assert values[0].lower[0] <= 0.5 <= values[0].upper[0] <= 0.5 + 1e-12
     assert [(found.lower[0], found.upper[0]) for found in values[1:]] == [(0.0, 0.0), (0.0, 0.0)]
     certain = replace(sure, lower=np.array([1.0, 0.0, 1, 1]), upper=np.array([1.0, 0.0, 1, 1]))
     prepared = prepare(certain, steps)
-    assert pl.solve(certain, steps, prepared=prepared).upper[0] <= 1 + 1e-12
-    assert pl.solve(sure, steps, prepared=prepared).lower[0] == np.inf
+    assert pl.stages.solve(certain, steps, prepared=prepared).upper[0] <= 1 + 1e-12
+    assert pl.stages.solve(sure, steps, prepared=prepared).lower[0] == np.inf
 
 
 @settings(max_examples=examples(40))
@@ -138,10 +138,10 @@ def test_acyclic_models_are_solved_in_order_as_they_are_by_components(seed):
     reward, direction = random_reward(rng, imdp.graph, 1), str(rng.choice(["max", "min"]))
     for objective in (Reach(target, avoid, direction), Reward(reward, direction, target=target)):
         for nature in NATURES:
-            ordered = pl.solve(imdp, objective, nature=nature)
+            ordered = pl.stages.solve(imdp, objective, nature=nature)
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(Backward, "_acyclic", (None, np.zeros(imdp.graph.n_states, dtype=np.bool_)))
-                searched = pl.solve(imdp, objective, nature=nature)
+                searched = pl.stages.solve(imdp, objective, nature=nature)
             assert ordered.lower.tobytes() == searched.lower.tobytes()
             assert ordered.upper.tobytes() == searched.upper.tobytes()
 
@@ -183,9 +183,9 @@ def test_what_is_prepared_for_another_graph_or_objective_does_no_harm():
     rng = np.random.default_rng(7)
     (one, objectives), (other, others) = any_model(rng), any_model(rng)
     for objective in objectives:
-        fresh = pl.solve(one, objective)
+        fresh = pl.stages.solve(one, objective)
         for wrong in (prepare(other, others[0]), *(prepare(one, another) for another in objectives)):
-            assert same_bits(pl.solve(one, objective, prepared=wrong), fresh)
+            assert same_bits(pl.stages.solve(one, objective, prepared=wrong), fresh)
 
 
 @pytest.mark.parametrize("confidence_set", ["likelihood", "interval"])
@@ -239,7 +239,7 @@ def counts_of_rings(model, main, pilot):
             counts[is_ring] = 99 * (won + lost) // 2
             counts[is_ring & (after == 3)], counts[is_ring & (after == 4)] = won, lost
         seen.append(counts)
-    return pl.TransitionCounts(graph, seen[0] + seen[1], "adaptive", pl.Pilot(seen[1]))
+    return pl.TransitionCounts(graph, seen[0] + seen[1], "adaptive", pl.data.Pilot(seen[1]))
 
 
 @pytest.mark.parametrize("better", ["A", "B"])

@@ -64,7 +64,7 @@ def everything(model, counts, *, error):
 def everything(tmp_path, monkeypatch):
     """Add a set whose region is the whole space."""
     new = load_file(tmp_path, "everything", CONFIDENCE_SET)
-    entry = ConfidenceMethod(new.everything, lambda model, _: pl.build_region(model.space, [], [], []))
+    entry = ConfidenceMethod(new.everything, lambda model, _: pl.stages.build_region(model.space, [], [], []))
     monkeypatch.setitem(SETS, "everything", entry)
     return "everything"
 
@@ -143,10 +143,10 @@ def test_a_nature_is_one_file_and_its_registration(tmp_path, study):
     new = load_file(tmp_path, "row_box", NATURE)
     seen_from.register(new.Box, lambda region, expressions, lower, upper: new.RowBox())
     loops_for.register(new.RowBox, new.loops)
-    inner = pl.build_region(study.model.space, [], [], [])
+    inner = pl.stages.build_region(study.model.space, [], [], [])
     region = new.Box(inner.names, inner.lower, inner.upper, inner)
-    by_new = pl.solve(pl.rectangular(study.model, region), study.objective)
-    by_intervals = pl.solve(pl.expression_wise(study.model, inner), study.objective)
+    by_new = pl.stages.solve(pl.stages.rectangular(study.model, region), study.objective)
+    by_intervals = pl.stages.solve(pl.stages.expression_wise(study.model, inner), study.objective)
     assert (by_new.lower == by_intervals.lower).all()
     with pytest.raises(TypeError, match="nature cannot pick from int: register loops for it in solver/nature"):
         loops_for(3, 1, 1, 0)
@@ -207,13 +207,13 @@ def test_an_objective_is_one_file(prize, direction, nature, value):
     """The first choice leads to prizes 2 and 8, each with 0.4 to 0.6: 4.4 to 5.6. The second one never ends."""
     transitions = [1, 2, 3, 1, 2, 3]
     lower, upper = [0.4, 0.4, 1, 1, 1, 1], [0.6, 0.6, 1, 1, 1, 1]
-    imdp = pl.IntervalMDP.from_arrays([0, 2, 3, 4, 5], [0, 2, 3, 4, 5, 6], transitions, lower, upper)
-    found = pl.solve(imdp, prize(np.array([0.0, 2.0, 8.0, 0.0]), direction), nature=nature)
+    imdp = pl.stages.IntervalMDP.from_arrays([0, 2, 3, 4, 5], [0, 2, 3, 4, 5, 6], transitions, lower, upper)
+    found = pl.stages.solve(imdp, prize(np.array([0.0, 2.0, 8.0, 0.0]), direction), nature=nature)
     assert found.lower[0] <= value <= found.upper[0]
     assert found.upper[0] - found.lower[0] < 1e-12
     assert found.policy[0] == (0 if direction == "max" else 1)
     with pytest.raises(pl.ModelError, match="prizes are given for 3 states, but the model has 4"):
-        pl.solve(imdp, prize(np.ones(3), direction))
+        pl.stages.solve(imdp, prize(np.ones(3), direction))
 
 
 @pytest.mark.parametrize("relaxation", ["parameter", "expression", "rectangular"])
@@ -244,9 +244,9 @@ def test_a_certificate_of_a_new_objective_is_explained_saved_and_reported(prize,
 
 
 def test_a_new_objective_refuses_what_it_cannot_do(prize):
-    imdp = pl.IntervalMDP.from_arrays([0, 1, 2], [0, 2, 3], [0, 1, 1], [0, 0, 1], [1, 1, 1], known_support=True)
+    imdp = pl.stages.IntervalMDP.from_arrays([0, 1, 2], [0, 2, 3], [0, 1, 1], [0, 0, 1], [1, 1, 1], known_support=True)
     with pytest.raises(pl.ModelError, match="prizes of several values cannot be solved with known support"):
-        pl.solve(imdp, prize(np.array([0.0, 2.0]), "max"))
+        pl.stages.solve(imdp, prize(np.array([0.0, 2.0]), "max"))
 
 
 READER = '''

@@ -99,10 +99,10 @@ def test_known_probabilities_are_rounded_outward_by_one_float(model, region):
         expression_wise(model, region),
         rectangular(model, region),
     ):
-        f = model.expressions.polynomials.index(pl.Polynomial(THIRD))
+        f = model.expressions.polynomials.index(pl.model.Polynomial(THIRD))
         assert Fraction(imdp.lower[f]) < THIRD < Fraction(imdp.upper[f])
         assert imdp.upper[f] == np.nextafter(imdp.lower[f], 1)
-        one = model.expressions.polynomials.index(pl.Polynomial(1))
+        one = model.expressions.polynomials.index(pl.model.Polynomial(1))
         assert imdp.lower[one] == imdp.upper[one] == 1
 
 

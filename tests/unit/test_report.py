@@ -12,6 +12,7 @@ import plumdp as pl
 from plumdp.data.report import KINDS as KINDS_OF_ROWS
 from plumdp.reporting.page import render
 from plumdp.result.certificate import Status, outward
+from plumdp.result.findings import Findings
 
 HOSTILE = "<script>alert('x')</script>&\"$x^2$"
 
@@ -248,7 +249,7 @@ def test_a_report_needs_a_place_and_the_findings_of_its_certificate(certified_an
 
 
 def test_a_report_without_any_findings_shows_the_claim(certified):
-    page = Page(render(certified, pl.Findings(certified.fingerprint)))
+    page = Page(render(certified, Findings(certified.fingerprint)))
     assert page.texts["h1"] == [certified.headline]
 
 
@@ -266,7 +267,7 @@ def test_notebooks_show_the_claim_the_bounds_and_the_facts(certified):
 
 
 def test_notebooks_draw_no_bounds_where_none_are_claimed(certified, contradicted):
-    report = pl.IngestionReport("transitions", dict.fromkeys(KINDS_OF_ROWS, 0) | {"impossible transition": 1}, {})
+    report = pl.data.IngestionReport("transitions", dict.fromkeys(KINDS_OF_ROWS, 0) | {"impossible transition": 1}, {})
     refused = replace(certified, data_quality=replace(certified.data_quality, report=report))
     assert "<svg" not in refused._repr_html_()
     assert "<svg" in contradicted._repr_html_()  # on the graph alone, as its headline says

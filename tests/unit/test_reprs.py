@@ -11,19 +11,19 @@ from plumdp.learning.learn import learn
 STUDY = pl.case_study("rover:10,10")
 MODEL = STUDY.model
 COUNTS = pl.simulate(MODEL, STUDY.true_point, 2000, rng=1, max_steps=50)
-MDP = pl.instantiate(MODEL, STUDY.true_point)
+MDP = pl.stages.instantiate(MODEL, STUDY.true_point)
 CERTIFICATE = pl.certify(MODEL, COUNTS, STUDY.objective)
 P, Q = pl.parameters("p", "q")
 
 
 def _reward(**options):
-    reward = pl.RewardStructure([1.0] * MODEL.graph.n_states, [0.0] * MODEL.graph.n_choices)
+    reward = pl.model.RewardStructure([1.0] * MODEL.graph.n_states, [0.0] * MODEL.graph.n_choices)
     return pl.Reward(reward, "min", **options)
 
 
 def _conflict():
     space = pl.ParameterSpace.unit("p")
-    return pl.build_region(space, [P, 1 - P], [0.8, 0.8], [0.9, 0.9])
+    return pl.stages.build_region(space, [P, 1 - P], [0.8, 0.8], [0.9, 0.9])
 
 
 def _log():
@@ -38,15 +38,15 @@ def _log():
 
 
 def _online():
-    environment = pl.simulator(MODEL, STUDY.true_point, rng=1, max_steps=50)
+    environment = pl.online.simulator(MODEL, STUDY.true_point, rng=1, max_steps=50)
     return next(pl.learn_online(MODEL, environment, STUDY.objective, episodes=1))
 
 
-LONG = sum((P**i * Q**j for i in range(9) for j in range(9)), pl.Polynomial(0))
+LONG = sum((P**i * Q**j for i in range(9) for j in range(9)), pl.model.Polynomial(0))
 THINGS = {
     "Polynomial": (lambda: LONG, None),
     "PolynomialArray": (
-        lambda: pl.tabulate(lambda x: P / (x + 1), MODEL.graph.states["x"]),
+        lambda: pl.model.tabulate(lambda x: P / (x + 1), MODEL.graph.states["x"]),
         "PolynomialArray(5,139 elements, 10 distinct: 1/2*p, 1/3*p, 1/4*p, …)",
     ),
     "ParameterSpace": (
@@ -64,14 +64,17 @@ THINGS = {
     "RewardStructure": (lambda: _reward().reward, "RewardStructure(5,139 state rewards, 16,871 choice rewards)"),
     "Reach": (lambda: STUDY.objective, 'Reach(max, 43 target states, Pmax=? [ !"crash" U "target" ])'),
     "Reward": (lambda: _reward(steps=3, discount=0.9), "Reward(min, 3 steps, discount 9/10)"),
-    "Issue": (lambda: pl.Issue("error", "rows", "a long\nstory " * 100), None),
-    "Events": (lambda: pl.find_events(MODEL), None),
-    "EventCounts": (lambda: pl.first_visits(MODEL, pl.record(MODEL, STUDY.true_point, 100, rng=1, max_steps=50)), None),
+    "Issue": (lambda: pl.model.Issue("error", "rows", "a long\nstory " * 100), None),
+    "Events": (lambda: pl.model.find_events(MODEL), None),
+    "EventCounts": (
+        lambda: pl.data.first_visits(MODEL, pl.data.record(MODEL, STUDY.true_point, 100, rng=1, max_steps=50)),
+        None,
+    ),
     "TransitionCounts": (lambda: COUNTS, None),
     "Pilot": (lambda: COUNTS.pilot, None),
     "PilotEnd": (lambda: COUNTS.pilot.end, "PilotEnd('planned')"),
     "Trajectories": (
-        lambda: pl.record(MODEL, STUDY.true_point, 20, rng=1, max_steps=50),
+        lambda: pl.data.record(MODEL, STUDY.true_point, 20, rng=1, max_steps=50),
         "Trajectories(20 runs, 1,000 steps)",
     ),
     "Log": (_log, "Log(9 rows of transitions: 5 matched, 4 rejected, 5 steps)"),
@@ -79,21 +82,21 @@ THINGS = {
         lambda: _log().report,
         "IngestionReport(9 rows of transitions: 5 matched, 4 rejected)",
     ),
-    "ExpressionBounds": (lambda: pl.expression_bounds(MODEL, COUNTS), None),
+    "ExpressionBounds": (lambda: pl.stages.expression_bounds(MODEL, COUNTS), None),
     "Learned": (lambda: learn(MODEL, COUNTS), None),
     "Polytope": (lambda: learn(MODEL, COUNTS, confidence_set="interval").region, None),
     "Conflict": (_conflict, None),
     "IntervalMDP": (lambda: MDP, "IntervalMDP(5,139 states, 24,515 transitions, 145 intervals)"),
-    "IntervalModel": (lambda: pl.interval_model(learn(MODEL, COUNTS)), None),
-    "Solution": (lambda: pl.solve(MDP, STUDY.objective), None),
-    "Prepared": (lambda: pl.prepare(MDP, STUDY.objective), None),
+    "IntervalModel": (lambda: pl.exchange.interval_model(learn(MODEL, COUNTS)), None),
+    "Solution": (lambda: pl.stages.solve(MDP, STUDY.objective), None),
+    "Prepared": (lambda: pl.stages.prepare(MDP, STUDY.objective), None),
     "PolicyTable": (lambda: CERTIFICATE.policy, None),
     "Certificate": (lambda: CERTIFICATE, None),
     "ModelCheck": (lambda: pl.check_model(MODEL, COUNTS), "ModelCheck(not contradicted, p = 1, confidence 0.999)"),
     "Advice": (lambda: pl.advise(learn(MODEL, COUNTS), STUDY.objective), None),
     "Answer": (lambda: pl.decide(learn(MODEL, COUNTS), 'P>=0.5 [ !"crash" U "target" ]'), None),
     "OnlineRecord": (_online, None),
-    "OnlineRun": (lambda: pl.OnlineRun.of([_online()], MODEL, STUDY.objective), None),
+    "OnlineRun": (lambda: pl.online.OnlineRun.of([_online()], MODEL, STUDY.objective), None),
     "CaseStudy": (lambda: STUDY, None),
     "DataError": (lambda: pl.DataError("counts"), None),
     "ModelError": (lambda: pl.ModelError("model"), None),
@@ -119,8 +122,8 @@ def test_every_public_thing_prints_in_one_short_line(name):
 
 
 OTHERS = {
-    "simulator": lambda: pl.simulator(MODEL, STUDY.true_point, rng=1, max_steps=50),
-    "gym": lambda: pl.gym_environment(pl.as_env(MODEL, STUDY.true_point), MODEL, rng=1),
+    "simulator": lambda: pl.online.simulator(MODEL, STUDY.true_point, rng=1, max_steps=50),
+    "gym": lambda: pl.data.gym_environment(pl.as_env(MODEL, STUDY.true_point), MODEL, rng=1),
     "environment": lambda: pl.as_env(MODEL, STUDY.true_point),
     "expressions": lambda: MODEL.expressions,
     "many parameters": lambda: pl.ParameterSpace.simplex(*(f"a{i}" for i in range(100))),

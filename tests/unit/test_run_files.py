@@ -25,7 +25,7 @@ def test_written_runs_are_read_back_as_the_counts_in_memory(ending, form, piece,
     monkeypatch.setattr(run_files, "_PIECE", piece)
     stop = LAMP.graph.states["place_x"] == 2
     n = write_runs(tmp_path / f"runs.{ending}", LAMP, POINT, 300, form=form, stop=stop, **RUNS)
-    recorded = pl.record(LAMP, POINT, 300, stop=stop, **RUNS)
+    recorded = pl.data.record(LAMP, POINT, 300, stop=stop, **RUNS)
     log = pl.read_log(tmp_path / f"runs.{ending}", LAMP, form=form)
     assert n == len(recorded)
     assert np.array_equal(log.counts.counts, recorded.counts().counts)
@@ -36,7 +36,7 @@ def test_written_runs_are_read_back_as_the_counts_in_memory(ending, form, piece,
 def test_lines_of_json_have_the_columns_of_recorded_runs_in_their_order(form, tmp_path):
     write_runs(tmp_path / "runs.jsonl", LAMP, POINT, 20, form=form, **RUNS)
     lines = (tmp_path / "runs.jsonl").read_text().splitlines()
-    assert [json.loads(line) for line in lines] == rows_of(pl.record(LAMP, POINT, 20, **RUNS).columns(form))
+    assert [json.loads(line) for line in lines] == rows_of(pl.data.record(LAMP, POINT, 20, **RUNS).columns(form))
 
 
 def test_progress_of_writing_reaches_the_end(tmp_path):

@@ -64,7 +64,7 @@ def test_everything_is_the_same_after_reading(certificate, findings, folder, mod
 def test_a_policy_without_its_model_is_not_taken_for_one_of_the_model(folder):
     read = pl.read_result(folder)
     with pytest.raises(pl.ModelError, match="the policy belongs to another model"):
-        pl.evaluate(pl.instantiate(STUDY.model, STUDY.true_point), read.policy, STUDY.objective)
+        pl.stages.evaluate(pl.stages.instantiate(STUDY.model, STUDY.true_point), read.policy, STUDY.objective)
 
 
 def test_a_result_can_be_saved_again_and_again(certificate, folder, tmp_path):

@@ -54,7 +54,7 @@ def test_all_certificates_are_those_of_one_learn_in_the_order_of_the_objectives(
 def test_the_true_value_of_each_policy_lies_in_its_bracket():
     for each in pl.certify_all(MODEL, COUNTS, TEXTS):
         objective = pl.parse_property(each.objective, MODEL)
-        worth = pl.evaluate(pl.instantiate(MODEL, POINT), each.policy, objective, precision=1e-9)
+        worth = pl.stages.evaluate(pl.stages.instantiate(MODEL, POINT), each.policy, objective, precision=1e-9)
         assert each.lower <= worth.upper[0]
         assert worth.lower[0] <= each.upper
 

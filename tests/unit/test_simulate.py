@@ -438,7 +438,7 @@ def test_misuse_is_refused_with_a_sentence(betting, changes, message):
 
 def test_what_decides_the_runs_is_said_in_the_same_way_wherever_runs_are_made():
     shared = ("model", "point", "trajectories", "rng", "max_steps", "policy", "stop")
-    said = [[signature(make).parameters[name] for name in shared] for make in (simulate, record, pl.write_runs)]
+    said = [[signature(make).parameters[name] for name in shared] for make in (simulate, record, pl.data.write_runs)]
     assert said[0] == said[1] == said[2]
 
 

@@ -53,7 +53,7 @@ def walk():
 
 
 def test_robust_and_optimistic_values_are_the_ends_of_the_interval(fork):
-    robust, optimistic = (pl.solve(fork, reach(3, 1), nature=nature) for nature in ("robust", "optimistic"))
+    robust, optimistic = (pl.stages.solve(fork, reach(3, 1), nature=nature) for nature in ("robust", "optimistic"))
     assert robust.lower[0] <= 0.5 <= robust.upper[0] < 0.5 + 1e-6
     assert 0.75 - 1e-6 < optimistic.lower[0] <= 0.75 <= optimistic.upper[0]
     assert robust.policy[0] == 0
@@ -61,12 +61,12 @@ def test_robust_and_optimistic_values_are_the_ends_of_the_interval(fork):
 
 def test_the_property_says_which_nature_unless_the_caller_does(fork):
     optimistic = reach(3, 1, nature="optimistic")
-    assert pl.solve(fork, optimistic).lower[0] > 0.7
-    assert pl.solve(fork, optimistic, nature="robust").upper[0] < 0.6
+    assert pl.stages.solve(fork, optimistic).lower[0] > 0.7
+    assert pl.stages.solve(fork, optimistic, nature="robust").upper[0] < 0.6
 
 
 def test_a_given_policy_is_worth_what_it_is_worth(fork):
-    go, wait = (pl.evaluate(fork, [choice, 2, 3], reach(3, 1)) for choice in (0, 1))
+    go, wait = (pl.stages.evaluate(fork, [choice, 2, 3], reach(3, 1)) for choice in (0, 1))
     assert go.lower[0] <= 0.5 <= go.upper[0] < 0.5 + 1e-6
     assert (wait.lower[0], wait.upper[0]) == (0.0, 0.0)
 
@@ -75,9 +75,9 @@ def test_a_drawn_policy_is_the_mean_of_its_choices_within_two_steps(fork):
     """Go with 1/4, else wait: within one step 1/4 of 0.5, within two 1/4 + 3/4 * 1/4 of it."""
     draw = [0.25, 0.75, 1.0, 1.0]
     for last, expected in ((1, 0.125), (2, 0.21875)):
-        solution = pl.evaluate(fork, draw, reach(3, 1, steps=(0, last)))
+        solution = pl.stages.evaluate(fork, draw, reach(3, 1, steps=(0, last)))
         assert solution.lower[0] <= expected <= solution.upper[0] <= expected + 1e-12
-    for_ever = pl.evaluate(fork, draw, reach(3, 1))
+    for_ever = pl.stages.evaluate(fork, draw, reach(3, 1))
     assert for_ever.lower[0] <= 0.5 <= for_ever.upper[0] < 0.5 + 1e-6
     assert len(for_ever.lower) == 3
     assert for_ever.policy.tolist() == [1, 2, 3]
@@ -86,7 +86,7 @@ def test_a_drawn_policy_is_the_mean_of_its_choices_within_two_steps(fork):
 def test_a_drawn_policy_earns_state_and_choice_rewards(fork):
     """Each round costs 1, waiting 2 more; a round goes with 1/4: four rounds, three of them waiting: 4 + 3 * 2 = 10."""
     reward = RewardStructure(np.array([1.0, 0, 0]), np.array([0, 2.0, 0, 0]))
-    solution = pl.evaluate(fork, [0.25, 0.75, 1.0, 1.0], pl.Reward(reward, "min", target=mask(3, 1, 2)))
+    solution = pl.stages.evaluate(fork, [0.25, 0.75, 1.0, 1.0], pl.Reward(reward, "min", target=mask(3, 1, 2)))
     assert solution.lower[0] <= 10 <= solution.upper[0] <= 10 * (1 + 1e-6)
 
 
@@ -102,14 +102,14 @@ def test_an_end_component_does_not_hold_its_upper_bound_up():
         [1, 0.4, 0.12, 0.13, 0.3, 0.24, 0.16, 0.2, 1, 0.28, 0.57, 0.24, 0.25],
         [1, 1, 0.48, 0.53, 0.57, 0.55, 0.78, 0.39, 1, 0.6, 0.69, 0.53, 0.84],
     )
-    solution = pl.solve(imdp, pl.Reach(mask(6, 3), mask(6, 0), "max"), nature="optimistic")
+    solution = pl.stages.solve(imdp, pl.Reach(mask(6, 3), mask(6, 0), "max"), nature="optimistic")
     assert solution.status == "converged"
     assert solution.lower[1] <= 0.88 <= solution.upper[1]
 
 
 def test_infinite_values_are_infinite_and_not_large(fork):
     """The target 1 is missed with probability 1/4 at least."""
-    solution = pl.solve(fork, steps(3, 1))
+    solution = pl.stages.solve(fork, steps(3, 1))
     assert (solution.lower[0], solution.upper[0], solution.status) == (np.inf, np.inf, "converged")
 
 
@@ -125,12 +125,12 @@ def rounded():
 @pytest.mark.parametrize("direction", ["max", "min"])
 def test_what_rounding_leaves_out_of_a_row_leads_nowhere(rounded, direction, nature):
     """No target is never reached; the reward 1 of state 0 is earned once; the target 1 is missed with 0.3."""
-    never = pl.solve(rounded, pl.Reach(mask(4), mask(4), direction), nature=nature)
+    never = pl.stages.solve(rounded, pl.Reach(mask(4), mask(4), direction), nature=nature)
     assert never.upper.tolist() == [0, 0, 0, 0]
     once = RewardStructure(np.array([1.0, 0, 0, 0]), None)
-    total = pl.solve(rounded, pl.Reward(once, direction), nature=nature)
+    total = pl.stages.solve(rounded, pl.Reward(once, direction), nature=nature)
     assert total.lower[0] <= 1 <= total.upper[0] <= 1 + 1e-6
-    until = pl.solve(rounded, pl.Reward(once, direction, target=mask(4, 1)), nature=nature)
+    until = pl.stages.solve(rounded, pl.Reward(once, direction, target=mask(4, 1)), nature=nature)
     assert until.lower.tolist() == [np.inf, 0, np.inf, np.inf]
 
 
@@ -145,7 +145,7 @@ def test_an_interruption_leaves_bounds(walk, monkeypatch):
         return sweep(self, *arguments, **options)
 
     monkeypatch.setattr(Component, "sweep", interrupted)
-    solution = pl.solve(walk, reach(21, 20))
+    solution = pl.stages.solve(walk, reach(21, 20))
     assert solution.status.startswith("interrupted")
     assert Fraction(solution.lower[10]) <= exact <= Fraction(solution.upper[10]) == 1
 
@@ -171,7 +171,7 @@ def test_runs_so_long_that_rounding_takes_more_than_the_precision_are_still_boun
     for _ in range(n - 1):
         level = 4 + 3 * level
         expected += level
-    solution = pl.solve(mdp, steps(n + 1, n))
+    solution = pl.stages.solve(mdp, steps(n + 1, n))
     assert solution.lower[0] <= expected <= solution.upper[0]
     assert solution.upper[0] < 1.1 * solution.lower[0]
     assert solution.sweeps < 1000
@@ -181,7 +181,7 @@ def test_runs_longer_than_any_number_of_sweeps_are_given_up():
     """The way out has probability 2^-52 in every step; its inverse is the value."""
     out = 2.0**-52
     mdp = ladder([[{1: 0.5, 0: 0.5}], [{0: 1 - out, 2: out}], [{2: 1.0}]])
-    solution = pl.solve(mdp, steps(3, 2))
+    solution = pl.stages.solve(mdp, steps(3, 2))
     assert solution.lower[0] <= 3 * 2.0**52 <= solution.upper[0]
     assert solution.sweeps < 1000
 
@@ -190,7 +190,7 @@ def test_where_the_way_turns_round_is_found_without_changing_one_state_at_a_time
     """From state s both ends of a line are s and n - s moves away, and each move takes two steps."""
     n = 3000
     inner = [[{s - 1: 0.5, s: 0.5}, {s + 1: 0.5, s: 0.5}] for s in range(1, n)]
-    solution = pl.solve(ladder([[{0: 1.0}], *inner, [{n: 1.0}]]), steps(n + 1, 0, n), nature="optimistic")
+    solution = pl.stages.solve(ladder([[{0: 1.0}], *inner, [{n: 1.0}]]), steps(n + 1, 0, n), nature="optimistic")
     expected = 2 * np.minimum(np.arange(n + 1), n - np.arange(n + 1))
     assert solution.status == "converged"
     assert (solution.lower <= expected).all()
@@ -205,8 +205,8 @@ def test_the_policy_of_infinite_rewards_attains_them():
     """
     mdp = ladder([[{1: 1.0}], [{0: 0.5, 3: 0.5}, {1: 1.0}], [{3: 1.0}, {1: 1.0}], [{3: 1.0}]])
     objective = steps(4, 3, direction="max")
-    solution = pl.solve(mdp, objective)
-    worth = pl.evaluate(mdp, solution.policy, objective)
+    solution = pl.stages.solve(mdp, objective)
+    worth = pl.stages.evaluate(mdp, solution.policy, objective)
     assert solution.lower.tolist() == worth.lower.tolist() == [np.inf, np.inf, np.inf, 0]
 
 
@@ -214,10 +214,10 @@ def test_the_policy_of_infinite_rewards_attains_them():
 @pytest.mark.parametrize("objective", [reach(21, 20), steps(21, 0, 20), reach(21, 20, complement=True)])
 def test_where_the_solver_starts_makes_no_difference_to_what_it_proves(walk, objective, nature):
     """From its own solution, from one of another nature, and from nonsense."""
-    plain = pl.solve(walk, objective, nature=nature)
+    plain = pl.stages.solve(walk, objective, nature=nature)
     nonsense = replace(plain, lower=np.random.default_rng(1).random(21) * 1e6)
-    for start in (plain, pl.solve(walk, objective, nature="optimistic"), nonsense):
-        solution = pl.solve(walk, objective, nature=nature, start=start)
+    for start in (plain, pl.stages.solve(walk, objective, nature="optimistic"), nonsense):
+        solution = pl.stages.solve(walk, objective, nature=nature, start=start)
         assert solution.status == "converged"
         assert (solution.lower <= plain.upper).all()
         assert (plain.lower <= solution.upper).all()
@@ -225,7 +225,7 @@ def test_where_the_solver_starts_makes_no_difference_to_what_it_proves(walk, obj
 
 def test_a_start_of_another_model_is_refused(walk, fork):
     with pytest.raises(pl.ModelError, match="a policy is 21 choice numbers"):
-        pl.solve(walk, reach(21, 20), start=pl.solve(fork, reach(3, 1)))
+        pl.stages.solve(walk, reach(21, 20), start=pl.stages.solve(fork, reach(3, 1)))
 
 
 def test_a_state_whose_bounds_meet_has_converged_whatever_others_have():
@@ -238,7 +238,7 @@ def test_a_state_whose_bounds_meet_has_converged_whatever_others_have():
 
 def test_progress_ends_with_all_states(walk):
     seen = []
-    pl.solve(walk, reach(21, 20), progress=lambda done, total: seen.append((done, total)))
+    pl.stages.solve(walk, reach(21, 20), progress=lambda done, total: seen.append((done, total)))
     assert seen[-1][0] == seen[-1][1] > 0
     assert seen == sorted(seen)
 
@@ -246,7 +246,7 @@ def test_progress_ends_with_all_states(walk):
 @pytest.mark.parametrize("max_sweeps", [1, 2, 5, 30])
 def test_a_limit_on_sweeps_leaves_bounds(walk, max_sweeps):
     exact = 1 / (1 + Fraction(55, 45) ** 10)
-    solution = pl.solve(walk, reach(21, 20), max_sweeps=max_sweeps)
+    solution = pl.stages.solve(walk, reach(21, 20), max_sweeps=max_sweeps)
     assert Fraction(solution.lower[10]) <= exact <= Fraction(solution.upper[10])
     assert solution.status.startswith("open")
 
@@ -255,7 +255,7 @@ def test_a_limit_on_sweeps_leaves_bounds(walk, max_sweeps):
 @pytest.mark.parametrize("share", [1e-3, 1e-6])
 def test_only_true_bounds_can_be_proved(walk, objective, share):
     """Candidates on the wrong side must be refused or moved to the right one, whoever proposes them."""
-    value = pl.solve(walk, objective, precision=1e-9)
+    value = pl.stages.solve(walk, objective, precision=1e-9)
     for side in (-1.0, 1.0):
         board = lay_out(make_game(walk, objective, "robust"))
         low, high = board.known.copy(), board.known.copy()
@@ -270,38 +270,42 @@ def test_only_true_bounds_can_be_proved(walk, objective, share):
 
 BAD = {
     "nature": (
-        lambda m: pl.solve(m, reach(3, 1), nature="hostile"),
+        lambda m: pl.stages.solve(m, reach(3, 1), nature="hostile"),
         "nature='hostile': choose 'robust' (against the agent) or 'optimistic' (with the agent)",
     ),
-    "precision": (lambda m: pl.solve(m, reach(3, 1), precision=0), "precision=0: it must be above 0"),
-    "target": (lambda m: pl.solve(m, reach(4, 1)), "target has shape (4,), but the model has 3 states"),
+    "precision": (lambda m: pl.stages.solve(m, reach(3, 1), precision=0), "precision=0: it must be above 0"),
+    "target": (lambda m: pl.stages.solve(m, reach(4, 1)), "target has shape (4,), but the model has 3 states"),
     "negative reward": (
-        lambda m: pl.solve(m, pl.Reward(RewardStructure(np.array([-1.0, 0, 0]), None), "min", target=mask(3, 1))),
+        lambda m: pl.stages.solve(
+            m, pl.Reward(RewardStructure(np.array([-1.0, 0, 0]), None), "min", target=mask(3, 1))
+        ),
         "state (state=0), action '': the reward -1 is negative; "
         "without a bound on steps and without a discount rewards must be at least 0",
     ),
     "infinite reward": (
-        lambda m: pl.solve(m, pl.Reward(RewardStructure(np.array([np.inf, 0, 0]), None), "min", target=mask(3, 1))),
+        lambda m: pl.stages.solve(
+            m, pl.Reward(RewardStructure(np.array([np.inf, 0, 0]), None), "min", target=mask(3, 1))
+        ),
         "state rewards must be finite numbers; that of state 0 is inf",
     ),
     "policy of another state": (
-        lambda m: pl.evaluate(m, [2, 2, 3], reach(3, 1)),
+        lambda m: pl.stages.evaluate(m, [2, 2, 3], reach(3, 1)),
         "state (state=0): choice 2 is not one of its own, 0 to 1",
     ),
     "policy of the wrong size": (
-        lambda m: pl.evaluate(m, [0, 2], reach(3, 1)),
+        lambda m: pl.stages.evaluate(m, [0, 2], reach(3, 1)),
         "a policy is 3 choice numbers (one per state) or 4 probabilities (one per choice), not int64 of shape (2,)",
     ),
     "policy that does not sum to one": (
-        lambda m: pl.evaluate(m, [0.25, 0.5, 1.0, 1.0], reach(3, 1)),
+        lambda m: pl.stages.evaluate(m, [0.25, 0.5, 1.0, 1.0], reach(3, 1)),
         "state (state=0): the policy's probabilities sum to 0.75, not 1",
     ),
     "policy with a negative probability": (
-        lambda m: pl.evaluate(m, [1.5, -0.5, 1.0, 1.0], reach(3, 1)),
+        lambda m: pl.stages.evaluate(m, [1.5, -0.5, 1.0, 1.0], reach(3, 1)),
         "the probabilities of a policy must be at least 0",
     ),
     "drawn and discounted": (
-        lambda m: pl.evaluate(m, [0.5, 0.5, 1.0, 1.0], replace(steps(3), target=None, discount=Fraction(1, 2))),
+        lambda m: pl.stages.evaluate(m, [0.5, 0.5, 1.0, 1.0], replace(steps(3), target=None, discount=Fraction(1, 2))),
         "a policy that draws its choices cannot be evaluated with a discount; give one choice per state",
     ),
 }  # fmt: skip
@@ -346,7 +350,7 @@ WAYS = {
 def test_every_way_through_solve_shows_progress_up_to_the_end(way):
     told = []
     imdp, objective = WAYS[way]
-    pl.solve(imdp, objective, progress=lambda done, total: told.append((done, total)))
+    pl.stages.solve(imdp, objective, progress=lambda done, total: told.append((done, total)))
     assert told
     assert told[-1][0] == told[-1][1]
     assert all(0 <= done <= total for done, total in told)
@@ -357,10 +361,12 @@ def test_every_way_through_solve_shows_progress_up_to_the_end(way):
 def test_a_start_saves_sweeps_and_is_not_trusted(way):
     """From its own solution a problem takes no more sweeps; from nonsense it ends with bounds that overlap."""
     imdp, objective = WAYS[way]
-    cold = pl.solve(imdp, objective)
-    warm = pl.solve(imdp, objective, start=cold)
+    cold = pl.stages.solve(imdp, objective)
+    warm = pl.stages.solve(imdp, objective, start=cold)
     last = imdp.graph.first_choice[1:] - 1
-    misled = pl.solve(imdp, objective, start=replace(cold, lower=np.full(5, 0.3), upper=np.full(5, 0.3), policy=last))
+    misled = pl.stages.solve(
+        imdp, objective, start=replace(cold, lower=np.full(5, 0.3), upper=np.full(5, 0.3), policy=last)
+    )
     assert warm.sweeps <= cold.sweeps
     for other in (warm, misled):
         assert (other.lower <= cold.upper).all()
@@ -370,14 +376,17 @@ def test_a_start_saves_sweeps_and_is_not_trusted(way):
 
 def test_a_discounted_problem_starts_from_the_values_of_a_similar_one():
     imdp, objective = WAYS["discount"]
-    assert pl.solve(imdp, objective, start=pl.solve(imdp, objective)).sweeps < pl.solve(imdp, objective).sweeps / 2
+    assert (
+        pl.stages.solve(imdp, objective, start=pl.stages.solve(imdp, objective)).sweeps
+        < pl.stages.solve(imdp, objective).sweeps / 2
+    )
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_values_of_a_policy_may_start_from_others_which_are_not_trusted(way):
     """From the values that the policy was found with, and from nonsense, bounds overlap with those from nothing."""
     imdp, objective = WAYS[way]
-    found = pl.solve(imdp, objective)
+    found = pl.stages.solve(imdp, objective)
     nonsense = replace(found, lower=np.full(5, 0.3), upper=np.full(5, 0.3))
     cold = evaluate_all([imdp], found.policy, objective, ("robust", "optimistic"))
     for start in (found, nonsense):

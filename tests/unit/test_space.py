@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from tiers import examples
 
-from plumdp import ModelError, ParameterSpace, Polynomial, parameters
+from plumdp import ModelError, ParameterSpace, parameters
+from plumdp.model import Polynomial
 from plumdp.model.space import float_above, float_below
 
 NAMES = ("b", "c", "a")  # not in alphabetical order

@@ -34,9 +34,9 @@ def layered(folder, *, n_levels=12, width=40, seed=1):
         [p * Fraction(1, 2), q * Fraction(1, 3), 1 - p * Fraction(1, 2) - q * Fraction(1, 3)],
         [p * Fraction(1, 4), p * Fraction(1, 4), 1 - p * Fraction(1, 2)],
         [q, 1 - q],
-        [Fraction(1, 5), q * Fraction(4, 5), Fraction(4, 5) - q * Fraction(4, 5), pl.Polynomial(0)],
+        [Fraction(1, 5), q * Fraction(4, 5), Fraction(4, 5) - q * Fraction(4, 5), pl.model.Polynomial(0)],
         [p / 6, p / 6, q / 6, q / 6, Fraction(2, 3) - p / 3, Fraction(1, 3) - q / 3],
-        [pl.Polynomial(1)],
+        [pl.model.Polynomial(1)],
     ]
     first = rng.integers(0, width, (n_levels, width, len(rows)))
 
@@ -197,11 +197,11 @@ def test_values_at_a_point_are_those_of_the_model_in_memory(both):
     for text in asked:
         objective = pl.parse_property(text, memory)
         for nature in ("robust", "optimistic"):
-            own = pl.solve(pl.instantiate(memory, point), objective, nature=nature)
-            found = pl.solve(pl.instantiate(disk, point), pl.parse_property(text, disk), nature=nature)
+            own = pl.stages.solve(pl.stages.instantiate(memory, point), objective, nature=nature)
+            found = pl.stages.solve(pl.stages.instantiate(disk, point), pl.parse_property(text, disk), nature=nature)
             assert found.lower.tolist() == own.lower.tolist()
             assert found.upper.tolist() == own.upper.tolist()
-            again = pl.evaluate(pl.instantiate(disk, point), found.policy, pl.parse_property(text, disk))
+            again = pl.stages.evaluate(pl.stages.instantiate(disk, point), found.policy, pl.parse_property(text, disk))
             assert again.lower[0] <= own.upper[0]
             assert again.upper[0] >= own.lower[0]
 
@@ -212,7 +212,8 @@ def test_transitions_that_nature_may_drop_are_bounded_as_in_memory(both):
     for text in asked:
         for nature in ("robust", "optimistic"):
             found, expected = (
-                pl.solve(_anything(model), pl.parse_property(text, model), nature=nature) for model in (disk, memory)
+                pl.stages.solve(_anything(model), pl.parse_property(text, model), nature=nature)
+                for model in (disk, memory)
             )
             np.testing.assert_allclose(found.lower, expected.lower, rtol=1e-12)
             np.testing.assert_allclose(found.upper, expected.upper, rtol=1e-12)
@@ -221,7 +222,7 @@ def test_transitions_that_nature_may_drop_are_bounded_as_in_memory(both):
 
 def _anything(model):
     n = len(model.expressions)
-    return pl.IntervalMDP(model.graph, model.expression, np.zeros(n), np.ones(n))
+    return pl.stages.IntervalMDP(model.graph, model.expression, np.zeros(n), np.ones(n))
 
 
 def test_offsets_that_need_64_bits_give_the_same_certificate(tmp_path, monkeypatch):
@@ -350,7 +351,7 @@ def test_what_cannot_be_asked_of_a_stored_model_is_refused(tmp_path):
     with pytest.raises(pl.DataError, match="choose 'expression'"):
         pl.conclude(learned, 'Pmax=? [ F "goal" ]', relaxation="rectangular")
     with pytest.raises(pl.ModelError, match="not be recorded"):
-        pl.record(model, point, 10, rng=1, max_steps=5)
+        pl.data.record(model, point, 10, rng=1, max_steps=5)
     with pytest.raises(pl.DataError, match="the counts belong to another model"):
         pl.learn(model, pl.simulate(layered(None), point, 10, rng=1, max_steps=5))
 
@@ -365,17 +366,17 @@ def test_relaxations_of_a_stored_model_are_compared_as_far_as_they_go(tmp_path):
 
 def test_rewards_forever_in_a_state_that_stays_are_refused(tmp_path):
     model = layered(tmp_path / "model", n_levels=4, width=20)
-    always = pl.Reward(pl.RewardStructure(np.ones(model.graph.n_states), None), "max")
+    always = pl.Reward(pl.model.RewardStructure(np.ones(model.graph.n_states), None), "max")
     with pytest.raises(pl.ModelError, match="ask for rewards until a target"):
-        pl.solve(pl.instantiate(model, {"p": "0.3", "q": "0.6"}), always)
+        pl.stages.solve(pl.stages.instantiate(model, {"p": "0.3", "q": "0.6"}), always)
 
 
 def test_values_do_not_depend_on_where_a_model_was_cut_into_batches(tmp_path, monkeypatch):
     """Batches number states in another order; the value of the initial state is the same up to rounding."""
-    whole = pl.solve(pl.instantiate(layered(None), {"p": "0.3", "q": "0.6"}), _goal(layered(None)))
+    whole = pl.stages.solve(pl.stages.instantiate(layered(None), {"p": "0.3", "q": "0.6"}), _goal(layered(None)))
     monkeypatch.setattr(explore_levels, "_BATCH", 3)
     model = layered(tmp_path / "model")
-    cut = pl.solve(pl.instantiate(model, {"p": "0.3", "q": "0.6"}), _goal(model))
+    cut = pl.stages.solve(pl.stages.instantiate(model, {"p": "0.3", "q": "0.6"}), _goal(model))
     np.testing.assert_allclose([cut.lower[0], cut.upper[0]], [whole.lower[0], whole.upper[0]], rtol=1e-12)
 
 

@@ -63,17 +63,19 @@ def test_masses_that_are_kept_are_those_that_nature_would_give_anew(nature, agen
 def test_layouts_of_one_game_keep_masses_apart():
     """Nature against the agent and nature with it, swept in turn on layouts from one: as if each were alone."""
     study = pl.case_study("engagement:10")
-    truth = pl.instantiate(study.model, study.true_point)
+    truth = pl.stages.instantiate(study.model, study.true_point)
     wide = [
-        pl.IntervalMDP(truth.graph, truth.expression, np.maximum(truth.lower - w, 0.01), np.minimum(truth.upper + w, 1))
+        pl.stages.IntervalMDP(
+            truth.graph, truth.expression, np.maximum(truth.lower - w, 0.01), np.minimum(truth.upper + w, 1)
+        )
         for w in (0.01, 0.05)
     ]
     prepared = prepare(wide[0], study.objective)
     for _ in range(2):
         for imdp in wide:
             for nature in ("robust", "optimistic"):
-                alone = pl.solve(imdp, study.objective, nature=nature)
-                shared = pl.solve(imdp, study.objective, nature=nature, prepared=prepared)
+                alone = pl.stages.solve(imdp, study.objective, nature=nature)
+                shared = pl.stages.solve(imdp, study.objective, nature=nature, prepared=prepared)
                 assert (alone.lower == shared.lower).all()
                 assert (alone.upper == shared.upper).all()
 

@@ -47,13 +47,13 @@ def random_model(rng, n_states=40, *, is_acyclic):
             upper += list(np.minimum(middle + width, 1))
             first.append(len(successor))
         first_choice.append(len(first) - 1)
-    return pl.IntervalMDP.from_arrays(first_choice, first, successor, np.array(lower), np.array(upper))
+    return pl.stages.IntervalMDP.from_arrays(first_choice, first, successor, np.array(lower), np.array(upper))
 
 
 def objectives_of(imdp, rng):
     """Yield reachability, also within some steps, and rewards, until an end and discounted."""
     is_last = np.arange(imdp.graph.n_states) == imdp.graph.n_states - 1
-    costs = pl.RewardStructure(rng.choice([0.0, 1.0, 2.5], imdp.graph.n_states), None)
+    costs = pl.model.RewardStructure(rng.choice([0.0, 1.0, 2.5], imdp.graph.n_states), None)
     for direction in ("max", "min"):
         yield pl.Reach(is_last, np.zeros_like(is_last), direction)
         yield pl.Reach(is_last, np.zeros_like(is_last), direction, steps=(0, 7))
@@ -73,7 +73,7 @@ def test_solutions_are_equal_to_the_last_bit_for_any_number_of_threads(all_is_la
         imdp = random_model(rng, is_acyclic=is_acyclic)
         for objective in objectives_of(imdp, rng):
             for nature in ("robust", "optimistic"):
-                found = [pl.solve(imdp, objective, nature=nature, threads=number) for number in NUMBERS]
+                found = [pl.stages.solve(imdp, objective, nature=nature, threads=number) for number in NUMBERS]
                 assert len({bits(solution) for solution in found}) == 1
 
 
@@ -82,7 +82,7 @@ def test_values_of_a_policy_are_equal_to_the_last_bit_for_any_number_of_threads(
     for is_acyclic in (True, False):
         imdp = random_model(rng, is_acyclic=is_acyclic)
         for objective in objectives_of(imdp, rng):
-            policy, found = pl.solve(imdp, objective).policy, []
+            policy, found = pl.stages.solve(imdp, objective).policy, []
             for number in NUMBERS:
                 with threads.thread_limit(number):
                     sides = evaluate_all([imdp, imdp], policy, objective, ("robust", "optimistic"))

@@ -142,7 +142,7 @@ def test_the_limit_of_all_policies_is_above_the_bounds_of_each(learned):
     limit = decide(learned, 'R>=0 [ F "end" ]').limit
     low, high = learned.region.lower[0], learned.region.upper[0]
     for at in np.linspace(low, high, 5):
-        best = pl.solve(pl.instantiate(study.model, {"p": Fraction(at)}), study.objective).lower[0]
+        best = pl.stages.solve(pl.stages.instantiate(study.model, {"p": Fraction(at)}), study.objective).lower[0]
         assert best <= limit
 
 

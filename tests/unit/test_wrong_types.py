@@ -10,10 +10,10 @@ from plumdp.learning.learn import learn
 STUDY = pl.case_study("betting:5")
 MODEL, GOAL = STUDY.model, STUDY.objective
 OTHER = pl.case_study("betting:6")
-MDP = pl.instantiate(MODEL, STUDY.true_point)
+MDP = pl.stages.instantiate(MODEL, STUDY.true_point)
 COUNTS = pl.simulate(MODEL, STUDY.true_point, 2000, rng=1, max_steps=6)
 CERTIFICATE = pl.certify(MODEL, COUNTS, GOAL)
-SIMULATOR = pl.simulator(MODEL, STUDY.true_point, rng=1, max_steps=6)
+SIMULATOR = pl.online.simulator(MODEL, STUDY.true_point, rng=1, max_steps=6)
 
 
 def _env():
@@ -26,7 +26,7 @@ def _online(environment, model=MODEL, objective=GOAL):
 
 def _other_policy():
     policy = pl.PolicyTable(OTHER.model.graph, OTHER.model.graph.first_choice[:-1])
-    return pl.evaluate(MDP, policy, GOAL)
+    return pl.stages.evaluate(MDP, policy, GOAL)
 
 
 _UNKNOWN = (
@@ -44,16 +44,16 @@ _ARRAY = (
 _OBJECTIVE = "give a property such as 'Pmax=? [ F \"goal\" ]', a Reach or a Reward as objective, not ndarray"
 _FINGERPRINTS = (OTHER.model.graph.fingerprint[:8], MODEL.graph.fingerprint[:8])
 WRONG = {
-    "solve a parametric model": (lambda: pl.solve(MODEL, GOAL), f"solve{_UNKNOWN}"),
-    "evaluate a parametric model": (lambda: pl.evaluate(MODEL, CERTIFICATE.policy, GOAL), f"evaluate{_UNKNOWN}"),
+    "solve a parametric model": (lambda: pl.stages.solve(MODEL, GOAL), f"solve{_UNKNOWN}"),
+    "evaluate a parametric model": (lambda: pl.stages.evaluate(MODEL, CERTIFICATE.policy, GOAL), f"evaluate{_UNKNOWN}"),
     "solve a graph": (
-        lambda: pl.solve(MODEL.graph, GOAL),
+        lambda: pl.stages.solve(MODEL.graph, GOAL),
         "solve takes an interval MDP, such as instantiate(model, point), not Graph",
     ),
-    "solve a text": (lambda: pl.solve(MDP, GOAL.text), _NO_LABELS.format("solve")),
-    "evaluate a text": (lambda: pl.evaluate(MDP, CERTIFICATE.policy, GOAL.text), _NO_LABELS.format("evaluate")),
+    "solve a text": (lambda: pl.stages.solve(MDP, GOAL.text), _NO_LABELS.format("solve")),
+    "evaluate a text": (lambda: pl.stages.evaluate(MDP, CERTIFICATE.policy, GOAL.text), _NO_LABELS.format("evaluate")),
     "solve a mask": (
-        lambda: pl.solve(MDP, GOAL.target),
+        lambda: pl.stages.solve(MDP, GOAL.target),
         "solve takes an objective, such as parse_property(text, model), not ndarray",
     ),
     "certify an array": (lambda: pl.certify(MODEL, COUNTS.counts, GOAL), _ARRAY.format("ndarray")),
@@ -81,7 +81,7 @@ WRONG = {
         "give a Gymnasium environment, such as as_env(model, point), not ParametricMDP",
     ),
     "sample an environment for learning": (
-        lambda: pl.sample_env(pl.gym_environment(_env(), MODEL, rng=1), "uniform", 3, MODEL, rng=1),
+        lambda: pl.sample_env(pl.data.gym_environment(_env(), MODEL, rng=1), "uniform", 3, MODEL, rng=1),
         "this is an environment for learn_online already: give the Gymnasium environment inside, .env",
     ),
     "sample without a model": (
@@ -97,9 +97,12 @@ WRONG = {
         lambda: pl.certify(MODEL, COUNTS, GOAL, confidence="0.9"),
         "confidence='0.9': give a number between 0 and 1, such as 0.999",
     ),
-    "precision in words": (lambda: pl.solve(MDP, GOAL, precision="1e-6"), "precision='1e-6': it must be above 0"),
+    "precision in words": (
+        lambda: pl.stages.solve(MDP, GOAL, precision="1e-6"),
+        "precision='1e-6': it must be above 0",
+    ),
     "crooked policy": (
-        lambda: pl.evaluate(MDP, [[0], [1, 2]], GOAL),
+        lambda: pl.stages.evaluate(MDP, [[0], [1, 2]], GOAL),
         "a policy is one list of numbers; this one has lists of unequal lengths inside",
     ),
     "table of probabilities": (
@@ -120,11 +123,11 @@ def test_the_wrong_thing_gets_a_sentence_that_says_what_to_write(case):
 def test_the_policy_of_a_certificate_is_taken_wherever_a_policy_is():
     policy = CERTIFICATE.policy
     runs = {"rng": 1, "max_steps": 6}
-    assert (pl.evaluate(MDP, policy, GOAL).lower == pl.evaluate(MDP, policy.choice, GOAL).lower).all()
+    assert (pl.stages.evaluate(MDP, policy, GOAL).lower == pl.stages.evaluate(MDP, policy.choice, GOAL).lower).all()
     assert pl.certify(MODEL, COUNTS, GOAL, policy=policy).bound == pytest.approx(CERTIFICATE.bound, abs=1e-5)
     by_table, by_array = (pl.simulate(MODEL, {"p": 0.5}, 50, policy=p, **runs) for p in (policy, policy.choice))
     assert (by_table.counts == by_array.counts).all()
-    assert len(pl.record(MODEL, {"p": 0.5}, 5, policy=policy, **runs)) == 30
+    assert len(pl.data.record(MODEL, {"p": 0.5}, 5, policy=policy, **runs)) == 30
     assert (pl.PolicyTable(MODEL.graph, policy).choice == policy.choice).all()
 
 

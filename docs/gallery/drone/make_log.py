@@ -18,7 +18,7 @@ CELL, LOW, HIGH = 10.0, 20.0, 45.0  # metres
 def main(n_flights: int) -> None:
     """Fly under uniform choices, and write what a recorder would have seen."""
     model = pl.read_model(HERE / "drone.prism", space=pl.ParameterSpace.box({"gust": (0, 0.4), "fault": (0, 0.2)}))
-    flights = pl.record(model, {"gust": 0.15, "fault": 0.01}, n_flights, rng=1, max_steps=30)
+    flights = pl.data.record(model, {"gust": 0.15, "fault": 0.01}, n_flights, rng=1, max_steps=30)
     columns = flights.columns("trajectories")
     rng = np.random.default_rng(2)
     n = len(columns["x"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -16,6 +16,10 @@ from plumdp.base.vocabulary import Status
 from plumdp.cli import arguments as args
 from plumdp.cli.options import LogOptions, ModelOptions, SetOptions, load_with_one_property, require_new
 from plumdp.cli.results import EXIT_CODES, print_json
+
+if TYPE_CHECKING:
+    from plumdp.result.advice import Advice
+
 
 _MOST_ROWS = 10
 
@@ -69,7 +73,7 @@ def advise(
         _print(advice, "" if output is None else str(output))
 
 
-def _print(advice: plumdp.Advice, file: str) -> None:
+def _print(advice: Advice, file: str) -> None:
     console = Console(highlight=False)
     for sentence in advice.sentences(file=file):
         console.print(Text(sentence))

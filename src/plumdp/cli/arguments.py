@@ -206,7 +206,9 @@ ReplaceFile = Annotated[bool, typer.Option("--force", help="Replace the file of 
 ReplaceFiles = Annotated[bool, typer.Option("--force", help="Replace files of an earlier run.")]
 
 
-def load(model: str, constants: Sequence[str], spaces: Sequence[str] = ()) -> tuple[plumdp.ParametricMDP, list[str]]:
+def load(
+    model: str, constants: Sequence[str], spaces: Sequence[str] = ()
+) -> tuple[plumdp.model.ParametricMDP, list[str]]:
     """Return the model and the properties that come with it."""
     from plumdp.model.language.constraint import cut_model
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -18,6 +18,10 @@ from plumdp.cli.options import LogOptions, ModelOptions, require_confidence
 from plumdp.cli.results import EXIT_CODES, grid, print_json
 from plumdp.cli.sources import chosen_properties
 from plumdp.model.text import cut
+
+if TYPE_CHECKING:
+    from plumdp.explaining.check import ModelCheck
+
 
 _SUFFIXES = (".png", ".svg")
 _SHOWN = 10  # residuals in the table
@@ -81,7 +85,7 @@ def _require_picture(path: Path) -> None:
     require_file(path)
 
 
-def _print(check: plumdp.ModelCheck) -> None:
+def _print(check: ModelCheck) -> None:
     console = Console(highlight=False)
     console.print(Text(check.headline, style="bold red" if check.is_contradicted else "bold"))
     is_narrow = console.width < _NARROW
@@ -90,7 +94,7 @@ def _print(check: plumdp.ModelCheck) -> None:
         console.print(_residuals(check))
 
 
-def _residuals(check: plumdp.ModelCheck) -> Table:
+def _residuals(check: ModelCheck) -> Table:
     """Return the most telling residuals as a table."""
     table = Table(title="seen less what the model says, as probabilities", title_style="bold", title_justify="left")
     table.add_column("where", overflow="fold")

@@ -65,14 +65,14 @@ def simulate(
     steps = max_steps or (study.max_steps + 1 if study else None)
     if steps is None:
         raise DataError("say with --max-steps where a run is cut off")
-    drawn: Policy = "uniform" if policy is None else plumdp.read_sampling(policy, read)
+    drawn: Policy = "uniform" if policy is None else plumdp.exchange.read_sampling(policy, read)
     with progress_bar("runs") as show:
         if counts:
             counted = plumdp.simulate(read, point, trajectories, rng=seed, max_steps=steps, policy=drawn, progress=show)
             plumdp.write_counts(counted, output)
             n_steps, how = counted.total, f"counted{_pilot_text(counted)}"
         else:
-            n_steps = plumdp.write_runs(
+            n_steps = plumdp.data.write_runs(
                 output, read, point, trajectories, rng=seed, max_steps=steps, policy=drawn, form=form, progress=show
             )
             how = f"as {form}"
@@ -129,7 +129,7 @@ def counts_sql(
 ) -> None:
     """Print the query that counts a log in a warehouse; plumdp count reads its result."""
     read, _ = ModelOptions(model, constant, space).load()
-    query = plumdp.counts_query(
+    query = plumdp.data.counts_query(
         read,
         table=table,
         dialect=dialect,

@@ -58,16 +58,16 @@ class FileOptions:
         for file in given:
             require_new(file, force=self.force)
 
-    def write_model(self, model: plumdp.IntervalModel, claim: str = "") -> None:
+    def write_model(self, model: plumdp.exchange.IntervalModel, claim: str = "") -> None:
         """Write the interval model, if it is asked for, and say what is claimed of it."""
         if self.model_file is not None:
-            plumdp.write_interval_model(model, self.model_file)
+            plumdp.exchange.write_interval_model(model, self.model_file)
             print(f"{self.model_file}: interval model, {number_of(model.graph.n_states, 'state')}{claim}")
 
     def write_policy(self, policy: plumdp.PolicyTable) -> None:
         """Write the policy, if it is asked for."""
         if self.policy_file is not None:
-            plumdp.write_policy(policy, self.policy_file)
+            plumdp.exchange.write_policy(policy, self.policy_file)
             print(f"{self.policy_file}: policy, {number_of(len(policy), 'state')}")
 
 
@@ -120,10 +120,10 @@ def _export_known(model: IntervalModelOptions, asked: PropertyOptions, files: Fi
     read, question = model.ask(_only(asked.property))
     objective = objective_of(question)
     files.write_model(read)
-    solution = plumdp.solve(read, objective)
+    solution = plumdp.stages.solve(read, objective)
     files.write_policy(plumdp.PolicyTable(read.graph, solution.policy))
     if files.values_file is not None:
-        plumdp.write_values(read.graph, solution.lower, solution.upper, files.values_file)
+        plumdp.exchange.write_values(read.graph, solution.lower, solution.upper, files.values_file)
         print(f"{files.values_file}: bounds on the values of {number_of(read.graph.n_states, 'state')}")
 
 
@@ -172,7 +172,7 @@ def _write_learned(learned: plumdp.Learned, files: FileOptions) -> None:
         claim = "; without a guarantee"
     if learned.conflict is not None:
         claim = f"; MODEL CONTRADICTED: {learned.conflict}"
-    files.write_model(plumdp.interval_model(learned), claim)
+    files.write_model(plumdp.exchange.interval_model(learned), claim)
     if learned.conflict is not None and files.policy_file is None and files.values_file is None:
         raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
 
@@ -181,9 +181,9 @@ def _write_certified_values(
     learned: plumdp.Learned, objective: Objective, policy: plumdp.PolicyTable, file: Path
 ) -> None:
     """Write bounds on the policy's value in each state: nature at its worst and at its best."""
-    known = plumdp.interval_model(learned)
-    worst = plumdp.evaluate(known, policy, objective, nature="robust")
-    best = plumdp.evaluate(known, policy, objective, nature="optimistic")
+    known = plumdp.exchange.interval_model(learned)
+    worst = plumdp.stages.evaluate(known, policy, objective, nature="robust")
+    best = plumdp.stages.evaluate(known, policy, objective, nature="optimistic")
     low, high = (worst, best) if objective.direction == "max" else (best, worst)
-    plumdp.write_values(known.graph, low.lower, high.upper, file)
+    plumdp.exchange.write_values(known.graph, low.lower, high.upper, file)
     print(f"{file}: bounds on the policy's value in {number_of(known.graph.n_states, 'state')}, by intervals")

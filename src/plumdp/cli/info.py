@@ -32,7 +32,7 @@ def info(
 
 def _facts(model: ModelOptions) -> dict[str, Any]:
     read, properties = model.load()
-    known = {"schema": "plumdp/info/1", "model": model.model, **plumdp.summarise(read), "properties": properties}
+    known = {"schema": "plumdp/info/1", "model": model.model, **plumdp.model.summarise(read), "properties": properties}
     return known | ({"constants": model.constants} if model.constants else {})
 
 

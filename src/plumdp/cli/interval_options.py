@@ -27,7 +27,7 @@ class IntervalModelOptions:
     constant: Sequence[str] | None
     at: Sequence[str] | None
 
-    def load(self) -> tuple[plumdp.IntervalModel, list[str]]:
+    def load(self) -> tuple[plumdp.exchange.IntervalModel, list[str]]:
         """Return the model, and the properties that come with it."""
         from plumdp.case_studies import is_case_study
 
@@ -35,14 +35,14 @@ class IntervalModelOptions:
         if self.at or is_case_study(self.model):
             read, properties = arguments.load(self.model, self.constant or [])
             point = pairs("--at", self.at or []) or plumdp.case_study(self.model).true_point
-            return plumdp.model_at(read, point), properties
+            return plumdp.exchange.model_at(read, point), properties
         path = Path(self.model)
         if not path.is_file():
             raise ModelError(f"{self.model}: there is no such file, and no case study of this name (try betting:50)")
         constants = pairs("--constant", self.constant or [])
-        return plumdp.read_interval_model(path, constants=constants), read_properties(path)
+        return plumdp.exchange.read_interval_model(path, constants=constants), read_properties(path)
 
-    def ask(self, text: str | None) -> tuple[plumdp.IntervalModel, Objective | Threshold]:
+    def ask(self, text: str | None) -> tuple[plumdp.exchange.IntervalModel, Objective | Threshold]:
         """Return the model, and what is asked: the given text, or the only property that comes with the model."""
         from plumdp.model.language.threshold import as_question
 

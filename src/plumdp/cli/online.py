@@ -100,11 +100,11 @@ def online(
         checkpoint=checkpoint,
     )
     records = [*_until(found, until_gap or -inf, objective)]
-    run = plumdp.OnlineRun.of(records, read, objective, confidence=confidence)
+    run = plumdp.online.OnlineRun.of(records, read, objective, confidence=confidence)
     if output is not None:
         run.save(output)
     if policy is not None:
-        plumdp.write_policy(records[-1].policy, policy)
+        plumdp.exchange.write_policy(records[-1].policy, policy)
     if as_json:
         print(json.dumps(run.to_dict(), indent=2, ensure_ascii=False))
     else:
@@ -124,7 +124,9 @@ def _require_files(output: Path | None, policy: Path | None, *, force: bool) -> 
         policy_writer(policy)
 
 
-def _environment(name: str, model: plumdp.ParametricMDP, at: list[str], max_steps: int | None, seed: int) -> object:
+def _environment(
+    name: str, model: plumdp.model.ParametricMDP, at: list[str], max_steps: int | None, seed: int
+) -> object:
     """Return the model at a point: that of the options, or the true one of a case study."""
     from plumdp.case_studies import is_case_study
 
@@ -136,10 +138,12 @@ def _environment(name: str, model: plumdp.ParametricMDP, at: list[str], max_step
     steps = max_steps or (study.max_steps + 1 if study else None)
     if steps is None:
         raise DataError("say with --max-steps where a run is cut off")
-    return plumdp.simulator(model, point, rng=seed, max_steps=steps)
+    return plumdp.online.simulator(model, point, rng=seed, max_steps=steps)
 
 
-def _until(records: Iterator[plumdp.OnlineRecord], gap: float, objective: Objective) -> Iterator[plumdp.OnlineRecord]:
+def _until(
+    records: Iterator[plumdp.online.OnlineRecord], gap: float, objective: Objective
+) -> Iterator[plumdp.online.OnlineRecord]:
     """Yield records until the bounds are close enough, and show each in a line of a terminal's standard error.
 
     After Ctrl-C there are no more records: those so far hold, as they would have done with any other end.
@@ -170,7 +174,7 @@ def _bounds(bound: float, optimistic: float, direction: str) -> tuple[str, str]:
     return outward(low, -1), outward(high, 1)
 
 
-def _headline(run: plumdp.OnlineRun, record: plumdp.OnlineRecord) -> str:
+def _headline(run: plumdp.online.OnlineRun, record: plumdp.online.OnlineRecord) -> str:
     from plumdp.result.certificate import percent
 
     low, high = _bounds(record.bound, record.optimistic_bound, run.direction)
@@ -186,7 +190,9 @@ def _headline(run: plumdp.OnlineRun, record: plumdp.OnlineRecord) -> str:
     return f"The policy is worth {reached} with confidence {share}; {of_all}."
 
 
-def _print(run: plumdp.OnlineRun, record: plumdp.OnlineRecord, until_gap: float | None, files: list[str]) -> None:
+def _print(
+    run: plumdp.online.OnlineRun, record: plumdp.online.OnlineRecord, until_gap: float | None, files: list[str]
+) -> None:
     from plumdp.result.certificate import outward
 
     reached = ""

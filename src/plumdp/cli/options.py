@@ -49,7 +49,7 @@ class ModelOptions:
         """The model with its constants, for people."""
         return " ".join([self.model, *(f"{name}={value}" for name, value in self.constants.items())])
 
-    def load(self) -> tuple[plumdp.ParametricMDP, list[str]]:
+    def load(self) -> tuple[plumdp.model.ParametricMDP, list[str]]:
         """Return the model and the properties that come with it."""
         LOGGER.info("reading the model %s", self.name)
         return arguments.load(self.model, self.constant or [], self.space or [])
@@ -66,14 +66,14 @@ class PropertyOptions:
         if self.all_properties and self.property:
             raise ModelError("--all-properties and --property: choose one of them")
 
-    def load(self, model: ModelOptions) -> tuple[plumdp.ParametricMDP, tuple[Objective, ...]]:
+    def load(self, model: ModelOptions) -> tuple[plumdp.model.ParametricMDP, tuple[Objective, ...]]:
         """Return the model, and what is asked: the given values, its only property, or all that come with it."""
         from plumdp.model.language.property import as_objectives
 
         read, texts = self.texts(model)
         return read, as_objectives(texts, read)
 
-    def questions(self, model: ModelOptions) -> tuple[plumdp.ParametricMDP, tuple[Objective | Threshold, ...]]:
+    def questions(self, model: ModelOptions) -> tuple[plumdp.model.ParametricMDP, tuple[Objective | Threshold, ...]]:
         """Return the model, and what is asked of it, where thresholds such as P>=0.9 may be among the properties."""
         from plumdp.model.language.property import as_objectives
         from plumdp.model.language.threshold import as_question, is_threshold
@@ -82,7 +82,7 @@ class PropertyOptions:
         as_objectives([text for text in texts if not is_threshold(text)], read)  # refuses what is asked twice
         return read, tuple(as_question(text, read) for text in texts)
 
-    def texts(self, model: ModelOptions) -> tuple[plumdp.ParametricMDP, list[str]]:
+    def texts(self, model: ModelOptions) -> tuple[plumdp.model.ParametricMDP, list[str]]:
         """Return the model, and what is asked of it as texts."""
         read, properties = model.load()
         if not self.property:
@@ -90,7 +90,7 @@ class PropertyOptions:
         return read, chosen_properties(model.model, self.property or [], properties) or properties
 
 
-def load_with_one_property(model: ModelOptions, property: str | None) -> tuple[plumdp.ParametricMDP, Objective]:
+def load_with_one_property(model: ModelOptions, property: str | None) -> tuple[plumdp.model.ParametricMDP, Objective]:
     """Return the model, and what is asked: the given text, or its only property."""
     read, (objective,) = PropertyOptions(None if property is None else [property]).load(model)
     return read, objective
@@ -128,7 +128,7 @@ class LogOptions:
     cut_off: CutOff | None = None
     partitions: Literal["files"] | None = None
 
-    def read(self, model: plumdp.ParametricMDP) -> plumdp.TransitionCounts:
+    def read(self, model: plumdp.model.ParametricMDP) -> plumdp.TransitionCounts:
         """Return the counts in a file of counts, or those of logs, with the report of what became of each row."""
         from plumdp.data.files import is_counts_file
 
@@ -155,7 +155,7 @@ class LogOptions:
             )
         return log.counts
 
-    def read_for(self, options: ModelOptions, model: plumdp.ParametricMDP) -> plumdp.TransitionCounts:
+    def read_for(self, options: ModelOptions, model: plumdp.model.ParametricMDP) -> plumdp.TransitionCounts:
         """Return the counts for one of several models; say of which one, if the data do not fit it."""
         try:
             return self.read(model)
@@ -221,7 +221,7 @@ class SetOptions:
         require_confidence(self.confidence)
 
     def learn(
-        self, model: plumdp.ParametricMDP, counts: plumdp.TransitionCounts, objectives: Sequence[Objective]
+        self, model: plumdp.model.ParametricMDP, counts: plumdp.TransitionCounts, objectives: Sequence[Objective]
     ) -> plumdp.Learned:
         """Return what the data say about the parameters."""
         LOGGER.info("learning from %s steps", f"{counts.total:,}")

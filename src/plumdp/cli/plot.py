@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -15,6 +15,10 @@ from plumdp.base.vocabulary import Status
 from plumdp.cli import arguments as args
 from plumdp.cli.options import LogOptions, ModelOptions, SetOptions, load_with_one_property, require_new
 from plumdp.cli.results import EXIT_CODES
+
+if TYPE_CHECKING:
+    from plumdp.result.findings import Findings
+
 
 Kind = Literal["ladder", "region", "expressions", "policy", "advice", "model", "residuals", "online"]
 
@@ -87,7 +91,7 @@ def _require_options(kind: Kind, of_policy: Mapping[str, object], truth: str | N
 
 def _explained(
     kind: Kind, model: ModelOptions, log: LogOptions, property: str | None, sets: SetOptions
-) -> tuple[plumdp.Certificate, plumdp.Findings]:
+) -> tuple[plumdp.Certificate, Findings]:
     """Return the certificate of a folder, or that of a model and data, and what the picture shows of it."""
     from plumdp.plots.from_findings import PARTS_OF
 
@@ -107,7 +111,7 @@ def _online(files: list[str], truth: float | None) -> Any:
     from plumdp.plots.online_curve import online_figure
     from plumdp.plots.style import styled
 
-    runs = {Path(file).stem: plumdp.read_record(file) for file in files}
+    runs = {Path(file).stem: plumdp.online.read_record(file) for file in files}
     texts = {run.objective for run in runs.values()}
     if len(texts) > 1:
         raise DataError(f"these records are of different properties: {'; '.join(sorted(texts))}")
@@ -161,7 +165,7 @@ def _require_parameters(certificate: plumdp.Certificate, truth: str | None) -> N
             raise DataError(f"--truth {truth}: {name} is not a parameter; there are {there_are}")
 
 
-def _values(graph: plumdp.Graph, texts: list[str]) -> dict[str, Any]:
+def _values(graph: plumdp.model.Graph, texts: list[str]) -> dict[str, Any]:
     """Return values of state variables in the kinds that the variables have."""
     found: dict[str, Any] = {}
     for name, text in args.pairs("--fix", texts).items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -17,6 +17,10 @@ from plumdp.cli.certify import certified
 from plumdp.cli.options import LogOptions, ModelOptions, PropertyOptions, SetOptions, require_new
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import exit_code, print_results
+
+if TYPE_CHECKING:
+    from plumdp.result.findings import Findings
+
 
 _SCHEMA = "plumdp/report/1"
 
@@ -94,7 +98,7 @@ def _numbered(target: Path, n: int, *, force: bool) -> list[Path]:
     return files
 
 
-def _write(certificate: plumdp.Certificate, findings: plumdp.Findings, file: Path) -> None:
+def _write(certificate: plumdp.Certificate, findings: Findings, file: Path) -> None:
     LOGGER.info("writing %s", file)
     plumdp.write_report(certificate, findings, file)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.padding import Padding
@@ -14,6 +14,10 @@ from rich.text import Text
 
 import plumdp
 from plumdp.base.vocabulary import Status, Verdict
+
+if TYPE_CHECKING:
+    from plumdp.certifying.thresholds import Answer
+
 
 EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.VACUOUS: 4, Status.NO_GUARANTEE: 4}
 VERDICT_CODES = {Verdict.YES: 0, Verdict.NO: 1, Verdict.UNKNOWN: 4}
@@ -25,7 +29,7 @@ class Result:
     """A certificate, the answer that it gives if a threshold was asked, and the constants of its model."""
 
     certificate: plumdp.Certificate
-    answer: plumdp.Answer | None = None
+    answer: Answer | None = None
     constants: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -79,15 +79,15 @@ def solve(
     player = _player(objective, nature)
     start = perf_counter()
     with progress_bar("states") as show:
-        solution = plumdp.solve(read, objective, nature=player, precision=precision, progress=show)
+        solution = plumdp.stages.solve(read, objective, nature=player, precision=precision, progress=show)
     facts = _facts(model, read, objective, player, solution, perf_counter() - start)
     if isinstance(question, Threshold):
         facts |= {"property": question.text, "verdict": _verdict(question, facts)}
         facts |= {"remark": _remark(question, facts)}
     if output is not None:
-        plumdp.write_policy(plumdp.PolicyTable(read.graph, solution.policy), output)
+        plumdp.exchange.write_policy(plumdp.PolicyTable(read.graph, solution.policy), output)
     if values is not None:
-        plumdp.write_values(read.graph, solution.lower, solution.upper, values)
+        plumdp.exchange.write_values(read.graph, solution.lower, solution.upper, values)
     if as_json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     else:
@@ -122,10 +122,10 @@ def _remark(question: Threshold, facts: dict[str, Any]) -> str:
 
 def _facts(
     name: str,
-    model: plumdp.IntervalModel,
+    model: plumdp.exchange.IntervalModel,
     objective: Objective,
     player: Nature,
-    solution: plumdp.Solution,
+    solution: plumdp.stages.Solution,
     seconds: float,
 ) -> dict[str, Any]:
     from plumdp.result.json_values import json_value
@@ -153,7 +153,7 @@ def _facts(
     }
 
 
-def _print(facts: dict[str, Any], model: plumdp.IntervalModel, files: list[str]) -> None:
+def _print(facts: dict[str, Any], model: plumdp.exchange.IntervalModel, files: list[str]) -> None:
     from plumdp.result.printing import outward
 
     low, high = outward(float(facts["lower"]), -1), outward(float(facts["upper"]), 1)

@@ -12,22 +12,25 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from traceback import extract_tb
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import plumdp
 from plumdp.base.errors import ModelError
 
+if TYPE_CHECKING:
+    from plumdp.case_studies import CaseStudy
+
 _PROPERTY_FILES = (".props", ".pctl", ".prctl")
 
 
-def load_source(model: str, constants: Mapping[str, str]) -> tuple[plumdp.ParametricMDP, list[str]]:
+def load_source(model: str, constants: Mapping[str, str]) -> tuple[plumdp.model.ParametricMDP, list[str]]:
     """Return a model, and the properties that come with it."""
     from plumdp.case_studies import case_study_names, is_case_study
 
     file, _, name = model.rpartition(":") if ".py:" in model else (model, "", "")
     if file.endswith(".py"):
         found = _from_python(Path(file), name, constants)
-        if isinstance(found, plumdp.ParametricMDP):
+        if isinstance(found, plumdp.model.ParametricMDP):
             return found, read_properties(Path(file))
         return found.model, [found.objective.text] if found.objective.text else []
     if is_case_study(model):
@@ -107,7 +110,7 @@ def _no_property(model: str, name: str, known: Mapping[str, str], n_properties: 
     return ModelError(f"--property {name}: no property of {model} has this name{hint}; {names}")
 
 
-def _from_python(file: Path, name: str, constants: Mapping[str, str]) -> plumdp.ParametricMDP | plumdp.CaseStudy:
+def _from_python(file: Path, name: str, constants: Mapping[str, str]) -> plumdp.model.ParametricMDP | CaseStudy:
     """Return the model that a name in a Python file stands for."""
     module = _run(file)
     known = [text for text, value in vars(module).items() if _is_model(value)]
@@ -125,7 +128,7 @@ def _from_python(file: Path, name: str, constants: Mapping[str, str]) -> plumdp.
         found = _called(file, name, found, constants)
     elif constants:
         raise ModelError(f"{file}:{name} is not a function, so that it takes no constants; leave out --constant")
-    if not isinstance(found, plumdp.ParametricMDP | plumdp.CaseStudy):
+    if not _is_model(found):
         kind = type(found).__name__
         raise ModelError(
             f"{file}:{name} is of type {kind}, not a ParametricMDP or CaseStudy, nor a function that returns one"
@@ -133,8 +136,10 @@ def _from_python(file: Path, name: str, constants: Mapping[str, str]) -> plumdp.
     return found
 
 
-def _is_model(value: object) -> bool:
-    return isinstance(value, plumdp.ParametricMDP | plumdp.CaseStudy)
+def _is_model(value: object) -> TypeGuard[plumdp.model.ParametricMDP | CaseStudy]:
+    from plumdp.case_studies import CaseStudy
+
+    return isinstance(value, plumdp.model.ParametricMDP | CaseStudy)
 
 
 def _run(file: Path) -> ModuleType:

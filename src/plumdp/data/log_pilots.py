@@ -47,8 +47,9 @@ class SharedRun:
             f"{column} {self.run} is in {first} and in {second}{others}, {why}; so it is not known which runs came "
             "first. If each file numbers its runs anew, say ",
             Option("partitions", "files"),
-            f"; if runs go on, give a column {STEP} that numbers their steps 0, 1, 2, …; or do without bets: ",
+            f"; if runs go on, give a column {STEP} that numbers their steps 0, 1, 2, …; or ",
             Option("pilot", False),
+            ", to do without bets",
         )
 
 

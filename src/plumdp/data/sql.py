@@ -236,7 +236,7 @@ def count_sql(
     twice = {name.casefold() for name in keys(graph)} & {N_RUNS, N_UNORDERED, *FIRST_COUNTS, RUN, RUN_NUMBER}
     if n_runs and twice:
         why = f"the query would have two columns {', '.join(sorted(twice))}"
-        raise DataError(why, "; rename a state variable, or do without bets: ", Option("pilot", False))
+        raise DataError(why, "; rename a state variable, or ", Option("pilot", False), ", to do without bets")
     if form == "trajectories":
         return _count_trajectories(graph, columns, table, _IN_RUNS, _STEPS_AROUND, _PLACE_IN_RUN, n_runs, once)
     names = [*state_columns(graph, form), ACTION, *next_columns(graph)]

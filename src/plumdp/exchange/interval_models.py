@@ -20,7 +20,8 @@ def interval_model(learned: Learned, *, relaxation: Relaxation = "rectangular") 
     intervals; a file holds the intervals alone, so that another tool finds wider bounds: those of the
     relaxation "expression". If the data contradict the model, the intervals rest on the graph alone.
 
-    >>> from plumdp import case_study, learn, simulate, solve
+    >>> from plumdp import case_study, learn, simulate
+    >>> from plumdp.stages import solve
     >>> study = case_study("betting:5")
     >>> learned = learn(study.model, simulate(study.model, study.true_point, 1000, rng=1, max_steps=6))
     >>> model = interval_model(learned)

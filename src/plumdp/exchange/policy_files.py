@@ -69,7 +69,9 @@ def write_values(graph: Graph, lower: FloatArray, upper: FloatArray, path: str |
     """Write a CSV file with one line per state: its variables, and the certified bounds on its value, all digits.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from plumdp import case_study, model_at, solve
+    >>> from plumdp import case_study
+    >>> from plumdp.exchange import model_at
+    >>> from plumdp.stages import solve
     >>> study = case_study("betting:5")
     >>> solution = solve(model_at(study.model, study.true_point), study.objective)
     >>> with TemporaryDirectory() as folder:

@@ -10,7 +10,7 @@ from plumdp.exchange.read_drn import read_drn
 from plumdp.exchange.read_tra import read_tra
 from plumdp.exchange.read_umb import read_prism_model, read_umb_model
 from plumdp.model.expressions.polynomial import Number
-from plumdp.relaxation.interval_model import IntervalModel
+from plumdp.relaxation.interval_model import IntervalModel as IntervalModel
 
 INTERVAL_READERS: Mapping[str, Callable[[Path], IntervalModel]] = {
     ".umb": read_umb_model,

@@ -32,7 +32,7 @@ def write_interval_model(model: IntervalModel | IntervalMDP, path: str | Path) -
     written as, intervals that may be 0, allows nature more.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from plumdp import read_interval_model
+    >>> from plumdp.exchange import read_interval_model
     >>> mdp = IntervalMDP.from_arrays([0, 1, 2], [0, 2, 3], [0, 1, 1], [0.1, 0.5, 1], [0.5, 0.9, 1])
     >>> with TemporaryDirectory() as folder:
     ...     write_interval_model(mdp, Path(folder) / "model.drn")

@@ -40,11 +40,11 @@ class Issue:
         return self.message
 
 
-def check(model: ParametricMDP) -> list[Issue]:
+def validate(model: ParametricMDP) -> list[Issue]:
     """Return all issues of a model, errors first.
 
     >>> from plumdp import case_study
-    >>> for issue in check(case_study("betting:25").model):
+    >>> for issue in validate(case_study("betting:25").model):
     ...     print(issue.severity, issue)  # doctest: +ELLIPSIS
     note expression p + 1/500 is 1.002 at p=1 (809 more expressions leave [0, 1] too): the space is cut ...
     """

@@ -129,7 +129,8 @@ def explore_batch(
     step must lead to the next level, one more, or all steps of a state back to itself, as where runs end. Other models
     are refused. Such a model is simulated and certified like any other, with ``relaxation="expression"`` at most.
 
-    >>> from plumdp import ParameterSpace, parameters, tabulate
+    >>> from plumdp import ParameterSpace, parameters
+    >>> from plumdp.model import tabulate
     >>> (p,) = parameters("p")
     >>> def step(s):
     ...     done = (s.money == 0) | (s.money == 3)

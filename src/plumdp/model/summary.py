@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.model.check import check
+from plumdp.model.check import validate
 from plumdp.model.parametric import ParametricMDP
 
 
@@ -45,7 +45,7 @@ def summarise(model: ParametricMDP) -> dict[str, Any]:
             "components": len(components),
             "largest_component": int(components[0]),
         },
-        "issues": [{"severity": i.severity, "kind": i.kind, "message": i.message} for i in check(model)],
+        "issues": [{"severity": i.severity, "kind": i.kind, "message": i.message} for i in validate(model)],
     }
 
 

@@ -29,7 +29,8 @@ class OnlineRun:
     Policies are not kept; save them with ``write_policy``. ``plots.online`` draws ``records``.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from plumdp import case_study, learn_online, simulator
+    >>> from plumdp import case_study, learn_online
+    >>> from plumdp.online import simulator
     >>> study = case_study("betting:5")
     >>> environment = simulator(study.model, study.true_point, rng=1, max_steps=6)
     >>> records = learn_online(study.model, environment, study.objective, episodes=100, spacing=3.0)

@@ -55,7 +55,8 @@ NOTHING_FITS = Conflict((), read_only(np.zeros(0)), (), np.nan)
 def with_numbers(region: Region | Conflict, numbers: tuple[str, ...]) -> Conflict:
     """Return the conflict of fixed numbers that the data exclude, beside that of the parameters if there is one.
 
-    >>> from plumdp import ParameterSpace, build_region
+    >>> from plumdp import ParameterSpace
+    >>> from plumdp.stages import build_region
     >>> region = build_region(ParameterSpace.unit("p"), [], [], [])
     >>> print(with_numbers(region, ("the model says 0.5, seen 99 of 99 times",)))
     the model says 0.5, seen 99 of 99 times

@@ -63,7 +63,8 @@ def build_ellipsoid(centre: FloatArray, matrix: FloatArray, radius: float, *, wi
     the inverse (see ``inverse_root``). The polytope may be a whole space, ``build_region(space, (), (), ())``, or what
     intervals have left of it.
 
-    >>> from plumdp import ParameterSpace, build_region
+    >>> from plumdp import ParameterSpace
+    >>> from plumdp.stages import build_region
     >>> square = build_region(ParameterSpace.unit("p", "q"), (), (), ())
     >>> disc = build_ellipsoid(np.array([0.25, 0.5]), np.eye(2), 0.5, within=square)
     >>> disc.minimise(np.array([[1.0, 0.0], [-1.0, 0.0], [1.0, 1.0]])).round(9) + 0.0

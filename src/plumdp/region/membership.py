@@ -21,7 +21,8 @@ def holds(region: Region, point: FloatArray) -> bool:
 
     For an unknown kind of region the answer is that of its box.
 
-    >>> from plumdp import ParameterSpace, build_region, parameters
+    >>> from plumdp import ParameterSpace, parameters
+    >>> from plumdp.stages import build_region
     >>> p, q = parameters("p", "q")
     >>> region = build_region(ParameterSpace.unit("p", "q"), [p * q], [0.25], [0.5])
     >>> holds(region, np.array([0.7, 0.6])), holds(region, np.array([0.4, 0.4]))

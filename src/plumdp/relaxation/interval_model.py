@@ -18,7 +18,7 @@ class IntervalModel:
     """An interval MDP with labels and rewards, for ``solve`` with a property and for ``write_interval_model``.
 
     >>> import numpy as np
-    >>> from plumdp import solve
+    >>> from plumdp.stages import solve
     >>> mdp = IntervalMDP.from_arrays([0, 1, 2, 3], [0, 2, 3, 4], [1, 2, 1, 2], [0.3, 0.5, 1, 1], [0.5, 0.7, 1, 1])
     >>> model = IntervalModel(mdp, {"goal": np.array([False, True, False])})
     >>> round(float(solve(model, 'Pmaxmin=? [ F "goal" ]').lower[0]), 3)

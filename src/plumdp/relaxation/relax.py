@@ -28,7 +28,8 @@ from plumdp.relaxation.row_polytopes import row_polytopes
 def interval_wise(model: ParametricMDP, bounds: ConfidenceSet) -> IntervalMDP:
     """Return P_I, in which each transition has the interval of its expression, whatever the others do.
 
-    >>> from plumdp import case_study, build_region, expression_bounds, simulate
+    >>> from plumdp import case_study, simulate
+    >>> from plumdp.stages import build_region, expression_bounds
     >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=26)
     >>> bounds = expression_bounds(study.model, counts)
@@ -48,7 +49,8 @@ def parameter_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP 
 
     It may be wider than P_I in some transitions and narrower in others. ``within`` cuts it to another relaxation.
 
-    >>> from plumdp import case_study, build_region, expression_bounds, simulate
+    >>> from plumdp import case_study, simulate
+    >>> from plumdp.stages import build_region, expression_bounds
     >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=26)
     >>> bounds = expression_bounds(study.model, counts)
@@ -66,7 +68,8 @@ def parameter_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP 
 def expression_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP | None = None) -> IntervalMDP:
     """Return P_Λ, in which each transition has the range of its expression over the region.
 
-    >>> from plumdp import case_study, build_region, expression_bounds, simulate
+    >>> from plumdp import case_study, simulate
+    >>> from plumdp.stages import build_region, expression_bounds
     >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=26)
     >>> bounds = expression_bounds(study.model, counts)
@@ -81,7 +84,8 @@ def expression_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP
 def rectangular(model: ParametricMDP, region: Region, *, within: IntervalMDP | None = None) -> IntervalMDP:
     """Return P_R, in which nature picks at each choice one point of the region for all transitions of the choice.
 
-    >>> from plumdp import case_study, build_region, expression_bounds, simulate
+    >>> from plumdp import case_study, simulate
+    >>> from plumdp.stages import build_region, expression_bounds
     >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=26)
     >>> bounds = expression_bounds(study.model, counts)

@@ -20,7 +20,7 @@ from plumdp.base.errors import DataError, ModelError
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.data.report import report_from
 from plumdp.data.same_files import part_from
-from plumdp.model.check import check
+from plumdp.model.check import validate
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import Graph, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
@@ -100,7 +100,7 @@ def _model(about: Mapping[str, Any], arrays: Arrays) -> ParametricMDP:
         rewards,
         {name: _constant(*value) for name, value in about["constants"].items()},
     )
-    errors = [str(issue) for issue in check(model) if issue.severity == "error"]
+    errors = [str(issue) for issue in validate(model) if issue.severity == "error"]
     if errors:
         raise ModelError(errors[0])
     return model

@@ -39,7 +39,8 @@ def evaluate(
 
     The policy of a certificate may be given as well.
 
-    >>> from plumdp import case_study, instantiate
+    >>> from plumdp import case_study
+    >>> from plumdp.stages import instantiate
     >>> study = case_study("betting:25")
     >>> mdp = instantiate(study.model, study.true_point)
     >>> best = solve(mdp, study.objective)

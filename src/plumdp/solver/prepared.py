@@ -60,7 +60,8 @@ def prepare(
     parts are used where they are the same. Otherwise it is of no use, and does no harm. ``within`` was prepared for a
     model that has all rows of this one, and perhaps more: its order serves both.
 
-    >>> from plumdp import case_study, instantiate, solve
+    >>> from plumdp import case_study
+    >>> from plumdp.stages import instantiate, solve
     >>> study = case_study("betting:25")
     >>> mdp = instantiate(study.model, study.true_point)
     >>> prepared = prepare(mdp, study.objective)

@@ -49,7 +49,8 @@ def solve(
     ``threads`` is how many threads large models are solved with: by default the environment variable PLUMDP_THREADS, or
     all cores. It changes no bit either.
 
-    >>> from plumdp import case_study, instantiate
+    >>> from plumdp import case_study
+    >>> from plumdp.stages import instantiate
     >>> study = case_study("betting:25")
     >>> solution = solve(instantiate(study.model, study.true_point), study.objective)
     >>> print(f"{solution.lower[0]:.6f} {solution.upper[0]:.6f} {solution.status}")

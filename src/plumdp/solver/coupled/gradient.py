@@ -35,7 +35,8 @@ def policy_gradient(
     The derivative is Σ_s μ(s) Σ_t (df_t/dv) V(s_t), with μ(s) the expected number of visits to s, which is one solution
     of the transposed equations. If the value is infinite, or the equations are singular, the derivatives are zero.
 
-    >>> from plumdp import case_study, instantiate, solve
+    >>> from plumdp import case_study
+    >>> from plumdp.stages import instantiate, solve
     >>> study = case_study("betting:25")
     >>> best = solve(instantiate(study.model, study.true_point), study.objective)
     >>> value, gradient = policy_gradient(study.model, best.policy, study.objective, np.array([0.65]))

@@ -1,0 +1,15 @@
+# The public names of this room, each loaded when it is first used.
+# ruff: noqa: I001
+
+from .counts import EventCounts as EventCounts
+from .counts import Pilot as Pilot
+from .counts import PilotEnd as PilotEnd
+from .trajectories import first_visits as first_visits
+from .trajectories import Trajectories as Trajectories
+from .trajectories import record as record
+from .run_files import write_runs as write_runs
+from .logs import Log as Log
+from .report import IngestionReport as IngestionReport
+from .sql import counts_query as counts_query
+from .simulators import gym_environment as gym_environment
+from .minari_logs import convert_minari as convert_minari
