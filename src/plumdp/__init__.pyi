@@ -22,7 +22,7 @@ from .data.files import write_counts as write_counts
 from .result.policy_table import PolicyTable as PolicyTable
 from .result.policy_table import read_policy as read_policy
 from .result.certificate import Certificate as Certificate
-from .learning.learn import Learned as Learned
+from .learning.learned import Learned as Learned
 from .learning.learn import learn as learn
 from .certifying.pipeline import certify as certify
 from .certifying.pipeline import certify_all as certify_all

@@ -18,7 +18,8 @@ from plumdp.base.error_budget import ErrorBudget
 from plumdp.certifying.pipeline import conclude, relax
 from plumdp.confidence.bounds import expression_bounds
 from plumdp.data.counts import TransitionCounts
-from plumdp.learning.learn import Learned, learn
+from plumdp.learning.learn import learn
+from plumdp.learning.learned import Learned
 from plumdp.model.events import find_events
 from plumdp.model.objective import Reach, Reward
 from plumdp.region.build import build_region

@@ -15,7 +15,7 @@ from plumdp.certifying.valuation import Valuation
 from plumdp.confidence.full_likelihood import left_out_choices
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import Sampling, TransitionCounts
-from plumdp.learning.learn import Learned
+from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS
 from plumdp.learning.storage import storage_of
 from plumdp.model.graph import IntArray, read_only

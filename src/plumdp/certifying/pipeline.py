@@ -29,7 +29,8 @@ from plumdp.certifying.valuation import best_of_all, best_valuation, is_worst, v
 from plumdp.confidence.bounds import Intervals
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
-from plumdp.learning.learn import Learned, learn
+from plumdp.learning.learn import learn
+from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS, Sets
 from plumdp.learning.storage import storage_of
 from plumdp.model.events import Events

@@ -10,7 +10,7 @@ from plumdp.base.vocabulary import Verdict as Verdict
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
 from plumdp.certifying.valuation import best_of_all
 from plumdp.confidence.sets import Guarantee
-from plumdp.learning.learn import Learned
+from plumdp.learning.learned import Learned
 from plumdp.model.language.threshold import Threshold, parse_threshold
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate, Status, outward, percent

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plumdp.certifying.policy_search import Candidate, search_policies
-from plumdp.learning.learn import Learned
+from plumdp.learning.learned import Learned
 from plumdp.model.graph import Graph, IntArray
 from plumdp.model.objective import Objective
 from plumdp.model.policy import Policy

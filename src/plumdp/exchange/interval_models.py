@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plumdp.base.errors import DataError
 from plumdp.certifying.pipeline import relax
-from plumdp.learning.learn import Learned
+from plumdp.learning.learned import Learned
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.space import Point
 from plumdp.relaxation.interval_model import IntervalModel

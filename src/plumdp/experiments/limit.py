@@ -20,7 +20,8 @@ from plumdp.experiments.markdown import distinct, grouped, markdown_table, mean,
 from plumdp.experiments.plots import WIDTH, finite, line, new_figure
 from plumdp.experiments.published import INSTANCES, SMALL_INSTANCES
 from plumdp.experiments.study import Cell, Plan, Row, Study
-from plumdp.learning.learn import Learned, learn
+from plumdp.learning.learn import learn
+from plumdp.learning.learned import Learned
 from plumdp.result.certificate import Certificate
 from plumdp.solver.coupled.gradient import policy_gradient
 

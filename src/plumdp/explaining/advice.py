@@ -19,7 +19,7 @@ from plumdp.data.runs import require_positive
 from plumdp.explaining.design import ValueQuestion, plan_sampling
 from plumdp.explaining.expected_runs import RunLaw, normalised, run_law, seen_runs
 from plumdp.explaining.predicted_width import Predictor
-from plumdp.learning.learn import Learned
+from plumdp.learning.learned import Learned
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective

@@ -9,7 +9,8 @@ from plumdp.certifying.pipeline import conclude
 from plumdp.certifying.thresholds import decide
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
-from plumdp.learning.learn import Learned, learn
+from plumdp.learning.learn import learn
+from plumdp.learning.learned import Learned
 from plumdp.model.parametric import ParametricMDP
 from plumdp.result.certificate import Certificate
 

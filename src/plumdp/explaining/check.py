@@ -13,7 +13,8 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
 from plumdp.explaining.residual_table import CellResiduals, describe_residual, residual_records, residuals_by_cell
 from plumdp.fit.diagnosis import ADVICE, Examination, examine, in_words
-from plumdp.learning.learn import Learned, learn
+from plumdp.learning.learn import learn
+from plumdp.learning.learned import Learned
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.text import html_table, listing, number_of, one_line

@@ -19,7 +19,7 @@ from plumdp.explaining.check import check_learned
 from plumdp.explaining.finding import count_expressions, drawing, expression_rows, outlines, telling_variables
 from plumdp.explaining.residual_table import CellResiduals
 from plumdp.fit.residuals import Residuals
-from plumdp.learning.learn import Learned
+from plumdp.learning.learned import Learned
 from plumdp.learning.storage import storage_of
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective, digest

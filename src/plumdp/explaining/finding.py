@@ -13,7 +13,7 @@ from plumdp.confidence.event_counts import pool
 from plumdp.confidence.space_moments import simplified
 from plumdp.explaining.plane import clipped, directions_around
 from plumdp.explaining.sensitivity import expression_weights
-from plumdp.learning.learn import Learned
+from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS
 from plumdp.model.events import Events, find_events
 from plumdp.model.graph import FloatArray, IntArray

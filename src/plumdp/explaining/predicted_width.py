@@ -22,7 +22,7 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.data.pilots import moments_of, planned_pilot
 from plumdp.explaining.expected_runs import whole_counts
 from plumdp.learning.directions import value_directions
-from plumdp.learning.learn import Learned
+from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.objective import Objective

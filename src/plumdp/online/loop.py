@@ -21,7 +21,8 @@ from plumdp.confidence.constants import FixedNumbers, find_fixed_numbers
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.observing import Act, Observe
 from plumdp.data.runs import Rng
-from plumdp.learning.learn import Learned, check_fixed_numbers, learned_from
+from plumdp.learning.learn import check_fixed_numbers, learned_from
+from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS, Sets, Updates
 from plumdp.learning.options import error_of
 from plumdp.model.events import Events

@@ -13,7 +13,7 @@ from plumdp.certifying.pipeline import conclude
 from plumdp.confidence.sets import Guarantee
 from plumdp.explaining.check import ModelCheck
 from plumdp.explaining.finding import count_expressions, drawing, expression_rows, outlines, telling_variables
-from plumdp.learning.learn import Learned
+from plumdp.learning.learned import Learned
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective
 from plumdp.model.policy import Policy

@@ -1,0 +1,154 @@
+"""``Learned``: the parameters that are consistent with the data, a confidence set and the region within it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from plumdp.base.error_budget import ErrorBudget
+from plumdp.confidence.groundwork import Groundwork
+from plumdp.confidence.likelihood import best_point, best_point_of_space
+from plumdp.confidence.likelihood_table import LikelihoodTable
+from plumdp.confidence.sets import ConfidenceSet
+from plumdp.confidence.space_moments import moments
+from plumdp.data.counts import TransitionCounts
+from plumdp.fit.model_fit import ModelFit
+from plumdp.learning.directions import Solvers, solver_of
+from plumdp.learning.methods import Sets
+from plumdp.model.graph import FloatArray, IntArray
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.question import Question
+from plumdp.model.text import html_table, number_of, one_line
+from plumdp.region.conflict import Conflict
+from plumdp.region.membership import moved_into
+from plumdp.region.shapes import Region
+from plumdp.result.certificate import outward
+from plumdp.solver.at_points import PointSolver, move_inside
+
+_SHOWN = 20  # parameters in a notebook
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """The parameters consistent with the data: a confidence set and the region within it, whatever is asked.
+
+    Everything that ``conclude`` says about any objective rests on this one region, and holds jointly with probability
+    at least 1 - ``error``. The region is a ``Conflict`` if the data contradict the model.
+    """
+
+    model: ParametricMDP
+    counts: TransitionCounts
+    error: float
+    budget: ErrorBudget  # how the error is divided
+    bounds: ConfidenceSet
+    region: Region | Conflict
+    seconds: dict[str, float]
+    solvers: Solvers = field(default_factory=dict)  # for what was announced or asked
+    rests_on: tuple[str, ...] = ()  # what the confidence set assumes besides model and sampling, in words
+    questions: tuple[Question, ...] = ()  # what was announced: certificates of all of them hold jointly
+    fit: ModelFit | None = None  # whether the model explains the data, if that was tested
+    misfit: float = 0.0  # how far rows may be off from those at one point of the space, in total variation
+    groundwork: Groundwork | None = field(default=None, repr=False)  # what was found about the model alone
+    options: Mapping[str, str | float | bool | None] = field(default_factory=dict)  # see ``plain_options``
+
+    @property
+    def conflict(self) -> Conflict | None:
+        """Why no parameters explain the data, if none do."""
+        return self.region if isinstance(self.region, Conflict) else None
+
+    @property
+    def kind(self) -> Sets:
+        """The kind of the confidence set, by its name in ``SETS``."""
+        return self.bounds.kind
+
+    @property
+    def parameters(self) -> dict[str, tuple[float, float]]:
+        """The bounds of each parameter: ends of the box around the region; none if the data contradict the model."""
+        if isinstance(self.region, Conflict):
+            return {}
+        ends = zip(self.region.names, self.region.lower.tolist(), self.region.upper.tolist(), strict=True)
+        return {name: (low, high) for name, low, high in list(ends)[: self.model.space.dimension]}  # then products
+
+    @property
+    def policies(self) -> list[IntArray]:
+        """The policies that the pilot chose directions for: the region is narrow where their values depend on it."""
+        return [direction.policy for direction in self.bounds.directions if direction.policy is not None]
+
+    def at_points(self, question: Question) -> PointSolver:
+        """Return the solver of a question at points and against nature, which is kept for what is asked later."""
+        return solver_of(question, self.solvers)
+
+    @property
+    def has_estimate(self) -> bool:
+        """Whether the confidence set came with an estimate; otherwise finding one takes a search of its own."""
+        return self.bounds.estimate is not None
+
+    @cached_property
+    def table(self) -> LikelihoodTable:
+        """The likelihood of the model as a table of affine outcomes."""
+        return (self.groundwork or Groundwork(self.model.counted)).table
+
+    @cached_property
+    def best_point(self) -> FloatArray:
+        """The point at which the data are most likely, those of all rows, also outside of the space: (n_parameters)."""
+        if self.bounds.estimate is not None and not self.table.left_out:
+            return self.bounds.estimate
+        return best_point(self.model.counted, self.counts, table=self.table, near=self._middles)
+
+    @cached_property
+    def estimate(self) -> FloatArray:
+        """The point at which the data are most likely, moved to where all rows are: (n_parameters), an estimate."""
+        return self._inside(self.best_point)
+
+    @cached_property
+    def shown_estimate(self) -> FloatArray | None:
+        """The most likely point as it may be shown: in the region, up to rounding, or None (n_parameters).
+
+        If the data contradict the model there is no region: then it is the estimate that would be if it were right.
+        """
+        region, inner = self.region, moments(self.model.space)[0]
+        if isinstance(region, Conflict):
+            return self.estimate
+        found = moved_into(region, self.estimate, inner=inner)
+        if found is None:  # it may lie outside of the space, where the likelihood goes on
+            best = best_point_of_space(self.model.counted, self.counts, [self.estimate, *self._middles])
+            found = moved_into(region, self._inside(best), inner=inner)
+        return found
+
+    @property
+    def likely_point(self) -> FloatArray:
+        """A point of the region as far as one is found: the estimate that is shown, or about its middle."""
+        if self.shown_estimate is not None:
+            return self.shown_estimate
+        return self._inside(self._middles[0])
+
+    def _inside(self, point: FloatArray) -> FloatArray:
+        return move_inside(self.model, point, moments(self.model.space)[0])
+
+    @property
+    def _middles(self) -> list[FloatArray]:
+        """The middle of the box around the region, if there is one."""
+        region, d = self.region, self.model.space.dimension
+        return [] if isinstance(region, Conflict) else [((region.lower + region.upper) / 2)[:d]]
+
+    def __repr__(self) -> str:
+        confidence = f"confidence {1 - self.error:.10g}"
+        return one_line(self, number_of(self.counts.total, "step"), confidence, self.bounds.method, repr(self.region))
+
+    def _repr_html_(self) -> str:
+        facts = [
+            ("data", number_of(self.counts.total, "step")),
+            ("confidence", f"{1 - self.error:.10g}"),
+            ("confidence set", self.bounds.method),
+        ]
+        if self.conflict is not None:
+            facts += [("contradicted", text) for text in str(self.conflict).split("; ")]
+        boxes = self.parameters
+        facts += [
+            (name, f"{outward(low, -1)} to {outward(high, 1)}") for name, (low, high) in [*boxes.items()][:_SHOWN]
+        ]
+        facts += [("…", number_of(len(boxes) - _SHOWN, "more parameter"))] if len(boxes) > _SHOWN else []
+        if self.fit is not None:
+            facts.append(("model test", f"p = {outward(self.fit.p_value, 1, 2).lower()}"))
+        return html_table(facts)
