@@ -75,7 +75,7 @@ def test_what_is_certified_holds_when_learning_is_stopped_by_hand(monkeypatch, r
                 raise KeyboardInterrupt
             yield record
 
-    monkeypatch.setattr("plumdp.online.loop", stopped)
+    monkeypatch.setattr(pl, "learn_online", stopped)  # which the command calls
     code, out, err = run(STUDY, "--runs", "500", "-o", "record.json")
     assert (code, err) == (0, "stopped by hand; what is certified so far holds\n")
     assert out.startswith("The policy is worth at least ")

@@ -202,7 +202,7 @@ BAD = {
     ),
     "files of a frame": (
         lambda: read_log(MOVES, LAMP, partitions="files"),
-        'partitions="files": a data frame has no files; give a number, or leave it out',
+        "partitions='files': a data frame has no files; give a number, or leave it out",
     ),
     "memory": (
         lambda: read_log(pyarrow.Table.from_pandas(MOVES), LAMP, memory_limit="1GB"),

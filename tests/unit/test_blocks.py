@@ -108,7 +108,7 @@ def test_products_of_sparse_spreads_are_those_of_all_entries(seed, d, has_bends,
     bends, curvatures = rng.normal(size=(1, width * has_bends)), rng.normal(size=(1, width * has_curvatures))
     slopes, a, w = rng.normal(size=(1, d)), *rng.normal(size=2)
     got = [np.zeros((1, d)), np.zeros((1, width)), np.zeros(d), np.zeros((1, width))]
-    residual_kernels.add_products.py_func(0, 0, 0, a, w, spreads, bends, slopes, curvatures, *got)
+    residual_kernels.add_products.plain(0, 0, 0, a, w, spreads, bends, slopes, curvatures, *got)
     i, j = np.triu_indices(d)
     product = (spreads[0, i] * slopes[0, j] + spreads[0, j] * slopes[0, i]) / 2
     assert got[3][0].tolist() == (product + (bends[0] * w if has_bends else 0.0)).tolist()

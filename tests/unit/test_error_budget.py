@@ -417,5 +417,5 @@ def test_a_certificate_tells_on_request_what_its_error_is_spent_on(studies, tmp_
     lines = told.removeprefix(str(certificate)).strip().splitlines()
     assert lines[0].split() == ["error", *["80", "%", "for", "half-spaces", "across", "what", "is", "asked"]]
     assert len(lines) == len(certificate.budget)
-    certificate.save(tmp_path / "result", ladder=False)
+    certificate.save(tmp_path / "result")
     assert pl.read_result(tmp_path / "result").budget == certificate.budget

@@ -46,6 +46,6 @@ def test_steps_outward_pass_the_exact_sum():
 
 def test_the_constants_are_defined_once():
     again = re.compile(r"2(\.0)? ?\*\* ?-5[0-4]|\b1e-(300|150)\b")
-    allowed = {"rounding.py", "data/kernels.py", "confidence/binomial.py"}  # a uniform number; a number of trials
+    allowed = {"base/rounding.py", "data/kernels.py", "confidence/binomial.py"}  # a uniform number; a number of trials
     found = {str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if again.search(path.read_text("utf-8"))}
     assert found <= allowed

@@ -14,6 +14,7 @@ from scipy.integrate import quad
 from tiers import examples
 
 import plumdp as pl
+from plumdp.base.error_budget import ErrorBudget
 from plumdp.base.errors import DataError
 from plumdp.confidence import tolerant
 from plumdp.confidence.bets import half_space
@@ -267,8 +268,10 @@ def test_the_share_of_intervals_does_not_depend_on_how_the_data_ended():
 
 
 def test_bets_intervals_of_events_and_of_single_choices_have_the_error_together():
-    assert pytest.approx(1) == tolerant._BETS + tolerant._SINGLE + (1 - tolerant._SINGLE - tolerant._BETS)
-    assert pytest.approx((80, 2.5)) == (tolerant._BETS * 92.5, tolerant._SINGLE * 92.5)
+    budget = ErrorBudget.of_tolerant_set(has_bets=True, has_drifts=True)
+    shares = budget.half_spaces, budget.intervals, budget.single_choices
+    assert shares == (Fraction(80, 100), Fraction(10, 100), Fraction(25, 1000))
+    assert sum(shares) == budget.confidence_set == Fraction(925, 1000)
 
 
 def two_coins():

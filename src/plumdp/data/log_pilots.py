@@ -203,7 +203,5 @@ def not_numbered(column: str, kind: str) -> DataError:
 
 def no_order(engine: str) -> DataError:
     """Return the error for rows of a table that are in no order."""
-    return DataError(
-        f'order="time": the rows of a table of {engine} have no order of their own; write them to Parquet files in '
-        'their order, or number the runs and say order="runs"'
-    )
+    why = f": the rows of a table of {engine} have no order of their own; write them to Parquet files in their order, "
+    return DataError(Option("order", "time"), why, "or number the runs and say ", Option("order", "runs"))

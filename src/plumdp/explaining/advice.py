@@ -191,7 +191,7 @@ def _no_wider(prediction: Prediction, width: float) -> Prediction:
 
 def _halving(predictor: Predictor, per_run: Mapping[str, FloatArray]) -> tuple[Prediction, ...]:
     """Return about how many runs of each kind make the bounds half as wide, where there are bounds to halve."""
-    if not isfinite(predictor.width):
+    if not isfinite(predictor.width) or predictor.width == 0:
         return ()
     found = [predictor.runs_for(name, expected, predictor.width / 2) for name, expected in per_run.items()]
     known = [each for each in found if each is not None]

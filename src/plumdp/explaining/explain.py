@@ -81,8 +81,6 @@ def explain(
         raise DataError(f"parts={unknown}: choose some of {', '.join(map(repr, _PARTS))}")
     if not storage_of(learned.model).has_points:
         return Findings(about.fingerprint)
-    # what is found must not depend on what was asked before: solvers start without a memory
-    learned = replace(learned, solvers={asked: solver.without_memory() for asked, solver in learned.solvers.items()})
     objective = _objective(learned, about)
     found: dict[str, Any] = {name: _PARTS[name](learned, objective, about) for name in parts or _PARTS}
     return Findings(about.fingerprint, **found)
@@ -106,8 +104,14 @@ def _ladder(learned: Learned, objective: Objective, certificate: Certificate) ->
         return ()
     _LOGGER.info("finding what other relaxations certify")
     policy = certificate.policy if certificate.options["policy"] == "given" else None
-    found = compare_learned(learned, objective, policy=policy, precision=certificate.options["precision"])
+    precision = certificate.options["precision"]
+    found = compare_learned(_without_memory(learned), objective, policy=policy, precision=precision)
     return tuple(certificate.rung if each.relaxation == certificate.relaxation else each.rung for each in found)
+
+
+def _without_memory(learned: Learned) -> Learned:
+    """Return the same with solvers that have seen nothing, so that no part depends on what was asked before."""
+    return replace(learned, solvers={asked: solver.without_memory() for asked, solver in learned.solvers.items()})
 
 
 def _has_region(learned: Learned, certificate: Certificate) -> bool:
@@ -128,7 +132,7 @@ def _advice(learned: Learned, objective: Objective, certificate: Certificate) ->
         return {"none": "first the model, or the way the sets are made, has to be changed"}
     _LOGGER.info("finding where more data help")
     try:
-        advice = advise(learned, objective, policy=certificate.policy)
+        advice = advise(_without_memory(learned), objective, policy=certificate.policy)
     except DataError as error:
         return {"none": str(error)}
     return _as_read(advice.to_dict() | {"sentences": advice.sentences()})

@@ -48,6 +48,9 @@ class Lift:
     counted: ParametricMDP
     choice: Indices  # (n_choices): the choice there that has the same row
 
+    def __repr__(self) -> str:
+        return one_line(self, number_of(len(self.choice), "choice"), number_of(self.counted.graph.n_choices, "row"))
+
 
 @dataclass(frozen=True, eq=False)
 class ParametricMDP:

@@ -19,6 +19,7 @@ from plumdp.model.graph import Indices
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective, digest
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.text import number_of, one_line
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,9 @@ class Question:
 
     def __post_init__(self) -> None:
         self.objective.check_size(self.model.graph)
+
+    def __repr__(self) -> str:
+        return one_line(self, repr(self.objective), number_of(self.model.graph.n_states, "state"))
 
 
 Asked: TypeAlias = Question | Objective | str
