@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 from hypothesis import settings
+from nightly import NIGHTLY
 from tiers import TIER, examples
 
 from plumdp.base import compiled
@@ -17,14 +18,20 @@ from plumdp.base.errors import MissingExtra
 os.environ["PLUMDP_WARMUP"] = "0"  # no command that is tested starts a process
 compiled.compile_at_once()  # tests are about compiled kernels; test_compiled.py compares them with plain Python
 
+AT_NIGHT = {f"tests/{file}.py::{test}" for file, tests in NIGHTLY.items() for test in tests}
+
 settings.register_profile(
     "plumdp", deadline=None, max_examples=examples(100), derandomize=TIER != "night"
 )  # by day, a red run is due to the change
 settings.load_profile("plumdp")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that have slow tests, if there are several workers: none waits for another at the end."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out by day what runs at night, and begin with the files that have slow tests, if there are workers."""
+    if TIER != "night":
+        left_out = [item for item in items if item.nodeid in AT_NIGHT]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item.nodeid not in AT_NIGHT]
     if "PYTEST_XDIST_WORKER" in os.environ:
         slow = {item.path for item in items if item.get_closest_marker("slow")}
         items.sort(key=lambda item: item.path not in slow)
