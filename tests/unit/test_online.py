@@ -259,7 +259,8 @@ def test_a_checkpoint_of_another_run_is_refused(study, tmp_path, changes):
         return next(pl.learn_online(study.model, environment(study), study.objective, episodes=5, **options))
 
     first(checkpoint=tmp_path / "state.npz")
-    with pytest.raises(pl.DataError, match=r"state\.npz is of another run \(model .*confidence_set='interval'\)"):
+    message = r"state\.npz is of another run \(model .*confidence=0\.999, confidence_set='interval'\)"
+    with pytest.raises(pl.DataError, match=message):
         first(checkpoint=tmp_path / "state.npz", **changes)
 
 
