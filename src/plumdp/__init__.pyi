@@ -29,6 +29,7 @@ from .certifying.pipeline import certify_all as certify_all
 from .certifying.pipeline import compare as compare
 from .certifying.pipeline import conclude as conclude
 from .certifying.thresholds import decide as decide
+from .certifying.model_choice import compare_models as compare_models
 from .explaining.check import check_model as check_model
 from .explaining.advice import advise as advise
 from .explaining.explain import explain as explain

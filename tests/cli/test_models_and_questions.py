@@ -262,7 +262,8 @@ def test_one_value_may_be_compared_with_several_thresholds(run):
         ),
         (
             ["advise", "mine.py:build", "log.parquet", "-c", "n=3:4"],
-            "--constant: this command takes one value for each constant; certify, compare and info take ranges",
+            "--constant: this command takes one value for each constant; certify, compare, compare-models and info "
+            "take ranges",
         ),
         (
             ["certify", "mine.py:model", "log.parquet", "-p", "save"],

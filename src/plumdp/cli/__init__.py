@@ -89,6 +89,13 @@ COMMANDS = {
         "Show what each relaxation certifies from the same data; ends with 3 if the data contradict the model.",
         "plumdp compare betting:25 runs.parquet",
     ),
+    "compare-models": Command(
+        "compare_models",
+        "compare_models",
+        "Test and certify several candidate models from one log, with the error divided among them.",
+        "plumdp compare-models tied.prism free.prism runs.parquet\n"
+        "plumdp compare-models model.py:build runs.parquet -c k=0:2",
+    ),
     "check-model": Command(
         "check",
         "check_model",

@@ -49,7 +49,7 @@ Constant = Annotated[
         "-c",
         metavar="NAME=VALUE",
         help="Value of an undefined constant, or of an argument of a function in Python; commas or repeats for more. "
-        "certify, compare and info also take ranges: N=4:6, or N=4:2:10 in steps of 2.",
+        "certify, compare, compare-models and info also take ranges: N=4:6, or N=4:2:10 in steps of 2.",
     ),
 ]
 Space = Annotated[
@@ -215,7 +215,8 @@ def load(
     first, *others = value_ranges(constants)
     if others:
         raise ModelError(
-            "--constant: this command takes one value for each constant; certify, compare and info take ranges"
+            "--constant: this command takes one value for each constant; certify, compare, compare-models and info "
+            "take ranges"
         )
     read, properties = load_source(model, first)
     try:

@@ -173,16 +173,19 @@ def _called(file: Path, name: str, function: Any, constants: Mapping[str, str]) 
         raise ModelError(f"{file}:{name} needs a value for {missing[0]}; give --constant {missing[0]}=…")
     try:
         with redirect_stdout(sys.stderr):
-            return function(**{key: _number(value) for key, value in constants.items()})
+            return function(**{key: _value(key, value, parameters[key]) for key, value in constants.items()})
     except (Exception, SystemExit) as error:
         raise _failed(file, error) from None
 
 
-def _number(text: str) -> int | Fraction:
+def _value(name: str, text: str, argument: inspect.Parameter) -> int | Fraction | str:
+    """Return the number that a text is, or the text itself, unless the default of the argument is a number."""
     try:
         value = Fraction(text)
     except ValueError:
-        raise ModelError(f"{text}: give a number") from None
+        if isinstance(argument.default, int | float | Fraction):
+            raise ModelError(f"--constant {name}={text}: give a number") from None
+        return text
     return int(value) if value.denominator == 1 else value
 
 

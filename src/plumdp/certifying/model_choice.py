@@ -1,0 +1,167 @@
+"""Certifies one question for several candidate models, so that one of them may be chosen after looking.
+
+Each of k models has a k-th of the error. The event that the bracket or the test of some model fails has at most the
+probability of the sum (union bound), so that all brackets hold at once, each if its model is right. Whoever then picks
+the narrowest, or the one with the best p-value, picks one that holds. At full error each, the pick would fail more
+often than it says: nested models, such as rows that are tied, tied by severity, or free, may all be right at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import nextafter
+from typing import Any
+
+from plumdp.base.error_budget import equal_parts
+from plumdp.base.errors import DataError, ModelError, Option
+from plumdp.certifying.pipeline import certify
+from plumdp.data.counts import TransitionCounts
+from plumdp.learning.methods import Sets
+from plumdp.learning.options import error_of
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.text import html_table, one_line
+from plumdp.relaxation.relax import Relaxation
+from plumdp.result.certificate import Certificate, Status, outward, percent
+
+
+@dataclass(frozen=True, eq=False)
+class ModelComparison:
+    """The certificates of several models for one question, which hold jointly with the confidence.
+
+    Each certificate has its own part of the error, so that its confidence is higher than that of the comparison.
+    """
+
+    certificates: Mapping[str, Certificate]  # by name of the model, as given
+    confidence: float
+
+    @property
+    def contradicted(self) -> tuple[str, ...]:
+        """The names of the models that the data contradict."""
+        return tuple(name for name, each in self.certificates.items() if each.status == Status.CONTRADICTED)
+
+    @property
+    def possible(self) -> tuple[str, ...]:
+        """The names of the models that the data do not contradict."""
+        return tuple(name for name in self.certificates if name not in self.contradicted)
+
+    @property
+    def sentence(self) -> str:
+        """Which models are contradicted, and what may be done with the others."""
+        share = percent(self.confidence)
+        if not self.possible:
+            return f"The data contradict all {len(self.certificates)} models, with confidence {share}."
+        refuted = f"The data contradict {', '.join(self.contradicted)}" if self.contradicted else ""
+        left = f"{refuted + ', but not' if refuted else 'The data do not contradict'} {', '.join(self.possible)}."
+        return (
+            f"{left} Choose any model after looking: all bounds hold jointly with confidence {share}, each if its "
+            "model is correct. That a model is not contradicted does not show that it is correct."
+        )
+
+    def rows(self) -> list[tuple[str, str, str, str, str]]:
+        """Return name, lower and upper bound, p-value of the test and status of each model, as texts."""
+        return [
+            (name, *each.printed_bounds, _p_value(each), str(each.status)) for name, each in self.certificates.items()
+        ]
+
+    def __repr__(self) -> str:
+        return one_line(self, f"{len(self.possible)} of {len(self.certificates)} possible", f"{self.confidence:.10g}")
+
+    def __str__(self) -> str:
+        rows = [("model", "lower", "upper", "p", "status"), *self.rows()]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        return "\n".join([self.sentence, *(f"  {line}" for line in lines)])
+
+    def _repr_html_(self) -> str:
+        cells = [(name, f"{low} to {high}, p = {p}, {status}") for name, low, high, p, status in self.rows()]
+        return f"<p><b>{self.sentence}</b></p>{html_table(cells)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        return {
+            "schema": "plumdp/model-comparison/1",
+            "confidence": self.confidence,
+            "sentence": self.sentence,
+            "contradicted": list(self.contradicted),
+            "models": {name: each.to_dict() for name, each in self.certificates.items()},
+        }
+
+
+def compare_models(
+    models: Mapping[str, ParametricMDP],
+    counts: TransitionCounts | Mapping[str, TransitionCounts],
+    objective: str,
+    *,
+    relaxation: Relaxation | None = None,
+    precision: float = 1e-6,
+    threads: int | None = None,
+    confidence: float = 0.999,
+    confidence_set: Sets | None = None,
+    misfit: float = 0.0,
+) -> ModelComparison:
+    """Return a certificate for each of several models, which hold jointly, so that one may be chosen after looking.
+
+    Parameters
+    ----------
+    models
+        The candidates by name, such as the same graph with other ties. All of them are fixed before the data are seen.
+    counts
+        Those of all models if they have the same graph, or of each model by its name.
+    objective
+        What is asked of every model, as text.
+    relaxation, precision, threads, confidence_set, misfit
+        As of ``certify``.
+    confidence
+        How sure everything must be, jointly: each model has an equal part of the error.
+
+    Examples
+    --------
+    >>> from plumdp import case_study, simulate
+    >>> from plumdp.model.language.constraint import cut_model
+    >>> study = case_study("betting:5")
+    >>> narrow = cut_model(study.model, ["p >= 0.8"])
+    >>> counts = simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
+    >>> comparison = compare_models({"any": study.model, "favourable": narrow}, counts, study.objective.text)
+    >>> comparison.contradicted
+    ('favourable',)
+    """
+    if not isinstance(models, Mapping) or not models:
+        raise ModelError(Option("models", {}), ": give models by name, such as {'tied': tied, 'free': free}")
+    given = dict.fromkeys(models, counts) if isinstance(counts, TransitionCounts) else counts
+    missing = [name for name in models if name not in given]
+    if missing:
+        raise DataError(f"counts: there are none of the model {missing[0]!r}; give counts for each name")
+    share = confidence_of_each(confidence, len(models))
+    certificates = {
+        name: certify(
+            model,
+            given[name],
+            objective,
+            relaxation=relaxation,
+            precision=precision,
+            threads=threads,
+            confidence=share,
+            confidence_set=confidence_set,
+            misfit=misfit,
+        )
+        for name, model in models.items()
+    }
+    return ModelComparison(certificates, confidence)
+
+
+def confidence_of_each(confidence: float, n_models: int) -> float:
+    """Return the confidence of each of several models, whose errors sum to at most that of the whole.
+
+    >>> 1 - confidence_of_each(0.9, 4) <= (1 - 0.9) / 4
+    True
+    """
+    error = equal_parts(error_of(confidence), n_models)
+    share = 1 - error
+    while 1 - share > error:  # rounded up: a smaller error is safe
+        share = nextafter(share, 1.0)
+    return share
+
+
+def _p_value(certificate: Certificate) -> str:
+    return "not tested" if certificate.p_value is None else outward(certificate.p_value, 1, 2).lower()

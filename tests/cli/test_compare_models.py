@@ -1,0 +1,76 @@
+"""``plumdp compare-models``: candidates first, then data, and an answer that says which of them are contradicted."""
+
+import json
+
+import pytest
+from command_line import plumdp
+
+MODELS = """
+import plumdp
+
+p, q = plumdp.parameters("p", "q")
+
+
+def build(ties="free", n=2):
+    slow, fast = (p, p) if ties == "tied" else (p, q)
+
+    def step(state):
+        if state.x in (-1, n):
+            return {"stay": [(1, state)]}
+        after, lost = state._replace(x=state.x + 1), state._replace(x=-1)
+        return {"slow": [(slow, after), (1 - slow, lost)], "fast": [(fast, after), (1 - fast, lost)]}
+
+    names = ("p",) if ties == "tied" else ("p", "q")
+    goal = {"goal": lambda state: state.x == n}
+    return plumdp.explore(step, {"x": 0}, space=plumdp.ParameterSpace.unit(*names), labels=goal)
+
+
+tied, free = build("tied"), build()
+"""
+GOAL = ("-p", 'Pmax=? [ F "goal" ]')
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    (folder / "m.py").write_text(MODELS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        options = ("-n", "1000", "--max-steps", "3", "--seed", "1")
+        for name, point in (("same", "p=0.8,q=0.8"), ("other", "p=0.5,q=0.9")):
+            assert plumdp("simulate", "m.py:free", "--at", point, *options, "-o", f"{name}.parquet").code == 0
+        yield plumdp
+
+
+def test_models_that_explain_the_data_are_all_left(run):
+    ended = run("compare-models", "m.py:tied", "m.py:free", "same.parquet", *GOAL)
+    assert ended.code == 0
+    assert "The data do not contradict m.py:tied, m.py:free." in " ".join(ended.out.split())
+
+
+def test_a_wrong_model_is_named_and_the_other_has_its_part_of_the_error(run):
+    ended = run("compare-models", "m.py:tied", "m.py:free", "other.parquet", *GOAL, "--confidence", "0.99", "--json")
+    told = json.loads(ended.out)
+    assert ended.code == 0
+    assert told["contradicted"] == ["m.py:tied"]
+    assert told["models"]["m.py:free"]["confidence"] == pytest.approx(0.995)
+    assert told["models"]["m.py:free"]["lower"] < 0.81 < told["models"]["m.py:free"]["upper"]
+
+
+def test_the_exit_code_says_if_no_model_is_left(run):
+    ended = run("compare-models", "m.py:build", "other.parquet", *GOAL, "-c", "ties=tied", "--json")
+    assert ended.code == 3
+    assert json.loads(ended.out)["sentence"] == "The data contradict all 1 models, with confidence 99.9 %."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["same.parquet"], "same.parquet: this is not a model; give the candidate models first, then the data"),
+        (["m.py:tied", "m.py:free"], "m.py:free: give data after the models: a file of counts, or logs"),
+        (["m.py:build", "same.parquet", "-c", "n=two"], "m.py: --constant n=two: give a number"),
+    ],
+)
+def test_misuse_says_what_to_write(run, arguments, message):
+    ended = run("compare-models", *arguments, *GOAL)
+    assert (ended.code, ended.err.strip()) == (2, f"error: {message}")
