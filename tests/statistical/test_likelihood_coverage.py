@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from row_models import row_model
+from tiers import size
 
 import plumdp as pl
 from plumdp.confidence.evidence import log_evidence
@@ -14,7 +15,7 @@ from plumdp.confidence.space_moments import moments
 (p,) = pl.parameters("p")
 SPACE = pl.ParameterSpace.unit("p")
 COIN = likelihood_table(row_model([[p, 1 - p]], SPACE))
-THROWS = 30
+THROWS = size(20, 30)
 ERROR = 0.1
 
 

@@ -14,6 +14,7 @@ import plumdp as pl
 pytestmark = pytest.mark.slow
 
 RUNS, MOST, EPISODES = size(40, 400), 400, 1000
+LARGE_ERROR = 0.5  # shows in few runs that bounds miss more often
 
 
 @pytest.fixture(scope="module")
@@ -21,24 +22,24 @@ def game():
     return guesses()
 
 
-def is_missed(model, objective, seed, *, paper):
+def is_missed(model, objective, seed, *, error, paper):
     """Return whether some bound of a run is wrong; the intervals are updated often, so that there are many moments."""
     stop = model.graph.states["at"] > 0
     environment = pl.online.simulator(model, {"p": 0.5, "q": 0.5}, rng=seed, max_steps=1, stop=stop)
     records = pl.learn_online(
-        model, environment, objective, episodes=EPISODES, confidence=1 - ERROR, growth=1.01, spacing=1.25,
+        model, environment, objective, episodes=EPISODES, confidence=1 - error, growth=1.01, spacing=1.25,
         exploration=0.3, confidence_set="published-interval" if paper else "interval",
     )  # fmt: skip
     return any(record.bound > record.true_value for record in records)
 
 
 def test_certified_bounds_hold_at_all_updates_of_a_run_at_once(game):
-    evidence = until_refuted((is_missed(*game, seed, paper=False) for seed in range(RUNS)), rate=ERROR)
+    evidence = until_refuted((is_missed(*game, seed, error=ERROR, paper=False) for seed in range(RUNS)), rate=ERROR)
     assert evidence.happened > 0
     assert not evidence.is_refuted
 
 
 def test_the_published_construction_fails(game):
     """Clopper–Pearson intervals hold for a number of trials that is fixed beforehand, not at the worst of all times."""
-    games = (is_missed(*game, seed, paper=True) for seed in range(MOST))
-    assert until_refuted(games, rate=ERROR, level=0.01).is_refuted
+    games = (is_missed(*game, seed, error=LARGE_ERROR, paper=True) for seed in range(MOST))
+    assert until_refuted(games, rate=LARGE_ERROR, level=0.01).is_refuted

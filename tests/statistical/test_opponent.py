@@ -26,7 +26,7 @@ GAMES = os.environ.get("PLUMDP_OPPONENT_GAMES")
 
 
 def test_nothing_that_is_said_is_wrong_in_more_than_a_tenth_of_the_games(capsys):
-    protocol = Protocol(int(GAMES or 27))
+    protocol = Protocol(int(GAMES or 13))
     if GAMES:
         with capsys.disabled():
             print(f"\n{protocol.report()}")

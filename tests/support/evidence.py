@@ -28,6 +28,7 @@ class Evidence(NamedTuple):
     def fortune(self) -> float:
         """What the bets have made of one."""
         q, k = self.rate * np.array([1.25, 1.5, 2.0, 3.0, 5.0, 8.0]), self.happened
+        q = q[q < 1]
         return float(np.exp(k * np.log(q / self.rate) + (self.n - k) * np.log((1 - q) / (1 - self.rate))).mean())
 
     @property

@@ -404,9 +404,9 @@ def test_compare_shows_the_ladder_from_interval_to_coupled():
 
 def test_the_commands_take_the_likelihood_and_one_point_for_all_states(tmp_path):
     runner, data = CliRunner(), str(tmp_path / "counts.parquet")
-    made = runner.invoke(app, ["simulate", "aircraft:20,10", "-n", "2000", "--seed", "3", "--counts", "-o", data])
+    made = runner.invoke(app, ["simulate", "aircraft:6,4,1", "-n", "2000", "--seed", "3", "--counts", "-o", data])
     assert made.exit_code == 0, made.output
-    options = ["aircraft:20,10", data, "--confidence-set", "likelihood"]
+    options = ["aircraft:6,4,1", data, "--confidence-set", "likelihood"]
     shown = runner.invoke(app, ["certify", *options, "-r", "coupled"])
     assert shown.exit_code == 0, shown.output
     assert "one point for all states" in shown.output
