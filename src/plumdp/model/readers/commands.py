@@ -21,7 +21,7 @@ from plumdp.base.errors import ModelError
 from plumdp.model.expressions.arrays import PolynomialArray, number_in, tabulate
 from plumdp.model.expressions.interned import PolynomialTable
 from plumdp.model.expressions.polynomial import Polynomial, polynomial
-from plumdp.model.graph import Indices, IntArray
+from plumdp.model.graph import BoolArray, Indices, IntArray
 from plumdp.model.language.formula import DistinctEvaluator, Formula
 from plumdp.model.state_store import StateStore
 
@@ -67,8 +67,11 @@ def transitions(
         source, first = state_of_choice[choices], first_transition[choices]
         calculate = DistinctEvaluator(states, parameters, source)
         for k, (probability, target) in enumerate(_outcomes(joint, calculate, list(states), rows[source])):
-            successor[first + k] = store.intern(target)
             expression[first + k] = number_in(table, probability)
+            is_zero = _is_zero(probability, len(source))
+            # a branch that is never taken may lead anywhere, also out of the ranges: it is dropped with the zeros
+            target[is_zero] = rows[source[is_zero]]
+            successor[first + k] = store.intern(target)
             if store.n != len(rows):
                 _refuse_new_state(joint, states, store.rows[len(rows)])
     return first_transition, successor, PolynomialArray(table, expression)
@@ -99,6 +102,13 @@ def _probability(command: Command, branch: Branch, calculate: DistinctEvaluator)
     if isinstance(value, np.ndarray):  # integers: a probability of 0 or 1 that depends on the state
         value = tabulate(Polynomial, value)
     return value if isinstance(value, PolynomialArray) else polynomial(value)
+
+
+def _is_zero(probability: Polynomial | PolynomialArray, n: int) -> BoolArray:
+    """Return for which of n states a branch has the probability zero, whatever the parameters are."""
+    if isinstance(probability, Polynomial):
+        return np.full(n, not probability)
+    return np.array([not each for each in probability.table], dtype=np.bool_)[probability.index]
 
 
 def _refuse_new_state(joint: tuple[Command, ...], states: Columns, row: IntArray) -> None:
