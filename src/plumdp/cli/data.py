@@ -17,7 +17,7 @@ from plumdp.cli.options import LogOptions, ModelOptions, require_new
 from plumdp.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from plumdp.data.runs import Policy
+    from plumdp.model.policy import Policy
 
 _Form = Annotated[Form, typer.Option("--form", help="Rows with the next state, or one row per state.")]
 _Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there already.")]
@@ -65,7 +65,7 @@ def simulate(
     steps = max_steps or (study.max_steps + 1 if study else None)
     if steps is None:
         raise DataError("say with --max-steps where a run is cut off")
-    drawn: Policy = "uniform" if policy is None else plumdp.exchange.read_sampling(policy, read)
+    drawn: Policy = "uniform" if policy is None else plumdp.read_policy(policy, read)
     with progress_bar("runs") as show:
         if counts:
             counted = plumdp.simulate(read, point, trajectories, rng=seed, max_steps=steps, policy=drawn, progress=show)

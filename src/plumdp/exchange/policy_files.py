@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from plumdp.base.errors import DataError
 from plumdp.exchange.write_tra import text_column
 from plumdp.model.graph import FloatArray, Graph
+from plumdp.model.policy import policy_weights
 from plumdp.result.policy_table import PolicyTable, write_columns
 
 
@@ -42,6 +46,10 @@ def _write_csv(policy: PolicyTable, path: Path) -> None:
 
 
 def _write_list(policy: PolicyTable, path: Path) -> None:
+    if policy.weights is not None:
+        raise DataError(
+            f"{path}: PRISM's list has one action for each state, but the policy draws; write .csv or .json"
+        )
     *_, actions = policy.columns().values()
     states = zip(*(text_column(path, name, policy.graph) for name in policy.graph.states), strict=True)
     lines = [f"({','.join(state)}):{action}\n" for state, action in zip(states, actions.tolist(), strict=True)]
@@ -49,12 +57,16 @@ def _write_list(policy: PolicyTable, path: Path) -> None:
 
 
 def _write_scheduler(policy: PolicyTable, path: Path) -> None:
-    *values, actions = (column.tolist() for column in policy.columns().values())
-    entries = []
-    for row in zip(*values, actions, policy.choice.tolist(), strict=True):
-        labels = [row[-2]] if row[-2] else []
-        choice = {"index": row[-1], "labels": labels, "prob": 1.0}
-        entries.append({"c": [choice], "s": dict(zip(policy.graph.states, row[:-2], strict=True))})
+    graph, weights = policy.graph, policy_weights(policy.graph, policy)
+    taken = np.flatnonzero(weights)
+    choices: list[list[Any]] = [[] for _ in range(len(policy))]
+    for choice, state, share in zip(
+        taken.tolist(), graph.state_of_choice()[taken].tolist(), weights[taken].tolist(), strict=True
+    ):
+        label = graph.action_names[graph.action[choice]]
+        choices[state].append({"index": choice, "labels": [label] if label else [], "prob": share})
+    values = zip(*(column.tolist() for column in graph.states.values()), strict=True)
+    entries = [{"c": c, "s": dict(zip(graph.states, row, strict=True))} for c, row in zip(choices, values, strict=True)]
     path.write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
 
 

@@ -79,7 +79,7 @@ def advise(
     model, asked = learned.model, as_objective(objective, learned.model)
     _require_sense(learned, runs, max_steps)
     certificate = conclude(learned, asked, relaxation="coupled", policy=policy)
-    chosen, width = certificate.policy.choice, certificate.upper - certificate.lower
+    chosen, width = np.asarray(certificate.policy), certificate.upper - certificate.lower
     question, value, unseen = _question(learned, asked, chosen)
     law, seen = _law_of_runs(learned, question.point, max_steps)
     n_planned = int(runs or (seen or max(1, learned.counts.total // law.max_steps)))
