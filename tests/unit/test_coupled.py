@@ -188,8 +188,6 @@ def test_what_is_not_covered_has_a_reason():
     region = ellipsoid(model, [0.6], 0.01)
     uncertain, policy = rectangular(model, region), model.graph.first_choice[:-1]
     reward = pl.model.RewardStructure(np.ones(model.graph.n_states), None)
-    drawn = np.ones(model.graph.n_choices)
-    assert find_coupled_bounds(model, drawn, top_of(model), region, uncertain) == "the policy draws its actions"
     to_the_top = Reward(reward, "min", target=model.labels["top"])
     assert "cannot reach the target" in find_coupled_bounds(model, policy, to_the_top, region, uncertain)
     forever = Reward(reward, "min")
