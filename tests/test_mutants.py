@@ -134,6 +134,10 @@ MUTANTS = {
     "unit/test_observations": {
         "visits that count for more": "test_a_visit_that_counts_for_a_tenth_more_breaks_the_bound",
     },
+    "unit/test_policy_rules": {
+        "a comparison that is off by one": "test_a_planted_comparison_that_is_off_by_one_is_found",
+        "code that says something else": "test_planted_code_that_says_something_else_is_found",
+    },
     "unit/test_prepared": {"shared preparations": "test_a_mutant_that_shares_where_it_must_not_is_caught"},
     "unit/test_tolerant": {
         "intervals that are not widened": "test_intervals_that_are_not_widened_are_caught",

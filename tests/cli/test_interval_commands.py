@@ -129,7 +129,7 @@ SOLVE_MISUSES = {
     ),
     "ending": (
         ["robot.tra", "-p", GOAL, "-o", "policy.xml"],
-        "policy.xml: policies are written to files that end in .csv, .txt, .json",
+        "policy.xml: policies are written to files that end in .csv, .txt, .json, .py, .rules",
     ),
     "precision": (["robot.tra", "-p", GOAL, "--precision", "0"], "--precision 0: give a number above 0"),
     "constant": (

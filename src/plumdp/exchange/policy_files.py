@@ -17,10 +17,11 @@ from plumdp.result.policy_table import PolicyTable, write_columns
 
 
 def write_policy(policy: PolicyTable, path: str | Path) -> None:
-    """Write a policy in the format that the file's name ends in; ``read_policy`` reads all of them.
+    """Write a policy in the format that the file's name ends in; ``read_policy`` reads tables, lists and schedulers.
 
     ``.csv`` is a table with state variables and action, ``.txt`` PRISM's list of actions (``(0,1):north`` for each
-    state), and ``.json`` a scheduler as Storm writes it.
+    state), and ``.json`` a scheduler as Storm writes it. A function in ``.py`` and rules in ``.rules`` are for running
+    and reading the policy elsewhere (``PolicyTable.to_python`` and ``to_rules``).
 
     >>> from tempfile import TemporaryDirectory
     >>> from plumdp import case_study
@@ -53,7 +54,11 @@ def _write_list(policy: PolicyTable, path: Path) -> None:
     *_, actions = policy.columns().values()
     states = zip(*(text_column(path, name, policy.graph) for name in policy.graph.states), strict=True)
     lines = [f"({','.join(state)}):{action}\n" for state, action in zip(states, actions.tolist(), strict=True)]
-    path.write_text("".join(lines), encoding="utf-8")
+    _write_text(path, "".join(lines))
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
 
 
 def _write_scheduler(policy: PolicyTable, path: Path) -> None:
@@ -67,13 +72,15 @@ def _write_scheduler(policy: PolicyTable, path: Path) -> None:
         choices[state].append({"index": choice, "labels": [label] if label else [], "prob": share})
     values = zip(*(column.tolist() for column in graph.states.values()), strict=True)
     entries = [{"c": c, "s": dict(zip(graph.states, row, strict=True))} for c, row in zip(choices, values, strict=True)]
-    path.write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
+    _write_text(path, json.dumps(entries, indent=1) + "\n")
 
 
 POLICY_WRITERS: Mapping[str, Callable[[PolicyTable, Path], None]] = {
     ".csv": _write_csv,
     ".txt": _write_list,
     ".json": _write_scheduler,
+    ".py": lambda policy, path: _write_text(path, policy.to_python()),
+    ".rules": lambda policy, path: _write_text(path, policy.to_rules()),
 }
 
 

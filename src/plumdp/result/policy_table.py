@@ -22,6 +22,7 @@ from plumdp.model.policy_rows import action_column, share_column
 from plumdp.model.text import html_table, number_of, one_line
 from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.result.policy_readers import POLICY_READERS, read_csv
+from plumdp.result.policy_rules import DecisionTree, python_of, rules_of, tree_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,6 +175,42 @@ class PolicyTable:
     def to_csv(self, path: str | Path) -> None:
         """Write one line per state, its variables and the action; or per action that may be drawn, with its share."""
         write_columns(path, self.columns())
+
+    @cached_property
+    def tree(self) -> DecisionTree:
+        """The policy as a decision tree over the state variables, compared with the table in every state."""
+        return tree_of(self.graph, self.choice, self.weights)
+
+    def to_python(self) -> str:
+        """Return a Python module with a function ``policy`` of the state variables, which needs nothing else.
+
+        It compares variables as ``tree`` does, and was called in every state: it returns the name of the action, or of
+        a policy that draws a dict from names to probabilities. It refuses values that no state has.
+        """
+        code = python_of(self.graph, self.tree)
+        module: dict[str, Any] = {}
+        exec(code, module)  # our own text, so that the text itself is compared with the table
+        asked = zip(*(values.tolist() for values in self.graph.states.values()), strict=True)
+        if [module["policy"](*state) for state in asked] != self.tree.done_in(self.graph.states):
+            raise AssertionError("the code differs from its policy; please report this")
+        return code
+
+    def to_rules(self) -> str:
+        """Return the policy as rules in plain text, of which the first that fits says the action.
+
+        >>> from plumdp import case_study
+        >>> graph = case_study("betting:25").model.graph
+        >>> bold = PolicyTable.from_actions(graph, lambda money, step: "bet5" if money > 7 and step < 9 else "bet0")
+        >>> size, *rules = bold.to_rules().splitlines()
+        >>> print("\\n".join(rules))
+        if step > 24:
+            if step <= 25: end
+            else: done
+        if step > 8: bet0
+        if money <= 7: bet0
+        else: bet5
+        """
+        return rules_of(self.graph, self.tree)
 
 
 def write_columns(path: str | Path, columns: Mapping[str, npt.NDArray[Any]]) -> None:
