@@ -72,6 +72,14 @@ def likeliest(graph: Graph, weights: FloatArray) -> IntArray:
     return read_only(order[graph.first_choice[:-1]].astype(np.int32))
 
 
+def as_choices(graph: Graph, checked: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return choices in place of probabilities if no action is drawn, so that both are one policy to the last bit."""
+    if checked.dtype.kind != "f":
+        return checked
+    chosen = likeliest(graph, checked)
+    return checked if (checked[chosen] < 1).any() else chosen
+
+
 def policy_weights(graph: Graph, policy: Policy) -> FloatArray:
     """Return the probability with which a policy takes each choice (n_choices)."""
     checked = check_policy(graph, policy)

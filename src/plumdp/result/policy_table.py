@@ -17,12 +17,14 @@ from plumdp.data.observing import Observe, Places
 from plumdp.model.graph import FloatArray, Graph, IntArray, own_array, read_only
 from plumdp.model.named_policy import policy_by_name
 from plumdp.model.parametric import ParametricMDP, require_model
-from plumdp.model.policy import check_policy, likeliest
+from plumdp.model.policy import as_choices, check_policy, likeliest
 from plumdp.model.policy_rows import action_column, share_column
 from plumdp.model.text import html_table, number_of, one_line
 from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.result.policy_readers import POLICY_READERS, read_csv
 from plumdp.result.policy_rules import DecisionTree, python_of, rules_of, tree_of
+
+_HALF = 0.5  # probability above which an action is the usual one
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +49,10 @@ class PolicyTable:
     weights: FloatArray | None = field(default=None, init=False)  # (n_choices), if it draws in some state
 
     def __post_init__(self) -> None:
-        given = check_policy(self.graph, self.choice)
+        given = as_choices(self.graph, check_policy(self.graph, self.choice))
         if given.dtype.kind == "f":
-            chosen = likeliest(self.graph, given)
-            if (given[chosen] < 1).any():
-                object.__setattr__(self, "weights", own_array(given, np.float64))
-            given = chosen
+            object.__setattr__(self, "weights", own_array(given, np.float64))
+            given = likeliest(self.graph, given)
         object.__setattr__(self, "choice", own_array(given, np.int32))
 
     @classmethod
@@ -164,12 +164,14 @@ class PolicyTable:
         }
 
     def by_state(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return columns with one row per state, as maps show them: "mostly north" where the action is drawn."""
+        """Return columns with one row per state for maps, with "mostly north" or "drawn" where the action is drawn."""
         columns = dict(PolicyTable(self.graph, self.choice).columns())
         if self.weights is not None:
             *_, action = columns
-            is_drawn = self.weights[self.choice] < 1
-            columns[action][is_drawn] = [f"mostly {name}" for name in columns[action][is_drawn]]
+            largest = self.weights[self.choice]
+            is_mostly = (largest > _HALF) & (largest < 1)
+            columns[action][is_mostly] = [f"mostly {name}" for name in columns[action][is_mostly]]
+            columns[action][largest <= _HALF] = "drawn"
         return columns
 
     def to_csv(self, path: str | Path) -> None:
