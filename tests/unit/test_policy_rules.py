@@ -77,7 +77,7 @@ def require_same(policy, tmp_path):
     assert len(states_of(policy.graph)) == len(table[[*table][-1]])
     for number, (state, action) in enumerate(zip(states_of(policy.graph), table[[*table][-1]].tolist(), strict=True)):
         assert function(*state.values()) == action
-        if number % size(1 + len(policy) // 100, 1) == 0:  # it is slow to read rules
+        if number % (1 + len(policy) // size(100, 1000)) == 0:  # it is slow to read rules
             assert done_by_rules(rules, state) == action
     assert check_policy(policy.graph, function).tolist() == policy.choice.tolist()
 
@@ -89,7 +89,7 @@ def test_code_and_rules_are_the_same_as_the_best_policy_of_a_case_study(name, tm
     policy = pl.PolicyTable(study.model.graph, best.policy)
     require_same(policy, tmp_path)
     assert policy.tree.n_comparisons < len(policy) / 3
-    assert f"{policy.tree.n_comparisons} comparisons, at most " in policy.to_rules()
+    assert f"{policy.tree.n_comparisons:,} comparisons, at most " in policy.to_rules()
 
 
 @settings(max_examples=examples(60))
