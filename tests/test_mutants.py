@@ -27,6 +27,12 @@ MUTANTS = {
         "swapped ends of a complement": "test_a_planted_error_is_found[ends_are_swapped_at_a_complement]",
         "sweeps that stop early": "test_a_planted_error_is_found[sweeps_stop_early]",
     },
+    "oracles/test_drawn_points": {
+        "a wrong weight of a draw": "test_a_planted_error_of_draws_is_found[one_weight_is_wrong]",
+        "turned weights in coupled bounds": (
+            "test_a_planted_error_of_draws_is_found[weights_of_coupled_bounds_are_turned]"
+        ),
+    },
     "oracles/test_fairness": {
         "powers that count once": "test_a_process_that_is_unfair_is_found[likelihood-powers_are_forgotten]",
         "outcomes that count for another": (
@@ -132,6 +138,10 @@ MUTANTS = {
     },
     "unit/test_observations": {
         "visits that count for more": "test_a_visit_that_counts_for_a_tenth_more_breaks_the_bound",
+    },
+    "unit/test_policy_rules": {
+        "a comparison that is off by one": "test_a_planted_comparison_that_is_off_by_one_is_found",
+        "code that says something else": "test_planted_code_that_says_something_else_is_found",
     },
     "unit/test_prepared": {"shared preparations": "test_a_mutant_that_shares_where_it_must_not_is_caught"},
     "unit/test_tolerant": {

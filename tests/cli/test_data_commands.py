@@ -88,7 +88,7 @@ MISUSES = {
     "counts as CSV": (["simulate", "betting:5", "--counts", "-o", "c.csv"],
                       "c.csv: counts are kept as Parquet; name a file that ends in .parquet"),
     "no policy": (["simulate", "betting:5", "--policy", "mine.csv", "-o", "runs.csv"],
-                  "--policy mine.csv: there is no such file"),
+                  "--policy mine.csv: there is no such file, and no action of this name"),
     "a policy of another model": (["simulate", "betting:5", "--policy", "log.csv", "-o", "runs.csv"],
                                   "log.csv is not a policy of this model: it has no column money, step"),
     "counts that are there": (["count", "glider:11,9", "log.csv", "-o", "old.parquet"],

@@ -129,7 +129,7 @@ SOLVE_MISUSES = {
     ),
     "ending": (
         ["robot.tra", "-p", GOAL, "-o", "policy.xml"],
-        "policy.xml: policies are written to files that end in .csv, .txt, .json",
+        "policy.xml: policies are written to files that end in .csv, .txt, .json, .py, .rules",
     ),
     "precision": (["robot.tra", "-p", GOAL, "--precision", "0"], "--precision 0: give a number above 0"),
     "constant": (
@@ -178,10 +178,15 @@ def test_misuse_of_policy(run, folder):
     (folder / "short.csv").write_text("\n".join(lines[:1] + lines[4:]))
     (folder / "other.csv").write_text("x,action\n1,go\n")
     (folder / "fly.csv").write_text("\n".join([lines[0], "10,0,fly", *lines[2:]]))
+    (folder / "rules.py").write_text("def policy(state):\n    return 'fly'\n")
+    (folder / "half.csv").write_text(f"{lines[0]},probability\n10,0,bet0,0.5\n")
     states = ", ".join(f"(money={line.split(',')[0]}, step={line.split(',')[1]})" for line in lines[1:4])
     several = "(money=10, step=0): 'fly' is not one of its actions, "
     for file, message in (
-        ("none.csv", "--policy none.csv: there is no such file"),
+        ("none.csv", "--policy none.csv: there is no such file, and no action of this name"),
+        ("rules.py:other", "--policy rules.py: there is no function other in this file; name another as in rules.py"),
+        ("rules.py", "rules.py: the policy: state (money=10, step=0): 'fly' is not one of its actions, "),
+        ("half.csv", "half.csv: state (money=10, step=0): the policy's probabilities sum to 0.5, not 1"),
         ("other.csv", "other.csv is not a policy of this model: it has no column money, step"),
         ("short.csv", f"short.csv says nothing about 3 states with several actions: {states}"),
         ("fly.csv", f"fly.csv: row 1, state {several}"),
@@ -192,6 +197,33 @@ def test_misuse_of_policy(run, folder):
     code, _, err = run("policy", STUDY, "counts.parquet")
     assert code == 2
     assert "Missing option '--policy'" in err
+
+
+MIXED = """
+print("this is not a result")
+
+
+def policy(money, step):
+    return {"bet0": 0.5, "bet1": 0.5} if money > 3 else "bet0"
+"""
+
+
+def test_a_threshold_is_answered_for_the_policy_of_a_file(run, folder):
+    """The policy draws; of a file with its probabilities the answer is the same."""
+    (folder / "mixed.py").write_text(MIXED)
+    code, out, _ = run("policy", STUDY, "counts.parquet", "--policy", "mixed.py", "--json")
+    low, high = (json.loads(out)[name] for name in ("lower", "upper"))
+    assert code == 0
+    assert 10 < low < high < 11
+    for number, expected, verdict in ((low - 0.1, 0, "yes"), (high + 0.1, 1, "no"), ((low + high) / 2, 4, "unknown")):
+        asked = ["-p", f'R{{"money"}}>={number} [ F "end" ]', "--json"]
+        code, out, _ = run("policy", STUDY, "counts.parquet", "--policy", "mixed.py", *asked)
+        assert (code, json.loads(out)["verdict"]) == (expected, verdict)
+        assert "this policy has at " in json.loads(out)["sentence"]
+    run("policy", STUDY, "counts.parquet", "--policy", "mixed.py", "-o", "mixed", *asked)
+    assert json.loads((folder / "mixed" / "certificate.json").read_text())["answer"]["verdict"] == "unknown"
+    code, out, _ = run("policy", STUDY, "counts.parquet", "--policy", "mixed/policy.csv", "--json")
+    assert [json.loads(out)[name] for name in ("lower", "upper")] == [low, high]
 
 
 @pytest.mark.parametrize("ending", [".umb", ".drn", ".tra"])

@@ -88,7 +88,10 @@ MISUSES = {
     "growth": (["--growth", "1"], "--growth 1: give a number above 1"),
     "exploration": (["--exploration", "2"], "--exploration 2: give a number from 0 to 1"),
     "confidence": (["--confidence", "1"], "--confidence 1: give a number between 0 and 1, such as 0.999"),
-    "policy": (["--policy", "p.doc"], "p.doc: policies are written to files that end in .csv, .txt, .json"),
+    "policy": (
+        ["--policy", "p.doc"],
+        "p.doc: policies are written to files that end in .csv, .txt, .json, .py, .rules",
+    ),
     "output": (["-o", "no/r.json"], "no/r.json: there is no folder no; make it first"),
 }
 

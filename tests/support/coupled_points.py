@@ -64,14 +64,23 @@ def rows_at(model, point):
 
 def value_of_rows(graph, rows, policy, objective):
     """Return the value of the initial state, given the probability of each transition: a Fraction, or infinity."""
-    policy, chain = np.asarray(policy).tolist(), []
-    for choice in policy:
-        row = {}
+    shares = [0] * graph.n_choices
+    for choice in np.asarray(policy).tolist():
+        shares[choice] = 1
+    return mixed_value(graph, rows, shares, objective)
+
+
+def mixed_value(graph, rows, shares, objective):
+    """Return the same for a policy that draws, given the probability of each choice: rows and rewards are mixed."""
+    chain, earned = [{} for _ in range(graph.n_states)], [Fraction(0)] * graph.n_states
+    for choice, state in enumerate(graph.state_of_choice().tolist()):
+        if not isinstance(objective, Reach):
+            paid = exact_values.state_reward(objective, state) + exact_values.choice_reward(objective, choice)
+            earned[state] += shares[choice] * paid
         for t in range(graph.first_transition[choice], graph.first_transition[choice + 1]):
-            if rows[t]:
-                row[int(graph.successor[t])] = row.get(int(graph.successor[t]), Fraction(0)) + rows[t]
-        chain.append(row)
-    earned = exact_values.step_rewards(objective, policy)
+            if rows[t] * shares[choice]:
+                to, row = int(graph.successor[t]), chain[state]
+                row[to] = row.get(to, Fraction(0)) + shares[choice] * rows[t]
     if objective.steps is not None:
         return _by_steps(chain, objective, earned)[graph.initial_state]
     return exact_values.chain_values(chain, objective, earned)[graph.initial_state]

@@ -188,8 +188,6 @@ def test_what_is_not_covered_has_a_reason():
     region = ellipsoid(model, [0.6], 0.01)
     uncertain, policy = rectangular(model, region), model.graph.first_choice[:-1]
     reward = pl.model.RewardStructure(np.ones(model.graph.n_states), None)
-    drawn = np.ones(model.graph.n_choices)
-    assert find_coupled_bounds(model, drawn, top_of(model), region, uncertain) == "the policy draws its actions"
     to_the_top = Reward(reward, "min", target=model.labels["top"])
     assert "cannot reach the target" in find_coupled_bounds(model, policy, to_the_top, region, uncertain)
     forever = Reward(reward, "min")
@@ -215,11 +213,28 @@ def test_a_run_that_is_over_at_the_start_has_a_known_value():
         assert policy_gradient(model, policy, objective, np.array([0.6])) == (1, np.zeros(1))
 
 
+def test_the_gradient_of_a_policy_that_draws_is_that_of_its_mixture():
+    """A third of the time the coin is thrown twice: the value is 2/3 p + 1/3 p², and its slope 2/3 + 2/3 p."""
+    (p,) = pl.parameters("p")
+
+    def step(s):
+        top, end = s._replace(at=2), s._replace(at=3)
+        if s.at > 1:
+            return {"stay": [(1, s)]}
+        moves = {"once": [(p, top), (1 - p, end)]}
+        return moves if s.at else moves | {"twice": [(p, s._replace(at=1)), (1 - p, end)]}
+
+    model = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p"), labels={"top": lambda s: s.at == 2})
+    policy = pl.PolicyTable.from_actions(model.graph, {0: {"once": 2 / 3, "twice": 1 / 3}})
+    for complement, sign in ((False, 1), (True, -1)):
+        value, slope = policy_gradient(model, policy, top_of(model, complement=complement), np.array([0.6]))
+        assert value == pytest.approx(0.52 if sign > 0 else 0.48)
+        assert slope == pytest.approx([sign * (2 / 3 + 0.4)])
+
+
 def test_gradient_refuses_what_it_cannot_take():
     (p,) = pl.parameters("p")
     model = ladder(pl.ParameterSpace.unit("p"), [p])
-    with pytest.raises(ModelError, match="one choice for each state"):
-        policy_gradient(model, np.ones(model.graph.n_choices), top_of(model), np.array([0.6]))
     with pytest.raises(ModelError, match="a point has 1 numbers"):
         policy_gradient(model, model.graph.first_choice[:-1], top_of(model), np.array([0.6, 0.5]))
 

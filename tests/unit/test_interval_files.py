@@ -348,7 +348,15 @@ SCHEDULERS = {
     "number": ([{"s": 10**6, "c": []}], f": there is no state 1000000; the model has {GRAPH.n_states} states"),
     "drawn": (
         [{"s": 0, "c": [{"index": 0, "prob": 0.5}, {"index": 1, "prob": 0.5}]}],
-        f": state ({GRAPH.describe_state(0)}): the scheduler has several actions, or none there; a policy is one",
+        " says nothing about 110 states with several actions: (money=10, step=1), ",
+    ),
+    "half": (
+        [{"s": 0, "c": [{"index": 0, "prob": 0.25}, {"index": 1, "prob": 0.25}]}],
+        f": state ({GRAPH.describe_state(0)}): the policy's probabilities sum to 0.5, not 1",
+    ),
+    "nothing": (
+        [{"s": 0, "c": [{"index": 0, "prob": 0}]}],
+        f": state ({GRAPH.describe_state(0)}): the scheduler has no action there",
     ),
     "memory": (
         [{"s": 0, "m": 1, "c": [{"index": 0}]}],

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tiers import examples
 
 import plumdp as pl
+from plumdp.model.policy import check_policy, policy_weights
 
 
 def rooms_model():
@@ -412,7 +413,7 @@ def test_names_by_number_of_cell_are_taken_with_the_numbers_and_refused_without(
         pl.PolicyTable.from_actions(graph, MINE)
 
 
-@pytest.mark.parametrize("names", [MINE, np.array(MINE), "left"])
+@pytest.mark.parametrize("names", [MINE, np.array(MINE)])
 def test_names_without_states_are_not_a_policy_to_certify_or_run(names):
     model = corridor()
     with pytest.raises(pl.ModelError) as caught:
@@ -422,6 +423,89 @@ def test_names_without_states_are_not_a_policy_to_certify_or_run(names):
     assert str(caught.value) == (
         f"a policy is {FORMS}; for a list of names there is PolicyTable.from_actions, which asks for the states"
     )
+
+
+def as_weights(policy):
+    """Return a policy as every function takes it, as probabilities of choices."""
+    return policy_weights(GRAPH, policy).tolist()
+
+
+def test_words_stand_for_one_action_or_for_all_alike_wherever_a_policy_is_taken():
+    assert as_weights("walk") == as_weights(pl.PolicyTable.from_actions(GRAPH, "walk"))
+    sizes = np.diff(GRAPH.first_choice)
+    assert as_weights("uniform") == np.repeat(1 / sizes, sizes).tolist()
+    message = "policy='fly': choose 'uniform' or one action, 'walk', 'switch', 'rest', 'run, fast'; or give a function"
+    with pytest.raises(pl.ModelError, match=f"^{message}"):
+        check_policy(GRAPH, "fly")
+
+
+def test_a_function_of_the_variables_gets_their_values():
+    by_name = check_policy(GRAPH, lambda n, room, is_lit: "switch" if is_lit and n < 2 and room else "walk")
+    of_state = check_policy(GRAPH, lambda s: "switch" if s.is_lit and s.n < 2 else "walk")
+    assert by_name.tolist() == of_state.tolist()
+
+
+SHARES = {"walk": 0.25, "switch": 0.75}
+DRAWING = [*((LISTED[state], name, share) for state in SEVERAL for name, share in SHARES.items())]
+
+
+def test_every_form_of_a_policy_that_draws_is_the_same_policy(tmp_path):
+    expected = np.zeros(GRAPH.n_choices)
+    for state, names in enumerate(OFFERED):
+        own = SHARES if len(names) > 1 else {names[0]: 1}
+        expected[GRAPH.first_choice[state] : GRAPH.first_choice[state + 1]] = [own.get(name, 0) for name in names]
+    rows, names, shares = zip(*DRAWING, strict=True)
+    columns = in_columns(rows, names) | {"probability": [*shares]}
+    table = pl.PolicyTable(GRAPH, expected)
+    table.to_csv(tmp_path / "drawn.csv")
+    pl.exchange.write_policy(table, tmp_path / "drawn.json")
+    policies = {
+        "function": lambda s: SHARES,
+        "dict": {LISTED[state]: SHARES for state in SEVERAL},
+        "columns": columns,
+        "pandas": pd.DataFrame(columns).sample(frac=1, random_state=1),
+        "polars": polars.DataFrame(columns),
+        "table": table,
+        "csv": pl.read_policy(tmp_path / "drawn.csv", MODEL),
+        "json": pl.read_policy(tmp_path / "drawn.json", MODEL),
+    }
+    for form, policy in policies.items():
+        assert as_weights(policy) == expected.tolist(), form
+    assert table.n_drawn == len(SEVERAL)
+    assert np.asarray(table).tolist() == expected.tolist()
+    assert repr(table) == f"PolicyTable({GRAPH.n_states} states, draws in {len(SEVERAL)} of them)"
+    assert set(table.by_state()["action"]) == {"mostly switch", "rest"}
+
+
+def test_a_policy_that_draws_needs_a_generator_where_it_does():
+    table = pl.PolicyTable.from_actions(GRAPH, lambda s: SHARES if s.n == 0 else "walk")
+    assert table.action(room="hall", is_lit=False, n=1) == "walk"
+    with pytest.raises(
+        pl.DataError, match=r"^state \(room=hall, is_lit=false, n=0\): the policy draws its action; call"
+    ):
+        table.action(room="hall", is_lit=False, n=0)
+    rng = np.random.default_rng(1)
+    drawn = [table({"room": "hall", "is_lit": False, "n": 0}, rng=rng) for _ in range(200)]
+    assert {name: round(drawn.count(name) / 200, 1) for name in SHARES} == {"walk": 0.2, "switch": 0.8}
+
+
+DRAWN_BADLY = {
+    "sum": (
+        {"walk": 0.25, "switch": 0.25},
+        ": state (room=hall, is_lit=false, n=0): the policy's probabilities sum to",
+    ),
+    "above": ({"walk": 2, "switch": -1}, ": 2 is not a probability"),
+    "word": ({"walk": "often"}, ": 'often' is not a probability"),
+    "name": ({"fly": 1}, ": state (room=hall, is_lit=false, n=0): 'fly' is not one of its actions, 'walk', 'switch'"),
+    "nothing": ({}, f" says nothing about {len(SEVERAL)} states with several actions: "),
+}
+
+
+@pytest.mark.parametrize(("shares", "message"), DRAWN_BADLY.values(), ids=DRAWN_BADLY)
+def test_probabilities_that_are_not_a_policy_are_refused(shares, message):
+    with pytest.raises(pl.DataError) as caught:
+        check_policy(GRAPH, lambda s: shares)
+    assert str(caught.value).startswith(f"the policy{message}")
 
 
 def test_numbers_are_names_of_actions_only_where_actions_are_called_so():

@@ -12,7 +12,7 @@ import plumdp as pl
 from plumdp.data import run_files
 from plumdp.data.log_files import describe_files
 from plumdp.data.run_files import write_runs
-from plumdp.exchange.sampling_policy import read_sampling
+from plumdp.model.policy import policy_weights
 
 POINT, RUNS = {"p": 0.6}, {"rng": 3, "max_steps": 9}
 STUDY = pl.case_study("betting:5")
@@ -70,20 +70,26 @@ def test_a_policy_of_probabilities_is_read_as_it_was_written(tmp_path):
         for c in reversed(range(graph.n_choices))
     ]
     (tmp_path / "policy.csv").write_text("\n".join([",".join([*graph.states, "action", "probability"]), *rows]))
-    assert np.array_equal(read_sampling(tmp_path / "policy.csv", LAMP), weights)
+    policy = pl.read_policy(tmp_path / "policy.csv", LAMP)
+    assert np.array_equal(policy.weights, weights)
+    policy.to_csv(tmp_path / "again.csv")
+    pl.exchange.write_policy(policy, tmp_path / "again.json")
+    for name in ("again.csv", "again.json"):
+        assert np.array_equal(pl.read_policy(tmp_path / name, LAMP).weights, weights)
 
 
 def test_a_policy_of_actions_is_read_as_probabilities_of_one(tmp_path):
     policy = pl.PolicyTable(LAMP.graph, LAMP.graph.first_choice[:-1])
     policy.to_csv(tmp_path / "policy.csv")
-    assert np.flatnonzero(read_sampling(tmp_path / "policy.csv", LAMP)).tolist() == policy.choice.tolist()
+    read = pl.read_policy(tmp_path / "policy.csv", LAMP)
+    assert np.flatnonzero(policy_weights(LAMP.graph, read)).tolist() == policy.choice.tolist()
 
 
 def test_advice_is_saved_as_a_policy_that_runs_follow(tmp_path):
     counts = pl.simulate(STUDY.model, STUDY.true_point, 20_000, rng=1, max_steps=6)
     advice = pl.advise(pl.learn(STUDY.model, counts, objectives=[STUDY.objective]), STUDY.objective)
     advice.to_csv(tmp_path / "policy.csv")
-    read = read_sampling(tmp_path / "policy.csv", STUDY.model)
+    read = pl.read_policy(tmp_path / "policy.csv", STUDY.model).weights
     assert np.array_equal(read, advice.sampling)
     seen = pl.simulate(STUDY.model, STUDY.true_point, 50, rng=1, max_steps=6, policy=read)
     assert not seen.visits[read == 0].any()
@@ -94,7 +100,7 @@ BAD_POLICIES = {
     "half a policy": ("0,false,rest,go,0.5",
                       "state (place_x=0, lit=false, mode=rest): the policy's probabilities sum to 0.5, not 1"),
     "a row twice": ("0,false,rest,go,0.5\n0,false,rest,go,0.5",
-                    "a state and an action have two rows; each may have one"),
+                    "state (place_x=0, lit=false, mode=rest), action 'go': it has several rows; give one"),
     "no number": ("0,false,rest,go,often", "row 1: 'often' is not a probability"),
     "no state": ("9,false,rest,go,1", "row 1, (place_x=9, lit=false, mode=rest) is not a state of the model"),
 }  # fmt: skip
@@ -105,7 +111,7 @@ def test_a_bad_policy_of_probabilities_is_refused(case, tmp_path):
     rows, message = BAD_POLICIES[case]
     (tmp_path / "policy.csv").write_text(f"{HEADER}\n{rows}\n")
     with pytest.raises(pl.DataError) as error:
-        read_sampling(tmp_path / "policy.csv", LAMP)
+        pl.read_policy(tmp_path / "policy.csv", LAMP)
     assert str(error.value) == f"{tmp_path / 'policy.csv'}: {message}"
 
 

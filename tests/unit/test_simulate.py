@@ -408,7 +408,9 @@ BAD = {
     "mask type": ({"stop": np.zeros(3625)}, "stop must be true or false for each state, not float64"),
     "policy word": (
         {"policy": "greedy"},
-        "policy='greedy': choose 'uniform', or give an array of choice numbers or of probabilities",
+        "policy='greedy': choose 'uniform' or one action, 'bet0', 'bet1', 'bet2', 'bet5', 'bet10', 'end', 'done'; or "
+        "give a function of the state, a dict from states to names of actions, or a table with a column for each state "
+        "variable and one for the action",
     ),
     "policy shape": (
         {"policy": [1, 2]},

@@ -253,3 +253,48 @@ def test_nothing_is_known_from_sets_without_a_guarantee():
     assert answer.verdict == "unknown"
     assert answer.sentence == "Not yet known: these sets have no guarantee, so that nothing follows from them."
     assert answer.to_dict()["limit"] is None
+
+
+@pytest.fixture(scope="module")
+def one_throw():
+    """Return what data say of a coin with p = 0.6: action b wins with p, action a with half of it."""
+
+    def step(state):
+        win, lose = state._replace(x=3), state._replace(x=4)
+        if state.x:
+            return {"stay": [(1, state)]}
+        return {name: [(f, win), (1 - f, lose)] for name, f in {"a": P / 2, "b": P}.items()}
+
+    model = pl.explore(step, {"x": 0}, space=SPACE, labels={"goal": lambda s: s.x == 3})
+    return pl.learn(model, pl.simulate(model, {"p": 0.6}, 2_000, rng=1, max_steps=1), confidence_set="interval")
+
+
+@pytest.mark.parametrize("direction", ["", "max", "min"])
+def test_a_question_about_a_policy_is_answered_by_its_own_bounds(one_throw, direction):
+    """Whatever max and min say, and whatever other policies reach: action a is the worse one."""
+    certificate = pl.conclude(one_throw, 'Pmax=? [ F "goal" ]', policy="a")
+    low, high = certificate.lower, certificate.upper
+    assert 0.2 < low < 0.3 < high < pl.conclude(one_throw, 'Pmax=? [ F "goal" ]').lower - 0.05
+    cases = (low - 0.01, "yes", "no"), (high + 0.01, "no", "yes"), ((low + high) / 2, "unknown", "unknown")
+    said = {
+        "yes": "Yes: this policy has at ",
+        "no": "No: this policy has at ",
+        "unknown": "Not yet known: this policy ",
+    }
+    for number, of_least, of_most in cases:
+        for comparison, verdict in ((">=", of_least), (">", of_least), ("<=", of_most), ("<", of_most)):
+            answer = decide(one_throw, f'P{direction}{comparison}{number} [ F "goal" ]', policy="a")
+            assert answer.verdict == verdict, (comparison, number)
+            assert answer.sentence.startswith(said[verdict])
+            assert "Other policies" not in answer.sentence
+            again = decide(one_throw, answer.question, certificate=answer.certificate)
+            assert (again.verdict, again.sentence) == (answer.verdict, answer.sentence)
+
+
+def test_a_policy_that_draws_is_worth_what_lies_between_its_actions(one_throw):
+    a, b, both = (pl.conclude(one_throw, 'Pmax=? [ F "goal" ]', policy=policy) for policy in ("a", "b", "uniform"))
+    assert a.upper < both.lower < 0.45 < both.upper < b.lower
+    number = (a.upper + both.lower) / 2
+    asked = f'P>={number} [ F "goal" ]'
+    verdicts = [decide(one_throw, asked, policy=policy).verdict for policy in ("a", "b", "uniform")]
+    assert verdicts == ["no", "yes", "yes"]

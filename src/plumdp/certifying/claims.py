@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from plumdp import __version__
 from plumdp.certifying.valuation import Valuation
@@ -18,9 +19,10 @@ from plumdp.data.counts import Sampling, TransitionCounts
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS
 from plumdp.learning.storage import storage_of
-from plumdp.model.graph import IntArray, read_only
+from plumdp.model.graph import read_only
 from plumdp.model.objective import Objective, digest
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question
 from plumdp.model.text import cut, number_of
 from plumdp.relaxation.intervals import IntervalMDP
@@ -53,14 +55,14 @@ def make_certificate(
     ``is_given`` says that the policy is the user's own rather than the best one, ``left_out`` what the relaxation cut.
     ``limit`` is what no policy beats, if the policy that was found has the worst value: others may still do better.
     """
-    model, objective = question.model, question.objective
+    model, objective, policy = question.model, question.objective, PolicyTable(question.model.graph, valued.policy)
     bound = valued.lower if objective.direction == "max" else valued.upper
     others = [valued.lower, valued.upper] if limit is None else [valued.lower, valued.upper, limit]
     is_contradicted, is_proved = learned.conflict is not None, learned.bounds.guarantee != Guarantee.NONE
     certificate = Certificate(
         lower=valued.lower,
         upper=valued.upper,
-        policy=PolicyTable(model.graph, valued.policy),
+        policy=policy,
         objective=objective.text,
         direction=objective.direction,
         confidence=1 - learned.error,
@@ -89,7 +91,7 @@ def make_certificate(
         jointly=_others(learned, question),
         p_value=None if learned.fit is None else learned.fit.p_value,
         not_coupled=valued.not_coupled,
-        remark=_remark(model, objective),
+        remark=_remark(policy, objective),
         misfit=learned.misfit,
         budget=learned.budget.parts(),
         left_out=left_out,
@@ -105,9 +107,14 @@ def make_certificate(
     return with_data(certificate, learned.counts)
 
 
-def _remark(model: ParametricMDP, objective: Objective) -> str:
-    """Return what a policy with one action per state gives away: what is best may depend on the steps that are left."""
-    n_steps, has_choices = objective.n_steps, model.graph.n_choices > model.graph.n_states
+def _remark(policy: PolicyTable, objective: Objective) -> str:
+    """Return what a policy with one action per state gives away, as what is best may depend on the steps that are left.
+
+    Of a policy that draws it is how often it does.
+    """
+    if policy.n_drawn:
+        return f"draws its action in {policy.n_drawn:,} of {number_of(len(policy), 'state')}"
+    n_steps, has_choices = objective.n_steps, policy.graph.n_choices > policy.graph.n_states
     return _COUNTS_NO_STEPS if n_steps is not None and n_steps > 1 and has_choices else ""
 
 
@@ -257,13 +264,13 @@ def status_of(learned: Learned, objective: Objective, lower: float, upper: float
     return Status.VACUOUS if says_nothing and lower < upper else Status.CERTIFIED
 
 
-def _endless(model: ParametricMDP, objective: Objective, bound: float, policy: IntArray, is_given: bool) -> str:
+def _endless(model: ParametricMDP, objective: Objective, bound: float, policy: npt.NDArray[Any], is_given: bool) -> str:
     """Return why a bound is infinite, if the graph alone says so and not a lack of data."""
     if bound < np.inf or objective.cap < np.inf or objective.target is None:
         return ""
     graph, is_own = model.graph, is_given or objective.direction == "max"
     if is_own:  # other choices stay where they are, so that only those of the policy can lead to the target
-        taken = np.isin(graph.choice_of_transition(), policy)
+        taken = policy_weights(graph, policy)[graph.choice_of_transition()] > 0
         stay = graph.state_of_choice()[graph.choice_of_transition()]
         graph = replace(graph, successor=read_only(np.where(taken, graph.successor, stay)))
     possible = IntervalMDP(graph, np.zeros_like(model.expression), np.ones(1), np.ones(1))

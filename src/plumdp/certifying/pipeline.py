@@ -35,7 +35,7 @@ from plumdp.learning.methods import SETS, Sets
 from plumdp.learning.storage import storage_of
 from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP, require_model
-from plumdp.model.policy import Policy, check_policy
+from plumdp.model.policy import Policy, as_choices, check_policy
 from plumdp.model.question import Asked, ask, ask_all
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Polytope
@@ -70,7 +70,7 @@ def certify(
         published sets, it is "rectangular".
     policy
         Value this policy in place of the best one: a ``PolicyTable``, a function of the state that returns the name of
-        an action, or whatever else ``PolicyTable.from_actions`` takes without ``states``, except one name.
+        an action or probabilities of several, or any other ``Policy``.
     precision
         How far the solver's bounds may be apart.
     threads
@@ -307,9 +307,7 @@ def conclude(
     """
     question = ask(objective, learned.model)
     if policy is not None:
-        policy = check_policy(question.model.graph, policy)
-        if policy.dtype.kind == "f":
-            raise DataError("a certificate has one action per state, not probabilities; evaluate values drawn policies")
+        policy = as_choices(question.model.graph, check_policy(question.model.graph, policy))
     relaxation, clock = relaxation or default_relaxation(learned), Clock(dict(learned.seconds))
     uncertain = relax(learned, relaxation, question.model)  # stage 5: what nature may do (Section 3.1)
     clock.lap("relaxation")

@@ -12,6 +12,7 @@ from plumdp.certifying.valuation import best_of_all
 from plumdp.confidence.sets import Guarantee
 from plumdp.learning.learned import Learned
 from plumdp.model.language.threshold import Threshold, parse_threshold
+from plumdp.model.policy import Policy
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate, Status, outward, percent
 from plumdp.result.json_values import json_value
@@ -22,7 +23,8 @@ class Answer:
     """The verdict on a threshold, with the certificate that it follows from.
 
     ``limit`` is what no policy beats at any point of the region: at most that much if large values are better, at
-    least that much otherwise. It holds jointly with the certificate, with the same confidence.
+    least that much otherwise. If the question is about a given policy, it is the other bound of its value. It holds
+    jointly with the certificate, with the same confidence.
     """
 
     question: Threshold
@@ -38,7 +40,7 @@ class Answer:
 
     @property
     def sentence(self) -> str:
-        """The answer in words: what was proved, of the policy found or of all policies."""
+        """The answer in words: what was proved, of the policy given, of the policy found, or of all policies."""
         if not _is_claim(self.certificate):
             reason = "the data contradict the model" if self._is_contradicted else "these sets have no guarantee"
             return f"Not yet known: {reason}, so that nothing follows from them."
@@ -49,13 +51,14 @@ class Answer:
         limit = outward(self.limit, 1 if is_max else -1)
         found, other = f"the policy found has {reached}", f"no policy has {'more' if is_max else 'less'} than {limit}"
         both = f"{found}, and {other}"
-        if not has_choices:
-            side = f"at {'most' if is_max else 'least'} {limit}"
-            found, other, both = (f"the value is {each}" for each in (reached, side, f"{reached} and {side}"))
+        is_given = _is_given(self.certificate)
+        if is_given or not has_choices:
+            side, has = f"at {'most' if is_max else 'least'} {limit}", "this policy has" if is_given else "the value is"
+            found, other, both = (f"{has} {each}" for each in (reached, side, f"{reached} and {side}"))
         if self.verdict == Verdict.UNKNOWN:
             return f"Not yet known: {both}, {confidence}; more data may decide it."
         is_yes, of_all = self.verdict == Verdict.YES, self.question.of_all
-        if is_yes and of_all and has_choices:  # PRISM asks this of all policies, and we of one
+        if is_yes and of_all and has_choices and not is_given:  # PRISM asks this of all policies, and we of one
             more = f"Other policies may do worse: ask {of_all} for all policies."
             return f"Yes, under the policy found: it has {reached}, {confidence}. {more}"
         return f"{'Yes' if is_yes else 'No'}: {found if is_yes != self.question.is_negated else other}, {confidence}."
@@ -85,10 +88,11 @@ def decide(
     question: Threshold | str,
     *,
     relaxation: Relaxation | None = None,
+    policy: Policy | None = None,
     precision: float = 1e-6,
     certificate: Certificate | None = None,
 ) -> Answer:
-    """Return whether some policy reaches a threshold: yes, no, or not yet known.
+    """Return whether some policy reaches a threshold, or a given one does: yes, no, or not yet known.
 
     Yes, if the certified bound of the policy that was found reaches it. No, if no policy reaches it at any parameters
     of the region, by an upper bound on the best value of all policies, those with memory included. Otherwise the data
@@ -98,20 +102,28 @@ def decide(
     model, or sets have no guarantee, nothing is known. ``certificate`` is that of the objective of the question, if it
     is there already.
 
+    With a policy, the question is about its value alone, whatever max and min say: yes, if it compares with the number
+    as asked at every point of the region, and no, if it does so at none.
+
     >>> from plumdp import case_study, learn, simulate
     >>> study = case_study("betting:5")
     >>> counts = simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
     >>> learned = learn(study.model, counts)
     >>> [decide(learned, f'R{{"money"}}>={money} [ F "end" ]').verdict for money in (10, 11.5, 20)]
     ['yes', 'unknown', 'no']
+    >>> print(decide(learned, 'R{"money"}>=11 [ F "end" ]', policy="bet0").sentence)
+    No: this policy has at most 10.0001, with confidence 99.9 %.
     """
     asked = parse_threshold(question, learned.model) if isinstance(question, str) else question
     if certificate is None:
-        certificate = conclude(learned, asked.objective, relaxation=relaxation, precision=precision)
+        certificate = conclude(learned, asked.objective, relaxation=relaxation, policy=policy, precision=precision)
     if not _is_claim(certificate):
         return Answer(asked, Verdict.UNKNOWN, certificate, inf if asked.objective.direction == "max" else -inf)
-    uncertain = relax(learned, relaxation or default_relaxation(learned))
-    limit = best_of_all(uncertain, asked.objective, precision=precision)
+    if _is_given(certificate):
+        limit = certificate.upper if asked.objective.direction == "max" else certificate.lower
+    else:
+        uncertain = relax(learned, relaxation or default_relaxation(learned))
+        limit = best_of_all(uncertain, asked.objective, precision=precision)
     if asked.holds_for(certificate.bound):
         found = Verdict.YES
     else:
@@ -119,6 +131,11 @@ def decide(
     if asked.is_negated and found != Verdict.UNKNOWN:
         found = Verdict.NO if found == Verdict.YES else Verdict.YES
     return Answer(asked, found, certificate, limit)
+
+
+def _is_given(certificate: Certificate) -> bool:
+    """Return whether a certificate is about a policy of the user's own."""
+    return certificate.options.get("policy") == "given"
 
 
 def _is_claim(certificate: Certificate) -> bool:

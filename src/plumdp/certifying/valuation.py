@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from plumdp.certifying.policy_search import Candidate, search_policies
 from plumdp.learning.learned import Learned
 from plumdp.model.graph import Graph, IntArray
 from plumdp.model.objective import Objective
-from plumdp.model.policy import Policy
+from plumdp.model.policy import Policy, check_policy
 from plumdp.model.question import Question
 from plumdp.region.conflict import Conflict
 from plumdp.relaxation.intervals import IntervalMDP
@@ -27,7 +29,7 @@ _WORTHWHILE = 0.02  # share of the distance of the bounds that an estimate must 
 class Valuation:
     """A policy, and bounds on its value at the initial state that hold at every point of the region."""
 
-    policy: IntArray  # (n_states)
+    policy: npt.NDArray[Any]  # (n_states): choices; or, of a policy that draws, probabilities (n_choices)
     lower: float
     upper: float
     solver: SolverStatus  # how it ended
@@ -61,10 +63,12 @@ def value_policy(
     low, high = (worst, best) if objective.direction == "max" else (best, worst)
     ended = [status_at(solution, start, precision) for solution in (worst, best)]
     status = next((each for each in ended if each != SolverStatus.CONVERGED), SolverStatus.CONVERGED)
-    valued = Valuation(worst.policy, float(low.lower[start]), float(high.upper[start]), status)
+    given = check_policy(model.graph, policy)
+    chosen = given if given.dtype.kind == "f" else worst.policy
+    valued = Valuation(chosen, float(low.lower[start]), float(high.upper[start]), status)
     if not is_coupled or isinstance(learned.region, Conflict):
         return valued
-    found = find_coupled_bounds(model, worst.policy, objective, learned.region, uncertain, precision=precision)
+    found = find_coupled_bounds(model, chosen, objective, learned.region, uncertain, precision=precision)
     if isinstance(found, str):
         return replace(valued, not_coupled=found)
     lower, upper = max(valued.lower, found.lower), min(valued.upper, found.upper)

@@ -15,12 +15,13 @@ from plumdp.cli.invocation import command_line
 from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions, objective_of
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import Result, exit_code, print_comparison, print_json, print_results
+from plumdp.cli.sources import load_policy
 
 if TYPE_CHECKING:
     from plumdp.model.language.threshold import Threshold
     from plumdp.model.objective import Objective
 
-_Relaxation = Annotated[
+Relaxing = Annotated[
     Relaxation | None,
     typer.Option("--relaxation", "-r", help="What nature may do. Default: coupled; rectangular, of published sets."),
 ]
@@ -37,7 +38,7 @@ def certify(
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
     interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0,
     output: args.ResultFolder = None, explain: args.Explain = False, force: args.ReplaceResult = False,
-    relaxation: _Relaxation = None, as_json: args.AsJson = False,
+    relaxation: Relaxing = None, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Find a policy and bounds on its value that hold with the given confidence.
 
@@ -48,10 +49,25 @@ def certify(
     asked = PropertyOptions(property, all_properties)
     sets = SetOptions(confidence, confidence_set, interval_method, misfit)
     folder = FolderOptions(output, explain, force)
-    models = ModelOptions(model, constant, space).each()
-    if len(models) > 1 and output is not None:
+    certify_each(ModelOptions(model, constant, space), log, asked, sets, relaxation, folder, as_json=as_json)
+
+
+def certify_each(
+    model: ModelOptions,
+    log: LogOptions,
+    asked: PropertyOptions,
+    sets: SetOptions,
+    relaxation: Relaxation | None,
+    folder: FolderOptions,
+    policy: str | None = None,
+    *,
+    as_json: bool,
+) -> None:
+    """Certify what is asked of every model of a range, print and save the results, and end with their exit code."""
+    models = model.each()
+    if len(models) > 1 and folder.output is not None:
         raise DataError("--output: a range has several results; write one at a time, with one value for each constant")
-    learned = [certified(one, log, asked, sets, relaxation) for one in models]
+    learned = [certified(one, log, asked, sets, relaxation, policy) for one in models]
     results = [each for _, of_one in learned for each in of_one]
     if as_json:
         print_json([result.to_dict() for result in results], one=len(results) == 1)
@@ -62,31 +78,38 @@ def certify(
 
 
 def certified(
-    model: ModelOptions, log: LogOptions, asked: PropertyOptions, sets: SetOptions, relaxation: Relaxation | None
+    model: ModelOptions,
+    log: LogOptions,
+    asked: PropertyOptions,
+    sets: SetOptions,
+    relaxation: Relaxation | None,
+    policy: str | None = None,
 ) -> tuple[plumdp.Learned, list[Result]]:
-    """Return what was learned about one model, and the certificates that follow, with the answers to thresholds."""
-    learned, questions = _learn(model, log, asked, sets)
-    return learned, [_answer(learned, question, relaxation, model) for question in questions]
+    """Return what was learned about one model, and the certificates that follow, with the answers to thresholds.
 
-
-def _learn(
-    model: ModelOptions, log: LogOptions, asked: PropertyOptions, sets: SetOptions
-) -> tuple[plumdp.Learned, tuple[Objective | Threshold, ...]]:
-    """Return what the data say, and what is asked; the same value may be compared with several thresholds."""
+    They are about the best policy that is found, or about the one in a file. The same value may be compared with
+    several thresholds.
+    """
     from plumdp.model.objective import digest
 
     read, questions = asked.questions(model)
+    given = None if policy is None else load_policy(policy, read)
     distinct = {digest(objective): objective for objective in map(objective_of, questions)}
-    return sets.learn(read, log.read_for(model, read), list(distinct.values())), questions
+    learned = sets.learn(read, log.read_for(model, read), list(distinct.values()))
+    return learned, [_answer(learned, question, relaxation, model, given) for question in questions]
 
 
 def _answer(
-    learned: plumdp.Learned, question: Objective | Threshold, relaxation: Relaxation | None, model: ModelOptions
+    learned: plumdp.Learned,
+    question: Objective | Threshold,
+    relaxation: Relaxation | None,
+    model: ModelOptions,
+    policy: plumdp.PolicyTable | None,
 ) -> Result:
     from plumdp.model.language.threshold import Threshold
 
     LOGGER.info("certifying %s", question.text)
-    certificate = _with_command(plumdp.conclude(learned, objective_of(question), relaxation=relaxation))
+    certificate = _with_command(plumdp.conclude(learned, objective_of(question), relaxation=relaxation, policy=policy))
     if not isinstance(question, Threshold):
         return Result(certificate, constants=model.constants)
     answer = plumdp.decide(learned, question, relaxation=relaxation, certificate=certificate)

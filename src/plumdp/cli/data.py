@@ -15,9 +15,10 @@ from plumdp.cli.arguments import pairs
 from plumdp.cli.mappings import state_maps
 from plumdp.cli.options import LogOptions, ModelOptions, require_new
 from plumdp.cli.progress import progress_bar
+from plumdp.cli.sources import load_policy
 
 if TYPE_CHECKING:
-    from plumdp.data.runs import Policy
+    from plumdp.model.policy import Policy
 
 _Form = Annotated[Form, typer.Option("--form", help="Rows with the next state, or one row per state.")]
 _Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there already.")]
@@ -41,11 +42,12 @@ def simulate(
     trajectories: Annotated[int, typer.Option("--trajectories", "-n", help="How many runs.")] = 1000,
     max_steps: Annotated[int | None, typer.Option("--max-steps", help="Where a run is cut off.")] = None,
     policy: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--policy",
-            help="The policy of the runs: a file of plumdp certify or advise (.csv), of PRISM (.txt) or of Storm "
-            "(.json). Default: uniform choices.",
+            metavar="FILE",
+            help="The policy of the runs: a file of plumdp certify or advise (.csv), of PRISM (.txt), of Storm (.json) "
+            "or of Python (.py), or one action. Default: uniform choices.",
         ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same runs.")] = 0,
@@ -57,15 +59,13 @@ def simulate(
     from plumdp.case_studies import is_case_study
 
     _require_output(output, counts=counts, force=force)
-    if policy is not None and not policy.is_file():
-        raise DataError(f"--policy {policy}: there is no such file")
     read, _ = ModelOptions(model, constant, space).load()
     study = plumdp.case_study(model) if is_case_study(model) else None
     point = pairs("--at", at or []) or (dict(study.true_point) if study else {})
     steps = max_steps or (study.max_steps + 1 if study else None)
     if steps is None:
         raise DataError("say with --max-steps where a run is cut off")
-    drawn: Policy = "uniform" if policy is None else plumdp.exchange.read_sampling(policy, read)
+    drawn: Policy = "uniform" if policy is None else load_policy(policy, read)
     with progress_bar("runs") as show:
         if counts:
             counted = plumdp.simulate(read, point, trajectories, rng=seed, max_steps=steps, policy=drawn, progress=show)

@@ -26,7 +26,12 @@ _ModelFile = Annotated[
     Path | None, typer.Option("--model", metavar="FILE", help="The interval model: .umb, .tra or .drn.")
 ]
 _PolicyFile = Annotated[
-    Path | None, typer.Option("--policy", metavar="FILE", help="The policy: .csv, .txt (PRISM) or .json (Storm).")
+    Path | None,
+    typer.Option(
+        "--policy",
+        metavar="FILE",
+        help="The policy: .csv, .json (Storm), .txt (PRISM), .py (a function) or .rules (text).",
+    ),
 ]
 _ValuesFile = Annotated[
     Path | None, typer.Option("--values", metavar="FILE", help="Bounds on the value of each state: .csv.")
@@ -68,7 +73,9 @@ class FileOptions:
         """Write the policy, if it is asked for."""
         if self.policy_file is not None:
             plumdp.exchange.write_policy(policy, self.policy_file)
-            print(f"{self.policy_file}: policy, {number_of(len(policy), 'state')}")
+            is_tree = self.policy_file.suffix.lower() in (".py", ".rules")
+            size = f", {policy.tree.size}, checked in every state" if is_tree else ""
+            print(f"{self.policy_file}: policy, {number_of(len(policy), 'state')}{size}")
 
 
 def export(

@@ -61,7 +61,8 @@ def online(
         Path | None, typer.Option("--output", "-o", help="A JSON file for the records; plumdp plot online draws it.")
     ] = None,
     policy: Annotated[
-        Path | None, typer.Option("--policy", help="A file for the policy at the end: .csv, .txt or .json.")
+        Path | None,
+        typer.Option("--policy", help="A file for the policy at the end: .csv, .json, .txt, .py or .rules."),
     ] = None,
     checkpoint: Annotated[
         Path | None, typer.Option("--checkpoint", help="A file to go on from after an interruption.")

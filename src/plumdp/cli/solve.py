@@ -54,7 +54,7 @@ def solve(
     ] = None,
     precision: Annotated[float, typer.Option("--precision", help="How far the bounds may be apart.")] = 1e-6,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A file for the policy: .csv, .txt (PRISM) or .json (Storm).")
+        Path | None, typer.Option("--output", "-o", help="A file for the policy: .csv, .json, .txt, .py or .rules.")
     ] = None,
     values: Annotated[Path | None, typer.Option("--values", help="A CSV file for the bounds of all states.")] = None,
     force: args.ReplaceFiles = False,

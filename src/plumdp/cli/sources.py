@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import plumdp
-from plumdp.base.errors import ModelError
+from plumdp.base.errors import DataError, ModelError
 
 if TYPE_CHECKING:
     from plumdp.case_studies import CaseStudy
@@ -44,6 +44,33 @@ def load_source(model: str, constants: Mapping[str, str]) -> tuple[plumdp.model.
         hint = f"did you mean {near[0]}?" if near else "try betting:50"
         raise ModelError(f"{model}: there is no such file, and no case study of this name ({hint})")
     return plumdp.read_model(path, constants=dict(constants)), read_properties(path)
+
+
+def load_policy(policy: str, model: plumdp.model.ParametricMDP) -> plumdp.PolicyTable:
+    """Return the policy of a file or result, of a function in a Python file (rules.py:name), one action, or uniform."""
+    from plumdp.model.policy import UNIFORM, check_policy
+    from plumdp.result.folder import POLICY
+
+    file, _, name = policy.rpartition(":") if ".py:" in policy else (policy, "", "policy")
+    path = Path(file) / POLICY if (Path(file) / POLICY).is_file() else Path(file)  # the folder of a result
+    if path.is_file() and path.suffix.lower() == ".py":
+        return _policy_of_function(path, name, model)
+    if not path.is_file() and policy in (UNIFORM, *model.graph.action_names):
+        return plumdp.PolicyTable(model.graph, check_policy(model.graph, policy))
+    if not path.is_file():
+        raise DataError(f"--policy {policy}: there is no such file, and no action of this name")
+    return plumdp.read_policy(path, model)
+
+
+def _policy_of_function(file: Path, name: str, model: plumdp.model.ParametricMDP) -> plumdp.PolicyTable:
+    function = getattr(_run(file), name, None)
+    if not callable(function):
+        raise DataError(f"--policy {file}: there is no function {name} in this file; name another as in {file}:NAME")
+    try:
+        with redirect_stdout(sys.stderr):
+            return plumdp.PolicyTable.from_actions(model.graph, function)
+    except DataError as error:
+        raise DataError(f"{file}: {error}") from None
 
 
 def read_properties(path: Path) -> list[str]:

@@ -15,10 +15,11 @@ import numpy.typing as npt
 from plumdp.base.errors import DataError
 from plumdp.data.columns import ACTION, EPISODE, STEP, needed_columns, next_columns, quoted, state_columns
 from plumdp.data.duckdb_tables import Block, Progress, connect, literal, watched
-from plumdp.data.runs import Policy, Rng, make_plan
+from plumdp.data.runs import Rng, make_plan
 from plumdp.data.trajectories import Form, Trajectories, joined, recorded_blocks
 from plumdp.model.graph import Graph
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.policy import Policy
 from plumdp.model.space import Point
 
 _WRITERS = {

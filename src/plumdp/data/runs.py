@@ -15,13 +15,10 @@ from plumdp.data.kernels import WalkTables
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
 from plumdp.model.levels import forget
 from plumdp.model.parametric import ParametricMDP, require_model
-from plumdp.model.policy import Policy as GivenPolicy
-from plumdp.model.policy import check_policy, policy_weights
+from plumdp.model.policy import UNIFORM, Policy, check_policy
 from plumdp.model.space import Point
 
 Rng: TypeAlias = np.random.Generator | int
-Policy: TypeAlias = str | GivenPolicy
-"""The word "uniform", or a policy: choice numbers, probabilities, or that of a certificate."""
 
 _SEGMENT = 64  # steps at least before runs that have ended are put aside; even, as random words come for two steps
 _TOGETHER = 1 << 16  # steps in a segment of all runs that advance side by side: they fit the cache of one core
@@ -117,8 +114,7 @@ def _tables(model: ParametricMDP, point: Point, policy: Policy, stop: npt.ArrayL
 def _policy_tables(graph: Graph, policy: Policy) -> tuple[IntArray, FloatArray]:
     """Return the choice of each state, or the running sums of a policy that draws them; neither for the uniform one."""
     none_drawn = read_only(np.empty(0))
-    if isinstance(policy, str):
-        _require_uniform(policy)
+    if isinstance(policy, str) and policy == UNIFORM:
         return _NOTHING, none_drawn
     given = check_policy(graph, policy)
     if given.dtype.kind == "f":
@@ -142,19 +138,6 @@ def running_sums(first: IntArray, probability: FloatArray) -> FloatArray:
     cumulative = np.empty(len(probability))
     kernels.cumulate(first, probability, cumulative)
     return read_only(cumulative)
-
-
-def weights_of(graph: Graph, policy: Policy) -> FloatArray:
-    """Return the probability with which a policy, given in any way, takes each choice (n_choices)."""
-    if not isinstance(policy, str):
-        return policy_weights(graph, policy)
-    _require_uniform(policy)
-    return read_only(1 / np.diff(graph.first_choice)[graph.state_of_choice()])
-
-
-def _require_uniform(policy: str) -> None:
-    if policy != "uniform":
-        raise ModelError(f"policy={policy!r}: choose 'uniform', or give an array of choice numbers or of probabilities")
 
 
 def stop_mask(graph: Graph, stop: npt.ArrayLike | None) -> BoolArray:

@@ -16,9 +16,10 @@ from plumdp.base.threads import n_threads
 from plumdp.data import kernels
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts
 from plumdp.data.pilots import is_wanted, moments_of, planned_pilot
-from plumdp.data.runs import Plan, Policy, Rng, make_plan, require_positive, split
+from plumdp.data.runs import Plan, Rng, make_plan, require_positive, split
 from plumdp.data.same_files import new_parts
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.policy import Policy
 from plumdp.model.space import Point
 
 Progress: TypeAlias = Callable[[int, int], None]

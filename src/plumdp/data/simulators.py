@@ -15,11 +15,12 @@ from plumdp.base.errors import DataError, MissingExtra, ModelError
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts
 from plumdp.data.observing import Act, Observe, Places, env_actions, require_distinct_actions, self_loops
 from plumdp.data.pilots import is_wanted, moments_of, planned_pilot
-from plumdp.data.runs import Policy, Rng, require_positive, running_sums, stop_mask, weights_of
+from plumdp.data.runs import Rng, require_positive, running_sums, stop_mask
 from plumdp.data.same_files import new_parts
 from plumdp.model.graph import FloatArray, Graph, IntArray
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP, RewardStructure, require_model
+from plumdp.model.policy import Policy, policy_weights
 from plumdp.model.space import Point
 from plumdp.model.text import cut, number_of, one_line
 
@@ -116,7 +117,7 @@ def sample_env(
     require_model("an environment", model)
     require_positive("episodes", episodes)
     runner = gym_environment(env, model, rng=0, max_steps=max_steps, observe=observe, act=act)
-    moves = leaving(model.graph, weights_of(model.graph, policy))
+    moves = leaving(model.graph, policy_weights(model.graph, policy))
     generator = np.random.default_rng(rng)  # the runner's own seeds are for episodes that may be run again
     sizes = moments_of(episodes) if is_wanted(pilot) else ()
     parts = np.zeros((len(sizes) + 1, model.graph.n_transitions), dtype=np.int64)

@@ -15,11 +15,12 @@ from plumdp.base.vocabulary import Form as Form
 from plumdp.data.columns import needed_columns, next_columns, state_column
 from plumdp.data.counts import CountArray, EventCounts, TransitionCounts, require_same_graph
 from plumdp.data.pilots import is_wanted, moments_of, planned_pilot
-from plumdp.data.runs import Plan, Policy, Rng, make_plan, split
+from plumdp.data.runs import Plan, Rng, make_plan, split
 from plumdp.data.same_files import Part, new_parts
 from plumdp.model.events import find_events
 from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, owners_of, ranges, read_only
 from plumdp.model.parametric import ParametricMDP, require_model
+from plumdp.model.policy import Policy
 from plumdp.model.space import Point
 from plumdp.model.text import number_of, one_line
 

@@ -8,4 +8,3 @@ from .interval_models import interval_model as interval_model
 from .interval_models import model_at as model_at
 from .policy_files import write_policy as write_policy
 from .policy_files import write_values as write_values
-from .sampling_policy import read_sampling as read_sampling

@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from plumdp.base.errors import DataError
 from plumdp.exchange.write_tra import text_column
 from plumdp.model.graph import FloatArray, Graph
+from plumdp.model.policy import policy_weights
 from plumdp.result.policy_table import PolicyTable, write_columns
 
 
 def write_policy(policy: PolicyTable, path: str | Path) -> None:
-    """Write a policy in the format that the file's name ends in; ``read_policy`` reads all of them.
+    """Write a policy in the format that the file's name ends in; ``read_policy`` reads tables, lists and schedulers.
 
     ``.csv`` is a table with state variables and action, ``.txt`` PRISM's list of actions (``(0,1):north`` for each
-    state), and ``.json`` a scheduler as Storm writes it.
+    state), and ``.json`` a scheduler as Storm writes it. A function in ``.py`` and rules in ``.rules`` are for running
+    and reading the policy elsewhere (``PolicyTable.to_python`` and ``to_rules``).
 
     >>> from tempfile import TemporaryDirectory
     >>> from plumdp import case_study
@@ -42,26 +47,40 @@ def _write_csv(policy: PolicyTable, path: Path) -> None:
 
 
 def _write_list(policy: PolicyTable, path: Path) -> None:
+    if policy.weights is not None:
+        raise DataError(
+            f"{path}: PRISM's list has one action for each state, but the policy draws; write .csv or .json"
+        )
     *_, actions = policy.columns().values()
     states = zip(*(text_column(path, name, policy.graph) for name in policy.graph.states), strict=True)
     lines = [f"({','.join(state)}):{action}\n" for state, action in zip(states, actions.tolist(), strict=True)]
-    path.write_text("".join(lines), encoding="utf-8")
+    _write_text(path, "".join(lines))
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
 
 
 def _write_scheduler(policy: PolicyTable, path: Path) -> None:
-    *values, actions = (column.tolist() for column in policy.columns().values())
-    entries = []
-    for row in zip(*values, actions, policy.choice.tolist(), strict=True):
-        labels = [row[-2]] if row[-2] else []
-        choice = {"index": row[-1], "labels": labels, "prob": 1.0}
-        entries.append({"c": [choice], "s": dict(zip(policy.graph.states, row[:-2], strict=True))})
-    path.write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
+    graph, weights = policy.graph, policy_weights(policy.graph, policy)
+    taken = np.flatnonzero(weights)
+    choices: list[list[Any]] = [[] for _ in range(len(policy))]
+    for choice, state, share in zip(
+        taken.tolist(), graph.state_of_choice()[taken].tolist(), weights[taken].tolist(), strict=True
+    ):
+        label = graph.action_names[graph.action[choice]]
+        choices[state].append({"index": choice, "labels": [label] if label else [], "prob": share})
+    values = zip(*(column.tolist() for column in graph.states.values()), strict=True)
+    entries = [{"c": c, "s": dict(zip(graph.states, row, strict=True))} for c, row in zip(choices, values, strict=True)]
+    _write_text(path, json.dumps(entries, indent=1) + "\n")
 
 
 POLICY_WRITERS: Mapping[str, Callable[[PolicyTable, Path], None]] = {
     ".csv": _write_csv,
     ".txt": _write_list,
     ".json": _write_scheduler,
+    ".py": lambda policy, path: _write_text(path, policy.to_python()),
+    ".rules": lambda policy, path: _write_text(path, policy.to_rules()),
 }
 
 

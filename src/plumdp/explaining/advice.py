@@ -20,7 +20,7 @@ from plumdp.explaining.design import ValueQuestion, plan_sampling
 from plumdp.explaining.expected_runs import RunLaw, normalised, run_law, seen_runs
 from plumdp.explaining.predicted_width import Predictor
 from plumdp.learning.learned import Learned
-from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
+from plumdp.model.graph import FloatArray, Graph, read_only
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective
 from plumdp.model.policy import Policy, policy_weights
@@ -79,7 +79,7 @@ def advise(
     model, asked = learned.model, as_objective(objective, learned.model)
     _require_sense(learned, runs, max_steps)
     certificate = conclude(learned, asked, relaxation="coupled", policy=policy)
-    chosen, width = certificate.policy.choice, certificate.upper - certificate.lower
+    chosen, width = np.asarray(certificate.policy), certificate.upper - certificate.lower
     question, value, unseen = _question(learned, asked, chosen)
     law, seen = _law_of_runs(learned, question.point, max_steps)
     n_planned = int(runs or (seen or max(1, learned.counts.total // law.max_steps)))
@@ -146,7 +146,7 @@ def _logged_length(report: IngestionReport | None) -> int | None:
     return max(1, round((report.total - report.n_runs - report.rows["copy"]) / report.n_runs))
 
 
-def _policies(graph: Graph, certified: IntArray, given: Policy | None) -> Iterator[tuple[str, FloatArray]]:
+def _policies(graph: Graph, certified: Policy, given: Policy | None) -> Iterator[tuple[str, FloatArray]]:
     """Yield policies that runs may be sampled by, each with its name."""
     yield UNIFORM, normalised(graph, np.ones(graph.n_choices))
     yield CERTIFIED, policy_weights(graph, certified)
@@ -198,7 +198,7 @@ def _halving(predictor: Predictor, per_run: Mapping[str, FloatArray]) -> tuple[P
     return tuple(each for each in known if each is known[0] or each.runs < known[0].runs)  # advice may be no gain
 
 
-def _question(learned: Learned, objective: Objective, policy: IntArray) -> tuple[ValueQuestion, float, float]:
+def _question(learned: Learned, objective: Objective, policy: Policy) -> tuple[ValueQuestion, float, float]:
     """Return what is to be known, the value at the estimate, and the share of the gradient that no likelihood shows."""
     model, point = learned.model, learned.likely_point
     value, gradient = policy_gradient(model, policy, objective, point)

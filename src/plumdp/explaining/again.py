@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from plumdp.base.errors import DataError
 from plumdp.certifying.pipeline import conclude
 from plumdp.certifying.thresholds import decide
@@ -63,7 +65,7 @@ def _require_same(certificate: Certificate, again: Certificate) -> None:
     """Refuse a certificate that does not follow from its counts and options."""
     says, gives = certificate.to_dict(), again.to_dict()
     differing = [name for name in gives if name not in _OF_ITS_TIME and says.get(name) != gives[name]]
-    if (certificate.policy.choice != again.policy.choice).any():
+    if not np.array_equal(certificate.policy, again.policy):
         differing.append("policy")
     if not differing:
         return

@@ -8,7 +8,6 @@ from math import cos, pi
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError
 from plumdp.confidence.event_counts import pool
 from plumdp.confidence.space_moments import simplified
 from plumdp.explaining.plane import clipped, directions_around
@@ -18,7 +17,7 @@ from plumdp.learning.methods import SETS
 from plumdp.model.events import Events, find_events
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.objective import Objective
-from plumdp.model.policy import Policy, check_policy
+from plumdp.model.policy import Policy, policy_weights
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import Conflict
 from plumdp.region.ellipsoid import Ellipsoid
@@ -61,9 +60,7 @@ def _importance(learned: Learned, region: Region, objective: Objective | None, p
     width = (region.upper - region.lower)[:d]
     slopes = [direction.gradient for direction in learned.bounds.directions]
     if objective is not None and policy is not None:
-        slopes = [
-            policy_gradient(learned.model, check_policy(learned.model.graph, policy), objective, learned.estimate)[1]
-        ]
+        slopes = [policy_gradient(learned.model, policy, objective, learned.estimate)[1]]
     slopes = [slope for slope in slopes if np.isfinite(slope).all() and slope.any()]
     sizes = [np.abs(slope) / np.abs(slope).max() for slope in slopes]
     weight = np.max(sizes, axis=0) if sizes else np.ones(d)
@@ -197,10 +194,7 @@ def drawing(learned: Learned, policy: Policy, objective: Objective | None = None
     model, graph = learned.model, learned.model.graph
     if graph.n_states > MOST_STATES:
         return None
-    chosen = check_policy(graph, policy)
-    if chosen.dtype.kind == "f":
-        raise DataError("a drawing shows one action per state: give choice numbers, not probabilities")
-    taken = np.isin(np.arange(graph.n_choices), chosen)
+    taken = policy_weights(graph, policy) > 0
     value = model.expressions.evaluate(learned.estimate[None, :])[:, 0].clip(0, 1)
     is_shown, is_unknown = learned.shown_estimate is not None, model.expressions.is_unknown
     owner, state = graph.choice_of_transition(), graph.state_of_choice()

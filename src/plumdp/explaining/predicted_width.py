@@ -24,8 +24,9 @@ from plumdp.explaining.expected_runs import whole_counts
 from plumdp.learning.directions import value_directions
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS
-from plumdp.model.graph import FloatArray, IntArray
+from plumdp.model.graph import FloatArray
 from plumdp.model.objective import Objective
+from plumdp.model.policy import Policy
 from plumdp.model.question import Question
 from plumdp.result.advice import Prediction
 
@@ -40,7 +41,7 @@ class Predictor:
 
     learned: Learned
     objective: Objective
-    policy: IntArray  # (n_states)
+    policy: Policy  # choices (n_states), or probabilities (n_choices)
     table: LikelihoodTable
     width: float  # of the certificate now
 

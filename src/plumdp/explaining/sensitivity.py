@@ -11,6 +11,7 @@ from plumdp.model.policy import Policy, check_policy
 from plumdp.solver.coupled.chain import PolicyChain, policy_chain
 from plumdp.solver.coupled.equations import equations_of
 from plumdp.solver.coupled.gradient import policy_gradient
+from plumdp.solver.reductions.drawn_policy import draw_first, stretched
 
 _LEAST = 1e-9  # of one minus a probability
 
@@ -29,6 +30,10 @@ def expression_weights(model: ParametricMDP, policy: Policy, objective: Objectiv
     0.0
     """
     chosen = check_policy(model.graph, policy)
+    if chosen.dtype.kind == "f":
+        draws, n_expressions = draw_first(model.graph, chosen), len(model.expressions)
+        of_draws = draws.model(model), draws.only, stretched(objective, model.graph)
+        return expression_weights(*of_draws, point)[:n_expressions]
     chain = policy_chain(model, chosen, objective.flipped() or objective)
     values = model.expressions.evaluate(np.asarray(point, dtype=np.float64)[None, :])[:, 0].clip(0, 1)
     if objective.n_steps is None and not isinstance(chain, str) and chain.n_open:

@@ -1,8 +1,11 @@
-"""Policies given by the names of actions, as a function, a dict or a table, turned into a choice in each state."""
+"""Policies given by the names of actions, as a function, a dict or a table, turned into choices or probabilities."""
 
 from __future__ import annotations
 
 import collections
+import inspect
+import keyword
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -10,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError
-from plumdp.model.graph import Graph, Indices, IntArray
+from plumdp.model.graph import Graph, Indices
+from plumdp.model.policy_rows import POLICY, action_column, few, policy_of_rows, share_column
 from plumdp.model.text import cut, number_of
 
 Columns: TypeAlias = Mapping[str, npt.NDArray[Any]]
@@ -19,17 +23,18 @@ FORMS = (
     "a function of the state, a dict from states to names of actions, or a table with a column for each state variable "
     "and one for the action"
 )
-_SHOWN = 3  # states in a message
-_POLICY = "the policy"  # what messages begin with, if it is not a file
 _namedtuple: Any = collections.namedtuple  # the fields are the user's variables, which type checkers cannot know
 
 
-def choices_by_name(graph: Graph, actions: Any, states: Any = None) -> IntArray:
-    """Return the choice in every state by the name of its action, as ``PolicyTable.from_actions`` does."""
+def policy_by_name(graph: Graph, actions: Any, states: Any = None) -> npt.NDArray[Any]:
+    """Return the choice in every state by the name of its action, as ``PolicyTable.from_actions`` does.
+
+    If some state has probabilities of several actions, it is the probability of every choice.
+    """
     if states is not None:
         return _of_list(graph, actions, states)
     if isinstance(actions, str):
-        return _of_function(graph, lambda state: actions)
+        return _of_function(graph, lambda _: actions)
     if callable(actions):
         return _of_function(graph, actions)
     if isinstance(actions, Mapping) and np.ndim(next(iter(actions.values()), "")) == 0:
@@ -37,8 +42,9 @@ def choices_by_name(graph: Graph, actions: Any, states: Any = None) -> IntArray:
     columns = _columns_of_table(actions)
     if columns is not None:
         *variables, action = needed = [*graph.states, action_column(graph)]
-        _require_columns(_POLICY, columns, needed)
-        return _of_rows(graph, {name: columns[name] for name in variables}, columns[action])
+        _require_columns(POLICY, columns, needed)
+        of_states = {name: columns[name] for name in variables}
+        return _of_rows(graph, of_states, columns[action], columns.get(share_column(graph)))
     if np.ndim(actions) == 0:
         raise DataError(f"{cut(repr(actions))} is not a policy; give {FORMS}")
     raise DataError(
@@ -54,68 +60,53 @@ def is_named(policy: Any) -> bool:
     return callable(policy) or isinstance(policy, Mapping) or _is_frame(policy)
 
 
-def action_column(graph: Graph) -> str:
-    """Return the name of the column for the action in a table of states."""
-    return "action" if "action" not in graph.states else "chosen_action"
+def python_names(graph: Graph) -> list[str]:
+    """Return the names of the state variables as Python can have them as parameters."""
+    names = [re.sub(r"\W|^(?=\d)", "_", name) for name in graph.states]
+    return [f"{name}_" if keyword.iskeyword(name) else name for name in names]
 
 
-def choices_of_rows(source: str, graph: Graph, state: Indices, names: npt.NDArray[Any]) -> Indices:
-    """Return the choice of each row by its state and the name of its action.
+def _of_function(graph: Graph, function: Callable[..., Any]) -> npt.NDArray[Any]:
+    """Return the policy of a function of the state, or of its variables by name, asked where there are several actions.
 
-    None is the only action of the state.
+    One whose parameters are called like all the variables gets their values; any other gets the state.
     """
-    is_only = np.diff(graph.first_choice)[state] == 1
-    is_none = np.fromiter((name is None for name in names.tolist()), np.bool_, len(names))
-    choice = np.where(is_only & is_none, graph.first_choice[state], _find_choices(graph, state, names))
-    if (choice < 0).any():
-        row = int(np.argmax(choice < 0))
-        number = "" if source == _POLICY else f"row {row + 1}, "
-        where = f"{source}: {number}state ({graph.describe_state(int(state[row]))})"
-        raise DataError(f"{where}: {_no_such_action(names_of(graph, int(state[row])), names[row])}")
-    return choice
-
-
-def complete(source: str, graph: Graph, state: Indices, choice: Indices) -> IntArray:
-    """Return the choice in every state.
-
-    Only states with one choice may be left out, and none may be given twice.
-    """
-    times = np.bincount(state, minlength=graph.n_states)
-    if times.max(initial=0) > 1:
-        repeated = np.flatnonzero(times > 1)
-        word = "state" if len(repeated) == 1 else "states"
-        raise DataError(f"{source} has several rows for the {word} {_few(repeated, graph.describe_state)}")
-    lacking = np.flatnonzero((times == 0) & (np.diff(graph.first_choice) > 1))
-    if len(lacking):
-        many, shown = number_of(len(lacking), "state"), _few(lacking, graph.describe_state)
-        raise DataError(f"{source} says nothing about {many} with several actions: {shown}")
-    chosen: IntArray = graph.first_choice[:-1].copy()
-    chosen[state] = choice
-    return chosen
-
-
-def names_of(graph: Graph, state: int) -> list[str]:
-    """Return the names of the actions of a state, in the order of its choices."""
-    actions = graph.action[graph.first_choice[state] : graph.first_choice[state + 1]]
-    return [graph.action_names[action] for action in actions]
-
-
-def _of_function(graph: Graph, function: Callable[[Any], Any]) -> IntArray:
-    """Return the policy of a function, which is asked where there are several actions."""
     asked = np.flatnonzero(np.diff(graph.first_choice) > 1)
-    make_state = _namedtuple("State", graph.states, rename=True)
-    columns = [values[asked].tolist() for values in graph.states.values()]
+    make_state, variables = _namedtuple("State", graph.states, rename=True), python_names(graph)
+    columns, takes_values = [values[asked].tolist() for values in graph.states.values()], _takes(function, variables)
     names = np.empty(len(asked), dtype=object)
     for row, state in enumerate(asked.tolist()):
+        values = [column[row] for column in columns]
         try:
-            names[row] = function(make_state(*(column[row] for column in columns)))
+            if takes_values:
+                names[row] = function(**dict(zip(variables, values, strict=True)))
+            else:
+                names[row] = function(make_state(*values))
         except Exception as error:
-            where = f"{_POLICY} fails in the state ({graph.describe_state(state)})"
+            where = f"{POLICY} fails in the state ({graph.describe_state(state)})"
             raise DataError(f"{where}: {type(error).__name__}: {error}") from error
-    return complete(_POLICY, graph, asked, choices_of_rows(_POLICY, graph, asked, names))
+    return policy_of_rows(POLICY, graph, *_spread(asked, names))
 
 
-def _of_list(graph: Graph, actions: Any, states: Any) -> IntArray:
+def _takes(function: Callable[..., Any], names: list[str]) -> bool:
+    """Return whether the parameters of a function have these names."""
+    try:
+        return {*inspect.signature(function).parameters} == {*names}
+    except (TypeError, ValueError):  # some compiled functions do not tell
+        return False
+
+
+def _spread(state: Indices, names: npt.NDArray[Any]) -> tuple[Indices, npt.NDArray[Any], list[Any] | None]:
+    """Return rows with one action each, and their probabilities if a name is in fact a dict from names to these."""
+    if not any(isinstance(name, Mapping) for name in names):
+        return state, names, None
+    given = [name if isinstance(name, Mapping) else {name: 1.0} for name in names]
+    spread = np.repeat(state, [len(each) for each in given])
+    every = np.array([None, *(name for each in given for name in each)], dtype=object)[1:]
+    return spread, every, [share for each in given for share in each.values()]
+
+
+def _of_list(graph: Graph, actions: Any, states: Any) -> npt.NDArray[Any]:
     """Return the policy of a list of names, one for each of the given states."""
     if callable(actions) or isinstance(actions, Mapping) or np.ndim(actions) != 1:
         raise DataError("states=... goes with a list of names of actions, one for each of the states")
@@ -126,19 +117,22 @@ def _of_list(graph: Graph, actions: Any, states: Any) -> IntArray:
     return _of_rows(graph, {name: columns[name] for name in graph.states}, actions)
 
 
-def _of_rows(graph: Graph, columns: Columns, names: Any) -> IntArray:
-    """Return the policy of a table with columns of the state variables, and the names of actions."""
-    named = np.array([*names], dtype=object)
+def _of_rows(graph: Graph, columns: Columns, names: Any, shares: Any = None) -> npt.NDArray[Any]:
+    """Return the policy of a table with columns of the state variables, the names of actions, and perhaps shares."""
+    named = np.empty(len(names), dtype=object)
+    named[:] = [*names]
     different = {len(values) for values in columns.values()} - {len(named)}
     if different or not columns:
         many = number_of(different.pop() if different else 0, "state")
-        raise DataError(f"{_POLICY} has {number_of(len(named), 'action')} for {many}")
+        raise DataError(f"{POLICY} has {number_of(len(named), 'action')} for {many}")
     state = _find_states(graph, columns)
     if (state < 0).any():
         rows = np.flatnonzero(state < 0)
-        shown = _few(rows, lambda row: ", ".join(f"{name}={values[row]}" for name, values in columns.items()))
-        raise DataError(f"{_POLICY} has {number_of(len(rows), 'state')} that the model does not have: {shown}")
-    return complete(_POLICY, graph, state, choices_of_rows(_POLICY, graph, state, named))
+        shown = few(rows, lambda row: ", ".join(f"{name}={values[row]}" for name, values in columns.items()))
+        raise DataError(f"{POLICY} has {number_of(len(rows), 'state')} that the model does not have: {shown}")
+    if shares is not None:
+        return policy_of_rows(POLICY, graph, state, named, np.asarray(shares).tolist())
+    return policy_of_rows(POLICY, graph, *_spread(state, named))
 
 
 def _columns_of_table(source: Any) -> Columns | None:
@@ -191,7 +185,7 @@ def _valuation(graph: Graph, state: Any) -> tuple[Any, ...]:
     if not isinstance(state, tuple) and len(names) == 1:
         return (state,)
     if not isinstance(state, tuple) or hasattr(state, "_fields") or len(state) != len(names):
-        raise DataError(f"{_POLICY}: {cut(repr(state))} is not a state; give tuples ({', '.join(names)})")
+        raise DataError(f"{POLICY}: {cut(repr(state))} is not a state; give tuples ({', '.join(names)})")
     return state
 
 
@@ -232,41 +226,5 @@ def _codes(name: str, values: npt.NDArray[Any], column: npt.NDArray[Any]) -> tup
         codes = [code_of.get(value, -1) for value in column.tolist()]
     except TypeError:
         example = next(value for value in column.tolist() if value.__hash__ is None)
-        raise DataError(f"{_POLICY}: {cut(repr(example))} is not a value of the state variable {name}") from None
+        raise DataError(f"{POLICY}: {cut(repr(example))} is not a value of the state variable {name}") from None
     return of_states, np.array(codes, dtype=np.int64), len(distinct)
-
-
-def _find_choices(graph: Graph, state: Indices, names: npt.NDArray[Any]) -> Indices:
-    """Return the choice of each state by the name of its action, or -1 if there is none, or several."""
-    number = {name: code for code, name in enumerate(graph.action_names)}
-
-    def code_of(name: Any) -> int:
-        is_number = isinstance(name, int | np.integer) and not isinstance(name, bool)
-        word = name if isinstance(name, str) else f"{name}" if is_number else ""  # 3 is the action "3"
-        return number.get(word, number.get(word.strip(), -1))
-
-    action = np.fromiter(map(code_of, names.tolist()), np.int64, len(names))
-    keys = graph.state_of_choice().astype(np.int64) * len(number) + graph.action  # names differ
-    order = np.argsort(keys, kind="stable")
-    first, last = (np.searchsorted(keys[order], state * len(number) + action, side) for side in ("left", "right"))
-    is_found = (action >= 0) & (last - first == 1)
-    return np.where(is_found, order[np.minimum(first, len(order) - 1)], -1)
-
-
-def _no_such_action(actions: list[str], name: Any) -> str:
-    """Return a description of the fault in the name of an action, in a state with the given ones."""
-    names = ", ".join(map(repr, actions))
-    if name is None:
-        return f"None stands for the only action, but there are several: {names}"
-    if len(actions) == 1:
-        return f"{name!r} is not its only action, {names}; give that, or leave the state out"
-    if isinstance(name, str) and name.strip() in actions:
-        return f"{name!r} stands for several of its choices"
-    return f"{name!r} is not one of its actions, {names}"
-
-
-def _few(numbers: Indices, describe: Callable[[int], str]) -> str:
-    """Return the first of some states as text, and how many more there are."""
-    left = len(numbers) - _SHOWN
-    shown = ", ".join(f"({describe(int(number))})" for number in numbers[:_SHOWN])
-    return shown if left <= 0 else f"{shown} and {left:,} more"

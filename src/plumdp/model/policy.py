@@ -8,10 +8,11 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import ModelError
-from plumdp.base.rounding import ULP
+from plumdp.base.errors import ModelError, Option
 from plumdp.model.graph import FloatArray, Graph, Indices, IntArray, read_only
-from plumdp.model.named_policy import FORMS, choices_by_name, is_named
+from plumdp.model.named_policy import FORMS, is_named, policy_by_name
+from plumdp.model.policy_rows import checked_weights
+from plumdp.model.text import listing
 
 
 class ChosenActions(Protocol):
@@ -25,10 +26,17 @@ class ChosenActions(Protocol):
     def choice(self) -> IntArray:
         """The number of the choice in each state (n_states)."""
 
+    @property
+    def weights(self) -> FloatArray | None:
+        """The probability of each choice (n_choices), if the policy draws; otherwise None."""
 
-Policy: TypeAlias = npt.ArrayLike | ChosenActions | Callable[[Any], str | None] | Mapping[Any, Any]
-"""A ``PolicyTable``, such as that of a certificate; what ``PolicyTable.from_actions`` takes: a function of the state, a
-dict or a table with names of actions; or the number of a choice for each state, or a probability for each choice."""
+
+Policy: TypeAlias = npt.ArrayLike | ChosenActions | Callable[..., Any] | Mapping[Any, Any]
+"""A ``PolicyTable``, such as a certificate has; what ``PolicyTable.from_actions`` takes without ``states``: a name,
+a function of the state, a dict or a table with names of actions; "uniform", which draws all actions alike; the number
+of a choice for each state; or a probability for each choice. Every function takes all of these."""
+
+UNIFORM = "uniform"
 
 
 def check_policy(graph: Graph, policy: Policy) -> npt.NDArray[Any]:
@@ -36,16 +44,18 @@ def check_policy(graph: Graph, policy: Policy) -> npt.NDArray[Any]:
 
     Whole numbers (n_states) are choices, and floats (n_choices) are probabilities.
     """
-    if hasattr(policy, "choice") and hasattr(policy, "graph"):
+    if hasattr(policy, "choice") and hasattr(policy, "graph") and hasattr(policy, "weights"):
         _require_same_graph(graph, policy.graph)
-        policy = policy.choice
+        policy = policy.choice if policy.weights is None else policy.weights
+    elif isinstance(policy, str):
+        return _by_word(graph, policy)
     elif is_named(policy):
-        return choices_by_name(graph, policy)
+        return policy_by_name(graph, policy)
     given = _as_array(policy)
     if given.dtype.kind in "iu" and given.shape == (graph.n_states,):
         return _checked_choices(graph, given)
     if given.dtype.kind == "f" and given.shape == (graph.n_choices,):
-        return _checked_weights(graph, given)
+        return checked_weights(graph, given)
     if given.dtype.kind in "UO":
         raise ModelError(
             f"a policy is {FORMS}; for a list of names there is PolicyTable.from_actions, which asks for the states"
@@ -56,6 +66,20 @@ def check_policy(graph: Graph, policy: Policy) -> npt.NDArray[Any]:
     )
 
 
+def likeliest(graph: Graph, weights: FloatArray) -> IntArray:
+    """Return the choice of each state that has the largest probability, the first of equal ones."""
+    order = np.lexsort((-weights, graph.state_of_choice()))
+    return read_only(order[graph.first_choice[:-1]].astype(np.int32))
+
+
+def as_choices(graph: Graph, checked: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return choices in place of probabilities if no action is drawn, so that both are one policy to the last bit."""
+    if checked.dtype.kind != "f":
+        return checked
+    chosen = likeliest(graph, checked)
+    return checked if (checked[chosen] < 1).any() else chosen
+
+
 def policy_weights(graph: Graph, policy: Policy) -> FloatArray:
     """Return the probability with which a policy takes each choice (n_choices)."""
     checked = check_policy(graph, policy)
@@ -64,6 +88,15 @@ def policy_weights(graph: Graph, policy: Policy) -> FloatArray:
     weights = np.zeros(graph.n_choices)
     weights[checked] = 1.0
     return read_only(weights)
+
+
+def _by_word(graph: Graph, word: str) -> npt.NDArray[Any]:
+    if word == UNIFORM:
+        return read_only(1 / np.diff(graph.first_choice)[graph.state_of_choice()])
+    if word not in graph.action_names:
+        names = listing([f"{name!r}" for name in graph.action_names])
+        raise ModelError(Option("policy", word), f": choose {UNIFORM!r} or one action, {names}; or give {FORMS}")
+    return policy_by_name(graph, word)
 
 
 def _as_array(policy: Any) -> npt.NDArray[Any]:
@@ -91,16 +124,3 @@ def _checked_choices(graph: Graph, policy: Indices) -> Indices:
             f"state ({graph.describe_state(state)}): choice {policy[state]} is not one of its own, {first} to {last}"
         )
     return policy
-
-
-def _checked_weights(graph: Graph, weights: FloatArray) -> FloatArray:
-    if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise ModelError("the probabilities of a policy must be at least 0")
-    sums = np.bincount(graph.state_of_choice(), weights, graph.n_states)
-    wrong = np.abs(sums - 1) > 4 * ULP * np.diff(graph.first_choice)
-    if wrong.any():
-        state = int(np.argmax(wrong))
-        raise ModelError(
-            f"state ({graph.describe_state(state)}): the policy's probabilities sum to {sums[state]:.17g}, not 1"
-        )
-    return weights

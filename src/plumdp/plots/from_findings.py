@@ -70,7 +70,7 @@ def _expressions(certificate: Certificate, findings: Findings, _: Any) -> Any:
 def _policy(
     certificate: Certificate, findings: Findings, x: str | None, y: str | None, fixed: Mapping[str, Any] | None
 ) -> Any:
-    columns, ranked = certificate.policy.columns(), findings.variables
+    columns, ranked = certificate.policy.by_state(), findings.variables
     return policy_figure(columns, *axes_of_map(ranked or list(columns)[:-1], x, y, fixed), fixed=fixed)
 
 

@@ -132,7 +132,7 @@ def policy(
     Other variables have the values in ``fixed``, or those that most states have. The title says which.
     """
     first, second = axes_of_map(telling_variables(table), x, y, fixed)
-    columns = table.columns()
+    columns = table.by_state()
     options: dict[str, Any] = {"fixed": fixed}
     return _picture(
         partial(policy_figure, columns, first, second, **options), plot_policy, axes, columns, first, second, **options

@@ -102,29 +102,24 @@ def _residuals(records: list[Mapping[str, Any]]) -> TableOf:
 def policy(certificate: Certificate, findings: Findings) -> Section:
     """Return the policy as a map and as a table that can be searched."""
     columns = certificate.policy.columns()
-    *variables, action = columns
-    n_states = len(certificate.policy)
+    n_rows, thing = len(next(iter(columns.values()))), "row" if certificate.policy.weights is not None else "state"
     rows = list(zip(*(values[:_MOST_ROWS].tolist() for values in columns.values()), strict=True))
-    numeric = [name for name in variables if columns[name].dtype.kind == "i"]
-    note = f"{number_of(n_states, 'state')}" if n_states <= _MOST_ROWS else f"the first {_MOST_ROWS:,} of {n_states:,}"
-    table = TableOf("policy-table", "Policy", (*variables, action), rows, numeric, note, is_searchable=True)
+    numeric = [name for name, values in columns.items() if values.dtype.kind in "if"]
+    note = f"{number_of(n_rows, thing)}" if n_rows <= _MOST_ROWS else f"the first {_MOST_ROWS:,} of {n_rows:,}"
+    table = TableOf("policy-table", "Policy", tuple(columns), rows, numeric, note, is_searchable=True)
     intro = [
         "What to do in each state. Search for values, such as "
         + ", ".join(f"{name}={values[0]}" for name, values in list(columns.items())[:1])
         + ", or for actions; a click on a heading sorts."
     ]
-    notes = [f"Only the first {_MOST_ROWS:,} of {n_states:,} states are in this file; policy.csv has all."]
+    notes = [f"Only the first {_MOST_ROWS:,} of {n_rows:,} {thing}s are in this file; policy.csv has all."]
     return Section(
         "policy",
         "The policy",
         intro,
         pictures=pictures.policy_map(certificate, findings),
         tables=[table],
-        notes=notes
-        if n_states > _MOST_ROWS
-        else ["On paper, only the first 40 rows are shown."]
-        if n_states > 40
-        else [],
+        notes=notes if n_rows > _MOST_ROWS else ["On paper, only the first 40 rows are shown."] if n_rows > 40 else [],
     )
 
 

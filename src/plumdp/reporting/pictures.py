@@ -72,7 +72,7 @@ def policy_map(certificate: Certificate, findings: Findings) -> list[Picture]:
     names = findings.variables[:2]
     if not names:
         return []
-    columns = certificate.policy.columns()
+    columns = certificate.policy.by_state()
     return [_drawn(lambda: plots.policy_figure(columns, *names), f"policy over {' and '.join(names)}")]
 
 

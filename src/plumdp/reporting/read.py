@@ -73,7 +73,7 @@ _CERTIFICATE = shapes.record(
         "budget": shapes.each(shapes.share),
         "data_quality": shapes.nullable(shapes.record({"steps": shapes.count, "report": shapes.anything})),
         "options": shapes.record({}, _OPTIONS),
-        "columns": shapes.each(shapes.one_of("truth", "integer", "text")),
+        "columns": shapes.each(shapes.one_of("truth", "integer", "text", "share")),
     },
     {"answer": shapes.record({"question": shapes.text, "verdict": shapes.one_of(*Verdict), "sentence": shapes.text})},
 )
@@ -227,23 +227,28 @@ def _read_policy(folder: Path, content: dict[str, Any], model: ParametricMDP | N
 
 
 def _stand_in(file: Path, kinds: dict[str, str]) -> PolicyTable:
-    """Return the table of a policy whose model is not there: on a graph in which each state has its action alone."""
+    """Return the table of a policy whose model is not there: on a graph in which states have only the actions taken."""
     texts = read_table(file)
     if texts.keys() != kinds.keys() or not all(len(column) for column in texts.values()):
         raise DataError(f"{file} is not what plumdp writes: it needs rows with the columns {', '.join(kinds)}")
-    *variables, action = texts
-    names, number = np.unique(texts[action].astype(str), return_inverse=True)
+    columns = {name: _column(file, name, values, kinds[name]) for name, values in texts.items()}
+    shares = columns.pop([*columns][-1]) if "share" in kinds.values() else None  # of a policy that draws
+    actions = columns.pop([*columns][-1])
+    is_first = np.ones(len(actions), dtype=np.bool_)
+    if shares is not None:  # the rows of a state follow one another
+        is_first[1:] = np.any([values[1:] != values[:-1] for values in columns.values()], axis=0)
+    names, number = np.unique(actions, return_inverse=True)
     each = read_only(np.arange(len(number) + 1, dtype=np.int32))
     graph = Graph(
-        first_choice=each,
+        first_choice=read_only(np.append(np.flatnonzero(is_first), len(number)).astype(np.int32)),
         first_transition=each,
-        successor=read_only(each[:-1].copy()),
+        successor=read_only((np.cumsum(is_first) - 1).astype(np.int32)),
         initial_state=0,
-        states={name: read_only(_column(file, name, texts[name], kinds[name])) for name in variables},
+        states={name: read_only(values[is_first]) for name, values in columns.items()},
         action=read_only(number.astype(np.int32)),
         action_names=tuple(names.tolist()),
     )
-    return PolicyTable(graph, each[:-1])
+    return PolicyTable(graph, each[:-1] if shares is None else shares)
 
 
 def _column(file: Path, name: str, texts: npt.NDArray[Any], kind: str) -> npt.NDArray[Any]:
@@ -253,7 +258,7 @@ def _column(file: Path, name: str, texts: npt.NDArray[Any], kind: str) -> npt.ND
     if kind == "text":
         return texts.astype(str)
     try:
-        return texts.astype(np.int32)
+        return texts.astype(np.float64 if kind == "share" else np.int32)
     except (ValueError, OverflowError):
         raise DataError(f"{file} is not what plumdp writes: column {name} has values that are not numbers") from None
 

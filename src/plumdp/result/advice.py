@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from plumdp.model.graph import FloatArray, Graph, IntArray
 from plumdp.model.text import html_table, number_of, one_line
@@ -54,7 +55,7 @@ class Advice:
     objective: str
     width: float  # of the certificate now
     value: float | None  # of the policy at the estimate, if that lies in the region
-    policy: IntArray  # (n_states): what is certified
+    policy: npt.NDArray[Any]  # what is certified: choices (n_states), or probabilities (n_choices)
     n_steps: int  # seen so far
     n_runs: int | None  # from the initial state, so far; None if the data are not such runs
     max_steps: int  # at which runs are cut off

@@ -141,7 +141,7 @@ def _write_files(
 
 def column_kind(kind: Any) -> str:
     """Return the type of a column of the policy's file in words, so that it is read as it was written."""
-    return {"b": "truth", "i": "integer"}.get(kind.kind, "text")
+    return {"b": "truth", "i": "integer", "f": "share"}.get(kind.kind, "text")
 
 
 def digest(content: bytes) -> str:

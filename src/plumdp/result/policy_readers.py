@@ -1,4 +1,4 @@
-"""Reads policies from files, one function for each format: each returns the number of the choice in every state."""
+"""Reads policies from files, one function for each format: the choice in every state, or probabilities of choices."""
 
 from __future__ import annotations
 
@@ -15,30 +15,25 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError
 from plumdp.data.values import Codes, RowIndex, domain
-from plumdp.model.graph import Graph, Indices, IntArray
-from plumdp.model.named_policy import action_column, choices_of_rows, complete, names_of
+from plumdp.model.graph import Graph
+from plumdp.model.policy_rows import action_column, names_of, policy_of_choices, policy_of_rows, share_column
 from plumdp.model.text import cut, number_of
 
 _LISTED = re.compile(r"(?:\d+:)?\((.*?)\)[:=](.*)")
 
 
-def read_csv(path: str | Path, graph: Graph) -> IntArray:
-    """Return the policy of a CSV file with a column for each state variable and one for the action."""
-    needed = [*graph.states, action_column(graph)]
-    columns = _read_columns(path, needed)
-    state = _states(path, graph, [columns[name] for name in graph.states])
-    return complete(str(path), graph, state, choices_of_rows(str(path), graph, state, columns[needed[-1]]))
+def read_csv(path: str | Path, graph: Graph) -> npt.NDArray[Any]:
+    """Return the policy of a CSV file with a column for each state variable, the action, and perhaps a probability."""
+    *variables, action = needed = [*graph.states, action_column(graph)]
+    table = read_table(path)
+    missing = [name for name in needed if name not in table]
+    if missing:
+        raise DataError(f"{path} is not a policy of this model: it has no column {', '.join(missing)}")
+    state, shares = _states(path, graph, [table[name] for name in variables]), table.get(share_column(graph))
+    return policy_of_rows(str(path), graph, state, table[action], None if shares is None else shares.tolist())
 
 
-def rows_of_choices(path: str | Path, graph: Graph, others: list[str]) -> tuple[Indices, list[npt.NDArray[Any]]]:
-    """Return the choice that each row of a CSV file names by state and action, and other columns as texts."""
-    needed = [*graph.states, action_column(graph)]
-    columns = _read_columns(path, [*needed, *others])
-    state = _states(path, graph, [columns[name] for name in graph.states])
-    return choices_of_rows(str(path), graph, state, columns[needed[-1]]), [columns[name] for name in others]
-
-
-def read_list(path: str | Path, graph: Graph) -> IntArray:
+def read_list(path: str | Path, graph: Graph) -> npt.NDArray[Any]:
     """Return the policy of PRISM's list of actions: lines ``(0,1):north``; the state's number may come first."""
     rows = []
     for number, line in enumerate(_text(path).splitlines(), 1):
@@ -52,25 +47,34 @@ def read_list(path: str | Path, graph: Graph) -> IntArray:
         rows.append([*values, found[2].strip()])
     table = np.array(rows, dtype=object).reshape(len(rows), len(graph.states) + 1)
     state = _states(path, graph, [*table.T[:-1]])
-    return complete(str(path), graph, state, choices_of_rows(str(path), graph, state, table[:, -1]))
+    return policy_of_rows(str(path), graph, state, table[:, -1])
 
 
-def read_scheduler(path: str | Path, graph: Graph) -> IntArray:
+def read_scheduler(path: str | Path, graph: Graph) -> npt.NDArray[Any]:
     """Return the policy of Storm's scheduler in JSON: ``[{"s": 0, "c": [{"index": 1, "prob": 1.0}]}]``.
 
     A state is a number or its variables, a choice the number of the choice, or its label if it has one.
+    Choices that are drawn have probabilities below 1.
     """
     try:
         entries = json.loads(_text(path))
         entries = [entry for entry in entries if entry["c"] != "undefined"]
         state = _scheduled_states(path, graph, [entry["s"] for entry in entries])
-        chosen = [_scheduled_choice(path, graph, int(s), entry) for s, entry in zip(state, entries, strict=True)]
+        drawn = [_drawn(path, graph, int(s), entry) for s, entry in zip(state, entries, strict=True)]
+        rows = [
+            (s, _scheduled_choice(path, graph, s, one), one.get("prob", 1.0))
+            for s, choices in zip(state.tolist(), drawn, strict=True)
+            for one in choices
+        ]
     except (json.JSONDecodeError, TypeError, LookupError, RecursionError) as error:
         raise DataError(f"{path} is not a scheduler in Storm's JSON ({type(error).__name__}: {error})") from None
-    return complete(str(path), graph, state, np.array(chosen, dtype=np.int64))
+    states, choices, shares = zip(*rows, strict=True) if rows else ((), (), ())
+    shared = None if all(share == 1 for share in shares) else shares
+    of_rows, taken = (np.array(numbers, dtype=np.int64) for numbers in (states, choices))
+    return policy_of_choices(str(path), graph, of_rows, taken, shared)
 
 
-POLICY_READERS: Mapping[str, Callable[[str | Path, Graph], IntArray]] = {
+POLICY_READERS: Mapping[str, Callable[[str | Path, Graph], npt.NDArray[Any]]] = {
     ".csv": read_csv,
     ".txt": read_list,
     ".json": read_scheduler,
@@ -82,15 +86,6 @@ def _text(path: str | Path) -> str:
         return Path(path).read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path} cannot be read as a policy: {error}") from None
-
-
-def _read_columns(path: str | Path, needed: list[str]) -> dict[str, npt.NDArray[Any]]:
-    """Return columns of a CSV file as texts."""
-    table = read_table(path)
-    missing = [name for name in needed if name not in table]
-    if missing:
-        raise DataError(f"{path} is not a policy of this model: it has no column {', '.join(missing)}")
-    return {name: table[name] for name in needed}
 
 
 def read_table(path: str | Path) -> dict[str, npt.NDArray[Any]]:
@@ -132,17 +127,22 @@ def _scheduled_states(path: str | Path, graph: Graph, found: list[Any]) -> Codes
     return np.array(found, dtype=np.int64)
 
 
-def _scheduled_choice(path: str | Path, graph: Graph, state: int, entry: Mapping[str, Any]) -> int:
-    where = f"{path}: state ({graph.describe_state(state)})"
-    drawn = [choice for choice in entry["c"] if choice.get("prob", 1.0) != 0]
-    if len(drawn) != 1 or "m" in entry:
-        what = "memory" if "m" in entry else "several actions, or none"
-        raise DataError(f"{where}: the scheduler has {what} there; a policy is one action for each state")
-    labels, names = drawn[0].get("labels", []), names_of(graph, state)
+def _drawn(path: str | Path, graph: Graph, state: int, entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the choices that a scheduler takes in a state."""
+    taken = [choice for choice in entry["c"] if choice.get("prob", 1.0) != 0]
+    if not taken or "m" in entry:
+        what = "memory there, which a policy does not have" if "m" in entry else "no action there"
+        raise DataError(f"{path}: state ({graph.describe_state(state)}): the scheduler has {what}")
+    return taken
+
+
+def _scheduled_choice(path: str | Path, graph: Graph, state: int, taken: Mapping[str, Any]) -> int:
+    labels, names = taken.get("labels", []), names_of(graph, state)
     if len(labels) == 1 and names.count(labels[0]) == 1:
         return int(graph.first_choice[state]) + names.index(labels[0])
-    choice, first, last = drawn[0]["index"], graph.first_choice[state], graph.first_choice[state + 1] - 1
+    choice, first, last = taken["index"], graph.first_choice[state], graph.first_choice[state + 1] - 1
     if labels or not first <= choice <= last:
-        shown = f"action {labels[0]!r}" if labels else f"choice {choice}"
-        raise DataError(f"{where}: {shown} is not one of its own: {first} to {last}, {', '.join(map(repr, names))}")
+        shown, where = f"action {labels[0]!r}" if labels else f"choice {choice}", graph.describe_state(state)
+        own = f"{first} to {last}, {', '.join(map(repr, names))}"
+        raise DataError(f"{path}: state ({where}): {shown} is not one of its own: {own}")
     return int(choice)

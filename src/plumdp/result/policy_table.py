@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,20 +14,26 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError
 from plumdp.data.observing import Observe, Places
-from plumdp.model.graph import Graph, IntArray, own_array
-from plumdp.model.named_policy import action_column, choices_by_name
+from plumdp.model.graph import FloatArray, Graph, IntArray, own_array, read_only
+from plumdp.model.named_policy import policy_by_name
 from plumdp.model.parametric import ParametricMDP, require_model
-from plumdp.model.policy import check_policy
+from plumdp.model.policy import as_choices, check_policy, likeliest
+from plumdp.model.policy_rows import action_column, share_column
 from plumdp.model.text import html_table, number_of, one_line
 from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.result.policy_readers import POLICY_READERS, read_csv
+from plumdp.result.policy_rules import DecisionTree, python_of, rules_of, tree_of
+
+_HALF = 0.5  # probability above which an action is the usual one
 
 
 @dataclass(frozen=True, eq=False)
 class PolicyTable:
-    """One action per state; called with an observation, it returns the name of the action to take.
+    """One action per state, or probabilities of actions; called with an observation, it names the action to take.
 
     ``to_csv`` saves it, ``write_policy`` also in the formats of Storm and PRISM, and ``read_policy`` reads it again.
+    ``to_python`` and ``to_rules`` return it as code and as text. Of a policy that draws, ``weights`` has probabilities
+    of choices, and ``choice`` the likeliest ones; it is made of such probabilities in place of choices.
 
     >>> from plumdp import case_study
     >>> graph = case_study("betting:25").model.graph
@@ -40,12 +46,14 @@ class PolicyTable:
 
     graph: Graph
     choice: IntArray  # (n_states): the number of the choice in the graph
+    weights: FloatArray | None = field(default=None, init=False)  # (n_choices), if it draws in some state
 
     def __post_init__(self) -> None:
-        chosen = check_policy(self.graph, self.choice)
-        if chosen.dtype.kind == "f":
-            raise DataError("a table has one action per state: give choice numbers, not probabilities")
-        object.__setattr__(self, "choice", own_array(chosen, np.int32))
+        given = as_choices(self.graph, check_policy(self.graph, self.choice))
+        if given.dtype.kind == "f":
+            object.__setattr__(self, "weights", own_array(given, np.float64))
+            given = likeliest(self.graph, given)
+        object.__setattr__(self, "choice", own_array(given, np.int32))
 
     @classmethod
     def from_actions(cls, graph: Graph, actions: Any, *, states: Any = None) -> PolicyTable:
@@ -59,6 +67,9 @@ class PolicyTable:
             its variables, in their order, or the value of the only one. Or a table, which is a data frame or a mapping
             of columns: one column for each state variable, and the column ``action``. Or one name, which is taken
             wherever there are several actions. States with one action may be left out; None stands for that action.
+            In place of a name, functions and dicts may have a dict from names to probabilities, and tables a further
+            column ``probability`` with a row for each action: then the policy draws. A function whose parameters are
+            called like the state variables gets their values in place of the state.
         states
             The states that a list or an array of names is for, in its order: a mapping of columns such as
             ``graph.states``, a data frame, or a list of states.
@@ -68,33 +79,55 @@ class PolicyTable:
         >>> PolicyTable.from_actions(graph, lambda s: "bet0" if s.money < 5 else "bet5").action(money=10, step=0)
         'bet5'
         """
-        return cls(graph, choices_by_name(graph, actions, states))
+        return cls(graph, read_only(policy_by_name(graph, actions, states)))
+
+    @property
+    def n_drawn(self) -> int:
+        """The number of states in which the action is drawn."""
+        return 0 if self.weights is None else int((self.weights[self.choice] < 1).sum())
 
     def __repr__(self) -> str:
+        if self.weights is not None:
+            return one_line(self, f"{number_of(len(self), 'state')}, draws in {self.n_drawn:,} of them")
         names, uses = np.unique(self.graph.action[self.choice], return_counts=True)
         often = [f"{self.graph.action_names[names[i]]} in {uses[i]:,}" for i in np.argsort(-uses, kind="stable")[:4]]
         return one_line(self, f"{number_of(len(self), 'state')}: {', '.join(often)}{', …' if len(names) > 4 else ''}")
 
     def _repr_html_(self) -> str:
         columns = self.columns()
-        rows = zip(*(values[:10].tolist() for values in columns.values()), strict=True)
-        more = f"<p>{min(len(self), 10):,} of {number_of(len(self), 'state')}</p>"
+        rows = [*zip(*(values[:10].tolist() for values in columns.values()), strict=True)]
+        n_rows, thing = len(columns[action_column(self.graph)]), "state" if self.weights is None else "row"
+        more = f"<p>{len(rows):,} of {number_of(n_rows, thing)}</p>"
         return html_table(rows, tuple(columns)) + more
 
     def __len__(self) -> int:
         return self.graph.n_states
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        return np.array(self.choice, dtype=dtype) if copy else np.asarray(self.choice, dtype=dtype)
+        given = self.choice if self.weights is None else self.weights
+        return np.array(given, dtype=dtype) if copy else np.asarray(given, dtype=dtype)
 
-    def __call__(self, observation: Any, *, observe: Observe | None = None) -> str:
-        """Return the name of the action to take after an observation.
+    def __call__(
+        self, observation: Any, *, observe: Observe | None = None, rng: np.random.Generator | None = None
+    ) -> str:
+        """Return the name of the action to take after an observation; a policy that draws it needs ``rng``.
 
         The observation is a mapping of the state variables, or the value of the only one, unless ``observe`` makes
         state variables of it, as in ``sample_env``.
         """
-        state = Places(self.graph, observe, self._known).state(observation, "policy")
-        return self.graph.action_names[int(self.graph.action[self.choice[state]])]
+        return self._named(Places(self.graph, observe, self._known).state(observation, "policy"), rng)
+
+    def _named(self, state: int, rng: np.random.Generator | None = None) -> str:
+        choice = int(self.choice[state])
+        if self.weights is not None and self.weights[choice] < 1:
+            if not isinstance(rng, np.random.Generator):
+                where = self.graph.describe_state(state)
+                raise DataError(
+                    f"state ({where}): the policy draws its action; call it with rng=..., a NumPy generator"
+                )
+            own = slice(*self.graph.first_choice[state : state + 2].tolist())
+            choice = own.start + int(rng.choice(own.stop - own.start, p=self.weights[own] / self.weights[own].sum()))
+        return self.graph.action_names[int(self.graph.action[choice])]
 
     @cached_property
     def _known(self) -> dict[Any, int]:
@@ -112,16 +145,74 @@ class PolicyTable:
         if not is_meant.any():
             given = ", ".join(f"{name}={value}" for name, value in valuation.items())
             raise DataError(f"the model has no state with {given}")
-        return self.graph.action_names[int(self.graph.action[self.choice[int(np.argmax(is_meant))]])]
+        return self._named(int(np.argmax(is_meant)))
 
     def columns(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return the state variables and the action as columns, one row per state."""
-        names = np.array(self.graph.action_names, dtype=object)
-        return {**self.graph.states, action_column(self.graph): names[self.graph.action[self.choice]]}
+        """Return the state variables and the action as columns, one row per state.
+
+        If the policy draws, there is a row for each action that it may take, with its probability as the last column.
+        """
+        graph, names = self.graph, np.array(self.graph.action_names, dtype=object)
+        if self.weights is None:
+            return {**graph.states, action_column(graph): names[graph.action[self.choice]]}
+        taken = np.flatnonzero(self.weights)
+        states = {name: values[graph.state_of_choice()[taken]] for name, values in graph.states.items()}
+        return {
+            **states,
+            action_column(graph): names[graph.action[taken]],
+            share_column(graph): self.weights[taken],
+        }
+
+    def by_state(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return columns with one row per state for maps, with "mostly north" or "drawn" where the action is drawn."""
+        columns = dict(PolicyTable(self.graph, self.choice).columns())
+        if self.weights is not None:
+            *_, action = columns
+            largest = self.weights[self.choice]
+            is_mostly = (largest > _HALF) & (largest < 1)
+            columns[action][is_mostly] = [f"mostly {name}" for name in columns[action][is_mostly]]
+            columns[action][largest <= _HALF] = "drawn"
+        return columns
 
     def to_csv(self, path: str | Path) -> None:
-        """Write one line per state: its variables, and the action."""
+        """Write one line per state, its variables and the action; or per action that may be drawn, with its share."""
         write_columns(path, self.columns())
+
+    @cached_property
+    def tree(self) -> DecisionTree:
+        """The policy as a decision tree over the state variables, compared with the table in every state."""
+        return tree_of(self.graph, self.choice, self.weights)
+
+    def to_python(self) -> str:
+        """Return a Python module with a function ``policy`` of the state variables, which needs nothing else.
+
+        It compares variables as ``tree`` does, and was called in every state: it returns the name of the action, or of
+        a policy that draws a dict from names to probabilities. It refuses values that no state has.
+        """
+        code = python_of(self.graph, self.tree)
+        module: dict[str, Any] = {}
+        exec(code, module)  # our own text, so that the text itself is compared with the table
+        asked = zip(*(values.tolist() for values in self.graph.states.values()), strict=True)
+        if [module["policy"](*state) for state in asked] != self.tree.done_in(self.graph.states):
+            raise AssertionError("the code differs from its policy; please report this")
+        return code
+
+    def to_rules(self) -> str:
+        """Return the policy as rules in plain text, of which the first that fits says the action.
+
+        >>> from plumdp import case_study
+        >>> graph = case_study("betting:25").model.graph
+        >>> bold = PolicyTable.from_actions(graph, lambda money, step: "bet5" if money > 7 and step < 9 else "bet0")
+        >>> size, *rules = bold.to_rules().splitlines()
+        >>> print("\\n".join(rules))
+        if step > 24:
+            if step <= 25: end
+            else: done
+        if step > 8: bet0
+        if money <= 7: bet0
+        else: bet5
+        """
+        return rules_of(self.graph, self.tree)
 
 
 def write_columns(path: str | Path, columns: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -139,8 +230,9 @@ def read_policy(path: str | Path, model: ParametricMDP | IntervalModel | Graph) 
     ----------
     path
         A CSV file such as ``PolicyTable.to_csv`` writes: a column for each state variable and one for the action, and a
-        line for each state, in any order. A file that ends in ``.txt`` is PRISM's list of actions, ``(0,1):north`` for
-        each state; one that ends in ``.json`` is a scheduler of Storm. States with one action may be left out.
+        line for each state, in any order; of a policy that draws, such as ``advise`` writes, a line for each action
+        with its ``probability``. A file that ends in ``.txt`` is PRISM's list of actions, ``(0,1):north`` for each
+        state; one that ends in ``.json`` is a scheduler of Storm. States with one action may be left out.
 
     >>> from tempfile import TemporaryDirectory
     >>> from plumdp import case_study
@@ -153,5 +245,9 @@ def read_policy(path: str | Path, model: ParametricMDP | IntervalModel | Graph) 
     if not isinstance(model, Graph | IntervalModel):
         require_model("read_policy", model)
     graph = model if isinstance(model, Graph) else model.graph
-    reader = POLICY_READERS.get(Path(path).suffix.lower(), read_csv)
+    suffix = Path(path).suffix.lower()
+    if suffix in (".py", ".rules"):
+        how = "import its function and give that as the policy" if suffix == ".py" else "write it as .csv as well"
+        raise DataError(f"{path}: a policy is not read from such a file; {how}")
+    reader = POLICY_READERS.get(suffix, read_csv)
     return PolicyTable(graph, reader(path, graph))

@@ -11,16 +11,16 @@ import numpy as np
 
 from plumdp.base.errors import ModelError
 from plumdp.base.threads import run_parallel
-from plumdp.model.graph import Indices, read_only
+from plumdp.model.graph import FloatArray, Indices, read_only
 from plumdp.model.objective import Nature, Objective
-from plumdp.model.policy import Policy, check_policy
+from plumdp.model.policy import Policy, check_policy, likeliest
 from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_levels import evaluate_levels
 from plumdp.solver.prepared import Prepared, prepare
 from plumdp.solver.problem import Problem, check_request, require_problem
 from plumdp.solver.reductions.complement import one_minus
-from plumdp.solver.reductions.drawn_policy import drawn_policy
+from plumdp.solver.reductions.drawn_policy import draw_first, drawn_policy, stretched
 from plumdp.solver.reductions.given_policy import follow, given_policy
 from plumdp.solver.solution import Solution, SolverStatus, solution_of
 from plumdp.solver.solve import solve
@@ -80,6 +80,8 @@ def evaluate_all(
     given = check_policy(relaxations[0].graph, policy)
     if relaxations[0].graph.levels is not None:
         return _evaluate_stored(relaxations[0], given, objective, natures, precision)
+    if given.dtype.kind == "f":
+        return _evaluate_drawn(relaxations, given, objective, natures, precision, max_sweeps)
     chain, asked = follow(relaxations[0], given, objective)
     chains = [replace(chain, lower=imdp.lower, upper=imdp.upper, region=imdp.region) for imdp in relaxations]
     is_prepared = within is not None and within.game.imdp.graph is relaxations[0].graph
@@ -92,6 +94,26 @@ def evaluate_all(
     return [
         replace(_tightest(of_nature, precision), policy=read_only(given.astype(np.int32))) for of_nature in of_natures
     ]
+
+
+def _evaluate_drawn(
+    relaxations: Sequence[IntervalMDP],
+    weights: FloatArray,
+    objective: Objective,
+    natures: Sequence[Nature],
+    precision: float,
+    max_sweeps: int,
+) -> list[Solution]:
+    """Return certified values of a policy that draws, for each nature, from the models in which the draw is a step."""
+    graph = relaxations[0].graph
+    draws, n_states = draw_first(graph, weights), graph.n_states
+    split = [draws.intervals(imdp) for imdp in relaxations]
+    split = [replace(imdp, expression=split[0].expression) for imdp in split]  # one array, so that work is shared
+    found = evaluate_all(
+        split, draws.only, stretched(objective, graph), natures, precision=precision, max_sweeps=max_sweeps
+    )
+    chosen = likeliest(graph, weights)
+    return [replace(one, lower=one.lower[:n_states], upper=one.upper[:n_states], policy=chosen) for one in found]
 
 
 def _solve_each(

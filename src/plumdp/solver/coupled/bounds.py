@@ -20,6 +20,7 @@ from math import nextafter
 import numpy as np
 
 from plumdp.base.rounding import ULP, UNIT
+from plumdp.model.graph import Indices
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
@@ -33,6 +34,7 @@ from plumdp.solver.coupled.by_steps import expand_by_steps, known_value
 from plumdp.solver.coupled.chain import PolicyChain, policy_chain
 from plumdp.solver.coupled.forms import MAX_DEGREE
 from plumdp.solver.coupled.remainder import ErrorModel, StepErrors, error_model, step_errors
+from plumdp.solver.reductions.drawn_policy import draw_first, stretched
 
 _MAX_BYTES = 2e9  # of curvatures
 _MAX_WORK = 2e8  # steps times transitions
@@ -75,11 +77,16 @@ def find_coupled_bounds(
     ``uncertain`` is a relaxation of the model that allows for all points of the region; if it tolerates a misfit, so do
     the bounds. The remainder is bounded up to the precision.
     """
+    chosen = check_policy(model.graph, policy)
+    if chosen.dtype.kind == "f":  # the value is that of the model in which the draw is a step, at every point
+        draws = draw_first(model.graph, chosen)
+        of_draws = draws.model(model), draws.only, stretched(objective, model.graph)
+        return find_coupled_bounds(*of_draws, region, draws.intervals(uncertain), precision=precision)
     flipped = objective.flipped()
     if flipped is not None:
         bounds = find_coupled_bounds(model, policy, flipped, region, uncertain, precision=precision)
         return bounds if isinstance(bounds, str) else _one_minus(bounds)
-    chain = _usable_chain(model, policy, objective, uncertain)
+    chain = _usable_chain(model, chosen, objective, uncertain)
     if isinstance(chain, str):
         return chain
     if chain.n_open == 0:
@@ -105,12 +112,9 @@ def find_coupled_bounds(
 
 
 def _usable_chain(
-    model: ParametricMDP, policy: Policy, objective: Objective, uncertain: IntervalMDP
+    model: ParametricMDP, chosen: Indices, objective: Objective, uncertain: IntervalMDP
 ) -> PolicyChain | str:
     """Return the chain of a policy, or the reason why it does not have coupled bounds."""
-    chosen = check_policy(model.graph, policy)
-    if chosen.dtype.kind == "f":
-        return "the policy draws its actions"
     if uncertain.expression is not model.expression and not np.array_equal(uncertain.expression, model.expression):
         return "the relaxation is not one of the model's expressions"
     chain = policy_chain(model, chosen, objective)

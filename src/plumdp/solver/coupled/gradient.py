@@ -17,6 +17,7 @@ from plumdp.solver.coupled.chain import PolicyChain, policy_chain
 from plumdp.solver.coupled.equations import equations_of
 from plumdp.solver.coupled.expansion import by_expression
 from plumdp.solver.coupled.forms import Forms, forms_on
+from plumdp.solver.reductions.drawn_policy import draw_first, stretched
 
 
 class Gradient(NamedTuple):
@@ -48,13 +49,15 @@ def policy_gradient(
 
 def find_gradient(model: ParametricMDP, policy: Policy, objective: Objective, point: FloatArray) -> Gradient:
     """Return the value and its gradient, and the states that the policy reaches before a run is over."""
-    flipped = objective.flipped()
-    if flipped is not None:
-        value, gradient, states = find_gradient(model, policy, flipped, point)
-        return Gradient(1 - value, -gradient, states)
     chosen = check_policy(model.graph, policy)
     if chosen.dtype.kind == "f":
-        raise ModelError("policy_gradient takes a policy with one choice for each state, not one that draws")
+        draws, n_states = draw_first(model.graph, chosen), model.graph.n_states
+        found = find_gradient(draws.model(model), draws.only, stretched(objective, model.graph), point)
+        return found._replace(states=found.states[found.states < n_states])
+    flipped = objective.flipped()
+    if flipped is not None:
+        value, gradient, states = find_gradient(model, chosen, flipped, point)
+        return Gradient(1 - value, -gradient, states)
     at, d = np.asarray(point, dtype=np.float64), model.space.dimension
     if at.shape != (d,):
         raise ModelError(f"a point has {d} numbers, one for each parameter, not shape {at.shape}")

@@ -1,14 +1,24 @@
-"""The reduction for a policy that draws its choices, to a model in which the draw is a step before the choice."""
+"""The reduction for a policy that draws its choices, to a model in which the draw is a step before the choice.
+
+A row of the policy is a mixture of rows of its choices. In the reduced model, each state has one row, with the exact
+probabilities of the draws, and each choice is a state with its own row. So all rows are as affine in the parameters as
+before, what nature may do at a choice is the same, and the value in a state is that of the mixture, at every point.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
 from plumdp.base.errors import ModelError
-from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
-from plumdp.model.objective import Kind
+from plumdp.model.expressions.polynomial import polynomial
+from plumdp.model.expressions.table import ExpressionTable
+from plumdp.model.graph import FloatArray, Graph, Indices, IntArray, read_only
+from plumdp.model.objective import Kind, Objective
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.policy import likeliest
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.problem import Inverse, Problem
 from plumdp.solver.solution import Solution
@@ -16,49 +26,97 @@ from plumdp.solver.solution import Solution
 
 def drawn_policy(problem: Problem, weights: FloatArray) -> tuple[Problem, Inverse]:
     """Return the problem of one policy, given by the probability of each choice, and the inverse."""
-    imdp, objective = problem.imdp, problem.objective
+    imdp = problem.imdp
+    draws, objective = draw_first(imdp.graph, weights), stretched(problem.objective, imdp.graph)
+    n_states, chosen = imdp.graph.n_states, likeliest(imdp.graph, weights)
+
+    def invert(solution: Solution) -> Solution:
+        return replace(solution, lower=solution.lower[:n_states], upper=solution.upper[:n_states], policy=chosen)
+
+    return replace(problem, imdp=draws.intervals(imdp), objective=objective), invert
+
+
+def stretched(objective: Objective, graph: Graph) -> Objective:
+    """Return the objective on the model in which a policy draws first, so that each step takes two."""
     if objective.kind is Kind.DISCOUNTED:
         raise ModelError(
             "a policy that draws its choices cannot be evaluated with a discount; give one choice per state"
         )
-    n_states, likeliest = imdp.graph.n_states, _likeliest(imdp.graph, weights)
-
-    def invert(solution: Solution) -> Solution:
-        return replace(solution, lower=solution.lower[:n_states], upper=solution.upper[:n_states], policy=likeliest)
-
-    return replace(problem, imdp=_split(imdp, weights), objective=objective.stretched(imdp.graph)), invert
+    return objective.stretched(graph)
 
 
-def _split(imdp: IntervalMDP, weights: FloatArray) -> IntervalMDP:
-    """Return the model in which each state draws one of its choices, which become states with one row each."""
-    graph, n_states, n_choices = imdp.graph, imdp.graph.n_states, imdp.graph.n_choices
-    draws = np.arange(n_states, n_states + n_choices, dtype=np.int32)
-    first = np.concatenate([graph.first_choice[:-1], graph.first_transition + n_choices])
-    states = {name: np.concatenate([values, values[graph.state_of_choice()]]) for name, values in graph.states.items()}
-    n_expressions = len(imdp.lower)
-    # states draw first, then the drawn choice moves on: two steps for one
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """The graph on which a policy draws first: states as before, then one for each choice, all with a single row."""
+
+    graph: Graph
+    constant: IntArray  # (n_draws): index into probability, for the first transitions, which are the draws
+    probability: tuple[Fraction, ...]  # distinct, exact
+
+    @property
+    def only(self) -> IntArray:
+        """The policy on this graph, which has nothing to choose (n_states)."""
+        return self.graph.first_choice[:-1]
+
+    def intervals(self, imdp: IntervalMDP) -> IntervalMDP:
+        """Return an interval model with the draws, whose probabilities are known and belong to no row of the model."""
+        nearest = np.array([share.numerator / share.denominator for share in self.probability])
+        lower, upper = (read_only(np.concatenate([bounds, nearest])) for bounds in (imdp.lower, imdp.upper))
+        region = None if imdp.region is None else imdp.region.with_constants(nearest)
+        expression = self._expression(imdp.expression, len(imdp.lower))
+        return replace(imdp, graph=self.graph, expression=expression, lower=lower, upper=upper, region=region)
+
+    def model(self, model: ParametricMDP) -> ParametricMDP:
+        """Return a parametric model with the draws, for the solver alone, without labels, rewards and counted rows."""
+        table = model.expressions
+        constants = map(polynomial, self.probability)
+        return replace(
+            model,
+            graph=self.graph,
+            expressions=ExpressionTable.build([*table.polynomials, *constants], table.names),
+            expression=self._expression(model.expression, len(table)),
+            labels={},
+            rewards={},
+            lift=None,
+        )
+
+    def _expression(self, of_rows: IntArray, n_expressions: int) -> IntArray:
+        """Return the expression of each transition; the probabilities of draws come after all others."""
+        return read_only(np.concatenate([n_expressions + self.constant, of_rows]).astype(np.int32))
+
+
+def draw_first(graph: Graph, weights: FloatArray) -> Draws:
+    """Return the graph on which a policy draws first; choices that it never takes are reached by nothing."""
+    taken = np.flatnonzero(weights)
+    shares = exact_shares(graph, weights, taken)
+    numbers = {share: number for number, share in enumerate(dict.fromkeys(shares))}
+    constant = np.array([numbers[share] for share in shares], dtype=np.int32)
+    n_states, n_choices = graph.n_states, graph.n_choices
+    first_draw = np.searchsorted(graph.state_of_choice()[taken], np.arange(n_states))
+    first = np.concatenate([first_draw, graph.first_transition + len(taken)])
     split = Graph(
         read_only(np.arange(n_states + n_choices + 1, dtype=np.int32)),
         read_only(first.astype(np.int32)),
-        read_only(np.concatenate([draws, graph.successor])),
+        read_only(np.concatenate([n_states + taken, graph.successor]).astype(np.int32)),
         graph.initial_state,
-        states,
+        {name: np.concatenate([values, values[graph.state_of_choice()]]) for name, values in graph.states.items()},
         read_only(np.zeros(n_states + n_choices, dtype=np.int32)),
         ("",),
     )
-    expression = np.concatenate([n_expressions + np.arange(n_choices), imdp.expression]).astype(np.int32)
-    lower, upper = np.concatenate([imdp.lower, weights]), np.concatenate([imdp.upper, weights])
-    region = None if imdp.region is None else imdp.region.with_constants(weights)
-    return replace(
-        imdp,
-        graph=split,
-        expression=read_only(expression),
-        lower=read_only(lower),
-        upper=read_only(upper),
-        region=region,
-    )
+    return Draws(split, read_only(constant), tuple(numbers))
 
 
-def _likeliest(graph: Graph, weights: FloatArray) -> IntArray:
-    order = np.lexsort((-weights, graph.state_of_choice()))
-    return read_only(order[graph.first_choice[:-1]].astype(np.int32))
+def exact_shares(graph: Graph, weights: FloatArray, taken: Indices) -> list[Fraction]:
+    """Return the exact probabilities of the choices that are taken: floats divided by their sum in the state.
+
+    Floats such as 0.1 need not sum to one, and rows must, as the bounds on values rest on it.
+    """
+    shares: list[Fraction] = []
+    by_floats: dict[tuple[float, ...], list[Fraction]] = {}
+    of_states = np.split(weights[taken], np.searchsorted(graph.state_of_choice()[taken], np.arange(1, graph.n_states)))
+    for floats in map(tuple, map(np.ndarray.tolist, of_states)):
+        if floats not in by_floats:
+            total = sum(map(Fraction, floats), Fraction())
+            by_floats[floats] = [Fraction(each) / total for each in floats]
+        shares += by_floats[floats]
+    return shares
