@@ -83,6 +83,12 @@ COMMANDS = {
         "plumdp certify betting:25 runs.parquet -o result\n"
         "plumdp certify model.prism log.csv -p 'P>=0.9 [ F \"goal\" ]'",
     ),
+    "certify-many": Command(
+        "certify_many",
+        "certify_many",
+        "Certify many models and logs, listed in a file, in several processes.",
+        "plumdp certify-many jobs.toml -j 2 -o results.parquet",
+    ),
     "compare": Command(
         "certify",
         "compare",
@@ -287,7 +293,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         _write_utf_8(stream)
     try:
-        code = _run(given)
+        code = run_command(given)
     except OSError as error:  # even the message could not be printed
         code = report_failure(error, as_json=False)
     if code < UNEXPECTED and code != MISUSE:
@@ -301,7 +307,7 @@ def _write_utf_8(stream: TextIO) -> None:
         stream.reconfigure(encoding="utf-8")
 
 
-def _run(given: list[str]) -> int:
+def run_command(given: list[str]) -> int:
     """Run the command and return its exit code."""
     command = next((text for text in given if not text.startswith("-")), "")
     is_work = command in COMMANDS and not {"-h", "--help"} & {*given}
