@@ -161,16 +161,18 @@ def test_what_the_space_alone_says_is_certified_without_data():
 def test_a_log_as_it_is_read_gives_a_certificate_for_those_who_look_and_stop():
     certificate = pl.certify(COIN, throws(*[1] * 60, *[2] * 40), HEADS)
     assert certificate.guarantee == "finite-sample, anytime"
-    assert certificate.assumptions[-2:] == (
-        "nothing about when you stopped: valid even if you looked at the data while collecting it and stopped when you "
-        "liked",
-        COMPLETE,
-    )
+    assert certificate.assumptions[-2:] == (UNCONFOUNDED, COMPLETE)
+    assert not [text for text in certificate.assumptions if "stopped" in text]  # which is not assumed
+    assert "whenever you stopped" in dict(certificate.facts())["confidence set"]
 
 
 # which steps are in the data
 
 COMPLETE = "which steps are in the data does not depend on where they led: none is missing because of its outcome"
+UNCONFOUNDED = (
+    "whoever chose the actions in the data knew no more about where a step would lead than the state says (no "
+    "confounding)"
+)
 SIMULATED = {
     "simulate": lambda seed: pl.simulate(COIN, {"p": 0.6}, 100, rng=seed, max_steps=1),
     "record": lambda seed: pl.data.record(COIN, {"p": 0.6}, 100, rng=seed, max_steps=1).counts(),
@@ -202,14 +204,16 @@ def test_certificates_say_that_no_step_is_missing_because_of_its_outcome(sets, t
     ]
     counts += [kept(counts[2], tmp_path / "counts.parquet"), SIMULATED["simulate"](1) + runs_of_coin(9)]
     for data in counts:
-        assert COMPLETE in pl.certify(COIN, data, HEADS, confidence_set=sets).assumptions
+        assert {COMPLETE, UNCONFOUNDED} <= {*pl.certify(COIN, data, HEADS, confidence_set=sets).assumptions}
 
 
 @pytest.mark.parametrize("way", SIMULATED)
 def test_steps_that_plumdp_made_and_counted_are_all_there(way, tmp_path):
     counts = SIMULATED[way](1)
     for data in (counts, kept(counts, tmp_path / "counts.parquet"), counts + SIMULATED[way](2)):
-        assert not [text for text in pl.certify(COIN, data, HEADS).assumptions if "missing" in text]
+        assert not [
+            text for text in pl.certify(COIN, data, HEADS).assumptions if "missing" in text or "chose" in text.split()
+        ]
 
 
 def test_a_few_runs_that_were_cut_off_are_named(tmp_path):
