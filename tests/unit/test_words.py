@@ -14,9 +14,9 @@ from plumdp.result.printing import plain_bounds
 WORDS = {
     'Pmin=? [ F "failed" ]': "the probability that the pump ever reaches “failed”",
     '"name": Pmax=? [ !"failed" U "season_over" ];': "the probability that the pump ever reaches “season over” "
-    "without passing “failed” before",
+    "without passing “failed” on the way",
     'Pmax=? [ !(x=1 | "failed") U<=5 (x=3) ]': "the probability that the pump reaches a state with x = 3 within 5 "
-    "steps without passing a state with x = 1 or “failed” before",
+    "steps without passing a state with x = 1 or “failed” on the way",
     'Pmax=? [ !"failed" & x<3 U x=3 ]': "the probability that the pump ever reaches a state with x = 3, and until then "
     "stays in a state with not “failed” and x < 3",
     "Pmax=? [ true U x=3 ]": "the probability that the pump ever reaches a state with x = 3",
@@ -92,7 +92,6 @@ def test_a_threshold_asks_for_one_policy_or_about_all_as_the_parser_reads_it(mod
     value = "the probability that the system ever reaches a state with x = 3"
     assert threshold_in_words(text) == words.format(value)
     assert parse_threshold(text, model).is_negated == ("whatever the policy" in words)
-    assert threshold_in_words(text, has_choices=False).startswith(f"Is {value} ")
     assert threshold_in_words("Pmax=? [ F x=3 ]") == ""
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -15,6 +17,7 @@ from plumdp.model.language.threshold import Threshold, parse_threshold
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate, Status, outward, percent
 from plumdp.result.json_values import json_value
+from plumdp.result.printing import plain_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,14 +42,18 @@ class Answer:
     @property
     def sentence(self) -> str:
         """The answer in words: what was proved, of the policy found or of all policies."""
+        return self._said(outward)
+
+    def _said(self, write: Callable[[float, int], str]) -> str:
+        """Return the answer with numbers as a function writes them, rounded to a side."""
         if not _is_claim(self.certificate):
             reason = "the data contradict the model" if self._is_contradicted else "these sets have no guarantee"
             return f"Not yet known: {reason}, so that nothing follows from them."
         graph, is_max = self.certificate.policy.graph, self.certificate.direction == "max"
         has_choices = graph.n_choices > graph.n_states
         confidence = f"with confidence {percent(self.certificate.confidence)}"
-        reached = f"at {'least' if is_max else 'most'} {outward(self.certificate.bound, -1 if is_max else 1)}"
-        limit = outward(self.limit, 1 if is_max else -1)
+        reached = f"at {'least' if is_max else 'most'} {write(self.certificate.bound, -1 if is_max else 1)}"
+        limit = write(self.limit, 1 if is_max else -1)
         found, other = f"the policy found has {reached}", f"no policy has {'more' if is_max else 'less'} than {limit}"
         both = f"{found}, and {other}"
         if not has_choices:
@@ -66,8 +73,9 @@ class Answer:
 
     @property
     def answered(self) -> Certificate:
-        """The certificate with question, verdict and sentence, as folders and reports keep it."""
-        told = {"question": self.question.text, "verdict": str(self.verdict), "sentence": self.sentence}
+        """The certificate with question, verdict and sentence, also in plain numbers, as folders keep it."""
+        plain = self._said(partial(plain_number, is_probability=self.question.objective.cap == 1))
+        told = {"question": self.question.text, "verdict": str(self.verdict), "sentence": self.sentence, "plain": plain}
         return replace(self.certificate, answer=told)
 
     def to_dict(self) -> dict[str, Any]:

@@ -150,5 +150,5 @@ class Learned:
         ]
         facts += [("…", number_of(len(boxes) - _SHOWN, "more parameter"))] if len(boxes) > _SHOWN else []
         if self.fit is not None:
-            facts.append(("model test", f"p = {outward(self.fit.p_value, 1, 2).lower()}"))
+            facts.append(("model test", f"p = {outward(self.fit.p_value, 1, 2)}"))
         return html_table(facts)

@@ -75,7 +75,11 @@ _CERTIFICATE = shapes.record(
         "options": shapes.record({}, _OPTIONS),
         "columns": shapes.each(shapes.one_of("truth", "integer", "text")),
     },
-    {"answer": shapes.record({"question": shapes.text, "verdict": shapes.one_of(*Verdict), "sentence": shapes.text})},
+    {
+        "answer": shapes.record(
+            {"verdict": shapes.one_of(*Verdict)} | dict.fromkeys(("question", "sentence", "plain"), shapes.text)
+        )
+    },
 )
 _HASHES = shapes.record(dict.fromkeys((CERTIFICATE, POLICY), shapes.text), dict.fromkeys((FINDINGS, DATA), shapes.text))
 

@@ -77,7 +77,7 @@ class Certificate:
     not_in_likelihood: str = ""  # how many steps the likelihood ignores, and why: only intervals know what they show
     misfit: float = 0.0  # how far every row may be off from the model, in total variation
     budget: tuple[tuple[str, Fraction], ...] = ()  # what the error is spent on, in words, and the share of each
-    answer: Mapping[str, str] = field(default_factory=dict)  # to a threshold: question, verdict and sentence
+    answer: Mapping[str, str] = field(default_factory=dict)  # to a threshold: question, verdict, sentence, plain
     options: Mapping[str, Any] = field(default_factory=dict)  # of ``learn`` and ``conclude``: the same give the same
 
     @property

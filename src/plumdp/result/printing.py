@@ -32,7 +32,7 @@ def outward(value: float, side: int, digits: int = 6) -> str:
         return "infinity" if value > 0 else "-infinity"
     rounding = ROUND_CEILING if side > 0 else ROUND_FLOOR
     rounded = Context(prec=digits, rounding=rounding).plus(Decimal(value)).normalize()
-    return f"{rounded:f}" if 1e-6 <= abs(value) < 1e12 or not value else str(rounded)
+    return f"{rounded:f}" if 1e-6 <= abs(value) < 1e12 or not value else str(rounded).lower()
 
 
 def plain_bounds(lower: float, upper: float, *, is_probability: bool) -> tuple[str, str]:
@@ -122,7 +122,7 @@ def verdict_on_model(p_value: float, status: Status, error: float, misfit: float
     >>> verdict_on_model(1.0, Status.CERTIFIED, 0.001, 0.0)
     'the data show no sign that the model is wrong (p = 1: no evidence against it, by a test that is valid at any time)'
     """
-    text = f"p = {outward(p_value, 1, 2).lower()}"
+    text = f"p = {outward(p_value, 1, 2)}"
     if misfit and p_value <= error:
         return f"no parameters explain the data ({text}); the bounds allow for rows that are off"
     if status == Status.CONTRADICTED:

@@ -33,7 +33,16 @@ def value_in_words(text: str, *, system: str = "") -> str:
         return ""
 
 
-def threshold_in_words(text: str, *, system: str = "", has_choices: bool = True) -> str:
+def is_probability(text: str) -> bool:
+    """Return whether the value of a property is a probability, as far as its text says so.
+
+    >>> is_probability('"fail": Pmin=? [ F "failed" ]'), is_probability("Rmax=? [ C ]"), is_probability("")
+    (True, False, False)
+    """
+    return value_in_words(text).startswith("the probability")
+
+
+def threshold_in_words(text: str, *, system: str = "") -> str:
     """Return the question that a property with a threshold asks, or nothing if the text is not one.
 
     >>> threshold_in_words('P>=0.9 [ F "goal" ]')
@@ -50,8 +59,6 @@ def threshold_in_words(text: str, *, system: str = "", has_choices: bool = True)
     limit = f"{_THRESHOLDS[sign]} {_limit(number, is_probability=head[0].text.startswith('P'))}"
     direction = "".join(token.text for token in head[:position])[-3:]
     of_all = {"max": sign in ("<", "<="), "min": sign in (">", ">=")}.get(direction, False)
-    if not has_choices:
-        return f"Is {value} {limit}?"
     return f"Is {value} {limit}, whatever the policy?" if of_all else f"Is there a policy for which {value} is {limit}?"
 
 
@@ -94,7 +101,7 @@ def _path(content: list[Token], system: str) -> str:
     stay, (first, last, rest) = _unwrapped(content[:at]), _window(content[at + 1 :])
     reached = _reaches(_states(rest), first, last)
     if stay[0].text == "!" and len(_unwrapped(stay[1:])) <= max(1, len(stay) - 3):
-        return f"{system} {reached} without passing {_states(_unwrapped(stay[1:]))} before"
+        return f"{system} {reached} without passing {_states(_unwrapped(stay[1:]))} on the way"
     if [token.text for token in stay] == ["true"]:
         return f"{system} {reached}"
     return f"{system} {reached}, and until then stays in {_states(stay)}"
