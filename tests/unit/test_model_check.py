@@ -205,7 +205,7 @@ def test_objectives_sharpen_the_test_and_change_no_residual(drift):
 def test_misuse_says_what_to_give():
     with pytest.raises(pl.ModelError, match="check_model takes a parametric MDP"):
         pl.check_model(pl.case_study("betting:5"), None)
-    with pytest.raises(pl.DataError, match="data of type list: give TransitionCounts"):
+    with pytest.raises(pl.DataError, match="counts of type list: write TransitionCounts"):
         pl.check_model(MODEL, [1, 2])
     counts = draw(MODEL, RIGHT, 10, 1)
     with pytest.raises(pl.DataError, match="confidence=1: give a number between 0 and 1"):

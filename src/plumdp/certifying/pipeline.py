@@ -30,7 +30,7 @@ from plumdp.confidence.bounds import Intervals
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
 from plumdp.learning.learn import learn
-from plumdp.learning.learned import Learned
+from plumdp.learning.learned import Learned, require_learned
 from plumdp.learning.methods import SETS, Sets
 from plumdp.learning.storage import storage_of
 from plumdp.model.events import Events
@@ -42,6 +42,7 @@ from plumdp.region.shapes import Polytope
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import RELAXATIONS, Relaxation, RelaxationMethod, tolerating
 from plumdp.result.certificate import Certificate, Status
+from plumdp.result.certificates import Certificates
 
 
 def certify(
@@ -165,7 +166,8 @@ def certify_all(
             events=events,
             misfit=misfit,
         )
-        return [conclude(learned, question, relaxation=relaxation, precision=precision) for question in asked]
+        each = (conclude(learned, question, relaxation=relaxation, precision=precision) for question in asked)
+        return Certificates(each)
 
 
 def compare(
@@ -235,7 +237,7 @@ def compare_learned(
     question = ask(objective, learned.model)
     if policy is not None:
         policy = check_policy(question.model.graph, policy)  # a function is asked once
-    found: list[Certificate] = []
+    found = Certificates()
     for relaxation in relaxations:
         new = conclude(learned, question, relaxation=relaxation, policy=policy, precision=precision)
         found.append(new if policy is None else _cut_to_looser(new, found))
@@ -305,6 +307,7 @@ def conclude(
     >>> best.lower > timid.lower, timid.confidence
     (True, 0.999)
     """
+    require_learned("conclude", learned)
     question = ask(objective, learned.model)
     if policy is not None:
         policy = check_policy(question.model.graph, policy)

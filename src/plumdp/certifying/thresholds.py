@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from html import escape
 from math import inf
 from typing import Any
 
+from plumdp.base.errors import require_kind
 from plumdp.base.vocabulary import Verdict as Verdict
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
 from plumdp.certifying.valuation import best_of_all
 from plumdp.confidence.sets import Guarantee
-from plumdp.learning.learned import Learned
+from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.language.threshold import Threshold, parse_threshold
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate, Status, outward, percent
@@ -38,6 +40,9 @@ class Answer:
 
     def __str__(self) -> str:
         return f"{self.sentence}\n{self.certificate}"
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>{escape(self.sentence)}</b></p>{self.certificate._repr_html_()}"
 
     @property
     def sentence(self) -> str:
@@ -113,7 +118,9 @@ def decide(
     >>> [decide(learned, f'R{{"money"}}>={money} [ F "end" ]').verdict for money in (10, 11.5, 20)]
     ['yes', 'unknown', 'no']
     """
+    require_learned("decide", learned)
     asked = parse_threshold(question, learned.model) if isinstance(question, str) else question
+    require_kind(asked, Threshold, "decide takes a property with a threshold, such as 'P>=0.9 [ F \"goal\" ]'")
     if certificate is None:
         certificate = conclude(learned, asked.objective, relaxation=relaxation, precision=precision)
     if not _is_claim(certificate):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from html import escape
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -46,7 +47,7 @@ from plumdp.data.same_files import part_of_file, refuse_copies, refuse_same_file
 from plumdp.data.spark_logs import SparkLog, is_spark, open_spark
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.text import number_of, one_line
+from plumdp.model.text import html_table, number_of, one_line
 
 _LOGGER = logging.getLogger("plumdp")
 
@@ -75,6 +76,11 @@ class Log:
 
     def __str__(self) -> str:
         return str(self.report)
+
+    def _repr_html_(self) -> str:
+        report = self.report
+        rows = [(kind, f"{n:,}", ", ".join(report.worst.get(kind, ()))) for kind, n in report.rows.items() if n]
+        return f"<p><b>{escape(report.summary)}</b></p>{html_table(rows, ('rows', 'number', 'examples'))}"
 
 
 def read_log(

@@ -15,7 +15,7 @@ from plumdp.base.errors import DataError, MissingExtra, ModelError
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts
 from plumdp.data.observing import Act, Observe, Places, env_actions, require_distinct_actions, self_loops
 from plumdp.data.pilots import is_wanted, moments_of, planned_pilot
-from plumdp.data.runs import Policy, Rng, require_positive, running_sums, stop_mask, weights_of
+from plumdp.data.runs import Policy, Rng, generator_of, require_positive, running_sums, stop_mask, weights_of
 from plumdp.data.same_files import new_parts
 from plumdp.model.graph import FloatArray, Graph, IntArray
 from plumdp.model.objective import Objective
@@ -56,6 +56,7 @@ def as_env(
     except ImportError:
         raise MissingExtra("environments need Gymnasium: pip install 'plumdp[gym]'") from None
 
+    require_model("as_env", model)
     graph = model.graph
     if max_steps is not None:
         require_positive("max_steps", max_steps)
@@ -117,7 +118,7 @@ def sample_env(
     require_positive("episodes", episodes)
     runner = gym_environment(env, model, rng=0, max_steps=max_steps, observe=observe, act=act)
     moves = leaving(model.graph, weights_of(model.graph, policy))
-    generator = np.random.default_rng(rng)  # the runner's own seeds are for episodes that may be run again
+    generator = generator_of(rng)  # the runner's own seeds are for episodes that may be run again
     sizes = moments_of(episodes) if is_wanted(pilot) else ()
     parts = np.zeros((len(sizes) + 1, model.graph.n_transitions), dtype=np.int64)
     seed: int | None = int(generator.integers(2**31))
@@ -263,7 +264,7 @@ def gym_environment(
     _require_function("observe", observe, "an observation to a dict of the state variables")
     if not isinstance(act, Mapping):
         _require_function("act", act, "the name of an action to the environment's action")
-    first, second = np.random.default_rng(rng).integers(2**63, size=2).tolist()
+    first, second = generator_of(rng).integers(2**63, size=2).tolist()
     places, actions = Places(model.graph, observe), env_actions(env, model.graph, act)
     return GymEnvironment(env, model.graph, places, actions, (first, second), max_steps, _takes_seed(env))
 

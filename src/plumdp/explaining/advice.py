@@ -19,7 +19,7 @@ from plumdp.data.runs import require_positive
 from plumdp.explaining.design import ValueQuestion, plan_sampling
 from plumdp.explaining.expected_runs import RunLaw, normalised, run_law, seen_runs
 from plumdp.explaining.predicted_width import Predictor
-from plumdp.learning.learned import Learned
+from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective
@@ -76,6 +76,7 @@ def advise(
     >>> [p.sampling for p in advice.predictions]
     ['like these', 'uniform', 'certified policy', 'advised']
     """
+    require_learned("advise", learned)
     model, asked = learned.model, as_objective(objective, learned.model)
     _require_sense(learned, runs, max_steps)
     certificate = conclude(learned, asked, relaxation="coupled", policy=policy)

@@ -145,13 +145,7 @@ def check_model(
     The data do not contradict the model at confidence 99.9 % (p = 1).
     """
     require_model("check_model", model)
-    counts = data.counts if isinstance(data, Log) else data
-    if not isinstance(counts, TransitionCounts):
-        raise DataError(
-            f"data of type {type(data).__name__}: give TransitionCounts(model.graph, counts, sampling), or the log "
-            "that read_log returns"
-        )
-    learned = learn(model, counts, confidence=confidence, confidence_set="likelihood", objectives=objectives)
+    learned = learn(model, data, confidence=confidence, confidence_set="likelihood", objectives=objectives)
     return replace(check_learned(learned), confidence=confidence)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, require_path
 from plumdp.explaining.explain import explain
 from plumdp.reporting.read import read_findings, read_result
 from plumdp.result.certificate import Certificate
@@ -30,6 +30,7 @@ def explain_result(path: str | Path, *, parts: Sequence[str] = ()) -> tuple[Cert
     >>> findings.variables
     ('money', 'step')
     """
+    require_path("explain_result", path)
     folder = Path(path)
     certificate, findings = read_result(folder), read_findings(folder)
     if findings is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
+from plumdp.base.errors import require_kind, require_path
 from plumdp.reporting.evidence import SECTIONS
 from plumdp.reporting.front import GLOSSARY, front_of
 from plumdp.reporting.parts import Picture, Section
@@ -78,6 +79,9 @@ def write_report(
     >>> with TemporaryDirectory() as folder:
     ...     write_report(certificate, findings, f"{folder}/report.html", title="Five bets", author="A. Gambler")
     """
+    require_kind(certificate, Certificate, "write_report takes a certificate first")
+    require_kind(findings, Findings, "write_report takes findings, which explain returns, after the certificate")
+    require_path("write_report", path)
     target = Path(path)
     require_file(target)
     text = render(certificate, findings, title=title, system=system, author=author)

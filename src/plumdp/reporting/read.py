@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, require_path
 from plumdp.base.vocabulary import Verdict
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.report import report_from
@@ -101,6 +101,7 @@ def read_result(path: str | Path, model: ParametricMDP | None = None) -> Certifi
     >>> again.lower == certificate.lower, again.policy.action(money=10, step=0)
     (True, 'bet5')
     """
+    require_path("read_result", path)
     folder = Path(path)
     numbered = numbered_results(folder)
     if numbered:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, require_kind
 from plumdp.data.observing import Observe, Places
 from plumdp.model.graph import Graph, IntArray, own_array
 from plumdp.model.named_policy import action_column, choices_by_name
@@ -42,6 +42,7 @@ class PolicyTable:
     choice: IntArray  # (n_states): the number of the choice in the graph
 
     def __post_init__(self) -> None:
+        require_kind(self.graph, Graph, "PolicyTable takes the graph of a model, such as model.graph")
         chosen = check_policy(self.graph, self.choice)
         if chosen.dtype.kind == "f":
             raise DataError("a table has one action per state: give choice numbers, not probabilities")
