@@ -247,7 +247,7 @@ def test_other_statuses_look_different_and_claim_nothing(pages, contradicted):
 def test_no_bound_is_shown_if_the_data_show_what_cannot_happen(problem, tmp_path):
     log = tmp_path / "log.csv"
     log.write_text("money,state_step,action,next_money,next_step\n10,0,bet1,11,1\n10,0,bet1,49,1\n")
-    counts = pl.read_log(log, problem[0], on_unmatched="report")
+    counts = pl.read_log(problem[0], log, on_unmatched="report")
     certificate, findings = explained(problem[0], counts, problem[2])
     text = render(certificate, findings)
     assert not certificate.claims_bounds

@@ -36,7 +36,7 @@ def _log():
 
     model = pl.explore(step, {"x": 0}, space=pl.ParameterSpace.unit("p"))
     rows = pd.DataFrame({"x": [0] * 9, "action": ["go"] * 9, "next_x": [1] * 5 + [7] * 4})
-    return pl.read_log(rows, model, on_unmatched="report")
+    return pl.read_log(model, rows, on_unmatched="report")
 
 
 def _online():
@@ -130,7 +130,7 @@ def test_every_public_thing_prints_in_one_short_line(name):
 
 OTHERS = {
     "simulator": lambda: pl.online.simulator(MODEL, STUDY.true_point, rng=1, max_steps=50),
-    "gym": lambda: pl.data.gym_environment(pl.as_env(MODEL, STUDY.true_point), MODEL, rng=1),
+    "gym": lambda: pl.data.gym_environment(MODEL, pl.as_env(MODEL, STUDY.true_point), rng=1),
     "environment": lambda: pl.as_env(MODEL, STUDY.true_point),
     "expressions": lambda: MODEL.expressions,
     "many parameters": lambda: pl.ParameterSpace.simplex(*(f"a{i}" for i in range(100))),

@@ -81,15 +81,15 @@ WRONG = {
         "learn_online takes a Gymnasium environment, or one such as simulator(model, point, ...), not ParametricMDP",
     ),
     "sample a model": (
-        lambda: pl.sample_env(MODEL, "uniform", 3, MODEL, rng=1),
+        lambda: pl.sample_env(MODEL, MODEL, 3, rng=1),
         "give a Gymnasium environment, such as as_env(model, point), not ParametricMDP",
     ),
     "sample an environment for learning": (
-        lambda: pl.sample_env(pl.data.gym_environment(_env(), MODEL, rng=1), "uniform", 3, MODEL, rng=1),
+        lambda: pl.sample_env(MODEL, pl.data.gym_environment(MODEL, _env(), rng=1), 3, rng=1),
         "this is an environment for learn_online already: give the Gymnasium environment inside, .env",
     ),
     "sample without a model": (
-        lambda: pl.sample_env(_env(), "uniform", 3, STUDY, rng=1),
+        lambda: pl.sample_env(STUDY, _env(), 3, rng=1),
         "an environment takes a parametric MDP (its .model gives one), not CaseStudy",
     ),
     "policy of another model": (
@@ -196,7 +196,7 @@ def test_the_policy_of_a_certificate_is_taken_wherever_a_policy_is():
 
 
 def test_the_policy_of_a_certificate_is_taken_in_environments():
-    assert pl.sample_env(_env(), CERTIFICATE.policy, 5, MODEL, rng=1).total == 30
+    assert pl.sample_env(MODEL, _env(), 5, rng=1, policy=CERTIFICATE.policy).total == 30
 
 
 def test_a_text_is_taken_wherever_there_is_a_model_to_read_it_with():
@@ -213,7 +213,7 @@ def test_a_text_is_taken_wherever_there_is_a_model_to_read_it_with():
 def test_the_counts_of_a_log_are_written_as_they_are(tmp_path):
     log = pl.data.Log(COUNTS)
     pl.write_counts(log, tmp_path / "counts.parquet")
-    assert (pl.read_counts(tmp_path / "counts.parquet", MODEL).counts == COUNTS.counts).all()
+    assert (pl.read_counts(MODEL, tmp_path / "counts.parquet").counts == COUNTS.counts).all()
 
 
 @pytest.mark.parametrize("again", [lambda thing: pickle.loads(pickle.dumps(thing)), copy.deepcopy])

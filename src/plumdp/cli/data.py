@@ -65,7 +65,7 @@ def simulate(
     steps = max_steps or (study.max_steps + 1 if study else None)
     if steps is None:
         raise DataError("say with --max-steps where a run is cut off")
-    drawn: Policy = "uniform" if policy is None else plumdp.exchange.read_sampling(policy, read)
+    drawn: Policy = "uniform" if policy is None else plumdp.exchange.read_sampling(read, policy)
     with progress_bar("runs") as show:
         if counts:
             counted = plumdp.simulate(read, point, trajectories, rng=seed, max_steps=steps, policy=drawn, progress=show)
@@ -73,7 +73,7 @@ def simulate(
             n_steps, how = counted.total, f"counted{_pilot_text(counted)}"
         else:
             n_steps = plumdp.data.write_runs(
-                output, read, point, trajectories, rng=seed, max_steps=steps, policy=drawn, form=form, progress=show
+                read, point, trajectories, output, rng=seed, max_steps=steps, policy=drawn, form=form, progress=show
             )
             how = f"as {form}"
     print(f"{output}: {n_steps:,} steps of {trajectories:,} runs, {how}")

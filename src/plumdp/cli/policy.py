@@ -52,7 +52,7 @@ def policy(
     if not policy.is_file():
         raise DataError(f"--policy {policy}: there is no such file")
     read, objectives = asked.load(ModelOptions(model, constant, space))
-    chosen = plumdp.read_policy(policy, read)
+    chosen = plumdp.read_policy(read, policy)
     learned = sets.learn(read, log.read(read), objectives)
     LOGGER.info("certifying the policy of %s", policy)
     certificates = [plumdp.conclude(learned, each, relaxation=relaxation, policy=chosen) for each in objectives]

@@ -53,7 +53,7 @@ def write_counts(counts: TransitionCounts | HasCounts, path: str | Path) -> None
     >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=25)
     >>> with TemporaryDirectory() as folder:
     ...     write_counts(counts, Path(folder) / "counts.parquet")
-    ...     read_counts(Path(folder) / "counts.parquet", study.model).total
+    ...     read_counts(study.model, Path(folder) / "counts.parquet").total
     25000
     """
     counts = counts_of(counts)
@@ -77,13 +77,13 @@ def write_counts(counts: TransitionCounts | HasCounts, path: str | Path) -> None
     write_parquet(path, [block], metadata={"plumdp": json.dumps(about | {"checksum": _checksum(about, block)})})
 
 
-def read_counts(path: str | Path, model: ParametricMDP) -> TransitionCounts:
+def read_counts(model: ParametricMDP, path: str | Path) -> TransitionCounts:
     """Return the counts that ``write_counts`` wrote for this model; those of another model are refused.
 
     So is a file that was damaged or changed: it has a checksum of all that it says.
 
     >>> from plumdp import case_study
-    >>> read_counts("nowhere.parquet", case_study("betting:25").model)
+    >>> read_counts(case_study("betting:25").model, "nowhere.parquet")
     Traceback (most recent call last):
     plumdp.base.errors.DataError: nowhere.parquet: there is no such file
     """

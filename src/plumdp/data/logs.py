@@ -46,7 +46,7 @@ from plumdp.data.report import NAMED, IngestionReport, refusal, require_outcomes
 from plumdp.data.same_files import part_of_file, refuse_copies, refuse_same_files
 from plumdp.data.spark_logs import SparkLog, is_spark, open_spark
 from plumdp.model.graph import Graph, read_only
-from plumdp.model.parametric import ParametricMDP
+from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.text import html_table, number_of, one_line
 
 _LOGGER = logging.getLogger("plumdp")
@@ -84,8 +84,8 @@ class Log:
 
 
 def read_log(
-    source: Any,
     model: ParametricMDP,
+    source: Any,
     *,
     columns: Mapping[str, str] | None = None,
     states: StateMaps | None = None,
@@ -157,10 +157,11 @@ def read_log(
     >>> import pandas as pd
     >>> from plumdp import case_study
     >>> frame = pd.DataFrame({"x": [0, 0], "y": [0, 0], "action": ["east"] * 2, "next_x": [1, 7], "next_y": [0, 0]})
-    >>> print(read_log(frame, case_study("glider:11,9").model, on_unmatched="report"))
+    >>> print(read_log(case_study("glider:11,9").model, frame, on_unmatched="report"))
     2 rows of transitions: 1 matched, 1 rejected
       impossible transition: 1 row; (x=0, y=0) 'east' → (x=7, y=0) (1×); the model has no such edge, so it may be wrong
     """
+    require_model("read_log", model)
     _check_words(on_unmatched, cut_off)
     _LOGGER.info("reading the log")
     files = find_files(source) if _is_paths(source) else []

@@ -76,13 +76,13 @@ def as_env(
 
 
 def sample_env(
-    env: Any,
-    policy: Policy,
-    episodes: int,
     model: ParametricMDP,
+    env: Any,
+    episodes: int,
     *,
     rng: Rng,
     max_steps: int | None = None,
+    policy: Policy = "uniform",
     sampling: Sampling = "adaptive",
     pilot: bool = True,
     observe: Observe | None = None,
@@ -111,12 +111,12 @@ def sample_env(
     >>> from plumdp import case_study
     >>> study = case_study("betting:25")
     >>> env = as_env(study.model, study.true_point, max_steps=25)
-    >>> sample_env(env, "uniform", 10, study.model, rng=1).total
+    >>> sample_env(study.model, env, 10, rng=1).total
     250
     """
     require_model("an environment", model)
     require_positive("episodes", episodes)
-    runner = gym_environment(env, model, rng=0, max_steps=max_steps, observe=observe, act=act)
+    runner = gym_environment(model, env, rng=0, max_steps=max_steps, observe=observe, act=act)
     moves = leaving(model.graph, weights_of(model.graph, policy))
     generator = generator_of(rng)  # the runner's own seeds are for episodes that may be run again
     sizes = moments_of(episodes) if is_wanted(pilot) else ()
@@ -234,8 +234,8 @@ class GymEnvironment:
 
 
 def gym_environment(
-    env: Any,
     model: ParametricMDP,
+    env: Any,
     *,
     rng: Rng,
     max_steps: int | None = None,
@@ -251,7 +251,7 @@ def gym_environment(
     >>> from plumdp import case_study, learn_online
     >>> study = case_study("betting:25")
     >>> env = as_env(study.model, study.true_point, max_steps=25)
-    >>> environment = gym_environment(env, study.model, rng=1)
+    >>> environment = gym_environment(study.model, env, rng=1)
     >>> *_, last = learn_online(study.model, environment, study.objective, episodes=20)
     >>> last.episodes, last.steps, last.true_value
     (20, 500, None)

@@ -15,7 +15,7 @@ from plumdp.result.policy_readers import rows_of_choices
 from plumdp.result.policy_table import read_policy
 
 
-def read_sampling(path: str | Path, model: ParametricMDP | Graph) -> FloatArray:
+def read_sampling(model: ParametricMDP | Graph, path: str | Path) -> FloatArray:
     """Return the probability with which a policy in a file takes each choice; ``simulate`` takes it as it is.
 
     The file is a sampling policy of ``advise``, a CSV file with a row for each state and action and their
@@ -27,7 +27,7 @@ def read_sampling(path: str | Path, model: ParametricMDP | Graph) -> FloatArray:
     >>> with TemporaryDirectory() as folder:
     ...     first = PolicyTable(study.model.graph, study.model.graph.first_choice[:-1])
     ...     first.to_csv(Path(folder) / "policy.csv")
-    ...     weights = read_sampling(Path(folder) / "policy.csv", study.model)
+    ...     weights = read_sampling(study.model, Path(folder) / "policy.csv")
     >>> simulate(study.model, study.true_point, 100, rng=1, max_steps=6, policy=weights).total
     600
     """
@@ -36,7 +36,7 @@ def read_sampling(path: str | Path, model: ParametricMDP | Graph) -> FloatArray:
         require_model("read_sampling", model)
     share = "probability" if "probability" not in graph.states else "chosen_probability"
     if Path(path).suffix.lower() != ".csv" or share not in _header(path):
-        return policy_weights(graph, read_policy(path, model))
+        return policy_weights(graph, read_policy(model, path))
     choice, (texts,) = rows_of_choices(path, graph, [share])
     if len(np.unique(choice)) < len(choice):
         raise DataError(f"{path}: a state and an action have two rows; each may have one")

@@ -228,7 +228,7 @@ def _read_policy(folder: Path, content: dict[str, Any], model: ParametricMDP | N
             f"{folder} is a result about another model: that one has the fingerprint {known[:8]}, this one "
             f"{model.graph.fingerprint[:8]}; give the model that was certified, or none"
         )
-    return read_policy(file, model)
+    return read_policy(model, file)
 
 
 def _stand_in(file: Path, kinds: dict[str, str]) -> PolicyTable:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError, require_kind
+from plumdp.base.errors import DataError, require_kind, require_path
 from plumdp.data.observing import Observe, Places
 from plumdp.model.graph import Graph, IntArray, own_array
 from plumdp.model.named_policy import action_column, choices_by_name
@@ -133,7 +133,7 @@ def write_columns(path: str | Path, columns: Mapping[str, npt.NDArray[Any]]) -> 
         writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
 
 
-def read_policy(path: str | Path, model: ParametricMDP | IntervalModel | Graph) -> PolicyTable:
+def read_policy(model: ParametricMDP | IntervalModel | Graph, path: str | Path) -> PolicyTable:
     """Return the policy in a file, for a model with the same states.
 
     Parameters
@@ -148,11 +148,12 @@ def read_policy(path: str | Path, model: ParametricMDP | IntervalModel | Graph) 
     >>> graph = case_study("betting:25").model.graph
     >>> with TemporaryDirectory() as folder:
     ...     PolicyTable(graph, graph.first_choice[:-1]).to_csv(Path(folder) / "policy.csv")
-    ...     read_policy(Path(folder) / "policy.csv", graph).action(money=10, step=0)
+    ...     read_policy(graph, Path(folder) / "policy.csv").action(money=10, step=0)
     'bet0'
     """
     if not isinstance(model, Graph | IntervalModel):
         require_model("read_policy", model)
+    require_path("read_policy", path)
     graph = model if isinstance(model, Graph) else model.graph
     reader = POLICY_READERS.get(Path(path).suffix.lower(), read_csv)
     return PolicyTable(graph, reader(path, graph))
