@@ -23,6 +23,7 @@ from dataclasses import replace
 
 from plumdp.base.clock import Clock
 from plumdp.base.errors import DataError, Option
+from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread, thread_limit
 from plumdp.certifying.claims import make_certificate
 from plumdp.certifying.valuation import best_of_all, best_valuation, is_worst, value_policy
@@ -45,6 +46,7 @@ from plumdp.result.certificate import Certificate, Status
 from plumdp.result.certificates import Certificates
 
 
+@working("certifying")
 def certify(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
@@ -115,6 +117,7 @@ def certify(
         return conclude(learned, question, relaxation=relaxation, policy=policy, precision=precision)
 
 
+@working("certifying")
 def certify_all(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
@@ -170,6 +173,7 @@ def certify_all(
         return Certificates(each)
 
 
+@working("comparing relaxations")
 def compare(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
@@ -284,6 +288,7 @@ def default_relaxation(learned: Learned) -> Relaxation:
     return [name for name in _relaxations_of(learned) if order.index(name) <= least][-1]
 
 
+@working("finding a policy and its bounds")
 @one_blas_thread()
 def conclude(
     learned: Learned,

@@ -10,6 +10,7 @@ from math import inf
 from typing import Any
 
 from plumdp.base.errors import require_kind
+from plumdp.base.progress import working
 from plumdp.base.vocabulary import Verdict as Verdict
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
 from plumdp.certifying.valuation import best_of_all
@@ -93,6 +94,7 @@ class Answer:
         }
 
 
+@working("deciding")
 def decide(
     learned: Learned,
     question: Threshold | str,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from plumdp.base.errors import DataError, Option
+from plumdp.base.progress import tell, working
 from plumdp.base.vocabulary import CutOff
 from plumdp.data.columns import FIRST_COUNTS, STEP, LogForm, Source, find_columns, find_runs, source_columns
 from plumdp.data.counts import Pilot, Sampling, TransitionCounts
@@ -49,8 +49,6 @@ from plumdp.model.graph import Graph, read_only
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.text import html_table, number_of, one_line
 
-_LOGGER = logging.getLogger("plumdp")
-
 _MAYBE_EMPTY = 1 << 16  # bytes: a file with the names of its columns alone has fewer
 
 Partitions: TypeAlias = int | Literal["files"] | None
@@ -83,6 +81,7 @@ class Log:
         return f"<p><b>{escape(report.summary)}</b></p>{html_table(rows, ('rows', 'number', 'examples'))}"
 
 
+@working("reading the log")
 def read_log(
     model: ParametricMDP,
     source: Any,
@@ -163,7 +162,7 @@ def read_log(
     """
     require_model("read_log", model)
     _check_words(on_unmatched, cut_off)
-    _LOGGER.info("reading the log")
+    tell("reading the log")
     files = find_files(source) if _is_paths(source) else []
     with _open(source, files, partitions, memory_limit, progress) as log:
         mapping = read_mapping(model.graph, states, actions)
@@ -208,7 +207,7 @@ def _report(
     broken = log.broken_episodes(columns, NAMED) if tally.has_gaps and form == "trajectories" else []
     repeated = log.repeated_steps(form, columns, NAMED) if tally.has_repeated_steps and form != "counts" else []
     report = tally.report(form, broken, repeated, lambda offenders: log.first_rows(form, columns, offenders))
-    _LOGGER.info("%s", report.summary)
+    tell(report.summary)
     return replace(report, cut_off=cut_off if report.rows["cut off"] else None)
 
 

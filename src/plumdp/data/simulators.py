@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, MissingExtra, ModelError
+from plumdp.base.progress import tell_part, working
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts
 from plumdp.data.observing import Act, Observe, Places, env_actions, require_distinct_actions, self_loops
 from plumdp.data.pilots import is_wanted, moments_of, planned_pilot
@@ -75,6 +76,7 @@ def as_env(
     return ModelEnv(graph, cumulative, earned, ends, max_steps, unavailable == "stay")
 
 
+@working("sampling the environment")
 def sample_env(
     model: ParametricMDP,
     env: Any,
@@ -124,6 +126,7 @@ def sample_env(
     seed: int | None = int(generator.integers(2**31))
     for episode in range(episodes):
         stage = bisect_right(sizes, episode)
+        tell_part(f"{100 * episode // episodes} %")
         np.add.at(parts[stage], runner.episode(episode, moves, generator, seed), 1)
         seed = None  # the environment goes on with its own randomness
     *moments, counts = parts.cumsum(axis=0)

@@ -9,6 +9,7 @@ from math import isfinite
 import numpy as np
 
 from plumdp.base.errors import DataError, Option
+from plumdp.base.progress import working
 from plumdp.certifying.claims import shown_value
 from plumdp.certifying.pipeline import conclude
 from plumdp.confidence.laws import law_of_space
@@ -40,6 +41,7 @@ from plumdp.solver.coupled.gradient import policy_gradient
 _LEAST_SLOPE = 1e-9  # part of a gradient that the likelihood depends on, relative to all of it: the rest is rounding
 
 
+@working("finding where more data help")
 def advise(
     learned: Learned,
     objective: Objective | str,

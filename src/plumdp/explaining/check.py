@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from plumdp.base.errors import DataError
+from plumdp.base.progress import working
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
 from plumdp.explaining.residual_table import CellResiduals, describe_residual, residual_records, residuals_by_cell
@@ -117,6 +118,7 @@ class ModelCheck:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
 
+@working("testing the model")
 def check_model(
     model: ParametricMDP,
     data: TransitionCounts | Log,

@@ -10,6 +10,7 @@ from typing import Any
 from plumdp.base.clock import Clock
 from plumdp.base.error_budget import ErrorBudget
 from plumdp.base.errors import DataError
+from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
 from plumdp.confidence.bounds import Intervals
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers
@@ -34,6 +35,7 @@ from plumdp.region.shapes import Region
 
 
 @one_blas_thread()
+@working("learning from the data")
 def learn(
     model: ParametricMDP,
     counts: TransitionCounts | Log,

@@ -10,6 +10,7 @@ from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 from plumdp.base.errors import require_kind, require_path
+from plumdp.base.progress import working
 from plumdp.reporting.evidence import SECTIONS
 from plumdp.reporting.front import GLOSSARY, front_of
 from plumdp.reporting.parts import Picture, Section
@@ -48,6 +49,7 @@ _LOOKS = {
 }
 
 
+@working("writing the report")
 def write_report(
     certificate: Certificate,
     findings: Findings,
