@@ -77,7 +77,7 @@ def certify(
     precision
         How far the solver's bounds may be apart.
     threads
-        How many threads a large model is solved with; by default PLUMDP_THREADS, or all cores. Results are bit-identical.
+        How many threads a large model is solved with; by default PLUMDP_THREADS, or all cores. Results are the same.
     confidence
         How sure everything that follows must be, jointly.
     confidence_set

@@ -105,7 +105,7 @@ COMMANDS = {
         "report",
         "report",
         "Write a self-contained HTML report about a result, or about a model and data.",
-        "plumdp report result --title 'Flight plan 7' --system 'the aircraft'\nplumdp report betting:25 runs.parquet -o report.html",
+        "plumdp report result --title 'Flight plan 7'\nplumdp report betting:25 runs.parquet -o report.html",
     ),
     "solve": Command(
         "solve",
