@@ -118,7 +118,7 @@ def _rests_on(certificate: Certificate) -> list[str]:
         points.append(f"A model whose unknown numbers were learned from the data: {named}.")
     verdict = dict(certificate.facts()).get("model test", "")
     if verdict:
-        points.append(sentence(f"a test of that model: {verdict.partition(' (p =')[0]}"))
+        points.append(sentence(f"a test of the model: {verdict.partition(' (p =')[0]}"))
     if certificate.status == Status.CERTIFIED and certificate.guarantee == Guarantee.ANYTIME:
         points.append("It is valid even if you looked at the data while collecting them and stopped when you liked.")
     if certificate.misfit:

@@ -19,6 +19,7 @@ GUARANTEES = {
 
 _FEW = 3  # digits of a number in a sentence
 _PER_MILLION, _ONE_MILLIONTH = 1e-3, 1e-6  # probabilities below are out of a million, or of a power of ten
+_NEARLY = 0.01  # probabilities that are closer to one have digits of what is missing
 _DOUBT = 0.05  # smaller p-values are worth a word
 
 
@@ -73,12 +74,12 @@ def plain_number(
 
 
 def _percentage(value: float, side: int, digits: int) -> Decimal:
-    """Return a probability in per cent; close to one, with as many digits as what is missing to one has."""
-    share, rest = 100 * Decimal(value), min(value, 1 - value)
-    if rest <= 0:
+    """Return a probability in per cent; very close to one, with as many digits as tell it from certainty."""
+    share, rest = 100 * Decimal(value), 1 - value
+    if value <= 0 or rest <= 0:
         return share.normalize() if value != 1 else Decimal(100)
-    places = digits - 1 - floor(log10(100 * rest))
-    return _rounded(share, side, max(places, 0) + share.adjusted() + 1)
+    last = digits - 1 - floor(log10(100 * value)) if rest >= _NEARLY else digits - 2 - floor(log10(100 * rest))
+    return _rounded(share, side, max(last, 0) + share.adjusted() + 1)
 
 
 def _rounded(value: Decimal, side: int, digits: int) -> Decimal:
