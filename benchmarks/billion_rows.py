@@ -136,7 +136,7 @@ def count(engine: str, folder: str, name: str, files: str, memory: str) -> dict[
     certified(study, pl.TransitionCounts(study.model.graph, expected, "adaptive"))  # loads all modules and kernels
     log = ENGINES[engine](folder, float(memory))
     start, cpu = time.perf_counter(), time.process_time()
-    counts = pl.read_log(log, study.model).counts
+    counts = pl.read_log(study.model, log).counts
     found = {"wall": time.perf_counter() - start, "seconds": time.process_time() - cpu}
     found["peak"] = timing.peak_gigabytes()
     if engine == "spark":

@@ -54,7 +54,7 @@ def write_trajectories(folder: Path, rows: int) -> None:
     """Write sampled runs: in order, in order but in several files, and with the rows in no order."""
     study = pl.case_study(STUDY)
     path = folder / "sample.parquet"
-    pl.data.write_runs(path, study.model, study.true_point, EPISODES, rng=1, max_steps=50, form="trajectories")
+    pl.data.write_runs(study.model, study.true_point, EPISODES, path, rng=1, max_steps=50, form="trajectories")
     copies = max(1, round(rows / (51 * EPISODES)))
     with duckdb.connect() as connection:
         connection.execute("SET memory_limit = '3GB'")
@@ -104,7 +104,7 @@ def bare_lead(files: str) -> Callable[[], int]:
 def reader(files: str, partitions: Any = None) -> Callable[[], int]:
     """Return reading the log with plumdp."""
     model = pl.case_study(STUDY).model
-    return lambda: read_log(files, model, partitions=partitions).report.total
+    return lambda: read_log(model, files, partitions=partitions).report.total
 
 
 def _state() -> list[str]:

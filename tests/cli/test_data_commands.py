@@ -38,7 +38,7 @@ def test_simulate_writes_the_format_that_the_name_says(ending, folder, capsys):
     done = run(capsys, "simulate", "betting:5", "-n", "20", "--seed", "4", "-o", f"runs.{ending}")
     assert done == (0, f"runs.{ending}: 120 steps of 20 runs, as transitions\n", "")
     expected = pl.simulate(STUDY.model, STUDY.true_point, 20, rng=4, max_steps=6)
-    assert np.array_equal(pl.read_log(f"runs.{ending}", STUDY.model).counts.counts, expected.counts)
+    assert np.array_equal(pl.read_log(STUDY.model, f"runs.{ending}").counts.counts, expected.counts)
     assert (
         (folder / f"runs.{ending}").read_bytes().startswith({"parquet": b"PAR1", "csv": b"episode,"}.get(ending, b"{"))
     )
@@ -46,7 +46,7 @@ def test_simulate_writes_the_format_that_the_name_says(ending, folder, capsys):
 
 def test_simulate_follows_a_saved_policy(folder, capsys):
     code, *_ = run(capsys, "simulate", "betting:5", "-n", "20", "--policy", "policy.csv", "--counts", "-o", "c.parquet")
-    counts = pl.read_counts("c.parquet", STUDY.model)
+    counts = pl.read_counts(STUDY.model, "c.parquet")
     first = STUDY.model.graph.first_choice[:-1]
     assert code == 0
     assert counts.visits.sum() == counts.visits[first].sum() == 120

@@ -249,7 +249,7 @@ def test_what_is_exported_holds_what_was_certified(run, folder, ending):
 def test_export_writes_bounds_for_all_states_around_the_truth(run, folder):
     assert run("export", STUDY, "counts.parquet", "--values", "v.csv", "--policy", "p.csv")[0] == 0
     study = pl.case_study(STUDY)
-    policy = pl.read_policy(folder / "p.csv", study.model)
+    policy = pl.read_policy(study.model, folder / "p.csv")
     truth = pl.stages.evaluate(pl.stages.instantiate(study.model, study.true_point), policy, study.objective)
     with (folder / "v.csv").open() as lines:
         rows = list(csv.DictReader(lines))

@@ -30,7 +30,7 @@ def test_the_command_does_what_learn_online_does(run, tmp_path):
     assert (code, err) == (0, "")
     assert [record["bound"] for record in read.records] == [record.bound for record in expected]
     assert [record["episodes"] for record in read.records] == [record.episodes for record in expected]
-    policy = pl.read_policy(tmp_path / "p.csv", study.model)
+    policy = pl.read_policy(study.model, tmp_path / "p.csv")
     assert policy.choice.tolist() == expected[-1].policy.choice.tolist()
     assert out.startswith("The policy is worth at least ")
     assert " with confidence 99.9 %; no policy is worth more than" in " ".join(out.split())

@@ -12,9 +12,9 @@ WORDS = {
     "region": "what the data allow",
     "expressions": "share seen",
     "policy": "money",
-    "advice": "how much a run helps here",
+    "advice": "relative benefit of one more run",
     "model": "225 states",
-    "residuals": "seen less expected",
+    "residuals": "observed minus expected",
 }
 START = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 

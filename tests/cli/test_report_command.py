@@ -38,7 +38,8 @@ def test_a_result_gets_a_report_in_its_folder_which_is_still_a_result(folder):
     file = folder / "result" / "report.html"
     assert (result.exit_code, result.output) == (0, f"report: {file}\n")
     certificate = pl.read_result(folder / "result")
-    assert certificate.headline in unescape(file.read_text(encoding="utf-8"))
+    shown = unescape(file.read_text(encoding="utf-8")).replace("\N{NO-BREAK SPACE}", " ")
+    assert certificate.headline in shown
     again = run(folder, "{}/result")
     assert str(again.exception) == f"{file} is there already; name another file, or replace it with --force"
     assert run(folder, "{}/result", "--force").exit_code == 0
@@ -53,12 +54,15 @@ def test_several_results_get_a_report_each(folder):
 
 
 def test_a_model_with_data_is_certified_and_reported_in_one_go(folder):
-    result = run(folder, "betting:5", "{}/counts.parquet", "-o", "{}/new.html", "--confidence", "0.99")
+    about = ["--title", "Five bets", "--system", "the game", "--author", "A. Gambler"]
+    result = run(folder, "betting:5", "{}/counts.parquet", "-o", "{}/new.html", "--confidence", "0.99", *about)
     assert result.exit_code == 0, result.output
     assert result.output.startswith("The policy's value lies between ")
     assert result.output.endswith(f"report: {folder / 'new.html'}\n")
     text = (folder / "new.html").read_text(encoding="utf-8")
-    assert "with confidence 99 %" in text
+    assert "With a confidence of 99\N{NO-BREAK SPACE}%, the expected “money” until the game reaches “end” is" in text
+    assert "<h1>Five bets</h1>" in text
+    assert "the game · A. Gambler · " in text
     assert "What each relaxation certifies" in text
 
 
@@ -68,8 +72,8 @@ def test_several_properties_get_numbered_files_with_their_answers(folder):
     result = run(folder, "betting:5", "{}/counts.parquet", "-o", "{}/all.html", *asked)
     assert result.exit_code == 1  # one of them is answered with no
     pages = [(folder / f"all-{k}.html").read_text(encoding="utf-8") for k in (1, 2)]
-    assert [": Yes, under the policy found: it has at least " in page for page in pages] == [True, False]
-    assert [": No: " in page for page in pages] == [False, True]
+    assert [">Yes, under the policy found: it has at least " in page for page in pages] == [True, False]
+    assert [">No: no policy has more than " in page for page in pages] == [False, True]
 
 
 MISUSES = {

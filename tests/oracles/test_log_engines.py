@@ -94,7 +94,7 @@ def test_corrupted_rows_have_copies_or_repeated_steps(form):
 def test_every_engine_counts_the_rows_as_a_slow_recount_does(engine, form, request):
     for rows in (ROWS[form], corrupted_rows(form), corrupted_rows(form, n_others=0)):
         source = ENGINES[engine](rows, lambda: request.getfixturevalue("spark"))
-        log = read_log(source, LAMP, form=form, **ANYHOW)
+        log = read_log(LAMP, source, form=form, **ANYHOW)
         counts, kinds = recount(rows, LAMP.graph, form)
         assert np.array_equal(log.counts.counts, counts)
         assert {kind: n for kind, n in log.report.rows.items() if n} == kinds
@@ -106,7 +106,7 @@ def test_every_engine_finds_the_first_runs(engine, form, request):
     rows = runs(LAMP, {"p": 0.6}, 200)[0][form]
     source = ENGINES[engine](rows, lambda: request.getfixturevalue("spark"))
     for options in ({"order": "runs"}, {"sampling": "trajectories"}):
-        counts = read_log(source, LAMP, **options).counts
+        counts = read_log(LAMP, source, **options).counts
         assert np.array_equal(counts.counts, recount(rows, LAMP.graph, form)[0])
         for n, moment in zip((16, 64), counts.pilot.moments, strict=True):
             part = [row for row in rows if row["episode"] < n]
@@ -117,7 +117,7 @@ def test_every_engine_finds_the_first_runs(engine, form, request):
 def test_tables_without_an_order_have_no_first_rows(engine, request):
     source = ENGINES[engine](ROWS["transitions"], lambda: request.getfixturevalue("spark"))
     with pytest.raises(pl.DataError, match=r"order='time': the rows of a table of .* have no order of their own"):
-        read_log(source, LAMP, order="time")
+        read_log(LAMP, source, order="time")
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -127,7 +127,7 @@ def test_spark_and_duckdb_count_the_runs_of_a_case_study(name, form, spark, tmp_
     runs = pl.data.record(study.model, study.true_point, 300, rng=1, max_steps=20)
     write_parquet(tmp_path / "log.parquet", [runs.columns(form)])
     for source in (spark.read.parquet(str(tmp_path / "log.parquet")), duckdb.read_parquet(f"{tmp_path}/log.parquet")):
-        assert np.array_equal(read_log(source, study.model).counts.counts, runs.counts().counts)
+        assert np.array_equal(read_log(study.model, source).counts.counts, runs.counts().counts)
 
 
 # the printed query
@@ -147,9 +147,9 @@ def test_the_printed_query_gives_the_same_table_on_duckdb_and_on_spark(form, spa
     on_spark = [tuple(row) for row in spark.sql(queries["spark"]).collect()]
     assert ordered(on_duckdb) == ordered(on_spark)
     counted = pd.DataFrame(on_spark, columns=duckdb.sql(queries["duckdb"]).columns)
-    direct = read_log(log, LAMP, form=form, columns=columns, **ANYHOW)
+    direct = read_log(LAMP, log, form=form, columns=columns, **ANYHOW)
     for result in (counted, spark.sql(queries["spark"]), duckdb.sql(queries["duckdb"])):
-        back = read_log(result, LAMP, **ANYHOW)
+        back = read_log(LAMP, result, **ANYHOW)
         assert back.report.form == "counts"
         assert back.report.rows == direct.report.rows
         assert np.array_equal(back.counts.counts, direct.counts.counts)
@@ -162,7 +162,7 @@ def test_the_printed_query_counts_the_same_pilot_on_duckdb_and_on_spark(form, sp
     queries = {d: counts_query(LAMP, table="log", dialect=d, form=form, order="runs") for d in ("duckdb", "spark")}
     spark.createDataFrame(log).createOrReplaceTempView("log")
     for result in (spark.sql(queries["spark"]), duckdb.sql(queries["duckdb"])):
-        counts = read_log(result, LAMP).counts
+        counts = read_log(LAMP, result).counts
         for n, moment in zip((16, 64, 256), counts.pilot.moments, strict=True):
             part = [row for row in rows if row["episode"] < n]
             assert np.array_equal(moment, recount(part, LAMP.graph, form)[0])
@@ -178,8 +178,8 @@ def test_the_query_of_every_dialect_means_the_same(dialect, form):
         log = log.rename_columns({name: name.upper() for name in rows[0]})
     text = counts_query(LAMP, table="log", dialect=dialect, form=form, columns=PLACES)
     result = duckdb.sql(sqlglot.transpile(text, read=dialect, write="duckdb")[0])
-    direct = read_log(log, LAMP, form=form, **ANYHOW)
-    back = read_log(result, LAMP, **ANYHOW)
+    direct = read_log(LAMP, log, form=form, **ANYHOW)
+    back = read_log(LAMP, result, **ANYHOW)
     assert back.report.rows == direct.report.rows
     assert np.array_equal(back.counts.counts, direct.counts.counts)
 
@@ -196,9 +196,9 @@ def test_the_query_of_every_dialect_counts_the_same_pilot(dialect, form, options
     columns = {name: name.upper() if dialect == "snowflake" else name for name in PLACES}
     text = counts_query(LAMP, table="log", dialect=dialect, form=form, columns=columns, **options)
     result = duckdb.sql(sqlglot.transpile(text, read=dialect, write="duckdb")[0])
-    direct = read_log(log, LAMP, **options).counts
+    direct = read_log(LAMP, log, **options).counts
     assert np.array_equal(direct.counts, recount(rows, LAMP.graph, form)[0])
-    back = read_log(result, LAMP, sampling=options.get("sampling", "adaptive")).counts
+    back = read_log(LAMP, result, sampling=options.get("sampling", "adaptive")).counts
     assert np.array_equal(back.counts, direct.counts)
     for one, other in zip(back.pilot.moments, direct.pilot.moments, strict=True):
         assert np.array_equal(one, other)
@@ -229,10 +229,10 @@ def test_a_variable_called_n_or_place_keeps_its_counts_apart():
     recorded = pl.data.record(model, {"p": 0.3}, 50, rng=1, max_steps=5)
     for form in FORMS:
         log = pyarrow.Table.from_pylist(rows_of(recorded.columns(form)))
-        assert np.array_equal(read_log(log, model).counts.counts, recorded.counts().counts)
+        assert np.array_equal(read_log(model, log).counts.counts, recorded.counts().counts)
         result = duckdb.sql(counts_query(model, table="log", dialect="duckdb", form=form)).pl()
         assert {"state_n", "state_place", "n"} <= {*result.columns}
-        assert np.array_equal(read_log(result, model).counts.counts, recorded.counts().counts)
+        assert np.array_equal(read_log(model, result).counts.counts, recorded.counts().counts)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -245,11 +245,11 @@ def test_states_are_mapped_alike_by_duckdb_and_by_spark(form, spark):
             row[f"{before}lon"] = [np.nan, np.inf][is_odd] if place is None else 0.5 * place + rng.random() / 2
     table = pyarrow.Table.from_pandas(pd.DataFrame(rows).astype({"episode": "Int64", "step": "Int64"}))
     states = {"place_x": "floor(lon / 0.5)"}
-    direct = read_log(table, LAMP, form=form, states=states, **ANYHOW)
+    direct = read_log(LAMP, table, form=form, states=states, **ANYHOW)
     frame = spark.createDataFrame(table)
     frame.createOrReplaceTempView("mapped")
-    assert read_log(frame, LAMP, form=form, states=states, **ANYHOW).report.rows == direct.report.rows
+    assert read_log(LAMP, frame, form=form, states=states, **ANYHOW).report.rows == direct.report.rows
     query = counts_query(LAMP, table="mapped", dialect="spark", form=form, states=states, columns=PLACES)
-    back = read_log(spark.sql(query), LAMP, **ANYHOW)
+    back = read_log(LAMP, spark.sql(query), **ANYHOW)
     assert back.report.rows == direct.report.rows
     assert np.array_equal(back.counts.counts, direct.counts.counts)

@@ -80,7 +80,7 @@ def interval_from_a_log(**claim):
 
 def _box(heads, throws, error, claim):
     rows = pd.DataFrame({"x": 0, "action": "go", "next_x": [1, 2], "n": [heads, throws - heads]})
-    bounds = pl.stages.expression_bounds(COIN, pl.read_log(rows, COIN, **claim).counts, error=error)
+    bounds = pl.stages.expression_bounds(COIN, pl.read_log(COIN, rows, **claim).counts, error=error)
     return float(bounds.event_lower[0]), float(bounds.event_upper[0])
 
 

@@ -40,6 +40,7 @@ const frameOf = (width) => new Promise((done) => {
 (async () => {
   for (const width of widths) {
     const frame = await frameOf(width), view = frame.contentWindow, inside = frame.contentDocument;
+    for (const folded of inside.querySelectorAll("details")) folded.open = true;
     const result = { faults: look(frame, width), searched: [] };
     result.requests = view.performance.getEntriesByType("resource").map((entry) => entry.name);
     const input = inside.querySelector('input[data-table="policy-table"]');

@@ -267,7 +267,7 @@ def test_a_log_with_rows_that_were_left_out_says_how_long_its_runs_are():
         {"at": "Int64"}
     )
     runs.loc[4:600:30, "at"] = pd.NA
-    log = pl.read_log(runs, model, sampling="trajectories", on_unmatched="report")
+    log = pl.read_log(model, runs, sampling="trajectories", on_unmatched="report")
     assert log.report.rejected > 0
     learned = pl.learn(model, log, objectives=["Pmax=? [ F at=3 ]"])
     assert advise(learned, "Pmax=? [ F at=3 ]").max_steps == 2

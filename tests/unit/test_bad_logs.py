@@ -33,7 +33,7 @@ def with_states(**states):
 PLACE = LAMP.graph.states["place_x"]
 BAD = {
     "unknown state": (
-        lambda: read_log(MOVES.assign(place_x=[7] * 8 + [None] * 4), LAMP),
+        lambda: read_log(LAMP, MOVES.assign(place_x=[7] * 8 + [None] * 4)),
         "12 of 12 rows do not fit the model:\n"
         "  unknown state: 8 rows; (place_x=7.0, lit=false, mode=rest) (5×), (place_x=7.0, lit=true, mode=rest) (2×), "
         "(place_x=7.0, lit=false, mode=work) (1×); place_x is 0 to 2 in the model\n"
@@ -43,7 +43,7 @@ BAD = {
         f"(place_x=null, lit=false, mode=work) 'rest' → (place_x=0, lit=false, mode=rest) (1×)\n{ADVICE}",
     ),
     "unknown and impossible": (
-        lambda: read_log(MOVES.assign(next_place_x=2), LAMP),
+        lambda: read_log(LAMP, MOVES.assign(next_place_x=2)),
         "11 of 12 rows do not fit the model:\n"
         "  unknown next state: 8 rows; (place_x=2, lit=false, mode=rest) (6×), (place_x=2, lit=true, mode=rest) (2×); "
         "each value is known, but the model has no state with all of them\n"
@@ -51,101 +51,101 @@ BAD = {
         f"(3×); the model has no such edge, so it may be wrong\n{ADVICE}",
     ),
     "unknown action": (
-        lambda: read_log(MOVES.assign(action=["fly"] * 8 + [None] * 4), LAMP),
+        lambda: read_log(LAMP, MOVES.assign(action=["fly"] * 8 + [None] * 4)),
         f"12 of 12 rows do not fit the model:\n  unknown action: 12 rows; 'fly' (8×), null (4×); the actions "
         f"are 'go', 'rest'\n{ADVICE}",
     ),
     "gap": (
-        lambda: read_log(RUNS.drop(index=[1, 2]), LAMP),
+        lambda: read_log(LAMP, RUNS.drop(index=[1, 2])),
         "1 of 13 rows do not fit the model:\n"
         f"  gap in steps: 1 row; episode 0 has 3 rows and 3 of the steps 0 to 4\n{ADVICE}",
     ),
     "other rows of a step": (
-        lambda: read_log(pd.concat([RUNS, RUNS.head(2).assign(lit=True)]), LAMP),
+        lambda: read_log(LAMP, pd.concat([RUNS, RUNS.head(2).assign(lit=True)])),
         f"4 of 17 rows do not fit the model:\n  {REPEATED}\n{NAMES}\n{ADVICE}",
     ),
     "other rows of a step and a copy": (
-        lambda: read_log(pd.concat([RUNS, RUNS.head(2).assign(lit=True), RUNS.tail(1)]), LAMP),
+        lambda: read_log(LAMP, pd.concat([RUNS, RUNS.head(2).assign(lit=True), RUNS.tail(1)])),
         f"6 of 18 rows do not fit the model:\n  {REPEATED.replace('4 rows', '6 rows', 1)}\n{NAMES}\n{ADVICE}",
     ),
     "other transitions of a step": (
-        lambda: read_log(pd.concat([MOVES, MOVES.head(2).assign(lit=True)]), LAMP),
+        lambda: read_log(LAMP, pd.concat([MOVES, MOVES.head(2).assign(lit=True)])),
         f"4 of 14 rows do not fit the model:\n  {REPEATED}\n{NAMES}\n{ADVICE}",
     ),
     "other transitions of a step, through DuckDB": (
-        lambda: read_log(pyarrow.Table.from_pandas(pd.concat([MOVES, MOVES.head(2).assign(lit=True)])), LAMP),
+        lambda: read_log(LAMP, pyarrow.Table.from_pandas(pd.concat([MOVES, MOVES.head(2).assign(lit=True)]))),
         f"4 of 14 rows do not fit the model:\n  {REPEATED}\n{NAMES}\n{ADVICE}",
     ),
     "other transitions at one time": (
         lambda: read_log(
+            LAMP,
             pyarrow.Table.from_pandas(
                 pd.concat([MOVES, MOVES.head(1).assign(lit=True)]).assign(step=np.datetime64("2024-01-01", "us"))
             ).slice(0, 2),
-            LAMP,
         ),
         "2 of 2 rows do not fit the model:\n  repeated step: 2 rows; episode 0, step 2024-01-01 00:00:00 (2 rows)\n"
         f"{NAMES}\n{ADVICE}",
     ),
     "missing step": (
-        lambda: read_log(RUNS.assign(step=[None, *RUNS.step[1:]]), LAMP),
+        lambda: read_log(LAMP, RUNS.assign(step=[None, *RUNS.step[1:]])),
         f"1 of 15 rows do not fit the model:\n  no episode or step: 1 row\n{ADVICE}",
     ),
     "steps too large to tell apart": (
-        lambda: read_log(RUNS.assign(step=RUNS.step + 2.0**53), LAMP),
+        lambda: read_log(LAMP, RUNS.assign(step=RUNS.step + 2.0**53)),
         f"15 of 15 rows do not fit the model:\n  no episode or step: 15 rows\n{ADVICE}",
     ),
     "steps too large to tell apart, through DuckDB": (
-        lambda: read_log(pyarrow.Table.from_pandas(RUNS.assign(step=(RUNS.step + 2.0**53).astype(str))), LAMP),
+        lambda: read_log(LAMP, pyarrow.Table.from_pandas(RUNS.assign(step=(RUNS.step + 2.0**53).astype(str)))),
         f"15 of 15 rows do not fit the model:\n  no episode or step: 15 rows\n{ADVICE}",
     ),
     "missing column": (
-        lambda: read_log(RUNS.drop(columns=["lit", "step"]), LAMP),
+        lambda: read_log(LAMP, RUNS.drop(columns=["lit", "step"])),
         "the log looks like trajectories, but it lacks step, lit; its columns are episode, place_x, mode, action: "
         "say which they are with columns={…}, or give form=…",
     ),
     "missing column of the given form": (
-        lambda: read_log(MOVES, LAMP, form="counts"),
+        lambda: read_log(LAMP, MOVES, form="counts"),
         f"as a log of counts, it lacks n; its columns are {MOVE_COLUMNS}: say which they are with columns={{…}}",
     ),
     "mapping from an unknown name": (
-        lambda: read_log(MOVES, LAMP, columns={"x": "place_x"}),
+        lambda: read_log(LAMP, MOVES, columns={"x": "place_x"}),
         "columns={'x': …}: plumdp has no column of this name, only place_x, lit, mode, action, next_place_x, next_lit, "
         "next_mode, place, episode, step, n",
     ),
     "mapping to an unknown column": (
-        lambda: read_log(MOVES, LAMP, columns={"place_x": "x"}),
+        lambda: read_log(LAMP, MOVES, columns={"place_x": "x"}),
         f"columns={{'place_x': 'x'}}: the log has no such column, only {MOVE_COLUMNS}",
     ),
     "times for steps": (
-        lambda: read_log(pyarrow.Table.from_pandas(RUNS.assign(step=np.datetime64("2024-01-01", "us"))), LAMP),
+        lambda: read_log(LAMP, pyarrow.Table.from_pandas(RUNS.assign(step=np.datetime64("2024-01-01", "us")))),
         f"column step has the type TIMESTAMP, {STEPS}",
     ),
     "words for steps": (
-        lambda: read_log(polars.from_pandas(RUNS).with_columns(step=polars.lit("first")), LAMP),
+        lambda: read_log(LAMP, polars.from_pandas(RUNS).with_columns(step=polars.lit("first"))),
         f"15 of 15 rows do not fit the model:\n  no episode or step: 15 rows\n{ADVICE}",
     ),
     "truth values for steps": (
-        lambda: read_log(RUNS.assign(step=True), LAMP),
+        lambda: read_log(LAMP, RUNS.assign(step=True)),
         f"column step has the type BOOLEAN, {STEPS}",
     ),
     "negative count": (
-        lambda: read_log(MOVES.assign(n=-1), LAMP, form="counts"),
+        lambda: read_log(LAMP, MOVES.assign(n=-1), form="counts"),
         "column n: -1 is not a count; counts are whole numbers from 0",
     ),
     "missing count": (
-        lambda: read_log(MOVES.assign(n=[1] * 11 + [None]), LAMP, form="counts"),
+        lambda: read_log(LAMP, MOVES.assign(n=[1] * 11 + [None]), form="counts"),
         "column n: null is not a count; counts are whole numbers from 0",
     ),
     "unknown place": (
-        lambda: read_log(MOVES.assign(n=1, place="here"), LAMP, form="counts"),
+        lambda: read_log(LAMP, MOVES.assign(n=1, place="here"), form="counts"),
         "column place: 'here' is none of step, last, gap, duplicate, unplaced",
     ),
     "lists for values": (
-        lambda: read_log(pyarrow.Table.from_pandas(MOVES.assign(place_x=[[1]] * 12)), LAMP),
+        lambda: read_log(LAMP, pyarrow.Table.from_pandas(MOVES.assign(place_x=[[1]] * 12))),
         "a column holds values like array([1]); it must hold numbers, truth values or text",
     ),
     "lists in pandas": (
-        lambda: read_log(MOVES.assign(place_x=[[1]] * 12, mode="rest", action="go", next_lit=False, lit=False), LAMP),
+        lambda: read_log(LAMP, MOVES.assign(place_x=[[1]] * 12, mode="rest", action="go", next_lit=False, lit=False)),
         "12 of 12 rows do not fit the model:\n"
         "  unreadable state: 12 rows; "
         "(place_x=[1], lit=false, mode=rest) 'go' → (place_x=0, lit=false, mode=rest) (8×), "
@@ -153,75 +153,75 @@ BAD = {
         f"(place_x=[1], lit=false, mode=rest) 'go' → (place_x=2, lit=false, mode=work) (1×)\n{ADVICE}",
     ),
     "columns of one name": (
-        lambda: read_log(pd.concat([MOVES, MOVES.lit], axis=1), LAMP),
+        lambda: read_log(LAMP, pd.concat([MOVES, MOVES.lit], axis=1)),
         "the columns lit, lit have the same name but for capitals; rename them",
     ),
     "columns that differ in capitals": (
-        lambda: read_log(pyarrow.Table.from_pandas(MOVES.assign(Lit=True)), LAMP),
+        lambda: read_log(LAMP, pyarrow.Table.from_pandas(MOVES.assign(Lit=True))),
         "the columns lit, Lit have the same name but for capitals; rename them",
     ),
     "no file": (
-        lambda: read_log("nowhere/*.csv", LAMP),
+        lambda: read_log(LAMP, "nowhere/*.csv"),
         "nowhere/*.csv: there is no such file, nor a folder of Parquet, CSV or JSON files",
     ),
-    "no files": (lambda: read_log([], LAMP), "the list of files is empty"),
+    "no files": (lambda: read_log(LAMP, []), "the list of files is empty"),
     "no log": (
-        lambda: read_log({"place_x": [1]}, LAMP),
+        lambda: read_log(LAMP, {"place_x": [1]}),
         "a log of type dict cannot be read; give a path, a pattern, a list of paths, or a data frame of pandas, "
         "Polars, PyArrow, PySpark or DuckDB",
     ),
     "rows that can be read once": (
-        lambda: read_log(pyarrow.Table.from_pandas(MOVES).to_reader(), LAMP),
+        lambda: read_log(LAMP, pyarrow.Table.from_pandas(MOVES).to_reader()),
         "a log of type RecordBatchReader cannot be read; give a path, a pattern, a list of paths, or a data frame of "
         "pandas, Polars, PyArrow, PySpark or DuckDB",
     ),
     "a column": (
-        lambda: read_log(MOVES.lit, LAMP),
+        lambda: read_log(LAMP, MOVES.lit),
         "a log of type Series cannot be read; give a path, a pattern, a list of paths, or a data frame of pandas, "
         "Polars, PyArrow, PySpark or DuckDB",
     ),
     "form": (
-        lambda: read_log(MOVES, LAMP, form="rows"),
+        lambda: read_log(LAMP, MOVES, form="rows"),
         "form='rows': choose one of 'transitions', 'trajectories', 'counts'",
     ),
     "sampling": (
-        lambda: read_log(MOVES, LAMP, sampling="iid"),
+        lambda: read_log(LAMP, MOVES, sampling="iid"),
         "sampling='iid': choose one of 'independent', 'trajectories', 'adaptive'",
     ),
     "on_unmatched": (
-        lambda: read_log(MOVES, LAMP, on_unmatched="drop"),
+        lambda: read_log(LAMP, MOVES, on_unmatched="drop"),
         "on_unmatched='drop': choose 'error' or 'report'",
     ),
     "cut_off": (
-        lambda: read_log(MOVES, LAMP, cut_off="random"),
+        lambda: read_log(LAMP, MOVES, cut_off="random"),
         "cut_off='random': choose 'unrelated', or leave it out",
     ),
     "partitions": (
-        lambda: read_log(MOVES, LAMP, partitions=0),
+        lambda: read_log(LAMP, MOVES, partitions=0),
         "partitions=0: give a whole number above 0, 'files', or leave it out",
     ),
     "files of a frame": (
-        lambda: read_log(MOVES, LAMP, partitions="files"),
+        lambda: read_log(LAMP, MOVES, partitions="files"),
         "partitions='files': a data frame has no files; give a number, or leave it out",
     ),
     "memory": (
-        lambda: read_log(pyarrow.Table.from_pandas(MOVES), LAMP, memory_limit="1GB"),
+        lambda: read_log(LAMP, pyarrow.Table.from_pandas(MOVES), memory_limit="1GB"),
         "memory_limit='1GB': give a number of bytes, at least 100,000,000",
     ),
     "model without variables": (
-        lambda: read_log(MOVES, with_states()),
+        lambda: read_log(with_states(), MOVES),
         "the states of this model have no variables, so that a log cannot name them",
     ),
     "model with equal states": (
-        lambda: read_log(MOVES, with_states(place_x=PLACE)),
+        lambda: read_log(with_states(place_x=PLACE), MOVES),
         "several states have the valuation (place_x=0), so that a log cannot tell them apart",
     ),
     "variables like columns": (
-        lambda: read_log(MOVES, with_states(x=PLACE, next_x=PLACE)),
+        lambda: read_log(with_states(x=PLACE, next_x=PLACE), MOVES),
         "two columns of the log would be called next_x; rename a state variable",
     ),
     "variables that differ in capitals": (
-        lambda: read_log(MOVES, with_states(x=PLACE, X=PLACE)),
+        lambda: read_log(with_states(x=PLACE, X=PLACE), MOVES),
         "two columns of the log would be called X, next_X, next_x, x, which differ in capitals only; rename a state "
         "variable",
     ),
@@ -258,7 +258,7 @@ BAD = {
         )
     },
     "counts beyond 2^53": (
-        lambda: read_log(MOVES.assign(n=2**61), LAMP, form="counts"),
+        lambda: read_log(LAMP, MOVES.assign(n=2**61), form="counts"),
         "counts sum to 27,670,116,110,564,327,424, but no more than 2^53 = 9,007,199,254,740,992 steps can be counted "
         "exactly; check that these are numbers of steps, or give a part of the data that nobody chose by looking at it",
     ),
@@ -321,7 +321,7 @@ def test_a_bad_file_is_refused_with_its_reason(case, tmp_path):
     name, lines, message = FILES[case]
     path = written(tmp_path, name, lines)
     with pytest.raises(pl.DataError) as caught:
-        read_log(path, LAMP, on_unmatched="report")
+        read_log(LAMP, path, on_unmatched="report")
     assert str(caught.value) == message.format(path=path)
 
 
@@ -330,7 +330,7 @@ def test_a_bad_file_is_refused_with_its_reason(case, tmp_path):
 )
 def test_what_duckdb_says_of_a_broken_file_is_passed_on(name, start, tmp_path):
     with pytest.raises(pl.DataError) as caught:
-        read_log(written(tmp_path, name, ['{"place_x": 1,', "hello"]), LAMP)
+        read_log(LAMP, written(tmp_path, name, ['{"place_x": 1,', "hello"]))
     assert str(caught.value).startswith(start)
     assert name in str(caught.value)
 
@@ -359,11 +359,11 @@ def test_the_same_file_twice_is_refused(name, tmp_path):
         (tmp_path, TWICE.format(path, other)),
     ):
         with pytest.raises(pl.DataError) as caught:
-            read_log(source, LAMP)
+            read_log(LAMP, source)
         assert str(caught.value) == message
-    assert read_log([path, other], LAMP, partitions="files").counts.total == 2 * len(MOVES)
+    assert read_log(LAMP, [path, other], partitions="files").counts.total == 2 * len(MOVES)
     with pytest.raises(pl.DataError) as caught:
-        read_log([path, path], LAMP, partitions="files")
+        read_log(LAMP, [path, path], partitions="files")
     assert str(caught.value) == twice
 
 
@@ -372,13 +372,13 @@ def test_files_of_one_size_and_files_without_rows_are_not_taken_for_copies(tmp_p
     for name, lines in (("a.csv", LINES), ("b.csv", rows), ("c.csv", LINES[:1]), ("d.csv", LINES[:1])):
         written(tmp_path, name, lines)
     assert (tmp_path / "a.csv").stat().st_size == (tmp_path / "b.csv").stat().st_size
-    assert read_log(tmp_path, LAMP, on_unmatched="report").report.total == 2 * len(MOVES)
+    assert read_log(LAMP, tmp_path, on_unmatched="report").report.total == 2 * len(MOVES)
 
 
 def test_files_of_several_formats_are_refused(tmp_path):
     files = [written(tmp_path, name, LINES) for name in ("log.csv", "log.json")]
     with pytest.raises(pl.DataError) as caught:
-        read_log(files, LAMP)
+        read_log(LAMP, files)
     assert str(caught.value) == "files of several formats (csv, json): read one after the other"
 
 
@@ -386,7 +386,7 @@ def test_files_that_are_read_one_by_one_must_have_the_same_columns(tmp_path):
     RUNS.to_parquet(tmp_path / "a.parquet")
     RUNS.drop(columns="lit").to_parquet(tmp_path / "b.parquet")
     with pytest.raises(pl.DataError) as caught:
-        read_log(tmp_path, LAMP, partitions="files")
+        read_log(LAMP, tmp_path, partitions="files")
     assert str(caught.value) == (
         f"{tmp_path / 'a.parquet'} has the columns episode, step, place_x, lit, mode, action, "
         f"but {tmp_path / 'b.parquet'} has episode, step, place_x, mode, action"
@@ -415,11 +415,11 @@ def refused(*arguments, **options):
 @pytest.mark.parametrize("form", ["transitions", "trajectories"])
 def test_files_that_number_their_runs_anew_are_refused_with_what_to_say(form, ending, tmp_path):
     files = days(tmp_path, form, ending)
-    message = refused(files, LAMP)
+    message = refused(LAMP, files)
     assert message.splitlines()[0].endswith("rows do not fit the model:")
     assert message.splitlines()[1].startswith("  repeated step: ")
     assert message.splitlines()[-2:] == ["if each file numbers its runs anew, say partitions='files'", ADVICE]
-    both = read_log(files, LAMP, partitions="files").counts
+    both = read_log(LAMP, files, partitions="files").counts
     assert np.array_equal(both.counts, sum(runs(LAMP, {"p": 0.6}, 200, seed=day)[1] for day in range(2)))
 
 
@@ -431,15 +431,15 @@ def test_without_steps_a_run_in_two_files_is_refused_where_its_number_matters(
 ):
     monkeypatch.setattr(file_logs, "_KEPT", kept)
     files = days(tmp_path, ending=ending, columns=["step"])
-    assert refused(files, LAMP, **options) == (
+    assert refused(LAMP, files, **options) == (
         f"episode 0 is in day-1.{ending} and in day-2.{ending} (and 199 other runs in several files), and no column "
         "step tells whether a run goes on in the next file; so it is not known which runs came first. If each file "
         "numbers its runs anew, say partitions='files'; if runs go on, give a column step that numbers their steps "
         "0, 1, 2, …; or pilot=False, to do without bets"
     )
-    total = read_log(files, LAMP, partitions="files", **options).counts.total
+    total = read_log(LAMP, files, partitions="files", **options).counts.total
     for unused in ({}, {"order": "time"}, {**options, "pilot": False}):
-        assert read_log(files, LAMP, **unused).counts.total == total
+        assert read_log(LAMP, files, **unused).counts.total == total
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -452,9 +452,9 @@ def test_a_run_that_goes_on_in_the_next_file_is_one_run(ending, is_shuffled, tmp
     for part, rows_of_part in enumerate((frame.iloc[:1003], frame.iloc[1003:])):
         write = rows_of_part.to_csv if ending == "csv" else rows_of_part.to_parquet
         write(tmp_path / f"{part}.{ending}", index=False)
-    log = read_log(tmp_path, LAMP, order="runs")
+    log = read_log(LAMP, tmp_path, order="runs")
     assert np.array_equal(log.counts.counts, counts)
-    assert np.array_equal(log.counts.pilot.counts, read_log(frame, LAMP, order="runs").counts.pilot.counts)
+    assert np.array_equal(log.counts.pilot.counts, read_log(LAMP, frame, order="runs").counts.pilot.counts)
 
 
 def test_a_run_whose_steps_jump_between_files_may_be_two_runs(tmp_path):
@@ -462,11 +462,11 @@ def test_a_run_whose_steps_jump_between_files_may_be_two_runs(tmp_path):
     frame = pd.DataFrame(ROWS["transitions"])
     for day in (1, 2):
         frame.assign(step=1000 * day + np.arange(len(frame))).to_csv(tmp_path / f"{day}.csv", index=False)
-    assert refused(tmp_path, LAMP, order="runs").startswith(
+    assert refused(LAMP, tmp_path, order="runs").startswith(
         "episode 0 is in 1.csv and in 2.csv (and 2 other runs in several files), whose steps are not consecutive "
         "numbers, as those of a run that goes on in the next file are; so it is not known which runs came first. "
     )
-    assert read_log(tmp_path, LAMP).counts.total == 2 * len(frame)
+    assert read_log(LAMP, tmp_path).counts.total == 2 * len(frame)
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -477,13 +477,13 @@ def test_files_of_a_folder_are_read_in_the_order_of_their_numbers_and_the_assump
     first = recount([{**row, "step": None} for row in plain[:256]], LAMP.graph, "transitions")[0]
     options = {"order": "time", "partitions": "files"}
     for source in (tmp_path, f"{tmp_path}/day-*.{ending}", files):
-        pilot = read_log(source, LAMP, **options).counts.pilot
+        pilot = read_log(LAMP, source, **options).counts.pilot
         assert np.array_equal(pilot.counts, first)
         assert pilot.rests_on == (
             "the rows of the log are in the order in which their steps happened, file after file: "
             f"day-1.{ending}, day-2.{ending}, day-3.{ending}, …, day-25.{ending} (25 files)"
         )
-    by_runs = read_log(files[1::-1], LAMP, order="runs", partitions="files").counts.pilot
+    by_runs = read_log(LAMP, files[1::-1], order="runs", partitions="files").counts.pilot
     assert by_runs.rests_on == (
         "the runs of the log are numbered in the order in which they were made, each ended before the next began, "
         f"file after file: day-2.{ending}, day-1.{ending}"

@@ -35,7 +35,7 @@ def test_counts_survive_a_file(tmp_path_factory, counts, sampling, has_pilot):
     path = tmp_path_factory.mktemp("counts") / "counts.parquet"
     written = TransitionCounts(LAMP.graph, counts, sampling, counts // 3 if has_pilot else None)
     write_counts(written, path)
-    read = read_counts(path, LAMP)
+    read = read_counts(LAMP, path)
     assert np.array_equal(read.counts, counts)
     assert read.sampling == sampling
     assert (read.pilot is None) is (not has_pilot)
@@ -46,7 +46,7 @@ def test_counts_survive_a_file(tmp_path_factory, counts, sampling, has_pilot):
 def test_simulated_counts_with_a_pilot_survive_a_file(tmp_path):
     counts = pl.simulate(STUDY.model, STUDY.true_point, 2000, rng=1, max_steps=25)
     write_counts(counts, tmp_path / "counts.parquet")
-    read = read_counts(str(tmp_path / "counts.parquet"), STUDY.model)
+    read = read_counts(STUDY.model, str(tmp_path / "counts.parquet"))
     assert np.array_equal(read.counts, counts.counts)
     assert np.array_equal(read.pilot.counts, counts.pilot.counts)
     assert [moment.tolist() for moment in read.pilot.moments] == [moment.tolist() for moment in counts.pilot.moments]
@@ -66,7 +66,7 @@ def test_counts_of_another_model_are_refused(tmp_path):
     path = tmp_path / "counts.parquet"
     write_counts(TransitionCounts(LAMP.graph, np.zeros(N, dtype=np.int64), "independent"), path)
     with pytest.raises(pl.DataError) as caught:
-        read_counts(path, STUDY.model)
+        read_counts(STUDY.model, path)
     here, there = STUDY.model.graph.fingerprint[:8], LAMP.graph.fingerprint[:8]
     assert str(caught.value) == (
         f"{path}: the counts belong to another model: that one has {LAMP.graph.n_states} states, {N} transitions and "
@@ -82,7 +82,7 @@ def test_a_file_of_something_else_is_no_file_of_counts(content, tmp_path):
     else:
         path.write_text(content.removeprefix("nothing"), encoding="utf-8")
     with pytest.raises(pl.DataError) as caught:
-        read_counts(path, STUDY.model)
+        read_counts(STUDY.model, path)
     assert str(caught.value) == f"{path}: this is not a file of counts; logs are read with read_log"
 
 
@@ -104,7 +104,7 @@ def counts_file(path):
 
 def refusal(path):
     with pytest.raises(pl.DataError) as caught:
-        read_counts(path, LAMP)
+        read_counts(LAMP, path)
     message = str(caught.value)
     assert message.startswith(f"{path}: ")
     return message.removeprefix(f"{path}: ")
@@ -157,9 +157,9 @@ def test_counts_that_were_changed_are_refused_with_what_is_wrong(case, tmp_path)
 
 def test_columns_written_by_another_program_are_read_if_nothing_was_changed(tmp_path):
     path = counts_file(tmp_path / "counts.parquet")
-    expected = read_counts(path, LAMP).counts
+    expected = read_counts(LAMP, path).counts
     parquet.write_table(pyarrow.table(GOOD).replace_schema_metadata(parquet.read_schema(path).metadata), path)
-    assert np.array_equal(read_counts(path, LAMP).counts, expected)
+    assert np.array_equal(read_counts(LAMP, path).counts, expected)
 
 
 UNREADABLE = "what the file says about its counts cannot be read"
@@ -219,7 +219,7 @@ def test_a_damaged_file_is_refused_or_read_as_it_was(good_file, data):
         whole[data.draw(st.integers(0, len(whole) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     path.write_bytes(whole[: data.draw(st.integers(0, len(whole)) | st.just(len(whole)))])
     try:
-        read = read_counts(path, LAMP)
+        read = read_counts(LAMP, path)
     except pl.DataError as error:
         assert str(error).startswith(f"{path}: ")  # noqa: PT017
     else:
@@ -231,7 +231,7 @@ def test_a_damaged_file_is_refused_or_read_as_it_was(good_file, data):
 def test_a_file_of_counts_whose_name_looks_like_a_pattern_is_read_by_itself(name, tmp_path):
     for other in ("h0.parquet", "h1.parquet"):
         write_counts(TransitionCounts(LAMP.graph, np.ones(N, dtype=np.int64), "independent"), tmp_path / other)
-    assert read_counts(counts_file(tmp_path / name), LAMP).total == TIMES.sum()
+    assert read_counts(LAMP, counts_file(tmp_path / name)).total == TIMES.sum()
 
 
 # numbers beyond 2^53
@@ -310,7 +310,7 @@ def refused_sum(*counts):
 def kept(counts, path):
     """Return counts after they were written to a file."""
     write_counts(counts, path)
-    return read_counts(path, LAMP)
+    return read_counts(LAMP, path)
 
 
 def simulated(seed):
@@ -358,7 +358,7 @@ def logged(folder, **sizes):
     names, row = "place_x,lit,mode,action,next_place_x,next_lit,next_mode\n", "0,false,rest,go,1,false,work\n"
     for name, n in sizes.items():
         (folder / f"{name}.csv").write_text(names + n * row)
-    return pl.read_log([folder / f"{name}.csv" for name in sizes], LAMP).counts
+    return pl.read_log(LAMP, [folder / f"{name}.csv" for name in sizes]).counts
 
 
 def test_a_file_that_was_counted_already_is_not_added_again(tmp_path):
@@ -368,7 +368,7 @@ def test_a_file_that_was_counted_already_is_not_added_again(tmp_path):
     digest = blake2b((tmp_path / "day_1.csv").read_bytes(), digest_size=16).hexdigest()[:8]
     message = (
         f"both counts contain {tmp_path}/day_1.csv (hash {digest}), which would be counted twice; add it once; if they "
-        "are different data that happen to look alike, read the files at once, with read_log([...], model, "
+        "are different data that happen to look alike, read the files at once, with read_log(model, [...], "
         'partitions="files")'
     )
     for counts in (

@@ -219,7 +219,7 @@ def test_counts_are_those_of_the_steps_that_the_environment_made(study):
             return observation, *rest
 
     env = Story(as_env(study.model, study.true_point, max_steps=20, unavailable="error"))
-    counts = sample_env(env, "uniform", 30, study.model, rng=5)
+    counts = sample_env(study.model, env, 30, rng=5)
     state_of = {tuple(row): i for i, row in enumerate(zip(*(c.tolist() for c in graph.states.values()), strict=True))}
     expected = np.zeros(graph.n_transitions, dtype=int)
     for run in story:
@@ -243,7 +243,7 @@ def test_what_had_been_seen_after_some_episodes_is_kept_and_changes_no_counts(be
 
     def counts(episodes, *, pilot):
         env = as_env(betting.model, betting.true_point, max_steps=25)
-        return sample_env(env, "uniform", episodes, betting.model, rng=3, pilot=pilot)
+        return sample_env(betting.model, env, episodes, rng=3, pilot=pilot)
 
     sampled = counts(130, pilot=True)
     plain, *first = (counts(episodes, pilot=False) for episodes in (130, 16, 64))
@@ -262,7 +262,7 @@ def test_a_policy_is_followed_and_max_steps_ends_episodes(betting):
     graph = betting.model.graph
     env = as_env(betting.model, betting.true_point)
     policy = graph.first_choice[1:] - 1
-    counts = sample_env(env, policy, 40, betting.model, rng=1, max_steps=7)
+    counts = sample_env(betting.model, env, 40, rng=1, max_steps=7, policy=policy)
     assert counts.total == 280
     assert set(np.flatnonzero(counts.visits)) <= set(policy.tolist())
 
@@ -270,7 +270,7 @@ def test_a_policy_is_followed_and_max_steps_ends_episodes(betting):
 def test_the_same_seed_gives_the_same_counts(betting):
     def counts(seed):
         env = as_env(betting.model, betting.true_point, max_steps=25)
-        return sample_env(env, "uniform", 20, betting.model, rng=seed).counts.tolist()
+        return sample_env(betting.model, env, 20, rng=seed).counts.tolist()
 
     assert counts(1) == counts(1)
     assert counts(1) != counts(2)
@@ -278,7 +278,7 @@ def test_the_same_seed_gives_the_same_counts(betting):
 
 def test_a_foreign_environment_is_read_through_observe_and_act(betting):
     weights, act = zero_or_one(betting.model)
-    counts = sample_env(Coin(25), weights, 400, betting.model, rng=1, observe=observe, act=act)
+    counts = sample_env(betting.model, Coin(25), 400, rng=1, observe=observe, act=act, policy=weights)
     graph = betting.model.graph
     taken = np.bincount(graph.action, counts.visits, len(graph.action_names)).astype(int)
     assert taken[:2].sum() == counts.total == 400 * 25
@@ -360,4 +360,4 @@ def test_choices_with_one_action_name_are_refused():
     with pytest.raises(pl.ModelError, match=message):
         as_env(model, {"p": 1})
     with pytest.raises(pl.ModelError, match=message):
-        sample_env(None, "uniform", 1, model, rng=1)
+        sample_env(model, None, 1, rng=1)

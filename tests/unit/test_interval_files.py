@@ -340,7 +340,7 @@ def test_policies_are_the_same_after_writing_and_reading(tmp_path, ending):
     rng = np.random.default_rng(0)
     choice = GRAPH.first_choice[:-1] + rng.integers(0, 10**6, GRAPH.n_states) % np.diff(GRAPH.first_choice)
     pl.exchange.write_policy(pl.PolicyTable(GRAPH, choice), tmp_path / f"policy{ending}")
-    assert pl.read_policy(tmp_path / f"policy{ending}", STUDY.model).choice.tolist() == choice.tolist()
+    assert pl.read_policy(STUDY.model, tmp_path / f"policy{ending}").choice.tolist() == choice.tolist()
 
 
 SCHEDULERS = {
@@ -375,14 +375,14 @@ def test_schedulers_that_are_not_a_policy_are_refused(tmp_path, content, message
     path = tmp_path / "s.json"
     path.write_text(content if isinstance(content, str) else json.dumps(content))
     with pytest.raises(pl.DataError) as caught:
-        pl.read_policy(path, GRAPH)
+        pl.read_policy(GRAPH, path)
     assert str(caught.value).startswith(f"{path}{message}")
 
 
 def test_lists_of_actions_are_refused_by_line(tmp_path):
     (tmp_path / "p.txt").write_text("(10,0):bet0\n(10):bet0\n")
     with pytest.raises(pl.DataError) as caught:
-        pl.read_policy(tmp_path / "p.txt", GRAPH)
+        pl.read_policy(GRAPH, tmp_path / "p.txt")
     form = "(money,step):action"
     assert str(caught.value) == f"{tmp_path / 'p.txt'}, line 2: '(10):bet0' is not of the form {form}"
 

@@ -318,7 +318,7 @@ def test_three_coins_on_a_line_contradict_each_other_where_intervals_do_not():
 def test_a_log_that_contradicts_the_graph_leaves_no_estimate():
     model = throws(p, q, SQUARE)
     rows = {"at": [0, 1, 0], "action": ["throw"] * 3, "next_at": [1, 2, 2]}
-    log = pl.read_log(pd.DataFrame(rows), model, on_unmatched="report")
+    log = pl.read_log(model, pd.DataFrame(rows), on_unmatched="report")
     assert log.report.contradicting == 1
     found = certify(model, log, goal(model), **LIMIT)
     assert found.status == "model contradicted"

@@ -64,21 +64,21 @@ def same(moments, expected):
 def test_a_simulated_log_has_the_counts_and_the_pilot_of_the_simulation(name, form, tmp_path):
     study = pl.case_study(name)
     options = {"rng": 3, "max_steps": 40}
-    pl.data.write_runs(tmp_path / "log.parquet", study.model, study.true_point, 2000, form=form, **options)
+    pl.data.write_runs(study.model, study.true_point, 2000, tmp_path / "log.parquet", form=form, **options)
     expected = pl.simulate(study.model, study.true_point, 2000, **options)
-    plain = read_log(tmp_path / "log.parquet", study.model)
+    plain = read_log(study.model, tmp_path / "log.parquet")
     assert plain.counts.pilot is None
-    planned = read_log(tmp_path / "log.parquet", study.model, sampling="trajectories")
+    planned = read_log(study.model, tmp_path / "log.parquet", sampling="trajectories")
     assert same(planned.counts.pilot.moments, expected.pilot.moments)
     assert np.array_equal(planned.counts.pilot.counts, expected.pilot.counts)
     assert (planned.counts.pilot.end, planned.counts.pilot.weight) == (PilotEnd.PLANNED, 1)
     assert planned.counts.pilot.ratio == expected.pilot.ratio == 2000 / 64 - 1
-    by_runs = read_log(tmp_path / "log.parquet", study.model, order="runs")
+    by_runs = read_log(study.model, tmp_path / "log.parquet", order="runs")
     first = [pl.simulate(study.model, study.true_point, n, **options).counts for n in (16, 64, 256, 1024)]
     assert same(by_runs.counts.pilot.moments, first)
     assert np.array_equal(by_runs.counts.pilot.counts, first[1])  # 8 · 256 is more than 2000
     assert (by_runs.counts.pilot.end, by_runs.counts.pilot.weight) == (PilotEnd.POWER_OF_FOUR, 1 / 6)
-    by_time = read_log(tmp_path / "log.parquet", study.model, order="time")
+    by_time = read_log(study.model, tmp_path / "log.parquet", order="time")
     for log in (plain, planned, by_runs, by_time):
         assert np.array_equal(log.counts.counts, expected.counts)
         assert str(log) == str(plain)
@@ -88,15 +88,15 @@ def test_a_simulated_log_has_the_counts_and_the_pilot_of_the_simulation(name, fo
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_source_has_the_same_pilots(source, form, tmp_path):
     log = SOURCES[source](ROWS[form], tmp_path / "log.parquet")
-    planned = read_log(log, LAMP, sampling="trajectories").counts
-    by_runs = read_log(log, LAMP, order="runs", expected=1000).counts
+    planned = read_log(LAMP, log, sampling="trajectories").counts
+    by_runs = read_log(LAMP, log, order="runs", expected=1000).counts
     for pilot in (planned.pilot, by_runs.pilot):
         assert same(pilot.moments, [slow_runs(form, n) for n in (16, 64, 256)])
         assert np.array_equal(pilot.counts, slow_runs(form, 16))
         assert pilot.lengths == (16, 64, 256)
     assert (planned.pilot.end, planned.pilot.ratio, planned.pilot.expected) == (PilotEnd.PLANNED, 24, 400)
     assert (by_runs.pilot.end, by_runs.pilot.ratio, by_runs.pilot.expected) == (PilotEnd.POWER_OF_FOUR, 16, 1000)
-    by_time = read_log(log, LAMP, order="time").counts
+    by_time = read_log(LAMP, log, order="time").counts
     assert same(by_time.pilot.moments, slow_rows(ROWS[form], form))
     assert (by_time.pilot.lengths, by_time.pilot.expected) == ((256, 1024), None)
     for counts in (planned, by_runs, by_time):
@@ -114,9 +114,9 @@ def test_what_had_been_seen_at_a_moment_is_the_same_however_long_the_log_is(sour
         rows = [row for row in ROWS[form] if row["episode"] < n_runs]
         rows += rows[::7] if order == "runs" else []
         if source == "query":
-            counts = read_log(counted_elsewhere(pd.DataFrame(rows), form, order="runs"), LAMP).counts
+            counts = read_log(LAMP, counted_elsewhere(pd.DataFrame(rows), form, order="runs")).counts
         else:
-            counts = read_log(SOURCES[source](rows, tmp_path / f"{n_runs}.parquet"), LAMP, order=order).counts
+            counts = read_log(LAMP, SOURCES[source](rows, tmp_path / f"{n_runs}.parquet"), order=order).counts
         moments = counts.pilot.moments
         assert same(moments[: len(before)], before)
         assert counts.pilot.lengths == moments_of(n_runs if order == "runs" else len(rows), per_run)
@@ -126,7 +126,7 @@ def test_what_had_been_seen_at_a_moment_is_the_same_however_long_the_log_is(sour
 
 def test_the_first_runs_are_found_in_rows_in_any_order(tmp_path):
     frame = pd.DataFrame(ROWS["trajectories"]).sample(frac=1, random_state=2)
-    log = read_log(parquet(frame, tmp_path / "log.parquet"), LAMP, order="runs")
+    log = read_log(LAMP, parquet(frame, tmp_path / "log.parquet"), order="runs")
     assert same(log.counts.pilot.moments, [slow_runs("trajectories", n) for n in (16, 64, 256)])
 
 
@@ -134,7 +134,7 @@ def test_the_first_runs_are_found_in_rows_in_any_order(tmp_path):
 def test_no_more_runs_than_fit_into_a_part_of_memory_have_the_same_moments(ending, tmp_path):
     frame = pd.DataFrame(ROWS["trajectories"]).sample(frac=1, random_state=2)
     log = parquet(frame, tmp_path / "log.parquet") if ending == "parquet" else csv(frame, tmp_path / "log")
-    found = read_log(log, LAMP, order="runs", partitions=3).counts
+    found = read_log(LAMP, log, order="runs", partitions=3).counts
     assert np.array_equal(found.counts, COUNTS)
     assert same(found.pilot.moments, [slow_runs("trajectories", n) for n in (16, 64, 256)])
 
@@ -142,10 +142,10 @@ def test_no_more_runs_than_fit_into_a_part_of_memory_have_the_same_moments(endin
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_column_that_is_called_as_the_table_of_runs_calls_its_own_changes_nothing(source, tmp_path):
     rows = [row | {"run": row["step"]} for row in ROWS["transitions"]]
-    found = read_log(SOURCES[source](rows, tmp_path / "log.parquet"), LAMP, order="runs").counts
+    found = read_log(LAMP, SOURCES[source](rows, tmp_path / "log.parquet"), order="runs").counts
     named = [{"run" if name == "episode" else name: row[name] for name in row} for row in ROWS["transitions"]]
     log = SOURCES[source](named, tmp_path / "named.parquet")
-    for counts in (found, read_log(log, LAMP, order="runs", columns={"episode": "run"}).counts):
+    for counts in (found, read_log(LAMP, log, order="runs", columns={"episode": "run"}).counts):
         assert same(counts.pilot.moments, [slow_runs("transitions", n) for n in (16, 64, 256)])
 
 
@@ -158,7 +158,7 @@ def test_the_pilot_of_interleaved_runs_is_what_was_seen_up_to_a_moment(seed, n_r
     chosen = frame[frame.episode < 80].copy()
     chosen["when"] = chosen.step + rng.uniform(0, 20, 80)[chosen.episode]
     rows = chosen.sort_values("when", kind="stable").drop(columns="when").head(n_rows)
-    counts = read_log(rows, LAMP, order="time", cut_off="unrelated").counts
+    counts = read_log(LAMP, rows, order="time", cut_off="unrelated").counts
     records = rows.to_dict("records")
     assert same(counts.pilot.moments, slow_rows(records, "trajectories"))
     assert np.array_equal(counts.counts, recount(records, LAMP.graph, "trajectories")[0])
@@ -166,7 +166,7 @@ def test_the_pilot_of_interleaved_runs_is_what_was_seen_up_to_a_moment(seed, n_r
 
 def test_rows_of_samples_fixed_beforehand_have_a_planned_length():
     rows = [{key: row[key] for key in row if key not in ("episode", "step")} for row in ROWS["transitions"]]
-    pilot = read_log(pd.DataFrame(rows), LAMP, sampling="independent", order="time").counts.pilot
+    pilot = read_log(LAMP, pd.DataFrame(rows), sampling="independent", order="time").counts.pilot
     assert same(pilot.moments, slow_rows(rows, "transitions"))
     assert np.array_equal(pilot.counts, pilot.moments[0])  # 256 of some 3,500: an eighth is 450
     assert (pilot.end, pilot.weight, pilot.expected) == (PilotEnd.PLANNED, 1, len(rows))
@@ -175,7 +175,7 @@ def test_rows_of_samples_fixed_beforehand_have_a_planned_length():
 def test_rows_of_runs_are_not_of_a_number_fixed_beforehand():
     """How many rows a fixed number of runs have depends on how the runs went."""
     rows = pd.DataFrame(ROWS["transitions"]).drop(columns="episode")
-    counts = read_log(rows, LAMP, sampling="trajectories", order="time").counts
+    counts = read_log(LAMP, rows, sampling="trajectories", order="time").counts
     assert counts.pilot.end == PilotEnd.POWER_OF_FOUR
 
 
@@ -185,12 +185,12 @@ def test_files_in_order_have_their_first_runs_and_rows_in_the_first_files(form, 
     for part in range(8):
         frame[frame.episode // 50 == part].assign(episode=frame.episode % 50).to_parquet(tmp_path / f"{part}.parquet")
     options = {"partitions": "files"}
-    planned = read_log(tmp_path, LAMP, sampling="trajectories", **options).counts
-    by_runs = read_log(tmp_path, LAMP, order="runs", **options).counts
+    planned = read_log(LAMP, tmp_path, sampling="trajectories", **options).counts
+    by_runs = read_log(LAMP, tmp_path, order="runs", **options).counts
     for counts in (planned, by_runs):
         assert same(counts.pilot.moments, [slow_runs(form, n) for n in (16, 64, 256)])
         assert np.array_equal(counts.counts, COUNTS)
-    by_time = read_log(tmp_path, LAMP, order="time", **options).counts
+    by_time = read_log(LAMP, tmp_path, order="time", **options).counts
     assert same(by_time.pilot.moments, slow_rows(ROWS[form], form))
 
 
@@ -205,7 +205,7 @@ def test_the_first_rows_of_many_files_and_chunks_are_those_of_the_first(kind, tm
     for part, file in zip(parts, files, strict=True):
         part.to_parquet(file)
     source = files if kind == "list" else pyarrow.concat_tables([pyarrow.Table.from_pandas(part) for part in parts])
-    counts = read_log(source, study.model, order="time").counts
+    counts = read_log(study.model, source, order="time").counts
     first = [np.bincount(runs.transition[:size], minlength=len(counts.counts)) for size in moments_of(len(frame), 16)]
     assert same(counts.pilot.moments, first)
     assert len(first) == 6
@@ -225,9 +225,9 @@ def test_text_that_is_kept_in_memory_has_the_pilot_of_text_that_is_read_again(
         name = f"{part}.csv.gz" if is_packed else f"{part}.csv"
         frame[frame.episode // 100 == part].to_csv(tmp_path / name, index=False)
     options = options | {"partitions": partitions, "on_unmatched": "report"}
-    found = read_log(tmp_path, LAMP, **options)
+    found = read_log(LAMP, tmp_path, **options)
     monkeypatch.setattr(file_logs, "_KEPT", 0)
-    again = read_log(tmp_path, LAMP, **options)
+    again = read_log(LAMP, tmp_path, **options)
     assert same(found.counts.pilot.moments, again.counts.pilot.moments)
     assert len(found.counts.pilot.moments) == 3
     assert np.array_equal(found.counts.counts, again.counts.counts)
@@ -239,7 +239,7 @@ def test_runs_in_text_files_are_in_the_order_of_numbers(tmp_path):
     """As text, 10 comes before 2, whether DuckDB takes the column as text or as numbers."""
     rows = [row | {"episode": str(row["episode"])} for row in ROWS["trajectories"]]
     for log in (csv(ROWS["trajectories"], tmp_path / "log"), parquet(rows, tmp_path / "log.parquet")):
-        moments = read_log(log, LAMP, order="runs").counts.pilot.moments
+        moments = read_log(LAMP, log, order="runs").counts.pilot.moments
         assert same(moments, [slow_runs("trajectories", n) for n in (16, 64, 256)])
 
 
@@ -255,7 +255,7 @@ def counted_elsewhere(log, form, **options):
 @pytest.mark.parametrize("n_runs", [10, 16, 17, 127, 128, 400])
 def test_the_printed_query_counts_the_pilot_too(form, n_runs):
     log = pd.DataFrame([row for row in ROWS[form] if row["episode"] < n_runs])
-    direct, back = read_log(log, LAMP, order="runs"), read_log(counted_elsewhere(log, form, order="runs"), LAMP)
+    direct, back = read_log(LAMP, log, order="runs"), read_log(LAMP, counted_elsewhere(log, form, order="runs"))
     assert back.report.form == "counts"
     assert np.array_equal(back.counts.counts, direct.counts.counts)
     assert same(back.counts.pilot.moments, direct.counts.pilot.moments)
@@ -270,20 +270,20 @@ def test_runs_that_a_query_put_in_no_order_are_not_an_order_of_adaptive_data():
     log = pd.DataFrame(ROWS["transitions"])
     result = counted_elsewhere(log, "transitions", sampling="trajectories", columns={"episode": "episode"})
     assert "n_unordered_runs" in result
-    pilot = read_log(result, LAMP, sampling="trajectories").counts.pilot
+    pilot = read_log(LAMP, result, sampling="trajectories").counts.pilot
     assert same(pilot.moments, [slow_runs("transitions", n) for n in (16, 64, 256)])
     assert (pilot.end, pilot.weight, pilot.ratio, pilot.expected) == (PilotEnd.PLANNED, 1, 24, 400)
     assert pilot.rests_on == "the runs of the log were numbered without looking at how they went"
-    assert read_log(result, LAMP).counts.pilot is None
-    assert read_log(result, LAMP, sampling="trajectories", pilot=False).counts.pilot is None
+    assert read_log(LAMP, result).counts.pilot is None
+    assert read_log(LAMP, result, sampling="trajectories", pilot=False).counts.pilot is None
 
 
 def test_results_of_several_queries_have_no_common_pilot():
     parts = [pd.DataFrame([row for row in ROWS["transitions"] if row["episode"] < n]) for n in (200, 400)]
     both = pd.concat([counted_elsewhere(log, "transitions", order="runs") for log in parts])
     with pytest.raises(pl.DataError, match=r"^these counts are not those of one query: they do not agree on how many"):
-        read_log(both, LAMP)
-    assert np.array_equal(read_log(both, LAMP, pilot=False).counts.counts, COUNTS + slow_runs("transitions", 200))
+        read_log(LAMP, both)
+    assert np.array_equal(read_log(LAMP, both, pilot=False).counts.counts, COUNTS + slow_runs("transitions", 200))
 
 
 def test_a_query_knows_no_order_of_rows_and_no_pilot_of_rows_without_a_run():
@@ -292,11 +292,11 @@ def test_a_query_knows_no_order_of_rows_and_no_pilot_of_rows_without_a_run():
     log = pd.DataFrame(ROWS["transitions"])
     for first_with_run in (1, 1000, len(log)):
         log["episode"] = pd.DataFrame(ROWS["transitions"]).episode.where(log.index >= first_with_run)
-        pilot = read_log(counted_elsewhere(log, "transitions", order="runs"), LAMP).counts.pilot
+        pilot = read_log(LAMP, counted_elsewhere(log, "transitions", order="runs")).counts.pilot
         assert (pilot.total, pilot.moments, pilot.end) == (0, (), PilotEnd.POWER_OF_FOUR)
         options = {"sampling": "trajectories", "columns": {"episode": "episode"}}
         result = counted_elsewhere(log, "transitions", **options)
-        assert read_log(result, LAMP, sampling="trajectories").counts.pilot is None
+        assert read_log(LAMP, result, sampling="trajectories").counts.pilot is None
     assert "n_first_16" not in counts_query(LAMP, table="log", dialect="duckdb", form="trajectories")
 
 
@@ -314,12 +314,12 @@ def test_a_variable_with_the_name_of_a_column_of_the_query_is_refused():
 def test_without_an_order_nothing_is_a_pilot():
     for form in FORMS:
         frame = pd.DataFrame(ROWS[form])
-        assert read_log(frame, LAMP).counts.pilot is None
-        assert read_log(frame, LAMP, sampling="independent").counts.pilot is None
-        assert read_log(frame, LAMP, sampling="trajectories", pilot=False).counts.pilot is None
+        assert read_log(LAMP, frame).counts.pilot is None
+        assert read_log(LAMP, frame, sampling="independent").counts.pilot is None
+        assert read_log(LAMP, frame, sampling="trajectories", pilot=False).counts.pilot is None
     plain = pd.DataFrame(ROWS["transitions"]).drop(columns=["episode", "step"])
-    assert read_log(plain, LAMP, sampling="trajectories").counts.pilot is None
-    assert read_log(plain, LAMP, order="time", pilot=False).counts.pilot is None
+    assert read_log(LAMP, plain, sampling="trajectories").counts.pilot is None
+    assert read_log(LAMP, plain, order="time", pilot=False).counts.pilot is None
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -330,15 +330,15 @@ def test_logs_in_order_that_are_too_short_for_a_moment_have_an_empty_pilot(sourc
     """
     plain = pd.DataFrame(ROWS["transitions"]).drop(columns=["episode", "step"])
     log = SOURCES[source](plain.head(257).to_dict("records"), tmp_path / "long.parquet")
-    assert read_log(log, LAMP, order="time").counts.pilot.moments[0].sum() == 256
+    assert read_log(LAMP, log, order="time").counts.pilot.moments[0].sum() == 256
     short = SOURCES[source](plain.head(256).to_dict("records"), tmp_path / "short.parquet")
     few = SOURCES[source]([row for row in ROWS["trajectories"] if row["episode"] < 16], tmp_path / "runs.parquet")
-    pilots = [read_log(short, LAMP, order="time").counts.pilot, read_log(few, LAMP, order="runs").counts.pilot]
+    pilots = [read_log(LAMP, short, order="time").counts.pilot, read_log(LAMP, few, order="runs").counts.pilot]
     for pilot in pilots:
         assert (pilot.total, pilot.moments, pilot.end) == (0, (), PilotEnd.POWER_OF_FOUR)
         assert pilot_assumption(pilot).startswith("no bets were placed, as there are too few data, or it is not clear ")
-    assert read_log(few, LAMP, sampling="trajectories").counts.pilot is None
-    assert read_log(short, LAMP).counts.pilot is None
+    assert read_log(LAMP, few, sampling="trajectories").counts.pilot is None
+    assert read_log(LAMP, short).counts.pilot is None
 
 
 @pytest.mark.parametrize("where", [0, 100, -1])
@@ -347,9 +347,9 @@ def test_rows_without_a_run_belong_to_no_pilot_of_runs(source, where, tmp_path):
     rows = [dict(row) for row in ROWS["transitions"]]
     rows[where]["episode"] = None
     frame = SOURCES[source](rows, tmp_path / "log.parquet")
-    assert read_log(frame, LAMP, sampling="trajectories").counts.pilot is None
+    assert read_log(LAMP, frame, sampling="trajectories").counts.pilot is None
     with pytest.raises(pl.DataError) as caught:
-        read_log(frame, LAMP, order="runs")
+        read_log(LAMP, frame, order="runs")
     assert str(caught.value) == "order='runs': some rows have no episode, so that it is not known when they happened"
 
 
@@ -358,15 +358,15 @@ def test_no_prefix_of_runs_with_gaps_or_repeated_steps_is_a_pilot():
     first = ROWS["trajectories"][0]
     rows = [*ROWS["trajectories"], first | {"lit": not first["lit"]}]
     for order in ("time", "runs"):
-        log = read_log(pd.DataFrame(rows), LAMP, order=order, on_unmatched="report")
+        log = read_log(LAMP, pd.DataFrame(rows), order=order, on_unmatched="report")
         assert (log.counts.pilot.total, log.counts.pilot.moments) == (0, ())
         counted = counted_elsewhere(pd.DataFrame(rows), "trajectories", order="runs")
-        back = read_log(counted, LAMP, on_unmatched="report").counts
+        back = read_log(LAMP, counted, on_unmatched="report").counts
         assert np.array_equal(back.counts, log.counts.counts)
         assert (back.pilot.total, back.pilot.moments) == (0, ())
     gap = ROWS["trajectories"][:2] + ROWS["trajectories"][3:]
-    assert read_log(pd.DataFrame(gap), LAMP, order="time", on_unmatched="report").counts.pilot.moments == ()
-    by_runs = read_log(pd.DataFrame(gap), LAMP, order="runs", on_unmatched="report").counts
+    assert read_log(LAMP, pd.DataFrame(gap), order="time", on_unmatched="report").counts.pilot.moments == ()
+    by_runs = read_log(LAMP, pd.DataFrame(gap), order="runs", on_unmatched="report").counts
     parts = [[row for row in gap if row["episode"] < n] for n in (16, 64, 256)]
     assert same(by_runs.pilot.moments, [recount(part, LAMP.graph, "trajectories")[0] for part in parts])
 
@@ -375,7 +375,7 @@ def test_no_prefix_of_runs_with_gaps_or_repeated_steps_is_a_pilot():
 @pytest.mark.parametrize("order", ["time", "runs"])
 def test_copies_are_neither_in_the_pilot_nor_in_the_counts(form, order):
     rows = [*ROWS[form], *ROWS[form][::9]]
-    counts = read_log(pd.DataFrame(rows), LAMP, order=order).counts
+    counts = read_log(LAMP, pd.DataFrame(rows), order=order).counts
     assert np.array_equal(counts.counts, COUNTS)
     first = slow_rows(rows, form) if order == "time" else [slow_runs(form, n) for n in (16, 64, 256)]
     assert same(counts.pilot.moments, first)
@@ -388,8 +388,8 @@ def test_names_of_runs_that_are_not_numbers_are_no_order_of_runs(source, tmp_pat
     with pytest.raises(
         pl.DataError, match=r"^order='runs': column episode has the type .*, and its values are not all"
     ):
-        read_log(log, LAMP, order="runs")
-    planned = read_log(log, LAMP, sampling="trajectories").counts
+        read_log(LAMP, log, order="runs")
+    planned = read_log(LAMP, log, sampling="trajectories").counts
     named = sorted({row["episode"] for row in rows})[:16]
     part = [row for row in rows if row["episode"] in named]
     assert np.array_equal(planned.pilot.counts, recount(part, LAMP.graph, "trajectories")[0])
@@ -434,37 +434,37 @@ BAD = {
 def test_what_cannot_be_said_of_a_log_is_refused(case):
     options, message = BAD[case]
     with pytest.raises(pl.DataError) as caught:
-        read_log(pd.DataFrame(ROWS["trajectories"]), LAMP, **options)
+        read_log(LAMP, pd.DataFrame(ROWS["trajectories"]), **options)
     assert str(caught.value) == message
 
 
 def test_an_order_of_runs_needs_their_names():
     with pytest.raises(pl.DataError) as caught:
-        read_log(pd.DataFrame(ROWS["transitions"]).drop(columns="episode"), LAMP, order="runs")
+        read_log(LAMP, pd.DataFrame(ROWS["transitions"]).drop(columns="episode"), order="runs")
     expected = "order='runs': the log has no column episode; say which it is with columns={'episode': …}"
     assert str(caught.value) == expected
     renamed = pd.DataFrame(ROWS["transitions"]).rename(columns={"episode": "mission"})
-    assert read_log(renamed, LAMP, order="runs", columns={"episode": "mission"}).counts.pilot is not None
+    assert read_log(LAMP, renamed, order="runs", columns={"episode": "mission"}).counts.pilot is not None
 
 
 def test_ready_made_counts_have_the_order_of_their_query():
     counted = counted_elsewhere(pd.DataFrame(ROWS["transitions"]), "transitions", order="runs")
     for order in ("time", "runs"):
         with pytest.raises(pl.DataError) as caught:
-            read_log(counted, LAMP, order=order)
+            read_log(LAMP, counted, order=order)
         assert str(caught.value) == (
             "ready-made counts have the order in which they were counted, if any; say it there, with order='runs'"
         )
-    assert read_log(counted, LAMP, expected=1000).counts.pilot.expected == 1000
+    assert read_log(LAMP, counted, expected=1000).counts.pilot.expected == 1000
 
 
 def test_files_with_other_headers_have_no_order(tmp_path):
     frame = pd.DataFrame(ROWS["transitions"])
     frame.head(100).to_csv(tmp_path / "a.csv", index=False)
     frame.tail(-100)[frame.columns[::-1]].to_csv(tmp_path / "b.csv", index=False)
-    assert np.array_equal(read_log(tmp_path, LAMP).counts.counts, COUNTS)
+    assert np.array_equal(read_log(LAMP, tmp_path).counts.counts, COUNTS)
     with pytest.raises(pl.DataError) as caught:
-        read_log(tmp_path, LAMP, order="time")
+        read_log(LAMP, tmp_path, order="time")
     assert str(caught.value) == "order='time': the files have their columns in different orders; read one at a time"
 
 
@@ -478,4 +478,4 @@ def test_the_assumption_says_what_the_order_of_the_log_rests_on():
     }
     for order, text in texts.items():
         options = {"order": order[0]} if order else {"sampling": "trajectories"}
-        assert pilot_assumption(read_log(frame, LAMP, **options).counts.pilot).endswith(f"; {text}")
+        assert pilot_assumption(read_log(LAMP, frame, **options).counts.pilot).endswith(f"; {text}")

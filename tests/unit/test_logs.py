@@ -31,8 +31,8 @@ ROWS, COUNTS = runs(LAMP, {"p": 0.6}, 200)
 def test_a_simulated_log_is_read_back_as_the_counts_in_memory(name, form, tmp_path):
     study = pl.case_study(name)
     options = {"rng": 3, "max_steps": 40}
-    pl.data.write_runs(tmp_path / "log.parquet", study.model, study.true_point, 5000, form=form, **options)
-    log = read_log(tmp_path / "log.parquet", study.model)
+    pl.data.write_runs(study.model, study.true_point, 5000, tmp_path / "log.parquet", form=form, **options)
+    log = read_log(study.model, tmp_path / "log.parquet")
     expected = pl.simulate(study.model, study.true_point, 5000, **options)
     assert np.array_equal(log.counts.counts, expected.counts)
     assert (log.report.form, log.report.matched, log.report.rejected) == (form, expected.total, 0)
@@ -55,7 +55,7 @@ WRITERS = {
 @pytest.mark.parametrize("file", WRITERS)
 def test_every_format_of_files_gives_the_same_counts(file, form, tmp_path):
     WRITERS[file](pd.DataFrame(ROWS[form]), tmp_path / file)
-    log = read_log(tmp_path / file, LAMP)
+    log = read_log(LAMP, tmp_path / file)
     assert np.array_equal(log.counts.counts, COUNTS)
     assert log.report.form == form
 
@@ -73,7 +73,7 @@ def many_files(folder, form):
 def test_a_folder_a_pattern_and_a_list_stand_for_their_files(form, tmp_path):
     files = many_files(tmp_path, form)
     for source in (tmp_path, str(tmp_path / "part-*.parquet"), files, tuple(map(str, files))):
-        assert np.array_equal(read_log(source, LAMP).counts.counts, COUNTS)
+        assert np.array_equal(read_log(LAMP, source).counts.counts, COUNTS)
 
 
 @pytest.mark.parametrize("name", ["log[1].parquet", "log*.csv", "it's.json"])
@@ -81,7 +81,7 @@ def test_a_file_whose_name_looks_like_a_pattern_is_read_by_itself(name, tmp_path
     frame = pd.DataFrame(ROWS["transitions"])
     WRITERS[f"log.{name.rpartition('.')[2]}"](frame, tmp_path / name)
     WRITERS[f"log.{name.rpartition('.')[2]}"](frame, tmp_path / name.replace("[1]", "1").replace("*", "-2"))
-    assert np.array_equal(read_log(tmp_path / name, LAMP).counts.counts, COUNTS)
+    assert np.array_equal(read_log(LAMP, tmp_path / name).counts.counts, COUNTS)
 
 
 @pytest.mark.parametrize("partitions", [None, 1, 7, "files"])
@@ -95,7 +95,7 @@ def test_the_order_of_rows_and_the_partitions_make_no_difference(order, partitio
     elif order == "episodes as text":
         frame["episode"] = [f"{7 * episode % 199:03}-run" if episode else "first" for episode in frame.episode]
     frame.to_parquet(tmp_path / "log.parquet")
-    log = read_log(tmp_path / "log.parquet", LAMP, partitions=partitions)
+    log = read_log(LAMP, tmp_path / "log.parquet", partitions=partitions)
     assert np.array_equal(log.counts.counts, COUNTS)
     assert log.report.rows["last row"] == 200
 
@@ -107,7 +107,7 @@ def test_little_memory_makes_more_partitions_and_the_same_counts(tmp_path):
     )
     frame.sample(frac=1, random_state=1).to_parquet(tmp_path / "log.parquet")
     steps = []
-    log = read_log(tmp_path / "log.parquet", study.model, memory_limit=1e8, progress=lambda *share: steps.append(share))
+    log = read_log(study.model, tmp_path / "log.parquet", memory_limit=1e8, progress=lambda *share: steps.append(share))
     expected = pl.simulate(study.model, study.true_point, 40_000, rng=1, max_steps=25)
     assert np.array_equal(log.counts.counts, expected.counts)
     assert (500, 1000) in steps  # 1,040,000 rows of 72 bytes take more than they may
@@ -117,10 +117,10 @@ def test_little_memory_makes_more_partitions_and_the_same_counts(tmp_path):
 def test_files_that_number_their_episodes_anew_are_read_one_by_one(tmp_path):
     for file in "ab":
         pd.DataFrame(ROWS["trajectories"]).to_parquet(tmp_path / f"{file}.parquet")
-    log = read_log(tmp_path, LAMP, partitions="files")
+    log = read_log(LAMP, tmp_path, partitions="files")
     assert np.array_equal(log.counts.counts, 2 * COUNTS)
     with pytest.raises(pl.DataError, match="if each file numbers its runs anew, say partitions='files'"):
-        read_log(tmp_path, LAMP)
+        read_log(LAMP, tmp_path)
 
 
 # rows that come twice
@@ -135,27 +135,27 @@ def test_copies_of_rows_are_counted_once_and_said(form, file, is_shuffled, tmp_p
     twice = pd.concat([frame, frame])
     twice = twice.sample(frac=1, random_state=1) if is_shuffled else twice
     WRITERS[file](twice, tmp_path / file)
-    log = read_log(tmp_path / file, LAMP)
+    log = read_log(LAMP, tmp_path / file)
     assert np.array_equal(log.counts.counts, COUNTS)
     last = ", 200 last rows of runs" if form == "trajectories" else ""
     total, n = f"{2 * len(frame):,}", f"{COUNTS.sum():,}"
     assert str(log) == f"{total} rows of {form}: {n} matched{last}, {len(frame):,} copies of others, 0 rejected"
     for part, rows in enumerate((frame.head(1000), frame.tail(-900))):
         WRITERS[file](rows, tmp_path / f"{part}-{file}")
-    overlapping = read_log([tmp_path / f"{part}-{file}" for part in range(2)], LAMP, order="runs")
+    overlapping = read_log(LAMP, [tmp_path / f"{part}-{file}" for part in range(2)], order="runs")
     assert (overlapping.report.rows["copy"], overlapping.report.rejected) == (100, 0)
     assert np.array_equal(overlapping.counts.counts, COUNTS)
-    assert np.array_equal(overlapping.counts.pilot.counts, read_log(frame, LAMP, order="runs").counts.pilot.counts)
+    assert np.array_equal(overlapping.counts.pilot.counts, read_log(LAMP, frame, order="runs").counts.pilot.counts)
 
 
 def test_rows_that_are_alike_are_no_copies_if_others_show_that_runs_share_a_number():
     """Of two runs with one number, steps with the same outcome would be counted and others not."""
     frame = pd.DataFrame(ROWS["transitions"])
     days = pd.concat([frame[frame.episode < 100], frame[frame.episode >= 100].assign(episode=frame.episode - 100)])
-    report = read_log(days, LAMP, on_unmatched="report", order="runs").report
+    report = read_log(LAMP, days, on_unmatched="report", order="runs").report
     n_shared = int(days.groupby(["episode", "step"]).size().sub(1).sum())
     assert (report.rows["repeated step"], report.rows["copy"]) == (2 * n_shared, 0)
-    pilot = read_log(days, LAMP, on_unmatched="report", order="runs").counts.pilot
+    pilot = read_log(LAMP, days, on_unmatched="report", order="runs").counts.pilot
     assert (pilot.total, pilot.moments) == (0, ())  # nobody knows which run is which
 
 
@@ -163,9 +163,9 @@ def test_rows_that_are_alike_are_no_copies_if_others_show_that_runs_share_a_numb
 def test_rows_that_do_not_name_run_and_step_are_all_counted(columns, tmp_path):
     frame = pd.DataFrame(ROWS["transitions"]).drop(columns=columns)
     pd.concat([frame, frame]).to_parquet(tmp_path / "log.parquet")
-    assert np.array_equal(read_log(tmp_path / "log.parquet", LAMP).counts.counts, 2 * COUNTS)
+    assert np.array_equal(read_log(LAMP, tmp_path / "log.parquet").counts.counts, 2 * COUNTS)
     nothing = pd.DataFrame(ROWS["transitions"]).assign(**dict.fromkeys(columns))
-    assert np.array_equal(read_log(pd.concat([nothing, nothing]), LAMP).counts.counts, 2 * COUNTS)
+    assert np.array_equal(read_log(LAMP, pd.concat([nothing, nothing])).counts.counts, 2 * COUNTS)
 
 
 def test_a_state_variable_called_step_is_not_the_step_of_a_run():
@@ -174,9 +174,9 @@ def test_a_state_variable_called_step_is_not_the_step_of_a_run():
     model = pl.explore(step, {"step": 0}, space=pl.ParameterSpace.unit("p"))
     log = pd.DataFrame({"episode": 1, "step": [0, 0, 1], "action": "go", "next_step": [0, 1, 1]})
     columns = {"state_step": "step"}
-    assert read_log(log, model, columns=columns).counts.total == 3
+    assert read_log(model, log, columns=columns).counts.total == 3
     with pytest.raises(pl.DataError, match=r"repeated step: 2 rows; episode 1, step 0 \(2 rows\)"):
-        read_log(log, model, columns=columns | {"step": "step"})
+        read_log(model, log, columns=columns | {"step": "step"})
 
 
 # runs that end before the outcome of their last action
@@ -212,9 +212,9 @@ def test_most_runs_without_their_last_state_are_refused_with_what_to_do(tmp_path
     for source in (tmp_path / "log.csv", frame, polars.DataFrame(frame), counted):
         for options in ({}, {"on_unmatched": "report"}):
             with pytest.raises(pl.DataError) as caught:
-                read_log(source, LAMP, **options)
+                read_log(LAMP, source, **options)
             assert str(caught.value) == message
-        log = read_log(source, LAMP, cut_off="unrelated")
+        log = read_log(LAMP, source, cut_off="unrelated")
         assert log.report.summary.endswith(f", 200 last rows of runs ({n} cut off), 0 rejected")
         assert log.report.to_dict()["rows"]["cut off"] == n
         assert log.report.to_dict()["cut_off"] == "unrelated"
@@ -226,16 +226,16 @@ def test_half_of_the_runs_may_be_cut_off():
     names = pending(frame)
     n = len(names)
     half = frame[frame.episode.isin([*names, *range(100, 100 + n)])]
-    assert read_log(half, LAMP).report.rows["cut off"] == n
+    assert read_log(LAMP, half).report.rows["cut off"] == n
     with pytest.raises(pl.DataError, match=f"^{n} of {2 * n - 1} runs end before the outcome of their last action"):
-        read_log(half[half.episode < 100 + n - 1], LAMP)
+        read_log(LAMP, half[half.episode < 100 + n - 1])
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_runs_that_plumdp_writes_are_not_cut_off(name, tmp_path):
     study = pl.case_study(name)
-    pl.data.write_runs(tmp_path / "log.csv", study.model, study.true_point, 50, rng=1, max_steps=7, form="trajectories")
-    assert read_log(tmp_path / "log.csv", study.model).report.rows["cut off"] == 0
+    pl.data.write_runs(study.model, study.true_point, 50, tmp_path / "log.csv", rng=1, max_steps=7, form="trajectories")
+    assert read_log(study.model, tmp_path / "log.csv").report.rows["cut off"] == 0
 
 
 FRAMES = {
@@ -252,19 +252,19 @@ def test_columns_under_other_names_are_found(library, form):
     names = {"place_x": "Position", "action": "cmd", "next_lit": "lamp after", "step": 'the "step"'}
     rows = [{names.get(name, name): value for name, value in row.items()} for row in ROWS[form]]
     columns = {name: there for name, there in names.items() if there in rows[0]}
-    log = read_log(FRAMES[library](rows), LAMP, columns=columns)
+    log = read_log(LAMP, FRAMES[library](rows), columns=columns)
     assert np.array_equal(log.counts.counts, COUNTS)
 
 
 def test_capitals_of_a_warehouse_do_not_matter():
     rows = [{name.upper(): value for name, value in row.items()} for row in ROWS["transitions"]]
-    assert np.array_equal(read_log(pd.DataFrame(rows), LAMP).counts.counts, COUNTS)
+    assert np.array_equal(read_log(LAMP, pd.DataFrame(rows)).counts.counts, COUNTS)
 
 
 def test_a_log_with_next_states_and_steps_is_one_of_transitions_unless_said_otherwise():
     frame = pd.DataFrame(ROWS["transitions"])
-    assert read_log(frame, LAMP).report.form == "transitions"
-    as_runs = read_log(frame, LAMP, form="trajectories", cut_off="unrelated")
+    assert read_log(LAMP, frame).report.form == "transitions"
+    as_runs = read_log(LAMP, frame, form="trajectories", cut_off="unrelated")
     assert as_runs.report.n_runs == 200
     assert as_runs.counts.total == COUNTS.sum() - 200
 
@@ -275,30 +275,30 @@ def test_ready_made_counts_weigh_each_row():
     ]
     frame = pd.DataFrame(rows)
     counted = frame.groupby([*frame.columns], as_index=False).size().rename(columns={"size": "n"})
-    log = read_log(counted, LAMP)
+    log = read_log(LAMP, counted)
     assert np.array_equal(log.counts.counts, COUNTS)
     assert (log.report.form, log.report.total) == ("counts", COUNTS.sum())
     assert np.array_equal(
-        read_log(counted.rename(columns={"n": "times"}), LAMP, columns={"n": "times"}).counts.counts, COUNTS
+        read_log(LAMP, counted.rename(columns={"n": "times"}), columns={"n": "times"}).counts.counts, COUNTS
     )
 
 
 def test_a_column_n_of_another_meaning_does_not_make_counts_of_a_log_of_runs():
     frame = pd.DataFrame(ROWS["transitions"]).assign(n=5)
-    assert np.array_equal(read_log(frame, LAMP).counts.counts, COUNTS)
-    assert np.array_equal(read_log(frame, LAMP, form="counts").counts.counts, 5 * COUNTS)
+    assert np.array_equal(read_log(LAMP, frame).counts.counts, COUNTS)
+    assert np.array_equal(read_log(LAMP, frame, form="counts").counts.counts, 5 * COUNTS)
 
 
 @pytest.mark.parametrize("sampling", ["independent", "trajectories", "adaptive"])
 def test_the_counts_say_how_they_were_sampled(sampling):
-    assert read_log(pd.DataFrame(ROWS["transitions"]), LAMP, sampling=sampling).counts.sampling == sampling
+    assert read_log(LAMP, pd.DataFrame(ROWS["transitions"]), sampling=sampling).counts.sampling == sampling
 
 
 def test_a_log_without_rows_has_no_counts():
     for form in FORMS:
         frame = pd.DataFrame(ROWS[form]).head(0)
         for source in (frame, polars.DataFrame(ROWS[form]).head(0), pyarrow.Table.from_pylist(ROWS[form])[:0]):
-            log = read_log(source, LAMP)
+            log = read_log(LAMP, source)
             assert (log.report.total, log.counts.total) == (0, 0)
 
 
@@ -323,16 +323,16 @@ def test_values_are_known_in_other_types(spelling, library):
             {name: ways.get(name.removeprefix("next_"), lambda x: x)(value) for name, value in row.items()}
             for row in ROWS[form]
         ]
-        assert np.array_equal(read_log(FRAMES[library](rows), LAMP).counts.counts, COUNTS)
+        assert np.array_equal(read_log(LAMP, FRAMES[library](rows)).counts.counts, COUNTS)
 
 
 def test_categories_and_nullable_types_of_pandas_are_values_too():
     frame = pd.DataFrame(ROWS["transitions"]).astype(
         {"action": "category", "mode": "category", "place_x": "Int64", "lit": "boolean", "next_mode": "string"}
     )
-    assert np.array_equal(read_log(frame, LAMP).counts.counts, COUNTS)
+    assert np.array_equal(read_log(LAMP, frame).counts.counts, COUNTS)
     frame.loc[0, ["place_x", "lit", "next_mode"]] = pd.NA
-    report = read_log(frame, LAMP, on_unmatched="report").report
+    report = read_log(LAMP, frame, on_unmatched="report").report
     assert report.rows["unreadable state"] == 1
     (worst,) = report.worst["unreadable state"]
     assert worst.startswith("(place_x=null, lit=null, mode=rest) '")
@@ -346,7 +346,7 @@ def test_the_report_names_the_worst_offenders_first():
         row |= {"place_x": None}
     for row in rows[14:20]:
         row |= {"action": "fly"}
-    report = read_log(pd.DataFrame(rows), LAMP, on_unmatched="report").report
+    report = read_log(LAMP, pd.DataFrame(rows), on_unmatched="report").report
     valuations = Counter((row["place_x"], row["lit"], row["mode"]) for row in rows[:9])
     assert (report.rows["unknown state"], report.rows["unreadable state"]) == (9, 5)
     assert [line.rpartition("(")[2] for line in report.worst["unknown state"]] == [
@@ -399,7 +399,7 @@ def corrupted(draw, pool):
 
 
 def check_against_recount(frame, form, rows):
-    log = read_log(frame, LAMP, form=form, on_unmatched="report", cut_off="unrelated")
+    log = read_log(LAMP, frame, form=form, on_unmatched="report", cut_off="unrelated")
     counts, kinds = recount(rows, LAMP.graph, form)
     assert {kind: n for kind, n in log.report.rows.items() if n} == kinds
     others = log.report.n_runs + log.report.rows["copy"] + log.report.rejected
@@ -482,16 +482,16 @@ def two_choices_of_one_name(first, second):
 def test_choices_of_one_name_are_told_apart_by_where_they_lead():
     model = two_choices_of_one_name([1, 2], [3, 4])
     log = pd.DataFrame({"x": [0, 0, 0], "action": ["go"] * 3, "next_x": [2, 3, 3]})
-    counts = read_log(log, model).counts
+    counts = read_log(model, log).counts
     assert counts.visits.tolist()[:2] == [1, 2]
 
 
 def test_choices_of_one_name_that_lead_to_the_same_state_are_refused():
     model = two_choices_of_one_name([1, 2], [2, 3])
     log = pd.DataFrame({"x": [0, 0], "action": ["go"] * 2, "next_x": [1, 3]})
-    assert read_log(log, model).counts.visits.tolist()[:2] == [1, 1]
+    assert read_log(model, log).counts.visits.tolist()[:2] == [1, 1]
     with pytest.raises(pl.DataError) as caught:
-        read_log(log.assign(next_x=2), model, on_unmatched="report")
+        read_log(model, log.assign(next_x=2), on_unmatched="report")
     assert str(caught.value) == (
         "state (x=0), action 'go': several choices have this name and lead to (x=2), so that a log cannot tell them "
         "apart; give them different names in the model"
@@ -510,7 +510,7 @@ def test_gzip_and_nested_json_values_are_read_as_text(tmp_path):
     }
     with gzip.open(tmp_path / "log.json.gz", "wt", encoding="utf-8") as file:
         file.write("\n".join(json.dumps(r) for r in [row, row | {"place_x": 0}]))
-    report = read_log(tmp_path / "log.json.gz", LAMP, on_unmatched="report").report
+    report = read_log(LAMP, tmp_path / "log.json.gz", on_unmatched="report").report
     assert (report.matched, report.rows["unreadable state"]) == (1, 1)
     assert report.worst["unreadable state"] == [
         "(place_x=[1], lit=false, mode=rest) 'rest' → (place_x=0, lit=0, mode=rest) (1×, row 1)"

@@ -44,8 +44,8 @@ def read(tmp_path):
 
     def read_log(dataset, model, *, observe=None, act=None, is_random_part=False, **options):
         path = tmp_path / "log.parquet"
-        pl.data.convert_minari(dataset, path, model, observe=observe, act=act, is_random_part=is_random_part)
-        return pl.read_log(path, model, **options)
+        pl.data.convert_minari(model, dataset, path, observe=observe, act=act, is_random_part=is_random_part)
+        return pl.read_log(model, path, **options)
 
     return read_log
 
@@ -195,20 +195,20 @@ class Untold(gymnasium.Env):
 NOWHERE = "nowhere.parquet"  # nothing is written
 MISUSES = {
     "environment": (
-        lambda m, d: pl.data.convert_minari(Untold(), NOWHERE, m),
+        lambda m, d: pl.data.convert_minari(m, Untold(), NOWHERE),
         "convert_minari takes a Minari data set or the name of one, not Untold",
     ),
     "not there": (
-        lambda m, d: pl.data.convert_minari("betting/nothing-v0", NOWHERE, m),
+        lambda m, d: pl.data.convert_minari(m, "betting/nothing-v0", NOWHERE),
         "there is no Minari data set 'betting/nothing-v0' on this machine; "
         "minari.download_dataset('betting/nothing-v0') fetches one that is public",
     ),
     "one action twice": (
-        lambda m, d: pl.data.convert_minari(d, NOWHERE, m, act=lambda name: 0),
+        lambda m, d: pl.data.convert_minari(m, d, NOWHERE, act=lambda name: 0),
         "act gives 0 for 'bet0' and for 'bet1', which a data set cannot tell apart",
     ),
     "broken observe": (
-        lambda m, d: pl.data.convert_minari(d, NOWHERE, m, observe=lambda seen: seen.money),
+        lambda m, d: pl.data.convert_minari(m, d, NOWHERE, observe=lambda seen: seen.money),
         "episode 0, step 0: observe fails at the observation {'money': np.int64(10), 'step': np.int64(0)}: "
         "AttributeError: 'dict' object has no attribute 'money'",
     ),
@@ -228,7 +228,7 @@ import sys
 sys.modules["minari"] = None
 import plumdp as pl
 try:
-    pl.data.convert_minari("x-v0", "log.parquet", pl.case_study("betting:5").model)
+    pl.data.convert_minari(pl.case_study("betting:5").model, "x-v0", "log.parquet")
 except pl.MissingExtra as error:
     print(error)
 """

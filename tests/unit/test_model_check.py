@@ -180,7 +180,7 @@ def test_a_log_that_shows_what_cannot_happen_contradicts_the_model_without_a_tes
     lines = ["x,y,action,next_x,next_y", *["0,0,east,1,0"] * 50, *["0,0,east,7,0"] * 50]
     (tmp_path / "log.csv").write_text("\n".join(lines))
     model = pl.case_study("glider:11,9").model
-    found = pl.check_model(model, pl.read_log(tmp_path / "log.csv", model, on_unmatched="report"))
+    found = pl.check_model(model, pl.read_log(model, tmp_path / "log.csv", on_unmatched="report"))
     assert (found.is_contradicted, found.p_value) == (True, None)
     assert found.headline == "MODEL CONTRADICTED: 50 rows of the data show what the model says cannot happen."
     assert "(x=7, y=0)" in found.diagnosis[0]
@@ -205,7 +205,7 @@ def test_objectives_sharpen_the_test_and_change_no_residual(drift):
 def test_misuse_says_what_to_give():
     with pytest.raises(pl.ModelError, match="check_model takes a parametric MDP"):
         pl.check_model(pl.case_study("betting:5"), None)
-    with pytest.raises(pl.DataError, match="data of type list: give TransitionCounts"):
+    with pytest.raises(pl.DataError, match="counts of type list: write TransitionCounts"):
         pl.check_model(MODEL, [1, 2])
     counts = draw(MODEL, RIGHT, 10, 1)
     with pytest.raises(pl.DataError, match="confidence=1: give a number between 0 and 1"):

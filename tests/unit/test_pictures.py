@@ -1,6 +1,7 @@
 """Pictures: what is drawn is what the data say, in words of the command line, and nothing is cut off."""
 
 import re
+from dataclasses import replace
 from itertools import combinations
 from math import inf, nan
 
@@ -16,7 +17,9 @@ from plumdp import plots
 from plumdp.experiments.studies import find_study
 from plumdp.plots.layered_layout import layered_layout
 from plumdp.plots.policy_map import slice_policy
-from plumdp.plots.style import PALETTE, STYLE, number_text, styled
+from plumdp.plots.residual_panels import legend_of_marks
+from plumdp.plots.style import PALETTE, STYLE, new_figure, number_text, styled
+from plumdp.result.bounds_picture import bounds_svg
 from plumdp.result.findings import Cut, Drawing, Edge, ExpressionRow, Outline, Rung
 
 RUNGS = (
@@ -420,3 +423,65 @@ def test_figures_of_the_study_of_learning_have_words_and_labels_and_are_not_cut_
     assert {"interval", "parameter", "expression", "rectangular", "runs", "value", "seconds of learning"} <= set(shown)
     assert shown.count("runs") == len(instances)
     assert not any("mathcal" in text for text in shown)
+
+
+# what users hold
+
+
+@pytest.fixture(scope="module")
+def held():
+    """Return a certificate of a small model with two parameters."""
+    p, q = pl.parameters("p", "q")
+
+    def step(state):
+        if state.x:
+            return {"stay": [(1, state)]}
+        return {name: [(e, state._replace(x=1)), (1 - e, state._replace(x=2))] for name, e in (("a", p), ("b", q))}
+
+    model = pl.explore(step, {"x": 0}, space=pl.ParameterSpace.unit("p", "q"))
+    counts = pl.TransitionCounts(model.graph, [40, 60, 70, 30, 0, 0], "adaptive")
+    return pl.certify(model, counts, "Pmax=? [ F x=1 ]")
+
+
+def test_certificates_are_drawn_alone_and_by_names_of_ones_own(held):
+    assert "coupled" in texts(plots.ladder(held).figure)
+    named = texts(plots.ladder({"best": held, "mine": held}).figure)
+    assert {"best", "mine", held.objective} <= {*named}
+    assert "coupled" not in named
+    assert {"x", "b"} <= {*texts(plots.policy(held).figure)}  # the better action
+
+
+def test_the_region_of_a_certificate_is_the_box_that_it_has(held):
+    drawn = plots.region(held, truth={"p": 0.4, "q": 0.7}).figure
+    assert {"p", "q", "box around what the data allow", "true value"} <= {*texts(drawn)}
+    assert "what the data allow" not in texts(drawn)  # which only the region itself is
+    (axes,) = drawn.axes
+    (low, high), margin = held.parameters["p"], axes.get_xlim()
+    assert margin[0] < low < high < margin[1]
+    many = replace(held, parameters=dict.fromkeys("pqr", (0.0, 1.0)))
+    with pytest.raises(pl.DataError, match="a certificate keeps the bounds of its 3 parameters, and not their region"):
+        plots.region(many)
+
+
+def test_learning_is_drawn_from_runs_as_well_as_from_records():
+    records = [{"episodes": n, "bound": 0.1, "optimistic_bound": 0.9, "true_value": None} for n in (1, 10)]
+    run = pl.online.OnlineRun("Pmax=? [ F x=1 ]", "max", 0.999, tuple(records))
+    assert run.objective in texts(plots.online(run).figure)
+    assert {"one", "other", run.objective} <= {*texts(plots.online({"one": run, "other": records}).figure)}
+
+
+def test_the_axis_of_narrow_bounds_shows_the_bounds_and_not_all_probabilities():
+    def ends(lower, upper):
+        drawn = bounds_svg("Pmin=? [ F x=1 ]", lower, upper, ("", ""), None)
+        return re.findall(r'font-size="13">([^<]*)</text>', drawn)
+
+    assert ends(0.2, 0.6) == ["0 %", "100 %"]
+    assert ends(0.5, 0.52) == ["49 %", "53 %"]
+    assert ends(0.98, 1.0) == ["97 %", "100 %"]
+    assert ends(0.0, 0.0) == ["0 %", "100 %"]
+
+
+def test_the_marks_of_residuals_have_a_legend():
+    figure = new_figure()
+    legend_of_marks(figure)
+    assert texts(figure) == ["more often than expected", "less often than expected", "about as expected"]

@@ -146,9 +146,9 @@ def test_every_source_of_runs_has_seen_the_same_number_of_steps_at_each_moment()
     found = [
         pl.simulate(model, point, n_runs, **options),
         runs.counts(),
-        pl.read_log(pd.DataFrame(runs.columns("trajectories")), model, sampling="trajectories").counts,
-        pl.read_log(pd.DataFrame(runs.columns()), model, sampling="trajectories").counts,
-        pl.sample_env(pl.as_env(model, point, max_steps=3), "uniform", n_runs, model, rng=1),
+        pl.read_log(model, pd.DataFrame(runs.columns("trajectories")), sampling="trajectories").counts,
+        pl.read_log(model, pd.DataFrame(runs.columns()), sampling="trajectories").counts,
+        pl.sample_env(model, pl.as_env(model, point, max_steps=3), n_runs, rng=1),
     ]
     for counts in found:
         pilot = counts.pilot
@@ -272,12 +272,12 @@ def test_the_ratio_of_a_sum_does_not_look_at_the_main_data():
 @pytest.mark.parametrize("pilot", [POWER, PLANNED, EMPTY, Pilot(0 * ONES, ratio=1 / 3, rests_on="it's “said”")])
 def test_a_pilot_survives_a_file(tmp_path, pilot):
     write_counts(counted(5, "adaptive", pilot), tmp_path / "counts.parquet")
-    assert state(read_counts(tmp_path / "counts.parquet", LAMP).pilot) == state(pilot)
+    assert state(read_counts(LAMP, tmp_path / "counts.parquet").pilot) == state(pilot)
 
 
 def test_the_empty_pilot_of_nothing_survives_a_file(tmp_path):
     write_counts(counted(0, "adaptive", EMPTY), tmp_path / "counts.parquet")
-    assert state(read_counts(tmp_path / "counts.parquet", LAMP).pilot) == state(EMPTY)
+    assert state(read_counts(LAMP, tmp_path / "counts.parquet").pilot) == state(EMPTY)
 
 
 def rewritten(path, change):
@@ -304,7 +304,7 @@ def test_a_pilot_without_its_description_is_not_taken_for_a_planned_one(tmp_path
     write_counts(counted(5, "adaptive", pilot), path)
     rewritten(path, change)
     with pytest.raises(pl.DataError) as caught:
-        read_counts(path, LAMP)
+        read_counts(LAMP, path)
     assert str(caught.value) == (
         f"{path}: the file has a column pilot or says what its pilot is, but not both: count the log again, and write "
         "its counts with write_counts"
@@ -326,7 +326,7 @@ def test_a_description_of_a_pilot_that_cannot_be_read_is_refused(tmp_path, said)
     write_counts(counted(5, "adaptive", POWER), path)
     rewritten(path, lambda about: about | {"pilot": said})
     with pytest.raises(pl.DataError, match="what the file says about its pilot cannot be read: count the log again"):
-        read_counts(path, LAMP)
+        read_counts(LAMP, path)
 
 
 def test_an_expected_length_that_was_changed_is_refused(tmp_path):
@@ -337,7 +337,7 @@ def test_an_expected_length_that_was_changed_is_refused(tmp_path):
     about["pilot"]["expected"] = 10_000
     parquet.write_table(table.replace_schema_metadata({b"plumdp": json.dumps(about).encode()}), path)
     with pytest.raises(pl.DataError, match="the counts are not those that were written"):
-        read_counts(path, LAMP)
+        read_counts(LAMP, path)
 
 
 # words

@@ -169,4 +169,4 @@ def test_code_and_rules_are_not_read_as_data(tmp_path):
     for name, hint in (("policy.py", "import its function"), ("policy.rules", "write it as .csv as well")):
         pl.exchange.write_policy(policy, tmp_path / name)
         with pytest.raises(pl.DataError, match=f"a policy is not read from such a file; {hint}"):
-            pl.read_policy(tmp_path / name, GRAPH)
+            pl.read_policy(GRAPH, tmp_path / name)

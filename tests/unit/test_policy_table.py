@@ -41,10 +41,10 @@ def test_a_policy_is_the_same_after_saving_and_reading(tmp_path_factory, places)
     choice = GRAPH.first_choice[:-1] + np.array(places) % np.diff(GRAPH.first_choice)
     policy = pl.PolicyTable(GRAPH, choice)
     policy.to_csv(path)
-    assert pl.read_policy(path, MODEL).choice.tolist() == choice.tolist()
+    assert pl.read_policy(MODEL, path).choice.tolist() == choice.tolist()
     lines = path.read_text(encoding="utf-8").splitlines()
     path.write_text("\n".join([lines[0], *reversed(lines[1:])]).replace("True", " true"), encoding="utf-8-sig")
-    assert pl.read_policy(str(path), GRAPH).choice.tolist() == choice.tolist()
+    assert pl.read_policy(GRAPH, str(path)).choice.tolist() == choice.tolist()
 
 
 def test_calling_a_policy_is_looking_up_its_row():
@@ -78,7 +78,7 @@ def test_a_policy_of_an_online_record_is_saved_run_and_proved_again(tmp_path):
     *_, last = pl.learn_online(study.model, environment, study.objective, episodes=300, spacing=2.0)
     assert isinstance(last.policy, pl.PolicyTable)
     last.policy.to_csv(tmp_path / "policy.csv")
-    policy = pl.read_policy(tmp_path / "policy.csv", study.model)
+    policy = pl.read_policy(study.model, tmp_path / "policy.csv")
     truth = pl.stages.instantiate(study.model, study.true_point)
     worth = pl.stages.evaluate(truth, policy, study.objective)
     assert worth.lower[0] <= last.true_value <= worth.upper[0]
@@ -141,7 +141,7 @@ def test_files_that_are_not_a_policy_of_the_model_are_refused(tmp_path, change, 
     FIRST.to_csv(path)
     path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
     with pytest.raises(pl.DataError) as caught:
-        pl.read_policy(path, MODEL)
+        pl.read_policy(MODEL, path)
     halls = [GRAPH.describe_state(state) for state in np.flatnonzero(GRAPH.states["room"] == "hall")]
     assert str(caught.value) == f"{path}{message}".format(*halls)
 
@@ -152,14 +152,14 @@ def test_states_with_one_action_may_be_left_out(tmp_path):
     kept = [line for line in path.read_text(encoding="utf-8").splitlines() if "rest" not in line]
     path.write_text("\n".join(kept), encoding="utf-8")
     assert len(kept) <= GRAPH.n_states
-    assert pl.read_policy(path, MODEL).choice.tolist() == FIRST.choice.tolist()
+    assert pl.read_policy(MODEL, path).choice.tolist() == FIRST.choice.tolist()
 
 
 def test_a_file_that_is_not_there_and_something_that_is_no_model_are_refused(tmp_path):
     with pytest.raises(pl.DataError, match=r"nothing\.csv cannot be read as a policy: .*No such file"):
-        pl.read_policy(tmp_path / "nothing.csv", MODEL)
+        pl.read_policy(MODEL, tmp_path / "nothing.csv")
     with pytest.raises(pl.ModelError, match=r"read_policy takes a parametric MDP \(its \.model gives one\)"):
-        pl.read_policy(tmp_path / "nothing.csv", pl.case_study("betting:5"))
+        pl.read_policy(pl.case_study("betting:5"), tmp_path / "nothing.csv")
 
 
 def offered(state):
@@ -466,8 +466,8 @@ def test_every_form_of_a_policy_that_draws_is_the_same_policy(tmp_path):
         "pandas": pd.DataFrame(columns).sample(frac=1, random_state=1),
         "polars": polars.DataFrame(columns),
         "table": table,
-        "csv": pl.read_policy(tmp_path / "drawn.csv", MODEL),
-        "json": pl.read_policy(tmp_path / "drawn.json", MODEL),
+        "csv": pl.read_policy(MODEL, tmp_path / "drawn.csv"),
+        "json": pl.read_policy(MODEL, tmp_path / "drawn.json"),
     }
     for form, policy in policies.items():
         assert as_weights(policy) == expected.tolist(), form

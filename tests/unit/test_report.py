@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from datetime import datetime
 from html.parser import HTMLParser
 
 import numpy as np
@@ -13,6 +14,7 @@ from plumdp.data.report import KINDS as KINDS_OF_ROWS
 from plumdp.reporting.page import render
 from plumdp.result.certificate import Status, outward
 from plumdp.result.findings import Findings
+from plumdp.result.printing import plain_bounds
 
 HOSTILE = "<script>alert('x')</script>&\"$x^2$"
 
@@ -171,21 +173,62 @@ def test_hostile_texts_are_shown_as_they_are(pages):
     text = pages["hostile"]
     assert "<script>alert" not in text
     page = Page(text)
-    for tag in ("code", "td", "li"):  # the question, the policy and provenance, the reason
+    for tag in ("td", "li"):  # the policy and provenance, the question and the reason
         assert HOSTILE.lower() in "".join(page.texts[tag]).lower(), tag
 
 
 def test_the_page_says_what_the_certificate_says(pages, certified_and_found):
     certified, findings = certified_and_found
     page = Page(pages["certified"])
-    assert page.texts["h1"] == [certified.headline]
+    assert page.texts["h1"] == ["The expected “money” until the system reaches “end”"]
     said = "".join(page.texts["li"])
+    assert certified.headline.replace(" %", "\N{NO-BREAK SPACE}%") in said  # with all digits, among the methods
     assert all(assumption in said for assumption in certified.assumptions)
     rows = [place for tag, _, place in page.elements if tag == "tr"]
     assert len(rows) > len(certified.policy)
     assert 'class="certified"' in pages["certified"]
     for rung in findings.ladder:
         assert f"<td>{rung.relaxation}</td>" in pages["certified"]
+
+
+def test_the_first_screen_says_in_plain_words_what_is_claimed_and_what_would_make_it_false(certified_and_found):
+    certified, findings = certified_and_found
+    text = render(certified, findings, title="Five bets", system="the <b>game</b>", author="A. Gambler")
+    page = Page(text)
+    assert page.texts["h1"] == ["Five bets"]
+    day = datetime.fromisoformat(certified.provenance["date"])
+    assert f"the <b>game</b> · A. Gambler · {day.day} {day:%B %Y}" in page.texts["p"]
+    (claim,) = [words for words in page.texts["p"] if words.startswith("With a confidence of")]
+    low, high = plain_bounds(certified.lower, certified.upper, is_probability=False)
+    value = "the expected “money” until the <b>game</b> reaches “end”"
+    assert claim.replace("\N{NO-BREAK SPACE}", " ") == (
+        f"With a confidence of 99.9 %, {value} is between {low} and {high}, under the best policy found."
+    )
+    assert text.index("What would make it false") < text.index(certified.assumptions[0]) < text.index("<nav")
+    assert "whenever the data stopped, and 1 means no evidence against the model" in text
+
+
+def test_methods_are_folded_at_the_end_and_six_words_are_explained(pages):
+    page = Page(pages["certified"])
+    folded = [attributes["id"] for tag, attributes, _ in page.elements if tag == "details"]
+    assert folded == ["how", "ladder", "region", "expressions", "provenance"]
+    ids = [attributes["id"] for tag, attributes, place in page.elements if tag == "section" and "id" in attributes]
+    assert ids == [
+        *("claim", "rests", "assumptions", "policy", "data", "test", "parameters", "limits", "glossary", "methods")
+    ]
+    assert page.texts["dt"] == ["policy", "value", "confidence", "parameter", "region", "model test"]
+    assert "more often than expected" in pages["certified"]  # the legend of residuals
+
+
+def test_a_threshold_is_answered_first_and_in_plain_numbers(problem):
+    learned = pl.learn(*problem[:2], objectives=[problem[2]])
+    certificate = pl.decide(learned, 'R{"money"}>=10 [ F "end" ]').answered
+    text = render(certificate, Findings(certificate.fingerprint))
+    asked = "Is there a policy for which the expected “money” until the system reaches “end” is at least 10?"
+    assert (
+        text.index("Certified") < text.index(asked) < text.index("Yes, under the policy found: it has at least 10.9, ")
+    )
+    assert certificate.answer["sentence"] in " ".join(Page(text).texts["li"]).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_other_statuses_look_different_and_claim_nothing(pages, contradicted):
@@ -196,7 +239,7 @@ def test_other_statuses_look_different_and_claim_nothing(pages, contradicted):
     assert "What each relaxation certifies" not in pages["contradicted"]
     assert '<body class="estimate">' in pages["published"]
     assert pages["published"].count("Nothing proves these numbers.") == 3  # bounds, parameters and probabilities
-    for claim in ("The claim holds", "relaxation certifies", "with the confidence of the claim"):
+    for claim in ("The claim may be false if", "relaxation certifies", "with the confidence of the claim"):
         assert claim in pages["certified"]
         assert claim not in pages["published"]
 
@@ -204,7 +247,7 @@ def test_other_statuses_look_different_and_claim_nothing(pages, contradicted):
 def test_no_bound_is_shown_if_the_data_show_what_cannot_happen(problem, tmp_path):
     log = tmp_path / "log.csv"
     log.write_text("money,state_step,action,next_money,next_step\n10,0,bet1,11,1\n10,0,bet1,49,1\n")
-    counts = pl.read_log(log, problem[0], on_unmatched="report")
+    counts = pl.read_log(problem[0], log, on_unmatched="report")
     certificate, findings = explained(problem[0], counts, problem[2])
     text = render(certificate, findings)
     assert not certificate.claims_bounds
@@ -250,7 +293,7 @@ def test_a_report_needs_a_place_and_the_findings_of_its_certificate(certified_an
 
 def test_a_report_without_any_findings_shows_the_claim(certified):
     page = Page(render(certified, Findings(certified.fingerprint)))
-    assert page.texts["h1"] == [certified.headline]
+    assert certified.headline.replace(" %", "\N{NO-BREAK SPACE}%") in page.texts["li"]
 
 
 # Notebooks

@@ -8,6 +8,7 @@ import pytest
 
 import plumdp as pl
 from plumdp.learning.learn import learn
+from plumdp.result.certificates import Certificates
 
 STUDY = pl.case_study("rover:10,10")
 MODEL = STUDY.model
@@ -35,7 +36,7 @@ def _log():
 
     model = pl.explore(step, {"x": 0}, space=pl.ParameterSpace.unit("p"))
     rows = pd.DataFrame({"x": [0] * 9, "action": ["go"] * 9, "next_x": [1] * 5 + [7] * 4})
-    return pl.read_log(rows, model, on_unmatched="report")
+    return pl.read_log(model, rows, on_unmatched="report")
 
 
 def _online():
@@ -129,7 +130,7 @@ def test_every_public_thing_prints_in_one_short_line(name):
 
 OTHERS = {
     "simulator": lambda: pl.online.simulator(MODEL, STUDY.true_point, rng=1, max_steps=50),
-    "gym": lambda: pl.data.gym_environment(pl.as_env(MODEL, STUDY.true_point), MODEL, rng=1),
+    "gym": lambda: pl.data.gym_environment(MODEL, pl.as_env(MODEL, STUDY.true_point), rng=1),
     "environment": lambda: pl.as_env(MODEL, STUDY.true_point),
     "expressions": lambda: MODEL.expressions,
     "many parameters": lambda: pl.ParameterSpace.simplex(*(f"a{i}" for i in range(100))),
@@ -162,12 +163,26 @@ class Cells(HTMLParser):
         self.cells.append(data)
 
 
-@pytest.mark.parametrize("name", ["ParametricMDP", "TransitionCounts", "PolicyTable", "Solution", "Certificate"])
+SHOWN = ("ParametricMDP", "Log", "TransitionCounts", "PolicyTable", "Solution", "Certificate", "OnlineRun", "Answer")
+
+
+@pytest.mark.parametrize("name", SHOWN)
 def test_notebooks_show_a_small_table(name):
     parser = Cells()
     parser.feed(THINGS[name][0]()._repr_html_())
     assert not parser.open
     assert 4 <= len(parser.cells) < 100
+
+
+def test_notebooks_show_several_certificates_as_one_table():
+    both = Certificates([CERTIFICATE, CERTIFICATE])
+    parser = Cells()
+    parser.feed(both._repr_html_())
+    assert parser.cells[0] == f"{CERTIFICATE.objective}, confidence 0.999"  # which both have
+    assert parser.cells[1:5] == ["relaxation", "lower", "upper", "status"]
+    assert parser.cells[5:9] == ["coupled", *CERTIFICATE.printed_bounds, "certified"]
+    assert both == [CERTIFICATE, CERTIFICATE]
+    assert "<table>" in Certificates()._repr_html_()
 
 
 def test_names_are_escaped_in_notebooks():

@@ -24,9 +24,9 @@ STUDY = pl.case_study("betting:5")
 def test_written_runs_are_read_back_as_the_counts_in_memory(ending, form, piece, tmp_path, monkeypatch):
     monkeypatch.setattr(run_files, "_PIECE", piece)
     stop = LAMP.graph.states["place_x"] == 2
-    n = write_runs(tmp_path / f"runs.{ending}", LAMP, POINT, 300, form=form, stop=stop, **RUNS)
+    n = write_runs(LAMP, POINT, 300, tmp_path / f"runs.{ending}", form=form, stop=stop, **RUNS)
     recorded = pl.data.record(LAMP, POINT, 300, stop=stop, **RUNS)
-    log = pl.read_log(tmp_path / f"runs.{ending}", LAMP, form=form)
+    log = pl.read_log(LAMP, tmp_path / f"runs.{ending}", form=form)
     assert n == len(recorded)
     assert np.array_equal(log.counts.counts, recorded.counts().counts)
     assert [file.name for file in tmp_path.iterdir()] == [f"runs.{ending}"]
@@ -34,21 +34,21 @@ def test_written_runs_are_read_back_as_the_counts_in_memory(ending, form, piece,
 
 @pytest.mark.parametrize("form", ["transitions", "trajectories"])
 def test_lines_of_json_have_the_columns_of_recorded_runs_in_their_order(form, tmp_path):
-    write_runs(tmp_path / "runs.jsonl", LAMP, POINT, 20, form=form, **RUNS)
+    write_runs(LAMP, POINT, 20, tmp_path / "runs.jsonl", form=form, **RUNS)
     lines = (tmp_path / "runs.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == rows_of(pl.data.record(LAMP, POINT, 20, **RUNS).columns(form))
 
 
 def test_progress_of_writing_reaches_the_end(tmp_path):
     told = []
-    write_runs(tmp_path / "runs.csv", LAMP, POINT, 50, progress=lambda done, total: told.append(done / total), **RUNS)
+    write_runs(LAMP, POINT, 50, tmp_path / "runs.csv", progress=lambda done, total: told.append(done / total), **RUNS)
     assert told == sorted(told)
     assert told[-1] == 1.0
 
 
 def test_a_name_that_says_no_format_is_refused(tmp_path):
     with pytest.raises(pl.DataError) as error:
-        write_runs(tmp_path / "runs.xlsx", LAMP, POINT, 5, **RUNS)
+        write_runs(LAMP, POINT, 5, tmp_path / "runs.xlsx", **RUNS)
     assert str(error.value) == (
         f"{tmp_path / 'runs.xlsx'}: the name of a file of runs must end in one of .parquet, .csv, .json, .jsonl"
     )
@@ -70,18 +70,18 @@ def test_a_policy_of_probabilities_is_read_as_it_was_written(tmp_path):
         for c in reversed(range(graph.n_choices))
     ]
     (tmp_path / "policy.csv").write_text("\n".join([",".join([*graph.states, "action", "probability"]), *rows]))
-    policy = pl.read_policy(tmp_path / "policy.csv", LAMP)
+    policy = pl.read_policy(LAMP, tmp_path / "policy.csv")
     assert np.array_equal(policy.weights, weights)
     policy.to_csv(tmp_path / "again.csv")
     pl.exchange.write_policy(policy, tmp_path / "again.json")
     for name in ("again.csv", "again.json"):
-        assert np.array_equal(pl.read_policy(tmp_path / name, LAMP).weights, weights)
+        assert np.array_equal(pl.read_policy(LAMP, tmp_path / name).weights, weights)
 
 
 def test_a_policy_of_actions_is_read_as_probabilities_of_one(tmp_path):
     policy = pl.PolicyTable(LAMP.graph, LAMP.graph.first_choice[:-1])
     policy.to_csv(tmp_path / "policy.csv")
-    read = pl.read_policy(tmp_path / "policy.csv", LAMP)
+    read = pl.read_policy(LAMP, tmp_path / "policy.csv")
     assert np.flatnonzero(policy_weights(LAMP.graph, read)).tolist() == policy.choice.tolist()
 
 
@@ -89,7 +89,7 @@ def test_advice_is_saved_as_a_policy_that_runs_follow(tmp_path):
     counts = pl.simulate(STUDY.model, STUDY.true_point, 20_000, rng=1, max_steps=6)
     advice = pl.advise(pl.learn(STUDY.model, counts, objectives=[STUDY.objective]), STUDY.objective)
     advice.to_csv(tmp_path / "policy.csv")
-    read = pl.read_policy(tmp_path / "policy.csv", STUDY.model).weights
+    read = pl.read_policy(STUDY.model, tmp_path / "policy.csv").weights
     assert np.array_equal(read, advice.sampling)
     seen = pl.simulate(STUDY.model, STUDY.true_point, 50, rng=1, max_steps=6, policy=read)
     assert not seen.visits[read == 0].any()
@@ -111,7 +111,7 @@ def test_a_bad_policy_of_probabilities_is_refused(case, tmp_path):
     rows, message = BAD_POLICIES[case]
     (tmp_path / "policy.csv").write_text(f"{HEADER}\n{rows}\n")
     with pytest.raises(pl.DataError) as error:
-        pl.read_policy(tmp_path / "policy.csv", LAMP)
+        pl.read_policy(LAMP, tmp_path / "policy.csv")
     assert str(error.value) == f"{tmp_path / 'policy.csv'}: {message}"
 
 
@@ -119,17 +119,17 @@ def test_a_bad_policy_of_probabilities_is_refused(case, tmp_path):
 
 
 def test_the_report_names_the_files_and_keeps_them_in_files_of_counts(tmp_path):
-    write_runs(tmp_path / "runs.csv", LAMP, POINT, 20, **RUNS)
+    write_runs(LAMP, POINT, 20, tmp_path / "runs.csv", **RUNS)
     content = (tmp_path / "runs.csv").read_bytes()
-    counts = pl.read_log(tmp_path / "runs.csv", LAMP).counts
+    counts = pl.read_log(LAMP, tmp_path / "runs.csv").counts
     (file,) = counts.report.files
     assert (file.name, file.size, file.hashed) == (str(tmp_path / "runs.csv"), len(content), "all of it")
     assert file.hash == blake2b(content, digest_size=16).hexdigest()
     pl.write_counts(counts, tmp_path / "counts.parquet")
-    again = pl.read_counts(tmp_path / "counts.parquet", LAMP)
+    again = pl.read_counts(LAMP, tmp_path / "counts.parquet")
     assert (again.report.files, again.report.read) == (counts.report.files, counts.report.read)
-    write_runs(tmp_path / "more.csv", LAMP, POINT, 20, **(RUNS | {"rng": 9}))
-    more = pl.read_log(tmp_path / "more.csv", LAMP).counts
+    write_runs(LAMP, POINT, 20, tmp_path / "more.csv", **(RUNS | {"rng": 9}))
+    more = pl.read_log(LAMP, tmp_path / "more.csv").counts
     assert (again + more).report.files == (file, *more.report.files)
 
 
@@ -148,8 +148,8 @@ def test_large_files_are_hashed_at_both_ends_and_many_files_by_their_names(tmp_p
 
 
 def test_certificates_say_where_their_data_come_from(tmp_path):
-    write_runs(tmp_path / "runs.csv", STUDY.model, STUDY.true_point, 200, rng=1, max_steps=6)
-    log = pl.read_log(tmp_path / "runs.csv", STUDY.model)
+    write_runs(STUDY.model, STUDY.true_point, 200, tmp_path / "runs.csv", rng=1, max_steps=6)
+    log = pl.read_log(STUDY.model, tmp_path / "runs.csv")
     certificate = pl.certify(STUDY.model, log.counts, STUDY.objective)
     assert certificate.provenance["data 1"] == str(log.report.files[0])
     assert certificate.provenance["data 1"].startswith(f"{tmp_path / 'runs.csv'}: ")
@@ -161,7 +161,7 @@ def test_certificates_say_where_their_data_come_from(tmp_path):
 
 def bad_log(folder):
     """Write a log of three files with a mistake in each."""
-    write_runs(folder / "good.csv", LAMP, POINT, 3, **RUNS)
+    write_runs(LAMP, POINT, 3, folder / "good.csv", **RUNS)
     header = (folder / "good.csv").read_text().splitlines()[0]
     assert header == "episode,step,place_x,lit,mode,action,next_place_x,next_lit,next_mode"
     (folder / "a.csv").write_text(f"{header}\n7,0,0,no,rest,rest,0,no,rest\n7,1,0,No,rest,goo,1,no,work\n")
@@ -172,7 +172,7 @@ def bad_log(folder):
 def test_rejected_rows_are_named_by_file_and_number_with_what_may_be_meant(tmp_path):
     files = bad_log(tmp_path)
     with pytest.raises(pl.DataError) as error:
-        pl.read_log(files, LAMP)
+        pl.read_log(LAMP, files)
     assert str(error.value) == (
         "3 of 31 rows do not fit the model:\n"
         "  unknown state: 2 rows; (place_x=5, lit=no, mode=rest) (2×, first in row 1 of b.csv); "
@@ -183,10 +183,10 @@ def test_rejected_rows_are_named_by_file_and_number_with_what_may_be_meant(tmp_p
 
 
 def test_a_file_of_counts_among_logs_is_recognised(tmp_path):
-    write_runs(tmp_path / "runs.parquet", LAMP, POINT, 3, **RUNS)
-    pl.write_counts(pl.read_log(tmp_path / "runs.parquet", LAMP).counts, tmp_path / "counts.parquet")
+    write_runs(LAMP, POINT, 3, tmp_path / "runs.parquet", **RUNS)
+    pl.write_counts(pl.read_log(LAMP, tmp_path / "runs.parquet").counts, tmp_path / "counts.parquet")
     with pytest.raises(pl.DataError) as error:
-        pl.read_log([tmp_path / "runs.parquet", tmp_path / "counts.parquet"], LAMP)
+        pl.read_log(LAMP, [tmp_path / "runs.parquet", tmp_path / "counts.parquet"])
     assert str(error.value) == (
         f"{tmp_path / 'counts.parquet'} is a file of counts that plumdp wrote, not a log; read it alone, with "
         "read_counts, or give the log that it was counted from"

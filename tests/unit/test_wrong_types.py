@@ -1,5 +1,9 @@
 """The right thing in the wrong place gets one sentence that says what to write; some things may be given either way."""
 
+import copy
+import pickle
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -77,15 +81,15 @@ WRONG = {
         "learn_online takes a Gymnasium environment, or one such as simulator(model, point, ...), not ParametricMDP",
     ),
     "sample a model": (
-        lambda: pl.sample_env(MODEL, "uniform", 3, MODEL, rng=1),
+        lambda: pl.sample_env(MODEL, MODEL, 3, rng=1),
         "give a Gymnasium environment, such as as_env(model, point), not ParametricMDP",
     ),
     "sample an environment for learning": (
-        lambda: pl.sample_env(pl.data.gym_environment(_env(), MODEL, rng=1), "uniform", 3, MODEL, rng=1),
+        lambda: pl.sample_env(MODEL, pl.data.gym_environment(MODEL, _env(), rng=1), 3, rng=1),
         "this is an environment for learn_online already: give the Gymnasium environment inside, .env",
     ),
     "sample without a model": (
-        lambda: pl.sample_env(_env(), "uniform", 3, STUDY, rng=1),
+        lambda: pl.sample_env(STUDY, _env(), 3, rng=1),
         "an environment takes a parametric MDP (its .model gives one), not CaseStudy",
     ),
     "policy of another model": (
@@ -104,6 +108,66 @@ WRONG = {
     "crooked policy": (
         lambda: pl.stages.evaluate(MDP, [[0], [1, 2]], GOAL),
         "a policy is one list of numbers; this one has lists of unequal lengths inside",
+    ),
+    "write a model as counts": (lambda: pl.write_counts(MODEL, "x.parquet"), _ARRAY.format("ParametricMDP")),
+    "counts of a model": (
+        lambda: pl.TransitionCounts(MODEL, COUNTS.counts, "adaptive"),
+        "TransitionCounts takes the graph of a model, such as model.graph, not ParametricMDP",
+    ),
+    "table of a model": (
+        lambda: pl.PolicyTable(MODEL, [0]),
+        "PolicyTable takes the graph of a model, such as model.graph, not ParametricMDP",
+    ),
+    "conclude from a model": (
+        lambda: pl.conclude(MODEL, GOAL),
+        "conclude takes what learn(model, counts) returns, not ParametricMDP",
+    ),
+    "decide from a certificate": (
+        lambda: pl.decide(CERTIFICATE, "P>=0.5 [ F x ]"),
+        "decide takes what learn(model, counts) returns, not Certificate",
+    ),
+    "advise from counts": (
+        lambda: pl.advise(COUNTS, GOAL),
+        "advise takes what learn(model, counts) returns, not TransitionCounts",
+    ),
+    "certify one of all": (
+        lambda: pl.certify_all(MODEL, COUNTS, GOAL),
+        "objectives=Reward: give a list of objectives, even if there is only one",
+    ),
+    "parse a model": (
+        lambda: pl.parse_property(MODEL, GOAL.text),
+        "parse_property takes the text of a property, such as 'Pmax=? [ F \"goal\" ]', first, not ParametricMDP",
+    ),
+    "report without findings": (
+        lambda: pl.write_report(CERTIFICATE, "report.html", None),
+        "write_report takes findings, which explain returns, after the certificate, not str",
+    ),
+    "read a certificate": (lambda: pl.read_result(CERTIFICATE), "read_result takes a path, not Certificate"),
+    "read a model of nothing": (lambda: pl.read_model(None), "read_model takes a path, not NoneType"),
+    "environment of a case study": (
+        lambda: pl.as_env(STUDY, STUDY.true_point),
+        "as_env takes a parametric MDP (its .model gives one), not CaseStudy",
+    ),
+    "a word as a seed": (
+        lambda: pl.simulate(MODEL, {"p": 0.5}, 9, rng="one", max_steps=3),
+        "rng='one': give a whole number, at least 0, or a generator of NumPy",
+    ),
+    "a point of nothing": (
+        lambda: pl.simulate(MODEL, None, 9, rng=1, max_steps=3),
+        "a point is one number for each parameter (p), as a mapping by name or in their order, not NoneType",
+    ),
+    "ladder of numbers": (lambda: pl.plots.ladder([1]), "plots.ladder takes certificates, not int"),
+    "region of counts": (
+        lambda: pl.plots.region(COUNTS),
+        "plots.region takes what learn(model, counts) returns, not TransitionCounts",
+    ),
+    "map of an array": (
+        lambda: pl.plots.policy(CERTIFICATE.policy.choice),
+        "plots.policy takes a PolicyTable, or a certificate, which has one, not ndarray",
+    ),
+    "learning of a certificate": (
+        lambda: pl.plots.online(CERTIFICATE),
+        "plots.online takes an OnlineRun, or its records, not Certificate",
     ),
     "table of probabilities": (
         lambda: pl.PolicyTable(MODEL.graph, np.ones(MODEL.graph.n_choices)),
@@ -132,7 +196,7 @@ def test_the_policy_of_a_certificate_is_taken_wherever_a_policy_is():
 
 
 def test_the_policy_of_a_certificate_is_taken_in_environments():
-    assert pl.sample_env(_env(), CERTIFICATE.policy, 5, MODEL, rng=1).total == 30
+    assert pl.sample_env(MODEL, _env(), 5, rng=1, policy=CERTIFICATE.policy).total == 30
 
 
 def test_a_text_is_taken_wherever_there_is_a_model_to_read_it_with():
@@ -144,3 +208,32 @@ def test_a_text_is_taken_wherever_there_is_a_model_to_read_it_with():
     assert conclude(learn(MODEL, COUNTS, objectives=[GOAL.text]), GOAL).bound == CERTIFICATE.bound
     assert [each.bound for each in pl.certify_all(MODEL, COUNTS, [GOAL.text])] == [CERTIFICATE.bound]
     assert _online(SIMULATOR, objective=GOAL.text)[-1].bound == _online(SIMULATOR)[-1].bound
+
+
+def test_the_counts_of_a_log_are_written_as_they_are(tmp_path):
+    log = pl.data.Log(COUNTS)
+    pl.write_counts(log, tmp_path / "counts.parquet")
+    assert (pl.read_counts(MODEL, tmp_path / "counts.parquet").counts == COUNTS.counts).all()
+
+
+@pytest.mark.parametrize("again", [lambda thing: pickle.loads(pickle.dumps(thing)), copy.deepcopy])
+def test_what_was_learned_can_be_copied_and_gives_the_same_certificate(again):
+    learned = learn(MODEL, COUNTS, objectives=[GOAL])
+    conclude(learned, GOAL)  # what is kept for later questions is copied, or made again
+    other = again(learned)
+    for asked in (GOAL, other.questions[0]):
+        found = conclude(other, asked)
+        assert (found.lower, found.upper) == (CERTIFICATE.lower, CERTIFICATE.upper)
+        assert (found.policy.choice == CERTIFICATE.policy.choice).all()
+    assert pl.explain(other, CERTIFICATE, parts=["n_expressions"]).n_expressions > 0
+
+
+def test_points_that_numpy_draws_are_taken_as_the_decimals_they_show():
+    (drawn,) = np.random.default_rng(1).random(1)
+    runs = {"rng": 1, "max_steps": 6}
+    exact = pl.simulate(MODEL, {"p": Fraction("0.5118216247002567")}, 50, **runs)
+    for point in ({"p": drawn}, [drawn], np.array([drawn]), {"p": np.array(drawn)}, {"p": float(drawn)}):
+        assert (pl.simulate(MODEL, point, 50, **runs).counts == exact.counts).all()
+    assert MODEL.space.point({"p": np.float32(0.3)}) == {"p": Fraction(3, 10)}
+    with pytest.raises(pl.ModelError, match="nan cannot be part of an expression"):
+        MODEL.space.point({"p": np.nan})

@@ -29,6 +29,8 @@ import numpy as np
 from llvmlite import binding
 from numba.core import caching
 
+from plumdp.base.progress import is_shown, tell_part
+
 PATIENCE = 0.001  # seconds of plain Python for each instruction of a kernel, about what compiling takes; 0: at once
 SMALL = 400_000  # elements of all arguments; with more of them a kernel is compiled at once
 COMPILING = "compiling kernels, once; plumdp warmup does it ahead"
@@ -288,8 +290,9 @@ def _spelled(kind: Any) -> str:
 
 @cache
 def _say_once(text: str, level: int = logging.INFO) -> None:
-    """Log a line; one that is not a warning is printed instead if there is a terminal."""
-    if level == logging.INFO and sys.stderr is not None and sys.stderr.isatty():
+    """Log a line; one that is not a warning is printed instead if there is a terminal and no line on it."""
+    if level == logging.INFO and not is_shown() and sys.stderr is not None and sys.stderr.isatty():
         print(text, file=sys.stderr, flush=True)
     else:
         _LOGGER.log(level, text)
+        tell_part(text)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os import PathLike
 
 
 class Untold:
@@ -63,3 +64,19 @@ class DataError(Misuse, ValueError):
 
 class MissingExtra(Misuse, ImportError):
     """An optional part of plumdp is needed but not installed."""
+
+
+def require_kind(given: object, kind: type | tuple[type, ...], wanted: str) -> None:
+    """Refuse a value of another type; ``wanted`` names the function and what it takes.
+
+    >>> require_kind(3, str, "read_model takes a path")
+    Traceback (most recent call last):
+    plumdp.base.errors.DataError: read_model takes a path, not int
+    """
+    if not isinstance(given, kind):
+        raise DataError(f"{wanted}, not {type(given).__name__}")
+
+
+def require_path(function: str, given: object) -> None:
+    """Refuse what is not the path of a file or folder."""
+    require_kind(given, (str, PathLike), f"{function} takes a path")

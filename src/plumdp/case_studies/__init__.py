@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-from plumdp.base.errors import ModelError
+from plumdp.base.errors import ModelError, require_kind
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import one_line
@@ -132,6 +132,7 @@ def case_study(name: str) -> CaseStudy:
     """
     from plumdp.model.language.property import parse_property
 
+    require_kind(name, str, "case_study takes a name, such as 'betting:25'")
     family, arguments = _parse(name)
     _refuse_too_large(name, _FAMILIES[family], arguments)
     module = import_module(f"plumdp.case_studies.{family}")

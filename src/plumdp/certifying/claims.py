@@ -224,6 +224,7 @@ def _about_data(counts: TransitionCounts, quality: DataQuality) -> Iterator[str]
     )
     is_said = report is not None and report.cut_off is not None
     if not all(part.is_simulated for part in counts.parts):
+        yield _UNCONFOUNDED
         yield f"{_COMPLETE} ({ends})" if n_cut_off and not is_said else _COMPLETE
     if is_said:
         yield f"that {ends} has nothing to do with that outcome (you said so)"
@@ -287,9 +288,9 @@ _STRUCTURE = (
 )
 _CHOSEN = "the model, with its parameters, ties and bins, was chosen before these data were looked at"
 _COMPLETE = "which steps are in the data does not depend on where they led: none is missing because of its outcome"
-_ANYTIME = (
-    "nothing about when you stopped: valid even if you looked at the data while collecting it and stopped when you "
-    "liked"
+_UNCONFOUNDED = (
+    "whoever chose the actions in the data knew no more about where a step would lead than the state says (no "
+    "confounding)"
 )
 _PLANNED = (
     "how much data there would be was fixed before any were looked at; what was added to them later may have ended "
@@ -308,17 +309,16 @@ def _assumptions(learned: Learned) -> tuple[str, ...]:
     if learned.misfit:
         tied += f", up to {learned.misfit:g} for each state and action (in total variation)"
     bounds = learned.bounds
-    if bounds.guarantee == Guarantee.ANYTIME:
-        sampled = _ANYTIME
-    elif bounds.guarantee == Guarantee.PLANNED:
-        sampled = _PLANNED
+    sampled: tuple[str, ...] = ()  # data may have ended at any time
+    if bounds.guarantee == Guarantee.PLANNED:
+        sampled = (_PLANNED,)
     elif bounds.guarantee == Guarantee.ASYMPTOTIC:
         planned = _SAMPLED[learned.counts.sampling]
         sampled = (
             f"{planned}, and there are so many that approximations for large samples hold (no number is proved to be "
-            "enough)"
+            "enough)",
         )
-    else:
-        sampled = _SAMPLED[learned.counts.sampling]
+    elif bounds.guarantee != Guarantee.ANYTIME:
+        sampled = (_SAMPLED[learned.counts.sampling],)
     known = (_STRUCTURE, tied) if learned.conflict is None else (_STRUCTURE,)
-    return (*known, _CHOSEN, sampled, *learned.rests_on)
+    return (*known, _CHOSEN, *sampled, *learned.rests_on)

@@ -23,6 +23,7 @@ from dataclasses import replace
 
 from plumdp.base.clock import Clock
 from plumdp.base.errors import DataError, Option
+from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread, thread_limit
 from plumdp.certifying.claims import make_certificate
 from plumdp.certifying.valuation import best_of_all, best_valuation, is_worst, value_policy
@@ -30,7 +31,7 @@ from plumdp.confidence.bounds import Intervals
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
 from plumdp.learning.learn import learn
-from plumdp.learning.learned import Learned
+from plumdp.learning.learned import Learned, require_learned
 from plumdp.learning.methods import SETS, Sets
 from plumdp.learning.storage import storage_of
 from plumdp.model.events import Events
@@ -42,8 +43,10 @@ from plumdp.region.shapes import Polytope
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import RELAXATIONS, Relaxation, RelaxationMethod, tolerating
 from plumdp.result.certificate import Certificate, Status
+from plumdp.result.certificates import Certificates
 
 
+@working("certifying")
 def certify(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
@@ -74,7 +77,7 @@ def certify(
     precision
         How far the solver's bounds may be apart.
     threads
-        How many threads a large model is solved with; by default PLUMDP_THREADS, or all cores. It changes no bit.
+        How many threads a large model is solved with; by default PLUMDP_THREADS, or all cores. Results are the same.
     confidence
         How sure everything that follows must be, jointly.
     confidence_set
@@ -114,6 +117,7 @@ def certify(
         return conclude(learned, question, relaxation=relaxation, policy=policy, precision=precision)
 
 
+@working("certifying")
 def certify_all(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
@@ -165,9 +169,11 @@ def certify_all(
             events=events,
             misfit=misfit,
         )
-        return [conclude(learned, question, relaxation=relaxation, precision=precision) for question in asked]
+        each = (conclude(learned, question, relaxation=relaxation, precision=precision) for question in asked)
+        return Certificates(each)
 
 
+@working("comparing relaxations")
 def compare(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
@@ -235,7 +241,7 @@ def compare_learned(
     question = ask(objective, learned.model)
     if policy is not None:
         policy = check_policy(question.model.graph, policy)  # a function is asked once
-    found: list[Certificate] = []
+    found = Certificates()
     for relaxation in relaxations:
         new = conclude(learned, question, relaxation=relaxation, policy=policy, precision=precision)
         found.append(new if policy is None else _cut_to_looser(new, found))
@@ -282,6 +288,7 @@ def default_relaxation(learned: Learned) -> Relaxation:
     return [name for name in _relaxations_of(learned) if order.index(name) <= least][-1]
 
 
+@working("finding a policy and its bounds")
 @one_blas_thread()
 def conclude(
     learned: Learned,
@@ -305,6 +312,7 @@ def conclude(
     >>> best.lower > timid.lower, timid.confidence
     (True, 0.999)
     """
+    require_learned("conclude", learned)
     question = ask(objective, learned.model)
     if policy is not None:
         policy = as_choices(question.model.graph, check_policy(question.model.graph, policy))

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from html import escape
 from math import inf
 from typing import Any
 
+from plumdp.base.errors import require_kind
+from plumdp.base.progress import working
 from plumdp.base.vocabulary import Verdict as Verdict
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
 from plumdp.certifying.valuation import best_of_all
 from plumdp.confidence.sets import Guarantee
-from plumdp.learning.learned import Learned
+from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.language.threshold import Threshold, parse_threshold
 from plumdp.model.policy import Policy
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate, Status, outward, percent
 from plumdp.result.json_values import json_value
+from plumdp.result.printing import plain_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,17 +44,24 @@ class Answer:
     def __str__(self) -> str:
         return f"{self.sentence}\n{self.certificate}"
 
+    def _repr_html_(self) -> str:
+        return f"<p><b>{escape(self.sentence)}</b></p>{self.certificate._repr_html_()}"
+
     @property
     def sentence(self) -> str:
         """The answer in words: what was proved, of the policy given, of the policy found, or of all policies."""
+        return self._said(outward)
+
+    def _said(self, write: Callable[[float, int], str]) -> str:
+        """Return the answer with numbers as a function writes them, rounded to a side."""
         if not _is_claim(self.certificate):
             reason = "the data contradict the model" if self._is_contradicted else "these sets have no guarantee"
             return f"Not yet known: {reason}, so that nothing follows from them."
         graph, is_max = self.certificate.policy.graph, self.certificate.direction == "max"
         has_choices = graph.n_choices > graph.n_states
         confidence = f"with confidence {percent(self.certificate.confidence)}"
-        reached = f"at {'least' if is_max else 'most'} {outward(self.certificate.bound, -1 if is_max else 1)}"
-        limit = outward(self.limit, 1 if is_max else -1)
+        reached = f"at {'least' if is_max else 'most'} {write(self.certificate.bound, -1 if is_max else 1)}"
+        limit = write(self.limit, 1 if is_max else -1)
         found, other = f"the policy found has {reached}", f"no policy has {'more' if is_max else 'less'} than {limit}"
         both = f"{found}, and {other}"
         is_given = _is_given(self.certificate)
@@ -69,8 +82,9 @@ class Answer:
 
     @property
     def answered(self) -> Certificate:
-        """The certificate with question, verdict and sentence, as folders and reports keep it."""
-        told = {"question": self.question.text, "verdict": str(self.verdict), "sentence": self.sentence}
+        """The certificate with question, verdict and sentence, also in plain numbers, as folders keep it."""
+        plain = self._said(partial(plain_number, is_probability=self.question.objective.cap == 1))
+        told = {"question": self.question.text, "verdict": str(self.verdict), "sentence": self.sentence, "plain": plain}
         return replace(self.certificate, answer=told)
 
     def to_dict(self) -> dict[str, Any]:
@@ -83,6 +97,7 @@ class Answer:
         }
 
 
+@working("deciding")
 def decide(
     learned: Learned,
     question: Threshold | str,
@@ -114,7 +129,9 @@ def decide(
     >>> print(decide(learned, 'R{"money"}>=11 [ F "end" ]', policy="bet0").sentence)
     No: this policy has at most 10.0001, with confidence 99.9 %.
     """
+    require_learned("decide", learned)
     asked = parse_threshold(question, learned.model) if isinstance(question, str) else question
+    require_kind(asked, Threshold, "decide takes a property with a threshold, such as 'P>=0.9 [ F \"goal\" ]'")
     if certificate is None:
         certificate = conclude(learned, asked.objective, relaxation=relaxation, policy=policy, precision=precision)
     if not _is_claim(certificate):

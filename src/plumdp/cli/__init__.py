@@ -111,14 +111,14 @@ COMMANDS = {
     "advise": Command(
         "advise",
         "advise",
-        "Say where the next data narrow the bounds most, how wide these will be, and how to sample.",
+        "Say where more data would help most, how wide the bounds will be, and how to sample.",
         "plumdp advise betting:25 runs.parquet --runs 5000 -o policy.csv",
     ),
     "report": Command(
         "report",
         "report",
-        "Write a report for people about a result, or about a model and data: one HTML file that needs no network.",
-        "plumdp report result\nplumdp report betting:25 runs.parquet -o report.html",
+        "Write a self-contained HTML report about a result, or about a model and data.",
+        "plumdp report result --title 'Flight plan 7'\nplumdp report betting:25 runs.parquet -o report.html",
     ),
     "solve": Command(
         "solve",

@@ -47,7 +47,7 @@ def advise(
     runs: _Runs = None, max_steps: _MaxSteps = None, output: _Output = None, force: args.ReplaceFile = False,
     as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
-    """Say where the next data narrow the bounds most, how wide these will be, and how to sample.
+    """Say where more data would help most, how wide the bounds will be, and how to sample.
 
     Ends with 0, or with 3 if the data contradict the model. Example: plumdp advise betting:25 counts.parquet -o
     policy.csv

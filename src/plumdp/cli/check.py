@@ -73,6 +73,8 @@ def check_model(
         _print(check)
     if plot is not None:
         plumdp.plots.write_residuals(check, plot)
+        if not as_json:
+            print(f"residuals: {plot}")
     raise typer.Exit(EXIT_CODES[Status.CONTRADICTED] if check.is_contradicted else 0)
 
 

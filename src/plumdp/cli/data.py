@@ -73,7 +73,7 @@ def simulate(
             n_steps, how = counted.total, f"counted{_pilot_text(counted)}"
         else:
             n_steps = plumdp.data.write_runs(
-                output, read, point, trajectories, rng=seed, max_steps=steps, policy=drawn, form=form, progress=show
+                read, point, trajectories, output, rng=seed, max_steps=steps, policy=drawn, form=form, progress=show
             )
             how = f"as {form}"
     print(f"{output}: {n_steps:,} steps of {trajectories:,} runs, {how}")

@@ -146,7 +146,7 @@ def _export_saved(model: ModelOptions, folder: Path, files: FileOptions) -> None
     if files.model_file is not None or files.values_file is not None:
         raise DataError(f"{folder} is a result, which holds a policy alone; give the data for --model and --values")
     read, _ = model.load()
-    files.write_policy(plumdp.read_policy(folder / POLICY, read))
+    files.write_policy(plumdp.read_policy(read, folder / POLICY))
 
 
 def _export_learned(

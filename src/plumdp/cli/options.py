@@ -135,12 +135,12 @@ class LogOptions:
         data = self.data or []
         if len(data) == 1 and is_counts_file(data[0]):
             self._require_for_counts(data[0])
-            return _claiming(self.sampling, data[0], plumdp.read_counts(data[0], model))
+            return _claiming(self.sampling, data[0], plumdp.read_counts(model, data[0]))
         LOGGER.info("reading the data")
         with progress_bar("reading the data") as show:
             log = plumdp.read_log(
-                data,
                 model,
+                data,
                 columns=pairs("--column", self.column or []),
                 states=state_maps(self.state or []),
                 actions=self.action,

@@ -9,49 +9,23 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any, TextIO
 
+from plumdp.base.progress import Line, shown_by_others
+
 LOGGER = logging.getLogger("plumdp")
-_CLEAR = "\r\x1b[2K"
 _SECONDS = 0.1  # between two updates of the line
 _BAR = 20  # columns
-
-
-class _Line:
-    """The last line of a terminal."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self.stream, self.is_shown, self.is_on = stream, False, False
-        self.last = 0.0
-
-    def show(self, text: str) -> None:
-        """Write a text in place of the one before."""
-        if not self.is_on:
-            return
-        widest = shutil.get_terminal_size().columns - 1
-        self._write(f"{_CLEAR}{text if len(text) <= widest else text[: widest - 1] + '…'}")
-        self.is_shown, self.last = True, monotonic()
-
-    def clear(self) -> None:
-        """Take the text away."""
-        if self.is_shown:
-            self._write(_CLEAR)
-            self.is_shown = False
-
-    def _write(self, text: str) -> None:
-        self.stream.write(text)
-        self.stream.flush()
 
 
 class _ClearsFirst:
     """A stream that takes the line away before it writes."""
 
-    def __init__(self, stream: TextIO, line: _Line) -> None:
+    def __init__(self, stream: TextIO, line: Line) -> None:
         self._stream, self._line = stream, line
 
     def write(self, text: str) -> int:
@@ -66,7 +40,8 @@ class _InLine(logging.Handler):
     """Shows what is logged in the line."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        _current.show(record.getMessage())
+        if _current is not None:
+            _current.show(record.getMessage())
 
 
 class _InLines(logging.Handler):
@@ -76,25 +51,26 @@ class _InLines(logging.Handler):
         print(record.getMessage(), file=sys.stderr)
 
 
-_current = _Line(sys.stderr)
+_current: Line | None = None  # the line that is shown, if one is
 
 
 @contextmanager
 def shown_progress(text: str) -> Iterator[None]:
     """Show a text at once, and then what the library says that it does, until the end; only on a terminal."""
     global _current
-    line, before = _Line(sys.stderr), (_current, sys.stdout, sys.stderr, LOGGER.level)
+    line, before = Line(sys.stderr), (_current, sys.stdout, sys.stderr, LOGGER.level)
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield
         return
-    line.is_on, _current = True, line
+    _current = line
     sys.stdout, sys.stderr = _ClearsFirst(sys.stdout, line), _ClearsFirst(sys.stderr, line)
     handler = _InLine(logging.INFO)
     LOGGER.addHandler(handler)
     LOGGER.setLevel(logging.INFO)
     line.show(text)
     try:
-        yield
+        with shown_by_others():
+            yield
     finally:
         line.clear()
         LOGGER.removeHandler(handler)
@@ -123,11 +99,12 @@ def progress_bar(what: str) -> Iterator[Callable[[float, float], None]]:
     """Yield a function that is told how much is done, and of how much; it shows a bar, on a terminal."""
 
     def show(done: float, total: float) -> None:
-        if not _current.is_on or (monotonic() - _current.last < _SECONDS and done < total):
+        if _current is None or (monotonic() - _current.last < _SECONDS and done < total):
             return
         share = min(done / total, 1.0) if total else 1.0
         full = int(_BAR * share)
         _current.show(f"{what} {'━' * full}{'─' * (_BAR - full)} {100 * share:.0f} %")
 
     yield show
-    _current.clear()
+    if _current is not None:
+        _current.clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from rich.console import Console
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 _SCHEMA = "plumdp/report/1"
 
 
-_OF_PAGES = ("subject", "data", "output", "force", "show", "as_json", "verbose", "config", "threads", "help")
+_OF_PAGES = (
+    *("subject", "data", "output", "title", "system", "author", "force", "show", "as_json"),
+    *("verbose", "config", "threads", "help"),
+)
 
 
 _Subject = Annotated[
@@ -37,9 +40,22 @@ _Output = Annotated[
         "--output", "-o", metavar="FILE", help="Default: report.html, in the folder of the result or in this one."
     ),
 ]
+_Title = Annotated[str, typer.Option("--title", metavar="TEXT", help="The heading. Default: what is asked, in words.")]
+_System = Annotated[
+    str, typer.Option("--system", metavar="TEXT", help='What the model is of, as sentences call it: "the pump".')
+]
+_Author = Annotated[str, typer.Option("--author", metavar="TEXT", help="Who answers for the report.")]
 _Force = Annotated[bool, typer.Option("--force", help="Replace an earlier report.")]
 _Show = Annotated[bool, typer.Option("--open", help="Show the report in a browser.")]
 _Relaxation = Annotated[Relaxation | None, typer.Option("--relaxation", "-r", help="As of plumdp certify.")]
+
+
+class About(NamedTuple):
+    """What readers are told that no file says."""
+
+    title: str
+    system: str
+    author: str
 
 
 def report(
@@ -53,10 +69,11 @@ def report(
     property: args.Properties = None, all_properties: args.AllProperties = False,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
     interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0,
-    output: _Output = None, force: _Force = False, show: _Show = False,
+    output: _Output = None, title: _Title = "", system: _System = "", author: _Author = "", force: _Force = False,
+    show: _Show = False,
     relaxation: _Relaxation = None, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
-    """Write a report for people about a result, or about a model and data: one HTML file that needs no network.
+    """Write a self-contained HTML report about a result, or about a model and data.
 
     A result is what plumdp certify -o writes; each of several results gets its own report. What was not found with
     --explain is found now, from the data in the folder. For a model and data, the claim is printed as well, and the
@@ -67,13 +84,14 @@ def report(
     log = LogOptions(data, column, state, action, form, keep_going, sampling, order, expected, cut_off, partitions)
     asked = PropertyOptions(property, all_properties)
     sets = SetOptions(confidence, confidence_set, interval_method, misfit)
+    about = About(title, system, author)
     if not data:
         _require_nothing_else(ctx)
         folders = _folders(Path(subject))
         files = [folder / REPORT for folder in folders] if output is None else [output]
         _require_places(folders, files, force=force)
         for folder, file in zip(folders, files, strict=True):
-            _write(*plumdp.explain_result(folder), file)
+            _write(*plumdp.explain_result(folder), file, about)
         _say(files, as_json=as_json, show=show)
         return
     if (Path(subject) / CERTIFICATE).exists():
@@ -85,7 +103,7 @@ def report(
         print_results(results)
     files = _numbered(target, len(results), force=force)
     for result, file in zip(results, files, strict=True):
-        _write(result.saved, plumdp.explain(learned, result.saved), file)
+        _write(result.saved, plumdp.explain(learned, result.saved), file, about)
     _say(files, as_json=as_json, show=show)
     raise typer.Exit(exit_code(results))
 
@@ -98,9 +116,9 @@ def _numbered(target: Path, n: int, *, force: bool) -> list[Path]:
     return files
 
 
-def _write(certificate: plumdp.Certificate, findings: Findings, file: Path) -> None:
+def _write(certificate: plumdp.Certificate, findings: Findings, file: Path, about: About) -> None:
     LOGGER.info("writing %s", file)
-    plumdp.write_report(certificate, findings, file)
+    plumdp.write_report(certificate, findings, file, title=about.title, system=about.system, author=about.author)
 
 
 def _folders(subject: Path) -> list[Path]:

@@ -59,7 +59,7 @@ def load_policy(policy: str, model: plumdp.model.ParametricMDP) -> plumdp.Policy
         return plumdp.PolicyTable(model.graph, check_policy(model.graph, policy))
     if not path.is_file():
         raise DataError(f"--policy {policy}: there is no such file, and no action of this name")
-    return plumdp.read_policy(path, model)
+    return plumdp.read_policy(model, path)
 
 
 def _policy_of_function(file: Path, name: str, model: plumdp.model.ParametricMDP) -> plumdp.PolicyTable:

@@ -8,12 +8,12 @@ from enum import StrEnum
 from functools import cached_property
 from hashlib import blake2b
 from itertools import pairwise
-from typing import Any, TypeAlias, get_args
+from typing import Any, Protocol, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError, Option
+from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.vocabulary import Sampling as Sampling
 from plumdp.data.report import IngestionReport
 from plumdp.data.same_files import Part, new_parts, refuse_same_parts
@@ -160,6 +160,7 @@ class TransitionCounts:
         if self.sampling not in get_args(Sampling):
             names = ", ".join(map(repr, get_args(Sampling)))
             raise DataError(Option("sampling", self.sampling), f": choose one of {names}")
+        require_kind(self.graph, Graph, "TransitionCounts takes the graph of a model, such as model.graph")
         object.__setattr__(self, "counts", _checked("counts", self.counts, self.graph))
         if self.pilot is not None:
             pilot = self.pilot if isinstance(self.pilot, Pilot) else Pilot(self.pilot)
@@ -266,6 +267,25 @@ class EventCounts:
 
     def __repr__(self) -> str:
         return one_line(self, number_of(len(self.trials), "event"), number_of(int(self.trials.sum()), "trial"))
+
+
+class HasCounts(Protocol):
+    """What has counts of transitions, such as a ``Log``."""
+
+    @property
+    def counts(self) -> TransitionCounts:
+        """The counts."""
+
+
+def counts_of(given: Any) -> TransitionCounts:
+    """Return counts, or those of a log; refuse numbers that do not say how the data came about."""
+    found = given if isinstance(given, TransitionCounts) else getattr(given, "counts", None)  # as ``Log`` has them
+    if not isinstance(found, TransitionCounts):
+        raise DataError(
+            f"counts of type {type(given).__name__}: write TransitionCounts(model.graph, counts, sampling), which "
+            "says how the data came about: 'independent', 'trajectories' or 'adaptive'"
+        )
+    return found
 
 
 def require_same_graph(graph: Graph, other: Graph) -> None:

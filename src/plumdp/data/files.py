@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.base.errors import DataError
-from plumdp.data.counts import CountArray, Pilot, TransitionCounts, other_model
+from plumdp.base.errors import DataError, require_path
+from plumdp.data.counts import CountArray, HasCounts, Pilot, TransitionCounts, counts_of, other_model
 from plumdp.data.duckdb_tables import (
     Block,
     checked_metadata_of,
@@ -27,7 +27,7 @@ from plumdp.data.duckdb_tables import (
 from plumdp.data.report import report_from
 from plumdp.data.same_files import part_from
 from plumdp.model.graph import Graph, Indices
-from plumdp.model.parametric import ParametricMDP
+from plumdp.model.parametric import ParametricMDP, require_model
 
 _CONTENT = "counts of transitions"
 _AGAIN = "count the log again, and write its counts with write_counts"
@@ -41,8 +41,10 @@ _ABOUT_PILOT: dict[str, type | UnionType] = {
 }  # fmt: skip
 
 
-def write_counts(counts: TransitionCounts, path: str | Path) -> None:
-    """Write counts to a Parquet file that any program can read: ``transition``, ``n`` and what was seen first.
+def write_counts(counts: TransitionCounts | HasCounts, path: str | Path) -> None:
+    """Write counts, or those of a log, to a Parquet file that any program can read.
+
+    Its columns are ``transition``, ``n``, and what was seen first.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -51,9 +53,10 @@ def write_counts(counts: TransitionCounts, path: str | Path) -> None:
     >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=25)
     >>> with TemporaryDirectory() as folder:
     ...     write_counts(counts, Path(folder) / "counts.parquet")
-    ...     read_counts(Path(folder) / "counts.parquet", study.model).total
+    ...     read_counts(study.model, Path(folder) / "counts.parquet").total
     25000
     """
+    counts = counts_of(counts)
     graph = counts.graph
     seen = np.flatnonzero(counts.counts)
     block: Block = {"transition": seen.astype(np.int32), "n": counts.counts[seen]}
@@ -74,16 +77,18 @@ def write_counts(counts: TransitionCounts, path: str | Path) -> None:
     write_parquet(path, [block], metadata={"plumdp": json.dumps(about | {"checksum": _checksum(about, block)})})
 
 
-def read_counts(path: str | Path, model: ParametricMDP) -> TransitionCounts:
+def read_counts(model: ParametricMDP, path: str | Path) -> TransitionCounts:
     """Return the counts that ``write_counts`` wrote for this model; those of another model are refused.
 
     So is a file that was damaged or changed: it has a checksum of all that it says.
 
     >>> from plumdp import case_study
-    >>> read_counts("nowhere.parquet", case_study("betting:25").model)
+    >>> read_counts(case_study("betting:25").model, "nowhere.parquet")
     Traceback (most recent call last):
     plumdp.base.errors.DataError: nowhere.parquet: there is no such file
     """
+    require_model("read_counts", model)
+    require_path("read_counts", path)
     if not Path(path).is_file():
         raise DataError(f"{path}: there is no such file")
     try:

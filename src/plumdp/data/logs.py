@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from html import escape
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from plumdp.base.errors import DataError, Option
+from plumdp.base.progress import tell, working
 from plumdp.base.vocabulary import CutOff
 from plumdp.data.columns import FIRST_COUNTS, STEP, LogForm, Source, find_columns, find_runs, source_columns
 from plumdp.data.counts import Pilot, Sampling, TransitionCounts
@@ -45,10 +46,8 @@ from plumdp.data.report import NAMED, IngestionReport, refusal, require_outcomes
 from plumdp.data.same_files import part_of_file, refuse_copies, refuse_same_files
 from plumdp.data.spark_logs import SparkLog, is_spark, open_spark
 from plumdp.model.graph import Graph, read_only
-from plumdp.model.parametric import ParametricMDP
-from plumdp.model.text import number_of, one_line
-
-_LOGGER = logging.getLogger("plumdp")
+from plumdp.model.parametric import ParametricMDP, require_model
+from plumdp.model.text import html_table, number_of, one_line
 
 _MAYBE_EMPTY = 1 << 16  # bytes: a file with the names of its columns alone has fewer
 
@@ -76,10 +75,16 @@ class Log:
     def __str__(self) -> str:
         return str(self.report)
 
+    def _repr_html_(self) -> str:
+        report = self.report
+        rows = [(kind, f"{n:,}", ", ".join(report.worst.get(kind, ()))) for kind, n in report.rows.items() if n]
+        return f"<p><b>{escape(report.summary)}</b></p>{html_table(rows, ('rows', 'number', 'examples'))}"
 
+
+@working("reading the log")
 def read_log(
-    source: Any,
     model: ParametricMDP,
+    source: Any,
     *,
     columns: Mapping[str, str] | None = None,
     states: StateMaps | None = None,
@@ -151,12 +156,13 @@ def read_log(
     >>> import pandas as pd
     >>> from plumdp import case_study
     >>> frame = pd.DataFrame({"x": [0, 0], "y": [0, 0], "action": ["east"] * 2, "next_x": [1, 7], "next_y": [0, 0]})
-    >>> print(read_log(frame, case_study("glider:11,9").model, on_unmatched="report"))
+    >>> print(read_log(case_study("glider:11,9").model, frame, on_unmatched="report"))
     2 rows of transitions: 1 matched, 1 rejected
       impossible transition: 1 row; (x=0, y=0) 'east' → (x=7, y=0) (1×); the model has no such edge, so it may be wrong
     """
+    require_model("read_log", model)
     _check_words(on_unmatched, cut_off)
-    _LOGGER.info("reading the log")
+    tell("reading the log")
     files = find_files(source) if _is_paths(source) else []
     with _open(source, files, partitions, memory_limit, progress) as log:
         mapping = read_mapping(model.graph, states, actions)
@@ -201,7 +207,7 @@ def _report(
     broken = log.broken_episodes(columns, NAMED) if tally.has_gaps and form == "trajectories" else []
     repeated = log.repeated_steps(form, columns, NAMED) if tally.has_repeated_steps and form != "counts" else []
     report = tally.report(form, broken, repeated, lambda offenders: log.first_rows(form, columns, offenders))
-    _LOGGER.info("%s", report.summary)
+    tell(report.summary)
     return replace(report, cut_off=cut_off if report.rows["cut off"] else None)
 
 

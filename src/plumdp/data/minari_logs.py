@@ -18,9 +18,9 @@ from plumdp.model.parametric import ParametricMDP, require_model
 
 
 def convert_minari(
+    model: ParametricMDP,
     dataset: Any,
     path: str | Path,
-    model: ParametricMDP,
     *,
     observe: Observe | None = None,
     act: Act | None = None,
@@ -28,7 +28,7 @@ def convert_minari(
 ) -> None:
     """Write the episodes of a Minari data set to a Parquet file of trajectories, which ``read_log`` reads.
 
-    Say ``read_log(path, model, order="runs")`` if the episodes are numbered in the order in which they were made, each
+    Say ``read_log(model, path, order="runs")`` if the episodes are numbered in the order in which they were made, each
     after the one before had ended, as Minari's collector numbers them. Episodes of data sets that were combined from
     others have names in place of numbers, as they are in no such order.
 
@@ -44,7 +44,7 @@ def convert_minari(
         without looking at them. Episodes that were filtered by how they went prove nothing, and are refused.
 
     >>> from plumdp import case_study
-    >>> convert_minari("betting/nothing-v0", "log.parquet", case_study("betting:25").model)
+    >>> convert_minari(case_study("betting:25").model, "betting/nothing-v0", "log.parquet")
     Traceback (most recent call last):
     plumdp.base.errors.DataError: there is no Minari data set 'betting/nothing-v0' on this machine; \
 minari.download_dataset('betting/nothing-v0') fetches one that is public

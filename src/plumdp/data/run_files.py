@@ -43,10 +43,10 @@ def require_run_format(path: str | Path) -> str:
 
 
 def write_runs(
-    path: str | Path,
     model: ParametricMDP,
     point: Point,
     trajectories: int,
+    path: str | Path,
     *,
     rng: Rng,
     max_steps: int,
@@ -64,8 +64,8 @@ def write_runs(
     >>> from plumdp import case_study, read_log
     >>> study = case_study("betting:25")
     >>> with TemporaryDirectory() as folder:
-    ...     write_runs(f"{folder}/runs.csv", study.model, study.true_point, 100, rng=1, max_steps=25)
-    ...     print(read_log(f"{folder}/runs.csv", study.model))
+    ...     write_runs(study.model, study.true_point, 100, f"{folder}/runs.csv", rng=1, max_steps=25)
+    ...     print(read_log(study.model, f"{folder}/runs.csv"))
     2500
     2,500 rows of transitions: 2,500 matched, 0 rejected
     """

@@ -87,7 +87,7 @@ def make_plan(
     require_positive("trajectories", trajectories)
     require_positive("max_steps", max_steps)
     tables = _tables(model, point, policy, stop)
-    key = np.random.default_rng(rng).integers(0, 2**64, size=2, dtype=np.uint64)
+    key = generator_of(rng).integers(0, 2**64, size=2, dtype=np.uint64)
     return Plan(model.graph, tables, key, int(trajectories), int(max_steps))
 
 
@@ -120,6 +120,14 @@ def _policy_tables(graph: Graph, policy: Policy) -> tuple[IntArray, FloatArray]:
     if given.dtype.kind == "f":
         return _NOTHING, running_sums(graph.first_choice, given.astype(np.float64))
     return read_only(np.array(given, dtype=np.int32)), none_drawn
+
+
+def generator_of(rng: Rng) -> np.random.Generator:
+    """Return the generator that a seed makes, or the one that is given."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise DataError(Option("rng", rng), ": give a whole number, at least 0, or a generator of NumPy") from None
 
 
 def require_positive(name: str, value: int) -> None:

@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.progress import tell_part, working
 from plumdp.base.threads import n_threads
 from plumdp.data import kernels
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts
@@ -29,6 +30,7 @@ _MAX_COUNT_BYTES = 1 << 30  # of all threads together, unless the caller says ho
 _WAVE = 64  # blocks per thread that wait for their turn at once
 
 
+@working("simulating")
 def simulate(
     model: ParametricMDP,
     point: Point,
@@ -129,6 +131,7 @@ def _sum_over(
         try:
             for wave in split(0, len(blocks), _WAVE * threads):
                 for done in pool.map(work, blocks[wave.start : wave.stop]):
+                    tell_part(f"{100 * done // n_runs} %")
                     if progress:
                         progress(done, n_runs)
         except BaseException:

@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, MissingExtra, ModelError
+from plumdp.base.progress import tell_part, working
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts
 from plumdp.data.observing import Act, Observe, Places, env_actions, require_distinct_actions, self_loops
 from plumdp.data.pilots import is_wanted, moments_of, planned_pilot
-from plumdp.data.runs import Rng, require_positive, running_sums, stop_mask
+from plumdp.data.runs import Rng, generator_of, require_positive, running_sums, stop_mask
 from plumdp.data.same_files import new_parts
 from plumdp.model.graph import FloatArray, Graph, IntArray
 from plumdp.model.objective import Objective
@@ -57,6 +58,7 @@ def as_env(
     except ImportError:
         raise MissingExtra("environments need Gymnasium: pip install 'plumdp[gym]'") from None
 
+    require_model("as_env", model)
     graph = model.graph
     if max_steps is not None:
         require_positive("max_steps", max_steps)
@@ -75,14 +77,15 @@ def as_env(
     return ModelEnv(graph, cumulative, earned, ends, max_steps, unavailable == "stay")
 
 
+@working("sampling the environment")
 def sample_env(
-    env: Any,
-    policy: Policy,
-    episodes: int,
     model: ParametricMDP,
+    env: Any,
+    episodes: int,
     *,
     rng: Rng,
     max_steps: int | None = None,
+    policy: Policy = "uniform",
     sampling: Sampling = "adaptive",
     pilot: bool = True,
     observe: Observe | None = None,
@@ -111,19 +114,20 @@ def sample_env(
     >>> from plumdp import case_study
     >>> study = case_study("betting:25")
     >>> env = as_env(study.model, study.true_point, max_steps=25)
-    >>> sample_env(env, "uniform", 10, study.model, rng=1).total
+    >>> sample_env(study.model, env, 10, rng=1).total
     250
     """
     require_model("an environment", model)
     require_positive("episodes", episodes)
-    runner = gym_environment(env, model, rng=0, max_steps=max_steps, observe=observe, act=act)
+    runner = gym_environment(model, env, rng=0, max_steps=max_steps, observe=observe, act=act)
     moves = leaving(model.graph, policy_weights(model.graph, policy))
-    generator = np.random.default_rng(rng)  # the runner's own seeds are for episodes that may be run again
+    generator = generator_of(rng)  # the runner's own seeds are for episodes that may be run again
     sizes = moments_of(episodes) if is_wanted(pilot) else ()
     parts = np.zeros((len(sizes) + 1, model.graph.n_transitions), dtype=np.int64)
     seed: int | None = int(generator.integers(2**31))
     for episode in range(episodes):
         stage = bisect_right(sizes, episode)
+        tell_part(f"{100 * episode // episodes} %")
         np.add.at(parts[stage], runner.episode(episode, moves, generator, seed), 1)
         seed = None  # the environment goes on with its own randomness
     *moments, counts = parts.cumsum(axis=0)
@@ -234,8 +238,8 @@ class GymEnvironment:
 
 
 def gym_environment(
-    env: Any,
     model: ParametricMDP,
+    env: Any,
     *,
     rng: Rng,
     max_steps: int | None = None,
@@ -251,7 +255,7 @@ def gym_environment(
     >>> from plumdp import case_study, learn_online
     >>> study = case_study("betting:25")
     >>> env = as_env(study.model, study.true_point, max_steps=25)
-    >>> environment = gym_environment(env, study.model, rng=1)
+    >>> environment = gym_environment(study.model, env, rng=1)
     >>> *_, last = learn_online(study.model, environment, study.objective, episodes=20)
     >>> last.episodes, last.steps, last.true_value
     (20, 500, None)
@@ -264,7 +268,7 @@ def gym_environment(
     _require_function("observe", observe, "an observation to a dict of the state variables")
     if not isinstance(act, Mapping):
         _require_function("act", act, "the name of an action to the environment's action")
-    first, second = np.random.default_rng(rng).integers(2**63, size=2).tolist()
+    first, second = generator_of(rng).integers(2**63, size=2).tolist()
     places, actions = Places(model.graph, observe), env_actions(env, model.graph, act)
     return GymEnvironment(env, model.graph, places, actions, (first, second), max_steps, _takes_seed(env))
 

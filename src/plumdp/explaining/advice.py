@@ -9,6 +9,7 @@ from math import isfinite
 import numpy as np
 
 from plumdp.base.errors import DataError, Option
+from plumdp.base.progress import working
 from plumdp.certifying.claims import shown_value
 from plumdp.certifying.pipeline import conclude
 from plumdp.confidence.laws import law_of_space
@@ -19,7 +20,7 @@ from plumdp.data.runs import require_positive
 from plumdp.explaining.design import ValueQuestion, plan_sampling
 from plumdp.explaining.expected_runs import RunLaw, normalised, run_law, seen_runs
 from plumdp.explaining.predicted_width import Predictor
-from plumdp.learning.learned import Learned
+from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.graph import FloatArray, Graph, read_only
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective
@@ -40,6 +41,7 @@ from plumdp.solver.coupled.gradient import policy_gradient
 _LEAST_SLOPE = 1e-9  # part of a gradient that the likelihood depends on, relative to all of it: the rest is rounding
 
 
+@working("finding where more data help")
 def advise(
     learned: Learned,
     objective: Objective | str,
@@ -76,6 +78,7 @@ def advise(
     >>> [p.sampling for p in advice.predictions]
     ['like these', 'uniform', 'certified policy', 'advised']
     """
+    require_learned("advise", learned)
     model, asked = learned.model, as_objective(objective, learned.model)
     _require_sense(learned, runs, max_steps)
     certificate = conclude(learned, asked, relaxation="coupled", policy=policy)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from plumdp.base.errors import DataError
+from plumdp.base.progress import working
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
 from plumdp.explaining.residual_table import CellResiduals, describe_residual, residual_records, residuals_by_cell
@@ -117,6 +118,7 @@ class ModelCheck:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
 
+@working("testing the model")
 def check_model(
     model: ParametricMDP,
     data: TransitionCounts | Log,
@@ -145,13 +147,7 @@ def check_model(
     The data do not contradict the model at confidence 99.9 % (p = 1).
     """
     require_model("check_model", model)
-    counts = data.counts if isinstance(data, Log) else data
-    if not isinstance(counts, TransitionCounts):
-        raise DataError(
-            f"data of type {type(data).__name__}: give TransitionCounts(model.graph, counts, sampling), or the log "
-            "that read_log returns"
-        )
-    learned = learn(model, counts, confidence=confidence, confidence_set="likelihood", objectives=objectives)
+    learned = learn(model, data, confidence=confidence, confidence_set="likelihood", objectives=objectives)
     return replace(check_learned(learned), confidence=confidence)
 
 

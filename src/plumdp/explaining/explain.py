@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, overload
 
 from plumdp.base.errors import DataError
+from plumdp.base.progress import tell, working
 from plumdp.certifying.pipeline import compare_learned
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import TransitionCounts
@@ -27,8 +27,6 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.result.certificate import Certificate, Status
 from plumdp.result.findings import ExpressionRow, Findings, Outline, Rung
 
-_LOGGER = logging.getLogger("plumdp")
-
 
 @overload
 def explain(given: Learned, certificate: Certificate, /, *, parts: Sequence[str] = ...) -> Findings: ...
@@ -40,6 +38,7 @@ def explain(
 ) -> Findings: ...
 
 
+@working("explaining")
 def explain(
     given: Learned | ParametricMDP,
     counts: TransitionCounts | Log | Certificate,
@@ -102,7 +101,7 @@ def _ladder(learned: Learned, objective: Objective, certificate: Certificate) ->
     """
     if not _has_region(learned, certificate):
         return ()
-    _LOGGER.info("finding what other relaxations certify")
+    tell("finding what other relaxations certify")
     policy = certificate.policy if certificate.options["policy"] == "given" else None
     precision = certificate.options["precision"]
     found = compare_learned(_without_memory(learned), objective, policy=policy, precision=precision)
@@ -130,7 +129,7 @@ def _advice(learned: Learned, objective: Objective, certificate: Certificate) ->
     """Return where more data help most, with its sentences; or, as ``none``, why there is no advice."""
     if certificate.status in (Status.CONTRADICTED, Status.NO_GUARANTEE):
         return {"none": "first the model, or the way the sets are made, has to be changed"}
-    _LOGGER.info("finding where more data help")
+    tell("finding where more data help")
     try:
         advice = advise(_without_memory(learned), objective, policy=certificate.policy)
     except DataError as error:

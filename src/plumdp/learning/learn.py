@@ -10,12 +10,13 @@ from typing import Any
 from plumdp.base.clock import Clock
 from plumdp.base.error_budget import ErrorBudget
 from plumdp.base.errors import DataError
+from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
 from plumdp.confidence.bounds import Intervals
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers
 from plumdp.confidence.groundwork import Groundwork
 from plumdp.confidence.sets import ConfidenceSet, Guarantee
-from plumdp.data.counts import Pilot, TransitionCounts, require_same_graph
+from plumdp.data.counts import Pilot, TransitionCounts, counts_of, require_same_graph
 from plumdp.data.logs import Log
 from plumdp.data.pilots import drawn_pilot, pilot_assumption
 from plumdp.fit.diagnosis import diagnose
@@ -34,6 +35,7 @@ from plumdp.region.shapes import Region
 
 
 @one_blas_thread()
+@working("learning from the data")
 def learn(
     model: ParametricMDP,
     counts: TransitionCounts | Log,
@@ -76,7 +78,7 @@ def learn(
     Pmin=? [ F<=10 "collision" ] 0.690 0.705
     Pmin=? [ F "collision" ]     0.703 0.719
     """
-    error, clock, data, counted = error_of(confidence), Clock(), _require_counts(counts), model.counted
+    error, clock, data, counted = error_of(confidence), Clock(), counts_of(counts), model.counted
     require_same_graph(counted.graph, data.graph)
     kind, measure = chosen_method(confidence_set, interval_method, events, misfit)
     method, groundwork = SETS[kind], _groundwork(counted, like)
@@ -128,17 +130,6 @@ def _budget(
     divide = method.tolerant.budget if misfit and method.tolerant is not None else method.budget
     budget = divide(groundwork, pilot, is_asked)
     return budget.with_fixed_numbers() if method.is_tested and len(groundwork.fixed) else budget
-
-
-def _require_counts(counts: TransitionCounts | Log) -> TransitionCounts:
-    """Return the counts; refuse numbers that do not say how the data came about."""
-    found = counts.counts if isinstance(counts, Log) else counts
-    if not isinstance(found, TransitionCounts):
-        raise DataError(
-            f"counts of type {type(counts).__name__}: write TransitionCounts(model.graph, counts, sampling), which "
-            "says how the data came about: 'independent', 'trajectories' or 'adaptive'"
-        )
-    return found
 
 
 def _rests_on(method: ConfidenceMethod[Any], measured: ConfidenceSet, pilot: Pilot | None) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from plumdp.base.error_budget import ErrorBudget
+from plumdp.base.errors import require_kind
 from plumdp.confidence.groundwork import Groundwork
 from plumdp.confidence.likelihood import best_point, best_point_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable
@@ -150,5 +151,10 @@ class Learned:
         ]
         facts += [("…", number_of(len(boxes) - _SHOWN, "more parameter"))] if len(boxes) > _SHOWN else []
         if self.fit is not None:
-            facts.append(("model test", f"p = {outward(self.fit.p_value, 1, 2).lower()}"))
+            facts.append(("model test", f"p = {outward(self.fit.p_value, 1, 2)}"))
         return html_table(facts)
+
+
+def require_learned(function: str, given: object) -> None:
+    """Refuse a value that is not what ``learn`` returns."""
+    require_kind(given, Learned, f"{function} takes what learn(model, counts) returns")

@@ -8,7 +8,7 @@ for, so that what was learned on the small model bounds it, whatever the product
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -51,8 +51,9 @@ def ask(asked: Asked, about: ParametricMDP) -> Question:
 
 def ask_all(asked: Sequence[Asked], about: ParametricMDP) -> tuple[Question, ...]:
     """Return all questions, or refuse the same one twice, however it is written."""
-    if isinstance(asked, str):
-        raise ModelError(f"objectives={asked!r}: give a list of objectives, even if there is only one")
+    if isinstance(asked, str) or not isinstance(asked, Iterable):
+        shown = repr(asked) if isinstance(asked, str) else type(asked).__name__
+        raise ModelError(f"objectives={shown}: give a list of objectives, even if there is only one")
     questions = tuple(ask(each, about) for each in asked)
     digests = set()
     for question in questions:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
 from math import comb, inf, nextafter
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from flint import fmpq, fmpq_mat
@@ -18,7 +18,7 @@ from plumdp.model.expressions.polynomial import Number, Polynomial, exact, param
 from plumdp.model.graph import FloatArray
 from plumdp.model.text import number_of, one_line
 
-Point: TypeAlias = Mapping[str, Number] | Sequence[Number]
+Point: TypeAlias = Mapping[str, Number] | Sequence[Number] | FloatArray
 """A point of the space: values by name, or in the order of the names."""
 
 _MAX_SUBSETS = 20_000  # how many sets of active rows are tried to list the vertices
@@ -109,8 +109,18 @@ class ParameterSpace:
         return inside and all(constraint.evaluate(values) >= 0 for constraint in self.constraints)
 
     def point(self, values: Point) -> dict[str, Fraction]:
-        """Return the exact values by name, of which every parameter must have one."""
+        """Return the exact values by name, of which every parameter must have one.
+
+        A float is the shortest decimal that it is written as, however long, so that drawn points may be given.
+
+        >>> ParameterSpace.unit("p").point(np.random.default_rng(1).random(1))
+        {'p': Fraction(5118216247002567, 10000000000000000)}
+        """
         if not isinstance(values, Mapping):
+            if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str):
+                names = ", ".join(self.names) or "none"
+                wanted = f"one number for each parameter ({names}), as a mapping by name or in their order"
+                raise ModelError(f"a point is {wanted}, not {type(values).__name__}")
             if len(values) != self.dimension:
                 raise ModelError(f"{len(values)} values for the parameters {', '.join(self.names)}")
             values = dict(zip(self.names, values, strict=True))
@@ -120,7 +130,7 @@ class ParameterSpace:
             names = ", ".join(self.names) or "none"
             wrong = f"no value for {', '.join(missing)}" if missing else f"no parameter is called {', '.join(unknown)}"
             raise ModelError(f"{wrong}; the parameters are {names}")
-        return {name: exact(values[name]) for name in self.names}
+        return {name: _coordinate(values[name]) for name in self.names}
 
     def generic_point(self) -> dict[str, Fraction]:
         """Return a point inside the box, near its lower corner, at which no two expressions agree by accident."""
@@ -183,6 +193,13 @@ class ParameterSpace:
             # outward: how far the rounded row may be off anywhere in the box
             offset += abs(Fraction(row[place]) + coefficient) * max(abs(low), abs(high))
         return float_above(offset)
+
+
+def _coordinate(value: Any) -> Fraction:
+    """Return the number of a point: of a float the shortest decimal, which ties with no expression and need not."""
+    number: Any = value[()] if isinstance(value, np.ndarray) and not value.ndim else value
+    is_float = isinstance(number, float | np.floating) and np.isfinite(number)
+    return Fraction(str(number)) if is_float else exact(number)
 
 
 def affine_coefficients(polynomial: Polynomial, names: tuple[str, ...]) -> tuple[Fraction, list[Fraction]]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from time import monotonic
 
-_LOGGER = logging.getLogger("plumdp")
+from plumdp.base.progress import tell
+
 _SECONDS = 0.3  # between two lines
 
 
@@ -20,4 +20,4 @@ class Teller:
         now = monotonic()
         if now - self._last >= _SECONDS:
             self._last = now
-            _LOGGER.info("%s: %s %s", self._doing, f"{n:,}", self._things)
+            tell(f"{self._doing}: {n:,} {self._things}")

@@ -107,7 +107,7 @@ def as_environment(
         return environment
     if isinstance(given, str) or is_gymnasium(given):
         seed = 0 if rng is None else rng
-        return gym_environment(given, model, rng=seed, max_steps=max_steps, observe=observe, act=act)
+        return gym_environment(model, given, rng=seed, max_steps=max_steps, observe=observe, act=act)
     raise DataError(
         "learn_online takes a Gymnasium environment, or one such as simulator(model, point, ...), "
         f"not {type(given).__name__}"

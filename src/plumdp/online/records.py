@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from html import escape
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,12 @@ from plumdp.base.errors import DataError
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Direction, Objective
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.text import number_of, one_line
+from plumdp.model.text import html_table, number_of, one_line
 from plumdp.online.loop import OnlineRecord
 from plumdp.result.json_values import INFINITE, json_value
 
 SCHEMA = "plumdp/online/1"
+_SHOWN = 10  # records in a notebook
 _NUMBERS = ("bound", "optimistic_bound", "true_value", "width", "seconds")
 _NAMES = ("episodes", "steps", *_NUMBERS, "status")
 
@@ -26,7 +28,7 @@ _NAMES = ("episodes", "steps", *_NUMBERS, "status")
 class OnlineRun:
     """What was certified after how many episodes: the numbers of each record by the names of ``OnlineRecord``.
 
-    Policies are not kept; save them with ``write_policy``. ``plots.online`` draws ``records``.
+    Policies are not kept; save them with ``write_policy``. ``plots.online`` draws it.
 
     >>> from tempfile import TemporaryDirectory
     >>> from plumdp import case_study, learn_online
@@ -51,6 +53,16 @@ class OnlineRun:
         return one_line(
             self, number_of(len(self.records), "record"), number_of(last["episodes"], "episode"), self.objective
         )
+
+    def _repr_html_(self) -> str:
+        shown = self.records if len(self.records) <= _SHOWN else [self.records[0], *self.records[1 - _SHOWN :]]
+        rows = [
+            (f"{row['episodes']:,}", f"{row['bound']:.6g}", f"{row['optimistic_bound']:.6g}", row["status"])
+            for row in shown
+        ]
+        header = ("episodes", "certified", "no policy is better", "status")
+        share = f"{number_of(len(self.records), 'record')}, confidence {self.confidence:.10g}"
+        return f"<p><b>{escape(f'{self.objective} ({share})')}</b></p>{html_table(rows, header)}"
 
     @staticmethod
     def of(

@@ -34,7 +34,7 @@ def plot_advice(axes: Any, advice: Mapping[str, Any]) -> Any:
     axes.set_ylim(len(choices) - 0.4, -0.6)
     axes.set_xlim(0, 102)
     axes.set_xticks([0, 50, 100], ["0 %", "50 %", "100 %"])
-    axes.set_xlabel("how much a run helps here, relative to\nthe best choice; visits so far beside", loc="right")
+    axes.set_xlabel("relative benefit of one more run\n(visits so far at the bar)", loc="right")
     return axes
 
 

@@ -7,6 +7,7 @@ from math import floor, inf, isfinite, log10
 from textwrap import fill
 from typing import Any
 
+from plumdp.model.language.words import is_probability
 from plumdp.plots.style import (
     BLACK,
     BLUE,
@@ -136,7 +137,7 @@ def _label(rung: Rung) -> str:
 
 def _keep_probabilities(axes: Any, rungs: Sequence[Rung], objective: str) -> None:
     """Let the axis of a probability have no ticks below 0 or above 1."""
-    if objective.startswith("P") and all(rung.lower >= -1e-9 and rung.upper <= 1 + 1e-9 for rung in rungs):
+    if is_probability(objective) and all(rung.lower >= -1e-9 and rung.upper <= 1 + 1e-9 for rung in rungs):
         low, high = axes.get_xlim()
         ticks = axes.xaxis.get_major_locator().tick_values(low, high)
         axes.set_xticks([tick for tick in ticks if max(low, -1e-9) <= tick <= min(high, 1 + 1e-9)])

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, require_kind
 from plumdp.certifying.pipeline import conclude
 from plumdp.confidence.sets import Guarantee
 from plumdp.explaining.check import ModelCheck
 from plumdp.explaining.finding import count_expressions, drawing, expression_rows, outlines, telling_variables
-from plumdp.learning.learned import Learned
+from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective
 from plumdp.model.policy import Policy
 from plumdp.model.text import one_line
+from plumdp.online.records import OnlineRun
 from plumdp.plots.advice_bars import advice_figure, plot_advice
 from plumdp.plots.bounds_ladder import ladder_figure, plot_ladder
 from plumdp.plots.expression_forest import forest_figure, plot_forest
@@ -29,6 +30,7 @@ from plumdp.plots.residual_panels import residual_figure
 from plumdp.plots.style import styled, svg_of, write_figure
 from plumdp.result.advice import Advice
 from plumdp.result.certificate import Certificate
+from plumdp.result.findings import Outline
 from plumdp.result.policy_table import PolicyTable
 
 
@@ -55,22 +57,36 @@ class Picture:
         return self.svg
 
 
-def ladder(certificates: Sequence[Certificate], *, truth: float | None = None, axes: Any = None) -> Picture:
-    """Return the picture of certificates of ``compare``, with the bounds of each relaxation, from loose to tight.
+def ladder(
+    certificates: Certificate | Sequence[Certificate] | Mapping[str, Certificate],
+    *,
+    truth: float | None = None,
+    axes: Any = None,
+) -> Picture:
+    """Return the picture of the bounds of certificates, such as those of ``compare``, from loose to tight.
 
-    ``truth`` is the value that is known, as in an experiment. As in all these functions, ``axes`` of your own are drawn
-    into, if you give some.
+    Bars are named by their relaxations, or as in a mapping such as ``{"best": one, "mine": other}``. ``truth`` is the
+    value that is known, as in an experiment. As in all these functions, ``axes`` of your own are drawn into, if you
+    give some.
     """
+    if isinstance(certificates, Certificate):
+        certificates = [certificates]
+    require_kind(certificates, (Sequence, Mapping), "plots.ladder takes certificates")
     if not certificates:
         raise DataError("certificates: there are none to draw; give those that compare returns")
-    rungs = [certificate.rung for certificate in certificates]
-    dots = [certificate.estimated_value for certificate in certificates]
-    options: dict[str, Any] = {"objective": certificates[-1].objective, "estimate": dots, "truth": truth}
+    shown = list(certificates.values() if isinstance(certificates, Mapping) else certificates)
+    for each in shown:
+        require_kind(each, Certificate, "plots.ladder takes certificates")
+    rungs = [certificate.rung for certificate in shown]
+    if isinstance(certificates, Mapping):
+        rungs = [replace(rung, relaxation=name) for rung, name in zip(rungs, certificates, strict=True)]
+    dots, texts = [certificate.estimated_value for certificate in shown], {each.objective for each in shown}
+    options: dict[str, Any] = {"objective": " / ".join(sorted(texts)), "estimate": dots, "truth": truth}
     return _picture(partial(ladder_figure, rungs, **options), plot_ladder, axes, rungs, **options)
 
 
 def region(
-    learned: Learned,
+    learned: Learned | Certificate,
     objective: Objective | str | None = None,
     *,
     policy: Policy | None = None,
@@ -79,18 +95,41 @@ def region(
 ) -> Picture:
     """Return the picture of the region, a strip of one parameter, an outline of two, or pairs of the main ones.
 
-    The parameters that matter are found for the ``policy`` and ``objective``. Without a policy it is the pilot's.
+    The parameters that matter are found for the ``policy`` and ``objective``. Without a policy it is the pilot's. Of a
+    certificate there is only the box around the region, which is drawn for one or two parameters.
     """
-    asked = None if objective is None else as_objective(objective, learned.model)
-    shown = outlines(learned, asked, policy)
+    if isinstance(learned, Certificate):
+        shown, is_proved = _box_of(learned), learned.is_proved
+    else:
+        require_learned("plots.region", learned)
+        asked = None if objective is None else as_objective(objective, learned.model)
+        shown, is_proved = outlines(learned, asked, policy), _is_proved(learned)
     if not shown:
-        why = "the data contradict the model" if learned.conflict is not None else "the model has no parameters"
-        raise DataError(f"there is no region to draw: {why}")
+        raise DataError("there is no region to draw: the data contradict the model, or it has no parameters")
     if axes is not None and len(shown) > 1:
         raise DataError("axes: several panels are needed for more than two parameters; leave out axes")
-    true_point = None if truth is None else {name: float(v) for name, v in learned.model.space.point(truth).items()}
-    make = partial(region_figure, shown, learned.parameters, truth=true_point, is_proved=_is_proved(learned))
+    true_point = None
+    if truth is not None:
+        point = truth if isinstance(learned, Certificate) else learned.model.space.point(truth)
+        true_point = {name: float(value) for name, value in point.items()}
+    make = partial(region_figure, shown, learned.parameters, truth=true_point, is_proved=is_proved)
     return _picture(make, plot_region, axes, shown[0], truth=pair_of(true_point, shown[0]))
+
+
+def _box_of(certificate: Certificate) -> tuple[Outline, ...]:
+    """Return what a certificate says of one or two parameters: the box around the region, and the estimate."""
+    names, ends = tuple(certificate.parameters), tuple(certificate.parameters.values())
+    if len(names) > 2:
+        raise DataError(
+            f"a certificate keeps the bounds of its {len(names)} parameters, and not their region: give what learn "
+            "returned, or figure_of('region', certificate, findings)"
+        )
+    if not names:
+        return ()
+    point = [certificate.estimate.get(name) for name in names]
+    first, second = (point[0], point[-1] if len(names) == 2 else 0.0)
+    estimate = None if first is None or second is None else (first, second)
+    return (Outline((names[0], names[1] if len(names) == 2 else ""), estimate, (ends[0], ends[-1]), (), ()),)
 
 
 def forest(learned: Learned, objective: Objective | str, *, policy: Policy | None = None, axes: Any = None) -> Picture:
@@ -98,6 +137,7 @@ def forest(learned: Learned, objective: Objective | str, *, policy: Policy | Non
 
     Expressions come first whose intervals matter most to the value of the policy, by default the certified one.
     """
+    require_learned("plots.forest", learned)
     asked = as_objective(objective, learned.model)
     rows = expression_rows(learned, asked, _policy(learned, asked, policy))
     if not rows:
@@ -108,29 +148,36 @@ def forest(learned: Learned, objective: Objective | str, *, policy: Policy | Non
 
 
 def online(
-    records: Sequence[Any] | Mapping[str, Sequence[Any]],
+    records: OnlineRun | Sequence[Any] | Mapping[str, OnlineRun | Sequence[Any]],
     *,
     objective: str = "",
     truth: float | None = None,
     axes: Any = None,
 ) -> Picture:
-    """Return the picture of bounds over runs, from records of ``learn_online``, or from several lists by name."""
-    options: dict[str, Any] = {"objective": objective, "truth": truth}
-    return _picture(partial(online_figure, records, **options), plot_online, axes, records, **options)
+    """Return the picture of bounds over runs: of an ``OnlineRun``, records of ``learn_online``, or several by name."""
+    require_kind(records, (OnlineRun, Sequence, Mapping), "plots.online takes an OnlineRun, or its records")
+    named = records if isinstance(records, Mapping) else {"": records}
+    texts = {run.objective for run in named.values() if isinstance(run, OnlineRun)}
+    lists = {name: run.records if isinstance(run, OnlineRun) else list(run) for name, run in named.items()}
+    shown = lists if isinstance(records, Mapping) else lists[""]
+    options: dict[str, Any] = {"objective": objective or " / ".join(sorted(texts)), "truth": truth}
+    return _picture(partial(online_figure, shown, **options), plot_online, axes, shown, **options)
 
 
 def policy(
-    table: PolicyTable,
+    table: PolicyTable | Certificate,
     *,
     x: str | None = None,
     y: str | None = None,
     fixed: Mapping[str, Any] | None = None,
     axes: Any = None,
 ) -> Picture:
-    """Return the picture of a policy as a map over two state variables, by default those that it depends on most.
+    """Return the picture of a policy, such as a certificate's, over two state variables that it depends on most.
 
     Other variables have the values in ``fixed``, or those that most states have. The title says which.
     """
+    table = table.policy if isinstance(table, Certificate) else table
+    require_kind(table, PolicyTable, "plots.policy takes a PolicyTable, or a certificate, which has one")
     first, second = axes_of_map(telling_variables(table), x, y, fixed)
     columns = table.by_state()
     options: dict[str, Any] = {"fixed": fixed}
@@ -141,12 +188,14 @@ def policy(
 
 def advice(found: Advice, *, most: int = 10, axes: Any = None) -> Picture:
     """Return the picture of choices at which the next data help most, with the visits so far."""
+    require_kind(found, Advice, "plots.advice takes what advise(learned, objective) returns")
     content = found.to_dict(most)
     return _picture(partial(advice_figure, content), plot_advice, axes, content)
 
 
 def model(learned: Learned, objective: Objective | str, *, policy: Policy | None = None, axes: Any = None) -> Picture:
     """Return the picture of a model of at most 400 states as a graph, with a policy, by default the certified one."""
+    require_learned("plots.model", learned)
     asked = as_objective(objective, learned.model)
     graph = drawing(learned, _policy(learned, asked, policy), asked)
     if graph is None:
@@ -156,6 +205,7 @@ def model(learned: Learned, objective: Objective | str, *, policy: Policy | None
 
 def residuals(check: ModelCheck) -> Picture:
     """Return the picture of differences between data and model, over each state variable and over the actions."""
+    require_kind(check, ModelCheck, "plots.residuals takes what check_model(model, counts) returns")
     return Picture(residual_figure(check), "residuals")
 
 

@@ -175,7 +175,9 @@ def _draw_points(axes: Any, estimate: Point | None, truth: Point | None) -> None
 
 
 def _handles(outline: Outline, truth: Point | None, looks: Mapping[str, tuple[str, Any]]) -> list[Any]:
-    handles = [patch("what the data allow", BLUE, edge=BLUE, alpha=0.35), mark("its box", GREY, line="--", width=1.0)]
+    allowed = "what the data allow"
+    handles = [patch(allowed, BLUE, edge=BLUE, alpha=0.35)] if outline.region or not outline.names[1] else []
+    handles.append(mark("its box" if outline.region else f"box around {allowed}", GREY, line="--", width=1.0))
     if outline.ellipse:
         handles.append(mark("ellipse of the likelihood", SKY, line="-"))
     handles += [mark(fill(origin, 50), colour, line=line) for origin, (colour, line) in looks.items()]

@@ -14,10 +14,11 @@ from plumdp.base.errors import DataError
 from plumdp.explaining.check import ModelCheck
 from plumdp.explaining.residual_table import CellResiduals
 from plumdp.model.text import cut
-from plumdp.plots.style import BLUE, GREY, PHONE, VERMILION, new_figure, styled, write_figure
+from plumdp.plots.style import BLUE, GREY, PHONE, VERMILION, mark, new_figure, styled, write_figure
 
 _ABOVE, _BELOW, _CLOSE = VERMILION, BLUE, GREY
 _MARKERS = {_ABOVE: "^", _BELOW: "v", _CLOSE: "o"}
+_MEANINGS = {_ABOVE: "more often than expected", _BELOW: "less often than expected", _CLOSE: "about as expected"}
 _WIDE = 2.0  # standard deviations of an error bar
 _NOTHING = 1e-3  # differences below it are not shown larger than they are, if they have no bars
 _MOST_IN_A_COLUMN = 3  # panels: with more there are two columns
@@ -49,8 +50,14 @@ def plot_residuals(axes: Any, residuals: CellResiduals) -> Any:
     axes.set_xlim(-0.6, len(visited) - 0.4)
     axes.set_xlabel(residuals.name)
     axes.set_title(fill(f"probability that {residuals.change}", _TITLE), loc="left")
-    axes.set_ylabel("seen less expected")
+    axes.set_ylabel("observed minus expected")
     return axes
+
+
+def legend_of_marks(figure: Any) -> None:
+    """Put a legend of dots and triangles below all panels of a figure."""
+    handles = [mark(meaning, colour, _MARKERS[colour]) for colour, meaning in _MEANINGS.items()]
+    figure.legend(handles=handles, loc="outside lower left", ncols=2)
 
 
 def residual_figure(check: ModelCheck) -> Any:
@@ -66,7 +73,7 @@ def cells_figure(panels: Sequence[CellResiduals], headline: str) -> Any:
     n_columns = 1 if len(panels) <= _MOST_IN_A_COLUMN else 2
     n_rows = ceil(len(panels) / n_columns)
     with styled():
-        figure = new_figure(PHONE if n_columns == 1 else 5.4, 0.7 + 2.3 * n_rows)
+        figure = new_figure(PHONE if n_columns == 1 else 5.4, 1.1 + 2.3 * n_rows)
         first = None
         for i, panel in enumerate(panels):
             axes = plot_residuals(figure.add_subplot(n_rows, n_columns, i + 1, sharey=first), panel)
@@ -76,6 +83,7 @@ def cells_figure(panels: Sequence[CellResiduals], headline: str) -> Any:
         width = 54 if n_columns == 1 else 72
         title = f"{fill(headline, width)}\nBars: two standard deviations to either side"
         figure.suptitle(title, fontsize=9, x=0.01, ha="left")
+        legend_of_marks(figure)
     return figure
 
 

@@ -9,13 +9,18 @@ from plumdp.data.report import KINDS, IngestionReport, Kind
 from plumdp.model.text import number_of
 from plumdp.reporting import pictures
 from plumdp.reporting.parts import Section, TableOf, sentence
-from plumdp.reporting.sections import assumptions, expressions, ladder, parameters, reasons, what_limits
-from plumdp.result.certificate import Certificate
+from plumdp.reporting.sections import expressions, ladder, methods, parameters, reasons, region, what_limits
+from plumdp.result.certificate import Certificate, outward
 from plumdp.result.findings import Findings
 
 _MOST_ROWS = 5_000  # of the policy in a page
 _MOST_RESIDUALS = 10
 _FAINT = 2.0  # nats: residuals with less are not shown
+_BY_CHANCE = (
+    "In the pictures, a grey dot is within two standard deviations of what the model says. A triangle is outside: it "
+    "points up if things happened more often, and down if less often. If the model is right, about 1 in 20 is outside "
+    "by chance; the test above takes all of them into account."
+)
 _KINDS: dict[Kind, str] = {
     "matched": "a transition of the model: used",
     "last row": "the end of a run, which shows no step",
@@ -67,20 +72,22 @@ def test(certificate: Certificate, findings: Findings) -> Section | None:
     found = findings.residuals
     if verdict is None and not found:
         return None
-    intro = [sentence(verdict)] if verdict else []
+    intro = [sentence(verdict.partition(" (p =")[0])] if verdict else []
     if not certificate.claims_bounds:
         intro = ["No: the data show what the model says cannot happen, which no probabilities explain."]
     if verdict and certificate.p_value is not None:
         intro.append(
-            "The p-value is valid whenever the data stopped: a right model has one below 0.001 at most once in 1,000."
+            f"The p-value is {outward(certificate.p_value, 1, 2)}. The test is anytime-valid: it holds however often "
+            "you look and whenever the data stopped, and 1 means no evidence against the model. A right model has a "
+            "p-value below 0.001 at most once in 1,000."
         )
     points = [] if certificate.reason else list(found.get("diagnosis", ()))  # which are said above
     if found.get("suspicion"):
         points.append(f"Worth a look, though not enough to contradict the model: {found['suspicion']}")
     records = [record for record in found.get("residuals", ())[:_MOST_RESIDUALS] if record["evidence"] > _FAINT]
     tables = [_residuals(records)] if records and (found.get("contradicted") or found.get("suspicion")) else []
-    points = [sentence(text) for text in points]
-    return Section("test", "Is the model right?", intro, points, pictures.residuals(findings), tables)
+    points, drawn = [sentence(text) for text in points], pictures.residuals(findings)
+    return Section("test", "Is the model right?", intro, points, drawn, tables, [_BY_CHANCE] if drawn else [])
 
 
 def _residuals(records: list[Mapping[str, Any]]) -> TableOf:
@@ -127,7 +134,7 @@ def model(certificate: Certificate, findings: Findings) -> Section | None:
     """Return a small model as a graph."""
     drawn = pictures.model(findings)
     return (
-        Section("model", "The model", ["States, transitions and what the policy does."], pictures=drawn)
+        Section("model", "The model", ["States, transitions and what the policy does."], pictures=drawn, is_folded=True)
         if drawn
         else None
     )
@@ -152,7 +159,7 @@ def provenance(certificate: Certificate, findings: Findings) -> Section:
     seconds = ", ".join(f"{stage} {time:.2f} s" for stage, time in certificate.seconds.items())
     rows.append(("time", seconds))
     table = TableOf("provenance-table", "Provenance", ("what", "value"), rows)
-    return Section("provenance", "Where this comes from", tables=[table])
+    return Section("provenance", "Provenance", tables=[table], is_folded=True)
 
 
 def _flat(content: Mapping[str, Any], before: str = "") -> list[tuple[str, str]]:
@@ -170,6 +177,6 @@ def _flat(content: Mapping[str, Any], before: str = "") -> list[tuple[str, str]]
 
 
 SECTIONS = (
-    reasons, assumptions, ladder, what_limits, parameters, expressions, data, test, policy, model, provenance,
+    reasons, policy, data, test, parameters, what_limits, methods, ladder, region, expressions, model, provenance,
 )  # fmt: skip
-"""In the order of the page; each returns None if it has nothing to show."""
+"""In the order of the page, folded ones last; each returns None if it has nothing to show."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, require_path
+from plumdp.base.progress import working
 from plumdp.explaining.explain import explain
 from plumdp.reporting.read import read_findings, read_result
 from plumdp.result.certificate import Certificate
@@ -14,6 +15,7 @@ from plumdp.result.findings import Findings
 from plumdp.result.folder import DATA
 
 
+@working("explaining the result")
 def explain_result(path: str | Path, *, parts: Sequence[str] = ()) -> tuple[Certificate, Findings]:
     """Return the certificate in a folder and its findings: those that were saved, or new ones.
 
@@ -30,6 +32,7 @@ def explain_result(path: str | Path, *, parts: Sequence[str] = ()) -> tuple[Cert
     >>> findings.variables
     ('money', 'step')
     """
+    require_path("explain_result", path)
     folder = Path(path)
     certificate, findings = read_result(folder), read_findings(folder)
     if findings is not None:

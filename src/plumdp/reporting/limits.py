@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from plumdp.model.language.words import is_probability
 from plumdp.result.certificate import Certificate, Status, outward
 from plumdp.result.findings import Findings, Rung
 
@@ -15,6 +16,7 @@ _PARTS = {
     "relaxation": "that nature may pick other parameters in each state, at an end where the bounds with one point for "
     "all states are not the tighter ones",
 }
+_PER_CENT = 1e-3  # widths of probabilities from here on are in percentage points
 _SMALLEST = 1e-3  # share of the width that is worth a sentence
 
 
@@ -53,8 +55,10 @@ def _parts_of_gap(certificate: Certificate) -> list[str]:
     if not total or total == float("inf"):
         return []
     ordered = sorted(certificate.gap.items(), key=lambda part: -part[1])
-    width = outward(certificate.upper - certificate.lower, 1, 3)
-    return [f"The bounds are {width} apart."] + [
+    width, points = certificate.upper - certificate.lower, ""
+    if is_probability(certificate.objective) and width >= _PER_CENT:
+        width, points = 100 * width, " percentage points"
+    return [f"The bounds are {outward(width, 1, 3)}{points} apart."] + [
         f"{100 * part / total:.3g} % of that is {_PARTS[name]}."
         for name, part in ordered
         if part / total >= _SMALLEST and name in _PARTS

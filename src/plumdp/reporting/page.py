@@ -9,8 +9,10 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
-from plumdp.confidence.sets import Guarantee
+from plumdp.base.errors import require_kind, require_path
+from plumdp.base.progress import working
 from plumdp.reporting.evidence import SECTIONS
+from plumdp.reporting.front import GLOSSARY, front_of
 from plumdp.reporting.parts import Picture, Section
 from plumdp.result.certificate import Certificate, Status
 from plumdp.result.findings import Findings
@@ -47,9 +49,29 @@ _LOOKS = {
 }
 
 
-def write_report(certificate: Certificate, findings: Findings, path: str | Path) -> None:
-    """Write a report for people as one HTML file that needs nothing else: no other file, and no network.
+@working("writing the report")
+def write_report(
+    certificate: Certificate,
+    findings: Findings,
+    path: str | Path,
+    *,
+    title: str = "",
+    system: str = "",
+    author: str = "",
+) -> None:
+    """Write a self-contained report for people: one HTML file that needs no other file, and no network.
 
+    Parameters
+    ----------
+    title
+        The heading; by default what is asked, in words.
+    system
+        What the model is of, such as "the pump": sentences then say "the probability that the pump ever reaches …".
+    author
+        Who answers for the report.
+
+    Examples
+    --------
     >>> from tempfile import TemporaryDirectory
     >>> from plumdp import case_study, certify, explain, simulate
     >>> study = case_study("betting:5")
@@ -57,11 +79,14 @@ def write_report(certificate: Certificate, findings: Findings, path: str | Path)
     >>> certificate = certify(study.model, counts, study.objective)
     >>> findings = explain(study.model, counts, certificate, parts=["expressions", "n_expressions"])
     >>> with TemporaryDirectory() as folder:
-    ...     write_report(certificate, findings, f"{folder}/report.html")
+    ...     write_report(certificate, findings, f"{folder}/report.html", title="Five bets", author="A. Gambler")
     """
+    require_kind(certificate, Certificate, "write_report takes a certificate first")
+    require_kind(findings, Findings, "write_report takes findings, which explain returns, after the certificate")
+    require_path("write_report", path)
     target = Path(path)
     require_file(target)
-    text = render(certificate, findings)
+    text = render(certificate, findings, title=title, system=system, author=author)
     with NamedTemporaryFile("w", dir=target.absolute().parent, encoding="utf-8", delete=False) as file:
         prepared = Path(file.name)
     try:
@@ -73,25 +98,26 @@ def write_report(certificate: Certificate, findings: Findings, path: str | Path)
         raise unwritable(target, error) from None
 
 
-def render(certificate: Certificate, findings: Findings) -> str:
+def render(certificate: Certificate, findings: Findings, *, title: str = "", system: str = "", author: str = "") -> str:
     """Return the report of a certificate as HTML."""
     from markupsafe import Markup
 
     certificate.require_own(findings)
-    made = [make(certificate, findings) for make in SECTIONS]
+    made = [_drawn(section) for make in SECTIONS if (section := make(certificate, findings)) is not None]
+    front = front_of(certificate, title=title, system=system, author=author)
     script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
             certificate=certificate,
-            title=f"{_LOOKS[certificate.status].words.partition(':')[0]}: {certificate.objective}",
+            page_title=f"{_LOOKS[certificate.status].words.partition(':')[0]}: {front.title}",
+            front=front,
             look=_LOOKS[certificate.status],
-            headline=certificate.headline,
-            verdict=certificate.answer.get("sentence", ""),
-            first_words=_first_words(certificate),
             bounds_picture=Markup(certificate.bounds_picture),
-            sections=[_drawn(section) for section in made if section is not None],
+            sections=[section for section in made if not section.is_folded],
+            methods=[section for section in made if section.is_folded],
+            glossary=GLOSSARY,
             css=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),
             script=Markup(script),
             policy_of_contents=_policy_of_contents(script),
@@ -109,6 +135,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        finalize=_unbroken,
     )
 
 
@@ -129,17 +156,6 @@ def _policy_of_contents(script: str) -> str:
     )
 
 
-def _first_words(certificate: Certificate) -> list[str]:
-    """Return what must be said beside the claim."""
-    found = []
-    if certificate.status == Status.CERTIFIED and certificate.guarantee == Guarantee.ANYTIME:
-        found.append("This is valid even if you looked at the data while collecting it and stopped when you liked.")
-    if certificate.estimated_value is not None and certificate.claims_bounds:
-        found.append(
-            f"The estimate is about {certificate.estimated_value:.6g}: where the data are most likely, not a bound."
-        )
-    if certificate.misfit:
-        found.append(
-            f"The bounds allow for rows of the model that are off by {certificate.misfit:g} in total variation."
-        )
-    return found
+def _unbroken(value: object) -> object:
+    """Return a text in which no line ends between a number and its per cent."""
+    return value.replace(" %", "\N{NO-BREAK SPACE}%") if type(value) is str else value

@@ -39,6 +39,7 @@ class Section:
     pictures: Sequence[Picture] = ()
     tables: Sequence[TableOf] = ()
     notes: Sequence[str] = ()
+    is_folded: bool = False  # among the methods at the end, where it is opened on demand
 
 
 def sentence(text: str) -> str:

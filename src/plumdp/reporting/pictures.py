@@ -10,6 +10,7 @@ from typing import Any
 from plumdp import plots
 from plumdp.explaining.residual_table import CellResiduals
 from plumdp.plots.from_findings import cells_from
+from plumdp.plots.residual_panels import legend_of_marks
 from plumdp.plots.style import new_figure, styled, svg_of
 from plumdp.reporting.parts import Picture
 from plumdp.result.certificate import Certificate
@@ -60,8 +61,9 @@ def residuals(findings: Findings) -> list[Picture]:
 
 def _residual(cells: CellResiduals) -> Picture:
     def draw() -> Any:
-        figure = new_figure(height=2.8)
+        figure = new_figure(height=3.2)
         plots.plot_residuals(figure.add_subplot(), cells)
+        legend_of_marks(figure)
         return figure
 
     return _drawn(draw, f"residuals over {cells.name}")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, require_path
 from plumdp.base.vocabulary import Verdict
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.report import report_from
@@ -75,7 +75,11 @@ _CERTIFICATE = shapes.record(
         "options": shapes.record({}, _OPTIONS),
         "columns": shapes.each(shapes.one_of("truth", "integer", "text", "share")),
     },
-    {"answer": shapes.record({"question": shapes.text, "verdict": shapes.one_of(*Verdict), "sentence": shapes.text})},
+    {
+        "answer": shapes.record(
+            {"verdict": shapes.one_of(*Verdict)} | dict.fromkeys(("question", "sentence", "plain"), shapes.text)
+        )
+    },
 )
 _HASHES = shapes.record(dict.fromkeys((CERTIFICATE, POLICY), shapes.text), dict.fromkeys((FINDINGS, DATA), shapes.text))
 
@@ -97,6 +101,7 @@ def read_result(path: str | Path, model: ParametricMDP | None = None) -> Certifi
     >>> again.lower == certificate.lower, again.policy.action(money=10, step=0)
     (True, 'bet5')
     """
+    require_path("read_result", path)
     folder = Path(path)
     numbered = numbered_results(folder)
     if numbered:
@@ -223,7 +228,7 @@ def _read_policy(folder: Path, content: dict[str, Any], model: ParametricMDP | N
             f"{folder} is a result about another model: that one has the fingerprint {known[:8]}, this one "
             f"{model.graph.fingerprint[:8]}; give the model that was certified, or none"
         )
-    return read_policy(file, model)
+    return read_policy(model, file)
 
 
 def _stand_in(file: Path, kinds: dict[str, str]) -> PolicyTable:

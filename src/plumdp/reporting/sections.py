@@ -13,25 +13,30 @@ from plumdp.reporting.limits import limits
 from plumdp.reporting.parts import Section, TableOf, sentence
 from plumdp.result.certificate import Certificate, Status, outward
 from plumdp.result.findings import Findings, Rung
+from plumdp.result.printing import plain_bounds, plain_number
 
 _MOST_PARAMETERS = 200
 _LONG = 20  # rows of a table that can be searched
 
 
-def assumptions(certificate: Certificate, findings: Findings) -> Section:
-    """Return what the claim rests on."""
-    intro = ["The claim holds if all of this is true:"] if certificate.assumptions else []
-    if certificate.status == Status.NO_GUARANTEE:
-        intro = ["The estimate presumes all of this. Even if it is true, nothing proves how sure the numbers are:"]
-    if not certificate.assumptions:
-        intro = ["Nothing is claimed, so there is nothing that a claim could rest on."]
+def methods(certificate: Certificate, findings: Findings) -> Section | None:
+    """Return how the bounds were found: with all digits, and what the error is spent on."""
     facts = dict(certificate.facts())
     if not certificate.claims_bounds:
-        return Section("assumptions", "What the claim rests on", intro)
-    how = [f"Method: {facts['confidence set']}.", f"Relaxation: {facts['relaxation']}."]
+        return None
+    points = [
+        f"Asked: {certificate.objective or 'an objective made in Python, without a text'}",
+        certificate.headline,
+        *([f"{certificate.answer['question']}: {certificate.answer['sentence']}"] if certificate.answer else []),
+        f"Confidence set: {facts['confidence set']}.",
+        f"Relaxation: {facts['relaxation']}.",
+    ]
     if "jointly" in facts:
-        how.append(f"This certificate {facts['jointly']}.")
-    return Section("assumptions", "What the claim rests on", intro, certificate.assumptions, notes=how)
+        points.append(f"This certificate {facts['jointly']}.")
+    rows = [(words, f"{100 * float(share):.3g} %") for words, share in certificate.budget]
+    note = f"What the error of {100 * (1 - certificate.confidence):.6g} % is spent on:"
+    tables = [TableOf("budget-table", "Error budget", ("part", "share"), rows, ("share",), note)] if rows else []
+    return Section("how", "How the bounds were found", (), points, tables=tables, is_folded=True)
 
 
 def reasons(certificate: Certificate, findings: Findings) -> Section | None:
@@ -70,6 +75,7 @@ def ladder(certificate: Certificate, findings: Findings) -> Section | None:
         intro,
         pictures=pictures.ladder(certificate, findings),
         tables=[table],
+        is_folded=True,
     )
 
 
@@ -78,7 +84,7 @@ def _bounds(rung: Rung) -> tuple[str, str]:
 
 
 def _width(rung: Rung) -> str:
-    return outward(rung.upper - rung.lower, 1, 3).lower()
+    return outward(rung.upper - rung.lower, 1, 3)
 
 
 def _meaning(rung: Rung) -> str:
@@ -99,9 +105,9 @@ def what_limits(certificate: Certificate, findings: Findings) -> Section | None:
         notes.append(f"There is no advice on where to sample next: {why}.")
     drawn = pictures.advice(findings)
     if advice.get("sentences"):
-        points.append("What more data would do, as estimates:")
+        points.append("Where more data would help most, and how much, as estimates:")
     said = [text for text in advice.get("sentences", ()) if not text.startswith("The bounds on the policy's value are")]
-    return Section("limits", "What limits the result, and where to sample next", points, said, drawn, tables, notes)
+    return Section("limits", "Sources of uncertainty", points, said, drawn, tables, notes)
 
 
 def _choices(choices: list[Mapping[str, Any]]) -> TableOf:
@@ -116,7 +122,7 @@ def _choices(choices: list[Mapping[str, Any]]) -> TableOf:
         )
         for choice in choices
     ]
-    note = "Where one more run helps most, if it is sampled as advised:"
+    note = "Where one more run would help most, if it is sampled as advised:"
     return TableOf("advice-table", "Choices at which more data help most", header, rows, header[2:], note)
 
 
@@ -128,18 +134,25 @@ def parameters(certificate: Certificate, findings: Findings) -> Section | None:
     rows = []
     for name, (low, high) in shown:
         guess = certificate.estimate.get(name)
-        rows.append((name, outward(low, -1), outward(high, 1), "" if guess is None else f"{guess:.6g}"))
+        shown_guess = "" if guess is None else plain_number(guess, 0, is_probability=False)
+        rows.append((name, *plain_bounds(low, high, is_probability=False), shown_guess))
     header = ("parameter", "lower", "upper", "estimate")
     left_out = len(certificate.parameters) - len(shown)
     note = f"{left_out:,} more parameters are in certificate.json." if left_out else ""
     table = TableOf("parameter-table", "Bounds of the parameters", header, rows, header[1:], note)
     intro = [
         *_unproved(certificate),
-        "All parameters that explain the data form a region; these are the ends of the box around it. The estimate is "
-        "where the data are most likely: not a bound.",
+        "The data leave a region of possible values; each parameter lies between these ends of it. The estimate is "
+        "where the data are most likely, and not a bound.",
     ]
+    return Section("parameters", "What is known of the parameters", intro, tables=[table])
+
+
+def region(certificate: Certificate, findings: Findings) -> Section | None:
+    """Return the region of the parameters as a picture, with what bounds it."""
     drawn = pictures.region(certificate, findings)
-    return Section("region", "What is known of the parameters", intro, pictures=drawn, tables=[table])
+    intro = ["All parameters that explain the data, shown two at a time. The bounds hold for each point of it."]
+    return Section("region", "The region of the parameters", intro, pictures=drawn, is_folded=True) if drawn else None
 
 
 def _unproved(certificate: Certificate) -> list[str]:
@@ -172,4 +185,6 @@ def expressions(certificate: Certificate, findings: Findings) -> Section | None:
         "The unknown probabilities of the model. All bounds hold at once, with the confidence of the claim."
     ]
     drawn = pictures.forest(certificate, findings)
-    return Section("expressions", "What is known of the probabilities", intro, pictures=drawn, tables=[table])
+    return Section(
+        "expressions", "What is known of the probabilities", intro, pictures=drawn, tables=[table], is_folded=True
+    )

@@ -5,8 +5,12 @@ from __future__ import annotations
 from html import escape
 from math import isfinite
 
+from plumdp.model.language.words import is_probability
+from plumdp.result.printing import plain_bounds, plain_number
+
 _WIDTH, _HEIGHT, _LEFT, _RIGHT = 420, 84, 8, 412
 _LINE = 42  # where the axis is
+_NARROW = 0.1  # bounds of a probability that are closer are not shown between 0 and 1
 _WIDE = 10.5  # a bold character of the widest usual font
 
 
@@ -18,19 +22,20 @@ def bounds_svg(objective: str, lower: float, upper: float, printed: tuple[str, s
     finite = [value for value in (lower, upper, estimate) if value is not None and isfinite(value)]
     if not finite:
         return ""
-    first, last = _view(objective, finite)
-    low, high = printed
+    is_share = is_probability(objective)
+    first, last = _view(finite, is_share)
+    low, high = (escape(text) for text in plain_bounds(lower, upper, is_probability=is_share))
     start, end = (_place(min(max(value, first), last), first, last) for value in (lower, upper))
     parts = [
         f'<line x1="{_LEFT}" y1="{_LINE}" x2="{_RIGHT}" y2="{_LINE}" stroke="currentColor" stroke-opacity="0.45"/>',
-        *(_tick(value, first, last) for value in (first, last)),
+        *(_tick(value, first, last, is_share) for value in (first, last)),
         f'<rect x="{start:.1f}" y="{_LINE - 8}" width="{max(end - start, 2):.1f}" height="16" rx="2" '
         'fill="var(--bar, #0072b2)"/>',
         *_labels(low, high, start, end),
     ]
-    words = f"between {low} and {high}"
+    words = "between {} and {}".format(*printed)
     if estimate is not None and isfinite(estimate):
-        parts += _estimate(estimate, first, last)
+        parts += _estimate(estimate, first, last, is_share)
         words += f", estimate about {estimate:.6g}"
     body = "".join(parts)
     return (
@@ -40,25 +45,27 @@ def bounds_svg(objective: str, lower: float, upper: float, printed: tuple[str, s
     )
 
 
-def _view(objective: str, finite: list[float]) -> tuple[float, float]:
-    """Return the ends of the line: 0 and 1 for probabilities, else round the finite values with a margin."""
-    if objective.lstrip("(").startswith("P") and min(finite) >= 0 and max(finite) <= 1:
+def _view(finite: list[float], is_share: bool) -> tuple[float, float]:
+    """Return the ends of the line: 0 and 1 for probabilities that are far apart, else the values with a margin."""
+    span = max(finite) - min(finite)
+    is_within = is_share and min(finite) >= 0 and max(finite) <= 1
+    if is_within and not 0 < span < _NARROW:
         return 0.0, 1.0
-    span = max(finite) - min(finite) or abs(finite[0]) or 1.0
-    first = min(finite) - span / 2
-    return (0.0 if min(finite) >= 0 > first else first), max(finite) + span / 2
+    span = span or abs(finite[0]) or 1.0
+    first, last = min(finite) - span / 2, max(finite) + span / 2
+    return (0.0 if min(finite) >= 0 > first else first), (min(last, 1.0) if is_within else last)
 
 
 def _place(value: float, first: float, last: float) -> float:
     return _LEFT + (_RIGHT - _LEFT) * (value - first) / (last - first)
 
 
-def _tick(value: float, first: float, last: float) -> str:
+def _tick(value: float, first: float, last: float, is_share: bool) -> str:
     x, anchor = _place(value, first, last), "start" if value == first else "end"
     return (
         f'<line x1="{x:.1f}" y1="{_LINE - 6}" x2="{x:.1f}" y2="{_LINE + 6}" stroke="currentColor"/>'
         f'<text x="{x:.1f}" y="{_LINE + 24}" text-anchor="{anchor}" fill-opacity="0.75" font-size="13">'
-        f"{value:.4g}</text>"
+        f"{plain_number(value, 0, is_probability=is_share)}</text>"
     )
 
 
@@ -80,8 +87,9 @@ def _held(x: float, text: str) -> float:
     return min(max(x, half), _WIDTH - half)
 
 
-def _estimate(value: float, first: float, last: float) -> list[str]:
-    x, text = _place(min(max(value, first), last), first, last), f"estimate {value:.4g}"
+def _estimate(value: float, first: float, last: float, is_share: bool) -> list[str]:
+    text = f"estimate {plain_number(value, 0, is_probability=is_share)}"
+    x = _place(min(max(value, first), last), first, last)
     middle = min(max(_held(x, text), 105), _WIDTH - 105)  # clear of the ends of the line
     return [
         f'<circle cx="{x:.1f}" cy="{_LINE}" r="5" fill="#ffffff" stroke="#000000" stroke-width="2"/>',

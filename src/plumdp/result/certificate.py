@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from plumdp.base.clock import NO_STAGE
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, require_kind
 from plumdp.base.vocabulary import Status as Status
 from plumdp.confidence.sets import Guarantee
-from plumdp.data.counts import TransitionCounts
+from plumdp.data.counts import TransitionCounts, counts_of
 from plumdp.data.logs import Log
-from plumdp.model.parametric import ParametricMDP
+from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.text import html_table, listing, one_line
 from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.relaxation.relax import Relaxation as Relaxation
@@ -77,7 +77,7 @@ class Certificate:
     not_in_likelihood: str = ""  # how many steps the likelihood ignores, and why: only intervals know what they show
     misfit: float = 0.0  # how far every row may be off from the model, in total variation
     budget: tuple[tuple[str, Fraction], ...] = ()  # what the error is spent on, in words, and the share of each
-    answer: Mapping[str, str] = field(default_factory=dict)  # to a threshold: question, verdict and sentence
+    answer: Mapping[str, str] = field(default_factory=dict)  # to a threshold: question, verdict, sentence, plain
     options: Mapping[str, Any] = field(default_factory=dict)  # of ``learn`` and ``conclude``: the same give the same
 
     @property
@@ -255,12 +255,14 @@ class Certificate:
             Replace a folder that holds an earlier result.
         """
         if findings is not None:
+            require_kind(findings, Findings, "save takes findings, which explain returns")
             self.require_own(findings)
         if (model is None) != (counts is None):
             raise DataError("model and counts are kept together: give both, or neither")
         data = None
         if model is not None and counts is not None:
-            data = model, counts.counts if isinstance(counts, Log) else counts
+            require_model("save", model)
+            data = model, counts_of(counts)
             self._require_data(*data)
         write_results([(self, findings)], path, data=data, force=force)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, require_kind, require_path
 from plumdp.data.observing import Observe, Places
 from plumdp.model.graph import FloatArray, Graph, IntArray, own_array, read_only
 from plumdp.model.named_policy import policy_by_name
@@ -49,6 +49,7 @@ class PolicyTable:
     weights: FloatArray | None = field(default=None, init=False)  # (n_choices), if it draws in some state
 
     def __post_init__(self) -> None:
+        require_kind(self.graph, Graph, "PolicyTable takes the graph of a model, such as model.graph")
         given = as_choices(self.graph, check_policy(self.graph, self.choice))
         if given.dtype.kind == "f":
             object.__setattr__(self, "weights", own_array(given, np.float64))
@@ -223,7 +224,7 @@ def write_columns(path: str | Path, columns: Mapping[str, npt.NDArray[Any]]) -> 
         writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
 
 
-def read_policy(path: str | Path, model: ParametricMDP | IntervalModel | Graph) -> PolicyTable:
+def read_policy(model: ParametricMDP | IntervalModel | Graph, path: str | Path) -> PolicyTable:
     """Return the policy in a file, for a model with the same states.
 
     Parameters
@@ -239,11 +240,12 @@ def read_policy(path: str | Path, model: ParametricMDP | IntervalModel | Graph) 
     >>> graph = case_study("betting:25").model.graph
     >>> with TemporaryDirectory() as folder:
     ...     PolicyTable(graph, graph.first_choice[:-1]).to_csv(Path(folder) / "policy.csv")
-    ...     read_policy(Path(folder) / "policy.csv", graph).action(money=10, step=0)
+    ...     read_policy(graph, Path(folder) / "policy.csv").action(money=10, step=0)
     'bet0'
     """
     if not isinstance(model, Graph | IntervalModel):
         require_model("read_policy", model)
+    require_path("read_policy", path)
     graph = model if isinstance(model, Graph) else model.graph
     suffix = Path(path).suffix.lower()
     if suffix in (".py", ".rules"):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from math import floor, isfinite, log10
 
 from plumdp.base.vocabulary import Status
 from plumdp.confidence.sets import Guarantee
@@ -16,6 +17,9 @@ GUARANTEES = {
     Guarantee.NONE: "without a proof",
 }
 
+_FEW = 3  # digits of a number in a sentence
+_PER_MILLION, _ONE_MILLIONTH = 1e-3, 1e-6  # probabilities below are out of a million, or of a power of ten
+_NEARLY = 0.01  # probabilities that are closer to one have digits of what is missing
 _DOUBT = 0.05  # smaller p-values are worth a word
 
 
@@ -29,7 +33,69 @@ def outward(value: float, side: int, digits: int = 6) -> str:
         return "infinity" if value > 0 else "-infinity"
     rounding = ROUND_CEILING if side > 0 else ROUND_FLOOR
     rounded = Context(prec=digits, rounding=rounding).plus(Decimal(value)).normalize()
-    return f"{rounded:f}" if 1e-6 <= abs(value) < 1e12 or not value else str(rounded)
+    return f"{rounded:f}" if 1e-6 <= abs(value) < 1e12 or not value else str(rounded).lower()
+
+
+def plain_bounds(lower: float, upper: float, *, is_probability: bool) -> tuple[str, str]:
+    """Return both bounds as people write them, rounded outward, with as many digits as tell them apart.
+
+    >>> plain_bounds(0.283198, 0.295223, is_probability=True), plain_bounds(1234.5, 98765.4, is_probability=False)
+    (('28.3 %', '29.6 %'), ('1,230', '98,800'))
+    >>> plain_bounds(6.59654e-13, 2.87337e-11, is_probability=True), plain_bounds(0.0002, 0.3, is_probability=True)
+    (('6.5 in 10¹³', '2.9 in 10¹¹'), ('0.02 %', '30 %'))
+    """
+    width, size = upper - lower, max(abs(lower), abs(upper))
+    digits = min(max(_FEW, 2 + floor(log10(size / width))), 6) if isfinite(width) and 0 < width <= size else _FEW
+    smallest = _ONE_MILLIONTH if upper >= _PER_MILLION else _PER_MILLION  # in per cent, as the upper bound is
+    low = plain_number(lower, -1, is_probability=is_probability, digits=digits, smallest=smallest)
+    return low, plain_number(upper, 1, is_probability=is_probability, digits=digits)
+
+
+def plain_number(
+    value: float, side: int, *, is_probability: bool, digits: int = _FEW, smallest: float = _PER_MILLION
+) -> str:
+    """Return a number as people write it, rounded down (side -1), up (side 1) or to the nearest (side 0).
+
+    Probabilities are in per cent, and those below ``smallest`` out of a million, or of a power of ten.
+
+    >>> [plain_number(value, 1, is_probability=True) for value in (0.0, 0.5, 0.99971, 0.0000241, 1.0)]
+    ['0 %', '50 %', '99.971 %', '25 in a million', '100 %']
+    """
+    if not isfinite(value):
+        return "infinite" if value > 0 else "-infinite"
+    if not is_probability:
+        return _grouped(_rounded(Decimal(value), side, digits))
+    if value <= 0 or value >= smallest:
+        return f"{_percentage(value, side, digits):f} %"
+    if value >= _ONE_MILLIONTH:
+        return f"{_rounded(Decimal(value).scaleb(6), side, digits - 1):f} in a million"
+    mantissa = _rounded(Decimal(value), side, digits - 1)
+    return f"{mantissa.scaleb(-mantissa.adjusted()).normalize():f} in 10{_raised(-mantissa.adjusted())}"
+
+
+def _percentage(value: float, side: int, digits: int) -> Decimal:
+    """Return a probability in per cent; very close to one, with as many digits as tell it from certainty."""
+    share, rest = 100 * Decimal(value), 1 - value
+    if value <= 0 or rest <= 0:
+        return share.normalize() if value != 1 else Decimal(100)
+    last = digits - 1 - floor(log10(100 * value)) if rest >= _NEARLY else digits - 2 - floor(log10(100 * rest))
+    return _rounded(share, side, max(last, 0) + share.adjusted() + 1)
+
+
+def _rounded(value: Decimal, side: int, digits: int) -> Decimal:
+    rounding = {-1: ROUND_FLOOR, 0: ROUND_HALF_EVEN, 1: ROUND_CEILING}[side]
+    return Context(prec=max(digits, 1), rounding=rounding).plus(value).normalize()
+
+
+def _grouped(number: Decimal) -> str:
+    """Return a number with separators, or with a power of ten if it is very large or small."""
+    if not number or -6 < number.adjusted() < 12:
+        return f"{number:,f}"
+    return f"{number.scaleb(-number.adjusted()).normalize():f} × 10{_raised(number.adjusted())}"
+
+
+def _raised(exponent: int) -> str:
+    return f"{exponent}".translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
 def percent(confidence: float) -> str:
@@ -55,9 +121,9 @@ def verdict_on_model(p_value: float, status: Status, error: float, misfit: float
     that tests have beside them is smaller than the error.
 
     >>> verdict_on_model(1.0, Status.CERTIFIED, 0.001, 0.0)
-    'the data show no sign that the model is wrong (p = 1)'
+    'the data show no sign that the model is wrong (p = 1: no evidence against it, by a test that is valid at any time)'
     """
-    text = f"p = {outward(p_value, 1, 2).lower()}"
+    text = f"p = {outward(p_value, 1, 2)}"
     if misfit and p_value <= error:
         return f"no parameters explain the data ({text}); the bounds allow for rows that are off"
     if status == Status.CONTRADICTED:
@@ -65,4 +131,5 @@ def verdict_on_model(p_value: float, status: Status, error: float, misfit: float
         return f"no parameters explain the data{unseen} ({text})"
     if p_value <= _DOUBT:
         return f"some doubt whether the model is right ({text}), but not enough to reject it"
-    return f"the data show no sign that the model is wrong ({text})"
+    meaning = ": no evidence against it, by a test that is valid at any time" if text == "p = 1" else ""
+    return f"the data show no sign that the model is wrong ({text}{meaning})"

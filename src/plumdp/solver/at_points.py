@@ -47,6 +47,10 @@ class PointSolver:
         self.last: Solution | None = None
         self._first: tuple[FloatArray, Solution] | None = None  # that of the pilot, which may be asked for again
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: all but the prepared game, which is made again and changes no result."""
+        return {**self.__dict__, "prepared": None}
+
     def without_memory(self) -> PointSolver:
         """Return a solver without points, which shares only the work that depends on graph and objective.
 

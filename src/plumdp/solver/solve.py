@@ -45,9 +45,9 @@ def solve(
     for values above 1. Stopping early, by ``max_sweeps`` or by hand, loosens the bounds and never breaks them.
     ``start`` is the solution of a similar problem on the same graph: it saves time if policies are alike, and is not
     trusted. ``progress`` is called with the number of states solved and of all to be solved, after each component.
-    ``prepared`` is what ``prepare`` returned for the same graph and objective: it saves time, and changes no bit.
+    ``prepared`` is what ``prepare`` returned for the same graph and objective: it saves time alone.
     ``threads`` is how many threads large models are solved with: by default the environment variable PLUMDP_THREADS, or
-    all cores. It changes no bit either.
+    all cores. Results are bit-identical.
 
     >>> from plumdp import case_study
     >>> from plumdp.stages import instantiate

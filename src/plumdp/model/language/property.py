@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from plumdp.base.errors import ModelError, Option
+from plumdp.base.errors import ModelError, Option, require_kind
 from plumdp.model.graph import read_only
 from plumdp.model.language.predicate import NamedModel, PredicateReader, parse_predicate
 from plumdp.model.language.tokens import OPERATOR, Token, Tokens
@@ -48,6 +48,7 @@ def parse_property(text: str, model: NamedModel) -> Objective:
     >>> objective.target, objective.steps, objective.direction, objective.nature
     (array([False, False,  True, False]), (0, 5), 'max', 'robust')
     """
+    require_kind(text, str, "parse_property takes the text of a property, such as 'Pmax=? [ F \"goal\" ]', first")
     tokens = Tokens(text)
     if tokens.next.kind == "end":
         raise ModelError('the property is empty; write for example Pmax=? [ F "goal" ]')

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from plumdp.base.errors import ModelError
+from plumdp.base.errors import ModelError, require_path
 from plumdp.model.expressions.polynomial import Number
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.readers.storm import read_prism
@@ -64,6 +64,7 @@ def read_model(
     >>> model.graph.n_states, model.space.names
     (3625, ('p',))
     """
+    require_path("read_model", path)
     file = Path(path)
     if file.is_dir():
         return _read_stored(file, constants, space)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.base.errors import MissingExtra, ModelError, Option
+from plumdp.base.errors import MissingExtra, ModelError, Option, require_path
 from plumdp.model.assemble import assemble
 from plumdp.model.expressions.polynomial import Number, exact, parameters
 from plumdp.model.graph import FloatArray, Graph, IntArray, owners, read_only
@@ -44,6 +44,7 @@ def read_prism(
     >>> model.graph.n_states, model.space.names
     (3625, ('p',))
     """
+    require_path("read_prism", path)
     file = Path(path)
     if not file.is_file():
         raise ModelError(f"{file}: there is no such file")

@@ -1,4 +1,7 @@
 "use strict";
+addEventListener("beforeprint", () => {
+  for (const folded of document.querySelectorAll("details")) folded.open = true;
+});
 for (const input of document.querySelectorAll("input[data-table]")) {
   const table = document.getElementById(input.dataset.table);
   const body = table.tBodies[0];

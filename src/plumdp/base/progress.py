@@ -1,0 +1,162 @@
+"""Shows what a long calculation does: in one line of a terminal, or below the cell of a notebook.
+
+Nothing is shown elsewhere, such as in a pipe, nor with PLUMDP_PROGRESS=0, nor of what takes less than half a second.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from html import escape
+from importlib import import_module
+from threading import Event, Thread
+from time import monotonic
+from typing import Any, Protocol, TextIO
+
+SWITCH = "PLUMDP_PROGRESS"
+_LOGGER = logging.getLogger("plumdp")
+_CLEAR = "\r\x1b[2K"
+_PATIENCE = 0.5  # seconds before something is shown, and between updates
+
+
+class Place(Protocol):
+    """Where a line of text is shown."""
+
+    def show(self, text: str) -> None:
+        """Show a text in place of the one before."""
+
+    def clear(self) -> None:
+        """Take the text away."""
+
+
+class Line:
+    """The last line of a terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream, self.is_shown, self.last = stream, False, 0.0
+
+    def show(self, text: str) -> None:
+        """Write a text in place of the one before, cut to the width of the terminal."""
+        widest = shutil.get_terminal_size().columns - 1
+        self._write(f"{_CLEAR}{text if len(text) <= widest else text[: widest - 1] + '…'}")
+        self.is_shown, self.last = True, monotonic()
+
+    def clear(self) -> None:
+        """Take the text away."""
+        if self.is_shown:
+            self._write(_CLEAR)
+            self.is_shown = False
+
+    def _write(self, text: str) -> None:
+        self.stream.write(text)
+        self.stream.flush()
+
+
+class Output:
+    """A line below the cell of a notebook."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def show(self, text: str) -> None:
+        """Show a text in place of the one before."""
+        self._display(f"<small>{escape(text)}</small>")
+
+    def clear(self) -> None:
+        """Leave nothing but an empty place."""
+        if self._handle is not None:
+            self._display("")
+
+    def _display(self, text: str) -> None:
+        notebook: Any = import_module("IPython.display")
+        if self._handle is None:
+            self._handle = notebook.display(notebook.HTML(text), display_id=True)
+        else:
+            self._handle.update(notebook.HTML(text))
+
+
+class _Work:
+    """What is shown of a calculation: what it does, which part of that, and for how long."""
+
+    def __init__(self, doing: str) -> None:
+        self.doing, self.part, self.start, self.ended = doing, "", monotonic(), Event()
+
+    def show(self, place: Place) -> None:
+        """Show the text, and renew it until the work has ended."""
+        while not self.ended.wait(_PATIENCE):
+            part = f": {self.part}" if self.part else ""
+            place.show(f"{self.doing}{part} … {monotonic() - self.start:.0f} s")
+        place.clear()
+
+
+_current: ContextVar[_Work | None] = ContextVar("plumdp.progress", default=None)
+
+
+@contextmanager
+def working(doing: str) -> Iterator[None]:
+    """Show what is being done until it has ended; inside other work it is a part of that. Also a decorator."""
+    outer = _current.get()
+    place = _place() if outer is None else None
+    if place is None:
+        if outer is not None:
+            outer.part = doing
+        yield
+        return
+    work = _Work(doing)
+    token, thread = _current.set(work), Thread(target=work.show, args=(place,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        _current.reset(token)
+        work.ended.set()
+        thread.join()
+
+
+@contextmanager
+def shown_by_others() -> Iterator[None]:
+    """Show nothing meanwhile, as the caller has a line of its own, such as the command line."""
+    token = _current.set(_Work(""))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def tell(text: str) -> None:
+    """Say what is done now: in the line, if one is shown, and to the logger ``plumdp``."""
+    _LOGGER.info("%s", text)
+    tell_part(text)
+
+
+def tell_part(text: str) -> None:
+    """Say what is done now in the line alone."""
+    work = _current.get()
+    if work is not None:
+        work.part = text
+
+
+def is_shown() -> bool:
+    """Return whether someone shows what is done."""
+    return _current.get() is not None
+
+
+def _place() -> Place | None:
+    """Return where a line can be shown, if anywhere."""
+    if os.environ.get(SWITCH) == "0":
+        return None
+    if _is_notebook():
+        return Output()
+    is_terminal = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    return Line(sys.stderr) if is_terminal else None
+
+
+def _is_notebook() -> bool:
+    """Return whether the code runs in the kernel of a notebook, rather than in IPython on a terminal."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return getattr(shell, "kernel", None) is not None

@@ -1,0 +1,224 @@
+"""Properties in plain words, for people who do not read the PRISM language."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from plumdp.base.errors import ModelError
+from plumdp.model.language.tokens import OPERATOR, Token, Tokens
+
+SYSTEM = "the system"
+_SIGNS = {"&": "and", "|": "or", "=": "=", "!=": "≠", "<=": "≤", ">=": "≥", "=>": "implies", "<=>": "is the same as"}
+_THRESHOLDS = {">=": "at least", ">": "more than", "<=": "at most", "<": "less than"}
+_FUNCTIONS = ("min", "max", "floor", "ceil", "pow", "mod")  # of the language, before parentheses
+_BOUNDS = ("<=", "<", "=", "[")
+
+
+def value_in_words(text: str, *, system: str = "") -> str:
+    """Return the quantity that a property is about, or nothing if the text is not a property.
+
+    ``system`` is what runs, such as "the pump".
+
+    >>> value_in_words('Pmin=? [ F<=10 "pump_failed" ]', system="the plant")
+    'the probability that the plant reaches “pump failed” within 10 steps'
+    >>> value_in_words('R{"cost"}min=? [ F x=2 & y>=3 ]')
+    'the expected “cost” until the system reaches a state with x = 2 and y ≥ 3'
+    """
+    try:
+        head, content = _parts(text)
+        said = _earned(head, content, system or SYSTEM) if head[0].text.startswith("R") else ""
+        return said or f"the probability that {_path(content, system or SYSTEM)}"
+    except (ModelError, IndexError, ValueError):
+        return ""
+
+
+def is_probability(text: str) -> bool:
+    """Return whether the value of a property is a probability, as far as its text says so.
+
+    >>> is_probability('"fail": Pmin=? [ F "failed" ]'), is_probability("Rmax=? [ C ]"), is_probability("")
+    (True, False, False)
+    """
+    return value_in_words(text).startswith("the probability")
+
+
+def threshold_in_words(text: str, *, system: str = "") -> str:
+    """Return the question that a property with a threshold asks, or nothing if the text is not one.
+
+    >>> threshold_in_words('P>=0.9 [ F "goal" ]')
+    'Is there a policy for which the probability that the system ever reaches “goal” is at least 90 %?'
+    >>> threshold_in_words('Pmax<0.01 [ F "failed" ]')
+    'Is the probability that the system ever reaches “failed” less than 1 %, whatever the policy?'
+    """
+    value = value_in_words(text, system=system)
+    head = _parts(text)[0] if value else []
+    position = next((i for i, token in enumerate(head) if token.text in _THRESHOLDS), None)
+    if position is None:
+        return ""
+    sign, number = head[position].text, "".join(token.text for token in head[position + 1 :])
+    limit = f"{_THRESHOLDS[sign]} {_limit(number, is_probability=head[0].text.startswith('P'))}"
+    direction = "".join(token.text for token in head[:position])[-3:]
+    of_all = {"max": sign in ("<", "<="), "min": sign in (">", ">=")}.get(direction, False)
+    return f"Is {value} {limit}, whatever the policy?" if of_all else f"Is there a policy for which {value} is {limit}?"
+
+
+def _parts(text: str) -> tuple[list[Token], list[Token]]:
+    """Return the tokens before the square brackets of a property, and those inside."""
+    tokens = Tokens(text).all[:-1]
+    if tokens[0].kind == "quoted" and tokens[1].text == ":":
+        tokens = tokens[2:]  # a name, as in a file of properties
+    if tokens[-1].text == ";":
+        tokens = tokens[:-1]
+    first = next(i for i, token in enumerate(tokens) if token.text == "[") if "[" in text else 0
+    match = OPERATOR.fullmatch(tokens[0].text)
+    if match is None or match[1] not in ("P", "R") or not first or tokens[-1].text != "]":
+        raise ValueError("not a property")
+    return tokens[:first], _unwrapped(tokens[first + 1 : -1])
+
+
+def _unwrapped(tokens: list[Token]) -> list[Token]:
+    """Return tokens without parentheses around all of them."""
+    depth = 0
+    for i, token in enumerate(tokens):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0:
+            return _unwrapped(tokens[1:-1]) if i and i == len(tokens) - 1 else tokens
+    return tokens
+
+
+def _path(content: list[Token], system: str) -> str:
+    """Return what a run does, in words: ``F b``, ``G a``, ``X b`` or ``a U b``, with bounds on the steps."""
+    operator = content[0].text
+    if operator == "X":
+        return f"the first step of {system} leads to {_states(content[1:])}"
+    if operator in ("F", "G"):
+        first, last, rest = _window(content[1:])
+        where = _states(rest)
+        if operator == "F":
+            return f"{system} {_reaches(where, first, last)}"
+        return f"{system} {_stays(where, first, last)}"
+    at = _until(content)
+    stay, (first, last, rest) = _unwrapped(content[:at]), _window(content[at + 1 :])
+    reached = _reaches(_states(rest), first, last)
+    if stay[0].text == "!" and len(_unwrapped(stay[1:])) <= max(1, len(stay) - 3):
+        return f"{system} {reached} without passing {_states(_unwrapped(stay[1:]))} on the way"
+    if [token.text for token in stay] == ["true"]:
+        return f"{system} {reached}"
+    return f"{system} {reached}, and until then stays in {_states(stay)}"
+
+
+def _until(content: list[Token]) -> int:
+    """Return where the ``U`` is that is in no parentheses."""
+    depth = 0
+    for i, token in enumerate(content):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and token.text == "U":
+            return i
+    raise ValueError("not a path")
+
+
+def _earned(head: list[Token], content: list[Token], system: str) -> str:
+    """Return an expected reward in words."""
+    name = next((f"“{_label(token)}”" for token in head if token.kind == "quoted"), "reward")
+    if content[0].text == "F":
+        return f"the expected {name} until {system} reaches {_states(content[1:])}"
+    texts = [token.text for token in content]
+    discount, rest = "", content[1:]
+    if "{" in texts:
+        discount, rest = "".join(texts[texts.index("{") + 1 : texts.index("}")]), content[texts.index("}") + 1 :]
+    elif "=" in texts:
+        discount = "".join(texts[texts.index("=") + 1 :])
+    bound = rest[:1] and rest[0].text in ("<=", "<")
+    over = f"{name} over the first {_whole(_window(rest)[1])} steps" if bound else f"total {name}"
+    later = f", where each step counts {discount} times as much as the one before" if discount else ""
+    return f"the expected {over}{later}"
+
+
+def _window(tokens: list[Token]) -> tuple[str, str, list[Token]]:
+    """Return the first and the last step of a bound, as texts that may be empty, and what comes after it."""
+    if tokens[0].text not in _BOUNDS:
+        return "", "", tokens
+    if tokens[0].text == "[":
+        comma = _end_of_number(tokens, 1)
+        end = _end_of_number(tokens, comma + 1)
+        return _joined(tokens[1:comma]), _joined(tokens[comma + 1 : end]), tokens[end + 1 :]
+    size = _end_of_number(tokens, 1)
+    last = _joined(tokens[1:size])
+    first = {"=": last, "<": "", "<=": ""}[tokens[0].text]
+    return first, f"{last} - 1" if tokens[0].text == "<" else last, tokens[size:]
+
+
+def _end_of_number(tokens: list[Token], start: int) -> int:
+    """Return where arithmetic ends that begins at a place: an operand, and more of them behind signs."""
+    if tokens[start].text == "-":
+        return _end_of_number(tokens, start + 1)
+    end = start + 1
+    if tokens[start].text == "(" or (end < len(tokens) and tokens[start].text in _FUNCTIONS):
+        depth = 0
+        for end in range(start, len(tokens)):
+            depth += (tokens[end].text == "(") - (tokens[end].text == ")")
+            if depth == 0 and tokens[end].text == ")":
+                break
+        end += 1
+    is_more = end < len(tokens) and tokens[end].text in ("+", "-", "*", "/")
+    return _end_of_number(tokens, end + 1) if is_more else end
+
+
+def _reaches(where: str, first: str, last: str) -> str:
+    if not last:
+        return f"ever reaches {where}"
+    if not first or first == "0":
+        return f"reaches {where} within {_whole(last)} steps"
+    if first == last:
+        return f"is in {where} after exactly {_whole(last)} steps"
+    return f"is in {where} at some step from {_whole(first)} to {_whole(last)}"
+
+
+def _stays(where: str, first: str, last: str) -> str:
+    if not last:
+        return f"always stays in {where}"
+    if not first or first == "0":
+        return f"stays in {where} for {_whole(last)} steps"
+    if first == last:
+        return f"is in {where} after exactly {_whole(last)} steps"
+    return f"is in {where} at every step from {_whole(first)} to {_whole(last)}"
+
+
+def _states(tokens: Sequence[Token]) -> str:
+    """Return a set of states in words: a label by its name, and other formulas by what is true in the states."""
+    tokens = _unwrapped(list(tokens))
+    if not tokens:
+        raise ValueError("no states")
+    if len(tokens) == 1 and tokens[0].kind == "quoted":
+        return f"“{_label(tokens[0])}”"
+    return f"a state with {_joined(tokens)}"
+
+
+def _joined(tokens: Sequence[Token]) -> str:
+    words = [f"“{_label(token)}”" if token.kind == "quoted" else _sign(token) for token in tokens]
+    return " ".join(words).replace("( ", "(").replace(" )", ")").replace(" , ", ", ")
+
+
+def _sign(token: Token) -> str:
+    return "not" if token.text == "!" else _SIGNS.get(token.text, token.text)
+
+
+def _label(token: Token) -> str:
+    return token.text.strip('"').replace("_", " ")
+
+
+def _whole(text: str) -> str:
+    """Return a number of steps with separators, and a formula as it is written; ``10 - 1`` is calculated."""
+    number, _, less = text.partition(" - ")
+    if number.isdecimal() and less in ("", "1"):
+        return f"{int(number) - (less == '1'):,}"
+    return text
+
+
+def _limit(text: str, *, is_probability: bool) -> str:
+    """Return the number of a threshold: a probability in per cent, where that is short."""
+    try:
+        number = Fraction(text)
+    except ValueError:
+        return text
+    return f"{float(100 * number):.10g} %" if is_probability and (number == 0 or number >= Fraction(1, 1000)) else text
