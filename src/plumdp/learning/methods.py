@@ -12,8 +12,8 @@ from plumdp.base.vocabulary import Relaxation
 from plumdp.base.vocabulary import Sets as Sets
 from plumdp.confidence.bets import HalfSpace
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, intersect
-from plumdp.confidence.groundwork import Groundwork
 from plumdp.confidence.likelihood import LikelihoodSet, likelihood_budget, likelihood_set
+from plumdp.confidence.model_cache import ModelCache
 from plumdp.confidence.sets import ConfidenceSet
 from plumdp.confidence.tolerant import tolerant_bounds, tolerant_budget, tolerant_set
 from plumdp.data.counts import Pilot, TransitionCounts
@@ -33,7 +33,7 @@ from plumdp.region.shapes import Region
 
 Measured = TypeVar("Measured", bound=ConfidenceSet)
 
-Division: TypeAlias = Callable[[Groundwork, Pilot | None, bool], ErrorBudget]
+Division: TypeAlias = Callable[[ModelCache, Pilot | None, bool], ErrorBudget]
 """From the model, the pilot, and whether values are asked for, to how the error of a certificate is divided."""
 
 
