@@ -1,4 +1,4 @@
-"""Learns from counts: makes the confidence set and its region of parameters, and tests the model."""
+"""Makes the confidence set and the region of the parameters from counts, and tests the model."""
 
 from __future__ import annotations
 
