@@ -44,7 +44,7 @@ Directions: TypeAlias = Callable[[FloatArray], Sequence[Direction]]
 _Spent: TypeAlias = Callable[[SetPart], float]
 """A function from a part of the set to its error."""
 
-_ANNOUNCED = "what is asked was decided before the data were looked at"
+_ANNOUNCED = "the objectives were chosen before the data were looked at"
 _MANY = 20  # parameters with an effect, beyond which there are half-spaces across all outcomes
 _TRIES = 6  # steps towards the point of a likelihood set at which a value is largest
 _HALVINGS = 40
