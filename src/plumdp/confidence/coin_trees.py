@@ -119,7 +119,7 @@ class _Search:
         self._tries, self._divisions = _MAX_TRIES, _MAX_DIVISIONS
 
     def find(self, live: _Outcomes, nodes: tuple[Node, ...], fresh: int) -> tuple[Node, ...] | None:
-        """Return nodes that join the live outcomes, the root last; ``fresh`` is the number of the next node."""
+        """Return nodes that join the live outcomes, the root last and the first with the number ``fresh``."""
         if all(f.is_affine for f in live.values()):
             return (*nodes, Node(tuple(live), tuple(live.values())))
         outcomes = frozenset(live.values())

@@ -125,7 +125,7 @@ def find_fixed_numbers(model: ParametricMDP) -> FixedNumbers:
 
 
 class _Part(NamedTuple):
-    """Fixed numbers of one kind in the distinct rows, in blocks: the constants of a row, or equal expressions."""
+    """Fixed numbers of one kind in the distinct rows, in blocks of constants or of equal expressions."""
 
     row: Indices  # (n)
     position: Indices  # (n): within the row
@@ -173,7 +173,7 @@ def _constants(
 
 
 def _shares(row: Indices, position: Indices, expression: IntArray, n_choices: Indices) -> _Part:
-    """Return the transitions that share an expression, which are a block; its class is all blocks of its size."""
+    """Return the blocks of transitions that share an expression, where blocks of one size are a class."""
     size = np.diff(np.append(np.flatnonzero(_is_new(row, expression)), len(row)))
     is_shared = np.repeat(size > 1, size)
     row, position, size = row[is_shared], position[is_shared], size[size > 1]
@@ -233,7 +233,9 @@ def excluded_numbers(
     confidence: float,
     misfit: float = 0.0,
 ) -> tuple[str, ...]:
-    """Return in words which fixed numbers the data exclude; if all are right, none is, but for at most the error.
+    """Return in words the fixed numbers that the data exclude.
+
+    If all are right, the probability that one is ever excluded is at most the error.
 
     Intervals are Clopper–Pearson where the number of trials says nothing about outcomes, and beta-binomial otherwise,
     as in ``expression_bounds``. The texts name ``confidence``, which is at most 1 - error. With a ``misfit``, constants
@@ -391,9 +393,9 @@ def _describe(model: ParametricMDP, fixed: FixedNumbers, i: int, failed: _Failur
     if fixed.group[i] != ROW:
         expression = model.expressions.polynomials[model.expression[transition]]
         says += f" of the visits of {number.denominator} successors with the probability {expression} each"
-    seen = f"seen {failed.successes[which]:,} of {failed.trials[which]:,} times"
+    share = f"seen {failed.successes[which]:,} of {failed.trials[which]:,} times"
     between = "between {} and {}".format(*_printed(failed.lower[which], failed.upper[which], number))
-    return f"{where}: {says}, {seen} ({between} with confidence {sure})"
+    return f"{where}: {says}, {share} ({between} with confidence {sure})"
 
 
 def _printed(lower: float, upper: float, number: Fraction) -> tuple[str, str]:

@@ -26,58 +26,48 @@ Prior = tuple[FloatArray, FloatArray]
 
 
 def estimate(
-    table: LikelihoodTable,
-    outcome_counts: FloatArray,
-    start: FloatArray,
-    *,
-    prior: Prior | None = None,
-    pseudo: float = 0.0,
+    table: LikelihoodTable, outcome_counts: FloatArray, *, prior: Prior | None = None, pseudo: float = 0.0
 ) -> FloatArray:
     """Return a point (d) of large likelihood, the maximum or the last one before Newton's method diverged.
 
-    Steps are in the span of the coefficients of the outcomes that were seen, all of which must have positive
-    probabilities at ``start``. Other directions stay as they are there. Outcomes never seen, of groups that were seen,
-    count ``pseudo`` times.
+    It starts at the middle of the space. Steps are in the span of the coefficients of the outcomes that were seen, and
+    other directions stay as they are in the middle. Outcomes never seen, of groups that were seen, count ``pseudo``
+    times.
 
     >>> from plumdp import case_study, simulate
     >>> from plumdp.confidence.likelihood_table import likelihood_table
     >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
     >>> table = likelihood_table(study.model)
-    >>> point = estimate(table, table.pool(counts.counts), table.middle)
+    >>> point = estimate(table, table.pool(counts.counts))
     >>> bool(abs(point[0] - float(study.true_point["p"])) < 0.01)
     True
     """
-    return _maximise(table, outcome_counts, start, prior, pseudo)[0]
+    return _maximise(table, outcome_counts, prior, pseudo)[0]
 
 
 def find_estimate(
-    table: LikelihoodTable,
-    outcome_counts: FloatArray,
-    start: FloatArray,
-    *,
-    prior: Prior | None = None,
-    pseudo: float = 0.0,
+    table: LikelihoodTable, outcome_counts: FloatArray, *, prior: Prior | None = None, pseudo: float = 0.0
 ) -> FloatArray | None:
     """Return the maximum, if all outcomes of groups that were seen have positive probabilities there, or None.
 
     The search gives up if Newton's method leaves ten times the space, does not end, or meets a singular matrix.
     """
-    point, is_maximum = _maximise(table, outcome_counts, start, prior, pseudo)
+    point, is_maximum = _maximise(table, outcome_counts, prior, pseudo)
     values, error = table.values(point)
     is_inside = bool((values > 2 * error)[is_in_seen_group(table, outcome_counts)].all())
     return point if is_maximum and is_inside else None
 
 
 def estimate_inside(
-    table: LikelihoodTable, outcome_counts: FloatArray, start: FloatArray, *, prior: Prior | None = None
+    table: LikelihoodTable, outcome_counts: FloatArray, *, prior: Prior | None = None
 ) -> tuple[FloatArray, float]:
     """Return a point at which all outcomes of groups that were seen have positive probabilities, and its pseudo count.
 
     The pseudo count is zero if the likelihood itself has such a maximum, and one otherwise.
     """
-    point = find_estimate(table, outcome_counts, start, prior=prior)
-    return (point, 0.0) if point is not None else (estimate(table, outcome_counts, start, prior=prior, pseudo=1.0), 1.0)
+    point = find_estimate(table, outcome_counts, prior=prior)
+    return (point, 0.0) if point is not None else (estimate(table, outcome_counts, prior=prior, pseudo=1.0), 1.0)
 
 
 def is_in_seen_group(table: LikelihoodTable, outcome_counts: FloatArray) -> BoolArray:
@@ -97,7 +87,7 @@ def with_pseudo_counts(table: LikelihoodTable, outcome_counts: FloatArray, pseud
 
 
 def information(table: LikelihoodTable, weights: FloatArray, point: FloatArray) -> FloatArray:
-    """Return Σ weight b bᵀ / f² (d, d) at a point: the negative second derivative of the log-likelihood."""
+    """Return Σ weight b bᵀ / f² (d, d), the negative second derivative of the log-likelihood at a point."""
     used = weights > 0
     slopes = table.coefficients[used] / table.values(point)[0][used, None]
     matrix: FloatArray = slopes.T @ (slopes * weights[used, None])
@@ -143,10 +133,10 @@ class _Function(NamedTuple):
 
 
 def _maximise(
-    table: LikelihoodTable, outcome_counts: FloatArray, start: FloatArray, prior: Prior | None, pseudo: float
+    table: LikelihoodTable, outcome_counts: FloatArray, prior: Prior | None, pseudo: float
 ) -> tuple[FloatArray, bool]:
     """Return the last point of Newton's method, and whether it is a maximum."""
-    weights = with_pseudo_counts(table, outcome_counts, pseudo)
+    weights, start = with_pseudo_counts(table, outcome_counts, pseudo), table.middle
     used = (weights > 0) & (table.direction >= 0)
     values, slopes = table.values(start)[0][used], table.coefficients[used]
     if not (values > 0).all():

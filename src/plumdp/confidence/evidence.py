@@ -67,7 +67,7 @@ def log_evidence(
     >>> table = likelihood_table(study.model)
     >>> outcome_counts = table.pool(counts.counts)
     >>> mean, covariance = moments(study.model.space)
-    >>> point = estimate(table, outcome_counts, table.middle)
+    >>> point = estimate(table, outcome_counts)
     >>> largest = float(outcome_counts @ np.log(table.values(point)[0]))
     >>> evidence = log_evidence(table, outcome_counts, mean, np.linalg.inv(covariance))
     >>> print(f"{largest - evidence:.1f} nats below the maximum")
@@ -91,14 +91,12 @@ def _points(table: LikelihoodTable, outcome_counts: FloatArray, prior: Prior) ->
     """
     has_unseen = bool(is_never_seen(table, outcome_counts).any())
     pseudo_counts = PSEUDO_COUNTS if has_unseen else PSEUDO_COUNTS[:1]
-    maxima = [
-        find_estimate(table, outcome_counts, table.middle, prior=prior, pseudo=pseudo) for pseudo in pseudo_counts
-    ]
+    maxima = [find_estimate(table, outcome_counts, prior=prior, pseudo=pseudo) for pseudo in pseudo_counts]
     points = [point for point in maxima if point is not None]
     yield from points or [table.middle]
     leverages = _leverages(table, outcome_counts, prior, points[-1]) if points else np.zeros(len(outcome_counts))
     if (leverages > _RARE * outcome_counts).any():
-        balanced = find_estimate(table, outcome_counts + leverages, table.middle, prior=prior, pseudo=pseudo_counts[-1])
+        balanced = find_estimate(table, outcome_counts + leverages, prior=prior, pseudo=pseudo_counts[-1])
         yield from [] if balanced is None else [balanced]
 
 

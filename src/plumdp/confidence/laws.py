@@ -30,6 +30,6 @@ def law_of_space(model: ParametricMDP) -> Law:
 
 def law_of_pilot(table: LikelihoodTable, pilot: FloatArray, space: Law) -> Law:
     """Return the normal law about the estimate of a pilot (n_outcomes), with its precision and the space as a prior."""
-    mean, pseudo = estimate_inside(table, pilot, table.middle, prior=space)
+    mean, pseudo = estimate_inside(table, pilot, prior=space)
     weights = with_pseudo_counts(table, pilot, pseudo)
     return Law(read_only(mean), information(table, weights, mean) + space.precision)

@@ -98,7 +98,7 @@ def likelihood_budget(table: LikelihoodTable, pilot: Pilot | None, *, has_direct
 
 
 def order_of(pilot: Pilot | None) -> Order:
-    """Return the order of the data by their pilot; whether planned data are too few for one is known beforehand."""
+    """Return the order of the data by their pilot, which is fixed before the data, also if they are too few for one."""
     if pilot is None:
         return "unknown"
     return "open" if not pilot.is_planned else "planned" if pilot.total else "short"
@@ -131,7 +131,7 @@ def likelihood_set(
     require_same_graph(model.graph, counts.graph)
     cache = cache or ModelCache(model)
     table, space = cache.table, law_of_space(model)
-    best = estimate_inside(table, table.pool(counts.counts), table.middle, prior=space)[0]
+    best = estimate_inside(table, table.pool(counts.counts), prior=space)[0]
     budget = budget or likelihood_budget(table, counts.pilot, has_directions=directions is not None)
     spent = partial(budget.error_in_set, error=error)
     likelihoods = _likelihoods(table, counts, space, spent)
@@ -330,7 +330,7 @@ def best_point(
     If there are data of rows that have no part in the likelihood of the table, it is the ``best_point_of_space``.
     """
     table = table or likelihood_table(model)
-    point = estimate_inside(table, table.pool(counts.counts), table.middle, prior=law_of_space(model))[0]
+    point = estimate_inside(table, table.pool(counts.counts), prior=law_of_space(model))[0]
     has_others = counts.visits[left_out_choices(table)].any()
     return best_point_of_space(model, counts, [point, *near]) if has_others else point
 

@@ -179,7 +179,7 @@ def measure_tolerantly(
     require_error(error)
     require_same_graph(model.graph, counts.graph)
     table, space = likelihood_table(model), law_of_space(model)
-    best = estimate_inside(table, table.pool(counts.counts), table.middle, prior=space)[0]
+    best = estimate_inside(table, table.pool(counts.counts), prior=space)[0]
     last_directions: tuple[Direction, ...] = ()
     cuts: list[Cut] = []
     budget = budget or tolerant_budget(counts.pilot, has_directions=directions is not None)

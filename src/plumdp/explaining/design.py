@@ -48,34 +48,34 @@ class ValueQuestion:
         """Return how often each transition is expected (n_transitions), given visits of choices (n_choices)."""
         return np.asarray(self.probability * visits[self.graph.choice_of_transition()])
 
-    def variance(self, known: FloatArray) -> float:
+    def variance(self, information: FloatArray) -> float:
         """Return g·(I + prior)⁻¹g, which is about the square of the width up to a factor."""
-        return float(self._solve(known)[1])
+        return float(self._solve(information)[1])
 
-    def rates(self, known: FloatArray) -> FloatArray:
+    def rates(self, information: FloatArray) -> FloatArray:
         """Return the share of itself by which the width falls with one more visit of each choice (n_choices)."""
         table = self.table
-        of_way = self._scores(known)[table.counts_for] * table.multiple
+        of_way = self._scores(information)[table.counts_for] * table.multiple
         of_tied = np.bincount(owners(table.first), of_way, len(table.first) - 1)
         return self.graph.sum_by_choice(self.probability * of_tied[table.tied])
 
-    def class_rates(self, known: FloatArray) -> FloatArray:
+    def class_rates(self, information: FloatArray) -> FloatArray:
         """Return the same share for one more visit of each class (n_groups), and NaN for groups of factors."""
         values = self.table.values(self.point)[0].clip(0, None)
-        rates = np.bincount(self.table.group, values * self._scores(known), len(self.table.is_class))
+        rates = np.bincount(self.table.group, values * self._scores(information), len(self.table.is_class))
         return np.where(self.table.is_class, rates, np.nan)
 
-    def _scores(self, known: FloatArray) -> FloatArray:
+    def _scores(self, information: FloatArray) -> FloatArray:
         """Return (b·I⁻¹g / f)² / (2 g·I⁻¹g) for each outcome (n)."""
-        step, variance = self._solve(known)
+        step, variance = self._solve(information)
         values = self.table.values(self.point)[0]
         slopes = self.table.coefficients @ step / np.maximum(values, _LEAST)
         return np.asarray(np.where(values > _LEAST, slopes**2, 0.0) / (2 * variance))
 
-    def _solve(self, known: FloatArray) -> tuple[FloatArray, float]:
+    def _solve(self, information: FloatArray) -> tuple[FloatArray, float]:
         basis = self.table.basis
         slope = basis.T @ self.gradient
-        step = np.linalg.solve(basis.T @ (known + self.prior) @ basis, slope)
+        step = np.linalg.solve(basis.T @ (information + self.prior) @ basis, slope)
         return basis @ step, float(slope @ step)
 
     def _positive(self, outcome_counts: FloatArray) -> FloatArray:
@@ -84,7 +84,7 @@ class ValueQuestion:
 
 
 def plan_sampling(
-    question: ValueQuestion, law: RunLaw, known: FloatArray, runs: int, *, start: FloatArray | None = None
+    question: ValueQuestion, law: RunLaw, information: FloatArray, runs: int, *, start: FloatArray | None = None
 ) -> FloatArray:
     """Return the policy (n_choices) a number of whose runs make the width smallest beside known information.
 
@@ -97,22 +97,22 @@ def plan_sampling(
     visits = law.visits(even if start is None else start)
     for _ in range(_ROUNDS):
         gained = runs * question.of_visits(visits)
-        rates = question.rates(known + gained)
+        rates = question.rates(information + gained)
         better = law.best_visits(rates)
         if 2 * runs * float(rates @ (better - visits)) < ENOUGH:
             break
-        share = _best_share(question, known, gained, runs * question.of_visits(better))
+        share = _best_share(question, information, gained, runs * question.of_visits(better))
         visits = (1 - share) * visits + share * better
     weights = (1 - UNIFORM_SHARE) * normalised(graph, visits) + UNIFORM_SHARE * even
     return read_only(normalised(graph, weights))
 
 
-def _best_share(question: ValueQuestion, known: FloatArray, one: FloatArray, other: FloatArray) -> float:
+def _best_share(question: ValueQuestion, information: FloatArray, one: FloatArray, other: FloatArray) -> float:
     """Return the share of the other information that makes the variance, which is convex, smallest."""
     from scipy.optimize import minimize_scalar
 
     minimum = minimize_scalar(
-        lambda share: question.variance(known + (1 - share) * one + share * other),
+        lambda share: question.variance(information + (1 - share) * one + share * other),
         bounds=(0.0, 1.0),
         method="bounded",
         options={"xatol": 1e-4},

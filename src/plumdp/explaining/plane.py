@@ -37,7 +37,7 @@ def clipped(box: tuple[FloatArray, FloatArray], normals: FloatArray, offsets: Fl
 
 
 def _cut(polygon: FloatArray, beyond: FloatArray) -> FloatArray:
-    """Return the part of a convex polygon whose corners are not beyond a line; ``beyond`` is how far each corner is."""
+    """Return the part of a convex polygon that is not beyond a line, given how far each corner is beyond it."""
     if (beyond <= 0).all():
         return polygon
     after, next_beyond = np.roll(polygon, -1, axis=0), np.roll(beyond, -1)

@@ -24,7 +24,7 @@ from plumdp.solver.evaluate import evaluate
 
 
 class Environment(Protocol):
-    """Something that runs episodes, numbered from 0; an episode may differ if it is run once more."""
+    """Something that runs episodes, numbered from 0, which may differ when they are run once more."""
 
     def run(self, weights: FloatArray, first: int, last: int, limits: CountArray, seen: CountArray) -> int:
         """Run the episodes from ``first`` up to ``last``, and return the number of the next one.

@@ -254,5 +254,5 @@ def _explained(
         if is_conflict(*kept, *others):
             half_spaces = others
     single = next(([one] for one in kept[:_MAX_STRIPS] if is_conflict(one, *half_spaces)), kept)
-    centre = estimate(likelihood.table, likelihood.outcome_counts, likelihood.table.middle, pseudo=PSEUDO_COUNTS[-1])
+    centre = estimate(likelihood.table, likelihood.outcome_counts, pseudo=PSEUDO_COUNTS[-1])
     return _conflict([_about(space.names, centre), *(_words(single, half_spaces) or ["the parameter space"])])
