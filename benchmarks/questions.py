@@ -75,8 +75,7 @@ def ask_all(name: str, runs: int, episodes: int = EPISODES) -> Asked:
     asked.ask("another policy", lambda: pl.conclude(learned, objective, relaxation="expression", policy=first))
     uncertain, options = relax(learned, "expression"), _options(learned, objective)
     asked.ask("other nature", lambda: pl.stages.solve(uncertain, objective, nature="optimistic", **options))
-    like = {"like": learned} if hasattr(learned, "groundwork") else {}
-    again = {"confidence": 0.99, "objectives": [objective], **like}
+    again = {"confidence": 0.99, "objectives": [objective], "like": learned}
     asked.ask(
         "other confidence",
         lambda: pl.conclude(pl.learn(model, counts, **again), objective, relaxation="expression"),

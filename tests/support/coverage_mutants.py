@@ -19,7 +19,7 @@ def bets_from_main_data(game: Game, played: Played, *, in_hindsight: bool = True
     for seen in played.until(game.sizes.looks).swapaxes(0, 1):
         factors = []
         for row in seen:
-            point, _ = estimate_inside(table, row, table.middle, prior=game.space)
+            point, _ = estimate_inside(table, row, prior=game.space)
             matrix = information(table, row, point) + SPACE_AS_DATA * game.space.precision
             gradient = matrix @ (point - game.truth) if in_hindsight else game.gradient(point)
             factors.append(Plan(row, (point, matrix), matrix, gradient).factors(table, ERROR))

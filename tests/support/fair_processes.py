@@ -19,9 +19,9 @@ from cell_models import cell_model
 
 import plumdp as pl
 from plumdp.confidence import constants, event_counts, tolerant
-from plumdp.confidence.groundwork import Groundwork
 from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import CellCounts
+from plumdp.confidence.model_cache import ModelCache
 from plumdp.confidence.staged_bets import find_horizons, find_stages, staged_half_spaces
 from plumdp.fit import model_fit as fit
 from plumdp.fit.cell_tests import cell_tests
@@ -84,12 +84,12 @@ class Case:
     rng: np.random.Generator
 
     @cached_property
-    def known(self):
-        return Groundwork(self.model)
+    def cache(self):
+        return ModelCache(self.model)
 
     @property
     def table(self):
-        return self.known.table
+        return self.cache.table
 
     @cached_property
     def chance(self) -> list[Fraction]:
@@ -173,7 +173,7 @@ class Case:
     def drifts(self) -> list:
         """All drifts that the pilot can tell, at an error of 0.001."""
         counts = pl.TransitionCounts(self.model.graph, self.pilot, "adaptive", pl.data.Pilot(self.pilot))
-        return drift_tests(self.view, counts, self.known.contrasts, near=self.view.point, error=0.001)
+        return drift_tests(self.view, counts, self.cache.contrasts, near=self.view.point, error=0.001)
 
 
 def random_case(seed: int) -> Case:
@@ -236,7 +236,7 @@ def drift_half_spaces(case: Case) -> Iterator[Fraction]:
         seen = pl.TransitionCounts(
             case.model.graph, case.pilot + case.once(t), "adaptive", pl.data.Pilot(case.pilot, ratio=9.0)
         )
-        left[t] = drift_tests(case.view, seen, case.known.contrasts, near=truth, error=0.001)
+        left[t] = drift_tests(case.view, seen, case.cache.contrasts, near=truth, error=0.001)
     for i, drift in enumerate(left[row[0]]):
         share = 0.001 / len(left[row[0]])
         assert drift.side == left[row[-1]][i].side
@@ -285,7 +285,7 @@ def _fortune(case: Case, cells: CellCounts) -> Fraction:
     tests, fortune = cell_tests(case.table, cells), Fraction(1)
     for i, cell in enumerate(tests.cell.tolist()):
         own = cells.cell == cell
-        exact = _dirichlet(case.table, cells.outcome[own], cells.seen[own])
+        exact = _dirichlet(case.table, cells.outcome[own], cells.counts[own])
         assert log(exact) - 1e-9 < tests.gained[i] <= log(exact) + 1e-13
         which = slice(tests.first[i], tests.first[i + 1])
         chances = [case.outcome_chance[j] for j in tests.outcome[which].tolist()]
@@ -305,7 +305,7 @@ def _dirichlet(table, outcome, seen) -> Fraction:
 
 def fixed_numbers(case: Case) -> Iterator[Fraction]:
     """Statement F4: trials of numbers that the model fixes, alone and in classes of rows."""
-    fixed = case.known.fixed
+    fixed = case.cache.fixed
     if not len(fixed):
         return
     of_visit = {t: _tests_of_numbers(fixed, case.counts(t)) for _, row in case.rows for t in row}
@@ -336,8 +336,8 @@ def _first_trial(trials: int, successes: int, chance: Fraction) -> Fraction:
 
 def strips(case: Case) -> Iterator[Fraction]:
     """Statement 3 of the page on confidence: trials of events, for the intervals of expressions."""
-    events, pooled = case.known.events, event_counts.pool
-    of_visit = {t: pooled(case.known.events, case.counts(t)) for _, row in case.rows for t in row}
+    events, pooled = case.cache.events, event_counts.pool
+    of_visit = {t: pooled(case.cache.events, case.counts(t)) for _, row in case.rows for t in row}
     chance = case.at(case.truth, events.polynomials)
     for _, row in case.rows:
         for i in np.flatnonzero(sum(of_visit[t].trials for t in row)).tolist():

@@ -4,7 +4,7 @@ Drift: bets that the package's plans place on each transition, by the cell of it
 of tied rows, ln Π over classes of Γ(n/2) / Γ(n/2 + N) · Π Γ(½ + K) / Γ(½) - Σ K ln f(θ), by gamma functions on arrays.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log, sqrt
 
 import numpy as np
@@ -186,7 +186,7 @@ def largest_of_rest(game: Game, pilot: np.ndarray, main: np.ndarray, *, error: f
     at_truth = seen @ np.log(np.where(seen > 0, chances, 1.0))
     fixed = find_fixed_numbers(game.case.model)
     numbers = strongest_evidence(fixed, counts, error=NUMBERS * error) - log(error)
-    best = table.values(estimate(table, seen, game.truth))[0]
+    best = table.values(estimate(replace(table, middle=game.truth), seen))[0]
     most = seen @ np.log(np.where((seen > 0) & (best > 0), best, 1.0)) - at_truth + log(LIKELIHOOD)
     if most < least - 0.1:  # the estimate is as good as that
         return numbers

@@ -21,8 +21,8 @@ from row_models import row_model
 import plumdp as pl
 from plumdp.confidence import likelihood
 from plumdp.confidence.bets import Direction
-from plumdp.confidence.groundwork import Groundwork
 from plumdp.confidence.likelihood import Directions
+from plumdp.confidence.model_cache import ModelCache
 from plumdp.data import pilots
 from plumdp.data.counts import Pilot, TransitionCounts
 
@@ -31,7 +31,7 @@ LOOKS = tuple(np.geomspace(128, 10**8, 250).astype(np.int64).tolist())
 _PLANNED = 100  # throws, to which others are added
 _TIMES = np.unique([(n, n // 8, n // 20, m) for n in LOOKS for m in (_PLANNED, *pilots.SIZES)])  # that readings ask for
 _TRIED, _LEAST_OFF = 2, 2.2  # looks of a game at which half-spaces are asked for, and standard deviations
-_KNOWN = Groundwork(COIN)
+_CACHE = ModelCache(COIN)
 
 Throws = Callable[[int], np.ndarray]
 """From a number of throws to what was seen then."""
@@ -55,11 +55,11 @@ def read_as_planned(at: Throws, n: int) -> TransitionCounts:
     return TransitionCounts(COIN.graph, at(n), "adaptive", Pilot(at(n // 20), ratio=19.0))
 
 
-def excludes_truth(counts: TransitionCounts, known: Groundwork, directions: Directions) -> bool:
+def excludes_truth(counts: TransitionCounts, cache: ModelCache, directions: Directions) -> bool:
     """Return whether the half-spaces exclude that all coins are fair."""
-    error = likelihood.likelihood_budget(known.table, counts.pilot, has_directions=True).error_of_set(ERROR)
+    error = likelihood.likelihood_budget(cache.table, counts.pilot, has_directions=True).error_of_set(ERROR)
     with patch.object(likelihood, "log_evidence", lambda *_: -inf):
-        made = likelihood.likelihood_set(known.model, counts, error=error, directions=directions, known=known)
+        made = likelihood.likelihood_set(cache.model, counts, error=error, directions=directions, cache=cache)
     return bool((made.rows.sum(axis=1) / 2 > made.offsets).any())
 
 
@@ -74,7 +74,7 @@ def play_one(read: Callable[[Throws, int], TransitionCounts], share: float, n_ga
         def at(n: int) -> np.ndarray:
             return np.array([heads[n], n - heads[n], *[0] * (COIN.graph.n_transitions - 2)])
 
-        return any(excludes_truth(read(at, n), _KNOWN, lambda _: [Direction(np.ones(1))]) for n in worst)
+        return any(excludes_truth(read(at, n), _CACHE, lambda _: [Direction(np.ones(1))]) for n in worst)
 
     return play_until_refuted(game, n_games, rate=share)
 
@@ -87,7 +87,7 @@ def play_many(n_games: int, *, n_throws: int = 10**6, n_groups: int = 5, n_coins
     n = n_groups * n_coins
     names = [f"p{i:02}" for i in range(n)]
     model = row_model([[p, 1 - p] for p in pl.parameters(*names)], pl.ParameterSpace.unit(*names))
-    known, moments = Groundwork(model), pilots.moments_of(n_throws)
+    cache, moments = ModelCache(model), pilots.moments_of(n_throws)
 
     def directions(point: np.ndarray) -> list[Direction]:
         best = point.reshape(n_groups, n_coins).argmax(axis=1) + n_coins * np.arange(n_groups)
@@ -99,6 +99,6 @@ def play_many(n_games: int, *, n_throws: int = 10**6, n_groups: int = 5, n_coins
         thrown = np.stack([heads, throws - heads], axis=2).reshape(len(throws), -1).cumsum(axis=0)
         *kept, seen = np.pad(thrown, ((0, 0), (0, model.graph.n_transitions - 2 * n)))
         counts = TransitionCounts(model.graph, seen, "adaptive", pilots.planned_pilot(kept, n_throws))
-        return excludes_truth(counts, known, directions)
+        return excludes_truth(counts, cache, directions)
 
     return play_until_refuted(game, n_games, rate=PLANNED_SHARE)

@@ -88,7 +88,7 @@ def is_in_strips(strips, point):
 def is_likely(found, point):
     """Return whether a point surely has a log-likelihood above the threshold."""
     chances = [f.evaluate(point) for f in found.table.outcomes]
-    terms = [k * (log(f) if f > 0 else -inf) for k, f in zip(found.seen.tolist(), chances, strict=True) if k]
+    terms = [k * (log(f) if f > 0 else -inf) for k, f in zip(found.outcome_counts.tolist(), chances, strict=True) if k]
     margin = _MARGIN * (1 + sum(map(abs, terms)) + abs(min(found.threshold, 0.0)))
     return found.threshold == -inf or sum(terms) >= found.threshold + margin
 

@@ -19,9 +19,9 @@ def equal_outcomes_are_merged_once(patch):
 def with_twins(groups, polynomials, *, is_class):
     """Return numbers as they were when a class could have two equal outcomes: the last one counts for both."""
     key = is_class, tuple(polynomials)
-    if key not in groups._known:
-        groups._known[key] = {f: len(groups.outcomes) + i for i, f in enumerate(polynomials)}
+    if key not in groups._number_of_member:
+        groups._number_of_member[key] = {f: len(groups.outcomes) + i for i, f in enumerate(polynomials)}
         groups.outcomes += polynomials
         groups.group += [len(groups.is_class)] * len(polynomials)
         groups.is_class.append(is_class)
-    return groups._known[key]
+    return groups._number_of_member[key]

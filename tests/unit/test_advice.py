@@ -12,7 +12,7 @@ import pytest
 import tank
 
 import plumdp as pl
-from plumdp.confidence.groundwork import Groundwork
+from plumdp.confidence.model_cache import ModelCache
 from plumdp.explaining.advice import advise
 from plumdp.explaining.design import ENOUGH, UNIFORM_SHARE, ValueQuestion, plan_sampling
 from plumdp.explaining.expected_runs import RunLaw
@@ -324,8 +324,8 @@ def test_a_value_that_only_ignored_rows_decide_has_no_advice():
     model = workshop(second=a * b + (1 - a) * (1 - b))
     mixed = pl.parse_property('Pmax=? [ F "done" ]', model)
     learned = pl.learn(model, pl.simulate(model, TRUTH, 500, rng=1, max_steps=STEPS), objectives=[mixed])
-    blind = Groundwork(model)
+    blind = ModelCache(model)
     vars(blind)["table"] = replace(learned.table, basis=np.zeros((2, 0)))
     with pytest.raises(pl.DataError) as error:
-        advise(replace(learned, groundwork=blind), mixed)
+        advise(replace(learned, cache=blind), mixed)
     assert str(error.value) == ("the value depends only on rows that the likelihood ignores: no advice can be planned")

@@ -54,12 +54,13 @@ def explaining_points(learned, n=400):
         ]
         rows, offsets = space.inequalities
         is_inside = (space.lower <= point).all() and (point <= space.upper).all() and (rows @ point <= offsets).all()
-        is_inside &= bool((found.rows @ point <= found.offsets).all() and (chances[found.seen > 0] > 0).all())
+        is_seen = found.outcome_counts > 0
+        is_inside &= bool((found.rows @ point <= found.offsets).all() and (chances[is_seen] > 0).all())
         is_inside &= bool(
             (np.array(events) >= found.strips.event_lower).all()
             and (np.array(events) <= found.strips.event_upper).all()
         )
-        if is_inside and (found.seen[found.seen > 0] * np.log(chances[found.seen > 0])).sum() >= found.threshold:
+        if is_inside and (found.outcome_counts[is_seen] * np.log(chances[is_seen])).sum() >= found.threshold:
             kept.append(point)
     assert len(kept) > 50
     return np.array(kept)

@@ -54,7 +54,8 @@ def exact_fortune(table, stages, factors, horizons, point):
     """Return ln F at a point of fractions, to about sixty digits."""
     with localcontext(prec=DIGITS):
         each = [
-            sum(exact_process(table, stage.seen, factors[s, m], point) for s, stage in enumerate(stages)) + Decimal(w)
+            sum(exact_process(table, stage.outcome_counts, factors[s, m], point) for s, stage in enumerate(stages))
+            + Decimal(w)
             for m, w in enumerate(horizons.log_weight.tolist())
         ]
         return max(each) + sum((one - max(each)).exp() for one in each).ln()
@@ -109,7 +110,7 @@ def stages_of(parts):
 
 def test_a_stage_knows_what_came_before_it_and_nothing_else():
     one, other = stages_of([[5, 11], [30, 18], [100, 92]]), stages_of([[5, 11], [30, 18], [192, 0]])
-    assert [stage.seen.tolist() for stage in one] == [[30, 18], [100, 92]]
+    assert [stage.outcome_counts.tolist() for stage in one] == [[30, 18], [100, 92]]
     for first, second in zip(one, other, strict=True):
         assert first.point.tobytes() == second.point.tobytes()
         assert first.per_length.tobytes() == second.per_length.tobytes()

@@ -296,12 +296,12 @@ def test_data_that_contradict_a_stored_model_claim_nothing_that_rests_on_its_exp
 
 
 def test_what_was_learned_about_a_stored_model_saves_time_for_the_next_data(tmp_path):
-    """The groundwork is about its distinct rows, whichever model they stand for."""
+    """The cache is about its distinct rows, whichever model they stand for."""
     model, other = layered(tmp_path / "model"), layered(tmp_path / "other")
     first, second = (pl.simulate(model, {"p": "0.3", "q": "0.6"}, 400, rng=seed, max_steps=13) for seed in (1, 2))
     before = pl.learn(model, first, objectives=['Pmax=? [ F "goal" ]'])
     again, alone = pl.learn(model, second, like=before), pl.learn(model, second)
-    assert again.groundwork is before.groundwork
+    assert again.cache is before.cache
     assert again.model is before.model is model
     assert (again.region.lower == alone.region.lower).all()
     assert (again.region.upper == alone.region.upper).all()

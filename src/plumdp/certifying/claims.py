@@ -1,4 +1,4 @@
-"""What may be claimed of a policy: the certificate, its status, and in words what it rests on."""
+"""Builds the ``Certificate`` of a policy from bounds on its value, with its status and its assumptions in words."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from plumdp.learning.methods import SETS
 from plumdp.learning.storage import storage_of
 from plumdp.model.graph import read_only
 from plumdp.model.objective import Objective, digest
-from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question
 from plumdp.model.text import cut, number_of
@@ -50,14 +49,14 @@ def make_certificate(
     limit: float | None = None,
     left_out: str = "",
 ) -> Certificate:
-    """Return what is claimed of a policy from bounds on its value.
+    """Return the certificate of a policy from bounds on its value.
 
-    ``is_given`` says that the policy is the user's own rather than the best one, ``left_out`` what the relaxation cut.
-    ``limit`` is what no policy beats, if the policy that was found has the worst value: others may still do better.
+    ``is_given`` says that the user gave the policy, and ``left_out`` which parts of the region the relaxation ignored.
+    ``limit`` is a value that no policy beats, if the policy that was found has the worst value.
     """
     model, objective, policy = question.model, question.objective, PolicyTable(question.model.graph, valued.policy)
     bound = valued.lower if objective.direction == "max" else valued.upper
-    others = [valued.lower, valued.upper] if limit is None else [valued.lower, valued.upper, limit]
+    ends = [valued.lower, valued.upper] if limit is None else [valued.lower, valued.upper, limit]
     is_contradicted, is_proved = learned.conflict is not None, learned.bounds.guarantee != Guarantee.NONE
     certificate = Certificate(
         lower=valued.lower,
@@ -70,7 +69,7 @@ def make_certificate(
         confidence_set=storage_of(model).untied_set if is_contradicted else learned.bounds.method,
         guarantee=Guarantee.ANYTIME if is_contradicted and is_proved else learned.bounds.guarantee,
         assumptions=_assumptions(learned),
-        status=status_of(learned, objective, min(others), max(others), is_given=is_given),
+        status=status_of(learned, objective, min(ends), max(ends), is_given=is_given),
         parameters=learned.parameters,
         solver=valued.solver,
         seconds=seconds,
@@ -88,7 +87,7 @@ def make_certificate(
         },
         **_explained(learned, question, valued, bound, is_given),
         gap=_parts_of_gap(valued),
-        jointly=_others(learned, question),
+        jointly=_other_objectives(learned, question),
         p_value=None if learned.fit is None else learned.fit.p_value,
         not_coupled=valued.not_coupled,
         remark=_remark(policy, objective),
@@ -108,9 +107,9 @@ def make_certificate(
 
 
 def _remark(policy: PolicyTable, objective: Objective) -> str:
-    """Return what a policy with one action per state gives away, as what is best may depend on the steps that are left.
+    """Return a remark if the best action may depend on the number of steps left, which the policy does not see.
 
-    Of a policy that draws it is how often it does.
+    The remark on a policy that draws is how often it does.
     """
     if policy.n_drawn:
         return f"draws its action in {policy.n_drawn:,} of {number_of(len(policy), 'state')}"
@@ -119,7 +118,7 @@ def _remark(policy: PolicyTable, objective: Objective) -> str:
 
 
 def _not_in_likelihood(learned: Learned) -> str:
-    """Return how many steps have no part in the likelihood that the region is made of, and why, in words."""
+    """Return, in words, the number of steps that have no part in the likelihood of the region, and the reason."""
     if learned.conflict is not None or SETS[learned.kind].as_tests is None or not learned.table.left_out:
         return ""
     table, visits = learned.table, learned.counts.visits
@@ -130,29 +129,29 @@ def _not_in_likelihood(learned: Learned) -> str:
     return f"{share}: {why}, so that they count by intervals of their probabilities alone" if n_steps else ""
 
 
-def _others(learned: Learned, question: Question) -> tuple[str, ...]:
-    """Return the properties that were announced besides this one, if anything is proved: one region holds for all."""
+def _other_objectives(learned: Learned, question: Question) -> tuple[str, ...]:
+    """Return the other objectives that were announced, whose certificates hold jointly as they rest on one region."""
     if learned.bounds.guarantee == Guarantee.NONE:
         return ()
     this = (question.model, digest(question.objective))
-    others = [each.objective for each in learned.questions if (each.model, digest(each.objective)) != this]
+    others = [asked.objective for asked in learned.questions if (asked.model, digest(asked.objective)) != this]
     return tuple(other.text or "an objective without a text" for other in others)
 
 
 def _explained(learned: Learned, question: Question, valued: Valuation, bound: float, is_given: bool) -> dict[str, Any]:
-    """Return why a model is contradicted; or an infinite bound, if the graph says so, and what the estimate says."""
+    """Return the reason for a contradiction, or for an infinite bound if the graph explains it, and the estimate."""
     if learned.conflict is not None:
         return {"reason": str(learned.conflict)}
     if not storage_of(question.model).has_points:
         return {"reason": ""}
-    reason = _endless(question.model, question.objective, bound, valued.policy, is_given)
+    reason = _reason_for_infinite_bound(question, bound, valued.policy, is_given=is_given)
     return {"reason": reason, **_estimated(learned, question, valued)}
 
 
 def _estimated(learned: Learned, question: Question, valued: Valuation) -> dict[str, Any]:
-    """Return where the data are most likely, and what the policy is worth there, if the set has an estimate.
+    """Return the point at which the data are most likely, and the policy's value there, if the set has an estimate.
 
-    Nothing is said of a point outside of the region, nor of a value outside of the bounds.
+    A point outside of the region, or a value outside of the bounds, is not returned.
     """
     if not learned.has_estimate or not learned.model.space.names or learned.shown_estimate is None:
         return {}
@@ -163,29 +162,28 @@ def _estimated(learned: Learned, question: Question, valued: Valuation) -> dict[
 
 
 def shown_value(value: float, lower: float, upper: float) -> float | None:
-    """Return the value at an estimate as it may be shown: within bounds, up to rounding, and finite; or None."""
-    held = min(max(value, lower), upper)
-    return held if np.isfinite(value) and abs(held - value) <= _ROUNDING * max(1.0, abs(value)) else None
+    """Return the value at an estimate if it is finite and within the bounds up to rounding, or None."""
+    inside = min(max(value, lower), upper)
+    return inside if np.isfinite(value) and abs(inside - value) <= _ROUNDING * max(1.0, abs(value)) else None
 
 
 def _parts_of_gap(valued: Valuation) -> dict[str, float]:
-    """Return what the distance of the bounds is made of, where one point for all states says so.
+    """Return the parts of the distance of the bounds, if there are coupled bounds.
 
-    Statistics is what the data leave open to first order, the remainder what higher orders may add; relaxation is what
-    bounds against nature add to the former, at an end where these are the tighter ones.
+    Statistics is the uncertainty of the parameters to first order, and the remainder what higher orders may add.
+    Relaxation is what bounds against nature add, at an end where these are tighter than the coupled ones.
     """
-    found = valued.coupled
-    if found is None:
+    if valued.coupled is None:
         return {}
     rest, parts = valued.upper - valued.lower, {}
     for name in ("statistics", "remainder", "rounding"):
-        parts[name] = float(min(max(getattr(found, name), 0.0), rest))  # rounding may leave a part below zero
+        parts[name] = float(min(max(getattr(valued.coupled, name), 0.0), rest))  # rounding may leave it below zero
         rest -= parts[name]
     return parts | {"relaxation": float(rest)}
 
 
 def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate:
-    """Return the certificate with what must be said of its data; none of its bounds if they contradict the graph."""
+    """Return the certificate with assumptions about its data, and without bounds if these contradict the graph."""
     quality = DataQuality(counts.total, counts.report)
     if quality.contradicting:
         return replace(
@@ -216,7 +214,7 @@ def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate
 
 
 def _about_data(counts: TransitionCounts, quality: DataQuality) -> Iterator[str]:
-    """Yield what must be true of data, unless plumdp made them itself and counted every step."""
+    """Yield the assumptions about data, unless plumdp simulated them and counted every step."""
     report = quality.report
     n_cut_off, n_copies = (0, 0) if report is None else (report.rows["cut off"], report.rows["copy"])
     ends = (
@@ -240,17 +238,17 @@ def _left_out(n: int) -> str:
 
 
 def _not_excluded(certificate: Certificate) -> str:
-    """Return why nothing is certified, where neither the graph nor a lack of data explains it; or nothing to add."""
+    """Return why nothing is certified if neither the graph nor a lack of data explains it, or an empty text."""
     if certificate.lower == certificate.upper:
         worst = certificate.printed_bounds[0]
         return f"the policy found has the worst value, {worst}; others may do better, but the data do not show it"
     if certificate.direction == "max" or certificate.upper < np.inf:
         return ""
-    return "what the data leave open does not exclude runs that never reach the target, so no finite bound is proved"
+    return "the data do not exclude that some runs never reach the target, so no finite bound is proved"
 
 
 def status_of(learned: Learned, objective: Objective, lower: float, upper: float, *, is_given: bool = False) -> Status:
-    """Return what may be said of bounds on the value of a policy: of the user's own, or of one that was found."""
+    """Return the status of bounds on the value of a policy, which the user gave or which was found."""
     if learned.bounds.guarantee == Guarantee.NONE:
         return Status.NO_GUARANTEE
     if learned.conflict is not None:
@@ -259,18 +257,19 @@ def status_of(learned: Learned, objective: Objective, lower: float, upper: float
         replace(objective, direction=direction).is_vacuous(bound)
         for direction, bound in (("max", lower), ("min", upper))
     )
-    if is_given:  # each bound is an answer to someone who asks what a policy is worth
+    if is_given:  # whoever asks for the value of a policy is answered by either bound
         return Status.VACUOUS if is_low and is_high else Status.CERTIFIED
     says_nothing = is_low if objective.direction == "max" else is_high
     return Status.VACUOUS if says_nothing and lower < upper else Status.CERTIFIED
 
 
-def _endless(model: ParametricMDP, objective: Objective, bound: float, policy: npt.NDArray[Any], is_given: bool) -> str:
-    """Return why a bound is infinite, if the graph alone says so and not a lack of data."""
+def _reason_for_infinite_bound(question: Question, bound: float, policy: npt.NDArray[Any], *, is_given: bool) -> str:
+    """Return why a bound is infinite if the graph alone explains it, whatever the data, or an empty text."""
+    model, objective = question.model, question.objective
     if bound < np.inf or objective.cap < np.inf or objective.target is None:
         return ""
-    graph, is_own = model.graph, is_given or objective.direction == "max"
-    if is_own:  # other choices stay where they are, so that only those of the policy can lead to the target
+    graph, is_one_policy = model.graph, is_given or objective.direction == "max"
+    if is_one_policy:  # all other choices are made loops, so that only those of the policy can lead to the target
         taken = policy_weights(graph, policy)[graph.choice_of_transition()] > 0
         stay = graph.state_of_choice()[graph.choice_of_transition()]
         graph = replace(graph, successor=read_only(np.where(taken, graph.successor, stay)))
@@ -278,7 +277,8 @@ def _endless(model: ParametricMDP, objective: Objective, bound: float, policy: n
     game = make_game(possible, replace(objective, direction="min"), "robust")
     if game.known[graph.initial_state] < np.inf:
         return ""
-    who = "this policy does not surely reach the target" if is_own else "no policy reaches the target with certainty"
+    one, all_ = "this policy does not surely reach the target", "no policy reaches the target with certainty"
+    who = one if is_one_policy else all_
     return f"{who}, so its expected reward is infinite, as long as every transition of the model can happen"
 
 
@@ -292,33 +292,29 @@ _UNCONFOUNDED = (
     "whoever chose the actions in the data knew no more about where a step would lead than the state says (no "
     "confounding)"
 )
-_PLANNED = (
-    "how much data there would be was fixed before any were looked at; what was added to them later may have ended "
-    "when you liked"
-)
+_PLANNED = "you fixed the amount of data before you looked at any; data added later may have ended when you liked"
 _SAMPLED: dict[Sampling, str] = {
     "independent": "you fixed the number of samples of each choice before you looked at any data",
     "trajectories": "runs are independent, all under one policy, and you fixed their number before you looked at any",
-    "adaptive": "neither what was sampled nor when you stopped depended on what the data showed; nobody has said so",
+    "adaptive": "what was sampled and when you stopped did not depend on the data (assumed, as nobody said so)",
 }
 
 
 def _assumptions(learned: Learned) -> tuple[str, ...]:
-    """Return what the confidence rests on, in words."""
+    """Return the assumptions that the confidence rests on, in words."""
     tied = "the model is correct for some values of its parameters"
     if learned.misfit:
         tied += f", up to {learned.misfit:g} for each state and action (in total variation)"
-    bounds = learned.bounds
-    sampled: tuple[str, ...] = ()  # data may have ended at any time
-    if bounds.guarantee == Guarantee.PLANNED:
+    guarantee, planned = learned.bounds.guarantee, _SAMPLED[learned.counts.sampling]
+    sampled: tuple[str, ...] = (planned,)
+    if guarantee == Guarantee.ANYTIME:
+        sampled = ()  # data may have ended at any time
+    elif guarantee == Guarantee.PLANNED:
         sampled = (_PLANNED,)
-    elif bounds.guarantee == Guarantee.ASYMPTOTIC:
-        planned = _SAMPLED[learned.counts.sampling]
+    elif guarantee == Guarantee.ASYMPTOTIC:
         sampled = (
             f"{planned}, and there are so many that approximations for large samples hold (no number is proved to be "
             "enough)",
         )
-    elif bounds.guarantee != Guarantee.ANYTIME:
-        sampled = (_SAMPLED[learned.counts.sampling],)
-    known = (_STRUCTURE, tied) if learned.conflict is None else (_STRUCTURE,)
-    return (*known, _CHOSEN, *sampled, *learned.rests_on)
+    model = (_STRUCTURE, tied) if learned.conflict is None else (_STRUCTURE,)
+    return (*model, _CHOSEN, *sampled, *learned.rests_on)

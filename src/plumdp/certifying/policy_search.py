@@ -1,8 +1,8 @@
-"""Policies worth certifying: those that are best at points where the bound of another one is at its worst.
+"""Searches for policies worth certifying, which are best at points where the bound of another one is at its worst.
 
 The bound on a policy is about its value at the centre of the region, moved along its gradient to where the region ends.
 A policy that is a little worse at the centre may have a gradient in which the region is narrow, and so a better bound.
-Nothing here is trusted: regions hold for all policies at once, so that any may be certified, however it was found.
+The search need not be trusted. A region holds for all policies at once, so that any may be certified.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from plumdp.solver.at_points import PointSolver, move_inside
 from plumdp.solver.coupled.gradient import find_gradient
 
 _ROUNDS = 3
-_EQUAL = 1e-6  # relative for bounds above one: policies whose bounds differ by less are judged by their values
+_EQUAL = 1e-6  # difference of bounds, relative if they are above one, below which policies are ranked by their values
 _WORTHWHILE = 0.01  # share of the distance of value and bound by which a better policy must improve the bound
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A policy and estimates of its value and bound, such that large ones are better: nothing about it is proved."""
+    """A policy, and estimates of its value and bound with signs such that larger ones are better."""
 
     policy: IntArray  # (n_states)
     bound: float
@@ -37,17 +37,17 @@ class Candidate:
     states: IntArray  # (n_reached): those that the policy reaches
 
     def does(self, policy: IntArray) -> bool:
-        """Return whether another policy does the same wherever this one comes."""
+        """Return whether another policy does the same in all states that this one reaches."""
         return bool((policy[self.states] == self.policy[self.states]).all())
 
 
 def search_policies(
-    model: ParametricMDP, objective: Objective, region: Region, known: Sequence[IntArray], solver: PointSolver
+    model: ParametricMDP, objective: Objective, region: Region, given: Sequence[IntArray], solver: PointSolver
 ) -> list[Candidate]:
-    """Return policies, the one with the best estimated bound first: the known ones, and those that a search found.
+    """Return the given policies and those that a search found, the one with the best estimated bound first.
 
     The search asks for the best policy at points towards where the bound of the best one so far is attained, and goes
-    on as long as it finds a better one. Of policies with equal bounds that with the best value at the centre is first.
+    on as long as it finds a better one. Of policies with equal bounds, one with the best value at the centre is first.
     """
     ball = ball_around(region, model.space.dimension)
     middle = moments(model.space)[0]
@@ -59,7 +59,7 @@ def search_policies(
         if not any(candidate.does(policy) for candidate in candidates):
             candidates.append(judge(policy))
 
-    for policy in [*known, solver.policy_at(centre)]:
+    for policy in [*given, solver.policy_at(centre)]:
         consider(policy)
     best = _best_first(candidates)[0]
     for _ in range(_ROUNDS):
@@ -75,12 +75,12 @@ def search_policies(
 
 
 def _best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return candidates by their bounds; those that are as good as the best come first, by their values."""
+    """Return candidates in the order of their bounds, where those as good as the best are in the order of values."""
     best = max(candidate.bound for candidate in candidates)
     tied = best - _EQUAL * max(1.0, abs(best)) if np.isfinite(best) else best
 
-    def rank(one: Candidate) -> tuple[bool, float]:
-        return (True, one.value) if one.bound >= tied else (False, one.bound)
+    def rank(candidate: Candidate) -> tuple[bool, float]:
+        return (True, candidate.value) if candidate.bound >= tied else (False, candidate.bound)
 
     return sorted(candidates, key=rank, reverse=True)
 
@@ -88,7 +88,7 @@ def _best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
 def _judge(
     model: ParametricMDP, objective: Objective, region: Region, centre: FloatArray
 ) -> Callable[[IntArray], Candidate]:
-    """Return a function that estimates the bound of a policy to first order: V(c) + min g·(v - c)."""
+    """Return a function that estimates the bound of a policy to first order, V(c) + min g·(v - c)."""
     sign = 1.0 if objective.direction == "max" else -1.0
 
     def judge(policy: IntArray) -> Candidate:
@@ -104,7 +104,7 @@ def _judge(
 
 
 def _worst_point(gradient: FloatArray, objective: Objective, region: Region, ball: Ball) -> FloatArray:
-    """Return about where the value is at its worst: in the direction of the ball's worst point, as far as allowed."""
+    """Return an estimate of the worst point, in the direction of that of the ball and as far as the region goes."""
     sign = 1.0 if objective.direction == "max" else -1.0
     step = ball.factor @ (ball.factor.T @ gradient)
     row = np.zeros((1, len(region.names)))

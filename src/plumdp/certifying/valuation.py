@@ -1,4 +1,4 @@
-"""What a policy is worth, given what the data say: bounds against nature, and with one point for all states."""
+"""Bounds the value of policies at all points of a region, against nature and with one point for all states."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Valuation:
     policy: npt.NDArray[Any]  # (n_states): choices; or, of a policy that draws, probabilities (n_choices)
     lower: float
     upper: float
-    solver: SolverStatus  # how it ended
-    coupled: CoupledBounds | None = None  # what one point for all states gives, if that was asked and applies
-    not_coupled: str = ""  # why it does not apply
+    solver: SolverStatus
+    coupled: CoupledBounds | None = None  # with one point for all states, if they were asked for and exist
+    not_coupled: str = ""  # why there are no coupled bounds
 
     def bound(self, objective: Objective) -> float:
         """Return the bound that matters, such that a larger one is better."""
@@ -50,9 +50,9 @@ def value_policy(
     is_coupled: bool = False,
     precision: float = 1e-6,
 ) -> Valuation:
-    """Return bounds on the value of a policy: each end the tightest of what was proved.
+    """Return the tightest bounds on the value of a policy that are proved, each end by itself.
 
-    The values are proved anew for this policy, with nothing left to choose.
+    Bounds against nature are proved anew for this policy, as those of a solver are for a choice of policies.
     """
     model, objective = question.model, question.objective
     within = learned.at_points(question).prepared
@@ -62,33 +62,33 @@ def value_policy(
     start = model.graph.initial_state
     low, high = (worst, best) if objective.direction == "max" else (best, worst)
     ended = [status_at(solution, start, precision) for solution in (worst, best)]
-    status = next((each for each in ended if each != SolverStatus.CONVERGED), SolverStatus.CONVERGED)
+    status = next((status for status in ended if status != SolverStatus.CONVERGED), SolverStatus.CONVERGED)
     given = check_policy(model.graph, policy)
     chosen = given if given.dtype.kind == "f" else worst.policy
     valued = Valuation(chosen, float(low.lower[start]), float(high.upper[start]), status)
     if not is_coupled or isinstance(learned.region, Conflict):
         return valued
-    found = find_coupled_bounds(model, chosen, objective, learned.region, uncertain, precision=precision)
-    if isinstance(found, str):
-        return replace(valued, not_coupled=found)
-    lower, upper = max(valued.lower, found.lower), min(valued.upper, found.upper)
-    if lower > upper:  # both hold at every point of the region: it is empty, and floats could not tell before
+    coupled = find_coupled_bounds(model, chosen, objective, learned.region, uncertain, precision=precision)
+    if isinstance(coupled, str):
+        return replace(valued, not_coupled=coupled)
+    lower, upper = max(valued.lower, coupled.lower), min(valued.upper, coupled.upper)
+    if lower > upper:  # both hold at every point of the region, so it is empty, which rounding has hidden so far
         return valued
-    return replace(valued, lower=lower, upper=upper, coupled=found)
+    return replace(valued, lower=lower, upper=upper, coupled=coupled)
 
 
 def best_valuation(
     learned: Learned, uncertain: IntervalMDP, robust: Solution, question: Question, *, precision: float
 ) -> Valuation:
-    """Return the policy with the best bound, with one point for all states: the robust one, or one that a search found.
+    """Return the robust policy, or one that a search found, with the best bound by one point for all states.
 
-    Bounds are proved for the candidate with the best estimate, and for others whose estimates leave room for a better
-    bound; and for the robust policy, if its bound against nature is better than all of these.
+    Bounds are proved for the candidate with the best estimate, for others whose estimates leave room for a better
+    bound, and for the robust policy if its bound against nature is better than all of these.
     """
     model, objective, region = question.model, question.objective, learned.region
     assert not isinstance(region, Conflict)
-    chosen = [robust.policy, *(policy for policy in learned.policies if _is_policy_of(model.graph, policy))]
-    candidates = search_policies(model, objective, region, chosen, learned.at_points(question))
+    given = [robust.policy, *(policy for policy in learned.policies if _is_policy_of(model.graph, policy))]
+    candidates = search_policies(model, objective, region, given, learned.at_points(question))
     best: Valuation | None = None
     for candidate in candidates[:_MOST_CERTIFIED]:
         if best is None or promises_more(candidate, best, objective):
@@ -99,40 +99,40 @@ def best_valuation(
     against_nature = float(robust.lower[start]) if objective.direction == "max" else -float(robust.upper[start])
     if against_nature <= best.bound(objective):
         return best
-    own = value_policy(learned, uncertain, robust.policy, question, is_coupled=True, precision=precision)
-    return own if own.bound(objective) > best.bound(objective) else best
+    of_robust = value_policy(learned, uncertain, robust.policy, question, is_coupled=True, precision=precision)
+    return of_robust if of_robust.bound(objective) > best.bound(objective) else best
 
 
 def _is_policy_of(graph: Graph, policy: IntArray) -> bool:
-    """Return whether a policy that was chosen for some question is one of this graph: any of them may be certified."""
+    """Return whether a policy that was chosen for some question is a policy of this graph."""
     if len(policy) != graph.n_states:
         return False
     return bool(((graph.first_choice[:-1] <= policy) & (policy < graph.first_choice[1:])).all())
 
 
 def is_worst(valued: Valuation, objective: Objective) -> bool:
-    """Return whether the value of a policy is proved to be the worst there can be."""
-    is_known = valued.lower == valued.upper
-    return is_known and objective.is_vacuous(valued.lower if objective.direction == "max" else valued.upper)
+    """Return whether the value of a policy is proved to be the worst possible one."""
+    return valued.lower == valued.upper and objective.is_vacuous(valued.lower)
 
 
 def best_of_all(uncertain: IntervalMDP, objective: Objective, *, precision: float) -> float:
-    """Return what no policy beats at any point of the region: an upper bound if large values are better, else a lower.
+    """Return a bound that no policy beats at any point of the region, from above if larger values are better.
 
-    Nature plays with the agent in a relaxation of the region, so that every policy at every point is worth no more.
+    Nature plays with the agent in a relaxation of the region, so that no policy is worth more at any point.
     """
     start, is_max = uncertain.graph.initial_state, objective.direction == "max"
-    solved = [solve(each, objective, nature="optimistic", precision=precision) for each in with_looser(uncertain)]
-    ends = [float(one.upper[start] if is_max else one.lower[start]) for one in solved]
+    relaxations = with_looser(uncertain)
+    solutions = [solve(relaxed, objective, nature="optimistic", precision=precision) for relaxed in relaxations]
+    ends = [float(solution.upper[start] if is_max else solution.lower[start]) for solution in solutions]
     return min(ends) if is_max else max(ends)
 
 
 def promises_more(candidate: Candidate, best: Valuation, objective: Objective) -> bool:
-    """Return whether the estimate of a bound is better than a bound that was proved by what is worth a proof."""
+    """Return whether the estimated bound is so much better than a proved one that it is worth a proof."""
     width, bound = best.upper - best.lower, best.bound(objective)
     return candidate.bound > bound + (_WORTHWHILE * width if np.isfinite(width) else 0.0)
 
 
 def with_looser(uncertain: IntervalMDP) -> list[IntervalMDP]:
-    """Return a relaxation, and the intervals of its expressions where nature picks points of a region."""
+    """Return a relaxation, and that by intervals of its expressions if nature picks points of a region."""
     return [uncertain] if uncertain.region is None else [uncertain, replace(uncertain, region=None)]

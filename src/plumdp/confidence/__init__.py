@@ -1,1 +1,1 @@
-"""Stage 3: what the data allow, per expression."""
+"""Stage 3, which makes confidence sets of probabilities and parameters from counts."""

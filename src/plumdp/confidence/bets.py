@@ -1,10 +1,10 @@
-"""Half-spaces of parameters from bets on outcomes: one for each side of a direction that was chosen by a pilot.
+"""Makes half-spaces of parameters from bets on outcomes, one for each side of a direction that a pilot chose.
 
 A bet gives every outcome j of a class a factor e[j] > 0, fixed by the pilot. With Z[r](v) = Σ f[j](v) e[j] over the
 outcomes of class r, a visit multiplies the fortune by e[j] / Z[r](θ), which has expectation one at the true point θ,
 whatever chose the action. So Σ K[j] ln e[j] - Σ N[r] ln Z[r](θ), with K outcomes and N visits after the pilot, stays
 below ln(1 / error) at all times with probability at least 1 - error (Ville 1939). As ln Z <= Z / Y - 1 + ln Y for every
-Y > 0, this implies what is affine in the parameters, hence a half-space:
+Y > 0, this implies an inequality that is affine in the parameters, hence a half-space:
 
     Σ A[j] f[j](θ)  >=  Σ N[r] (1 - ln Y[r]) + Σ K[j] ln e[j] - ln(1 / error),    A[j] = N[r] e[j] / Y[r].
 
@@ -26,23 +26,23 @@ from plumdp.base.rounding import UNIT
 from plumdp.confidence.likelihood_table import LikelihoodTable, Outcomes
 from plumdp.model.graph import FloatArray, IntArray, read_only
 
-LARGEST_BET = 0.5  # of the logarithm of a factor: beyond that the tangent and the plan lose more than bets gain
+LARGEST_BET = 0.5  # limit on the logarithm of a factor; larger bets lose more by the tangent than they gain
 LEAST_PROBABILITY = 1e-9  # of an outcome that is bet on, at the estimate of the pilot
-_LEAST_SLOPE = 1e-9  # part of a gradient in the span of the coefficients, relative to all of it: the rest is rounding
+_LEAST_SLOPE = 1e-9  # part of a gradient in the span of the coefficients, relative to all of it; less is rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Direction:
-    """A direction of parameters to be narrow in: the gradient of a value, and the policy that has this value."""
+    """A direction in which a set of parameters is made narrow, the gradient of the value of a policy."""
 
     gradient: FloatArray  # (n_parameters)
     policy: IntArray | None = None  # (n_states)
-    text: str = ""  # what has the value, in words
+    text: str = ""  # which value it is the gradient of, in words
 
 
 @dataclass(frozen=True, eq=False)
 class HalfSpace:
-    """The points v with ``row @ v <= offset``: all points of the space at which the bets have not won too much."""
+    """The points v with ``row @ v <= offset``, among them all points at which the bets have not won too much."""
 
     row: FloatArray  # (n_parameters)
     offset: float
@@ -50,7 +50,7 @@ class HalfSpace:
 
 
 def unit_steps(table: LikelihoodTable, information: FloatArray, gradients: FloatArray) -> FloatArray:
-    """Return I⁻¹ g / |g| in the norm of I⁻¹ for each gradient g (J, d); zero if no outcome changes along it."""
+    """Return I⁻¹ g / |g| in the norm of I⁻¹ for each gradient g (J, d), or zero if no outcome changes along it."""
     size = np.abs(gradients).max(axis=1, initial=0.0, keepdims=True)
     is_finite = (size > 0) & (size < inf)
     slope = np.where(is_finite, gradients, 0.0) / np.where(is_finite, size, 1.0) @ table.basis
@@ -61,7 +61,7 @@ def unit_steps(table: LikelihoodTable, information: FloatArray, gradients: Float
 
 
 def factors_along(table: LikelihoodTable, point: FloatArray, step: FloatArray) -> FloatArray:
-    """Return the factors (n_outcomes) of bets that the parameters are off from a point by a step."""
+    """Return the factors (n_outcomes) of bets that the true parameters differ from a point by a step."""
     probability = table.values(point)[0]
     is_bet_on = table.is_class[table.group] & (probability > LEAST_PROBABILITY)
     bets = np.where(is_bet_on, table.coefficients @ step / np.where(is_bet_on, probability, 1.0), 0.0)
@@ -72,58 +72,59 @@ class Part(NamedTuple):
     """Bets on some of the data, and their share in the logarithm of a fortune."""
 
     share: float
-    seen: FloatArray  # (n_outcomes)
+    outcome_counts: FloatArray  # (n_outcomes)
     factors: FloatArray  # (n_outcomes)
 
 
 def half_space(
-    table: Outcomes, seen: FloatArray, factors: FloatArray, *, near: FloatArray, error: float, text: str = ""
+    table: Outcomes, outcome_counts: FloatArray, factors: FloatArray, *, near: FloatArray, error: float, text: str = ""
 ) -> HalfSpace:
-    """Return the half-space that bets have left, given how often each outcome was seen after the pilot.
+    """Return the half-space that bets leave, given how often each outcome was seen after the pilot.
 
     ``near`` is the point at which the tangents to the logarithm are taken, such as the best estimate.
     """
-    return common_half_space(table, [Part(1.0, seen, factors)], near=near, bound=-log(error), text=text)
+    return common_half_space(table, [Part(1.0, outcome_counts, factors)], near=near, bound=-log(error), text=text)
 
 
 def common_half_space(
     table: Outcomes, parts: Sequence[Part], *, near: FloatArray, bound: float, text: str = ""
 ) -> HalfSpace:
-    """Return the points at which the sum of ln fortune · share over parts, bounded from below, is at most a bound.
+    """Return a half-space around all points at which the sum of ln fortune · share over parts is at most a bound.
 
-    Shares and factors are taken exactly as these floats; whatever is rounded after that moves the offset outward. Each
-    term is a product of shares, counts, factors, coefficients, at most one quotient and one logarithm, so that sixteen
-    units of its size cover it, and one more for each part that weights are summed over; other sums have no rounding but
-    their last. A visit whose bets are all one changes nothing.
+    Shares and factors are exact as given, and all later rounding moves the offset outward. Each term is a product of
+    shares, counts, factors, coefficients, at most one quotient and one logarithm, so that sixteen units of its size
+    cover it, and one more for each part that weights are summed over. Other sums (``fsum``) are rounded once. A visit
+    whose bets are all one changes nothing.
     """
     weights, terms = np.zeros(len(table.constants)), [np.array([-bound])]
-    for share, seen, factors in parts:
-        visits = table.visits(seen)
+    for share, outcome_counts, factors in parts:
+        visits = table.visits(outcome_counts)
         is_open = np.zeros(len(visits), dtype=np.bool_)
         is_open[table.group[factors != 1]] = True
         is_open &= visits > 0
         means = _tangent_points(table, factors, near)
         weights += share * np.where(is_open, visits / means, 0.0)[table.group] * factors
-        kept = share * visits[is_open]
-        terms += [kept, -kept * np.log(means[is_open]), share * seen * np.log(factors)]
+        visits_bet_on = share * visits[is_open]
+        terms += [visits_bet_on, -visits_bet_on * np.log(means[is_open]), share * outcome_counts * np.log(factors)]
     constants = np.concatenate([*terms, -weights * table.constants])
     size = np.concatenate([*map(np.abs, terms), weights * table.sizes])
-    outward = (16 + len(parts)) * UNIT * fsum(size.tolist())
+    outward = (16 + len(parts)) * UNIT * fsum(size.tolist())  # a larger offset keeps more points, which is safe
     return HalfSpace(read_only(-table.weighted_slopes(weights)), -fsum(constants.tolist()) + outward, text)
 
 
 def tangent_half_space(
-    table: Outcomes, seen: FloatArray, threshold: float, *, near: FloatArray, text: str = ""
+    table: Outcomes, outcome_counts: FloatArray, threshold: float, *, near: FloatArray, text: str = ""
 ) -> HalfSpace:
-    """Return a half-space that holds all points of the space with Σ seen ln f at least a threshold.
+    """Return a half-space around all points of the space with a log-likelihood Σ count ln f of at least a threshold.
 
-    ln f <= f / y - 1 + ln y for every y > 0, here the probabilities at a point. Rounded outward as bets are.
+    It follows from ln f <= f / y - 1 + ln y for every y > 0, where y are the probabilities at the point ``near``. The
+    offset is rounded outward as that of bets is.
     """
-    is_seen = seen > 0
+    is_seen = outcome_counts > 0
     values = np.where(is_seen, table.values(near)[0], 1.0)
     values = np.where(values > 0, values, 1.0)
-    weights = np.where(is_seen, seen / values, 0.0)
-    terms = np.concatenate([seen[is_seen], -seen[is_seen] * np.log(values[is_seen]), [threshold]])
+    weights = np.where(is_seen, outcome_counts / values, 0.0)
+    terms = np.concatenate([outcome_counts[is_seen], -outcome_counts[is_seen] * np.log(values[is_seen]), [threshold]])
     constants = np.concatenate([terms, -weights * table.constants])
     size = np.concatenate([np.abs(terms), weights * table.sizes])
     outward = 16 * UNIT * fsum(size.tolist())
@@ -131,7 +132,7 @@ def tangent_half_space(
 
 
 def _tangent_points(table: Outcomes, factors: FloatArray, near: FloatArray) -> FloatArray:
-    """Return Σ f e of each class at a point, kept between the least and the largest factor as at points of a space."""
+    """Return Σ f e of each class at a point, between its least and its largest factor as at points of the space."""
     n = len(table.is_class)
     lowest, highest = np.full(n, np.inf), np.zeros(n)
     np.minimum.at(lowest, table.group, factors)

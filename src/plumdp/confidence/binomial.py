@@ -1,6 +1,7 @@
-"""Intervals for a probability: (successes, trials, error) → (lower, upper), each missing it with at most that error.
+"""Computes confidence intervals for a probability from successes, trials and an error.
 
-Ends are outer: rounding only widens an interval. Without trials it is [0, 1].
+Each interval misses the true probability with at most that error. Rounding only widens an interval, and without trials
+it is [0, 1].
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from plumdp.base.rounding import ULP
 from plumdp.model.graph import FloatArray
 
 _OUTWARD = 1e-12  # relative; rounding moves log-odds y by some 4 (1 + |y|) units of 1e-16, and |y| is at most 700
-_ULPS = 2 * ULP  # what the last two operations may be off
+_ULPS = 2 * ULP  # rounding of the last two operations
 _NEWTON_STEPS = 6  # from the starting point below, more change nothing up to 10^15 trials
 _MAX_RADIUS = 600.0  # beyond, odds would overflow: the interval is then [0, 1]
 _MARGIN = 1e-3  # relative; of a tail's probability, which SciPy has to 1e-8 at least within the next limits
 _EXACT_TRIALS, _EXACT_ERROR = 1e12, 1e-30
-_BISECTIONS = 48  # of the logarithm of a probability: more change nothing in 1e-12
-_KEPT = 0.9  # λ: share of the error that tolerant intervals are made at; as much of the posterior lies within each end
-_SEEN = 0.95  # how much SciPy must see within an end; the difference is more than it is ever off
+_BISECTIONS = 48  # of the logarithm of a probability; more change nothing in 1e-12
+_POSTERIOR = 0.9  # λ, share of the error that tolerant intervals are made at, and of the posterior within each end
+_COMPUTED_POSTERIOR = 0.95  # the share that SciPy must compute, so that its rounding leaves at least λ
 _LARGE = 16.0  # from here on, three terms of Stirling's series are good to 2e-12
 
 Interval = tuple[FloatArray, FloatArray]
@@ -40,13 +41,13 @@ def clopper_pearson(successes: npt.ArrayLike, trials: npt.ArrayLike, error: npt.
     """
     k, n, m, error = _arrays(successes, trials, _failures(successes, trials), error)
     lower, upper = map(np.array, likelihood_interval(successes, trials, np.log(2 / error)))
-    inner = (k > 0) & (m > 0) & (n <= _EXACT_TRIALS) & (error >= _EXACT_ERROR)  # of k = 0 or n, the bound is the tail
+    inner = (k > 0) & (m > 0) & (n <= _EXACT_TRIALS) & (error >= _EXACT_ERROR)  # Chernoff is exact for k = 0 and k = n
     lower[inner], upper[inner] = _tail_tests(k[inner], m[inner], error[inner], lower[inner], upper[inner])
     return lower, upper
 
 
 def _tail_tests(k: FloatArray, m: FloatArray, error: FloatArray, lower: FloatArray, upper: FloatArray) -> Interval:
-    """Return what two tail tests leave of an interval that they leave something of, for k successes and m failures."""
+    """Return the ends that two tail tests do not reject, within given ends, for k successes and m failures."""
     from scipy.special import betainc, betaincc, betainccinv, betaincinv
 
     tail, share = error / 2 * (1 - _MARGIN), k / (k + m)
@@ -66,19 +67,19 @@ def _last_rejected(
 ) -> FloatArray:
     """Return a point that the test rejects, close to the last one on the way from outside to inside.
 
-    SciPy's inverse of the beta function only proposes one, as it can be far off; its tails are what decides.
+    SciPy's inverse of the beta function only proposes a point, as it can be far off. The tail at that point decides.
     """
     is_between = (np.minimum(outside, inside) <= proposed) & (proposed <= np.maximum(outside, inside))
     is_right = is_between & (tail_of(a, b, np.where(is_between, proposed, inside)) <= tail)
-    found = np.where(is_right, proposed, outside)
-    wrong = ~is_right
-    a, b, tail, outside, inside = a[wrong], b[wrong], tail[wrong], outside[wrong], inside[wrong]
+    rejected = np.where(is_right, proposed, outside)
+    is_wrong = ~is_right
+    a, b, tail, outside, inside = a[is_wrong], b[is_wrong], tail[is_wrong], outside[is_wrong], inside[is_wrong]
     for _ in range(_BISECTIONS if len(a) else 0):
         middle = np.sqrt(outside * inside)
         is_rejected = tail_of(a, b, middle) <= tail
         outside, inside = np.where(is_rejected, middle, outside), np.where(is_rejected, inside, middle)
-    found[wrong] = outside
-    return found
+    rejected[is_wrong] = outside
+    return rejected
 
 
 def hoeffding(successes: npt.ArrayLike, trials: npt.ArrayLike, error: npt.ArrayLike) -> Interval:
@@ -97,7 +98,7 @@ def hoeffding(successes: npt.ArrayLike, trials: npt.ArrayLike, error: npt.ArrayL
 
 
 def beta_binomial(successes: npt.ArrayLike, trials: npt.ArrayLike, error: npt.ArrayLike) -> Interval:
-    """Return the interval that holds at all times at once: trials may stop, or go on, for any reason seen in the data.
+    """Return an interval that holds at all times at once, so that trials may stop for any reason seen in the data.
 
     Betting on each outcome with odds (K + 1/2) / (N + 1), the average of all fixed bets under a Beta(1/2, 1/2) prior,
     turns one unit of money into B(K + 1/2, N - K + 1/2) / (π p^K (1 - p)^(N - K)). If p is the true probability, this
@@ -127,17 +128,17 @@ def tolerant_interval(successes: npt.ArrayLike, trials: npt.ArrayLike, error: np
     """
     from scipy.special import betainc, betaincc
 
-    lower, upper = beta_binomial(successes, trials, _KEPT * np.asarray(error, dtype=np.float64))
-    k, m = np.asarray(successes) + 0.5, np.subtract(trials, successes) + 0.5
-    lower = np.where(betaincc(k, m, lower) >= _SEEN, lower, 0.0)
-    return lower, np.where(betainc(k, m, upper) >= _SEEN, upper, 1.0)
+    lower, upper = beta_binomial(successes, trials, _POSTERIOR * np.asarray(error, dtype=np.float64))
+    k, m = np.asarray(successes) + 0.5, np.subtract(trials, successes) + 0.5  # of the posterior, Beta(k, m)
+    lower = np.where(betaincc(k, m, lower) >= _COMPUTED_POSTERIOR, lower, 0.0)
+    return lower, np.where(betainc(k, m, upper) >= _COMPUTED_POSTERIOR, upper, 1.0)
 
 
 def widened(lower: FloatArray, upper: FloatArray, misfit: float) -> Interval:
-    """Return intervals of probabilities with both ends moved outward by a misfit, within [0, 1]; none moves inward."""
+    """Return intervals of probabilities with both ends moved outward by a misfit, within [0, 1]."""
     if misfit == 0:
         return lower, upper
-    low, high = np.nextafter(lower - misfit, -np.inf), np.nextafter(upper + misfit, np.inf)
+    low, high = np.nextafter(lower - misfit, -np.inf), np.nextafter(upper + misfit, np.inf)  # outward by one float
     return np.maximum(low, 0.0), np.minimum(high, 1.0)
 
 
@@ -159,7 +160,7 @@ def likelihood_interval(successes: npt.ArrayLike, trials: npt.ArrayLike, radius:
 
 
 def _log_odds_shift(k: FloatArray, m: FloatArray, radius: FloatArray) -> FloatArray:
-    """Return by how much the log-odds of the lower end lie below those of k successes and m failures, or more.
+    """Return at least how far the log-odds of the lower end lie below those of k successes and m failures.
 
     With r the smaller of the two shares and y the shift, to the smaller one's side, N kl = N (log1p(r expm1(y)) - r y),
     which loses no digits however large N is. It is convex in y, so its tangents lie below it: every Newton step ends
@@ -177,10 +178,10 @@ def _log_odds_shift(k: FloatArray, m: FloatArray, radius: FloatArray) -> FloatAr
 
 
 def _first_shift(k: FloatArray, m: FloatArray, radius: FloatArray) -> FloatArray:
-    """Return a shift to start from, close to the right one, from two bounds on the likelihood.
+    """Return a shift to start Newton's method from, close to the right one, from two bounds on the likelihood.
 
     The variance t (1 - t) between p and q = k / n is at most that at q plus its slope times the distance, which bounds
-    the distance; and the k successes alone have a likelihood of at most p^k.
+    the distance. The k successes alone have a likelihood of at most p^k, which bounds it as well.
     """
     n = k + m
     q, per_trial, slope = k / n, radius / n, np.maximum(k - m, 0) / n
@@ -196,11 +197,11 @@ def _probability(odds: FloatArray) -> FloatArray:
 def _log_regret(k: FloatArray, m: FloatArray, n: FloatArray) -> FloatArray:
     """Return the log of the best p's likelihood over the average likelihood, max p^K (1-p)^(N-K) / (B(...) / π).
 
-    The large parts of the log-gamma functions cancel in Stirling's formula: what is left are ½ ln(πN/2) and remainders.
+    The large parts of the log-gamma functions cancel in Stirling's formula, which leaves ½ ln(πN/2) and remainders.
     """
     n = np.maximum(n, 1.0)
     remainders = _factorial_remainder(n) - _half_remainder(k) - _half_remainder(m)
-    return np.log(np.pi / 2 * n) / 2 + remainders + _OUTWARD
+    return np.log(np.pi / 2 * n) / 2 + remainders + _OUTWARD  # outward: a larger regret widens the interval
 
 
 def _factorial_remainder(x: FloatArray) -> FloatArray:
@@ -222,7 +223,7 @@ def _half_remainder(x: FloatArray) -> FloatArray:
 
 
 def _failures(successes: npt.ArrayLike, trials: npt.ArrayLike) -> FloatArray:
-    """Return the difference of whole numbers, which floats beyond 2^53 would not have to the last digit."""
+    """Return trials - successes, subtracted as whole numbers because floats beyond 2^53 lose digits."""
     return np.asarray(np.subtract(trials, successes), dtype=np.float64)
 
 

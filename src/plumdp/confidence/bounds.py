@@ -1,4 +1,4 @@
-"""What the data say about each expression: an interval per event at an equal share of the error, and what it is worth.
+"""Bounds each expression of a model by confidence intervals of its events, each at an equal share of the error.
 
 With probability at least 1 - error all intervals hold at once, whatever the true point is (Theorem 1 of the paper).
 """
@@ -17,7 +17,7 @@ from plumdp.base.vocabulary import Sets
 from plumdp.confidence.bets import Direction, HalfSpace
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson, hoeffding
 from plumdp.confidence.event_counts import is_tried_once, pool
-from plumdp.confidence.sets import Guarantee
+from plumdp.confidence.sets import Guarantee, require_error
 from plumdp.data.counts import CountArray, EventCounts, Sampling, TransitionCounts, require_same_graph
 from plumdp.model.events import Events, find_events
 from plumdp.model.expressions.table import ExpressionTable
@@ -34,9 +34,9 @@ _NAME = {"clopper-pearson": "Clopper–Pearson", "hoeffding": "Hoeffding", "beta
 class ExpressionBounds:
     """Intervals that hold all at once with probability at least 1 - ``error``, as far as ``guarantee`` says.
 
-    Measured are events; ``event_lower <= polynomial <= event_upper`` for the polynomials of ``events`` is all that the
-    data say. ``lower`` and ``upper`` are what follows for single expressions: a constant is known; an expression whose
-    events were never tried lies in [0, 1]. A lower bound above its upper bound says that data and model disagree.
+    The data bound events, ``event_lower <= polynomial <= event_upper`` for the polynomials of ``events``. The bounds
+    ``lower`` and ``upper`` of single expressions follow from these. An expression whose events were never tried lies in
+    [0, 1]. A lower bound above its upper bound says that data and model disagree.
     """
 
     lower: FloatArray  # (n_expressions)
@@ -87,9 +87,9 @@ def expression_bounds(
     """Return bounds on every expression of the model from counts of its transitions.
 
     By default each event gets the narrowest interval that is valid for how the data were sampled: Clopper–Pearson for
-    independent samples, and in trajectories for events that a run can try only once; beta-binomial otherwise. The error
-    is divided equally among all events of the model, tried or not. Give ``events`` to save finding them again, or those
-    of ``find_events(model, merge_complements=False)`` to spend the error as the paper does.
+    independent samples, and for events that a run can try only once if whole runs were sampled, beta-binomial
+    otherwise. The error is divided equally among all events of the model, tried or not. Give ``events`` to save finding
+    them again, or those of ``find_events(model, merge_complements=False)`` to spend the error as the paper does.
 
     >>> from plumdp import case_study
     >>> model = case_study("betting:25").model
@@ -98,8 +98,7 @@ def expression_bounds(
     >>> bounds.method, bounds.guarantee
     ('beta-binomial', 'finite-sample, anytime')
     """
-    if not 0 < error < 1:
-        raise DataError(f"error={error}: give a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
+    require_error(error)
     if interval_method is not None and interval_method not in get_args(Intervals):
         names = ", ".join(map(repr, get_args(Intervals)))
         raise DataError(Option("interval_method", interval_method), f": choose one of {names}")
@@ -107,7 +106,8 @@ def expression_bounds(
         events = find_events(model, factors=isinstance(counts, TransitionCounts))
     pooled = _pooled(model, events, counts)
     is_fixed = _is_fixed(model, events, pooled.sampling)
-    event_lower, event_upper = _event_bounds(pooled, equal_parts(error, len(events)), interval_method, is_fixed)
+    part = equal_parts(error, len(events))  # union bound
+    event_lower, event_upper = _event_bounds(pooled, part, interval_method, is_fixed)
     lower, upper = _by_expression(model.expressions, events, event_lower, event_upper)
     return ExpressionBounds(
         read_only(lower),
@@ -126,7 +126,7 @@ def expression_bounds(
 def intersect(
     bounds: ExpressionBounds, event_lower: FloatArray, event_upper: FloatArray, table: ExpressionTable
 ) -> ExpressionBounds:
-    """Return the bounds cut to others on the same events: for intervals that hold at all times, both hold."""
+    """Return the bounds cut to other intervals of the same events, which is sound if both hold at all times."""
     low, high = np.maximum(bounds.event_lower, event_lower), np.minimum(bounds.event_upper, event_upper)
     return with_intervals(bounds, low, high, table)
 
@@ -134,7 +134,7 @@ def intersect(
 def with_intervals(
     bounds: ExpressionBounds, event_lower: FloatArray, event_upper: FloatArray, table: ExpressionTable
 ) -> ExpressionBounds:
-    """Return the bounds with other intervals of the same events, and what follows from these for expressions."""
+    """Return the bounds with other intervals of the same events, and the bounds on expressions that follow."""
     lower, upper = _by_expression(table, bounds.events, event_lower, event_upper)
     return replace(
         bounds,
@@ -155,7 +155,7 @@ def _pooled(model: ParametricMDP, events: Events, counts: TransitionCounts | Eve
 
 
 def _is_fixed(model: ParametricMDP, events: Events, sampling: Sampling) -> BoolArray:
-    """Return for which events the number of trials says nothing about their outcomes."""
+    """Return which events have a number of trials that says nothing about their outcomes."""
     if sampling == "trajectories":
         return is_tried_once(model.graph, events)
     return np.full(len(events), sampling == "independent")
@@ -176,7 +176,7 @@ def _event_bounds(
 def _by_expression(
     table: ExpressionTable, events: Events, event_lower: FloatArray, event_upper: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return what the events say about each expression, rounded outward."""
+    """Return the bounds on each expression that follow from intervals of events, rounded outward."""
     lower, upper = np.zeros(len(table)), np.ones(len(table))
     for f in np.flatnonzero(~table.is_unknown):
         lower[f], upper[f] = float_below(table.polynomials[f].constant), float_above(table.polynomials[f].constant)

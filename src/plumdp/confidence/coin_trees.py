@@ -1,9 +1,9 @@
-"""Trees of coins: rows with products of parameters as conditional laws whose outcomes are affine.
+"""Finds trees of coins, which split rows with products of parameters into conditional laws with affine outcomes.
 
 The row a b, a (1 - b), 1 - a throws a first coin {a, 1 - a}, and a second one {b, 1 - b} if the first has come up. Each
 node of such a tree is visited when it is reached, and its outcome then has the probabilities of the node, whatever was
-seen before. So the likelihood of the row is the product of those of its nodes: concave, and pooled over all rows that
-throw the same coins.
+seen before. So the likelihood of the row is the product of those of its nodes, which is concave, and pooled over all
+rows that throw the same coins.
 
 The search proposes trees; an exact check of polynomials accepts them (``is_tree``). Which tree of a row is found
 matters for pooling only, since the products along the ways to its outcomes are the same for all.
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, reduce
+from functools import reduce
 from itertools import combinations
 from operator import add
 from typing import TypeAlias
@@ -30,7 +30,7 @@ Factors: TypeAlias = tuple[Fraction, tuple[tuple[Polynomial, int], ...]]
 """A constant, and irreducible polynomials with their powers."""
 
 Factorise: TypeAlias = Callable[[Polynomial], Factors]
-"""How a polynomial is factored; a function that remembers what it has factored saves most of the time."""
+"""A function that factors a polynomial; one that remembers its results saves most of the time."""
 
 _Outcomes: TypeAlias = dict[int, Polynomial]
 _Quotients: TypeAlias = list[tuple[int, Polynomial]]
@@ -38,22 +38,17 @@ _Quotients: TypeAlias = list[tuple[int, Polynomial]]
 
 @dataclass(frozen=True)
 class Node:
-    """A node of a tree: what may happen once it is reached, and with which conditional probabilities.
+    """A node of a tree, with its members and their conditional probabilities once it is reached.
 
-    Members are outcomes of the row or, counted on behind them, nodes that come earlier in the list of nodes.
+    Members are outcomes of the row or, numbered after these, nodes that come earlier in the list of nodes.
     """
 
     members: tuple[int, ...]
-    probabilities: tuple[Polynomial, ...]  # one for each member: affine, with the sum one
+    probabilities: tuple[Polynomial, ...]  # of the members: affine, with the sum one
 
 
-def factorise(polynomial: Polynomial) -> Factors:
-    """Return a polynomial, not zero, as a constant times powers of irreducible polynomials."""
-    return polynomial.factors()
-
-
-def find_tree(row: Sequence[Polynomial], factored: Factorise = factorise) -> tuple[Node, ...] | None:
-    """Return the nodes of a tree of coins whose leaves are the outcomes of a row, the root last; None if none is found.
+def find_tree(row: Sequence[Polynomial], factored: Factorise = Polynomial.factors) -> tuple[Node, ...] | None:
+    """Return the nodes of a tree of coins whose leaves are the outcomes of a row, root last, or None without a tree.
 
     >>> from plumdp import parameters
     >>> a, b = parameters("a", "b")
@@ -65,15 +60,15 @@ def find_tree(row: Sequence[Polynomial], factored: Factorise = factorise) -> tup
     coins = _two_coins(row)
     if coins is not None:
         return coins
-    found = _Search(factored).find(dict(enumerate(row)), (), len(row))
-    return found if found is not None and is_tree(row, found) else None
+    nodes = _Search(factored).find(dict(enumerate(row)), (), len(row))
+    return nodes if nodes is not None and is_tree(row, nodes) else None  # only the exact check is trusted
 
 
 def _two_coins(row: Sequence[Polynomial]) -> tuple[Node, ...] | None:
-    """Return the tree of two independent coins a and b, if a row has their four outcomes: found without a search.
+    """Return the tree of two independent coins a and b, without a search, if a row has their four outcomes.
 
-    The first outcome is a b, and with a second and a third one it makes up a and b. As the sum is one, no more is to be
-    checked: a - a b = a (1 - b), b - a b = (1 - a) b, and 1 - a - b + a b = (1 - a) (1 - b).
+    The first outcome is a b, and with a second and a third one it adds up to a and b. As the row sums to one, nothing
+    else need be checked: a - a b = a (1 - b), b - a b = (1 - a) b, and 1 - a - b + a b = (1 - a) (1 - b).
     """
     if len(row) != 4 or _sum(row) != 1:
         return None
@@ -103,8 +98,8 @@ def is_tree(row: Sequence[Polynomial], nodes: Sequence[Node]) -> bool:
     return all(reached[i] == f for i, f in enumerate(row))
 
 
-def affine_factors(polynomial: Polynomial, factored: Factorise = factorise) -> Factors | None:
-    """Return a polynomial, not zero, as a constant times powers of affine polynomials; None if it is not of that kind.
+def affine_factors(polynomial: Polynomial, factored: Factorise = Polynomial.factors) -> Factors | None:
+    """Return a nonzero polynomial as a constant times powers of affine polynomials, or None if it has other factors.
 
     >>> from plumdp import parameters
     >>> a, b = parameters("a", "b")
@@ -116,19 +111,19 @@ def affine_factors(polynomial: Polynomial, factored: Factorise = factorise) -> F
 
 
 class _Search:
-    """A depth-first search for nodes, which remembers sets of outcomes that have no tree."""
+    """Searches for nodes depth first and remembers sets of outcomes that have no tree."""
 
     def __init__(self, factored: Factorise) -> None:
         self._factored = factored
-        self._dead: set[frozenset[Polynomial]] = set()
+        self._without_tree: set[frozenset[Polynomial]] = set()
         self._tries, self._divisions = _MAX_TRIES, _MAX_DIVISIONS
 
     def find(self, live: _Outcomes, nodes: tuple[Node, ...], fresh: int) -> tuple[Node, ...] | None:
-        """Return nodes that bring together the outcomes that are left, and a root; ``fresh`` is the next number."""
+        """Return nodes that join the live outcomes, the root last and the first with the number ``fresh``."""
         if all(f.is_affine for f in live.values()):
             return (*nodes, Node(tuple(live), tuple(live.values())))
-        state = frozenset(live.values())
-        if state in self._dead:
+        outcomes = frozenset(live.values())
+        if outcomes in self._without_tree:
             return None
         for parent in self._parents(live):
             self._divisions -= len(live)
@@ -139,37 +134,37 @@ class _Search:
                 total = _sum([f for _, f in chosen])
                 node = Node(tuple(i for i, _ in chosen), tuple(f / total for _, f in chosen))
                 rest = {i: f for i, f in live.items() if i not in node.members} | {fresh: parent * total}
-                found = self.find(rest, (*nodes, node), fresh + 1)
-                if found is not None:
-                    return found
-        self._dead.add(state)
+                tree = self.find(rest, (*nodes, node), fresh + 1)
+                if tree is not None:
+                    return tree
+        self._without_tree.add(outcomes)
         return None
 
     def _parents(self, live: _Outcomes) -> list[Polynomial]:
-        """Return what is left of the outcomes without one affine factor, highest degree first."""
-        found = {
+        """Return the quotients of outcomes by one of their affine factors, highest degree first."""
+        quotients = {
             (f.quotient(factor) or f).monic(): None
             for f in live.values()
             if not f.is_affine
             for factor, _ in self._factored(f)[1]
             if factor.is_affine
         }
-        return sorted(found, key=lambda f: f.degree, reverse=True)
+        return sorted(quotients, key=lambda f: f.degree, reverse=True)
 
 
 def _divided(live: _Outcomes, parent: Polynomial) -> _Quotients:
-    """Return the outcomes that are an affine polynomial times the parent, and that polynomial."""
-    found = []
+    """Return the outcomes that are an affine polynomial times the parent, with that polynomial."""
+    quotients = []
     for i, f in live.items():
         if parent.degree <= f.degree <= parent.degree + 1:
             quotient = f.quotient(parent)
             if quotient is not None and quotient.is_affine:
-                found.append((i, quotient))
-    return found
+                quotients.append((i, quotient))
+    return quotients
 
 
 def _laws(group: _Quotients) -> Iterator[_Quotients]:
-    """Yield parts of a group that sum to a constant, not zero: all of it, pairs, triples; not constants alone."""
+    """Yield the whole group, pairs and triples that sum to a nonzero constant and are not all constants."""
     sizes = [2] * (2 < len(group) <= _MAX_FOR_PAIRS) + [3] * (3 < len(group) <= _MAX_FOR_TRIPLES)
     parts = [group] if len(group) > 1 else []
     for chosen in (*parts, *(list(part) for size in sizes for part in combinations(group, size))):
@@ -181,8 +176,3 @@ def _laws(group: _Quotients) -> Iterator[_Quotients]:
 
 def _sum(polynomials: Sequence[Polynomial]) -> Polynomial:
     return reduce(add, polynomials) if polynomials else Polynomial(0)
-
-
-def remembering() -> Factorise:
-    """Return a function that factors each polynomial once."""
-    return cache(factorise)

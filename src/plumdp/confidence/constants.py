@@ -1,16 +1,16 @@
-"""Tests of the numbers that the model fixes: which of them the data exclude.
+"""Tests the numbers that a model fixes, and says which of them the data exclude.
 
-Two kinds of numbers do not depend on parameters: the probability of a transition, if it is a constant; and the share
-1/m of each of m transitions of a row with one and the same expression, among the visits that end in one of them. If the
-model is right, every such visit is a trial with exactly this probability, whatever came before. Thus the number lies in
-each interval that is valid for how the data were sampled, but for the error of the interval. Rows that fix the same
-numbers are tested together as well: an error that is too small to be seen in any of them may be seen in all of them.
+Two kinds of numbers do not depend on parameters. One is the probability of a transition, if it is a constant. The other
+is the share 1/m of each of m transitions of a row with the same expression, among the visits that end in one of them.
+If the model is right, every such visit is a trial with exactly this probability, whatever came before. Thus the number
+lies in each interval that is valid for how the data were sampled, but for the error of the interval. Rows that fix the
+same numbers are tested together as well, because an error too small to be seen in any of them may be seen in all.
 
-If rows may be off by a misfit in total variation, constants are tested with intervals that allow for it, and shares are
-not tested: their trials are visits that end in one of some transitions, among which rows may be off by more.
+If rows may be off by a misfit in total variation, constants are tested with intervals that allow for it. Shares are not
+tested then, as their trials are visits that end in one of some transitions, among which rows may be off by more.
 
-What is tested is decided by the model alone, and the error is divided by the number of tests: if the model is right,
-the probability that any of its numbers is excluded, at any time, is at most the error.
+The model alone decides what is tested, and the error is divided by the number of tests. So if the model is right, the
+probability that any of its numbers is ever excluded is at most the error (union bound).
 """
 
 from __future__ import annotations
@@ -31,26 +31,27 @@ from plumdp.model.check import distinct_rows, row_classes
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import float_above, float_below
+from plumdp.model.text import number_of
 
 ROW = NONE = -1
 _NOTHING = np.zeros(0, dtype=np.int32)
-_NAMED = 3  # so many excluded numbers are described, those first that the data speak against most
+_NAMED = 3  # excluded numbers that are described, those with the most evidence against them
 
 
 @dataclass(frozen=True, eq=False)
 class FixedNumbers:
-    """Transitions whose number is tested against the rest: of the row, or of those with the same expression.
+    """Transitions with a fixed probability among the visits of their row, or of transitions with the same expression.
 
-    Rows with the same constants, and as many other transitions, are one class; so are all groups of m transitions with
+    Rows with the same constants, and as many other transitions, are one class. So are all groups of m transitions with
     one expression. Equal constants of a row, and the members of a group, are told apart by their order in the row. If
-    there are but two outcomes, one test is enough.
+    there are only two outcomes, one test is enough.
     """
 
     transition: IntArray  # (n)
     choice: IntArray  # (n)
     group: IntArray  # (n): the group whose visits are the trials, or ROW
     number: IntArray  # (n), index into numbers
-    pooled: IntArray  # (n): the test of a class that it counts for as well, or NONE
+    pooled: IntArray  # (n): the test of its class that it also counts for, or NONE
     n_pooled: int
     members: IntArray  # (n_members): the transitions of all groups
     group_of_member: IntArray  # (n_members)
@@ -67,8 +68,8 @@ class FixedNumbers:
         kept = self.group == ROW
         if kept.all():
             return self
-        used, pooled = np.unique(self.pooled[kept], return_inverse=True)
-        is_first_none = bool(len(used)) and used[0] == NONE
+        tests, pooled = np.unique(self.pooled[kept], return_inverse=True)
+        is_first_none = bool(len(tests)) and tests[0] == NONE
         nothing = read_only(_NOTHING)
         return replace(
             self,
@@ -77,7 +78,7 @@ class FixedNumbers:
             group=_joined(self.group[kept]),
             number=_joined(self.number[kept]),
             pooled=_joined(pooled - is_first_none),
-            n_pooled=len(used) - is_first_none,
+            n_pooled=len(tests) - is_first_none,
             members=nothing,
             group_of_member=nothing,
         )
@@ -124,7 +125,7 @@ def find_fixed_numbers(model: ParametricMDP) -> FixedNumbers:
 
 
 class _Part(NamedTuple):
-    """Fixed numbers of one kind in the distinct rows, in blocks: the constants of a row, or equal expressions."""
+    """Fixed numbers of one kind in the distinct rows, in blocks of constants or of equal expressions."""
 
     row: Indices  # (n)
     position: Indices  # (n): within the row
@@ -137,7 +138,7 @@ class _Part(NamedTuple):
 
 
 def _in_distinct_rows(model: ParametricMDP) -> tuple[IntArray, _Part, _Part]:
-    """Return for each choice its distinct row, and the constants and the shares of these."""
+    """Return the distinct row of each choice, and the constants and the shares of distinct rows."""
     first, unknown = model.graph.first_transition, model.expressions.is_unknown
     size = np.diff(first)
     may_fix = (size > 2) | ((size == 2) & ~unknown[model.expression[first[:-1]]])  # pairs (f, f) are constant
@@ -150,15 +151,15 @@ def _in_distinct_rows(model: ParametricMDP) -> tuple[IntArray, _Part, _Part]:
     order = np.argsort(row * len(unknown) + expression, kind="stable")  # equal ones by position
     row, position, expression = row[order], position[order], expression[order]
     size = np.diff(first)[representative]
-    known = ~unknown[expression]
-    constants = _constants(model, row[known], position[known], expression[known], size, n_choices)
-    return row_of_choice, constants, _shares(row[~known], position[~known], expression[~known], n_choices)
+    is_constant = ~unknown[expression]
+    fixed, shared = ((row[part], position[part], expression[part]) for part in (is_constant, ~is_constant))
+    return row_of_choice, _constants(model, *fixed, size, n_choices), _shares(*shared, n_choices)
 
 
 def _constants(
     model: ParametricMDP, row: Indices, position: Indices, expression: IntArray, size: Indices, n_choices: Indices
 ) -> _Part:
-    """Return the constants of rows: a row is a block, and its class has the same constants and as many others."""
+    """Return the constants of rows, where a row is a block and its class has the same constants and as many others."""
     start = np.flatnonzero(_is_new(row))
     n_constants, rows = np.diff(np.append(start, len(row))), row[start]
     items = np.insert(expression, start, len(model.expressions) + size[rows] - n_constants)
@@ -172,7 +173,7 @@ def _constants(
 
 
 def _shares(row: Indices, position: Indices, expression: IntArray, n_choices: Indices) -> _Part:
-    """Return the transitions that share an expression: they are a block, and as many of them are its class."""
+    """Return the blocks of transitions that share an expression, where blocks of one size are a class."""
     size = np.diff(np.append(np.flatnonzero(_is_new(row, expression)), len(row)))
     is_shared = np.repeat(size > 1, size)
     row, position, size = row[is_shared], position[is_shared], size[size > 1]
@@ -186,21 +187,21 @@ def _shares(row: Indices, position: Indices, expression: IntArray, n_choices: In
 def _pooled(
     block: Indices, n_tests: Indices, class_of_block: Indices, n_choices: Indices
 ) -> tuple[BoolArray, Indices, int]:
-    """Return which numbers are tested, the test of its class that each counts for, and how many of these there are.
+    """Return which numbers are tested, the test of its class that each counts for, and the number of these tests.
 
-    Of each block the first ``n_tests`` are tested; ``n_choices`` have such a block, and a class needs two of them.
+    The first ``n_tests`` of each block are tested. A class is tested if at least two choices have such a block.
     """
     rank = np.arange(len(block)) - np.searchsorted(block, block)
     is_several = np.bincount(class_of_block, n_choices) > 1
     of_class = np.zeros(len(is_several), dtype=np.int64)
     of_class[class_of_block] = n_tests
     of_class[~is_several] = 0
-    own, first = class_of_block[block], np.cumsum(of_class) - of_class
-    return rank < n_tests[block], np.where(is_several[own], first[own] + rank, NONE), int(of_class.sum())
+    classes, first = class_of_block[block], np.cumsum(of_class) - of_class
+    return rank < n_tests[block], np.where(is_several[classes], first[classes] + rank, NONE), int(of_class.sum())
 
 
 def _expand(part: _Part, row_of_choice: IntArray, which: BoolArray | None = None) -> tuple[IntArray, Indices]:
-    """Return for each choice and each item of its distinct row, or only some of them, the choice and the item."""
+    """Return all pairs of a choice and an item, or one of some items, of its distinct row."""
     items = np.arange(len(part.row)) if which is None else np.flatnonzero(which)
     n_items = np.bincount(part.row[items], minlength=int(row_of_choice.max(initial=-1)) + 1).astype(np.int32)
     first = np.cumsum(n_items, dtype=np.int32) - n_items
@@ -213,7 +214,7 @@ def _expand(part: _Part, row_of_choice: IntArray, which: BoolArray | None = None
 
 
 def _is_new(*columns: Indices) -> BoolArray:
-    """Return which entries differ from the one before in some column; the first does."""
+    """Return which entries are the first, or differ from the one before in some column."""
     is_new = np.ones(len(columns[0]), dtype=np.bool_)
     is_new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
     return is_new
@@ -232,18 +233,20 @@ def excluded_numbers(
     confidence: float,
     misfit: float = 0.0,
 ) -> tuple[str, ...]:
-    """Return in words which fixed numbers the data exclude; if all are right, nothing, but for at most the error.
+    """Return in words the fixed numbers that the data exclude.
+
+    If all are right, the probability that one is ever excluded is at most the error.
 
     Intervals are Clopper–Pearson where the number of trials says nothing about outcomes, and beta-binomial otherwise,
-    as in ``expression_bounds``. ``confidence`` is what the texts speak of, at most 1 - error. With a ``misfit``,
-    constants are excluded if rows that are off by no more could not explain what was seen.
+    as in ``expression_bounds``. The texts name ``confidence``, which is at most 1 - error. With a ``misfit``, constants
+    are excluded if rows that are off by no more than that could not explain the data.
 
     >>> from plumdp import ParameterSpace, explore
     >>> def toss(state):
     ...     return {"toss": [(0.5, state._replace(heads=True)), (0.5, state._replace(heads=False))]}
     >>> coin = explore(toss, {"heads": False}, space=ParameterSpace.unit())
-    >>> seen = TransitionCounts(coin.graph, np.array([90, 10, 25, 25]), "adaptive")
-    >>> for text in excluded_numbers(coin, find_fixed_numbers(coin), seen, error=0.001, confidence=0.999):
+    >>> counts = TransitionCounts(coin.graph, np.array([90, 10, 25, 25]), "adaptive")
+    >>> for text in excluded_numbers(coin, find_fixed_numbers(coin), counts, error=0.001, confidence=0.999):
     ...     print(text)  # doctest: +NORMALIZE_WHITESPACE
     state (heads=false), action 'toss', successor (heads=true): the model says 0.5, seen 90 of 100 times
     (between 0.708 and 0.985 with confidence 99.9 %)
@@ -255,22 +258,22 @@ def excluded_numbers(
     tests = _alone(fixed, counts)
     alone = _failures(fixed, counts, tests, of_alone, misfit)
     together = _failures(fixed, counts, _together(fixed, tests), of_together, misfit)
-    is_unsaid = ~np.isin(together.test, fixed.pooled[alone.test])  # a class needs no words if one of its rows has some
+    is_new = ~np.isin(together.test, fixed.pooled[alone.test])  # a class is described unless one of its rows is
     sure = f"{100 * confidence:.10g} %" + (f", if rows are off by at most {misfit:g}" if misfit else "")
     texts = [_describe(model, fixed, int(alone.test[i]), alone, i, sure) for i in _worst(alone.surprise)]
-    for i in np.flatnonzero(is_unsaid)[_worst(together.surprise[is_unsaid])].tolist():
+    for i in np.flatnonzero(is_new)[_worst(together.surprise[is_new])].tolist():
         members = np.flatnonzero(fixed.pooled == together.test[i])
-        text = _describe(model, fixed, int(members[0]), together, i, sure)
-        texts.append(f"{len(members):,} rows with the same fixed numbers together, such as {text}")
-    more = len(alone.test) + int(is_unsaid.sum()) - len(texts)
-    return (*texts, f"{more:,} more fixed numbers") if more else tuple(texts)
+        example = _describe(model, fixed, int(members[0]), together, i, sure)
+        texts.append(f"{len(members):,} rows with the same fixed numbers together, such as {example}")
+    more = len(alone.test) + int(is_new.sum()) - len(texts)
+    return (*texts, number_of(more, "more fixed number")) if more else tuple(texts)
 
 
 def strongest_evidence(fixed: FixedNumbers, counts: TransitionCounts, *, error: float) -> float:
-    """Return by how much the data speak against the most suspicious number, in nats; above zero, it is excluded.
+    """Return the evidence in nats against the most suspicious number, rounded down; above zero, it is excluded.
 
-    A test is the Krichevsky–Trofimov mixture of trials against the number: its fortune reaches the inverse of its share
-    of the error at any time with probability at most that share, however the data were sampled. Rounded down.
+    A test is the Krichevsky–Trofimov mixture of trials against the number. Its fortune reaches the inverse of its share
+    of the error at any time with probability at most that share (Ville's inequality), however the data were sampled.
     """
     if not len(fixed):
         return -inf
@@ -280,7 +283,7 @@ def strongest_evidence(fixed: FixedNumbers, counts: TransitionCounts, *, error: 
 
 
 def _errors(fixed: FixedNumbers, error: float) -> tuple[float, float]:
-    """Return the error of each test of a single row, and of each test of a class: both kinds have half of it."""
+    """Return the error of each test of a single row and that of each test of a class, which have half of it each."""
     half = equal_parts(error, 2 if fixed.n_pooled else 1)
     return equal_parts(half, len(fixed)), equal_parts(half, fixed.n_pooled)
 
@@ -289,9 +292,9 @@ def _largest_fortune(fixed: FixedNumbers, tests: _Tests) -> float:
     """Return the largest of ln B(k + 1/2, m + 1/2) - ln π - k ln x - m ln(1 - x), rounded down."""
     from scipy.special import betaln, xlogy
 
-    seen = np.flatnonzero(tests.trials)
-    k, m = tests.successes[seen].astype(np.float64), (tests.trials - tests.successes)[seen].astype(np.float64)
-    number = tests.number[seen]
+    tried = np.flatnonzero(tests.trials)
+    k, m = tests.successes[tried].astype(np.float64), (tests.trials - tests.successes)[tried].astype(np.float64)
+    number = tests.number[tried]
     mixture, lost = betaln(k + 0.5, m + 0.5), xlogy(k, fixed.above[number]) + xlogy(m, 1 - fixed.below[number])
     with np.errstate(invalid="ignore"):
         fortune = mixture - log(pi) - lost - 1e-13 * (np.abs(mixture) + np.abs(lost) + k + m)
@@ -299,7 +302,7 @@ def _largest_fortune(fixed: FixedNumbers, tests: _Tests) -> float:
 
 
 class _Tests(NamedTuple):
-    """Trials of fixed numbers, and from which choices they come: ``choice[i]`` tries ``tried[i]``."""
+    """Trials of fixed numbers, and the choices they come from, where ``choice[i]`` tries ``tried[i]``."""
 
     number: IntArray  # (n)
     trials: CountArray  # (n)
@@ -309,7 +312,7 @@ class _Tests(NamedTuple):
 
 
 class _Failures(NamedTuple):
-    """Tests that failed: what was seen, and between what bounds the probability lies, unlike the fixed number."""
+    """Tests that failed, with the bounds on the probability that do not hold the fixed number."""
 
     test: Indices  # (n)
     trials: CountArray  # (n)
@@ -325,28 +328,29 @@ def _alone(fixed: FixedNumbers, counts: TransitionCounts) -> _Tests:
     return _Tests(fixed.number, fixed.trials(counts), successes, fixed.choice, np.arange(len(fixed)))
 
 
-def _together(fixed: FixedNumbers, own: _Tests) -> _Tests:
+def _together(fixed: FixedNumbers, alone: _Tests) -> _Tests:
     """Return one test for each number of each class of several rows, given those of single rows."""
     in_class = np.flatnonzero(fixed.pooled != NONE)
     test = fixed.pooled[in_class]
     number = np.zeros(fixed.n_pooled, dtype=np.int32)
-    number[test] = own.number[in_class]
-    trials, successes = (sum_by(test, seen[in_class], fixed.n_pooled) for seen in (own.trials, own.successes))
+    number[test] = alone.number[in_class]
+    trials, successes = (sum_by(test, counts[in_class], fixed.n_pooled) for counts in (alone.trials, alone.successes))
     return _Tests(number, trials, successes, fixed.choice[in_class], test)
 
 
 def _failures(fixed: FixedNumbers, counts: TransitionCounts, tests: _Tests, error: float, misfit: float) -> _Failures:
-    """Return the tests whose interval, at the given error, does not hold their number; with a misfit, a wider one.
+    """Return the tests whose interval, at the given error and widened by a misfit, does not hold their number.
 
-    Most numbers are close to what was seen, and no interval is calculated for them. If an interval at this error leaves
-    out the number, what was seen has a probability below the error under it (Clopper–Pearson), or it is more than that
-    many times as likely under another (beta-binomial); and its probability is at least exp(-surprise) / sqrt(2 trials).
+    Most numbers are close to the observed share, and no interval is calculated for them. If an interval at this error
+    leaves out the number, the data have a probability below the error under it (Clopper–Pearson), or they are more
+    than 1 / error times as likely under another number (beta-binomial). Their probability under the number is at least
+    exp(-surprise) / sqrt(2 trials).
     """
-    seen = np.flatnonzero(tests.trials)
-    surprise = _surprise(fixed, tests, seen)
-    doubt = np.log(2 * tests.trials[seen]) / 2 + 1 + 1e-14 * tests.trials[seen]  # the last two: more than rounding does
+    tried = np.flatnonzero(tests.trials)
+    surprise = _surprise(fixed, tests, tried)
+    doubt = np.log(2 * tests.trials[tried]) / 2 + 1 + 1e-14 * tests.trials[tried]  # the last two exceed all rounding
     is_suspect = surprise + doubt > -np.log(error)
-    suspect, surprise = seen[is_suspect], surprise[is_suspect]
+    suspect, surprise = tried[is_suspect], surprise[is_suspect]
     number, trials, successes = tests.number[suspect], tests.trials[suspect], tests.successes[suspect]
     lower, upper = np.empty(len(suspect)), np.empty(len(suspect))
     if misfit:
@@ -360,7 +364,7 @@ def _failures(fixed: FixedNumbers, counts: TransitionCounts, tests: _Tests, erro
 
 
 def _surprise(fixed: FixedNumbers, tests: _Tests, which: Indices) -> FloatArray:
-    """Return n kl(k/n, number) for some tests, or slightly more, up to rounding."""
+    """Return n kl(k/n, number) for some tests, or slightly more, but for rounding."""
     from scipy.special import rel_entr
 
     trials, successes, number = tests.trials[which], tests.successes[which], tests.number[which]
@@ -369,7 +373,7 @@ def _surprise(fixed: FixedNumbers, tests: _Tests, which: Indices) -> FloatArray:
 
 
 def _is_fixed_sample(counts: TransitionCounts, tests: _Tests, which: Indices) -> BoolArray:
-    """Return for some tests whether the number of their trials says nothing about the outcomes."""
+    """Return whether the number of trials says nothing about the outcomes, for some tests."""
     if counts.sampling != "trajectories" or not len(which):
         return np.full(len(which), counts.sampling == "independent")
     return tried_once(counts.graph, tests.choice, tests.tried, len(tests.number))[which]
@@ -381,7 +385,7 @@ def _worst(surprise: FloatArray) -> list[int]:
 
 
 def _describe(model: ParametricMDP, fixed: FixedNumbers, i: int, failed: _Failures, which: int, sure: str) -> str:
-    """Return a fixed number in words, and what was seen instead."""
+    """Return a sentence that compares a fixed number with the data."""
     graph, transition, number = model.graph, fixed.transition[i], fixed.numbers[fixed.number[i]]
     successor = graph.describe_state(int(graph.successor[transition]))
     where = f"{graph.describe_choice(int(fixed.choice[i]))}, successor ({successor})"
@@ -389,13 +393,13 @@ def _describe(model: ParametricMDP, fixed: FixedNumbers, i: int, failed: _Failur
     if fixed.group[i] != ROW:
         expression = model.expressions.polynomials[model.expression[transition]]
         says += f" of the visits of {number.denominator} successors with the probability {expression} each"
-    seen = f"seen {failed.successes[which]:,} of {failed.trials[which]:,} times"
+    share = f"seen {failed.successes[which]:,} of {failed.trials[which]:,} times"
     between = "between {} and {}".format(*_printed(failed.lower[which], failed.upper[which], number))
-    return f"{where}: {says}, {seen} ({between} with confidence {sure})"
+    return f"{where}: {says}, {share} ({between} with confidence {sure})"
 
 
 def _printed(lower: float, upper: float, number: Fraction) -> tuple[str, str]:
-    """Return both bounds, rounded outward to as few digits, three at least, as leave the number outside."""
+    """Return both bounds, rounded outward to the fewest digits, at least three, that leave the number outside."""
     for digits in range(3, 18):
         low = Context(prec=digits, rounding=ROUND_FLOOR).plus(Decimal(float(lower))).normalize()
         high = Context(prec=digits, rounding=ROUND_CEILING).plus(Decimal(float(upper))).normalize()
@@ -405,23 +409,22 @@ def _printed(lower: float, upper: float, number: Fraction) -> tuple[str, str]:
 
 
 def _decimal(number: Fraction) -> str:
-    """Return a number as a decimal if it is a short one, otherwise as a fraction."""
+    """Return a number as a decimal if that is short, and as a fraction otherwise."""
     short = f"{float(number):.6g}"
     return short if Fraction(short) == number else str(number)
 
 
 def number_surprises(fixed: FixedNumbers, counts: TransitionCounts) -> tuple[FloatArray, FloatArray]:
-    """Return by how many nats other values than the fixed numbers make the data more likely: (n) and (n_pooled).
+    """Return the most nats by which other values than the fixed numbers make the data more likely.
 
-    The first are for single rows, the second for all rows of a class together.
+    The first array (n) is for single rows, the second (n_pooled) for all rows of a class together.
     """
     if not len(fixed):
         return np.zeros(0), np.zeros(0)
-    own = _alone(fixed, counts)
-    both = []
-    for tests in (own, _together(fixed, own)):
-        seen = np.flatnonzero(tests.trials)
-        surprise = np.zeros(len(tests.trials))
-        surprise[seen] = _surprise(fixed, tests, seen)
-        both.append(surprise)
-    return both[0], both[1]
+    alone = _alone(fixed, counts)
+    together = _together(fixed, alone)
+    surprises = np.zeros(len(alone.trials)), np.zeros(len(together.trials))
+    for tests, surprise in zip((alone, together), surprises, strict=True):
+        tried = np.flatnonzero(tests.trials)
+        surprise[tried] = _surprise(fixed, tests, tried)
+    return surprises

@@ -1,7 +1,7 @@
-"""Ways in which rows with the same expression may differ after all: by a state variable, or by the action.
+"""Finds the state variables and actions by which rows with the same expression may differ after all.
 
-They are chosen by the model alone, so that what is tested does not depend on data. Only choices with unknown
-probabilities count.
+The model alone chooses them, so that what is tested does not depend on data. Only choices with unknown probabilities
+count.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from plumdp.model.parametric import ParametricMDP
 
 ContrastKind: TypeAlias = Literal["variable", "action"]
 
-_MOST_CELLS = 16  # of one variable; more values are put together in runs of neighbours
-_MOST_PARTS = 8  # actions whose rows are looked at apart
-_MOST_WORDS = 30  # values of a variable that is a text, and actions, that are looked at one by one
+_MOST_CELLS = 16  # of one variable; if it has more values, neighbours share a cell
+_MOST_PARTS = 8  # actions whose rows are tested apart
+_MOST_WORDS = 30  # values of a text variable, and actions, that are tested one by one
 NONE = -1
 
 
@@ -36,20 +36,19 @@ class OpenChoices:
     @cached_property
     def states(self) -> BoolArray:
         """Which states (n_states) have an open choice."""
-        found: BoolArray = np.zeros(self.graph.n_states, dtype=np.bool_)
-        found[self.state[self.is_open]] = True
-        return found
+        has_open: BoolArray = np.zeros(self.graph.n_states, dtype=np.bool_)
+        has_open[self.state[self.is_open]] = True
+        return has_open
 
     @cached_property
     def actions(self) -> list[int]:
         """The actions of open choices."""
-        found: list[int] = np.flatnonzero(np.bincount(self.graph.action[self.is_open])).tolist()
-        return found
+        return np.flatnonzero(np.bincount(self.graph.action[self.is_open])).tolist()
 
 
 @dataclass(frozen=True, eq=False)
 class Contrast:
-    """A number for each choice, constant in each of a few cells: the mean value of a variable there, or yes and no."""
+    """A number for each choice, constant in each of a few cells, such as the mean value of a variable there."""
 
     name: str  # of the variable, or of the action
     kind: ContrastKind
@@ -57,16 +56,16 @@ class Contrast:
     levels: FloatArray  # (n_cells): the number of each cell
     cells: tuple[str, ...]  # (n_cells), in words, such as "money from 10 to 14"
     choices: OpenChoices
-    action: str = ""  # the only one that it is about, if it is a part of another contrast
+    action: str = ""  # the only action that it is about, if it is a part of another contrast
 
     def at(self, choices: Indices) -> IntArray:
         """Return the cell of some choices, or NONE where nothing is unknown."""
         action = self.choices.graph.action[choices]
-        is_there = self.choices.is_open[choices]
+        has_cell = self.choices.is_open[choices]
         if self.action:
-            is_there = is_there & (action == self.choices.graph.action_names.index(self.action))
+            has_cell = has_cell & (action == self.choices.graph.action_names.index(self.action))
         cell = self.cell_of[self.choices.state[choices] if self.kind == "variable" else action]
-        return np.where(is_there, cell, np.int32(NONE))
+        return np.where(has_cell, cell, np.int32(NONE))
 
     @property
     def cell(self) -> IntArray:
@@ -77,8 +76,7 @@ class Contrast:
     def value(self) -> FloatArray:
         """The number of each choice (n_choices), or zero where nothing is unknown."""
         cell = self.cell
-        found: FloatArray = np.where(cell >= 0, self.levels[cell], 0.0)
-        return found
+        return np.asarray(np.where(cell >= 0, self.levels[cell], 0.0))
 
 
 def find_contrasts(model: ParametricMDP) -> list[Contrast]:
@@ -94,20 +92,18 @@ def find_contrasts(model: ParametricMDP) -> list[Contrast]:
     """
     graph = model.graph
     choices = OpenChoices(graph, graph.state_of_choice(), _is_open(model))
-    found = []
-    for name, values in graph.states.items():
-        found += _of_variable(name, values, choices)
-    actions = choices.actions
-    if 1 < len(actions) <= _MOST_WORDS:
-        every = np.arange(len(graph.action_names))
-        for action in actions:
+    contrasts = [contrast for name in graph.states for contrast in _of_variable(name, graph.states[name], choices)]
+    if 1 < len(choices.actions) <= _MOST_WORDS:
+        actions = np.arange(len(graph.action_names))
+        for action in choices.actions:
             name = graph.action_names[action]
-            found.append(_yes_or_no(name, "action", every == action, choices, f"action {name!r}", "other actions"))
-    return found
+            is_so = actions == action
+            contrasts.append(_yes_or_no(name, "action", is_so, choices, f"action {name!r}", "other actions"))
+    return contrasts
 
 
 def parts_by_action(model: ParametricMDP, contrasts: Sequence[Contrast]) -> list[Contrast]:
-    """Return for each contrast of a variable its parts for single actions, if these are neither one nor many.
+    """Return the parts of each contrast of a variable for single actions, if these are neither one nor many.
 
     >>> from plumdp import case_study
     >>> model = case_study("rover:10,10").model
@@ -131,7 +127,7 @@ def _is_open(model: ParametricMDP) -> BoolArray:
 
 
 def _of_variable(name: str, values: npt.NDArray[np.generic], choices: OpenChoices) -> list[Contrast]:
-    """Return the contrast of a variable, given its value at each state: one for each value of a text."""
+    """Return the contrast of a variable, given its value at each state, or one for each value of a text."""
     distinct, place = _distinct(values[choices.states])
     if len(distinct) < 2:
         return []

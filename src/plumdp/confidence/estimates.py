@@ -1,8 +1,8 @@
-"""Points where a likelihood is large, by Newton's method. They are estimates: no bound rests on their precision.
+"""Finds points where a likelihood is large by Newton's method, as estimates that no bound rests on.
 
-Maximised is ℓ(v) + c Σ ln f[j](v) - |v - mean|² / 2, where the sum is over outcomes never seen of groups that were
-seen. Without it (c = 0) there may be no maximum: a coin that has always come up heads has the likelihood p^N, which
-grows beyond p = 1.
+The functions maximise ℓ(v) + c Σ ln f[j](v) - |v - mean|² / 2, where the sum is over outcomes never seen of groups that
+were seen. Without it (c = 0) there may be no maximum. A coin that has always come up heads has the likelihood p^N,
+which grows beyond p = 1.
 """
 
 from __future__ import annotations
@@ -16,87 +16,86 @@ from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.model.graph import BoolArray, FloatArray
 
 _MAX_STEPS = 100
-_MAX_WIDTHS = 10.0  # from the middle, in widths of the space: further out there is no maximum
+_MAX_WIDTHS = 10.0  # distance from the middle, in widths of the space, beyond which there is no maximum
 _SHORTEST = 2.0**-60  # part of a Newton step
-_ENOUGH = 1e-11  # twice what may be left to gain, in the second-order model
-_RANK = 1e-9  # relative; directions that are seen by less are left as they are
+_ENOUGH = 1e-11  # twice the gain that is left in the second-order model, at which the search ends
+_RANK = 1e-9  # relative size of an eigenvalue below which a direction is not in the span
 
 Prior = tuple[FloatArray, FloatArray]
 """Mean (d) and precision (d, d) of a normal law."""
 
 
 def estimate(
-    table: LikelihoodTable, seen: FloatArray, start: FloatArray, *, prior: Prior | None = None, pseudo: float = 0.0
+    table: LikelihoodTable, outcome_counts: FloatArray, *, prior: Prior | None = None, pseudo: float = 0.0
 ) -> FloatArray:
-    """Return a point (d) of large likelihood: the maximum, or the last one before Newton's method diverged.
+    """Return a point (d) of large likelihood, the maximum or the last one before Newton's method diverged.
 
-    Steps are in the span of the coefficients of what was seen; other directions stay as they are in ``start``, at which
-    all outcomes that were seen must have positive probabilities. ``pseudo`` is how often outcomes never seen of groups
-    that were seen count.
+    It starts at the middle of the space. Steps are in the span of the coefficients of the outcomes that were seen, and
+    other directions stay as they are in the middle. Outcomes never seen, of groups that were seen, count ``pseudo``
+    times.
 
     >>> from plumdp import case_study, simulate
     >>> from plumdp.confidence.likelihood_table import likelihood_table
     >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
     >>> table = likelihood_table(study.model)
-    >>> point = estimate(table, table.pool(counts.counts), table.middle)
+    >>> point = estimate(table, table.pool(counts.counts))
     >>> bool(abs(point[0] - float(study.true_point["p"])) < 0.01)
     True
     """
-    return _maximise(table, seen, start, prior, pseudo)[0]
+    return _maximise(table, outcome_counts, prior, pseudo)[0]
 
 
 def find_estimate(
-    table: LikelihoodTable, seen: FloatArray, start: FloatArray, *, prior: Prior | None = None, pseudo: float = 0.0
+    table: LikelihoodTable, outcome_counts: FloatArray, *, prior: Prior | None = None, pseudo: float = 0.0
 ) -> FloatArray | None:
-    """Return the maximum, at which all outcomes of groups that were seen have positive probabilities; None if none is.
+    """Return the maximum, if all outcomes of groups that were seen have positive probabilities there, or None.
 
-    It is given up where Newton's method leaves ten times the space, does not end, or meets a singular matrix.
+    The search gives up if Newton's method leaves ten times the space, does not end, or meets a singular matrix.
     """
-    point, is_maximum = _maximise(table, seen, start, prior, pseudo)
+    point, is_maximum = _maximise(table, outcome_counts, prior, pseudo)
     values, error = table.values(point)
-    is_inside = bool((values > 2 * error)[is_in_seen_group(table, seen)].all())
+    is_inside = bool((values > 2 * error)[is_in_seen_group(table, outcome_counts)].all())
     return point if is_maximum and is_inside else None
 
 
 def estimate_inside(
-    table: LikelihoodTable, seen: FloatArray, start: FloatArray, *, prior: Prior | None = None
+    table: LikelihoodTable, outcome_counts: FloatArray, *, prior: Prior | None = None
 ) -> tuple[FloatArray, float]:
     """Return a point at which all outcomes of groups that were seen have positive probabilities, and its pseudo count.
 
-    That is zero if the likelihood itself has such a maximum, and one otherwise.
+    The pseudo count is zero if the likelihood itself has such a maximum, and one otherwise.
     """
-    found = find_estimate(table, seen, start, prior=prior)
-    return (found, 0.0) if found is not None else (estimate(table, seen, start, prior=prior, pseudo=1.0), 1.0)
+    point = find_estimate(table, outcome_counts, prior=prior)
+    return (point, 0.0) if point is not None else (estimate(table, outcome_counts, prior=prior, pseudo=1.0), 1.0)
 
 
-def is_in_seen_group(table: LikelihoodTable, seen: FloatArray) -> BoolArray:
+def is_in_seen_group(table: LikelihoodTable, outcome_counts: FloatArray) -> BoolArray:
     """Return which outcomes (n) belong to a group that was seen."""
-    found: BoolArray = (table.visits(seen) > 0)[table.group]
-    return found
+    is_seen: BoolArray = table.visits(outcome_counts) > 0
+    return is_seen[table.group]
 
 
-def is_never_seen(table: LikelihoodTable, seen: FloatArray) -> BoolArray:
+def is_never_seen(table: LikelihoodTable, outcome_counts: FloatArray) -> BoolArray:
     """Return which outcomes (n) were never seen, of groups that were."""
-    found: BoolArray = is_in_seen_group(table, seen) & (seen == 0)
-    return found
+    return np.asarray(is_in_seen_group(table, outcome_counts) & (outcome_counts == 0))
 
 
-def with_pseudo_counts(table: LikelihoodTable, seen: FloatArray, pseudo: float) -> FloatArray:
-    """Return how often each outcome (n) counts, if those never seen of groups that were seen count so often."""
-    return np.where(is_never_seen(table, seen), pseudo, seen)
+def with_pseudo_counts(table: LikelihoodTable, outcome_counts: FloatArray, pseudo: float) -> FloatArray:
+    """Return the outcome counts with a pseudo count for outcomes never seen of groups that were seen."""
+    return np.where(is_never_seen(table, outcome_counts), pseudo, outcome_counts)
 
 
 def information(table: LikelihoodTable, weights: FloatArray, point: FloatArray) -> FloatArray:
-    """Return Σ weight b bᵀ / f² (d, d) at a point: the negative second derivative of the log-likelihood."""
+    """Return Σ weight b bᵀ / f² (d, d), the negative second derivative of the log-likelihood at a point."""
     used = weights > 0
     slopes = table.coefficients[used] / table.values(point)[0][used, None]
-    found: FloatArray = slopes.T @ (slopes * weights[used, None])
-    return (found + found.T) / 2
+    matrix: FloatArray = slopes.T @ (slopes * weights[used, None])
+    return (matrix + matrix.T) / 2
 
 
 def marginal_precision(precision: FloatArray, basis: FloatArray) -> FloatArray:
-    """Return the precision of the coordinates of a normal law in an orthonormal basis: the rest is averaged out."""
+    """Return the precision of the coordinates of a normal law in an orthonormal basis, averaged over all others."""
     if basis.shape[0] == basis.shape[1] and np.array_equal(basis, np.eye(len(basis))):
         return (precision + precision.T) / 2
     marginal = np.linalg.inv(basis.T @ np.linalg.inv(precision) @ basis)
@@ -117,7 +116,7 @@ class _Function(NamedTuple):
         return float(self.weights @ np.log(f) - off @ self.precision @ off / 2) if (f > 0).all() else -np.inf
 
     def newton(self, y: FloatArray) -> tuple[FloatArray, float] | None:
-        """Return a Newton step and twice what it promises; None if the second derivative is singular."""
+        """Return a Newton step and twice the gain that it promises, or None if the second derivative is singular."""
         f = self.values + self.slopes @ y
         gradient = self.slopes.T @ (self.weights / f) - self.precision @ (y - self.mean)
         scaled = self.slopes * (np.sqrt(self.weights) / f)[:, None]
@@ -134,10 +133,10 @@ class _Function(NamedTuple):
 
 
 def _maximise(
-    table: LikelihoodTable, seen: FloatArray, start: FloatArray, prior: Prior | None, pseudo: float
+    table: LikelihoodTable, outcome_counts: FloatArray, prior: Prior | None, pseudo: float
 ) -> tuple[FloatArray, bool]:
     """Return the last point of Newton's method, and whether it is a maximum."""
-    weights = with_pseudo_counts(table, seen, pseudo)
+    weights, start = with_pseudo_counts(table, outcome_counts, pseudo), table.middle
     used = (weights > 0) & (table.direction >= 0)
     values, slopes = table.values(start)[0][used], table.coefficients[used]
     if not (values > 0).all():
@@ -154,18 +153,18 @@ def _maximise(
 
 
 def _climb(function: _Function, most: float) -> tuple[FloatArray, bool]:
-    """Return where Newton steps with halving end, from zero and no further than a distance, and if it is a maximum.
+    """Return the end of Newton steps with halving from zero, within a distance, and whether it is a maximum.
 
-    Rounding may keep it from gaining what a step promises; less than a nat is good enough for an estimate.
+    Rounding may keep a step from gaining what it promises. A promise below half a nat is good enough for an estimate.
     """
     y, promise = np.zeros(len(function.mean)), np.inf
     value = function.at(y)
     for _ in range(_MAX_STEPS):
-        found = function.newton(y)
-        if found is None:
+        newton = function.newton(y)
+        if newton is None:
             return y, False
-        step, promise = found
-        noise = 8 * UNIT * abs(value)  # of the function's own rounding
+        step, promise = newton
+        noise = 8 * UNIT * abs(value)  # rounding of the function
         if promise < max(_ENOUGH, noise):
             break
         length = 1.0
@@ -180,7 +179,7 @@ def _climb(function: _Function, most: float) -> tuple[FloatArray, bool]:
 
 
 def span_of(slopes: FloatArray) -> FloatArray:
-    """Return an orthonormal basis of the span of rows, each of which counts as much as any other."""
+    """Return an orthonormal basis of the span of rows, whatever their lengths."""
     d = slopes.shape[1]
     if not len(slopes):
         return np.zeros((d, 0))

@@ -1,4 +1,4 @@
-"""From counts of transitions to trials and successes of events, and which events a run can try only once."""
+"""Adds up counts of transitions to trials and successes of events, and finds events that a run can try only once."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, owners, read
 Times: TypeAlias = npt.NDArray[Any]
 """Values of a state variable, as states or choices have them."""
 
-_BLOCK = 2**18  # choices that are looked at together, so that a variable that is no clock costs little
+_BLOCK = 2**18  # choices that are checked at a time, so that a variable that is not a clock costs little
 
 
 def pool(events: Events, counts: TransitionCounts) -> EventCounts:
-    """Return how often each event was tried and happened: every visit of a choice tries each of its events once."""
+    """Return how often each event was tried and happened, where a visit of a choice tries each of its events once."""
     by_row, n = events.by_row, len(events)
-    seen = by_row.rows.sum_by_place(counts.counts)
-    trials = sum_by(by_row.tried, by_row.rows.sum_by_row(seen)[owners(by_row.first_trial)], n)
+    by_place = by_row.rows.sum_by_place(counts.counts)
+    trials = sum_by(by_row.tried, by_row.rows.sum_by_row(by_place)[owners(by_row.first_trial)], n)
     happens = by_row.success >= 0
     event = np.concatenate([by_row.success[happens], by_row.factor_event])
-    successes = np.concatenate([seen[happens], seen[by_row.factor_place]])
+    successes = np.concatenate([by_place[happens], by_place[by_row.factor_place]])
     return EventCounts(trials, sum_by(event, successes, n), counts.sampling)
 
 
 def is_tried_once(graph: Graph, events: Events) -> BoolArray:
-    """Return events that no run can try twice; False says nothing."""
+    """Return the events that surely no run can try twice."""
     by_row, once = events.by_row, np.zeros(len(events), dtype=np.bool_)
     row, state = owners(by_row.first_trial), graph.state_of_choice()
     for clock, end in _clocks(graph):
@@ -40,7 +40,7 @@ def is_tried_once(graph: Graph, events: Events) -> BoolArray:
 
 
 def tried_once(graph: Graph, choice: Indices, event: Indices, n_events: int) -> BoolArray:
-    """Return events (n_events) that no run can try twice, if ``choice[i]`` tries ``event[i]``; False says nothing.
+    """Return the events (n_events) that surely no run can try twice, if ``choice[i]`` tries ``event[i]``.
 
     A clock is a state variable that no transition turns back. An event is tried at most once if by some clock all its
     trials start before any of them ends.
@@ -52,7 +52,7 @@ def tried_once(graph: Graph, choice: Indices, event: Indices, n_events: int) -> 
 
 
 def _spans(clock: Times, start: Times, end: Times, event: Indices, n_events: int) -> tuple[Times, Times]:
-    """Return when the last trial of each event starts and the first one ends, given start, end and event of trials."""
+    """Return the last start and the first end of the trials of each event, given start, end and event of trials."""
     last_start, first_end = np.full(n_events, clock.min()), np.full(n_events, clock.max())
     np.maximum.at(last_start, event, start)
     np.minimum.at(first_end, event, end)
@@ -67,7 +67,7 @@ def _clocks(graph: Graph) -> Iterator[tuple[Times, Times]]:
     state = graph.state_of_choice()
     for values in graph.states.values():
         if values.dtype.kind in "bi":
-            for clock in (values, ~values):  # unlike minus, this turns the order round without overflow, and Booleans
+            for clock in (values, ~values):  # reverses the order of Booleans too, and unlike minus without overflow
                 end = _least_after(graph, state, clock)
                 if end is not None:
                     yield clock, end
@@ -75,15 +75,15 @@ def _clocks(graph: Graph) -> Iterator[tuple[Times, Times]]:
 
 
 def _least_after(graph: Graph, state: IntArray, clock: Times) -> Times | None:
-    """Return the least value after each choice, given its state; None if it is less than before for one of them."""
-    first, found = graph.first_transition, []
+    """Return the least value after each choice, given its state, or None if the clock can go back after one."""
+    first, least = graph.first_transition, []
     for start in range(0, graph.n_choices, _BLOCK):
         end = min(start + _BLOCK, graph.n_choices)
         after = clock[graph.successor[first[start] : first[end]]]
-        found.append(np.minimum.reduceat(after, first[start:end] - first[start]))
-        if (found[-1] < clock[state[start:end]]).any():
+        least.append(np.minimum.reduceat(after, first[start:end] - first[start]))
+        if (least[-1] < clock[state[start:end]]).any():
             return None
-    return np.concatenate(found)
+    return np.concatenate(least)
 
 
 def sum_by(index: Indices, values: CountArray, size: int) -> CountArray:

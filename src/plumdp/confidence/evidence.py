@@ -1,22 +1,23 @@
-"""How likely the data are on average over a prior: a lower bound on the logarithm of the evidence.
+"""Bounds the logarithm of the evidence, the average likelihood of the data over a prior, from below.
 
 The prior is the image of a normal law, v = mean + B y with y ~ N(0, h⁻¹), chosen without looking at the data. The
-evidence is the integral of the likelihood over it, where points count at which no outcome of a group that was seen has
-a negative probability. It is a supermartingale, so that by Ville's inequality the true point v has
-ℓ(v) >= ln evidence - ln(1 / error) at all times, except with probability ``error``; and so with any lower bound.
+evidence is the integral of the likelihood over all points of it at which no outcome of a group that was seen has a
+negative probability. The evidence over the likelihood of the true point v is a supermartingale, so that by Ville's
+inequality ℓ(v) >= ln evidence - ln(1 / error) at all times, except with probability ``error``. The same holds for any
+lower bound on the evidence.
 
 *Lower bound.* Write f[j](mean + B (y + z)) = f[j] (1 + s[j]) with s[j] = β[j]·z / f[j]. For s >= -t[j], t[j] < 1,
 
     ln(1 + s) >= s - κ(t[j]) s² / 2,    κ(t) = 2 (-t - ln(1 - t)) / t².
 
-On a set S of z that is symmetric, and in which |s[j]| <= t[j] for all outcomes of groups that were seen, the linear
-terms can be left out (cosh >= 1), so that with A = h + Σ count[j] κ[j] β[j] β[j]ᵀ / f[j]²
+On a symmetric set S of z in which |s[j]| <= t[j] for all outcomes of groups that were seen, the linear terms can be
+left out (cosh >= 1), so that with A = h + Σ count[j] κ[j] β[j] β[j]ᵀ / f[j]²
 
     ln evidence >= ℓ(y) - |y|²_h / 2 + ½ ln det h - ½ ln det A + ln P(S),    z ~ N(0, A⁻¹) in P.
 
-Outcomes never seen need no κ, but t[j] <= 1: their probabilities must not become negative. S is a ball,
+Outcomes never seen need no κ, but t[j] <= 1, so that their probabilities do not become negative. S is a ball,
 |z|_A <= ρ, or an intersection of slabs |β[j]·z| <= t[j] f[j], whose probability is at least the product of those of
-its directions (Šidák 1967). The point y and the widths t may be chosen by looking at everything.
+its directions (Šidák 1967). The point y and the widths t may be chosen by looking at all data.
 """
 
 from __future__ import annotations
@@ -45,18 +46,18 @@ PSEUDO_COUNTS = (0.0, 0.1, 1.0)  # of outcomes never seen, for the points that a
 _MASSES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)  # of balls
 _DEVIATIONS = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5)  # half widths of slabs
 _MOST = (0.3, 0.5, 0.7, 0.9)  # relative change of the probability of an outcome that was seen, in a slab
-_SMALL = 1e-2  # up to here, κ is calculated from its series
-_MARGIN = 1e-9  # relative; more than SciPy's erf, erfc and gammainc are off
-_RARE = 0.01  # outcomes that count by this share more or less are worth another point
-_PROOFS = 3  # candidates that are calculated again with all their roundings, for each point
+_SMALL = 1e-2  # width up to which κ is calculated from its series
+_MARGIN = 1e-9  # relative; more than the error of SciPy's erf, erfc and gammainc
+_RARE = 0.01  # leverage of an outcome, as a share of its count, that is worth another point
+_PROOFS = 3  # candidates at each point whose bounds are proved with all their roundings
 
 
 def log_evidence(
-    table: LikelihoodTable, seen: FloatArray, prior_mean: FloatArray, prior_precision: FloatArray
+    table: LikelihoodTable, outcome_counts: FloatArray, prior_mean: FloatArray, prior_precision: FloatArray
 ) -> float:
-    """Return a number that is never above the logarithm of the evidence; minus infinity if none is found.
+    """Return a lower bound on the logarithm of the evidence, or minus infinity if none is found.
 
-    The prior must have been chosen without looking at the data that were seen.
+    The prior must have been chosen without looking at these data.
 
     >>> from plumdp import case_study, simulate
     >>> from plumdp.confidence.likelihood_table import likelihood_table
@@ -64,61 +65,62 @@ def log_evidence(
     >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 100, rng=1, max_steps=26)
     >>> table = likelihood_table(study.model)
-    >>> seen = table.pool(counts.counts)
+    >>> outcome_counts = table.pool(counts.counts)
     >>> mean, covariance = moments(study.model.space)
-    >>> point = estimate(table, seen, table.middle)
-    >>> largest = float(seen @ np.log(table.values(point)[0]))
-    >>> print(f"{largest - log_evidence(table, seen, mean, np.linalg.inv(covariance)):.1f} nats below the maximum")
+    >>> point = estimate(table, outcome_counts)
+    >>> largest = float(outcome_counts @ np.log(table.values(point)[0]))
+    >>> evidence = log_evidence(table, outcome_counts, mean, np.linalg.inv(covariance))
+    >>> print(f"{largest - evidence:.1f} nats below the maximum")
     2.9 nats below the maximum
     """
-    if not seen.any():
+    if not outcome_counts.any():
         return 0.0
     precision = marginal_precision(prior_precision, table.basis)
     best = -np.inf
-    for point in _points(table, seen, (prior_mean, prior_precision)):
-        here = _expand(table, seen, prior_mean, precision, point)
-        if here is not None:
-            best = max(best, _best_bound(here))
+    for point in _points(table, outcome_counts, (prior_mean, prior_precision)):
+        expansion = _expand(table, outcome_counts, prior_mean, precision, point)
+        if expansion is not None:
+            best = max(best, _best_bound(expansion))
     return float(best)
 
 
-def _points(table: LikelihoodTable, seen: FloatArray, prior: Prior) -> Iterator[FloatArray]:
-    """Yield points to expand about: maxima for all pseudo counts, and one near the mean of the posterior law.
+def _points(table: LikelihoodTable, outcome_counts: FloatArray, prior: Prior) -> Iterator[FloatArray]:
+    """Yield points to expand about, the maxima for all pseudo counts and one near the mean of the posterior law.
 
-    If there is none of them, the middle of the space will do.
+    If there is no maximum, the middle of the space is the only point.
     """
-    has_unseen = bool(is_never_seen(table, seen).any())
+    has_unseen = bool(is_never_seen(table, outcome_counts).any())
     pseudo_counts = PSEUDO_COUNTS if has_unseen else PSEUDO_COUNTS[:1]
-    found = [find_estimate(table, seen, table.middle, prior=prior, pseudo=pseudo) for pseudo in pseudo_counts]
-    points = [point for point in found if point is not None]
+    maxima = [find_estimate(table, outcome_counts, prior=prior, pseudo=pseudo) for pseudo in pseudo_counts]
+    points = [point for point in maxima if point is not None]
     yield from points or [table.middle]
-    leverages = _leverages(table, seen, prior, points[-1]) if points else np.zeros(len(seen))
-    if (leverages > _RARE * seen).any():
-        balanced = find_estimate(table, seen + leverages, table.middle, prior=prior, pseudo=pseudo_counts[-1])
+    leverages = _leverages(table, outcome_counts, prior, points[-1]) if points else np.zeros(len(outcome_counts))
+    if (leverages > _RARE * outcome_counts).any():
+        balanced = find_estimate(table, outcome_counts + leverages, prior=prior, pseudo=pseudo_counts[-1])
         yield from [] if balanced is None else [balanced]
 
 
-def _leverages(table: LikelihoodTable, seen: FloatArray, prior: Prior, point: FloatArray) -> FloatArray:
-    """Return count |b|²_{A⁻¹} / f² for each outcome at a point; counted as well, they turn a mode into a mean.
+def _leverages(table: LikelihoodTable, outcome_counts: FloatArray, prior: Prior, point: FloatArray) -> FloatArray:
+    """Return count |b|²_{A⁻¹} / f² for each outcome at a point, which added to the counts turn a mode into a mean.
 
     A coin that came up K times of N has the mode K/N and, with a flat prior, the mean (K + 1)/(N + 2).
     """
     basis = table.basis
-    matrix = basis.T @ information(table, seen, point) @ basis + marginal_precision(prior[1], basis)
+    matrix = basis.T @ information(table, outcome_counts, point) @ basis + marginal_precision(prior[1], basis)
     slopes = table.coefficients @ basis / table.values(point)[0][:, None]
-    found: FloatArray = seen * (slopes * np.linalg.solve(matrix, slopes.T).T).sum(axis=1)
-    return np.where(seen > 0, found.clip(0, 1), 0.0)
+    leverages: FloatArray = outcome_counts * (slopes * np.linalg.solve(matrix, slopes.T).T).sum(axis=1)
+    return np.where(outcome_counts > 0, leverages.clip(0, 1), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class _Expansion:
-    """The likelihood about a point, in coordinates of the prior; outcomes are those of groups seen, but for constants.
+    """The likelihood about a point, in coordinates of the prior, by the outcomes of groups seen that are not constant.
 
     ``slopes`` are off by at most ``slope_errors``. ``value`` is at most ℓ(y) - |y|²_h / 2 + ½ ln det h.
     """
 
     value: float
-    least: FloatArray  # (n): at most the probabilities, and above zero
+    least: FloatArray  # (n): lower bounds on the probabilities, above zero
     counts: FloatArray  # (n)
     slopes: FloatArray  # (n, k)
     slope_errors: FloatArray  # (n, k)
@@ -127,9 +129,9 @@ class _Expansion:
 
 
 def _expand(
-    table: LikelihoodTable, seen: FloatArray, mean: FloatArray, precision: FloatArray, point: FloatArray
+    table: LikelihoodTable, outcome_counts: FloatArray, mean: FloatArray, precision: FloatArray, point: FloatArray
 ) -> _Expansion | None:
-    """Return the likelihood about the point mean + B y, with y the coordinates of a point; None if that is impossible.
+    """Return the likelihood about the point mean + B y, with y the coordinates of a point, or None if it has no bound.
 
     Values at that point pass d + k + 5 roundings at most, and slopes d + 1.
     """
@@ -138,22 +140,22 @@ def _expand(
     y = basis.T @ (point - mean)
     size = np.abs(table.constants) + np.abs(table.coefficients) @ (np.abs(mean) + np.abs(basis) @ np.abs(y))
     values = table.constants + table.coefficients @ (mean + basis @ y)
-    least = values - (d + k + 12) * UNIT * size
-    matters = is_in_seen_group(table, seen)
+    least = values - (d + k + 12) * UNIT * size  # a smaller probability makes the evidence smaller, which is safe
+    matters = is_in_seen_group(table, outcome_counts)
     if not (least[matters] > 0).all():
         return None
     root, defect = inverse_root(precision, np.zeros_like(precision))
     if not defect < 0.5:
         return None
     square = y @ precision @ y + (2 * k + 8) * UNIT * (np.abs(y) @ np.abs(precision) @ np.abs(y))
-    terms = (seen[matters] * np.log(least[matters])).tolist()
+    terms = (outcome_counts[matters] * np.log(least[matters])).tolist()
     terms += [-square / 2, log_determinant(root, defect)[0] / 2]
     used = matters & (table.direction >= 0)
     slopes = table.coefficients[used]
     return _Expansion(
         fsum(terms) - 16 * UNIT * fsum(map(abs, terms)),
         least[used],
-        seen[used],
+        outcome_counts[used],
         slopes @ basis,
         (d + 4) * UNIT * (np.abs(slopes) @ np.abs(basis)),
         table.direction[used],
@@ -171,26 +173,26 @@ def log_determinant(root: FloatArray, defect: float) -> tuple[float, float]:
     return middle + len(root) * np.log1p(-defect) * UP - error, middle + len(root) * np.log1p(defect) * UP + error
 
 
-def _best_bound(here: _Expansion) -> float:
+def _best_bound(expansion: _Expansion) -> float:
     """Return the best of all lower bounds that balls and slabs of different widths give."""
-    candidates = list(_widths(here))
-    rough = [_estimate_bound(here, widths) for widths in candidates]
+    candidates = list(_widths(expansion))
+    estimates = [_estimate_bound(expansion, widths) for widths in candidates]
     best = -np.inf
-    for i in np.argsort(rough)[::-1][:_PROOFS].tolist():
-        if rough[i] > best:
-            best = max(best, _bound(here, candidates[i]))
+    for i in np.argsort(estimates)[::-1][:_PROOFS].tolist():
+        if estimates[i] > best:
+            best = max(best, _bound(expansion, candidates[i]))
     return best
 
 
-def _widths(here: _Expansion) -> Iterator[FloatArray]:
-    """Yield widths t (n): how much probabilities may change, relative to themselves; below one for what was seen."""
+def _widths(expansion: _Expansion) -> Iterator[FloatArray]:
+    """Yield relative changes t (n) that probabilities may have, below one for outcomes that were seen."""
     from scipy.special import gammaincinv
 
-    is_seen, k = here.counts > 0, len(here.precision)
-    found = _estimate_deviations(here, np.ones(len(here.least)))
-    if found is None:
+    is_seen, k = expansion.counts > 0, len(expansion.precision)
+    estimated = _estimate_deviations(expansion, np.ones(len(expansion.least)))
+    if estimated is None:
         return
-    deviations = found[1] / here.least
+    deviations = estimated[1] / expansion.least
     for radius in np.sqrt(2 * gammaincinv(k / 2, _MASSES)).tolist() if k else ():
         widths = radius * deviations * UP
         if (widths < np.where(is_seen, 1 - 1e-6, 1.0)).all():
@@ -200,60 +202,60 @@ def _widths(here: _Expansion) -> Iterator[FloatArray]:
             yield np.minimum(radius * deviations, np.where(is_seen, most, 1.0))
 
 
-def _estimate_deviations(here: _Expansion, curvature: FloatArray) -> tuple[float, FloatArray] | None:
-    """Return -½ ln det A and |β|_{A⁻¹} (n) for factors κ, as floats have them; None if A is singular."""
-    scaled = here.slopes * (np.sqrt(here.counts * curvature) / here.least)[:, None]
+def _estimate_deviations(expansion: _Expansion, curvature: FloatArray) -> tuple[float, FloatArray] | None:
+    """Return estimates of -½ ln det A and |β|_{A⁻¹} (n) for factors κ, or None if A is singular."""
+    scaled = expansion.slopes * (np.sqrt(expansion.counts * curvature) / expansion.least)[:, None]
     try:
-        root = np.linalg.cholesky(scaled.T @ scaled + here.precision)
+        root = np.linalg.cholesky(scaled.T @ scaled + expansion.precision)
     except np.linalg.LinAlgError:
         return None
-    deviations = np.linalg.norm(np.linalg.solve(root, here.slopes.T), axis=0)
+    deviations = np.linalg.norm(np.linalg.solve(root, expansion.slopes.T), axis=0)
     return -float(np.log(np.diagonal(root)).sum()), deviations
 
 
-def _estimate_bound(here: _Expansion, widths: FloatArray) -> float:
-    found = _estimate_deviations(here, _curvature(widths))
-    return -np.inf if found is None else here.value + found[0] + _log_mass(here, widths, found[1])
+def _estimate_bound(expansion: _Expansion, widths: FloatArray) -> float:
+    estimated = _estimate_deviations(expansion, _curvature(widths))
+    return -np.inf if estimated is None else expansion.value + estimated[0] + _log_mass(expansion, widths, estimated[1])
 
 
-def _bound(here: _Expansion, widths: FloatArray) -> float:
-    """Return a lower bound on the logarithm of the evidence, with all roundings; widths may be any from 0 to 1.
+def _bound(expansion: _Expansion, widths: FloatArray) -> float:
+    """Return a lower bound on the logarithm of the evidence, with all roundings, for any widths from 0 to 1.
 
-    ``weights`` are at least those of A; so are, then, its determinant and all deviations but for what ``inverse_root``
-    proves about rounding.
+    ``weights`` are at least those of A. So the determinant and all deviations are at least those of A as well, but for
+    the rounding that ``inverse_root`` bounds.
     """
-    weights = here.counts * _curvature(widths) / here.least**2 * UP
-    size = np.abs(here.slopes) + here.slope_errors
-    n, k = here.slopes.shape
-    matrix = here.precision + (here.slopes * weights[:, None]).T @ here.slopes
+    weights = expansion.counts * _curvature(widths) / expansion.least**2 * UP
+    size = np.abs(expansion.slopes) + expansion.slope_errors
+    n, k = expansion.slopes.shape
+    matrix = expansion.precision + (expansion.slopes * weights[:, None]).T @ expansion.slopes
     matrix = (matrix + matrix.T) / 2
-    relative = (n + 2 * len(here.slopes.T) + 16) * UNIT
-    off = here.slope_errors.T @ (weights[:, None] * size)
-    error = relative * (np.abs(here.precision) + size.T @ (weights[:, None] * size)) + (off + off.T) * UP
+    relative = (n + 2 * len(expansion.slopes.T) + 16) * UNIT
+    off = expansion.slope_errors.T @ (weights[:, None] * size)
+    error = relative * (np.abs(expansion.precision) + size.T @ (weights[:, None] * size)) + (off + off.T) * UP
     root, defect = inverse_root(matrix, error)
     if not defect < 0.5:
         return -np.inf
-    reach = np.abs(here.slopes @ root) + (here.slope_errors + (k + 4) * UNIT * size) @ np.abs(root)
+    reach = np.abs(expansion.slopes @ root) + (expansion.slope_errors + (k + 4) * UNIT * size) @ np.abs(root)
     deviations = (np.linalg.norm(reach, axis=1) + SQUARES_UNDERFLOW) / np.sqrt(1 - defect) * UP
-    terms = [here.value, -log_determinant(root, defect)[1] / 2, _log_mass(here, widths, deviations)]
+    terms = [expansion.value, -log_determinant(root, defect)[1] / 2, _log_mass(expansion, widths, deviations)]
     return fsum(terms) - 16 * UNIT * fsum(map(abs, terms))
 
 
-def _log_mass(here: _Expansion, widths: FloatArray, deviations: FloatArray) -> float:
-    """Return a lower bound on ln P(S), for the better of the largest ball and the slabs that widths allow.
+def _log_mass(expansion: _Expansion, widths: FloatArray, deviations: FloatArray) -> float:
+    """Return a lower bound on ln P(S) for the better of the largest ball and the slabs that widths allow.
 
     ``deviations`` are at least those of β·z.
     """
     from scipy.special import gammainc
 
-    ratios = widths * here.least / deviations * (1 - 1e-12)
+    ratios = widths * expansion.least / deviations * (1 - 1e-12)
     if not len(ratios):
         return 0.0
     radius = float(ratios.min())
     with np.errstate(divide="ignore"):
-        ball = float(np.log(gammainc(len(here.precision) / 2, radius**2 / 2 * (1 - 1e-12)) * (1 - _MARGIN)))
-    narrowest = np.full(int(here.direction.max()) + 1, np.inf)
-    np.minimum.at(narrowest, here.direction, ratios)
+        ball = float(np.log(gammainc(len(expansion.precision) / 2, radius**2 / 2 * (1 - 1e-12)) * (1 - _MARGIN)))
+    narrowest = np.full(int(expansion.direction.max()) + 1, np.inf)
+    np.minimum.at(narrowest, expansion.direction, ratios)
     return max(ball, _log_slabs(narrowest[narrowest < np.inf]))
 
 
@@ -270,10 +272,9 @@ def _log_slabs(ratios: FloatArray) -> float:
 def _curvature(widths: FloatArray) -> FloatArray:
     """Return an upper bound on κ(t) = 2 (-t - ln(1 - t)) / t² = 1 + 2t/3 + t²/2 + 2t³/5 + …, at most that of 0.999999.
 
-    Outcomes never seen may have a width of one; their factor is not used.
+    Outcomes never seen may have a width of one, as their factor is not used.
     """
     t = np.minimum(widths, 1 - 1e-6)
     large = np.maximum(t, _SMALL)
     series = 1 + t * (2 / 3 + t * (1 / 2 + t * (2 / 5) / (1 - t)))
-    found: FloatArray = np.where(t > _SMALL, 2 * (-large - np.log1p(-large)) / large**2, series) * UP
-    return found
+    return np.asarray(np.where(t > _SMALL, 2 * (-large - np.log1p(-large)) / large**2, series) * UP)

@@ -1,4 +1,4 @@
-"""Normal laws of the parameters that are fixed before the data they are used for."""
+"""Makes normal laws of the parameters that are fixed before the data they are used for."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def law_of_space(model: ParametricMDP) -> Law:
 
 
 def law_of_pilot(table: LikelihoodTable, pilot: FloatArray, space: Law) -> Law:
-    """Return the normal law about the pilot's estimate with its precision, both with the space as a prior."""
-    mean, pseudo = estimate_inside(table, pilot, table.middle, prior=space)
-    counted = with_pseudo_counts(table, pilot, pseudo)
-    return Law(read_only(mean), information(table, counted, mean) + space.precision)
+    """Return the normal law about the estimate of a pilot (n_outcomes), with its precision and the space as a prior."""
+    mean, pseudo = estimate_inside(table, pilot, prior=space)
+    weights = with_pseudo_counts(table, pilot, pseudo)
+    return Law(read_only(mean), information(table, weights, mean) + space.precision)

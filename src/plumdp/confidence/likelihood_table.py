@@ -1,14 +1,14 @@
-"""The likelihood of a model as a product of affine probabilities, pooled over all rows that say the same.
+"""Writes the likelihood of a model as a product of affine probabilities, pooled over rows with the same outcomes.
 
 ln likelihood(v) = Σ count[j] ln f[j](v), where every f[j] is affine, so that it is concave. Rows are of four kinds:
 
-* all outcomes are affine: one class;
-* a tree of coins (``coin_trees``): one class for each node;
-* every outcome is a constant times affine factors that are at least zero on the space, such as a², 2 a (1 - a),
-  (1 - a)²: one group of factors. ln f = constant + Σ power ln factor, so the likelihood has the same shape, but factors
-  do not sum to one, and nothing can be bet on them;
-* any other row is left out. What is left out depends on state and action only, so that what remains is the likelihood
-  of a predictable part of the steps.
+* A row whose outcomes are all affine is one class.
+* A tree of coins (``coin_trees``) has one class for each node.
+* A row of which every outcome is a constant times affine factors that are at least zero on the space, such as a²,
+  2 a (1 - a), (1 - a)², is one group of factors. As ln f = constant + Σ power ln factor, the likelihood has the same
+  shape, but factors do not sum to one, and nothing can be bet on them.
+* Any other row is left out. State and action alone decide what is left out, so that the rest is the likelihood of a
+  predictable part of the steps.
 
 Classes with the same polynomials are one class, whatever rows they come from.
 """
@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from math import fsum, gcd, lcm
 from typing import NamedTuple, TypeAlias
@@ -28,9 +28,9 @@ from flint import fmpz_mat
 
 from plumdp.base.errors import ModelError
 from plumdp.base.rounding import UNIT
-from plumdp.confidence.coin_trees import Factorise, Node, affine_factors, find_tree, remembering
+from plumdp.confidence.coin_trees import Factorise, Node, affine_factors, find_tree
 from plumdp.confidence.space_moments import is_nonnegative, moments
-from plumdp.confidence.tied_rows import TiedRows, find_tied_rows
+from plumdp.confidence.tied_rows import TiedRows, find_tied_rows, integers
 from plumdp.data.counts import CountArray
 from plumdp.model.expressions.polynomial import Polynomial, whole_terms
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, ranges, read_only
@@ -39,13 +39,13 @@ from plumdp.model.row_classes import RowClasses
 from plumdp.model.space import ParameterSpace
 from plumdp.model.text import number_of, one_line
 
-_Way: TypeAlias = list[tuple[int, int]]  # what an outcome of a row counts for: outcome of the table, how often
+_Way: TypeAlias = list[tuple[int, int]]  # outcomes of the table that an outcome of a row counts for, and how often
 
-_Direction: TypeAlias = tuple[tuple[int, int], ...]  # places that are not zero, and whole numbers there; none: constant
+_Direction: TypeAlias = tuple[tuple[int, int], ...]  # places and whole numbers that are not zero; empty for constants
 
 
 class Entries(NamedTuple):
-    """Coefficients that are not zero, parameter by parameter."""
+    """Nonzero coefficients, parameter by parameter."""
 
     first: list[int]  # (d + 1)
     outcome: Indices  # (n_entries)
@@ -64,40 +64,40 @@ class Outcomes:
     coefficients: FloatArray  # (n, d), to the nearest float
     group: IntArray  # (n): the group of each outcome
     is_class: BoolArray  # (n_groups): whether its outcomes exclude each other and sum to one
-    sizes: FloatArray  # (n): largest sum of the absolute values of the terms in the box of the space, for rounding
+    sizes: FloatArray  # (n): largest sum of absolute values of terms in the box of the space, which bounds rounding
 
-    def visits(self, seen: FloatArray) -> FloatArray:
-        """Return how often each class (n_groups) was visited; for groups of factors, how many factors were seen."""
-        return np.bincount(self.group, seen, len(self.is_class)).astype(np.float64)
+    def visits(self, outcome_counts: FloatArray) -> FloatArray:
+        """Return the visits of each class (n_groups), and for groups of factors the number of factors seen."""
+        return np.bincount(self.group, outcome_counts, len(self.is_class)).astype(np.float64)
 
     def values(self, point: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the probability of each outcome at a point, as it comes in floats, and a bound on its error.
+        """Return the probability of each outcome at a point, and a bound on the rounding error of that.
 
-        Coefficients are nearest floats, and sums have d + 1 terms: d + 3 roundings of each term at most.
+        Coefficients are nearest floats, and sums have d + 1 terms, so that each term is rounded at most d + 3 times.
         """
         size = np.abs(self.constants) + np.abs(self.coefficients) @ np.abs(point)
         return self.constants + self.coefficients @ point, (len(point) + 8) * UNIT * size
 
     @cached_property
     def entries(self) -> Entries:
-        """The coefficients that are not zero: of many parameters, most outcomes depend on few."""
+        """The nonzero coefficients; most outcomes depend on few of many parameters."""
         parameter, outcome = np.nonzero(self.coefficients.T)
         first = np.searchsorted(parameter, np.arange(self.coefficients.shape[1] + 1))
         return Entries(first.tolist(), outcome, self.coefficients[outcome, parameter])
 
     def weighted_slopes(self, weights: FloatArray) -> FloatArray:
-        """Return ``weights @ coefficients`` (d); the sums have no rounding but their last."""
+        """Return ``weights @ coefficients`` (d), where each sum is rounded once."""
         first, outcome, coefficient = self.entries
         terms = (weights[outcome] * coefficient).tolist()
         return np.array([fsum(terms[start:end]) for start, end in pairwise(first)])
 
     def split(self, outcome: Indices, group: Indices) -> Outcomes:
-        """Return some of the outcomes, as often as they are given, in groups of their own."""
+        """Return some of the outcomes, each as often as it is given, in the given groups."""
         n_groups = int(group.max(initial=-1)) + 1
         is_class = np.zeros(n_groups, dtype=np.bool_)
         is_class[group] = self.is_class[self.group[outcome]]
         constants, coefficients = read_only(self.constants[outcome]), read_only(self.coefficients[outcome])
-        return Outcomes(constants, coefficients, _integers(group), read_only(is_class), read_only(self.sizes[outcome]))
+        return Outcomes(constants, coefficients, integers(group), read_only(is_class), read_only(self.sizes[outcome]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,60 +113,60 @@ class LikelihoodTable(Outcomes):
     middle: FloatArray  # (d): a point inside the space, at which all outcomes have positive probabilities
     left_out: tuple[tuple[Polynomial, ...], ...]  # outcomes of the rows that are not part of the likelihood
     rows: RowClasses  # of the model
-    tied_place: IntArray  # (n_places): outcome of a class of tied rows, plus one; 0 if there is none
+    tied_place: IntArray  # (n_places): outcome of a class of tied rows plus one, or 0 if there is none
     first: IntArray  # (n_tied + 2)
     counts_for: IntArray  # (n_ways): the outcomes of this table that an outcome of tied rows counts for
-    multiple: FloatArray  # (n_ways): and how often
+    multiple: FloatArray  # (n_ways): how often it counts for these
 
     def __repr__(self) -> str:
         rank = f"rank {self.basis.shape[1]} in {', '.join(self.names)}"
         return one_line(self, number_of(len(self.outcomes), "outcome"), number_of(len(self.is_class), "group"), rank)
 
     def pool(self, counts: CountArray | FloatArray) -> FloatArray:
-        """Return how often each outcome (n) was seen, given counts of transitions; exact up to 2^53 steps."""
+        """Return how often each outcome (n) was seen, given counts of transitions, exactly up to 2^53 steps."""
         tied = np.bincount(self.tied_place, self.rows.sum_by_place(counts), len(self.first) - 1)
         weights = np.repeat(tied, np.diff(self.first)) * self.multiple
         return np.bincount(self.counts_for, weights, len(self.outcomes)).astype(np.float64)
 
     def pool_by_choice(self, counts: CountArray) -> CellCounts:
-        """Return how often each outcome was seen at each choice, given counts of transitions; exact up to 2^53."""
-        seen = np.flatnonzero(counts != 0)
-        choice, place = self.rows.place_of(seen)
+        """Return how often each outcome was seen at each choice, given counts of transitions, exactly up to 2^53."""
+        transition = np.flatnonzero(counts != 0)
+        choice, place = self.rows.place_of(transition)
         tied = self.tied_place[place]
         first, last = self.first[tied], self.first[tied + 1]
         way = ranges(first, last)
         owner = np.repeat(choice, last - first).astype(np.int64)
-        amount = np.repeat(counts[seen], last - first) * self.multiple[way]
+        amount = np.repeat(counts[transition], last - first) * self.multiple[way]
         return _pooled(owner, self.counts_for[way], amount, len(self.outcomes))
 
     @property
     def n_tied(self) -> int:
-        """How many choices have tied rows; also those that are left out, as tests may share an error among too many."""
+        """The number of choices with tied rows, also those left out, as dividing an error among too many is safe."""
         is_tied = np.logical_or.reduceat(self.tied_place > 0, self.rows.first[:-1])
         return int(self.rows.n_choices[is_tied].sum())
 
     @cached_property
     def tied(self) -> IntArray:
-        """The outcome of a class of tied rows that each transition is (n_transitions), plus one; 0 if it is none."""
+        """The outcome of a class of tied rows that each transition is (n_transitions), plus one, or 0 if it is none."""
         return read_only(self.rows.by_transition(self.tied_place))
 
 
 class CellCounts(NamedTuple):
-    """How often outcomes were seen in cells, such as choices: those that were, ordered by cell and outcome."""
+    """How often outcomes were seen in cells, such as choices, ordered by cell and outcome and without zeros."""
 
     cell: Indices  # (n)
     outcome: Indices  # (n)
-    seen: FloatArray  # (n)
+    counts: FloatArray  # (n)
 
     def pool_by(self, cell: Indices) -> CellCounts:
-        """Return the same in larger cells, given the one that each entry is in (n); below zero, it is left out."""
+        """Return the counts in larger cells, given that of each entry (n), without entries whose cell is negative."""
         kept = cell >= 0
         n_outcomes = int(self.outcome.max(initial=-1)) + 1
-        return _pooled(cell[kept].astype(np.int64), self.outcome[kept], self.seen[kept], n_outcomes)
+        return _pooled(cell[kept].astype(np.int64), self.outcome[kept], self.counts[kept], n_outcomes)
 
 
 def _pooled(cell: Indices, outcome: Indices, amount: FloatArray, n_outcomes: int) -> CellCounts:
-    """Return the sums of amounts, all positive, with the same cell and outcome."""
+    """Return the sums of positive amounts with the same cell and outcome."""
     key = cell * n_outcomes + outcome
     size = int(key.max(initial=-1)) + 1
     if size <= 4 * len(key) + 1000:
@@ -193,37 +193,37 @@ def likelihood_table(model: ParametricMDP) -> LikelihoodTable:
     ways, left_out = _ways(rows, space, groups)
     constants, coefficients, directions = _affine_forms(groups.outcomes, space.names)
     number = {key: i for i, key in enumerate(dict.fromkeys(key for key in directions if key))}
-    reach = np.maximum(np.abs(space.lower), np.abs(space.upper))
-    flat = [part for way in ways for part in way]
+    largest = np.maximum(np.abs(space.lower), np.abs(space.upper))
+    pairs = [pair for way in ways for pair in way]
     return LikelihoodTable(
         read_only(constants),
         read_only(coefficients),
-        _integers(groups.group),
+        integers(groups.group),
         read_only(np.array(groups.is_class, dtype=np.bool_)),
-        read_only(np.abs(constants) + np.abs(coefficients) @ reach),
+        read_only(np.abs(constants) + np.abs(coefficients) @ largest),
         space.names,
         tuple(groups.outcomes),
-        _integers([number.get(key, -1) for key in directions]),
+        integers([number.get(key, -1) for key in directions]),
         read_only(_orthonormal_basis(list(number), space.dimension)),
         read_only(space.lower),
         read_only(space.upper),
         _middle(space, groups.outcomes, constants, coefficients),
         left_out,
         rows.rows,
-        _integers(rows.outcome_of_place + 1),
-        _integers(np.cumsum([0, 0, *map(len, ways)])),
-        _integers([outcome for outcome, _ in flat]),
-        read_only(np.array([multiple for _, multiple in flat], dtype=np.float64)),
+        integers(rows.outcome_of_place + 1),
+        integers(np.cumsum([0, 0, *map(len, ways)])),
+        integers([outcome for outcome, _ in pairs]),
+        read_only(np.array([multiple for _, multiple in pairs], dtype=np.float64)),
     )
 
 
 def _middle(
     space: ParameterSpace, outcomes: Sequence[Polynomial], constants: FloatArray, coefficients: FloatArray
 ) -> FloatArray:
-    """Return the mean of the space, or of its part where no outcome is negative if some outcome is not positive there.
+    """Return the mean of the space, or of its part without negative outcomes if some outcome is not positive there.
 
-    Expressions of rows cut the space, but factors of their products do not: with 1 - a - b as a factor, a + b may be
-    more than 1. This point is where searches begin, and no bound rests on it.
+    Expressions of rows cut the space, but factors of their products do not. With 1 - a - b as a factor, a + b may be
+    more than 1. Searches begin at this point, and no bound rests on it.
     """
     mean = moments(space)[0]
     if (constants + coefficients @ mean > 0).all():
@@ -235,68 +235,67 @@ def _middle(
 
 
 class _Groups:
-    """Groups of outcomes as they are found; groups with the same outcomes are one."""
+    """Collects groups of outcomes, where groups with the same outcomes are one."""
 
     def __init__(self) -> None:
         self.outcomes: list[Polynomial] = []
         self.group: list[int] = []
         self.is_class: list[bool] = []
-        self._known: dict[tuple[bool, frozenset[Polynomial]], dict[Polynomial, int]] = {}
-        self._as_given: dict[tuple[Polynomial, ...], list[int | None]] = {}
+        self._number_of_member: dict[tuple[bool, frozenset[Polynomial]], dict[Polynomial, int]] = {}
+        self._outcomes_of_law: dict[tuple[Polynomial, ...], list[int | None]] = {}
 
     def add_class(self, probabilities: tuple[Polynomial, ...]) -> list[int | None]:
-        """Return the outcome of the table for each probability of a law; None if none of them depends on a parameter.
+        """Return the outcome of the table for each probability of a law, or None if none depends on a parameter.
 
-        What has one probability is one outcome, and so is all that is known: no class has two equal polynomials, and
-        bets that are placed outcome by outcome are placed on what is counted.
+        Outcomes with equal probabilities are one outcome, and so are all with known probabilities. So no class has two
+        equal polynomials, and bets that are placed outcome by outcome are placed on what is counted.
         """
-        if probabilities not in self._as_given:
+        if probabilities not in self._outcomes_of_law:
             outcomes, place = _merge_equal(probabilities)
             numbers = {} if len(outcomes) == 1 else self._numbers([f for f in outcomes if f], is_class=True)
-            self._as_given[probabilities] = [numbers.get(outcomes[i]) for i in place]
-        return self._as_given[probabilities]
+            self._outcomes_of_law[probabilities] = [numbers.get(outcomes[i]) for i in place]
+        return self._outcomes_of_law[probabilities]
 
     def add_factors(self, factors: Iterable[Polynomial]) -> dict[Polynomial, int]:
         """Return the number of each factor of the outcomes of a row."""
         return self._numbers(list(dict.fromkeys(factors)), is_class=False)
 
     def _numbers(self, polynomials: Sequence[Polynomial], *, is_class: bool) -> dict[Polynomial, int]:
-        """Return the number of each member of a group, all different, which is added if it is new."""
+        """Return the number of each member of a group of different polynomials, which is added if it is new."""
         key = is_class, frozenset(polynomials)
-        if key not in self._known:
-            self._known[key] = {f: len(self.outcomes) + i for i, f in enumerate(polynomials)}
+        if key not in self._number_of_member:
+            self._number_of_member[key] = {f: len(self.outcomes) + i for i, f in enumerate(polynomials)}
             self.outcomes += polynomials
             self.group += [len(self.is_class)] * len(polynomials)
             self.is_class.append(is_class)
-        return self._known[key]
+        return self._number_of_member[key]
 
 
 def _merge_equal(probabilities: Sequence[Polynomial]) -> tuple[list[Polynomial], list[int]]:
-    """Return different probabilities, and for each of the given ones that of which it is a part.
+    """Return different probabilities, and the place among them of the sum that each given one is a part of.
 
-    Sums of equal ones may meet an equal one, as in p/4, p/4, p/2: so it is done until all are different.
+    A sum of equal ones may equal another one, as in p/4, p/4, p/2, so that this is repeated until all are different.
     """
     outcomes, place = list(probabilities), list(range(len(probabilities)))
     while True:
         number: dict[Polynomial | None, int] = {}
-        own = [number.setdefault(None if f.is_constant else f, len(number)) for f in outcomes]
+        merged = [number.setdefault(None if f.is_constant else f, len(number)) for f in outcomes]
         if len(number) == len(outcomes):
             return outcomes, place
-        sums: list[Polynomial | None] = [None] * len(number)
-        for i, f in zip(own, outcomes, strict=True):
-            known = sums[i]
-            sums[i] = f if known is None else known + f
-        outcomes, place = [f for f in sums if f is not None], [own[i] for i in place]
+        sums: dict[int, Polynomial] = {}
+        for i, f in zip(merged, outcomes, strict=True):
+            sums[i] = sums[i] + f if i in sums else f
+        outcomes, place = list(sums.values()), [merged[i] for i in place]
 
 
 def _ways(
     rows: TiedRows, space: ParameterSpace, groups: _Groups
 ) -> tuple[list[_Way], tuple[tuple[Polynomial, ...], ...]]:
-    """Return what each outcome of tied rows counts for, and the rows that are left out."""
-    factored, ways, left_out = remembering(), [], []
+    """Return the outcomes of the table that each outcome of tied rows counts for, and the rows that are left out."""
+    factored, ways, left_out = cache(Polynomial.factors), [], []
     for first, last in zip(rows.first[:-1].tolist(), rows.first[1:].tolist(), strict=True):
         row = rows.outcomes[first:last]
-        is_affine = all(f.is_affine for f in row)  # then the sum is one: that is how tied rows have what is known
+        is_affine = all(f.is_affine for f in row)  # tied rows have an outcome for all known numbers, so the sum is one
         tree = (Node(tuple(range(len(row))), row),) if is_affine else find_tree(row, factored)
         way = _ways_in_tree(row, tree, groups) if tree is not None else _ways_of_factors(row, space, groups, factored)
         if way is None:
@@ -306,7 +305,7 @@ def _ways(
 
 
 def _ways_in_tree(row: Sequence[Polynomial], tree: Sequence[Node], groups: _Groups) -> list[_Way]:
-    """Return for each outcome of a row the members of nodes on the way to it."""
+    """Return the members of nodes on the way to each outcome of a row."""
     ways: dict[int, _Way] = {len(row) + len(tree) - 1: []}
     for number, node in reversed(list(enumerate(tree, start=len(row)))):
         for member, outcome in zip(node.members, groups.add_class(node.probabilities), strict=True):
@@ -317,9 +316,9 @@ def _ways_in_tree(row: Sequence[Polynomial], tree: Sequence[Node], groups: _Grou
 def _ways_of_factors(
     row: Sequence[Polynomial], space: ParameterSpace, groups: _Groups, factored: Factorise
 ) -> list[_Way] | None:
-    """Return for each outcome of a row its affine factors; None if they are not affine or may be negative.
+    """Return the affine factors of each outcome of a row, or None if some are not affine or may be negative.
 
-    An outcome without factors counts for the factor one, so that every visit of the row is seen.
+    An outcome without factors counts for the factor one, so that every visit of the row counts.
     """
     outcomes = []
     for f in row:
@@ -334,10 +333,11 @@ def _ways_of_factors(
 def _nonnegative_factors(
     f: Polynomial, space: ParameterSpace, factored: Factorise
 ) -> list[tuple[Polynomial, int]] | None:
-    found = affine_factors(f, factored)
-    if found is None:
+    """Return the affine factors of an outcome with signs such that all are at least zero, or None without them."""
+    factorised = affine_factors(f, factored)
+    if factorised is None:
         return None
-    constant, factors = found
+    constant, factors = factorised
     result = []
     for factor, power in factors:
         if is_nonnegative(factor, space):
@@ -354,12 +354,12 @@ def _affine_forms(
     outcomes: Sequence[Polynomial], names: tuple[str, ...]
 ) -> tuple[FloatArray, FloatArray, list[_Direction]]:
     """Return constants (n) and coefficients (n, d) of affine polynomials as nearest floats, and their directions."""
-    own, terms = whole_terms(outcomes)
-    column = [names.index(name) if name in names else -1 for name in own]
+    used_names, terms = whole_terms(outcomes)
+    column = [names.index(name) if name in names else -1 for name in used_names]
     constants, coefficients, directions = np.zeros(len(outcomes)), np.zeros((len(outcomes), len(names))), []
-    for j, of_one in enumerate(terms):
+    for j, terms_of_outcome in enumerate(terms):
         slopes = []
-        for exponents, above, below in of_one:
+        for exponents, above, below in terms_of_outcome:
             place = next((i for i, e in zip(column, exponents, strict=True) if e), None)
             if place is None:
                 constants[j] = above / below
@@ -371,7 +371,7 @@ def _affine_forms(
 
 
 def _primitive(slopes: list[tuple[int, int, int]]) -> _Direction:
-    """Return the whole numbers without common divisor, the first positive, that slopes are a multiple of."""
+    """Return the coprime whole numbers, the first positive, that slopes are a multiple of."""
     scale = lcm(*(below for _, _, below in slopes))
     whole = [(place, above * (scale // below)) for place, above, below in sorted(slopes)]
     divisor = gcd(*(number for _, number in whole))
@@ -379,7 +379,7 @@ def _primitive(slopes: list[tuple[int, int, int]]) -> _Direction:
 
 
 def _orthonormal_basis(directions: Sequence[_Direction], d: int) -> FloatArray:
-    """Return an orthonormal basis (d, k) of the span of directions, whose rank is decided exactly."""
+    """Return an orthonormal basis (d, k) of the span of directions, with an exact rank."""
     if not directions:
         return np.zeros((d, 0))
     rows = [[0] * d for _ in directions]
@@ -391,7 +391,3 @@ def _orthonormal_basis(directions: Sequence[_Direction], d: int) -> FloatArray:
         return np.eye(d)
     kept = [[float(Fraction(int(reduced[i, j]), int(denominator))) for j in range(d)] for i in range(rank)]
     return np.ascontiguousarray(np.linalg.qr(np.array(kept).T)[0])
-
-
-def _integers(values: Sequence[int] | Indices) -> IntArray:
-    return read_only(np.asarray(values, dtype=np.int32))

@@ -1,7 +1,7 @@
-"""The protocol of confidence sets, which says of each of them what the stages behind it ask.
+"""Defines the members that every confidence set has, and the guarantees that a set may come with.
 
-A new kind is a file in this folder with a frozen dataclass that has these fields, a function that makes a region of it
-(stage 4), and one line in the table ``plumdp.learning.methods.SETS``.
+A new kind is a frozen dataclass with these members, a function that makes a region of it, and an entry in the table
+``plumdp.learning.methods.SETS``.
 """
 
 from __future__ import annotations
@@ -9,25 +9,26 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Protocol
 
+from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Sets
 from plumdp.confidence.bets import Direction
 from plumdp.model.graph import FloatArray
 
 
 class Guarantee(StrEnum):
-    """What "with probability at least 1 - error" rests on; each is equal to its text.
+    """The assumption that "with probability at least 1 - error" rests on, equal to its text.
 
     >>> Guarantee.ANYTIME == "finite-sample, anytime", Guarantee("none")
     (True, 'none')
     """
 
-    ANYTIME = "finite-sample, anytime"  # nothing but the model
-    PLANNED = "finite-sample, planned"  # that how much data there would be was fixed first; more may be added at will
-    FIXED = "finite-sample, fixed N"  # that how much was sampled was not decided by looking at outcomes
-    ASYMPTOTIC = "asymptotic"  # many runs
-    NONE = "none"  # such data void these intervals
+    ANYTIME = "finite-sample, anytime"  # the model alone
+    PLANNED = "finite-sample, planned"  # the amount of data was fixed beforehand, though more may be added at will
+    FIXED = "finite-sample, fixed N"  # the amount of data was not decided by looking at outcomes
+    ASYMPTOTIC = "asymptotic"  # there are many runs
+    NONE = "none"  # nothing is proved for data sampled in this way
 
-    __repr__ = str.__repr__  # at the prompt as in JSON: the text
+    __repr__ = str.__repr__  # the plain text at the prompt, as in JSON
 
 
 class ConfidenceSet(Protocol):
@@ -39,19 +40,19 @@ class ConfidenceSet(Protocol):
 
     @property
     def method(self) -> str:
-        """How the set was made, in words."""
+        """The method by which the set was made, in words."""
 
     @property
     def guarantee(self) -> Guarantee:
-        """What its confidence rests on."""
+        """The assumption that its confidence rests on."""
 
     @property
     def intervals(self) -> tuple[FloatArray, FloatArray] | None:
-        """The lower and the upper bound of each expression; None if the set has no intervals of its own."""
+        """The lower and the upper bound of each expression, or None if the set has no intervals."""
 
     @property
     def estimate(self) -> FloatArray | None:
-        """The parameters at which the data are most likely, if they were found on the way: not a claim."""
+        """The parameters at which the data are most likely, if they are known; nothing is claimed about them."""
 
     @property
     def directions(self) -> tuple[Direction, ...]:
@@ -60,3 +61,9 @@ class ConfidenceSet(Protocol):
     @property
     def rests_on(self) -> tuple[str, ...]:
         """The assumptions besides the model and the sampling, in words."""
+
+
+def require_error(error: float) -> None:
+    """Refuse an error that is not a probability between 0 and 1."""
+    if not 0 < error < 1:
+        raise DataError(f"error={error}: give a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")

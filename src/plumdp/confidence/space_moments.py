@@ -1,8 +1,8 @@
-"""Mean and covariance of a parameter space: what is known before any data, as a normal law.
+"""Computes the mean and the covariance of a parameter space, for a normal law that is fixed before any data.
 
 Boxes and simplices have closed forms. Other spaces get the analytic centre, and the inverse second derivative of the
-logarithmic barrier there: (d + 2)/(d + 1) times the covariance for a simplex of d parameters, 1.5 times for a box.
-Any numbers would be valid as a prior that is chosen without looking at the data; these are good ones.
+logarithmic barrier there, which is (d + 2)/(d + 1) times the covariance for a simplex of d parameters, and 1.5 times
+for a box. Any numbers would be valid as a prior that is chosen without looking at the data, and these are good ones.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.space import ParameterSpace, affine_entries
 
-_LEAST_WIDTH = 1e-3  # of a parameter that is known, relative to the widest: the covariance must not be singular
+_LEAST_WIDTH = 1e-3  # of a known parameter, relative to the widest, so that the covariance is not singular
 _NOTHING = 1e-100  # squares of smaller widths underflow
 _STEPS = 100
-_WEIGHT = 10.0  # of the largest excess over a half-space, against the barrier, at first; doubled in each round
+_WEIGHT = 10.0  # of the largest excess over a half-space, against the barrier, in the first round
 _ROUNDS = 20
 
 _Form = tuple[Fraction, list[tuple[int, Fraction]]]  # constant term, and places and coefficients that are not zero
@@ -32,31 +32,31 @@ _Form = tuple[Fraction, list[tuple[int, Fraction]]]  # constant term, and places
 def moments(space: ParameterSpace) -> tuple[FloatArray, FloatArray]:
     """Return mean (d) and covariance (d, d) of the uniform law on a space, exact or by the logarithmic barrier.
 
-    The mean lies inside the space, as long as that has inner points; of flat spaces it is a point of the space, up to
-    rounding, as long as their corners can be listed.
+    The mean lies inside the space if that has inner points. The mean of a flat space is a point of the space, up to
+    rounding, if its corners can be listed.
 
     >>> mean, covariance = moments(ParameterSpace.unit("p", "q"))
     >>> mean, covariance.round(4)
     (array([0.5, 0.5]), array([[0.0833, 0.    ],
            [0.    , 0.0833]]))
     """
-    low, own = space.lower, space.upper - space.lower
-    widest = float(own.max(initial=0))
-    width = np.maximum(own, _LEAST_WIDTH * (widest if widest > _NOTHING else 1.0))  # of a single point: any will do
+    low, exact_width = space.lower, space.upper - space.lower
+    widest = float(exact_width.max(initial=0))
+    width = np.maximum(exact_width, _LEAST_WIDTH * (widest if widest > _NOTHING else 1.0))  # any for a single point
     d, sides, size = len(low), *_essential(space)
     if size is not None:
         p = np.full(d, 1 / (d + 1))
         return _scaled(p, (np.diag(p) - np.outer(p, p)) / (d + 2), low, np.full(d, float(size)))
-    found = _by_barrier(*_in_unit_box([form for _, form in sides], low, width)) if sides else None
-    if found is None:  # a box, or flat: then a box around it will do, about a point of the space
+    by_barrier = _by_barrier(*_in_unit_box([form for _, form in sides], low, width)) if sides else None
+    if by_barrier is None:  # a box, or a flat space, which gets the covariance of the box around it
         _, covariance = _scaled(np.full(d, 0.5), np.eye(d) / 12, low, width)
         return read_only(_middle_of_flat(space) if sides else (space.lower + space.upper) / 2), covariance
-    centre, covariance = found
-    return _scaled(centre * own / width, covariance, low, width)
+    centre, covariance = by_barrier
+    return _scaled(centre * exact_width / width, covariance, low, width)
 
 
 def _middle_of_flat(space: ParameterSpace) -> FloatArray:
-    """Return the mean of the corners of a space; the middle of its box where there are too many corners to list."""
+    """Return the mean of the corners of a space, or the middle of its box if there are too many corners to list."""
     corners = space.vertices
     if not corners:
         return np.asarray((space.lower + space.upper) / 2, dtype=np.float64)
@@ -65,10 +65,10 @@ def _middle_of_flat(space: ParameterSpace) -> FloatArray:
 
 
 def simplified(space: ParameterSpace) -> ParameterSpace:
-    """Return the same points with fewer constraints: without those that hold in the whole box, or on a whole simplex.
+    """Return the space without constraints that hold in its whole box, or on a whole simplex.
 
-    A model has a constraint for each of its expressions; where parameters are the weights of a mixture, none of them
-    says anything.
+    A model has a constraint for each of its expressions. Where parameters are the weights of a mixture, none of these
+    excludes a point.
 
     >>> from plumdp import parameters
     >>> p, q = parameters("p", "q")
@@ -79,7 +79,7 @@ def simplified(space: ParameterSpace) -> ParameterSpace:
 
 
 def _essential(space: ParameterSpace) -> tuple[list[tuple[Polynomial, _Form]], Fraction | None]:
-    """Return the constraints that may say something, and the size of the space if it is a simplex."""
+    """Return the constraints that may exclude a point of the box, and the size of the space if it is a simplex."""
     forms = [(side, affine_entries(side, space.names)) for side in space.constraints]
     sides = [(side, form) for side, form in forms if _least_in_box(form, space) < 0]
     for side, form in sides:
@@ -102,9 +102,9 @@ def _least_in_box(side: _Form, space: ParameterSpace) -> Fraction:
 
 
 def _simplex_size(face: _Form, sides: Sequence[_Form], space: ParameterSpace) -> Fraction | None:
-    """Return s if the space is the points with parameters at least their lower bounds and a sum of s beyond these.
+    """Return s if the space is all points with Σ (parameter - lower bound) <= s and no term below zero, or None.
 
-    The face says that the sum is at most that, and all sides must hold at the corners: the lower bounds, and the same
+    The face bounds the sum, and all sides must hold at the corners, which are the lower bounds, and the lower bounds
     with one parameter larger by s.
     """
     constant, slopes = face
@@ -121,16 +121,16 @@ def _value(side: _Form, point: Sequence[Fraction]) -> Fraction:
 
 
 def _steepest(side: _Form) -> Fraction:
-    """Return the least slope along any axis; zero if it falls along none."""
+    """Return the least slope along any axis, or zero if it falls along none."""
     return min([Fraction(0), *(a for _, a in side[1])])
 
 
 def is_nonnegative(polynomial: Polynomial, space: ParameterSpace) -> bool:
-    """Return whether an affine polynomial is at least zero at all points of a space; False if that cannot be shown."""
+    """Return whether it can be shown that an affine polynomial is at least zero at all points of a space."""
     form = affine_entries(polynomial, space.names)
     if _least_in_box(form, space) >= 0:
         return True
-    for side in space.constraints:  # a multiple of one of them, moved out or not
+    for side in space.constraints:  # is it a positive multiple of a constraint, plus a constant of at least zero?
         constant, slopes = affine_entries(side, space.names)
         if [i for i, _ in form[1]] == [i for i, _ in slopes]:
             ratios = {a / b for (_, a), (_, b) in zip(form[1], slopes, strict=True)}
@@ -153,23 +153,23 @@ def _in_unit_box(sides: Sequence[_Form], low: FloatArray, width: FloatArray) -> 
 
 
 def _by_barrier(rows: FloatArray, offsets: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-    """Return the analytic centre and the inverse second derivative of the barrier there; None without inner points.
+    """Return the analytic centre and the inverse second derivative of the barrier there, or None without inner points.
 
     The barrier of a product of blocks is the sum of theirs, so that each block is searched by itself.
     """
     d = rows.shape[1]
     centre, covariance = np.zeros(d), np.zeros((d, d))
-    for columns, own in independent_blocks(rows):
-        part = np.ascontiguousarray(rows[np.ix_(own, columns)])
-        inner = _inner_point(part, offsets[own])
+    for columns, block in independent_blocks(rows):
+        part = np.ascontiguousarray(rows[np.ix_(block, columns)])
+        inner = _inner_point(part, offsets[block])
         if inner is None:
             return None
-        centre[columns], covariance[np.ix_(columns, columns)] = _analytic_centre(part, offsets[own], inner)
+        centre[columns], covariance[np.ix_(columns, columns)] = _analytic_centre(part, offsets[block], inner)
     return centre, covariance
 
 
 def _inner_point(rows: FloatArray, offsets: FloatArray) -> FloatArray | None:
-    """Return a point strictly within half-spaces; None if none is found.
+    """Return a point strictly within half-spaces, or None if none is found.
 
     The largest excess over a half-space, t, is a further variable, which is pulled down with a growing weight.
     """
@@ -200,7 +200,7 @@ def _analytic_centre(rows: FloatArray, offsets: FloatArray, inner: FloatArray) -
 
 
 def _minimise_barrier(rows: FloatArray, offsets: FloatArray, point: FloatArray, pull: FloatArray) -> FloatArray:
-    """Return an estimate of where pull·x - Σ ln(offset - row·x) is least, by Newton steps of safe length.
+    """Return an estimate of the minimum of pull·x - Σ ln(offset - row·x), by Newton steps of safe length.
 
     The barrier is self-concordant: a step divided by 1 + its length in the norm of the second derivative stays inside
     (Nesterov and Nemirovskii 1994).

@@ -1,8 +1,8 @@
-"""Which rows of a model are tied, and what a visit of one can come out as.
+"""Finds the tied rows of a model, which are rows with the same expressions, and their outcomes.
 
 Rows with the same expressions, in whatever order, are one class, and all their visits count together. Successors with
-the same expression are one outcome, and so are all successors with known probabilities: the outcomes of a class exclude
-each other, and their probabilities sum to one.
+the same expression are one outcome, and so are all successors with known probabilities. So the outcomes of a class
+exclude each other, and their probabilities sum to one.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ KNOWN = NONE = -1
 
 @dataclass(frozen=True, eq=False)
 class TiedRows:
-    """Which transitions are which outcome of which class of rows; rows without a parameter are in no class."""
+    """The classes of tied rows, their outcomes and their transitions; rows without a parameter are in no class."""
 
     outcomes: tuple[Polynomial, ...]  # (n_outcomes)
     first: IntArray  # (n_classes + 1)
-    expression: IntArray  # (n_outcomes): the expression it is a multiple of, or KNOWN
+    expression: IntArray  # (n_outcomes): the expression that the outcome is a multiple of, or KNOWN
     multiple: IntArray  # (n_outcomes)
     rows: RowClasses
     class_of_row: IntArray  # (n_rows), or NONE
@@ -45,15 +45,15 @@ class TiedRows:
     def pool(self, counts: TransitionCounts) -> tuple[CountArray, CountArray]:
         """Return the visits of each class and how often each outcome was seen."""
         trials, successes = np.zeros(len(self.first) - 1, dtype=np.int64), np.zeros(len(self.outcomes), dtype=np.int64)
-        seen = self.rows.sum_by_place(counts.counts)
-        of_row, of_place = self.class_of_row >= 0, self.outcome_of_place >= 0
-        np.add.at(trials, self.class_of_row[of_row], self.rows.sum_by_row(seen)[of_row])
-        np.add.at(successes, self.outcome_of_place[of_place], seen[of_place])
+        by_place = self.rows.sum_by_place(counts.counts)
+        has_class, has_outcome = self.class_of_row >= 0, self.outcome_of_place >= 0
+        np.add.at(trials, self.class_of_row[has_class], self.rows.sum_by_row(by_place)[has_class])
+        np.add.at(successes, self.outcome_of_place[has_outcome], by_place[has_outcome])
         return read_only(trials), read_only(successes)
 
 
 def find_tied_rows(model: ParametricMDP) -> TiedRows:
-    """Return the classes of rows with the same unknown expressions, each as often: what is known is then the same."""
+    """Return the classes of rows with the same unknown expressions, each as often, so that known numbers agree too."""
     distinct, is_unknown = model.rows, model.expressions.is_unknown.tolist()
     places, starts = model.expression[distinct.transition].tolist(), distinct.first.tolist()
     rows = [places[start:end] for start, end in pairwise(starts)]
@@ -72,12 +72,12 @@ def find_tied_rows(model: ParametricMDP) -> TiedRows:
     kinds = [kind for of_class in classes for kind in of_class]
     return TiedRows(
         tuple(polynomial for polynomial, _, _ in kinds),
-        _integers(first),
-        _integers([f for _, f, _ in kinds]),
-        _integers([multiple for _, _, multiple in kinds]),
+        integers(first),
+        integers([f for _, f, _ in kinds]),
+        integers([multiple for _, _, multiple in kinds]),
         distinct,
-        _integers([number.get(key, NONE) for key in keys]),
-        _integers(of_row),
+        integers([number.get(key, NONE) for key in keys]),
+        integers(of_row),
     )
 
 
@@ -86,7 +86,7 @@ def _outcomes(
 ) -> list[tuple[Polynomial, int, int]]:
     """Return probability, expression and multiple of each outcome, given the unknown expressions and the known numbers.
 
-    Rows sum to one as polynomials, so that rows with the same unknown expressions have the same known sum.
+    Rows sum to one as polynomials, so that rows with the same unknown expressions have known numbers with the same sum.
     """
     kinds = [
         (polynomials[f] if multiple == 1 else multiple * polynomials[f], f, multiple)
@@ -96,5 +96,6 @@ def _outcomes(
     return [*kinds, (Polynomial(total), KNOWN, 1)] if total else kinds
 
 
-def _integers(values: npt.ArrayLike) -> IntArray:
+def integers(values: npt.ArrayLike) -> IntArray:
+    """Return whole numbers as a read-only array."""
     return read_only(np.asarray(values, dtype=np.int32))

@@ -1,14 +1,14 @@
-"""What the data say about the parameters if every row may be off by a misfit in total variation.
+"""Makes the confidence set of the parameters if every row may be off by a misfit in total variation.
 
 Given the past, the successor at a choice has a distribution within that distance of the row of the model at one point
-of its space, the same point for all choices. Three sets hold that point jointly, at all times:
+of its space, the same point for all choices. Three kinds of sets hold that point jointly, at all times:
 
-* half-spaces from bets (``bets``), moved outward. A visit of a row multiplies the fortune by H, a function of its
+* Half-spaces from bets (``bets``), moved outward. A visit of a row multiplies the fortune by H, a function of its
   outcome with expectation one at the point. If the row is off by the misfit, the expectation is at most 1 + misfit · R,
   where R is the range of H. So Σ ln(1 + misfit · R) over all visits is added to the offset. (The likelihood is left
   out, as the ratios that it multiplies have no bound.)
-* an interval for each event of the model, from the trials of all rows that try it;
-* an interval for each event and each single choice that tries it: a row that is off by more than the rest is seen here.
+* An interval for each event of the model, from the trials of all rows that try it.
+* An interval for each event and each single choice that tries it, which shows a row that is off by more than others.
 
 The page "Rows that are a little off" has the proofs.
 """
@@ -30,9 +30,9 @@ from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, with_i
 from plumdp.confidence.estimates import estimate_inside
 from plumdp.confidence.event_counts import sum_by
 from plumdp.confidence.laws import Law, law_of_space
-from plumdp.confidence.likelihood import Directions, LikelihoodSet, decided_before, guarantee_of
+from plumdp.confidence.likelihood import Directions, LikelihoodSet, decided_before, directions_of_stages, guarantee_of
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
-from plumdp.confidence.sets import Guarantee
+from plumdp.confidence.sets import Guarantee, require_error
 from plumdp.confidence.space_moments import is_nonnegative
 from plumdp.confidence.staged_bets import find_horizons, find_stages, staged_half_spaces
 from plumdp.data.counts import CountArray, Pilot, TransitionCounts, require_same_graph
@@ -41,11 +41,11 @@ from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, owners, read_only
 from plumdp.model.parametric import ParametricMDP
 
-_ROUNDING = 1e-9  # relative, of products of factors along a way: more than the rounding of sums of their logarithms
+_ROUNDING = 1e-9  # relative, of products of factors along a way; more than the rounding of sums of their logarithms
 
 
 class Range(NamedTuple):
-    """Bets on some of the data: how far apart their gains can be at each choice."""
+    """The range of the gains of bets on some of the data at each choice."""
 
     share: float  # in the logarithm of a fortune
     visits: FloatArray  # (n_choices)
@@ -53,7 +53,7 @@ class Range(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """A half-space ``row @ v <= offset`` for rows that are right, and the ranges R that move it if they are not."""
+    """A half-space ``row @ v <= offset`` that holds for exact rows, and the ranges R that move it for others."""
 
     row: FloatArray  # (n_parameters)
     offset: float
@@ -61,19 +61,19 @@ class Cut(NamedTuple):
     text: str
 
     def moved(self, misfit: float) -> float:
-        """Return the offset if rows may be off: it moves outward by Σ share · visits · ln(1 + misfit · R)."""
+        """Return the offset if rows may be off, moved outward by Σ share · visits · ln(1 + misfit · R)."""
         parts = [fsum(part.visits * np.log1p(misfit * part.ranges)) * part.share for part in self.ranges]
-        tolerated = fsum(parts) * (1 + 1e-14)
+        tolerated = fsum(parts) * (1 + 1e-14)  # outward: more than the rounding of its terms
         return nextafter(self.offset + tolerated, inf) if tolerated else self.offset
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What the data say before it is known how much rows may be off: ``at`` makes the set for a misfit."""
+    """The parts of a tolerant set that do not depend on the misfit, from which ``at`` makes the set for a misfit."""
 
     table: LikelihoodTable
     expressions: ExpressionTable
-    seen: FloatArray  # (n_outcomes): how often each outcome was seen after the pilot
+    outcome_counts: FloatArray  # (n_outcomes): how often each outcome was seen after the pilot
     cuts: tuple[Cut, ...]
     directions: tuple[Direction, ...]
     events: ExpressionBounds  # to be widened by the misfit
@@ -84,7 +84,7 @@ class Measured:
     rests_on: tuple[str, ...]
 
     def at(self, misfit: float) -> LikelihoodSet:
-        """Return the points that explain the data, if rows are off by at most the misfit; it grows with the misfit."""
+        """Return the points that explain the data if rows are off by at most the misfit, with which the set grows."""
         rows = np.array([cut.row for cut in self.cuts]).reshape(len(self.cuts), len(self.table.names))
         moved = [cut.moved(misfit) for cut in self.cuts]
         ends = widened(self.events.event_lower, self.events.event_upper, misfit)
@@ -92,7 +92,7 @@ class Measured:
         parts = "half-spaces across the gradient and intervals" if self.cuts else "intervals"
         return LikelihoodSet(
             self.table,
-            self.seen,
+            self.outcome_counts,
             -inf,
             read_only(rows),
             read_only(np.array(moved, dtype=np.float64)),
@@ -117,16 +117,16 @@ def tolerant_set(
     directions: Directions | None = None,
     budget: ErrorBudget | None = None,
 ) -> LikelihoodSet:
-    """Return the points that explain the data if rows are off by at most ``misfit``: without a likelihood.
+    """Return the points that explain the data if rows are off by at most ``misfit``, without a likelihood.
 
-    The point of the space from which no row is further than that is one of them, at all times, with probability at
-    least 1 - error. ``directions`` and ``budget`` are as in ``likelihood_set``.
+    The point of the space from which no row is further than the misfit is one of them, at all times, with probability
+    at least 1 - error. ``directions`` and ``budget`` are as in ``likelihood_set``.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
-    >>> found = tolerant_set(study.model, counts, misfit=0.01, directions=lambda point: [Direction(np.ones(1))])
-    >>> found.method
+    >>> directions = lambda point: [Direction(np.ones(1))]
+    >>> tolerant_set(study.model, counts, misfit=0.01, directions=directions).method
     'half-spaces across the gradient and intervals that allow for rows off by 0.01'
     """
     measured = measure_tolerantly(model, counts, error=error, directions=directions, budget=budget)
@@ -136,7 +136,7 @@ def tolerant_set(
 def tolerant_bounds(
     model: ParametricMDP, counts: TransitionCounts, *, error: float = 0.001, misfit: float
 ) -> ExpressionBounds:
-    """Return intervals of all expressions that hold if rows are off by at most ``misfit``: those of a tolerant set.
+    """Return the intervals of a tolerant set, which hold for all expressions if rows are off by at most ``misfit``.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
@@ -151,7 +151,7 @@ def tolerant_bounds(
 
 
 def require_misfit(misfit: float) -> float:
-    """Return the misfit; refuse what is not a number from 0 to less than 1."""
+    """Return the misfit, or refuse one that is not a number from 0 to less than 1."""
     if not isinstance(misfit, int | float | np.number) or not 0 <= misfit < 1:
         raise DataError(
             Option("misfit", misfit),
@@ -162,7 +162,7 @@ def require_misfit(misfit: float) -> float:
 
 
 def tolerant_budget(pilot: Pilot | None, *, has_directions: bool) -> ErrorBudget:
-    """Return how the error is divided if rows may be off, given what is known of the order of the data."""
+    """Return the division of the error if rows may be off, given what is known of the order of the data."""
     has_pilot = pilot is not None
     return ErrorBudget.of_tolerant_set(has_bets=has_pilot and has_directions, has_drifts=has_pilot)
 
@@ -175,30 +175,29 @@ def measure_tolerantly(
     directions: Directions | None = None,
     budget: ErrorBudget | None = None,
 ) -> Measured:
-    """Return what the data say for all misfits: bets that the pilot places, and intervals to be widened."""
-    if not 0 < error < 1:
-        raise DataError(f"error={error}: give a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
+    """Return the parts of a tolerant set for all misfits, bets that the pilot places and intervals to be widened."""
+    require_error(error)
     require_same_graph(model.graph, counts.graph)
     table, space = likelihood_table(model), law_of_space(model)
-    best = estimate_inside(table, table.pool(counts.counts), table.middle, prior=space)[0]
-    found: tuple[Direction, ...] = ()
+    best = estimate_inside(table, table.pool(counts.counts), prior=space)[0]
+    last_directions: tuple[Direction, ...] = ()
     cuts: list[Cut] = []
     budget = budget or tolerant_budget(counts.pilot, has_directions=directions is not None)
     if directions is not None and counts.pilot is not None and counts.pilot.moments:
         of_bets = budget.error_in_set("half_spaces", error)
-        found, cuts = _half_spaces(model, counts, table, space, best, directions, of_bets)
+        last_directions, cuts = _half_spaces(model, counts, table, space, best, directions, of_bets)
     return Measured(
         table,
         model.expressions,
         table.pool(counts.main),
         tuple(cuts),
-        found,
+        last_directions,
         _intervals(model, counts, budget, error),
         error,
         budget,
         guarantee_of(counts),
         read_only(best),
-        decided_before(counts.pilot, found),
+        decided_before(counts.pilot, last_directions),
     )
 
 
@@ -211,12 +210,10 @@ def _half_spaces(
     directions: Directions,
     error: float,
 ) -> tuple[tuple[Direction, ...], list[Cut]]:
-    """Return what bets along each direction leave, on both sides, jointly, if rows are right; and their ranges."""
+    """Return the last directions, and the half-spaces with ranges that bets along them leave on both sides."""
     assert counts.pilot is not None
     stages, horizons = find_stages(table, counts, space), find_horizons(counts.pilot, counts.total)
-    chosen = [tuple(directions(stage.point)) for stage in stages]
-    gradients = np.array([[each.gradient for each in of_stage] for of_stage in chosen])
-    texts = [f"the half-space that bets on {each.text or 'a direction'} left" for each in chosen[-1]]
+    last, gradients, texts = directions_of_stages(stages, directions)
     is_safe = safe_groups(model, table)[table.group]
     placed = staged_half_spaces(
         table, stages, gradients, horizons, space, near=best, error=error, texts=texts, is_bet_on=is_safe
@@ -231,24 +228,24 @@ def _half_spaces(
             for part in of_stage
         )
         cuts.append(Cut(left.row, left.offset, tuple(ranges), left.text))
-    return chosen[-1], cuts
+    return last, cuts
 
 
 def safe_groups(model: ParametricMDP, table: LikelihoodTable) -> BoolArray:
     """Return the groups (n_groups) whose outcomes are nowhere negative, so that Z is between the extremes of bets.
 
-    Rows of affine expressions are; a node of a tree may be negative where the row never reaches it. Then nothing
-    matters if rows are right, but a row that is off may reach it.
+    Rows of affine expressions are such groups. A node of a tree may have a negative outcome where the row never reaches
+    the node. That does no harm if rows are exact, but a row that is off may reach it.
     """
     is_safe = np.ones(len(table.is_class), dtype=np.bool_)
     if not model.expressions.is_affine.all():
-        wrong = [not is_nonnegative(f, model.space) for f in table.outcomes]
-        is_safe[table.group[wrong]] = False
+        may_be_negative = [not is_nonnegative(f, model.space) for f in table.outcomes]
+        is_safe[table.group[may_be_negative]] = False
     return is_safe
 
 
 def range_of_bets(graph: Graph, table: LikelihoodTable, factors: FloatArray) -> FloatArray:
-    """Return how far apart the gains H of the outcomes of each choice (n_choices) can be, at any point: rounded up.
+    """Return how far apart the gains H of the outcomes of each choice (n_choices) can be at any point, rounded up.
 
     On the way to an outcome, H is the product of e / Z over the classes that are visited, and each Z is between the
     least and the largest e of its class. If all outcomes of a choice visit one class first, its Z is one number for all
@@ -282,15 +279,15 @@ def _sums(values: FloatArray, first: IntArray) -> FloatArray:
 
 
 def _intervals(model: ParametricMDP, counts: TransitionCounts, budget: ErrorBudget, error: float) -> ExpressionBounds:
-    """Return intervals of events from all trials, cut to those from single choices; to be widened by a misfit."""
+    """Return intervals of events from all trials, cut to those from single choices, to be widened by a misfit."""
     of_events, of_choices = budget.error_in_set("intervals", error), budget.error_in_set("single_choices", error)
-    anyhow = replace(counts, sampling="adaptive", pilot=None)
-    pooled = expression_bounds(model, anyhow, error=of_events, interval_method="beta-binomial")
+    adaptive = replace(counts, sampling="adaptive", pilot=None)
+    pooled = expression_bounds(model, adaptive, error=of_events, interval_method="beta-binomial")
     events, n = pooled.events, len(pooled.events)
     lower, upper = tolerant_interval(pooled.successes, pooled.trials, equal_parts(of_events, n))
     is_tried_elsewhere = (np.bincount(events.tried, minlength=n) > 1)[events.tried]
     event, share = events.tried[is_tried_elsewhere], equal_parts(of_choices, int(is_tried_elsewhere.sum()))
-    trials, successes = (seen[is_tried_elsewhere] for seen in _by_choice(events, counts))
+    trials, successes = (numbers[is_tried_elsewhere] for numbers in _by_choice(events, counts))
     low, high = tolerant_interval(successes, trials, share)
     np.maximum.at(lower, event, low)
     np.minimum.at(upper, event, high)
@@ -305,6 +302,6 @@ def _by_choice(events: Events, counts: TransitionCounts) -> tuple[CountArray, Co
     event = np.concatenate([events.success[happens], events.factors.event])
     keys = choice * n + events.tried
     order = np.argsort(keys)
-    own = counts.graph.choice_of_transition()[transition].astype(np.int64) * n + event
-    trial = order[np.searchsorted(keys, own, sorter=order)]
+    key = counts.graph.choice_of_transition()[transition].astype(np.int64) * n + event
+    trial = order[np.searchsorted(keys, key, sorter=order)]
     return counts.visits[choice], sum_by(trial, counts.counts[transition], len(keys))

@@ -1,4 +1,4 @@
-"""Bounds that trust the graph alone: one interval per transition of each choice, nothing tied to anything else."""
+"""Bounds the probability of each transition by its own trials, trusting the graph of the model alone."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from plumdp.model.graph import FloatArray, read_only
 def untied_bounds(counts: TransitionCounts, *, error: float) -> tuple[FloatArray, FloatArray]:
     """Return bounds on the probability of each transition that hold with probability at least 1 - error all at once.
 
-    They hold whether or not the expressions of the model are right, as long as its transitions are, and however the
-    data were sampled: the intervals are beta-binomial. The error is divided equally among all transitions of choices
-    with at least two; in a choice with two, both are one event.
+    They hold whether or not the expressions of the model are right, as long as its transitions are. As the intervals
+    are beta-binomial, they hold however the data were sampled. The error is divided equally among all transitions of
+    choices with at least two. In a choice with two, both are one event.
 
     >>> from plumdp import case_study
     >>> graph = case_study("betting:25").model.graph
@@ -30,7 +30,7 @@ def untied_bounds(counts: TransitionCounts, *, error: float) -> tuple[FloatArray
     is_second = (n_successors == 2) & (np.arange(graph.n_transitions) == graph.first_transition[choice] + 1)
     is_event = (n_successors > 1) & ~is_second
     lower, upper = np.ones(graph.n_transitions), np.ones(graph.n_transitions)
-    share = equal_parts(error, int(is_event.sum()))
+    share = equal_parts(error, int(is_event.sum()))  # union bound
     lower[is_event], upper[is_event] = beta_binomial(counts.counts[is_event], counts.visits[choice[is_event]], share)
     second = np.flatnonzero(is_second)
     lower[second] = np.maximum(np.nextafter(1 - upper[second - 1], 0), 0)

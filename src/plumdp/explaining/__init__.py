@@ -1,1 +1,1 @@
-"""Explaining certificates: what limits them, where more data help, and whether the model is right."""
+"""Explains certificates by what limits them, where more data help, and whether the model is right."""

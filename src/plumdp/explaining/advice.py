@@ -1,4 +1,4 @@
-"""Says where the next data help most: which choices and classes narrow a certificate, and how to sample them."""
+"""Advises where the next data help most, by the choices and classes that narrow a certificate."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from plumdp.result.advice import (
 )
 from plumdp.solver.coupled.gradient import policy_gradient
 
-_LEAST_SLOPE = 1e-9  # part of a gradient that the likelihood depends on, relative to all of it: the rest is rounding
+_LEAST_SLOPE = 1e-9  # part of a gradient that the likelihood depends on, relative to all of it; less is rounding
 
 
 @working("finding where more data help")
@@ -51,7 +51,7 @@ def advise(
     sampling: Policy | None = None,
     max_steps: int | None = None,
 ) -> Advice:
-    """Return where the next data narrow the bounds on a policy's value most, and how wide these will be.
+    """Return advice on the data that narrow the bounds on a policy's value most, with predicted widths.
 
     All widths are about this one policy. A certificate from more data may choose another, whose bounds are better and
     may be further apart.
@@ -59,13 +59,13 @@ def advise(
     Parameters
     ----------
     runs
-        How many more runs are planned; as many as there are, if it is not given.
+        The number of runs that you plan, by default as many as there are.
     policy
-        The policy whose value is asked for; that of the certificate that the data give, if it is not given.
+        The policy whose value is bounded, by default that of the certificate from these data.
     sampling
-        A policy of your own that runs may be sampled by: choice numbers, or a probability for each choice.
+        A policy of your own that runs may be sampled by, as choice numbers or a probability for each choice.
     max_steps
-        Where new runs are cut off; if it is not given, such that they are as long as those of the data.
+        The number of steps after which new runs are cut off, by default such that they are as long as those so far.
 
     Examples
     --------
@@ -84,17 +84,17 @@ def advise(
     certificate = conclude(learned, asked, relaxation="coupled", policy=policy)
     chosen, width = np.asarray(certificate.policy), certificate.upper - certificate.lower
     question, value, unseen = _question(learned, asked, chosen)
-    law, seen = _law_of_runs(learned, question.point, max_steps)
-    n_planned = int(runs or (seen or max(1, learned.counts.total // law.max_steps)))
+    law, n_runs = _law_of_runs(learned, question.point, max_steps)
+    n_planned = int(runs or (n_runs or max(1, learned.counts.total // law.max_steps)))
     policies = dict(_policies(model.graph, chosen, sampling))
     per_run = {name: question.expected(law.visits(weights)) for name, weights in policies.items()}
-    if seen is not None:
-        per_run = {LIKE_THESE: question.expected(learned.counts.visits / seen)} | per_run
+    if n_runs is not None:
+        per_run = {LIKE_THESE: question.expected(learned.counts.visits / n_runs)} | per_run
         policies[LIKE_THESE] = normalised(model.graph, learned.counts.visits.astype(np.float64))
     predictor = Predictor(learned, asked, chosen, question.table, width)
     predictions = [predictor.predict(name, expected, n_planned) for name, expected in per_run.items()]
-    known = question.information(learned.counts.counts.astype(np.float64))
-    plan, planned = _best_plan(question, law, known, predictor, n_planned)
+    information = question.information(learned.counts.counts.astype(np.float64))
+    plan, planned = _best_plan(question, law, information, predictor, n_planned)
     plan, planned = _no_worse(plan, planned, predictions, policies, is_blind=unseen > NOTICEABLE)
     per_run[ADVISED] = question.expected(law.visits(plan))
     return Advice(
@@ -104,21 +104,21 @@ def advise(
         value=None if learned.shown_estimate is None else shown_value(value, certificate.lower, certificate.upper),
         policy=chosen,
         n_steps=learned.counts.total,
-        n_runs=seen,
+        n_runs=n_runs,
         max_steps=law.max_steps,
-        rate=read_only(question.rates(known)),
+        rate=read_only(question.rates(information)),
         visits=read_only(learned.counts.visits.astype(np.float64)),
         visits_per_run=read_only(law.visits(plan)),
         sampling=plan,
-        classes=_classes(question, known, learned, per_run[ADVISED]),
-        predictions=tuple(_no_wider(each, width) for each in (*predictions, planned)),
+        classes=_classes(question, information, learned, per_run[ADVISED]),
+        predictions=tuple(_no_wider(prediction, width) for prediction in (*predictions, planned)),
         halving=_halving(predictor, {name: per_run[name] for name in (LIKE_THESE, ADVISED) if name in per_run}),
         unseen=unseen,
     )
 
 
 def _require_sense(learned: Learned, runs: int | None, max_steps: int | None) -> None:
-    """Refuse what no advice can be given on."""
+    """Refuse options and data for which no advice is possible."""
     for name, number in (("runs", runs), ("max_steps", max_steps)):
         if number is not None:
             require_positive(name, number)
@@ -130,27 +130,26 @@ def _require_sense(learned: Learned, runs: int | None, max_steps: int | None) ->
 
 
 def _law_of_runs(learned: Learned, point: FloatArray, max_steps: int | None) -> tuple[RunLaw, int | None]:
-    """Return the law of new runs, and how many there are so far; None if the data are not runs."""
+    """Return the law of new runs, and the number of runs so far or None if the data are not runs."""
     law = run_law(learned.model, learned.counts, point)
-    seen = seen_runs(law, learned.counts)
-    if max_steps is None and seen is None:
-        max_steps = _logged_length(learned.counts.report)
-    if max_steps is None and seen is None:
+    runs = seen_runs(law, learned.counts)
+    if max_steps is None:
+        max_steps = _logged_length(learned.counts.report) if runs is None else runs.max_steps
+    if max_steps is None:
         option = Option("max_steps")
         raise DataError("the data are not runs from the initial state: say with ", option, " how long a run may be")
-    length = max_steps if max_steps is not None else seen.max_steps if seen is not None else 1
-    return replace(law, max_steps=int(length)), None if seen is None else seen.n_runs
+    return replace(law, max_steps=int(max_steps)), None if runs is None else runs.n_runs
 
 
 def _logged_length(report: IngestionReport | None) -> int | None:
-    """Return the mean length of the runs of a log, rounded, also if some of its rows were left out; or None."""
+    """Return the rounded mean length of the runs of a log, also if some of its rows were left out, or None."""
     if report is None or not report.n_runs:
         return None
     return max(1, round((report.total - report.n_runs - report.rows["copy"]) / report.n_runs))
 
 
 def _policies(graph: Graph, certified: Policy, given: Policy | None) -> Iterator[tuple[str, FloatArray]]:
-    """Yield policies that runs may be sampled by, each with its name."""
+    """Yield the names and weights of policies that runs may be sampled by."""
     yield UNIFORM, normalised(graph, np.ones(graph.n_choices))
     yield CERTIFIED, policy_weights(graph, certified)
     if given is not None:
@@ -158,11 +157,11 @@ def _policies(graph: Graph, certified: Policy, given: Policy | None) -> Iterator
 
 
 def _best_plan(
-    question: ValueQuestion, law: RunLaw, known: FloatArray, predictor: Predictor, runs: int
+    question: ValueQuestion, law: RunLaw, information: FloatArray, predictor: Predictor, runs: int
 ) -> tuple[FloatArray, Prediction]:
     """Return the best policy for new runs beside the data or instead of them, whichever is predicted to be better."""
-    beside = plan_sampling(question, law, known, runs)
-    instead = plan_sampling(question, law, np.zeros_like(known), runs, start=beside)
+    beside = plan_sampling(question, law, information, runs)
+    instead = plan_sampling(question, law, np.zeros_like(information), runs, start=beside)
     together = predictor.together(ADVISED, question.expected(law.visits(beside)), runs)
     alone = predictor.alone(ADVISED, question.expected(law.visits(instead)), runs)
     return (beside, together) if together.width <= alone.width else (instead, alone)
@@ -176,33 +175,34 @@ def _no_worse(
     *,
     is_blind: bool,
 ) -> tuple[FloatArray, Prediction]:
-    """Return the plan, or what runs so far were sampled by if that is predicted to be better.
+    """Return the plan, or the policy of the runs so far if that is predicted to be better.
 
     A plan that is blind to some rows, as these have no part in the likelihood, gives way to any better policy.
     """
-    others = [each for each in predictions if is_blind or each.sampling == LIKE_THESE]
-    best = min(others, key=lambda each: each.width, default=planned)
+    others = [prediction for prediction in predictions if is_blind or prediction.sampling == LIKE_THESE]
+    best = min(others, key=lambda prediction: prediction.width, default=planned)
     if not best.width < planned.width:
         return plan, planned
     return read_only(policies[best.sampling]), replace(best, sampling=ADVISED)
 
 
 def _no_wider(prediction: Prediction, width: float) -> Prediction:
-    """Return a prediction no wider than the bounds are now: these hold, whatever comes."""
+    """Return a prediction no wider than the bounds are now, as these stay valid."""
     return prediction if prediction.width <= width else replace(prediction, width=width, is_alone=False)
 
 
 def _halving(predictor: Predictor, per_run: Mapping[str, FloatArray]) -> tuple[Prediction, ...]:
-    """Return about how many runs of each kind make the bounds half as wide, where there are bounds to halve."""
+    """Return predictions of how many runs of each kind make the bounds half as wide, if they have a width."""
     if not isfinite(predictor.width) or predictor.width == 0:
         return ()
-    found = [predictor.runs_for(name, expected, predictor.width / 2) for name, expected in per_run.items()]
-    known = [each for each in found if each is not None]
-    return tuple(each for each in known if each is known[0] or each.runs < known[0].runs)  # advice may be no gain
+    tried = (predictor.runs_for(name, expected, predictor.width / 2) for name, expected in per_run.items())
+    enough = [prediction for prediction in tried if prediction is not None]
+    # the advised policy is shown only if it needs fewer runs
+    return tuple(prediction for prediction in enough if prediction is enough[0] or prediction.runs < enough[0].runs)
 
 
 def _question(learned: Learned, objective: Objective, policy: Policy) -> tuple[ValueQuestion, float, float]:
-    """Return what is to be known, the value at the estimate, and the share of the gradient that no likelihood shows."""
+    """Return the value to be narrowed, its estimate, and the share of its gradient that is not in the likelihood."""
     model, point = learned.model, learned.likely_point
     value, gradient = policy_gradient(model, policy, objective, point)
     if not isfinite(value):
@@ -222,11 +222,11 @@ def _question(learned: Learned, objective: Objective, policy: Policy) -> tuple[V
 
 
 def _classes(
-    question: ValueQuestion, known: FloatArray, learned: Learned, per_run: FloatArray
+    question: ValueQuestion, information: FloatArray, learned: Learned, per_run: FloatArray
 ) -> tuple[ClassAdvice, ...]:
-    """Return all classes that help, those first with which a run helps most."""
+    """Return all classes whose visits narrow the bounds, in the order of how much those of a run do."""
     table: LikelihoodTable = question.table
-    rates = question.class_rates(known)
+    rates = question.class_rates(information)
     visits, ahead = (table.visits(table.pool(counts)) for counts in (learned.counts.counts, per_run))
     members: list[list[str]] = [[] for _ in rates]
     for outcome, group in zip(table.outcomes, table.group.tolist(), strict=True):

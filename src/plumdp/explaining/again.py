@@ -1,4 +1,4 @@
-"""Learns again what a certificate was concluded from, and refuses what does not give the same certificate."""
+"""Learns again from the data of a certificate, and refuses data that do not give the same certificate."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.result.certificate import Certificate
 
 _LEARNING, _CONCLUDING = ("confidence_set", "interval_method", "misfit"), ("relaxation", "precision")
-_OF_ITS_TIME = ("seconds", "provenance")  # what may differ: hashes in it were compared before
+_OF_ITS_TIME = ("seconds", "provenance")  # may differ, as the hashes in it were compared before
 _ALONE = "it cannot be learned again from model and counts: give explain what learn returned"
 
 
 def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificate: Certificate) -> Learned:
-    """Return what a certificate was concluded from, learned again from the same counts with the same options.
+    """Return the ``Learned`` of a certificate, learned again from the same counts with the same options.
 
-    It is refused unless it gives the same certificate, to the last bit: what explains another one must not be shown
-    beside this one, and what does not follow from its data must not be shown at all.
+    It is refused unless it gives the same certificate, to the last bit, because an explanation of another certificate
+    must not be shown beside this one.
     """
     options = certificate.options
     if not options.keys() >= {*_LEARNING, *_CONCLUDING, "events", "objectives", "policy"}:
@@ -34,12 +34,12 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
         raise DataError(f"events of your own were counted, which a certificate does not keep, so that {_ALONE}")
     if not all((*options["objectives"], certificate.objective)):
         raise DataError(f"what was asked has no text, so that {_ALONE}")
-    like_before: Any = {name: options[name] for name in _LEARNING}
-    learned = learn(model, counts, objectives=options["objectives"], confidence=certificate.confidence, **like_before)
+    of_learning: Any = {name: options[name] for name in _LEARNING}
+    learned = learn(model, counts, objectives=options["objectives"], confidence=certificate.confidence, **of_learning)
     require_origin(learned, certificate)
     policy = certificate.policy if options["policy"] == "given" else None
-    like_then: Any = {name: options[name] for name in _CONCLUDING}
-    again = conclude(learned, certificate.objective, policy=policy, **like_then)
+    of_concluding: Any = {name: options[name] for name in _CONCLUDING}
+    again = conclude(learned, certificate.objective, policy=policy, **of_concluding)
     if certificate.answer:
         question, relaxation = certificate.answer["question"], options["relaxation"]
         again = decide(learned, question, relaxation=relaxation, certificate=again).answered
@@ -48,11 +48,11 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
 
 
 def require_origin(learned: Learned, certificate: Certificate) -> None:
-    """Refuse what a certificate was not concluded from."""
-    known = certificate.provenance
-    if known.get("expressions") != learned.model.fingerprint:
+    """Refuse a ``Learned`` that a certificate was not concluded from."""
+    provenance = certificate.provenance
+    if provenance.get("expressions") != learned.model.fingerprint:
         raise DataError("the certificate is about another model: give the one that was certified")
-    if known.get("counts") != learned.counts.fingerprint:
+    if provenance.get("counts") != learned.counts.fingerprint:
         raise DataError("the certificate rests on other counts: give those that it was certified from")
     if certificate.policy.graph.fingerprint != learned.model.graph.fingerprint:
         raise DataError("the certificate was read without its model: read it with read_result(path, model)")
@@ -63,8 +63,8 @@ def require_origin(learned: Learned, certificate: Certificate) -> None:
 
 def _require_same(certificate: Certificate, again: Certificate) -> None:
     """Refuse a certificate that does not follow from its counts and options."""
-    says, gives = certificate.to_dict(), again.to_dict()
-    differing = [name for name in gives if name not in _OF_ITS_TIME and says.get(name) != gives[name]]
+    old, new = certificate.to_dict(), again.to_dict()
+    differing = [name for name in new if name not in _OF_ITS_TIME and old.get(name) != new[name]]
     if not np.array_equal(certificate.policy, again.policy):
         differing.append("policy")
     if not differing:
@@ -72,9 +72,11 @@ def _require_same(certificate: Certificate, again: Certificate) -> None:
     first = differing[0]
     what = f"do not give its {first}"
     if first in ("lower", "upper", "status"):
-        what = f"give {first} {gives[first]}, not {says[first]}"
-    known = (again.provenance, certificate.provenance)
-    here, there = (f"plumdp {each.get('plumdp')} with NumPy {each.get('numpy')}" for each in known)
+        what = f"give {first} {new[first]}, not {old[first]}"
+    here, there = (
+        f"plumdp {source.provenance.get('plumdp')} with NumPy {source.provenance.get('numpy')}"
+        for source in (again, certificate)
+    )
     raise DataError(
         f"the counts and options of this certificate {what}: it was changed, or {there} made it, and this is "
         f"{here}; certify again"

@@ -1,4 +1,4 @@
-"""The test of a model as a thing of its own: a p-value, what is wrong in words, and residuals as a table."""
+"""Tests a model alone, with a p-value, an explanation in words if it is wrong, and a table of residuals."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _SHOWN = 5  # residuals of the table in the text
 
 @dataclass(frozen=True, eq=False)
 class ModelCheck:
-    """Whether data contradict a model: a p-value that is valid at any time, what is wrong, and residuals.
+    """The result of a test of a model, with a p-value that is valid at any time, a diagnosis, and residuals.
 
-    ``p_value`` is None if the log shows what the graph says cannot happen: that contradicts the model without a test.
-    ``diagnosis`` is empty unless the model is contradicted; its first sentence is the finding, the others what to try.
-    ``suspicion`` is what stands out if the model is not contradicted, which may be worth a look; mostly it is empty.
-    ``residuals`` are at the most likely parameters, the most telling first: by evidence, less the logarithm of how many
-    there are of their kind. They say where to look; they are not tests.
+    ``p_value`` is None if the log shows transitions that the graph says cannot happen, which needs no test.
+    ``diagnosis`` is empty unless the model is contradicted. Its first sentence is the finding, the others what to try.
+    ``suspicion`` is an explanation that stands out if the model is not contradicted. Mostly it is empty. ``residuals``
+    are at the most likely parameters, in the order of their evidence less the logarithm of how many there are of their
+    kind. They say where to look, but they are not tests.
     """
 
     p_value: float | None
@@ -45,7 +45,7 @@ class ModelCheck:
     suspicion: str
     residuals: tuple[Mapping[str, Any], ...]
     cells: tuple[CellResiduals, ...]  # the residuals of variables and actions, for pictures
-    estimate: Mapping[str, float]  # name → most likely value, in the region; of a contradicted model, if it were right
+    estimate: Mapping[str, float]  # most likely values in the region, or anywhere if the model is contradicted
     is_inside: bool  # whether the estimate is in the parameter space
     data_quality: DataQuality
 
@@ -68,11 +68,11 @@ class ModelCheck:
         return f"The data do not contradict the model at confidence {share} ({p_value})."
 
     def facts(self) -> list[tuple[str, str]]:
-        """Return what was found: labels and texts."""
+        """Return the findings as pairs of a label and a sentence."""
         facts, label = [], "because"
-        for text in self.diagnosis:
-            is_advice = text.startswith(ADVICE)
-            facts.append(("try" if is_advice else label, text.removeprefix(ADVICE)))
+        for sentence in self.diagnosis:
+            is_advice = sentence.startswith(ADVICE)
+            facts.append(("try" if is_advice else label, sentence.removeprefix(ADVICE)))
             label = "or" if is_advice else label
         if self.suspicion:
             facts.append(("look at", f"{self.suspicion} (not enough to contradict the model)"))
@@ -86,9 +86,9 @@ class ModelCheck:
         return facts
 
     def __repr__(self) -> str:
-        told = "contradicted" if self.is_contradicted else "not contradicted"
+        result = "contradicted" if self.is_contradicted else "not contradicted"
         p_value = "" if self.p_value is None else f"p = {self.p_value:.3g}"
-        return one_line(self, told, p_value, f"confidence {self.confidence:.10g}", *self.diagnosis[:1])
+        return one_line(self, result, p_value, f"confidence {self.confidence:.10g}", *self.diagnosis[:1])
 
     def __str__(self) -> str:
         return "\n".join([self.headline, *(f"  {label:12} {text}" for label, text in self.facts())])
@@ -126,17 +126,17 @@ def check_model(
     confidence: float = 0.999,
     objectives: Sequence[Objective | str] = (),
 ) -> ModelCheck:
-    """Return whether the data contradict the model, with a p-value, and what is wrong if they do.
+    """Return whether the data contradict the model, with a p-value and a diagnosis.
 
-    The p-value is valid at any time: whenever the data stopped, and whatever chose the actions. Drifts of the
-    parameters with state variables, and between actions, are looked for if the data have a pilot.
+    The p-value is valid whenever the data stopped, and whatever chose the actions. The test looks for drifts of the
+    parameters with state variables, and between actions, if the data have a pilot.
 
     Parameters
     ----------
     confidence
-        How sure it must be that the model is wrong, to say so.
+        The confidence at which the model is said to be contradicted.
     objectives
-        What the model is for. Tests are then sharp where the values of these depend on the parameters.
+        The objectives that the model is for. Tests are then sharp where their values depend on the parameters.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def check_model(
 
 
 def check_learned(learned: Learned) -> ModelCheck:
-    """Return the same from what was learned with ``learn``, which has tested the model."""
+    """Return the check of the model that was learned with ``learn``, which has tested it."""
     if learned.fit is None:
         raise DataError("the model was not tested: published sets come without a test of the model")
     conflict, examination = learned.conflict, examine(learned.model, learned.counts, learned.best_point)
@@ -176,6 +176,6 @@ def check_learned(learned: Learned) -> ModelCheck:
 
 
 def _suspicion(examination: Examination) -> str:
-    """Return the best explanation in words if it has so much evidence that it is hardly chance, or nothing."""
+    """Return the best explanation in words if it has so much evidence that it is hardly chance, or an empty text."""
     explanations = examination.explanations
     return in_words(examination)[0] if explanations and explanations[0].evidence > _STANDS_OUT else ""

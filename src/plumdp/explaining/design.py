@@ -1,4 +1,4 @@
-"""What a visit of each choice says about a value, and the policy whose runs say most about it: estimates.
+"""Estimates how much a visit of each choice says about a value, and plans the policy whose runs say most about it.
 
 The data have the information I about the parameters (the negative second derivative of the log-likelihood), and the
 value has the gradient g. Its certified range is about as wide as sqrt(g·I⁻¹g), times a factor that does not depend on
@@ -17,17 +17,17 @@ import numpy as np
 from plumdp.confidence.estimates import information
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.explaining.expected_runs import RunLaw, normalised
-from plumdp.model.graph import FloatArray, Graph, read_only
+from plumdp.model.graph import FloatArray, Graph, owners, read_only
 
 _ROUNDS = 30
-ENOUGH = 0.02  # share of the variance that more rounds might gain: half of that is the share of the width
+ENOUGH = 0.02  # share of the variance that more rounds might gain, twice that of the width
 _LEAST = 1e-12  # probability of an outcome that counts
-UNIFORM_SHARE = 0.02  # of an advised policy, in case that the estimate is wrong
+UNIFORM_SHARE = 0.02  # of an advised policy, in case the estimate is wrong
 
 
 @dataclass(frozen=True, eq=False)
 class ValueQuestion:
-    """What is to be known: a value's gradient at a point, within the span that the likelihood depends on."""
+    """The value that data should narrow, by its gradient at a point within the span of the likelihood."""
 
     graph: Graph
     table: LikelihoodTable
@@ -48,76 +48,73 @@ class ValueQuestion:
         """Return how often each transition is expected (n_transitions), given visits of choices (n_choices)."""
         return np.asarray(self.probability * visits[self.graph.choice_of_transition()])
 
-    def variance(self, known: FloatArray) -> float:
-        """Return g·(I + prior)⁻¹g: about the square of the width, up to a factor."""
-        return float(self._solve(known)[1])
+    def variance(self, information: FloatArray) -> float:
+        """Return g·(I + prior)⁻¹g, which is about the square of the width up to a factor."""
+        return float(self._solve(information)[1])
 
-    def rates(self, known: FloatArray) -> FloatArray:
+    def rates(self, information: FloatArray) -> FloatArray:
         """Return the share of itself by which the width falls with one more visit of each choice (n_choices)."""
-        score = self._scores(known)
         table = self.table
-        of_way = score[table.counts_for] * table.multiple
-        tied = np.bincount(
-            np.repeat(np.arange(len(table.first) - 1), np.diff(table.first)), of_way, len(table.first) - 1
-        )
-        return self.graph.sum_by_choice(self.probability * tied[table.tied])
+        of_way = self._scores(information)[table.counts_for] * table.multiple
+        of_tied = np.bincount(owners(table.first), of_way, len(table.first) - 1)
+        return self.graph.sum_by_choice(self.probability * of_tied[table.tied])
 
-    def class_rates(self, known: FloatArray) -> FloatArray:
-        """Return likewise for one more visit of each class; groups of factors are not a number (n_groups)."""
+    def class_rates(self, information: FloatArray) -> FloatArray:
+        """Return the same share for one more visit of each class (n_groups), and NaN for groups of factors."""
         values = self.table.values(self.point)[0].clip(0, None)
-        found = np.bincount(self.table.group, values * self._scores(known), len(self.table.is_class))
-        return np.where(self.table.is_class, found, np.nan)
+        rates = np.bincount(self.table.group, values * self._scores(information), len(self.table.is_class))
+        return np.where(self.table.is_class, rates, np.nan)
 
-    def _scores(self, known: FloatArray) -> FloatArray:
+    def _scores(self, information: FloatArray) -> FloatArray:
         """Return (b·I⁻¹g / f)² / (2 g·I⁻¹g) for each outcome (n)."""
-        step, variance = self._solve(known)
+        step, variance = self._solve(information)
         values = self.table.values(self.point)[0]
         slopes = self.table.coefficients @ step / np.maximum(values, _LEAST)
         return np.asarray(np.where(values > _LEAST, slopes**2, 0.0) / (2 * variance))
 
-    def _solve(self, known: FloatArray) -> tuple[FloatArray, float]:
+    def _solve(self, information: FloatArray) -> tuple[FloatArray, float]:
         basis = self.table.basis
         slope = basis.T @ self.gradient
-        step = np.linalg.solve(basis.T @ (known + self.prior) @ basis, slope)
+        step = np.linalg.solve(basis.T @ (information + self.prior) @ basis, slope)
         return basis @ step, float(slope @ step)
 
-    def _positive(self, seen: FloatArray) -> FloatArray:
+    def _positive(self, outcome_counts: FloatArray) -> FloatArray:
         """Return counts without those of outcomes that are impossible at the point, whose information is infinite."""
-        return np.where(self.table.values(self.point)[0] > _LEAST, seen, 0.0)
+        return np.where(self.table.values(self.point)[0] > _LEAST, outcome_counts, 0.0)
 
 
 def plan_sampling(
-    question: ValueQuestion, law: RunLaw, known: FloatArray, runs: int, *, start: FloatArray | None = None
+    question: ValueQuestion, law: RunLaw, information: FloatArray, runs: int, *, start: FloatArray | None = None
 ) -> FloatArray:
-    """Return the policy (n_choices) whose runs, so many of them, make the width smallest beside known information.
+    """Return the policy (n_choices) a number of whose runs make the width smallest beside known information.
 
     A share of 2 % is uniform. The policy does not count steps, so that for runs that are cut off it is an approximation
-    of the best one. ``start`` is a policy that may be similar. Each round bounds what is left to gain: the variance is
-    convex, so that it is at most its slope towards the visits that are best for the rates of now.
+    of the best one. ``start`` is a policy that may be similar. Each round bounds the gain that is left. As the variance
+    is convex, that is at most its slope towards the visits that are best for the present rates.
     """
     graph = law.graph
     even = normalised(graph, np.ones(graph.n_choices))
     visits = law.visits(even if start is None else start)
     for _ in range(_ROUNDS):
         gained = runs * question.of_visits(visits)
-        rates = question.rates(known + gained)
+        rates = question.rates(information + gained)
         better = law.best_visits(rates)
         if 2 * runs * float(rates @ (better - visits)) < ENOUGH:
             break
-        share = _best_share(question, known, gained, runs * question.of_visits(better))
+        share = _best_share(question, information, gained, runs * question.of_visits(better))
         visits = (1 - share) * visits + share * better
     weights = (1 - UNIFORM_SHARE) * normalised(graph, visits) + UNIFORM_SHARE * even
     return read_only(normalised(graph, weights))
 
 
-def _best_share(question: ValueQuestion, known: FloatArray, one: FloatArray, other: FloatArray) -> float:
-    """Return the share of the other that makes the variance smallest, by golden section: it is convex."""
+def _best_share(question: ValueQuestion, information: FloatArray, one: FloatArray, other: FloatArray) -> float:
+    """Return the share of the other information that makes the variance, which is convex, smallest."""
     from scipy.optimize import minimize_scalar
 
-    found = minimize_scalar(
-        lambda share: question.variance(known + (1 - share) * one + share * other),
+    minimum = minimize_scalar(
+        lambda share: question.variance(information + (1 - share) * one + share * other),
         bounds=(0.0, 1.0),
         method="bounded",
         options={"xatol": 1e-4},
     )
-    return float(found.x)
+    return float(minimum.x)

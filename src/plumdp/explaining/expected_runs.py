@@ -1,7 +1,7 @@
-"""Expected visits of choices in runs of a model at a point, and the law of runs that counts of transitions show.
+"""Estimates expected visits of choices in runs of a model at a point, and the number and length of runs from counts.
 
-Counts do not say how many runs they come from, nor where these end. But runs are paths: what leaves a state has entered
-it, or begun there. So as many runs began in the initial state as left it without having entered it, and a run has ended
+Counts do not say how many runs they come from, nor where these end. But a run that leaves a state has entered it, or
+begun there. So as many runs began in the initial state as left it without having entered it, and a run has ended
 wherever more entered than left. All numbers here are estimates.
 """
 
@@ -13,20 +13,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from plumdp.confidence.event_counts import sum_by
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
 
 _LONGEST = 100_000  # steps of a run, if neither data nor user bound them
 _ALL = 1 - 1e-6  # share of the steps of a run that are enough to know how long it is
-_OFTEN = 10  # times that runs came to a state and none left it: they end there, and were not cut off by chance
-_MOSTLY = 0.99  # of the runs: if so many are in the initial state, nothing shows how many began
-_NOTHING = 1e-12  # runs that are left: the rest is rounding
+_OFTEN = 10  # arrivals in a state that none left, by which runs end there rather than being cut off by chance
+_MOSTLY = 0.99  # share of the runs in the initial state at which nothing shows how many began
+_NOTHING = 1e-12  # share of the runs that is rounding
 
 
 @dataclass(frozen=True, eq=False)
 class RunLaw:
-    """Runs of a model at a point: from the initial state until a state in which they end, or a number of steps."""
+    """The law of runs of a model at a point, from the initial state to an end state or a number of steps."""
 
     graph: Graph
     probability: FloatArray  # (n_transitions)
@@ -52,9 +53,9 @@ class RunLaw:
             mass = step @ mass
 
     def best_visits(self, reward: FloatArray) -> FloatArray:
-        """Return how often runs take each choice on average that gather as much reward as possible.
+        """Return how often runs with the largest expected reward take each choice (n_choices) on average.
 
-        The reward of each choice (n_choices) is paid whenever it is taken. What is best may depend on how many steps
+        The reward of each choice (n_choices) is paid whenever it is taken. The best choice may depend on how many steps
         are left.
         """
         rows = self._rows(self.probability, by_state=False)
@@ -72,13 +73,13 @@ class RunLaw:
         """Return the place of the best choice in each state (n_states), for one step left, for two, and so on."""
         graph, owner = self.graph, self.graph.state_of_choice()
         first, value, plan = graph.first_choice[:-1], np.zeros(graph.n_states), []
-        small = np.min_scalar_type(int(np.diff(graph.first_choice).max()))  # of many steps, memory counts
+        small = np.min_scalar_type(int(np.diff(graph.first_choice).max()))  # saves memory with many steps
         for _ in range(self.max_steps):
             paid = reward + rows @ value
             best = np.maximum.reduceat(paid, first)
-            found = np.flatnonzero(paid >= best[owner])[::-1]  # of several the first, which is written last
+            choice = np.flatnonzero(paid >= best[owner])[::-1]  # of several the first, which is written last
             place = np.zeros(graph.n_states, dtype=small)
-            place[owner[found]] = found - first[owner[found]]
+            place[owner[choice]] = choice - first[owner[choice]]
             plan.append(place)
             value = np.where(self.is_end, 0.0, best)
         return plan
@@ -93,7 +94,7 @@ class RunLaw:
 
 
 def normalised(graph: Graph, amounts: FloatArray) -> FloatArray:
-    """Return a policy (n_choices) that takes choices in proportion to amounts; uniform where all of them are zero."""
+    """Return a policy (n_choices) that takes choices in proportion to amounts, or uniformly where all are zero."""
     owner = graph.state_of_choice()
     total = np.bincount(owner, amounts, graph.n_states)
     even = 1.0 / np.diff(graph.first_choice)
@@ -102,14 +103,14 @@ def normalised(graph: Graph, amounts: FloatArray) -> FloatArray:
 
 
 class SeenRuns(NamedTuple):
-    """How many runs counts come from, and after how many steps these were cut off: estimates."""
+    """Estimates of the number of runs that counts come from, and of the steps after which these were cut off."""
 
     n_runs: int
     max_steps: int
 
 
 def run_law(model: ParametricMDP, counts: TransitionCounts, point: FloatArray) -> RunLaw:
-    """Return the law of runs with the model at a point that end where those of the data do, however long they are.
+    """Return the law of runs of the model at a point that end where those of the data do, without a limit on steps.
 
     Runs end in states that the data entered often and never left.
     """
@@ -119,12 +120,12 @@ def run_law(model: ParametricMDP, counts: TransitionCounts, point: FloatArray) -
 
 
 def seen_runs(law: RunLaw, counts: TransitionCounts) -> SeenRuns | None:
-    """Return how many runs from the initial state counts come from, and how long they are; None if they are not runs.
+    """Return the number and the length of the runs from the initial state in counts, or None if they are not runs.
 
-    Of m runs, those that did not end in the initial state are seen to begin there. If they are cut off after T steps,
-    the law says which share q(T) did end there, and how many steps L(T) a run has. T is the least with which
-    m / (1 - q(T)) runs have as many steps as there are. Runs that cannot come
-    back are counted exactly, and others by their length.
+    The counts show the m runs that began in the initial state and did not end there. If runs are cut off after T steps,
+    the law says which share q(T) ends there, and how many steps L(T) a run has. T is the least number with which
+    m / (1 - q(T)) runs have as many steps as there are. The number of runs is exact if they cannot return to the
+    initial state, and follows from their length otherwise.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
@@ -134,19 +135,19 @@ def seen_runs(law: RunLaw, counts: TransitionCounts) -> SeenRuns | None:
     """
     start = counts.graph.initial_state
     begun = _left(counts) - _entered(counts)
-    seen = int(begun[start])
+    shown = int(begun[start])
     begun[start] = 0
-    if seen <= 0 or (begun > 0).any():
+    if shown <= 0 or (begun > 0).any():
         return None
     weights = normalised(counts.graph, counts.visits.astype(np.float64))
     steps, total = 0, 0.0
     for mass in law.masses(weights):
-        n_runs = seen / (1 - mass[start]) if mass[start] < _MOSTLY else seen
+        n_runs = shown / (1 - mass[start]) if mass[start] < _MOSTLY else shown
         if steps and total * n_runs >= _ALL * counts.total:
-            return SeenRuns(seen if mass[start] < _NOTHING else max(seen, round(counts.total / total)), steps)
+            return SeenRuns(shown if mass[start] < _NOTHING else max(shown, round(counts.total / total)), steps)
         total += float(mass.sum())
         steps += 1
-    return SeenRuns(seen, steps)
+    return SeenRuns(shown, steps)
 
 
 def _left(counts: TransitionCounts) -> CountArray:
@@ -157,13 +158,11 @@ def _left(counts: TransitionCounts) -> CountArray:
 
 def _entered(counts: TransitionCounts) -> CountArray:
     """Return how often each state was entered (n_states)."""
-    found = np.zeros(counts.graph.n_states, dtype=np.int64)
-    np.add.at(found, counts.graph.successor, counts.counts)
-    return found
+    return sum_by(counts.graph.successor, counts.counts, counts.graph.n_states)
 
 
 def whole_counts(expected: FloatArray, group: Indices | IntArray) -> CountArray:
-    """Return whole numbers (n_transitions) whose sums over each group are those of expected counts, up to one.
+    """Return whole numbers (n_transitions) whose sums over each group differ from expected counts by at most one.
 
     Rounded one by one, rare transitions would all become zero, however many there are.
 
@@ -175,10 +174,10 @@ def whole_counts(expected: FloatArray, group: Indices | IntArray) -> CountArray:
     sums = np.cumsum(expected[order])
     starts = np.flatnonzero(np.diff(sorted_group, prepend=sorted_group[:1] - 1))
     before = np.concatenate([[0.0], sums])[starts]
-    own = sums - np.repeat(before, np.diff(np.append(starts, len(order))))
-    rounded = np.rint(own).astype(np.int64)
+    within_group = sums - np.repeat(before, np.diff(np.append(starts, len(order))))
+    rounded = np.rint(within_group).astype(np.int64)
     last = np.concatenate([[0], rounded[:-1]])
     last[starts] = 0
-    found = np.zeros(len(order), dtype=np.int64)
-    found[order] = np.maximum(rounded - last, 0)
-    return found
+    counts = np.zeros(len(order), dtype=np.int64)
+    counts[order] = np.maximum(rounded - last, 0)
+    return counts

@@ -1,4 +1,4 @@
-"""Explains a certificate: makes the findings that a report shows besides the claim."""
+"""Makes the findings that explain a certificate, which a report shows besides the claim."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def explain(
     *,
     parts: Sequence[str] = (),
 ) -> Findings:
-    """Return what limits a certificate, what is known of the parameters, and where more data help.
+    """Return findings on what limits a certificate, what is known of the parameters, and where more data help.
 
     ``explain(learned, certificate)`` takes what the certificate was concluded from. ``explain(model, counts,
-    certificate)`` learns it again, with the options of the certificate, and refuses if it does not give the same
-    bounds. What each relaxation certifies from the same data (``ladder``) takes longer than all other parts.
+    certificate)`` learns that again, with the options of the certificate, and refuses if it does not give the same
+    certificate. The bounds of other relaxations (``ladder``) take longer than all other parts.
 
     Parameters
     ----------
     parts
-        The fields of ``Findings`` that are wanted, by default all; others stay empty.
+        The fields of ``Findings`` that you want, by default all. Others stay empty.
 
     Examples
     --------
@@ -81,12 +81,12 @@ def explain(
     if not storage_of(learned.model).has_points:
         return Findings(about.fingerprint)
     objective = _objective(learned, about)
-    found: dict[str, Any] = {name: _PARTS[name](learned, objective, about) for name in parts or _PARTS}
-    return Findings(about.fingerprint, **found)
+    fields: dict[str, Any] = {name: _PARTS[name](learned, objective, about) for name in parts or _PARTS}
+    return Findings(about.fingerprint, **fields)
 
 
 def _objective(learned: Learned, certificate: Certificate) -> Objective:
-    """Return what the certificate is about: one of the objectives that were asked, or what its text asks."""
+    """Return the objective of the certificate, among those that were asked or else from its text."""
     asked = certificate.provenance["objective"]
     announced = [question.objective for question in learned.questions if question.model is learned.model]
     solved = [objective for model, objective in learned.solvers if model is learned.model]
@@ -95,21 +95,21 @@ def _objective(learned: Learned, certificate: Certificate) -> Objective:
 
 
 def _ladder(learned: Learned, objective: Objective, certificate: Certificate) -> tuple[Rung, ...]:
-    """Return what each relaxation certifies from the same data, from loose to tight; none without a region.
+    """Return the bounds that each relaxation certifies from the same data, from loose to tight, if there is a region.
 
-    The certificate's bounds are those that it claims. The others have their own policies unless one was given.
+    Those of the certificate are the bounds that it claims. The others have their own policies unless one was given.
     """
     if not _has_region(learned, certificate):
         return ()
     tell("finding what other relaxations certify")
     policy = certificate.policy if certificate.options["policy"] == "given" else None
     precision = certificate.options["precision"]
-    found = compare_learned(_without_memory(learned), objective, policy=policy, precision=precision)
-    return tuple(certificate.rung if each.relaxation == certificate.relaxation else each.rung for each in found)
+    others = compare_learned(_without_memory(learned), objective, policy=policy, precision=precision)
+    return tuple(certificate.rung if other.relaxation == certificate.relaxation else other.rung for other in others)
 
 
 def _without_memory(learned: Learned) -> Learned:
-    """Return the same with solvers that have seen nothing, so that no part depends on what was asked before."""
+    """Return the same with solvers that have solved nothing yet, so that no part depends on earlier questions."""
     return replace(learned, solvers={asked: solver.without_memory() for asked, solver in learned.solvers.items()})
 
 
@@ -126,9 +126,9 @@ def _expressions(learned: Learned, objective: Objective, certificate: Certificat
 
 
 def _advice(learned: Learned, objective: Objective, certificate: Certificate) -> Mapping[str, Any]:
-    """Return where more data help most, with its sentences; or, as ``none``, why there is no advice."""
+    """Return the advice on more data with its sentences, or as ``none`` the reason why there is no advice."""
     if certificate.status in (Status.CONTRADICTED, Status.NO_GUARANTEE):
-        return {"none": "first the model, or the way the sets are made, has to be changed"}
+        return {"none": "first the model, or the confidence set, has to be changed"}
     tell("finding where more data help")
     try:
         advice = advise(_without_memory(learned), objective, policy=certificate.policy)
@@ -138,11 +138,11 @@ def _advice(learned: Learned, objective: Objective, certificate: Certificate) ->
 
 
 def _residuals(learned: Learned, objective: Objective, certificate: Certificate) -> Mapping[str, Any]:
-    """Return the test of the model with its residuals; nothing if it was not tested."""
+    """Return the test of the model with its residuals, or nothing if the model was not tested."""
     if learned.fit is None or learned.bounds.guarantee == Guarantee.NONE:
         return {}
     check = check_learned(learned)
-    return _as_read(check.to_dict() | {"cells": [_cells(each) for each in check.cells]})
+    return _as_read(check.to_dict() | {"cells": [_cells(cells) for cells in check.cells]})
 
 
 def _cells(cells: CellResiduals) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def _cells(cells: CellResiduals) -> dict[str, Any]:
 
 
 def _as_read(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the same as a file gives it back: with lists in place of tuples."""
+    """Return the content as a file gives it back, with lists in place of tuples."""
     read: dict[str, Any] = json.loads(json.dumps(content))
     return read
 
@@ -167,4 +167,4 @@ _PARTS: Mapping[str, Callable[[Learned, Objective, Certificate], Any]] = {
     "drawing": lambda learned, objective, certificate: drawing(learned, certificate.policy, objective),
     "variables": lambda learned, objective, certificate: telling_variables(certificate.policy),
 }
-"""How each field of ``Findings`` is made; what has no answer for these data is empty."""
+"""The functions that make the fields of ``Findings``, which are empty if there is nothing to say."""

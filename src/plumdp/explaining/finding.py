@@ -1,4 +1,4 @@
-"""Parts of ``Findings`` that are about parameters, expressions and the policy: what pictures and reports draw."""
+"""Makes the parts of ``Findings`` about parameters, expressions and the policy, which pictures and reports draw."""
 
 from __future__ import annotations
 
@@ -35,27 +35,26 @@ _ACTIVE = 1e-6  # how near a half-space must come to the region to be drawn, rel
 
 
 def outlines(learned: Learned, objective: Objective | None = None, policy: Policy | None = None) -> tuple[Outline, ...]:
-    """Return the region as each pair of parameters sees it: at most six parameters, those first that matter most.
+    """Return the outline of the region for each pair of the at most six parameters that matter most.
 
-    What matters is the width of a parameter's bounds times the derivative of the value in it, at the estimate; without
-    objective and policy, those that the pilot chose directions for. A single parameter has one outline, whose second
+    A parameter matters by the width of its bounds times the derivative of the value at the estimate. Without objective
+    and policy, it is the value that the pilot chose directions for. A single parameter has one outline, whose second
     name is empty and whose points have the second coordinate zero. If the data contradict the model there is none.
     """
     region, names = learned.region, learned.model.space.names
     if isinstance(region, Conflict) or not names:
         return ()
-    before = build_region(simplified(learned.model.space), [], [], [])
-    assert not isinstance(before, Conflict)
+    space = build_region(simplified(learned.model.space), [], [], [])
+    assert not isinstance(space, Conflict)
     if len(names) == 1:
-        return (_strip(learned, region, before),)
-    kept = sorted(
-        np.argsort(-_importance(learned, region, objective, policy), kind="stable")[:MOST_PARAMETERS].tolist()
-    )
-    return tuple(_outline(learned, region, before, i, j) for i, j in combinations(kept, 2))
+        return (_strip(learned, region, space),)
+    importance = _importance(learned, region, objective, policy)
+    kept = sorted(np.argsort(-importance, kind="stable")[:MOST_PARAMETERS].tolist())
+    return tuple(_outline(learned, region, space, i, j) for i, j in combinations(kept, 2))
 
 
 def _importance(learned: Learned, region: Region, objective: Objective | None, policy: Policy | None) -> FloatArray:
-    """Return how much of the bounds on the value each parameter is worth, to first order: an estimate."""
+    """Return an estimate, to first order, of the part of the width of the bounds that each parameter causes."""
     d = learned.model.space.dimension
     width = (region.upper - region.lower)[:d]
     slopes = [direction.gradient for direction in learned.bounds.directions]
@@ -67,15 +66,15 @@ def _importance(learned: Learned, region: Region, objective: Objective | None, p
     return np.asarray(width * weight)
 
 
-def _strip(learned: Learned, region: Region, before: Region) -> Outline:
+def _strip(learned: Learned, region: Region, space: Region) -> Outline:
     low, high = float(region.lower[0]), float(region.upper[0])
-    ends = (float(before.lower[0]), 0.0), (float(before.upper[0]), 0.0)
+    ends = (float(space.lower[0]), 0.0), (float(space.upper[0]), 0.0)
     likely = learned.shown_estimate
     at = None if likely is None else (float(likely[0]), 0.0)
     return Outline((learned.model.space.names[0], ""), at, ((low, high), (0.0, 0.0)), ends, ((low, 0.0), (high, 0.0)))
 
 
-def _outline(learned: Learned, region: Region, before: Polytope, i: int, j: int) -> Outline:
+def _outline(learned: Learned, region: Region, space: Polytope, i: int, j: int) -> Outline:
     names, likely = learned.model.space.names, learned.shown_estimate
     box = tuple((float(region.lower[k]), float(region.upper[k])) for k in (i, j))
     is_plane = len(names) == 2
@@ -83,7 +82,7 @@ def _outline(learned: Learned, region: Region, before: Polytope, i: int, j: int)
         (names[i], names[j]),
         None if likely is None else (float(likely[i]), float(likely[j])),
         (box[0], box[1]),
-        _around(before, i, j),
+        _around(space, i, j),
         _around(region, i, j),
         _ellipse(region, i, j),
         _cuts(learned, region) if is_plane else (),
@@ -91,7 +90,7 @@ def _outline(learned: Learned, region: Region, before: Polytope, i: int, j: int)
 
 
 def _around(region: Region, i: int, j: int) -> tuple[Point, ...]:
-    """Return a polygon around the projection of a region to two of its coordinates: no point is lost.
+    """Return a polygon that encloses the projection of a region to two of its coordinates.
 
     It is cut by tangents in many directions, evenly in a picture as wide as the region is, and by the sides of a
     polytope in these two coordinates.
@@ -102,8 +101,8 @@ def _around(region: Region, i: int, j: int) -> tuple[Point, ...]:
     polytope = region.polytope if isinstance(region, Enclosed) else region
     if isinstance(polytope, Polytope):
         others = np.delete(polytope.rows, [i, j], axis=1)
-        own = polytope.rows[~others.any(axis=1)][:, [i, j]] * size
-        normals = np.vstack([normals, own[own.any(axis=1)]])
+        sides = polytope.rows[~others.any(axis=1)][:, [i, j]] * size
+        normals = np.vstack([normals, sides[sides.any(axis=1)]])
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     rows = np.zeros((len(normals), len(region.names)))
     rows[:, [i, j]] = normals / size
@@ -114,36 +113,36 @@ def _around(region: Region, i: int, j: int) -> tuple[Point, ...]:
 
 def _ellipse(region: Region, i: int, j: int) -> tuple[Point, ...]:
     """Return a polygon around the projection of the ellipsoid, if there is one."""
-    found = region.ellipsoid if isinstance(region, Enclosed) else region
-    if not isinstance(found, Ellipsoid):
+    ellipsoid = region.ellipsoid if isinstance(region, Enclosed) else region
+    if not isinstance(ellipsoid, Ellipsoid):
         return ()
-    factor = found.radius * found.root[[i, j]]
+    factor = ellipsoid.radius * ellipsoid.root[[i, j]]
     axes, lengths, _ = np.linalg.svd(factor, full_matrices=False)
     axes[:, 1] *= np.sign(np.linalg.det(axes))  # corners go around to the left, as those of other polygons
     circle = directions_around(_DIRECTIONS) / cos(pi / _DIRECTIONS)  # its sides touch the ellipse from outside
-    points = found.centre[[i, j]] + circle @ (axes * lengths).T
+    points = ellipsoid.centre[[i, j]] + circle @ (axes * lengths).T
     return tuple((x, y) for x, y in points.tolist())
 
 
 def _cuts(learned: Learned, region: Region) -> tuple[Cut, ...]:
-    """Return the half-spaces in two parameters that touch the region, each with what drew it."""
-    half_spaces = SETS[learned.kind].half_spaces
-    drawn = () if half_spaces is None else half_spaces(learned.bounds, learned.model.space.names)
-    found = [Cut((float(each.row[0]), float(each.row[1])), each.offset, each.text) for each in drawn]
-    rows = np.zeros((len(found), len(region.names)))
-    rows[:, :2] = [cut.normal for cut in found] if found else np.zeros((0, 2))
+    """Return the half-spaces in two parameters that touch the region, each with its origin in words."""
+    half_spaces_of = SETS[learned.kind].half_spaces
+    half_spaces = () if half_spaces_of is None else half_spaces_of(learned.bounds, learned.model.space.names)
+    cuts = [Cut((float(side.row[0]), float(side.row[1])), side.offset, side.text) for side in half_spaces]
+    rows = np.zeros((len(cuts), len(region.names)))
+    rows[:, :2] = [cut.normal for cut in cuts] if cuts else np.zeros((0, 2))
     reach = -region.minimise(-rows) if len(rows) else np.zeros(0)
     width = np.abs(rows[:, :2]) @ (region.upper - region.lower)[:2]
-    touches = [bool(reach[k] >= cut.offset - _ACTIVE * width[k]) and width[k] > 0 for k, cut in enumerate(found)]
-    return tuple(cut for cut, is_near in zip(found, touches, strict=True) if is_near)[:_MOST_CUTS]
+    touches = [bool(reach[k] >= cut.offset - _ACTIVE * width[k]) and width[k] > 0 for k, cut in enumerate(cuts)]
+    return tuple(cut for cut, is_near in zip(cuts, touches, strict=True) if is_near)[:_MOST_CUTS]
 
 
 def expression_rows(
     learned: Learned, objective: Objective, policy: Policy, *, most: int = 200
 ) -> tuple[ExpressionRow, ...]:
-    """Return what is known of unknown expressions: those first whose width matters most to the policy's value.
+    """Return bounds on unknown expressions, in the order of how much their width matters to the policy's value.
 
-    An expression and its complement count once. If the data contradict the model there is nothing to say.
+    An expression and its complement count once. If the data contradict the model there are no bounds.
     """
     region, model = learned.region, learned.model
     if isinstance(region, Conflict):
@@ -152,27 +151,26 @@ def expression_rows(
     shown, trials, successes = _tried(learned, events)
     lower, upper = project(region, model.expressions)
     lower, upper = lower.clip(0, 1), upper.clip(0, 1)
-    at, is_shown = learned.estimate, learned.shown_estimate is not None
-    likely = model.expressions.evaluate(at[None, :])[:, 0].clip(lower, upper)
-    weight = expression_weights(model, policy, objective, at)
-    worth = ((upper - lower) * weight)[shown]
+    point, is_shown = learned.estimate, learned.shown_estimate is not None
+    likely = model.expressions.evaluate(point[None, :])[:, 0].clip(lower, upper)
+    importance = ((upper - lower) * expression_weights(model, policy, objective, point))[shown]
     rows = []
-    for k in np.argsort(-worth, kind="stable")[:most].tolist():
+    for k in np.argsort(-importance, kind="stable")[:most].tolist():
         f = int(shown[k])
-        text = str(model.expressions.polynomials[f])
+        expression = str(model.expressions.polynomials[f])
         ends = float(lower[f]), float(upper[f])
         estimate = float(likely[f]) if is_shown else None
-        rows.append(ExpressionRow(text, *ends, estimate, int(trials[k]), int(successes[k])))
+        rows.append(ExpressionRow(expression, *ends, estimate, int(trials[k]), int(successes[k])))
     return tuple(rows)
 
 
 def count_expressions(learned: Learned) -> int:
-    """Return how many unknown expressions there are, where one and its complement count once."""
+    """Return the number of unknown expressions, where one and its complement count once."""
     return len(_shown(find_events(learned.model))[0])
 
 
 def _shown(events: Events) -> tuple[IntArray, IntArray]:
-    """Return expressions that are no complements of others, each with the link to the event that says most."""
+    """Return expressions that are not complements of others, each with the link to its most informative event."""
     links = events.links
     order = np.lexsort((links.multiple, links.is_complement, links.expression))
     expression, first = np.unique(links.expression[order], return_index=True)
@@ -182,15 +180,15 @@ def _shown(events: Events) -> tuple[IntArray, IntArray]:
 
 
 def _tried(learned: Learned, events: Events) -> tuple[IntArray, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return expressions, and how often each was tried and happened; m successors with it are m trials."""
-    seen, (expression, link) = pool(events, learned.counts), _shown(events)
+    """Return expressions, and how often each was tried and happened, where m successors with it are m trials."""
+    pooled, (expression, link) = pool(events, learned.counts), _shown(events)
     event = events.links.event[link]
-    trials = seen.trials[event] * events.links.multiple[link]
-    return expression, trials, seen.successes[event]
+    trials = pooled.trials[event] * events.links.multiple[link]
+    return expression, trials, pooled.successes[event]
 
 
 def drawing(learned: Learned, policy: Policy, objective: Objective | None = None) -> Drawing | None:
-    """Return a model of at most 400 states as a graph, with the policy on it; None if it has more."""
+    """Return a model of at most 400 states as a graph with the policy on it, or None if it has more."""
     model, graph = learned.model, learned.model.graph
     if graph.n_states > MOST_STATES:
         return None
@@ -217,10 +215,10 @@ def drawing(learned: Learned, policy: Policy, objective: Objective | None = None
 
 
 def telling_variables(policy: PolicyTable) -> tuple[str, ...]:
-    """Return the state variables, those first that the policy depends on most.
+    """Return the state variables in the order of how much the policy depends on them.
 
     A variable counts by how uncertain the action is to those who know all other variables, in states with several
-    choices, and then by how much it tells of the action by itself; variables with one value come last.
+    choices, and then by how much it tells of the action by itself. Variables with one value come last.
 
     >>> from plumdp import case_study
     >>> graph = case_study("betting:5").model.graph
@@ -242,7 +240,7 @@ def telling_variables(policy: PolicyTable) -> tuple[str, ...]:
 
 
 def _entropy(action: IntArray, known: list[npt.NDArray[np.intp]]) -> float:
-    """Return the mean entropy of the action among states that agree in what is known."""
+    """Return the mean entropy of the action among states that agree in the known variables."""
     group = np.zeros(len(action), dtype=np.intp)
     for code in known:
         group = np.unique(group * (code.max(initial=0) + 1) + code, return_inverse=True)[1].ravel()

@@ -1,4 +1,4 @@
-"""Polygons in the plane: directions, and a rectangle cut by half-planes, rounded outward."""
+"""Cuts rectangles in the plane by half-planes, rounded outward."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from plumdp.model.graph import FloatArray
 
-_OUTWARD = 1e-9  # by which half-planes are moved, beside coordinates of size one: far more than rounding
+_OUTWARD = 1e-9  # by which half-planes are moved, relative to coordinates; far more than rounding
 
 
 def directions_around(n: int) -> FloatArray:
@@ -20,8 +20,8 @@ def directions_around(n: int) -> FloatArray:
 def clipped(box: tuple[FloatArray, FloatArray], normals: FloatArray, offsets: FloatArray) -> FloatArray:
     """Return the corners (k, 2) of a polygon around all points of a box with ``normals @ point <= offsets``.
 
-    Normals have length one. Each half-plane, and the box, is moved outward by more than what rounding can do, so that
-    no such point is lost, as long as coordinates are not much larger than the widths of the box.
+    Normals have length one. Each half-plane, and the box, is moved outward by more than the rounding error, so that no
+    such point is lost, as long as coordinates are not much larger than the widths of the box.
 
     >>> corners = clipped((np.zeros(2), np.ones(2)), np.array([[1.0, 0.0]]), np.array([0.5]))
     >>> bool(0.5 <= corners[:, 0].max() < 0.5 + 1e-6)
@@ -32,12 +32,12 @@ def clipped(box: tuple[FloatArray, FloatArray], normals: FloatArray, offsets: Fl
     polygon = np.array([[left, bottom], [right, bottom], [right, top], [left, top]])
     for normal, offset in zip(normals, offsets + margin, strict=True):
         cut = _cut(polygon, polygon @ normal - offset)
-        polygon = cut if len(cut) > 2 else polygon  # a sliver: keep what is around it
+        polygon = cut if len(cut) > 2 else polygon  # outward: what is around a sliver is kept
     return polygon
 
 
 def _cut(polygon: FloatArray, beyond: FloatArray) -> FloatArray:
-    """Return the part of a convex polygon whose corners are not beyond a line; ``beyond`` is how far each corner is."""
+    """Return the part of a convex polygon that is not beyond a line, given how far each corner is beyond it."""
     if (beyond <= 0).all():
         return polygon
     after, next_beyond = np.roll(polygon, -1, axis=0), np.roll(beyond, -1)

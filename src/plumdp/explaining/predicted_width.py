@@ -1,10 +1,10 @@
-"""Predicts how wide a certificate will be after more runs: the certificate that expected counts would give.
+"""Predicts how wide a certificate will be after more runs, by the certificate that expected counts would give.
 
-New runs can be used in two ways, and which of them must be decided before they are looked at. *Together*: they are
-added to the data, whose pilot stays the first one, with bets that were planned for less data. *Alone*: they are
-certified by themselves, with a pilot of their own. The first is better for a few more runs, the second for many, or if
-they are sampled in another way. Either is calculated as if the new runs had shown exactly what is expected at the
-estimate, with all that pilots, intervals and remainders cost. A prediction is an estimate, not a bound.
+New runs can be used in two ways, one of which must be chosen before they are looked at. They are used *together* with
+the data if they are added to these, whose pilot stays the first one, with bets that were planned for less data. They
+are used *alone* if they are certified by themselves, with their own pilot. The first is better for a few more runs, the
+second for many, or if they are sampled in another way. Either is calculated as if the new runs had shown exactly what
+is expected at the estimate, with all that pilots, intervals and remainders cost. A prediction is not a bound.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MOST_RUNS = 10**12
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """What widths are predicted from: what was learned, and the policy that is certified."""
+    """Predicts widths from what was learned, for the policy that is certified."""
 
     learned: Learned
     objective: Objective
@@ -46,7 +46,7 @@ class Predictor:
     width: float  # of the certificate now
 
     def predict(self, sampling: str, per_run: FloatArray, runs: int) -> Prediction:
-        """Return the better of both ways to use so many runs, given expected counts of transitions in one of them."""
+        """Return the better of both ways to use a number of runs, given expected counts of transitions per run."""
         return min(self.together(sampling, per_run, runs), self.alone(sampling, per_run, runs), key=lambda p: p.width)
 
     def together(self, sampling: str, per_run: FloatArray, runs: int) -> Prediction:
@@ -58,21 +58,21 @@ class Predictor:
         return Prediction(sampling, runs, self._width(self._alone(per_run, runs)), is_alone=True)
 
     def runs_for(self, sampling: str, per_run: FloatArray, width: float) -> Prediction | None:
-        """Return about how many runs make the certificate so narrow; None if more than 10^12 are needed.
+        """Return a prediction of how many runs make the certificate so narrow, or None if more than 10^12 are needed.
 
-        Widths fall about like the root of the number of runs: each try corrects the last one by that rule, and stays
-        between what was too few and what was enough.
+        Widths fall about like the root of the number of runs. Each try corrects the last one by that rule, and stays
+        between numbers that were too small and large enough.
         """
         low, high = 0.0, float(MOST_RUNS)
         runs = self.learned.counts.total / max(float(per_run.sum()), 1e-9) * (self.width / width) ** 2
         runs = min(max(runs, 1.0), MOST_RUNS / 2) if isfinite(runs) else 1000.0
         best: Prediction | None = None
         for _ in range(_TRIES):
-            found = self.predict(sampling, per_run, round(runs))
-            ratio = found.width / width
+            prediction = self.predict(sampling, per_run, round(runs))
+            ratio = prediction.width / width
             low, high = (runs, high) if ratio > 1 else (low, runs)
             if ratio < 1 + _NEAR:
-                best = found if best is None or found.runs < best.runs else best
+                best = prediction if best is None or prediction.runs < best.runs else best
                 if ratio > 1 - _NEAR:
                     break
             runs = _next_try(runs, ratio, low, high)
@@ -88,11 +88,10 @@ class Predictor:
     def _alone(self, per_run: FloatArray, runs: int) -> TransitionCounts:
         lengths = [end - start for start, end in pairwise([0, *moments_of(runs), runs])]
         *moments, counts = accumulate(whole_counts(length * per_run, self.table.tied) for length in lengths)
-        kept = planned_pilot(moments, runs)
-        return TransitionCounts(self.learned.model.graph, counts, "trajectories", kept)
+        return TransitionCounts(self.learned.model.graph, counts, "trajectories", planned_pilot(moments, runs))
 
     def _width(self, counts: TransitionCounts) -> float:
-        """Return the distance of the bounds that counts would give; infinity if they give none."""
+        """Return the distance of the bounds that counts would give, or infinity if they give none."""
         learned, method = self.learned, SETS[self.learned.kind]
         measure: Callable[..., Any] = method.measure
         question = Question(learned.model, self.objective)
@@ -103,13 +102,12 @@ class Predictor:
         ahead = replace(learned, counts=counts, bounds=measured, region=region, solvers=solvers, fit=None)
         if ahead.conflict is not None:
             return inf
-        uncertain = relax(ahead, "coupled")
-        found = value_policy(ahead, uncertain, self.policy, question, is_coupled=True)
-        return found.upper - found.lower if isfinite(found.upper - found.lower) else inf
+        valued = value_policy(ahead, relax(ahead, "coupled"), self.policy, question, is_coupled=True)
+        return valued.upper - valued.lower if isfinite(valued.upper - valued.lower) else inf
 
 
 def _next_try(runs: float, ratio: float, low: float, high: float) -> float:
-    """Return how many runs to try next, given how much too wide the last try was."""
+    """Return the number of runs to try next, given how much too wide the last try was."""
     proposed = runs * min(max(ratio**2 if isfinite(ratio) else 10.0, 0.01), 100.0)
     least, most = max(1.0, 1.02 * low), high / 1.02
     if least <= proposed <= most:

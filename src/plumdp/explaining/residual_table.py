@@ -1,9 +1,9 @@
-"""The table of residuals of a model: by state variables and actions, by expression and by row, as records."""
+"""Makes the table of residuals of a model by state variables, actions, expressions and rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 from typing import Any
 
@@ -20,7 +20,7 @@ _MOST_ROWS = 20  # of classes and of single rows that a table shows
 
 @dataclass(frozen=True, eq=False)
 class CellResiduals:
-    """How often a change happened in each cell of a state variable or action, and how often it was expected."""
+    """Counts of a change in each cell of a state variable or action, beside expected counts."""
 
     kind: str  # "variable" or "action"
     name: str
@@ -30,31 +30,31 @@ class CellResiduals:
 
 
 def residuals_by_cell(examination: Examination) -> list[CellResiduals]:
-    """Return for each variable, and for all actions, how often a change happened: the one that differs most."""
+    """Return residuals over each variable, and over the actions, of the change that differs most."""
     rows = examination.rows
     parts: list[tuple[str, str, tuple[str, ...], Indices]] = []
     joined: dict[tuple[str, str], list[Contrast]] = {}
     for contrast in examination.contrasts:
         if contrast.name in rows.model.graph.states and contrast.kind == "variable":
             parts.append((contrast.kind, contrast.name, contrast.cells, contrast.at(rows.choice)))
-        else:  # each action, and each word that a variable may be, has a contrast of its own
+        else:  # each action, and each value of a text variable, has a contrast of its own
             name = "action" if contrast.kind == "action" else contrast.name.partition(" = ")[0]
             joined.setdefault((contrast.kind, name), []).append(contrast)
-    for (kind, name), each in joined.items():
-        cell = np.max([np.where(one.at(rows.choice) == 1, i, -1) for i, one in enumerate(each)], axis=0)
-        parts.append((kind, name, tuple(one.cells[1] for one in each), cell))
-    found = []
+    for (kind, name), contrasts in joined.items():
+        in_cells = [np.where(contrast.at(rows.choice) == 1, i, -1) for i, contrast in enumerate(contrasts)]
+        parts.append((kind, name, tuple(contrast.cells[1] for contrast in contrasts), np.max(in_cells, axis=0)))
+    by_cell = []
     for kind, name, cells, cell in parts:
         every = [(change, cell_residuals(rows, change, cell, len(cells))) for change in examination.visible]
         changed = [pair for pair in every if (pair[1].observations > 0).sum() > 1]  # one cell says nothing of others
         best = first_of_best(changed, [float(residuals.evidence.sum()) for _, residuals in changed])
         if best is not None:
-            found.append(CellResiduals(kind, name, best[0].text, cells, best[1]))
-    return found
+            by_cell.append(CellResiduals(kind, name, best[0].text, cells, best[1]))
+    return by_cell
 
 
 def residual_records(examination: Examination, cells: Sequence[CellResiduals]) -> list[dict[str, Any]]:
-    """Return the residuals of all cells, and the most evident of classes and rows, as records; telling ones first."""
+    """Return the residuals of all cells, and the most evident of classes and rows, as records in order of evidence."""
     if not len(examination.rows.choice):
         return []
     of_cells = [
@@ -69,49 +69,47 @@ def residual_records(examination: Examination, cells: Sequence[CellResiduals]) -
         (_class_records(examination, outcomes), len(outcomes.n_rows)),
         (_row_records(examination), len(rows.choice)),
     )
-    found = [(record["evidence"] - log(n), record) for records, n in kinds for record in records]
-    return [record for _, record in sorted(found, key=lambda pair: -pair[0])]
+    ranked = [(record["evidence"] - log(n), record) for records, n in kinds for record in records]
+    return [record for _, record in sorted(ranked, key=lambda pair: -pair[0])]
 
 
 def _class_records(examination: Examination, outcomes: ClassOutcomes) -> list[dict[str, Any]]:
-    model, found = examination.rows.model, []
+    model, records = examination.rows.model, []
     size = np.bincount(outcomes.row_class)[outcomes.row_class]
     is_second = (size == 2) & (np.diff(outcomes.row_class, prepend=-1) == 0)  # it mirrors the first
     for i in _largest(_of_several(outcomes)):
         if is_second[i]:
             continue
-        text = f"{outcomes.n_rows[i]:,} rows such as {model.graph.describe_choice(int(outcomes.example[i]))}"
+        where = f"{outcomes.n_rows[i]:,} rows such as {model.graph.describe_choice(int(outcomes.example[i]))}"
         expression = str(model.expressions.polynomials[outcomes.expression[i]])
-        found.append(_record("expression", text, f"an outcome of probability {expression}", outcomes.residuals, i))
-    return found
+        records.append(_record("expression", where, f"an outcome of probability {expression}", outcomes.residuals, i))
+    return records
 
 
 def _of_several(outcomes: ClassOutcomes) -> Residuals:
     """Return the residuals of classes, without the deviations of those that are a single row."""
-    own, is_several = outcomes.residuals, outcomes.n_rows > 1
-    return Residuals(own.observed, own.expected, own.observations, read_only(np.where(is_several, own.deviation, 0.0)))
+    residuals = outcomes.residuals
+    return replace(residuals, deviation=read_only(np.where(outcomes.n_rows > 1, residuals.deviation, 0.0)))
 
 
 def _row_records(examination: Examination) -> list[dict[str, Any]]:
     rows, graph = examination.rows, examination.rows.model.graph
-    found, residuals = [], row_residuals(rows)
+    records, residuals = [], row_residuals(rows)
     size = np.bincount(rows.choice)[rows.choice]
     is_second = (size == 2) & (np.diff(rows.choice, prepend=-1) == 0)  # it mirrors the first
     for i in _largest(residuals):
         if is_second[i]:
             continue
         successor = graph.describe_state(int(graph.successor[rows.transition[i]]))
-        found.append(
-            _record("row", graph.describe_choice(int(rows.choice[i])), f"successor ({successor})", residuals, i)
-        )
-    return found
+        where = graph.describe_choice(int(rows.choice[i]))
+        records.append(_record("row", where, f"successor ({successor})", residuals, i))
+    return records
 
 
 def _largest(residuals: Residuals) -> list[int]:
-    """Return the residuals with the most evidence, without those that cannot differ."""
+    """Return the indices of the residuals with the most evidence, without those that cannot differ."""
     order = np.argsort(-residuals.evidence, kind="stable")[:_MOST_ROWS]
-    found: list[int] = order[residuals.deviation[order] > 0].tolist()
-    return found
+    return [int(i) for i in order if residuals.deviation[i] > 0]
 
 
 def _record(kind: str, where: str, what: str, residuals: Residuals, i: int) -> dict[str, Any]:
@@ -136,8 +134,8 @@ def describe_residual(record: Mapping[str, Any]) -> str:
     'money = 3, money goes up: 0.02 less probable than the model says (1,000 observations, 1.3 standard deviations)'
     """
     more = "more" if record["difference"] > 0 else "less"
-    seen = number_of(record["observations"], "observation")
+    observations = number_of(record["observations"], "observation")
     return (
         f"{record['where']}, {record['what']}: {abs(record['difference']):.3g} {more} probable than the model says "
-        f"({seen}, {abs(record['standardised']):.3g} standard deviations)"
+        f"({observations}, {abs(record['standardised']):.3g} standard deviations)"
     )

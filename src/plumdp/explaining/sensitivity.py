@@ -1,4 +1,4 @@
-"""How much the value of a policy depends on each expression: estimates, by which pictures and reports are ordered."""
+"""Estimates how much the value of a policy depends on each expression, by which pictures and reports are ordered."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _LEAST = 1e-9  # of one minus a probability
 
 
 def expression_weights(model: ParametricMDP, policy: Policy, objective: Objective, point: FloatArray) -> FloatArray:
-    """Return about how much a policy's value changes with each expression (n_expressions), at a point: at least zero.
+    """Return estimates of the absolute change of a policy's value with each expression (n_expressions) at a point.
 
-    What an outcome gains, the others of its row lose in proportion: Σ_s μ(s) (V(successor) - mean of V) / (1 - f),
-    with μ(s) the expected visits of s. For objectives with a number of steps, and where the value is infinite, it is
-    the derivative of the value along the expression's own gradient.
+    What an outcome gains, the others of its row lose in proportion, which changes the value by
+    Σ_s μ(s) (V(successor) - mean of V) / (1 - f), with μ(s) the expected visits of s. For objectives with a number of
+    steps, and where the value is infinite, it is the derivative of the value along the expression's gradient.
 
     >>> from plumdp import case_study
     >>> study = case_study("betting:5")
@@ -37,9 +37,9 @@ def expression_weights(model: ParametricMDP, policy: Policy, objective: Objectiv
     chain = policy_chain(model, chosen, objective.flipped() or objective)
     values = model.expressions.evaluate(np.asarray(point, dtype=np.float64)[None, :])[:, 0].clip(0, 1)
     if objective.n_steps is None and not isinstance(chain, str) and chain.n_open:
-        found = _along_the_chain(chain, values)
-        if found is not None:
-            return found
+        weights = _along_the_chain(chain, values)
+        if weights is not None:
+            return weights
     return _along_gradients(model, policy_gradient(model, chosen, objective, point)[1], point)
 
 
@@ -48,12 +48,12 @@ def _along_the_chain(chain: PolicyChain, values: FloatArray) -> FloatArray | Non
     equations = equations_of(chain, probability * chain.discount)
     if equations is None:
         return None
-    worth = np.concatenate([np.zeros(chain.n_open), chain.known])
-    entering = np.bincount(source, probability * chain.discount * worth[chain.successor], chain.n_open)
-    worth[: chain.n_open] = equations.solve((chain.reward + entering)[:, None])[:, 0]
+    value = np.concatenate([np.zeros(chain.n_open), chain.known])
+    entering = np.bincount(source, probability * chain.discount * value[chain.successor], chain.n_open)
+    value[: chain.n_open] = equations.solve((chain.reward + entering)[:, None])[:, 0]
     visits = equations.solve_transposed((np.arange(chain.n_open) == chain.initial).astype(np.float64))
-    mean = np.bincount(source, probability * worth[chain.successor], chain.n_open)
-    gain = chain.discount * visits[source] * (worth[chain.successor] - mean[source])
+    mean = np.bincount(source, probability * value[chain.successor], chain.n_open)
+    gain = chain.discount * visits[source] * (value[chain.successor] - mean[source])
     gain /= np.maximum(1 - probability, _LEAST)
     return np.abs(np.bincount(chain.expression, gain, len(values)))
 

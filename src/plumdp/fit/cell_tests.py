@@ -70,7 +70,7 @@ def cell_tests(table: LikelihoodTable, counts: CellCounts) -> CellTests:
     array([66.4, -0. ])
     """
     used = table.is_class[table.group[counts.outcome]]
-    cell, outcome, seen = counts.cell[used], counts.outcome[used], counts.seen[used]
+    cell, outcome, seen = counts.cell[used], counts.outcome[used], counts.counts[used]
     cells, owner = np.unique(cell, return_inverse=True)
     gained, size = _of_outcomes(seen)
     pairs, pair = np.unique(cell * len(table.is_class) + table.group[outcome], return_inverse=True)

@@ -159,7 +159,7 @@ def _plans(pilot: PilotView, seen: CellCounts, contrast: Contrast) -> list[_Plan
     basis, scores = pilot.table.basis, pilot.scores
     seen = seen.pool_by(contrast.at(seen.cell))
     used = pilot.inverse[seen.outcome] > 0
-    outcome, weight = seen.outcome[used], seen.seen[used]
+    outcome, weight = seen.outcome[used], seen.counts[used]
     level = contrast.levels[seen.cell[used]]
     if not len(level) or np.ptp(level) == 0:
         return []
@@ -213,7 +213,7 @@ def _split(table: LikelihoodTable, seen: CellCounts, contrast: Contrast) -> _Spl
     pooled = seen.pool_by(contrast.at(seen.cell))
     n_groups = len(table.is_class)
     is_class = table.is_class[table.group[pooled.outcome]]
-    cell, outcome, amount = pooled.cell[is_class], pooled.outcome[is_class], pooled.seen[is_class]
+    cell, outcome, amount = pooled.cell[is_class], pooled.outcome[is_class], pooled.counts[is_class]
     pairs, pair = np.unique(cell * n_groups + table.group[outcome], return_inverse=True)
     first = np.searchsorted(table.group, np.arange(n_groups + 1))  # outcomes of a group are neighbours
     start, end = first[pairs % n_groups], first[pairs % n_groups + 1]

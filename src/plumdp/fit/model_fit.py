@@ -22,10 +22,10 @@ from plumdp.base.error_budget import ErrorBudget, equal_parts
 from plumdp.base.errors import DataError
 from plumdp.base.rounding import UNDERFLOW, UP
 from plumdp.confidence.constants import FixedNumbers, strongest_evidence
-from plumdp.confidence.groundwork import Groundwork
 from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood import LikelihoodSet, likelihood_budget, likelihood_set
 from plumdp.confidence.likelihood_table import CellCounts
+from plumdp.confidence.model_cache import ModelCache
 from plumdp.data.counts import TransitionCounts
 from plumdp.fit.agreement import AffineTests, Agreement, find_agreement
 from plumdp.fit.cell_tests import NO_CELLS, CellTests, cell_tests, largest
@@ -74,12 +74,12 @@ def fit_model(
     error: float = 0.001,
     found: LikelihoodSet | None = None,
     fixed: FixedNumbers | None = None,
-    known: Groundwork | None = None,
+    cache: ModelCache | None = None,
 ) -> ModelFit:
     """Return the p-value of the model and its strongest tests, with bets that win most at the given error.
 
     ``found`` is the likelihood set at its share of the error (``ErrorBudget.error_of_set``), if there is one, and
-    ``fixed`` the numbers of the model. ``known`` has the results of earlier calls that depend on the model alone.
+    ``fixed`` the numbers of the model. ``cache`` keeps what depends on the model alone.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
@@ -87,10 +87,10 @@ def fit_model(
     >>> fit_model(study.model, counts).p_value
     1.0
     """
-    known = known or Groundwork(model)
+    cache = cache or ModelCache(model)
     if found is None:
-        budget = likelihood_budget(known.table, counts.pilot, has_directions=False)
-        found = likelihood_set(model, counts, error=budget.error_of_set(error), known=known, budget=budget)
+        budget = likelihood_budget(cache.table, counts.pilot, has_directions=False)
+        found = likelihood_set(model, counts, error=budget.error_of_set(error), cache=cache, budget=budget)
     of_set = found.budget.error_of_set(error)
     if found.error > of_set * UP:
         raise DataError(
@@ -98,7 +98,7 @@ def fit_model(
             f"more than the whole error; make it with likelihood_set(..., error={of_set:.6g})"
         )
     number = _against_numbers(fixed, counts, found.budget, error) if fixed is not None and len(fixed) else -inf
-    tests = _Blocks(known, counts, found, error, number)
+    tests = _Blocks(cache, counts, found, error, number)
     agreement = find_agreement(model.space, found.table, tests.affine, tests.cells, _start(model, found))
     p_value = _p_value(agreement.least, error)
     return ModelFit(p_value, agreement.point, tests.named(agreement), tests.needed(agreement))
@@ -121,7 +121,7 @@ def _against_numbers(fixed: FixedNumbers, counts: TransitionCounts, budget: Erro
 def _start(model: ParametricMDP, likelihood: LikelihoodSet) -> FloatArray:
     """Return a point inside the space where all that was seen can happen, close to the estimate."""
     rows, limits = model.space.inequalities
-    middle, is_seen = likelihood.table.middle, likelihood.seen > 0
+    middle, is_seen = likelihood.table.middle, likelihood.outcome_counts > 0
     best = middle if likelihood.estimate is None else likelihood.estimate
 
     def is_inside(point: FloatArray) -> bool:
@@ -137,11 +137,11 @@ class _Blocks:
     """All tests of a model, in units in which the model is contradicted at the error if none is left below zero."""
 
     def __init__(
-        self, known: Groundwork, counts: TransitionCounts, likelihood: LikelihoodSet, error: float, number: float
+        self, cache: ModelCache, counts: TransitionCounts, likelihood: LikelihoodSet, error: float, number: float
     ) -> None:
-        self._model, self._likelihood, self._error = known.model, likelihood, error
+        self._model, self._likelihood, self._error = cache.model, likelihood, error
         has_pilot = counts.pilot is not None and counts.pilot.total > 0
-        self._drifts = _drifts(known, counts, likelihood, error) if has_pilot else []
+        self._drifts = _drifts(cache, counts, likelihood, error) if has_pilot else []
         self.affine = _affine_tests(likelihood, self._drifts, number)
         table, budget = likelihood.table, likelihood.budget
         seen = table.pool(counts.counts)
@@ -199,16 +199,16 @@ class _Blocks:
         return "the likelihood of all data"
 
 
-def _drifts(known: Groundwork, counts: TransitionCounts, likelihood: LikelihoodSet, error: float) -> list[Drift]:
+def _drifts(cache: ModelCache, counts: TransitionCounts, likelihood: LikelihoodSet, error: float) -> list[Drift]:
     """Return the half-spaces that bets on drifts with state variables and actions left, placed by the pilot."""
-    pilot, table, space = counts.pilot, likelihood.table, law_of_space(known.model)
+    pilot, table, space = counts.pilot, likelihood.table, law_of_space(cache.model)
     assert pilot is not None
     assert likelihood.estimate is not None
     law = law_of_pilot(table, table.pool(pilot.counts), space)
     view = PilotView(table, pilot.counts, law.mean, pilot.ratio, SPACE_AS_DATA * space.precision)
     # each of the pilots at which the data may have ended has its weight of the share (Statement 7)
     share = likelihood.budget.error_of("drifts", error) * pilot.weight
-    return drift_tests(view, counts, known.contrasts, near=likelihood.estimate, error=share)
+    return drift_tests(view, counts, cache.contrasts, near=likelihood.estimate, error=share)
 
 
 def _affine_tests(likelihood: LikelihoodSet, drifts: Sequence[Drift], number: float) -> AffineTests:
@@ -227,12 +227,16 @@ def _affine_tests(likelihood: LikelihoodSet, drifts: Sequence[Drift], number: fl
 
 def _likelihood_test(likelihood: LikelihoodSet) -> CellTests:
     """Return the likelihood against its threshold as the test of one cell, or none if there is no evidence."""
-    outcomes = np.flatnonzero(likelihood.seen > 0)
+    outcomes = np.flatnonzero(likelihood.outcome_counts > 0)
     if not np.isfinite(likelihood.threshold) or not len(outcomes):
         return NO_CELLS
     first = np.array([0, len(outcomes)])
     return CellTests(
-        np.zeros(1, dtype=np.int64), np.array([likelihood.threshold]), first, outcomes, likelihood.seen[outcomes]
+        np.zeros(1, dtype=np.int64),
+        np.array([likelihood.threshold]),
+        first,
+        outcomes,
+        likelihood.outcome_counts[outcomes],
     )
 
 

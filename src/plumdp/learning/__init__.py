@@ -1,1 +1,1 @@
-"""From counts to ``Learned``: the confidence set and the region of the parameters within it."""
+"""Makes ``Learned``, the confidence set and the region of the parameters, from counts."""

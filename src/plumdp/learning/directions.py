@@ -1,4 +1,4 @@
-"""Directions in which a region should be narrow: gradients of the values of best policies, at the pilot's estimate."""
+"""Finds the directions in which a region should be narrow, the gradients of the values of best policies."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ Solvers: TypeAlias = dict[tuple[ParametricMDP, Objective], PointSolver]
 
 
 def solver_of(question: Question, solvers: Solvers) -> PointSolver:
-    """Return the solver of a question, which is made if there is none yet."""
+    """Return the solver of a question, and add it to the solvers if it is new."""
     key = (question.model, question.objective)
     return solvers.setdefault(key, PointSolver(*key))
 
 
 def value_directions(questions: Sequence[Question], solvers: Solvers) -> Directions:
-    """Return a function from a point to the gradients, there, of the values of the best policies for questions."""
+    """Return a function from a point to the gradients of the values of the best policies there, for all questions."""
 
     def directions(point: FloatArray) -> list[Direction]:
         gradients = []
         for question in questions:
             model, objective = question.model, question.objective
-            at = move_inside(model, point, moments(model.space)[0])
-            policy = solver_of(question, solvers).policy_at(at)
-            _, gradient = policy_gradient(model, policy, objective, at)
+            inside = move_inside(model, point, moments(model.space)[0])
+            policy = solver_of(question, solvers).policy_at(inside)
+            _, gradient = policy_gradient(model, policy, objective, inside)
             gradients.append(Direction(gradient, policy, f"the value of {objective.text or 'the objective'}"))
         return gradients
 

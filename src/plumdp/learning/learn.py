@@ -1,4 +1,4 @@
-"""``learn``: from counts to a confidence set, the region of the parameters within it, and tests of the model."""
+"""Makes the confidence set and the region of the parameters from counts, and tests the model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
 from plumdp.confidence.bounds import Intervals
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers
-from plumdp.confidence.groundwork import Groundwork
+from plumdp.confidence.model_cache import ModelCache
 from plumdp.confidence.sets import ConfidenceSet, Guarantee
 from plumdp.data.counts import Pilot, TransitionCounts, counts_of, require_same_graph
 from plumdp.data.logs import Log
@@ -48,20 +48,20 @@ def learn(
     events: Events | None = None,
     misfit: float = 0.0,
 ) -> Learned:
-    """Return what the data say, whatever is asked: the region of the parameters that explain them.
+    """Return the parameters that are consistent with the data, as a confidence set and a region.
 
-    Ask for it once and conclude for as many objectives, relaxations and policies as you like (``conclude``): all that
-    follows from one region holds jointly, with the confidence given here. Numbers that the model fixes are tested as
-    well; if the data exclude one, or all parameters, the region is a ``Conflict`` that says why.
+    Learn once and conclude for as many objectives, relaxations and policies as you like (``conclude``). All conclusions
+    from one region hold jointly, with the confidence given here. Numbers that the model fixes are tested as well. If
+    the data exclude one of these, or all parameters, the region is a ``Conflict`` that says why.
 
     Parameters
     ----------
     objectives
-        What will be asked. The likelihood is then narrow where the values of these depend on the parameters, as far as
-        a pilot can tell; other objectives may be asked as well, and all that follows still holds jointly.
+        The objectives that you will ask about. The region is then narrow where their values depend on the parameters,
+        as far as a pilot can tell. You may ask about others as well, and all conclusions still hold jointly.
     like
-        What was learned before about the same model, from other data or with another confidence: it saves the time
-        for what depends on the model alone.
+        An earlier result for the same model, from other data or with another confidence. Whatever depends on the model
+        alone is taken from it, which saves time.
     confidence, confidence_set, interval_method, events, misfit
         As of ``certify``.
 
@@ -81,19 +81,19 @@ def learn(
     error, clock, data, counted = error_of(confidence), Clock(), counts_of(counts), model.counted
     require_same_graph(counted.graph, data.graph)
     kind, measure = chosen_method(confidence_set, interval_method, events, misfit)
-    method, groundwork = SETS[kind], _groundwork(counted, like)
+    method, cache = SETS[kind], _model_cache(counted, like)
     solvers = {} if like is None else {asked: solver.without_memory() for asked, solver in like.solvers.items()}
-    asked = ask_all(objectives, model)
+    questions = ask_all(objectives, model)
     if method.has_directions and data.pilot is None:
         data = replace(data, pilot=drawn_pilot(data))
-    is_asked = method.has_directions and bool(asked) and storage_of(model).has_points
-    budget = _budget(method, groundwork, data.pilot, is_asked=is_asked, misfit=misfit)  # before any data are seen
+    is_asked = method.has_directions and bool(questions) and storage_of(model).has_points
+    budget = _budget(method, cache, data.pilot, is_asked=is_asked, misfit=misfit)  # before the outcomes are looked at
     if is_asked:
-        for question in asked:
+        for question in questions:
             solver_of(question, solvers)
-        measure = partial(measure, directions=value_directions(asked, solvers))
+        measure = partial(measure, directions=value_directions(questions, solvers))
     if method.has_directions:
-        measure = partial(measure, budget=budget) if misfit else partial(measure, budget=budget, known=groundwork)
+        measure = partial(measure, budget=budget) if misfit else partial(measure, budget=budget, cache=cache)
     measured = measure(counted, data, error=budget.error_of_set(error))  # stage 3 (Section 2.3)
     clock.lap("intervals")
     region = method.region(counted, measured)  # stage 4 (Section 3, Theorem 1)
@@ -108,44 +108,44 @@ def learn(
         clock.laps,
         solvers=solvers,
         rests_on=_rests_on(method, measured, data.pilot),
-        questions=asked,
+        questions=questions,
         misfit=float(misfit),
-        groundwork=groundwork,
+        cache=cache,
         options={
             "confidence_set": kind,
             "interval_method": interval_method,
-            "events": events is not None,  # events are no plain data
+            "events": events is not None,  # the events themselves are not plain data
             "misfit": float(misfit),
         },
     )
     if method.is_tested:
-        learned = check_fit(check_fixed_numbers(learned, groundwork.fixed), groundwork.fixed)
-    return replace(learned, model=model)  # so far it was the model of the counts
+        learned = check_fit(check_fixed_numbers(learned, cache.fixed), cache.fixed)
+    return replace(learned, model=model)  # up to here it is the model of the counts
 
 
 def _budget(
-    method: ConfidenceMethod[Any], groundwork: Groundwork, pilot: Pilot | None, *, is_asked: bool, misfit: float
+    method: ConfidenceMethod[Any], cache: ModelCache, pilot: Pilot | None, *, is_asked: bool, misfit: float
 ) -> ErrorBudget:
-    """Return how the error is divided, given the model, the order of the data, and whether values are asked for."""
+    """Return the division of the error, given the model, the order of the data, and whether values are asked for."""
     divide = method.tolerant.budget if misfit and method.tolerant is not None else method.budget
-    budget = divide(groundwork, pilot, is_asked)
-    return budget.with_fixed_numbers() if method.is_tested and len(groundwork.fixed) else budget
+    budget = divide(cache, pilot, is_asked)
+    return budget.with_fixed_numbers() if method.is_tested and len(cache.fixed) else budget
 
 
 def _rests_on(method: ConfidenceMethod[Any], measured: ConfidenceSet, pilot: Pilot | None) -> tuple[str, ...]:
-    """Return what a confidence set, and the test of the model, assume besides model and sampling, in words."""
+    """Return the assumptions of a confidence set and of the test of the model besides model and sampling, in words."""
     if measured.rests_on or pilot is None or not method.is_tested:
         return measured.rests_on
     return (f"for the test of the model: {pilot_assumption(pilot)}",)
 
 
-def _groundwork(model: ParametricMDP, like: Learned | None) -> Groundwork:
-    """Return what was found about a model before; refuse what was learned about another one."""
-    if like is None or like.groundwork is None:
-        return Groundwork(model)
+def _model_cache(model: ParametricMDP, like: Learned | None) -> ModelCache:
+    """Return the cache of a model, that of an earlier result if there is one for the same model."""
+    if like is None or like.cache is None:
+        return ModelCache(model)
     if like.model.counted is not model:
         raise DataError("like: that was learned about another model; leave it out")
-    return like.groundwork
+    return like.cache
 
 
 def learned_from(
@@ -159,9 +159,9 @@ def learned_from(
 
 
 def check_fixed_numbers(learned: Learned, fixed: FixedNumbers) -> Learned:
-    """Return the same after tests of the numbers that the model fixes: a conflict, if the data exclude one of them.
+    """Return the result after tests of the numbers that the model fixes, a conflict if the data exclude one of them.
 
-    The tests have a share of their own (``ErrorBudget.with_fixed_numbers``).
+    The tests have their own share of the error (``ErrorBudget.with_fixed_numbers``).
     """
     if not len(fixed):
         return learned
@@ -176,20 +176,20 @@ def check_fixed_numbers(learned: Learned, fixed: FixedNumbers) -> Learned:
 
 
 def check_fit(learned: Learned, fixed: FixedNumbers) -> Learned:
-    """Return the same after a test of the model as a whole: a conflict, if no point explains all rows.
+    """Return the result after a test of the model as a whole, a conflict if no point explains all rows.
 
     A likelihood set is made of some of the tests, with the same shares of the error, so that together with the others
-    they contradict the model at the whole error. Other sets have spent theirs: all tests have ``model_test``. If rows
-    may be off by a misfit, the p-value is still that of the model as it stands; but the drifts that speak against it,
-    with as much as the misfit may have won, cut the region.
+    they contradict the model at the whole error. Other sets have spent their shares, and all tests have the share
+    ``model_test``. If rows may be off by a misfit, the p-value is still that of the model without one. Then the drift
+    tests that contradict the model cut the region, after what the misfit may have won is taken off.
     """
     clock, error, as_tests = Clock(dict(learned.seconds)), learned.error, SETS[learned.kind].as_tests
-    own = as_tests(learned.bounds) if as_tests is not None and not learned.misfit else None
-    rejects_at = error if own is not None else learned.budget.error_of("model_test", error)
-    fit = fit_model(learned.model, learned.counts, error=error, found=own, fixed=fixed, known=learned.groundwork)
+    likelihood = as_tests(learned.bounds) if as_tests is not None and not learned.misfit else None
+    rejects_at = error if likelihood is not None else learned.budget.error_of("model_test", error)
+    fit = fit_model(learned.model, learned.counts, error=error, found=likelihood, fixed=fixed, cache=learned.cache)
     if learned.misfit:
         learned = replace(learned, region=_within_drifts(learned, fit))
-    elif own is not None and learned.conflict is not None:
+    elif likelihood is not None and learned.conflict is not None:
         fit = replace(fit, p_value=min(fit.p_value, error))
     elif learned.conflict is None and fit.p_value <= rejects_at:
         learned = replace(learned, region=NOTHING_FITS)
@@ -209,14 +209,12 @@ def _within_drifts(learned: Learned, fit: ModelFit) -> Region | Conflict:
 
 
 def _findings(learned: Learned, fit: ModelFit) -> tuple[str, ...]:
-    """Return where model and data differ, what to try, and how far rows would have to be off, in words."""
-    model, counts, known = learned.model, learned.counts, learned.bounds.directions
-    said = diagnose(model, counts, fit, point=learned.best_point)
-    directions = (lambda _: known) if known else None
+    """Return the differences of model and data, what to try, and how far rows would have to be off, in words."""
+    model, counts, placed = learned.model, learned.counts, learned.bounds.directions
+    findings = diagnose(model, counts, fit, point=learned.best_point)
+    directions = (lambda _: placed) if placed else None
     off = smallest_misfit(model, counts, error=learned.error, directions=directions, drifts=fit.drifts)
     if not learned.misfit < off < 1:
-        return said
-    return (
-        *said,
-        f"the data would not contradict a model whose rows may be off by {off:g}: a misfit of {off:g} or more",
-    )
+        return findings
+    would_fit = f"the data would not contradict a model whose rows may be off by {off:g}: a misfit of {off:g} or more"
+    return (*findings, would_fit)

@@ -1,4 +1,4 @@
-"""``Learned``: the parameters that are consistent with the data, a confidence set and the region within it."""
+"""Defines ``Learned``, the parameters that are consistent with the data, as a confidence set and a region."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from functools import cached_property
 
 from plumdp.base.error_budget import ErrorBudget
 from plumdp.base.errors import require_kind
-from plumdp.confidence.groundwork import Groundwork
 from plumdp.confidence.likelihood import best_point, best_point_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable
+from plumdp.confidence.model_cache import ModelCache
 from plumdp.confidence.sets import ConfidenceSet
 from plumdp.confidence.space_moments import moments
 from plumdp.data.counts import TransitionCounts
@@ -32,7 +32,7 @@ _SHOWN = 20  # parameters in a notebook
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """The parameters consistent with the data: a confidence set and the region within it, whatever is asked.
+    """The parameters that are consistent with the data, as a confidence set and a region for all objectives.
 
     Everything that ``conclude`` says about any objective rests on this one region, and holds jointly with probability
     at least 1 - ``error``. The region is a ``Conflict`` if the data contradict the model.
@@ -45,17 +45,17 @@ class Learned:
     bounds: ConfidenceSet
     region: Region | Conflict
     seconds: dict[str, float]
-    solvers: Solvers = field(default_factory=dict)  # for what was announced or asked
-    rests_on: tuple[str, ...] = ()  # what the confidence set assumes besides model and sampling, in words
-    questions: tuple[Question, ...] = ()  # what was announced: certificates of all of them hold jointly
+    solvers: Solvers = field(default_factory=dict)  # of questions that were announced or asked
+    rests_on: tuple[str, ...] = ()  # assumptions of the confidence set besides model and sampling, in words
+    questions: tuple[Question, ...] = ()  # those that were announced; certificates for all of them hold jointly
     fit: ModelFit | None = None  # whether the model explains the data, if that was tested
     misfit: float = 0.0  # how far rows may be off from those at one point of the space, in total variation
-    groundwork: Groundwork | None = field(default=None, repr=False)  # what was found about the model alone
+    cache: ModelCache | None = field(default=None, repr=False)  # parts that depend on the model alone
     options: Mapping[str, str | float | bool | None] = field(default_factory=dict)  # see ``plain_options``
 
     @property
     def conflict(self) -> Conflict | None:
-        """Why no parameters explain the data, if none do."""
+        """The reason why no parameters explain the data, or None if some do."""
         return self.region if isinstance(self.region, Conflict) else None
 
     @property
@@ -65,61 +65,62 @@ class Learned:
 
     @property
     def parameters(self) -> dict[str, tuple[float, float]]:
-        """The bounds of each parameter: ends of the box around the region; none if the data contradict the model."""
+        """The bounds of each parameter, by the box around the region; none if the data contradict the model."""
         if isinstance(self.region, Conflict):
             return {}
         ends = zip(self.region.names, self.region.lower.tolist(), self.region.upper.tolist(), strict=True)
-        return {name: (low, high) for name, low, high in list(ends)[: self.model.space.dimension]}  # then products
+        # later coordinates are products of parameters
+        return {name: (low, high) for name, low, high in list(ends)[: self.model.space.dimension]}
 
     @property
     def policies(self) -> list[IntArray]:
-        """The policies that the pilot chose directions for: the region is narrow where their values depend on it."""
+        """The policies whose values the pilot chose directions for, in which the region is narrow."""
         return [direction.policy for direction in self.bounds.directions if direction.policy is not None]
 
     def at_points(self, question: Question) -> PointSolver:
-        """Return the solver of a question at points and against nature, which is kept for what is asked later."""
+        """Return the solver of a question at points and against nature, which is kept for later questions."""
         return solver_of(question, self.solvers)
 
     @property
     def has_estimate(self) -> bool:
-        """Whether the confidence set came with an estimate; otherwise finding one takes a search of its own."""
+        """Whether the confidence set has an estimate, so that finding one takes no further search."""
         return self.bounds.estimate is not None
 
     @cached_property
     def table(self) -> LikelihoodTable:
         """The likelihood of the model as a table of affine outcomes."""
-        return (self.groundwork or Groundwork(self.model.counted)).table
+        return (self.cache or ModelCache(self.model.counted)).table
 
     @cached_property
     def best_point(self) -> FloatArray:
-        """The point at which the data are most likely, those of all rows, also outside of the space: (n_parameters)."""
+        """The point at which the data of all rows are most likely, also outside of the space (n_parameters)."""
         if self.bounds.estimate is not None and not self.table.left_out:
             return self.bounds.estimate
         return best_point(self.model.counted, self.counts, table=self.table, near=self._middles)
 
     @cached_property
     def estimate(self) -> FloatArray:
-        """The point at which the data are most likely, moved to where all rows are: (n_parameters), an estimate."""
+        """The point at which the data are most likely, moved to where all rows have probabilities (n_parameters)."""
         return self._inside(self.best_point)
 
     @cached_property
     def shown_estimate(self) -> FloatArray | None:
-        """The most likely point as it may be shown: in the region, up to rounding, or None (n_parameters).
+        """The most likely point of the region, up to rounding, or None (n_parameters).
 
-        If the data contradict the model there is no region: then it is the estimate that would be if it were right.
+        If the data contradict the model there is no region. Then it is the estimate for a model that is right.
         """
         region, inner = self.region, moments(self.model.space)[0]
         if isinstance(region, Conflict):
             return self.estimate
-        found = moved_into(region, self.estimate, inner=inner)
-        if found is None:  # it may lie outside of the space, where the likelihood goes on
+        point = moved_into(region, self.estimate, inner=inner)
+        if point is None:  # the maximum of the likelihood may lie outside of the space
             best = best_point_of_space(self.model.counted, self.counts, [self.estimate, *self._middles])
-            found = moved_into(region, self._inside(best), inner=inner)
-        return found
+            point = moved_into(region, self._inside(best), inner=inner)
+        return point
 
     @property
     def likely_point(self) -> FloatArray:
-        """A point of the region as far as one is found: the estimate that is shown, or about its middle."""
+        """The estimate that is shown, or about the middle of the region if there is none."""
         if self.shown_estimate is not None:
             return self.shown_estimate
         return self._inside(self._middles[0])

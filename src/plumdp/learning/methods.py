@@ -1,4 +1,4 @@
-"""The table ``SETS`` of all kinds of confidence sets, with everything that the package asks of a kind."""
+"""Lists all kinds of confidence sets in the table ``SETS``, with everything that the package asks of a kind."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from plumdp.base.vocabulary import Relaxation
 from plumdp.base.vocabulary import Sets as Sets
 from plumdp.confidence.bets import HalfSpace
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, intersect
-from plumdp.confidence.groundwork import Groundwork
 from plumdp.confidence.likelihood import LikelihoodSet, likelihood_budget, likelihood_set
+from plumdp.confidence.model_cache import ModelCache
 from plumdp.confidence.sets import ConfidenceSet
 from plumdp.confidence.tolerant import tolerant_bounds, tolerant_budget, tolerant_set
 from plumdp.data.counts import Pilot, TransitionCounts
@@ -33,12 +33,12 @@ from plumdp.region.shapes import Region
 
 Measured = TypeVar("Measured", bound=ConfidenceSet)
 
-Division: TypeAlias = Callable[[Groundwork, Pilot | None, bool], ErrorBudget]
-"""From the model, the pilot, and whether values are asked for, to how the error of a certificate is divided."""
+Division: TypeAlias = Callable[[ModelCache, Pilot | None, bool], ErrorBudget]
+"""A function from the model, the pilot, and whether values are asked for, to the division of the error."""
 
 
 def always(budget: ErrorBudget) -> Division:
-    """Return the division that is the same whatever the model, the pilot and the question."""
+    """Return the division that is the same for all models, pilots and questions."""
     return lambda *_: budget
 
 
@@ -47,41 +47,41 @@ _AT_ONCE, _AS_PUBLISHED = always(ErrorBudget.of_one_set()), always(ErrorBudget.o
 
 @dataclass(frozen=True)
 class TolerantMethod(Generic[Measured]):
-    """How a kind of set is made if every row may be off by a misfit."""
+    """The functions that make a kind of set if every row may be off by a misfit."""
 
     measure: Callable[..., Measured]  # (model, counts, *, error, misfit)
     budget: Division
     within_drifts: Callable[[ParametricMDP, TransitionCounts, Measured, Sequence[Drift], float], Measured] | None = (
-        None  # cuts the set by drift tests, if it can be
+        None  # cuts the set by drift tests
     )
 
 
 @dataclass(frozen=True)
 class Updates(Generic[Measured]):
-    """How a kind of set that is made of intervals of events is kept up to date while data come in."""
+    """The functions that keep intervals of events up to date while data come in."""
 
-    initial: Callable[[ParametricMDP], Events]  # the events, of which nothing is known at first
+    initial: Callable[[ParametricMDP], Events]  # the events
     update: Callable[[ParametricMDP, TransitionCounts, Events, FloatArray, FloatArray, float], Measured]
-    # from all data so far, the intervals of the last update, and the error
+    # from all data so far, the events, their intervals in the last update, and the error
     budget: ErrorBudget
 
 
 @dataclass(frozen=True)
 class ConfidenceMethod(Generic[Measured]):
-    """How a kind of confidence set is made from counts, and how the region of the parameters is made from it."""
+    """The functions that make a kind of confidence set from counts, and the region of the parameters from the set."""
 
     measure: Callable[..., Measured]  # (model, counts, *, error)
     region: Callable[[ParametricMDP, Measured], Region | Conflict]
     budget: Division = _AT_ONCE
     tolerant: TolerantMethod[Measured] | None = None
     updates: Updates[Measured] | None = None
-    as_tests: Callable[[Measured], LikelihoodSet] | None = None  # if its parts are tests of the model as well
-    half_spaces: Callable[[Measured, tuple[str, ...]], Sequence[HalfSpace]] | None = None  # to be drawn
-    options: tuple[str, ...] = ()  # keywords that ``measure`` takes besides
+    as_tests: Callable[[Measured], LikelihoodSet] | None = None  # if the parts of the set also test the model
+    half_spaces: Callable[[Measured, tuple[str, ...]], Sequence[HalfSpace]] | None = None  # for pictures
+    options: tuple[str, ...] = ()  # further keywords of ``measure``
     has_intervals: bool = True  # of each expression, so that there is an interval-wise relaxation
     has_directions: bool = False  # ``measure`` takes ``directions`` in which to be narrow, chosen by the pilot
-    is_tested: bool = True  # the model, and the numbers that it fixes, are tested beside it
-    tightest: Relaxation = "coupled"  # that is taken if none is named
+    is_tested: bool = True  # the model, and the numbers that it fixes, are tested as well
+    tightest: Relaxation = "coupled"  # the default relaxation
 
 
 def within_intervals(model: ParametricMDP, bounds: ExpressionBounds) -> Region | Conflict:
@@ -89,14 +89,14 @@ def within_intervals(model: ParametricMDP, bounds: ExpressionBounds) -> Region |
     return build_region(model.space, bounds.events.polynomials, bounds.event_lower, bounds.event_upper)
 
 
-def _within_ellipsoid(model: ParametricMDP, found: LeastSquares) -> Region | Conflict:
-    return build_ellipsoid_region(model.space, model.expressions, found)
+def _within_ellipsoid(model: ParametricMDP, fitted: LeastSquares) -> Region | Conflict:
+    return build_ellipsoid_region(model.space, model.expressions, fitted)
 
 
 def _updated_bounds(
     model: ParametricMDP, counts: TransitionCounts, events: Events, lower: FloatArray, upper: FloatArray, error: float
 ) -> ExpressionBounds:
-    """Return intervals that hold at all times, cut to those of earlier updates."""
+    """Return beta-binomial intervals, which hold at all updates jointly, cut to those of earlier updates."""
     bounds = expression_bounds(model, counts, error=error, interval_method="beta-binomial", events=events)
     return intersect(bounds, lower, upper, model.expressions)
 
@@ -120,12 +120,12 @@ SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
     "ellipsoid": ConfidenceMethod(least_squares, _within_ellipsoid, has_intervals=False),
     "likelihood": ConfidenceMethod(
         likelihood_set,
-        lambda model, found: build_likelihood_region(model.space, model.expressions, found),
-        budget=lambda known, pilot, is_asked: likelihood_budget(known.table, pilot, has_directions=is_asked),
+        lambda model, likelihood: build_likelihood_region(model.space, model.expressions, likelihood),
+        budget=lambda cache, pilot, is_asked: likelihood_budget(cache.table, pilot, has_directions=is_asked),
         tolerant=TolerantMethod(
             tolerant_set, lambda _, pilot, is_asked: tolerant_budget(pilot, has_directions=is_asked), within_drifts
         ),
-        as_tests=lambda found: found,
+        as_tests=lambda likelihood: likelihood,
         half_spaces=LikelihoodSet.half_spaces,
         has_directions=True,
     ),
@@ -147,4 +147,4 @@ SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
         tightest="rectangular",
     ),
 }
-"""One entry per kind of confidence set: how it is made, and how it becomes a region (Sections 2.3, 2.4, 3, 3.4)."""
+"""The kinds of confidence sets by their names (Sections 2.3, 2.4, 3 and 3.4 of the paper)."""

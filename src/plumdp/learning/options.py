@@ -1,4 +1,4 @@
-"""Checks the options of ``learn`` that say how sure results must be, and what is drawn around the data."""
+"""Checks the options of ``learn`` that choose the confidence and the confidence set."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from plumdp.model.events import Events
 
 
 def error_of(confidence: float) -> float:
-    """Return how often the bounds may fail, if the confidence is one."""
+    """Return the error 1 - confidence, or refuse a confidence that is not between 0 and 1."""
     if not isinstance(confidence, Real) or not 0 < confidence < 1:
         raise DataError(Option("confidence", confidence), ": give a number between 0 and 1, such as 0.999")
     return 1 - confidence
 
 
 def default_set(interval_method: Intervals | None, events: Events | None) -> Sets:
-    """Return the confidence set that is taken if none is named: the likelihood.
+    """Return the default confidence set, which is the likelihood.
 
-    Options that are about intervals (``interval_method``, ``events``) ask for intervals.
+    With options that are about intervals (``interval_method``, ``events``), the default is intervals.
 
     >>> default_set(None, None), default_set("hoeffding", None)
     ('likelihood', 'interval')
@@ -39,10 +39,10 @@ def chosen_method(
     events: Events | None,
     misfit: float,
 ) -> tuple[Sets, Callable[..., ConfidenceSet]]:
-    """Return the kind of confidence set and how it is measured, and refuse options that do not go together."""
+    """Return the kind of confidence set and the function that makes it, or refuse options that exclude each other."""
     kind = default_set(interval_method, events) if confidence_set is None else confidence_set
-    asked = {"interval_method": interval_method, "events": events}
-    about_intervals = {name: value for name, value in asked.items() if value is not None}
+    given = {"interval_method": interval_method, "events": events}
+    about_intervals = {name: value for name, value in given.items() if value is not None}
     require_misfit(misfit)
     if kind not in tuple(SETS):
         raise DataError(Option("confidence_set", kind), f": choose one of {', '.join(map(repr, SETS))}")
@@ -57,12 +57,12 @@ def chosen_method(
 
 
 def _tolerant_measure(kind: Sets, about_intervals: dict[str, Any], misfit: float) -> Callable[..., ConfidenceSet]:
-    """Return how the data are measured if rows may be off; refuse what has no proof then."""
+    """Return the function that makes the set if rows may be off, or refuse options for which nothing is proved."""
     off, tolerant = Option("misfit", misfit), SETS[kind].tolerant
     if about_intervals:
         raise DataError(off, " chooses intervals and events itself: leave out ", *_listed(about_intervals))
     if tolerant is None:
-        kinds = " or ".join(repr(name) for name, each in SETS.items() if each.tolerant is not None)
+        kinds = " or ".join(repr(name) for name, method in SETS.items() if method.tolerant is not None)
         raise DataError(off, f": there is no tolerant set of the kind {kind!r}; choose {kinds}")
     return partial(tolerant.measure, misfit=misfit)
 

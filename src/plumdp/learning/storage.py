@@ -1,7 +1,7 @@
-"""Where the rows of a model are, and what follows from it: in memory, or on disk (``explore_batch``).
+"""Decides what can be done with a model whose rows are in memory, or on disk (``explore_batch``).
 
-A stored model is solved level by level, within intervals. Whatever looks at the values of all states at points of the
-parameters needs its rows in memory. This is the only place in which that is decided.
+A stored model is solved level by level, within intervals. Methods that need the values of all states at points of the
+parameters need its rows in memory.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from plumdp.relaxation.intervals import IntervalMDP
 
 @dataclass(frozen=True)
 class Storage:
-    """What can be done with a model."""
+    """The methods that a model can be used with."""
 
-    has_points: bool  # values are found at points of the parameters: coupled bounds, estimates, explanations
-    untied: Callable[[ParametricMDP, TransitionCounts, float], IntervalMDP]  # what the graph alone allows, at an error
-    untied_set: str  # how certificates call what that draws around the data
+    has_points: bool  # values at points of the parameters, for coupled bounds, estimates and explanations
+    untied: Callable[[ParametricMDP, TransitionCounts, float], IntervalMDP]  # bounds by the graph alone, at an error
+    untied_set: str  # the name of these bounds in certificates
 
 
 def storage_of(model: ParametricMDP) -> Storage:
-    """Return what can be done with a model."""
+    """Return the methods that a model can be used with."""
     return IN_MEMORY if model.graph.levels is None else ON_DISK
 
 
 def _within_bounds(model: ParametricMDP, counts: TransitionCounts, error: float) -> IntervalMDP:
-    """Return an interval for each transition that was counted, wherever it is in the model."""
+    """Return an interval for each transition that was counted, at all transitions of the model that stand for it."""
     lower, upper = untied_bounds(counts, error=error)
     return IntervalMDP(model.graph, lifted_transitions(model).astype(np.int32), lower, upper)
 
 
 def _anything(model: ParametricMDP, counts: TransitionCounts, error: float) -> IntervalMDP:
-    """Return all probabilities for each transition: next to nothing of so many was seen."""
-    same = np.broadcast_to(np.int32(0), model.graph.n_transitions)
-    return IntervalMDP(model.graph, same, np.zeros(1), np.ones(1))
+    """Return the interval [0, 1] for each transition, as data say next to nothing about each of so many."""
+    first = np.broadcast_to(np.int32(0), model.graph.n_transitions)
+    return IntervalMDP(model.graph, first, np.zeros(1), np.ones(1))
 
 
 IN_MEMORY = Storage(True, _within_bounds, "beta-binomial, one for each transition")

@@ -1,4 +1,4 @@
-"""Learning while acting: episodes are sampled, and certificates renewed as they come in."""
+"""Learns while acting, by sampling episodes and renewing certificates as these come in."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Environments that ``learn_online`` runs episodes in: a model at a point, or any Gymnasium environment."""
+"""Makes environments that ``learn_online`` runs episodes in, from a model at a point or from Gymnasium."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from plumdp.solver.evaluate import evaluate
 
 
 class Environment(Protocol):
-    """Something that runs episodes, numbered from 0; the same number under the same policy may give another run."""
+    """Something that runs episodes, numbered from 0, which may differ when they are run once more."""
 
     def run(self, weights: FloatArray, first: int, last: int, limits: CountArray, seen: CountArray) -> int:
-        """Run episodes from ``first`` up to ``last`` and add to ``seen`` (n_transitions); return the next number.
+        """Run the episodes from ``first`` up to ``last``, and return the number of the next one.
 
-        ``weights`` (n_choices) is the policy. It may return early once, after an episode, some choice was visited as
-        often as ``limits`` (n_choices) says.
+        Steps are added to ``seen`` (n_transitions). ``weights`` (n_choices) is the policy. It may return early once,
+        after an episode, some choice was visited as often as ``limits`` (n_choices) says.
         """
 
     def true_value(self, policy: IntArray, objective: Objective) -> float | None:
-        """Return what the policy (n_states) is worth, or None if nobody knows."""
+        """Return the true value of the policy (n_states), or None if it is not known."""
 
 
 @dataclass(frozen=True, eq=False)
 class Simulator:
-    """A model at a point as an environment: episode k is always the same under the same policy."""
+    """A model at a point as an environment, in which an episode is always the same under the same policy."""
 
     plan: Plan
     choice_of: IntArray
@@ -56,15 +56,15 @@ class Simulator:
         tables = self.plan.tables._replace(weights=running_sums(graph.first_choice, weights))
         visits = np.zeros(graph.n_choices, dtype=np.int64)
         room = np.empty((self.plan.max_steps, 1), dtype=np.int32)
-        following: int = kernels.count_until(
+        next_episode: int = kernels.count_until(
             tables, self.plan.key, graph.initial_state, first, last, self.choice_of, limits, visits, seen, room
         )
-        return following
+        return next_episode
 
     def true_value(self, policy: IntArray, objective: Objective) -> float:
-        """Return what the policy is worth at the point; see ``Environment``."""
-        worth, start = evaluate(self.truth, policy, objective), self.truth.graph.initial_state
-        return float((worth.lower[start] + worth.upper[start]) / 2)
+        """Return the value of the policy at the point; see ``Environment``."""
+        solution, start = evaluate(self.truth, policy, objective), self.truth.graph.initial_state
+        return float((solution.lower[start] + solution.upper[start]) / 2)
 
 
 def simulator(
@@ -91,9 +91,9 @@ def as_environment(
     observe: Observe | None,
     act: Act | None,
 ) -> Environment:
-    """Return what was given as an environment: a Gymnasium one with the options, or one that is an environment already.
+    """Return the given environment as one of this module, where a Gymnasium environment takes the options.
 
-    Anything else is refused, and so are options that an environment has no use for.
+    Anything else is refused, and so are options for an environment that is not from Gymnasium.
     """
     if _is_environment(given):
         options = {"rng": rng, "max_steps": max_steps, "observe": observe, "act": act}

@@ -1,4 +1,4 @@
-"""Learning while acting: follow the optimistic policy, certify the robust one."""
+"""Learns while acting, by following the optimistic policy and certifying the robust one."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ from plumdp.model.objective import Objective, digest
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import check_policy
 from plumdp.model.text import cut, number_of, one_line
-from plumdp.online.environments import Environment as Environment
-from plumdp.online.environments import Simulator as Simulator
-from plumdp.online.environments import as_environment
+from plumdp.online.environments import Environment, as_environment
 from plumdp.online.environments import simulator as simulator
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import Relaxation
@@ -48,7 +46,7 @@ from plumdp.solver.solve import solve
 
 @dataclass(frozen=True, eq=False)
 class OnlineRecord:
-    """Where learning stands after some episodes."""
+    """The certified bound and its policy after some episodes."""
 
     episodes: int
     steps: int
@@ -67,9 +65,9 @@ class OnlineRecord:
 
 @dataclass(frozen=True, eq=False)
 class OnlineState:
-    """All that learning needs to go on after an interruption."""
+    """The data and results that learning needs to go on after an interruption."""
 
-    purpose: str  # of what model, and what the intervals are to hold
+    purpose: str  # the model and the settings, in words
     episodes: int
     counts: CountArray  # (n_transitions)
     event_lower: FloatArray  # (n_events): the intersection of all intervals so far
@@ -79,19 +77,19 @@ class OnlineState:
     seconds: float
 
     def starts(self) -> list[Solution] | list[None]:
-        """Return where the next solutions start from, nature at its best and at its worst."""
+        """Return the solutions that the next ones start from, with nature at its best and at its worst."""
         pairs = zip(self.values, self.policies, strict=True)
         return [Solution(values, values, policy, SolverStatus.OPEN, 0) for values, policy in pairs] or [None, None]
 
     def save(self, path: Path) -> None:
-        """Write the state, so that a crash leaves either the old file or the new one."""
+        """Write the state to a file such that a crash leaves either the old file or the new one."""
         temporary = path.with_suffix(".tmp.npz")
         np.savez(temporary, **{name: getattr(self, name) for name in self.__dataclass_fields__})
         temporary.replace(path)
 
     @staticmethod
     def load(path: Path) -> OnlineState:
-        """Read a state that was saved; nothing in the file is executed, and a damaged one is refused."""
+        """Return the state in a file, without executing anything in it, or refuse a damaged file."""
         try:
             with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in OnlineState.__dataclass_fields__}
@@ -104,7 +102,7 @@ class OnlineState:
         return OnlineState(**arrays)
 
     def problem(self, graph: Graph, n_events: int) -> str:
-        """Return what cannot be in a state of this model, or nothing."""
+        """Return what is wrong with this state for a model, or an empty text."""
         shapes: dict[str, tuple[npt.DTypeLike, set[tuple[int, ...]]]] = {
             "counts": (np.int64, {(graph.n_transitions,)}),
             "event_lower": (np.float64, {(n_events,)}),
@@ -130,8 +128,8 @@ class OnlineState:
         return ""
 
 
-def _damaged(path: Path, what: str) -> DataError:
-    return DataError(f"{path} is not a checkpoint of learn_online, or damaged ({what}); delete it or name another file")
+def _damaged(path: Path, why: str) -> DataError:
+    return DataError(f"{path} is not a checkpoint of learn_online, or damaged ({why}); delete it or name another file")
 
 
 def learn_online(
@@ -153,20 +151,20 @@ def learn_online(
     observe: Observe | None = None,
     act: Act | None = None,
 ) -> Iterator[OnlineRecord]:
-    """Yield a record after each update: what is certified so far, and the policy that it is certified for.
+    """Yield a record after each update, with the bound that is certified so far and its policy.
 
-    Between updates the policy is followed that is best with nature at its best (optimism in the face of uncertainty),
+    Between updates it follows the policy that is best with nature at its best (optimism in the face of uncertainty),
     except for a share ``exploration`` of uniform choices. The intervals are updated when some choice has been taken
     ``growth`` times as often as at the last update, and the episodes are ``spacing`` times as many. Data are adaptive,
-    so the intervals are beta-binomial, and hold at all updates at once: each update keeps what was known before. For
-    comparison, ``confidence_set="published-interval"`` takes those of the paper, without guarantee.
+    so the intervals are beta-binomial and hold at all updates at once, and each update keeps the earlier intervals as
+    well. For comparison, ``confidence_set="published-interval"`` takes those of the paper, without guarantee.
 
-    Unlike ``certify``, learning while acting keeps intervals and the relaxations of the paper, by default rectangular:
-    there is no pilot, as every update looks at all data, and ``relaxation="coupled"`` is refused.
+    Unlike ``certify``, learning while acting keeps intervals and the relaxations of the paper, by default rectangular.
+    As every update looks at all data, there is no pilot, and ``relaxation="coupled"`` is refused.
 
     With a ``checkpoint`` file, learning goes on where it stopped, by a crash or by hand, and ends with the same result
-    if the environment can run an episode once more. A checkpoint of another model (graph, expressions or space),
-    objective or option is refused; only ``episodes`` may change. The objective may be given as text, see
+    if the environment repeats an episode exactly. A checkpoint of another model (graph, expressions or space),
+    objective or option is refused, and only ``episodes`` may change. The objective may be given as text, see
     ``parse_property``.
 
     ``environment`` is a Gymnasium environment, or one such as ``simulator`` makes. In a Gymnasium environment, each
@@ -210,7 +208,7 @@ def learn_online(
         )
         safe = _safe(uncertain, objective, precision, worst_start, prepared)
         if SolverStatus.INTERRUPTED in (optimistic.status, safe.status):
-            raise KeyboardInterrupt  # the state is that of the last update: with other policies it would be another run
+            raise KeyboardInterrupt  # a checkpoint has the last complete update, so that learning can go on from there
         state = replace(
             state,
             event_lower=bounds.event_lower,
@@ -228,7 +226,7 @@ def learn_online(
 
 
 def _start(model: ParametricMDP, n_events: int, settings: str, path: Path | None) -> OnlineState:
-    """Return the state to go on from: that of a checkpoint with the same model and settings, or nothing seen."""
+    """Return the state of a checkpoint with the same model and settings, or an initial state without one."""
     graph = model.graph
     purpose = f"model {model.fingerprint[:16]}, {settings}"
     if path is None or not path.exists():
@@ -246,11 +244,11 @@ def _start(model: ParametricMDP, n_events: int, settings: str, path: Path | None
 
 
 def _updates(confidence_set: Sets) -> Updates[ExpressionBounds]:
-    """Return how a kind of set is kept up to date; refuse a kind that is not."""
+    """Return the functions that keep a kind of set up to date, or refuse a kind that has none."""
     updates = SETS[confidence_set].updates if confidence_set in SETS else None
     if updates is None:
-        known = " or ".join(repr(name) for name, each in SETS.items() if each.updates is not None)
-        raise DataError(f"confidence_set={confidence_set!r}: learning while acting keeps intervals; choose {known}")
+        kinds = " or ".join(repr(name) for name, method in SETS.items() if method.updates is not None)
+        raise DataError(f"confidence_set={confidence_set!r}: learning while acting keeps intervals; choose {kinds}")
     return updates
 
 
@@ -262,7 +260,7 @@ def _learn(
     fixed: FixedNumbers | None,
     error: float,
 ) -> tuple[Learned, ExpressionBounds]:
-    """Return the region that the data leave after an update, with tests of the fixed numbers if there are any."""
+    """Return the region and the bounds after an update, with tests of the fixed numbers if there are any."""
     counts = TransitionCounts(model.graph, state.counts, "adaptive")
     budget = updates.budget.with_fixed_numbers() if fixed is not None and len(fixed) else updates.budget
     bounds = updates.update(model, counts, events, state.event_lower, state.event_upper, budget.error_of_set(error))
@@ -273,7 +271,7 @@ def _learn(
 def _safe(
     uncertain: IntervalMDP, objective: Objective, precision: float, start: Solution | None, prepared: Prepared
 ) -> Solution:
-    """Return the best policy against nature at its worst, and values that are proved for it."""
+    """Return the best policy against nature at its worst, with values that are proved for it."""
     best = solve(uncertain, objective, nature="robust", precision=precision, start=start, prepared=prepared)
     if best.status == SolverStatus.INTERRUPTED:
         return best
@@ -294,7 +292,7 @@ def _act(
     spacing: float,
     exploration: float,
 ) -> OnlineState:
-    """Follow the policy until it is time for an update."""
+    """Return the state after following the policy until it is time for an update."""
     n_choices = np.diff(graph.first_choice)[graph.state_of_choice()]
     weights = exploration / n_choices
     weights[policy] += 1 - exploration
@@ -302,12 +300,12 @@ def _act(
     limits = np.maximum(np.ceil((growth - 1) * before), 1).astype(np.int64)
     counts, done = state.counts.copy(), state.episodes
     earliest = min(episodes, max(done + 1, int(np.ceil(spacing * done))))
-    never = np.full(graph.n_choices, np.iinfo(np.int64).max)
+    no_limits = np.full(graph.n_choices, np.iinfo(np.int64).max)
     while done < earliest:
-        done = environment.run(weights, done, earliest, never, counts)
-    seen = TransitionCounts(graph, counts - state.counts, "adaptive").visits
-    if not (seen >= limits).any() and done < episodes:
-        done = environment.run(weights, done, episodes, limits - seen, counts)
+        done = environment.run(weights, done, earliest, no_limits, counts)
+    visits = TransitionCounts(graph, counts - state.counts, "adaptive").visits
+    if not (visits >= limits).any() and done < episodes:
+        done = environment.run(weights, done, episodes, limits - visits, counts)
     return replace(state, episodes=done, counts=read_only(counts))
 
 

@@ -1,4 +1,4 @@
-"""OnlineRun: the records of learning while acting, saved as JSON and read again."""
+"""Saves the records of learning while acting as JSON, and reads them again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plumdp.model.objective import Direction, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import html_table, number_of, one_line
 from plumdp.online.loop import OnlineRecord
-from plumdp.result.json_values import INFINITE, json_value
+from plumdp.result.json_values import json_value
 
 SCHEMA = "plumdp/online/1"
 _SHOWN = 10  # records in a notebook
@@ -26,9 +26,9 @@ _NAMES = ("episodes", "steps", *_NUMBERS, "status")
 
 @dataclass(frozen=True, eq=False)
 class OnlineRun:
-    """What was certified after how many episodes: the numbers of each record by the names of ``OnlineRecord``.
+    """The numbers of the records of learning while acting, by the names of ``OnlineRecord``.
 
-    Policies are not kept; save them with ``write_policy``. ``plots.online`` draws it.
+    Policies are not kept. Save them with ``write_policy``. ``plots.online`` draws it.
 
     >>> from tempfile import TemporaryDirectory
     >>> from plumdp import case_study, learn_online
@@ -70,17 +70,17 @@ class OnlineRun:
     ) -> OnlineRun:
         """Return the numbers of the records that ``learn_online`` yields for this model and objective."""
         asked = as_objective(objective, model)
-        rows = tuple({name: getattr(record, name) for name in _NAMES} for record in records)
+        rows = ({name: getattr(record, name) for name in _NAMES} for record in records)
         plain = tuple({**row, "status": str(row["status"])} for row in rows)
         return OnlineRun(asked.text, asked.direction, confidence, plain)
 
     @property
     def gap(self) -> float:
-        """How far the certified bound is from what no policy exceeds, after the last record."""
+        """The distance between the certified bound and the optimistic bound in the last record."""
         return gap_of(self.records[-1]) if self.records else inf
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it, ready for JSON; infinite numbers as text."""
+        """Return the run ready for JSON, with infinite numbers as text."""
         return {
             "schema": SCHEMA,
             "objective": self.objective,
@@ -90,12 +90,12 @@ class OnlineRun:
         }
 
     def save(self, path: str | Path) -> None:
-        """Write all of it as JSON; ``read_record`` reads it again."""
+        """Write the run as JSON, which ``read_record`` reads again."""
         Path(path).write_text(json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def gap_of(record: Mapping[str, Any] | OnlineRecord) -> float:
-    """Return how far the certified bound of a record is from what no policy exceeds."""
+    """Return the distance between the certified bound and the optimistic bound of a record."""
     values = record if isinstance(record, Mapping) else vars(record)
     gap = abs(float(values["optimistic_bound"]) - float(values["bound"]))
     return inf if gap != gap else gap  # two infinite bounds
@@ -123,7 +123,3 @@ def read_record(path: str | Path) -> OnlineRun:
         raise
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise DataError(f"{path} is not a record of learning ({type(error).__name__}: {error})") from None
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else INFINITE[value] if isinstance(value, str) else float(value)

@@ -24,7 +24,7 @@ from plumdp.base.linear_algebra import inverse_root
 from plumdp.base.rounding import UNIT, UP
 from plumdp.base.vocabulary import Sets
 from plumdp.confidence.bets import Direction
-from plumdp.confidence.sets import Guarantee
+from plumdp.confidence.sets import Guarantee, require_error
 from plumdp.data.counts import TransitionCounts, require_same_graph
 from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
@@ -91,8 +91,7 @@ def published_least_squares(
 
 def _require_sense(model: ParametricMDP, counts: TransitionCounts, error: float, ridge: float) -> None:
     """Refuse what no ellipsoid can be made of."""
-    if not 0 < error < 1:
-        raise DataError(f"error={error}: give a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
+    require_error(error)
     if not ridge > 0:
         raise DataError(f"ridge={ridge}: give a number above 0, such as 0.01")
     require_same_graph(model.graph, counts.graph)

@@ -16,7 +16,7 @@ from plumdp.base.errors import DataError
 from plumdp.base.rounding import UNIT, UP
 from plumdp.base.vocabulary import Sets
 from plumdp.confidence.bets import Direction
-from plumdp.confidence.sets import Guarantee
+from plumdp.confidence.sets import Guarantee, require_error
 from plumdp.confidence.tied_rows import TiedRows, find_tied_rows
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts, require_same_graph
 from plumdp.model.expressions.polynomial import Polynomial
@@ -72,8 +72,7 @@ def row_bounds(
     >>> bounds.method, bounds.guarantee
     ('L1 balls, Dirichlet mixture', 'finite-sample, anytime')
     """
-    if not 0 < error < 1:
-        raise DataError(f"error={error}: give a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
+    require_error(error)
     if balls is not None and balls not in get_args(Balls):
         raise DataError(f"balls={balls!r}: choose one of {', '.join(map(repr, get_args(Balls)))}")
     require_same_graph(model.graph, counts.graph)

@@ -65,8 +65,8 @@ def likelihood_ellipsoids(
     Each of them holds all these points. ``seen`` has the count of each outcome.
     """
     has_unseen = bool(is_never_seen(table, seen).any())
-    points = [find_estimate(table, seen, table.middle)]
-    points += [estimate(table, seen, table.middle, pseudo=c) for c in PSEUDO_COUNTS[1:] if has_unseen]
+    points = [find_estimate(table, seen)]
+    points += [estimate(table, seen, pseudo=c) for c in PSEUDO_COUNTS[1:] if has_unseen]
     heights = _heights(table, seen, within)
     ellipsoids = [
         likelihood_ellipsoid(table, seen, threshold, point, within, heights=heights)

@@ -136,9 +136,9 @@ def _region(space: ParameterSpace, constraints: Sequence[_Constraint]) -> Polyto
 
 def _likely(likelihood: LikelihoodSet, within: Polytope) -> tuple[Ellipsoid, list[_Constraint]] | Conflict | None:
     """Return an ellipsoid around the points of large likelihood in a polytope, and tangents, or None if that fails."""
-    if not (likelihood.seen.any() and np.isfinite(likelihood.threshold)):
+    if not (likelihood.outcome_counts.any() and np.isfinite(likelihood.threshold)):
         return None
-    ellipsoids = likelihood_ellipsoids(likelihood.table, likelihood.seen, likelihood.threshold, within)
+    ellipsoids = likelihood_ellipsoids(likelihood.table, likelihood.outcome_counts, likelihood.threshold, within)
     if not ellipsoids:
         return None
     best, unknown = ellipsoids[0], parameters(*within.names)
@@ -254,5 +254,5 @@ def _explained(
         if is_conflict(*kept, *others):
             half_spaces = others
     single = next(([one] for one in kept[:_MAX_STRIPS] if is_conflict(one, *half_spaces)), kept)
-    centre = estimate(likelihood.table, likelihood.seen, likelihood.table.middle, pseudo=PSEUDO_COUNTS[-1])
+    centre = estimate(likelihood.table, likelihood.outcome_counts, pseudo=PSEUDO_COUNTS[-1])
     return _conflict([_about(space.names, centre), *(_words(single, half_spaces) or ["the parameter space"])])

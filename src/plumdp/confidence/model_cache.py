@@ -1,4 +1,4 @@
-"""Groundwork: what learning needs of a model, whatever the data and the confidence."""
+"""Keeps what learning needs of a model alone, whatever the data and the confidence."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from plumdp.model.parametric import ParametricMDP
 
 
 @dataclass(frozen=True, eq=False)
-class Groundwork:
-    """What depends on the model alone: each part is found when it is first asked for, and kept."""
+class ModelCache:
+    """Parts that depend on a model alone, each of which is found when it is first asked for, and kept."""
 
     model: ParametricMDP
 
@@ -36,5 +36,5 @@ class Groundwork:
     @cached_property
     def contrasts(self) -> tuple[Contrast, ...]:
         """The ways in which rows may differ, also for single actions."""
-        found = find_contrasts(self.model)
-        return (*found, *parts_by_action(self.model, found))
+        contrasts = find_contrasts(self.model)
+        return (*contrasts, *parts_by_action(self.model, contrasts))
