@@ -1,27 +1,19 @@
-"""Finds the rows of files that examples in a report are taken from: the files are read once more for that."""
+"""Examples for a report: the rows in which offenders are first, steps with several rows, runs without some steps."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from plumdp.data.columns import ACTION, COUNT, PLACE, LogForm
+from plumdp.data.columns import ACTION, COUNT, EPISODE, N_ALIKE, PLACE, STEP, LogForm, quoted
 from plumdp.data.duckdb_tables import numbered_scan
+from plumdp.data.ingestion import Offender
+from plumdp.data.sql import select_sql
 
+_STEP = f"{quoted(EPISODE)}, {quoted(STEP)}"
+_HAS_STEP = f"{quoted(EPISODE)} IS NOT NULL AND {quoted(STEP)} IS NOT NULL"
 _ABOUT_ONE_ROW = ("unknown state", "unknown action")  # the others need the next row too
-
-
-class Offender(Protocol):
-    """Rejected rows that are alike: values of some columns."""
-
-    @property
-    def kind(self) -> str:
-        """Why they were rejected."""
-
-    @property
-    def values(self) -> Mapping[str, Any]:
-        """The value of each column."""
 
 
 def first_places(
@@ -63,3 +55,28 @@ def _can_be_found(offender: Offender, form: LogForm, names: Mapping[str, str]) -
         return False  # as in the last row of every run
     is_plain = all(value is None or isinstance(value, str | int | float) for value in offender.values.values())
     return is_plain and all(name in names for name in offender.values)
+
+
+def any_repeated_sql(columns: Mapping[str, str], table: str) -> str:
+    """Return a query that has a row if a step of a run has several; ``columns`` are expressions by name."""
+    rows = select_sql({name: columns[name] for name in (EPISODE, STEP)}, table)
+    return f"SELECT 1 AS found FROM ({rows}) WHERE {_HAS_STEP} GROUP BY {_STEP} HAVING count(*) > 1 LIMIT 1"
+
+
+def repeated_steps_sql(columns: Mapping[str, str], table: str, n: int) -> str:
+    """Return a query for a few steps of which there are several rows that are not alike: run, step, number of rows."""
+    names, rows = ", ".join(map(quoted, columns)), f"({select_sql(columns, table)}) WHERE {_HAS_STEP}"
+    alike = f"SELECT {names}, count(*) AS {N_ALIKE} FROM {rows} GROUP BY {names}"
+    steps = f"SELECT {_STEP}, CAST(sum({N_ALIKE}) AS BIGINT) AS n_rows FROM ({alike}) GROUP BY {_STEP}"
+    return f"{steps} HAVING count(*) > 1 ORDER BY {_STEP} LIMIT {n}"
+
+
+def broken_episodes_sql(columns: Mapping[str, str], table: str, n: int) -> str:
+    """Return a query for a few episodes that lack steps, those that lack most: rows, steps, first and last of them."""
+    rows, step = select_sql({name: columns[name] for name in (EPISODE, STEP)}, table), quoted(STEP)
+    spans = (
+        f"SELECT {quoted(EPISODE)}, count(*) AS n, count(DISTINCT {step}) AS steps, min({step}) AS first_step, "
+        f"max({step}) AS last_step FROM ({rows}) WHERE {_HAS_STEP} GROUP BY {quoted(EPISODE)}"
+    )
+    missing = "abs(last_step - first_step + 1 - steps)"
+    return f"SELECT * FROM ({spans}) WHERE {missing} > 0 ORDER BY {missing} DESC, {quoted(EPISODE)} LIMIT {n}"

@@ -28,7 +28,7 @@ from plumdp.data.duckdb_tables import (
 )
 from plumdp.data.file_logs import FileLog
 from plumdp.data.files import is_counts_file
-from plumdp.data.frames import FRAME, frame_columns
+from plumdp.data.frames import FRAME, frame_columns, has_order
 from plumdp.data.ingestion import TransitionCounter
 from plumdp.data.log_files import WHOLE, LogFile, describe_files, now
 from plumdp.data.log_pilots import (
@@ -43,7 +43,7 @@ from plumdp.data.log_pilots import (
 from plumdp.data.mappings import StateMaps, read_mapping
 from plumdp.data.report import NAMED, IngestionReport, refusal, require_outcomes
 from plumdp.data.same_files import part_of_file, refuse_copies, refuse_same_files
-from plumdp.data.spark_logs import SparkLog, is_spark, open_spark
+from plumdp.data.spark_logs import SPARK, is_spark, open_spark
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
@@ -53,7 +53,6 @@ _LOGGER = logging.getLogger("plumdp")
 _MAYBE_EMPTY = 1 << 16  # bytes: a file with the names of its columns alone has fewer
 
 Partitions: TypeAlias = int | Literal["files"] | None
-OpenLog: TypeAlias = FileLog | SparkLog
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +194,7 @@ def _check_words(on_unmatched: str, cut_off: str | None) -> None:
 
 
 def _report(
-    log: OpenLog, tally: TransitionCounter, form: LogForm, columns: Mapping[str, Source], cut_off: CutOff | None
+    log: FileLog, tally: TransitionCounter, form: LogForm, columns: Mapping[str, Source], cut_off: CutOff | None
 ) -> IngestionReport:
     """Return what became of the rows, with examples of those that were rejected."""
     broken = log.broken_episodes(columns, NAMED) if tally.has_gaps and form == "trajectories" else []
@@ -205,7 +204,7 @@ def _report(
     return replace(report, cut_off=cut_off if report.rows["cut off"] else None)
 
 
-def _moments(log: OpenLog, form: LogForm, runs: str | None, planned: LogPilot | None) -> Moments | None:
+def _moments(log: FileLog, form: LogForm, runs: str | None, planned: LogPilot | None) -> Moments | None:
     """Return after how many of the runs of a log bets are placed, if runs are what is counted."""
     if planned is None or planned.unit == "rows" or form == "counts" or runs is None:
         return None
@@ -219,7 +218,7 @@ def _moments(log: OpenLog, form: LogForm, runs: str | None, planned: LogPilot | 
 
 
 def _pilot(
-    log: OpenLog,
+    log: FileLog,
     tally: TransitionCounter,
     graph: Graph,
     form: LogForm,
@@ -243,14 +242,14 @@ def _pilot(
 @contextmanager
 def _open(
     source: Any, files: list[str], partitions: Partitions, memory_limit: float, progress: Progress | None
-) -> Iterator[OpenLog]:
+) -> Iterator[FileLog]:
     if not (partitions is None or partitions == "files" or (isinstance(partitions, int) and partitions > 0)):
         raise DataError(Option("partitions", partitions), ": give a whole number above 0, 'files', or leave it out")
     if not files and is_spark(source):
         if partitions is not None:
             raise DataError(Option("partitions", partitions), ": Spark divides the rows itself; leave it out")
-        with open_spark(source) as table:
-            yield table
+        with open_spark(source) as (session, views):
+            yield FileLog(session, views, engine=SPARK)
         return
     n_parts = None if partitions == "files" else partitions
     refuse_same_files(files)
@@ -260,8 +259,9 @@ def _open(
                 raise DataError(
                     Option("partitions", "files"), ": a data frame has no files; give a number, or leave it out"
                 )
-            untyped = {FRAME: dict.fromkeys(frame_columns(source), "")}
-            yield FileLog(connection, untyped, memory_limit, n_parts, progress, frame=source)
+            columns = {FRAME: dict.fromkeys(frame_columns(source), "")}
+            engine = "" if has_order(source) else "DuckDB"
+            yield FileLog(connection, columns, memory_limit, n_parts, progress, frame=source, engine=engine)
             return
         groups = [[file] for file in files] if partitions == "files" else [files]
         tables = {scan(connection, group): group for group in groups}

@@ -246,15 +246,15 @@ def count_sql(
     rows |= _stage(columns)
     grouped = [*keys(graph), *_stage(columns)]
     parts = [
-        f"log_rows AS ({_select(rows, table)})",
+        f"log_rows AS ({select_sql(rows, table)})",
         *([_runs(n_runs, may_lack_names=True)] if n_runs else []),
     ]
     if not once:
         return f"WITH {_joined(parts)}\n{_count(grouped, 'log_rows', n_runs=n_runs)}"
     parts += [
         f"different_rows AS ({_alike([*rows], 'log_rows')})",
-        f"rows_with_place AS ({_select({'*': '*', PLACE: _PLACE_OF_MOVE}, 'different_rows')})",
-        f"moves AS ({_select({'*': '*', N_COPIES: _NOT_COUNTED}, 'rows_with_place')})",
+        f"rows_with_place AS ({select_sql({'*': '*', PLACE: _PLACE_OF_MOVE}, 'different_rows')})",
+        f"moves AS ({select_sql({'*': '*', N_COPIES: _NOT_COUNTED}, 'rows_with_place')})",
     ]
     counted = _count([*grouped, PLACE], "moves", n_runs=n_runs, once=True)
     return f"WITH {_joined(parts)}\n{counted}"
@@ -274,7 +274,7 @@ def order_sql(columns: Mapping[str, str], table: str) -> str:
     """Return a query that only counts the places of the rows as they lie."""
     rows = {name: columns[name] for name in (EPISODE, STEP)}
     over = {name: f"{function} OVER ({_AS_THEY_LIE})" for name, function in _NEXT_PLACE.items()}
-    placed = _select({PLACE: _PLACE_IN_FILE}, f"({_select({'*': '*'} | over, f'({_select(rows, table)})')})")
+    placed = select_sql({PLACE: _PLACE_IN_FILE}, f"({select_sql({'*': '*'} | over, f'({select_sql(rows, table)})')})")
     return _count([PLACE], f"({placed})")
 
 
@@ -306,12 +306,12 @@ def _count_trajectories(
     moves |= {N_COPIES: _NOT_COUNTED} if once else {}
     source = "different_rows" if once else "log_rows"
     parts = [
-        f"log_rows AS ({_select(rows, table)})",
+        f"log_rows AS ({select_sql(rows, table)})",
         *([_runs(n_runs, may_lack_names=False)] if n_runs else []),
         *([f"{source} AS ({_alike([*rows], 'log_rows')})"] if once else []),
-        f"rows_with_next AS ({_select({'*': '*'} | over, source)})",
-        f"rows_with_place AS ({_select({name: quoted(name) for name in kept} | {PLACE: place}, 'rows_with_next')})",
-        f"moves AS ({_select(moves, 'rows_with_place')})",
+        f"rows_with_next AS ({select_sql({'*': '*'} | over, source)})",
+        f"rows_with_place AS ({select_sql({name: quoted(name) for name in kept} | {PLACE: place}, 'rows_with_next')})",
+        f"moves AS ({select_sql(moves, 'rows_with_place')})",
     ]
     return f"WITH {_joined(parts)}\n{_count(grouped, 'moves', n_runs=n_runs, once=once)}"
 
@@ -341,11 +341,12 @@ def _runs(n_runs: str, *, may_lack_names: bool) -> str:
     }
     return (
         f"run_names AS (SELECT DISTINCT {quoted(EPISODE)} AS {quoted(RUN)} FROM log_rows),\n"
-        f"runs AS ({_select(numbers, 'run_names')} WHERE {quoted(RUN)} IS NOT NULL)"
+        f"runs AS ({select_sql(numbers, 'run_names')} WHERE {quoted(RUN)} IS NOT NULL)"
     )
 
 
-def _select(columns: Mapping[str, str], table: str) -> str:
+def select_sql(columns: Mapping[str, str], table: str) -> str:
+    """Return a query for expressions by the names of their columns."""
     parts = ("*" if name == "*" else f"{expression} AS {quoted(name)}" for name, expression in columns.items())
     return f"SELECT {', '.join(parts)} FROM {table}"
 
