@@ -7,10 +7,9 @@ unknown value is unknown. Nothing of the text itself ever becomes part of a quer
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 from plumdp.base.errors import DataError
 
@@ -47,17 +46,12 @@ class Term:
     operands: tuple[Term, ...] = ()
     value: float | str | bool | tuple[float, ...] | None = None
     kind: Kind = "number"
-
-    def leaves(self) -> Iterator[Term]:
-        """Yield the columns in it."""
-        if self.operator == "column":
-            yield self
-        for operand in self.operands:
-            yield from operand.leaves()
+    position: int = field(default=0, compare=False)  # where it starts in the text
 
     def columns(self) -> list[str]:
         """Return the names of the columns in it, each once."""
-        return [*dict.fromkeys(str(leaf.value) for leaf in self.leaves())]
+        own = [str(self.value)] if self.operator == "column" else []
+        return [*dict.fromkeys([*own, *(name for operand in self.operands for name in operand.columns())])]
 
     def renamed(self, names: dict[str, str]) -> Term:
         """Return the term with other names of columns."""
@@ -76,13 +70,6 @@ class _Token:
     def word(self) -> str:
         """What a word or symbol stands for, however it is spelled; nothing for others."""
         return _SAME.get(self.text, self.text.lower()) if self.kind in ("word", "symbol") else ""
-
-
-class _Operand(NamedTuple):
-    """A term, and the token it starts with."""
-
-    term: Term
-    start: _Token
 
 
 def parse_mapping(text: str) -> Term:
@@ -110,10 +97,10 @@ class _Reader:
         """Return the only expression in the text."""
         if self._next.kind == "end":
             raise DataError("the expression is empty; write for example floor(lon / 0.5)")
-        operand = self._conditional()
+        term = self._conditional()
         if self._next.kind != "end":
             raise self._unexpected("after the end of the expression")
-        return operand.term
+        return term
 
     @property
     def _next(self) -> _Token:
@@ -135,82 +122,81 @@ class _Reader:
         what = "the text ends" if self._next.kind == "end" else f"found {self._next.text}"
         return _error(f"{what} {where}", self._text, self._next.position)
 
-    def _conditional(self) -> _Operand:
+    def _conditional(self) -> Term:
         """Read ``if … then … else …``, ``case when … end``, ``… ? … : …``, or what has none of them around it."""
         start = self._next
         self._depth += 1
         if self._depth > _DEEPEST:
             raise DataError("the expression is nested too deeply")
         if self._accept("if"):
-            operand = self._choice(start, self._conditional(), "then", "else")
+            term = self._choice(start, self._conditional(), "then", "else")
         elif self._accept("case"):
             self._expect("when")
-            operand = self._choice(start, self._conditional(), "then", "when", "else")
+            term = self._choice(start, self._conditional(), "then", "when", "else")
             self._expect("end")
         else:
-            operand = self._operation(0)
-            operand = self._choice(start, operand, "?", ":") if self._next.word == "?" else operand
+            term = self._operation(0)
+            term = self._choice(start, term, "?", ":") if self._next.word == "?" else term
         self._depth -= 1
-        return operand
+        return term
 
-    def _choice(self, start: _Token, condition: _Operand, then: str, *otherwise: str) -> _Operand:
-        holds = self._as("truth", condition)
+    def _choice(self, start: _Token, condition: Term, then: str, *otherwise: str) -> Term:
+        condition = self._as("truth", condition)
         self._expect(then)
         one = self._conditional()
         has_more = self._expect(*otherwise) == "when"
-        other = self._conditional()
-        other = self._choice(other.start, other, then, *otherwise) if has_more else other
+        second, other = self._next, self._conditional()
+        other = self._choice(second, other, then, *otherwise) if has_more else other
         kind = _common(one, other)
-        return _Operand(self._make("if", holds, self._as(kind, one), self._as(kind, other), kind=kind), start)
+        return self._make("if", start, condition, self._as(kind, one), self._as(kind, other), kind=kind)
 
-    def _operation(self, loosest: int) -> _Operand:
+    def _operation(self, loosest: int) -> Term:
         """Read operators that bind at least as tightly as a level, from left to right; comparisons do not follow on."""
-        left, limit = self._prefixed(loosest), _TIGHTEST
+        start, limit = self._next, _TIGHTEST
+        left = self._prefixed(loosest)
         while loosest <= (level := _LEVEL.get(self._next.word, _TIGHTEST)) < limit:
             operator = self._accept(*_LEVELS[level])
-            left = self._apply(operator, left.start, left, self._operation(level + 1))
+            left = self._apply(operator, start, left, self._operation(level + 1))
             limit = level if operator in COMPARISONS else limit
         return left
 
-    def _prefixed(self, loosest: int) -> _Operand:
+    def _prefixed(self, loosest: int) -> Term:
         start = self._next
         if loosest <= _LEVEL["="] and self._accept("not"):
             return self._apply("not", start, self._operation(_LEVEL["="]))
-        if not self._accept("+", "-"):
+        if self._accept("+"):
+            return self._prefixed(_TIGHTEST)
+        if not self._accept("-"):
             return self._primary()
-        operand = self._prefixed(_TIGHTEST)
-        if start.text == "+":
-            return operand
-        if isinstance(operand.term.value, float):
-            return _Operand(replace(operand.term, value=-operand.term.value), start)
-        return self._apply("-", start, operand)
+        term = self._prefixed(_TIGHTEST)
+        if term.operator == "number" and isinstance(term.value, float):
+            return replace(term, value=-term.value, position=start.position)
+        return self._apply("-", start, term)
 
-    def _primary(self) -> _Operand:
+    def _primary(self) -> Term:
         token = self._next
         if self._accept("("):
-            operand = self._conditional()
+            term = self._conditional()
             self._expect(")")
-            return _Operand(operand.term, token)
+            return replace(term, position=token.position)
         if token.kind in ("symbol", "end") or token.word in _WORDS:
             raise self._unexpected("where a number, a column or a function is expected")
         self._index += 1
-        if token.kind == "word" and self._accept("("):
-            return self._function(token)
-        return _Operand(self._literal(token), token)
-
-    def _literal(self, token: _Token) -> Term:
-        """Return a number, a text, a truth value or a column."""
         if token.kind == "number":
             if not isfinite(float(token.text)):
                 raise _error(f"{token.text} is too large", self._text, token.position)
-            return self._make("number", value=float(token.text), kind="number")
+            return self._make("number", token, value=float(token.text), kind="number")
         if token.kind == "text":
-            return self._make("text", value=token.text[1:-1].replace("''", "'"), kind="text")
+            return self._make("text", token, value=token.text[1:-1].replace("''", "'"), kind="text")
+        if token.kind == "quoted":
+            return self._make("column", token, value=token.text[1:-1], kind="any")
+        if self._accept("("):
+            return self._function(token)
         if token.word in ("true", "false"):
-            return self._make("truth", value=token.word == "true", kind="truth")
-        return self._make("column", value=token.text[1:-1] if token.kind == "quoted" else token.text, kind="any")
+            return self._make("truth", token, value=token.word == "true", kind="truth")
+        return self._make("column", token, value=token.text, kind="any")
 
-    def _function(self, token: _Token) -> _Operand:
+    def _function(self, token: _Token) -> Term:
         name = token.word
         if name not in _FUNCTIONS:
             sentence = f"{token.text} is not a function that can be used here; there are {', '.join(_FUNCTIONS)}"
@@ -225,32 +211,33 @@ class _Reader:
             raise _error(f"{name} takes {values}, not {given}", self._text, token.position)
         return self._apply(name, token, *operands)
 
-    def _apply(self, operator: str, start: _Token, *operands: _Operand) -> _Operand:
+    def _apply(self, operator: str, start: _Token, *operands: Term) -> Term:
         takes: Kind = "truth" if operator in _CONNECTIVES else "number"
         takes = _common(*operands) if operator in ("=", "!=") else takes
         gives: Kind = "truth" if operator in (*_CONNECTIVES, *COMPARISONS) else "number"
         terms = [self._as(takes, operand) for operand in operands]
-        return _Operand(self._make("mod" if operator == "%" else operator, *terms, kind=gives), start)
+        return self._make("mod" if operator == "%" else operator, start, *terms, kind=gives)
 
-    def _as(self, kind: Kind, operand: _Operand) -> Term:
+    def _as(self, kind: Kind, term: Term) -> Term:
         """Return a term as what is asked of it; a column is read as that."""
-        term, start = operand
         if term.kind == "any":
             return replace(term, kind=kind)
         if term.kind != kind:
-            raise _error(f"found {_SHOWN[term.kind]} where {_SHOWN[kind]} is expected", self._text, start.position)
+            raise _error(f"found {_SHOWN[term.kind]} where {_SHOWN[kind]} is expected", self._text, term.position)
         return term
 
-    def _make(self, operator: str, *operands: Term, value: float | str | bool | None = None, kind: Kind) -> Term:
+    def _make(
+        self, operator: str, start: _Token, *operands: Term, value: float | str | bool | None = None, kind: Kind
+    ) -> Term:
         self._size += 1
         if self._size > _LARGEST:
             raise DataError(f"the expression has more than {_LARGEST} parts")
-        return Term(operator, operands, value, kind)
+        return Term(operator, operands, value, kind, start.position)
 
 
-def _common(*operands: _Operand) -> Kind:
+def _common(*terms: Term) -> Kind:
     """Return what terms are read as if they must be alike; columns alone as numbers."""
-    return next((each.term.kind for each in operands if each.term.kind != "any"), "number")
+    return next((term.kind for term in terms if term.kind != "any"), "number")
 
 
 def _tokenize(text: str) -> list[_Token]:
