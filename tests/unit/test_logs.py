@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from log_models import LAMP, recount, runs
 
 import plumdp as pl
+from plumdp.data.duckdb_tables import write_parquet
 from plumdp.data.logs import read_log
 from plumdp.data.matching import Matcher
 from plumdp.data.sql import counts_query
@@ -363,7 +364,7 @@ def test_a_lazy_frame_whose_rows_change_their_order_is_counted_as_it_was_first()
         widths.append(rows.width)
         return rows if len(rows) < 2 else rows.sample(fraction=1.0, shuffle=True, seed=next(seeds))
 
-    lazy = frame.lazy().map_batches(shuffled, no_optimizations=False, projection_pushdown=True)
+    lazy = frame.lazy().map_batches(shuffled, projection_pushdown=True)
     log = read_log(lazy, LAMP)
     assert np.array_equal(log.counts.counts, COUNTS)
     assert (len(widths), log.report.rejected) == (1, 0)
@@ -376,7 +377,7 @@ def test_a_variable_whose_name_differs_from_that_of_a_column_in_capitals_is_told
     (p,) = pl.parameters("p")
     step = lambda s: {"go": [(p, s._replace(**{name: 1 - s[0]})), (1 - p, s)]}  # noqa: E731
     model = pl.explore(step, {name: 0}, space=pl.ParameterSpace.unit("p"))
-    recorded = pl.record(model, {"p": 0.3}, 50, rng=1, max_steps=5)
+    recorded = pl.data.record(model, {"p": 0.3}, 50, rng=1, max_steps=5)
     write_parquet(tmp_path / "log.parquet", [recorded.columns(form)])
     frame = pd.DataFrame(recorded.columns(form))
     counted = duckdb.sql(counts_query(model, table="frame", dialect="duckdb", form=form)).df()
