@@ -121,7 +121,8 @@ def test_misuse_ends_with_a_sentence_in_the_words_of_the_command_line(case, fold
 REPEATED = (
     "error: 4 of 6 rows do not fit the model:\n  repeated step: 4 rows; episode 0, step 0 (2 rows)\n"
     "if each file numbers its runs anew, say --partitions files\n"
-    "correct the log or the model, or count the other rows with --keep-going\n"
+    "correct the log or the model, or count the other rows with --keep-going; --rejected rejected.csv writes all of "
+    "these rows to a file\n"
 )
 
 
@@ -169,7 +170,7 @@ def test_count_says_in_which_order_files_were_read(days, capsys):
     code, said, _ = run(capsys, "count", "betting:5", "part-*.csv", "--order", "time", "-o", "c.parquet")
     assert (code, said) == (
         0,
-        "176 rows of transitions: 11 matched, 165 copies of others, 0 rejected\n"
+        "176 rows of transitions: 11 matched, 165 exact duplicates left out, 0 rejected\n"
         "c.parquet: 11 steps, counted, without bets, as there are too few data, or it is not clear which came first "
         "(the rows of the log are in the order in which their steps happened, file after file: part-1.csv, part-2.csv, "
         "part-3.csv, …, part-11.csv (11 files))\n",

@@ -40,14 +40,10 @@ _PHRASES = {  # what Python says, and what the command line has in its place
     "read_counts": "this command",
     "decide": "certify",
 }
-_OF_OTHERS = (  # texts of Typer and DuckDB
+_OF_OTHERS = (  # texts of Typer
     (r"\bValue error, ", ""),
     (r"\bInput should be a valid number, .* as a number", "give a number"),
     (r"\bInput should be a valid integer, .* as an integer", "give a whole number"),
-    (
-        r"""^IO Error: .*Could not write file \\*"(.*?)(?:\.plumdp-\w+/)?([^/]*?)\\*": ([^"]+).*""",
-        r"\1\2 cannot be written: \3",
-    ),
 )
 
 

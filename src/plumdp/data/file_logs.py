@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +20,7 @@ from plumdp.data.duckdb_tables import (
     has_rows,
     keeps_order,
     literal,
+    numbered_scan,
     pages,
     scan,
     watched,
@@ -27,10 +29,10 @@ from plumdp.data.first_rows import any_repeated_sql, broken_episodes_sql, first_
 from plumdp.data.frames import FRAME, register_frame
 from plumdp.data.ingestion import Offender
 from plumdp.data.log_pilots import Moments, SharedRun, no_order, not_numbered
-from plumdp.data.mapping_sql import IN_ORDER, NUMBERS, columns_sql
+from plumdp.data.mapping_sql import IN_ORDER, NUMBERS, columns_sql, is_time
 from plumdp.data.report import BrokenEpisode, RepeatedStep
 from plumdp.data.spark_logs import SPARK, count_on_spark
-from plumdp.data.sql import count_ordered_sql, count_sql, order_sql, select_sql
+from plumdp.data.sql import count_ordered_sql, count_sql, order_sql, rows_sql, select_sql
 from plumdp.model.graph import Graph
 
 _COUNTED = "counted"  # the table with the counts of one part
@@ -115,14 +117,19 @@ class FileLog:
         else:
             yield from self._counted(select_sql(columns, table), share)
 
-    def first_rows(self, form: LogForm, columns: Mapping[str, Source], offenders: Sequence[Offender]) -> Sequence[str]:
+    def first_rows(
+        self, graph: Graph, form: LogForm, columns: Mapping[str, Source], offenders: Sequence[Offender], *, once: bool
+    ) -> Sequence[str]:
         """Return the row, and of several files the file, in which each offender is first, where that can be told."""
         found = [""] * len(offenders)
+        has_place = form == "trajectories" or once
         for table, files in self.files.items():
-            if not files or any("://" in file for file in files):
+            if form == "counts" or any("://" in file for file in files):
                 continue
-            here = columns_sql(columns, self.tables[table], form)
-            places = first_places(self.connection, files, here, form, offenders)
+            here, rows = columns_sql(columns, self.tables[table], form), numbered_scan(self.connection, files)
+            query = rows_sql(graph, form, here, rows, once=once, every="first")
+            has_runs = EPISODE in columns
+            places = first_places(self.connection, files, query, offenders, has_runs=has_runs, has_place=has_place)
             found = [one or other for one, other in zip(found, places, strict=True)]
         return found
 
@@ -215,7 +222,9 @@ class FileLog:
 
     def repeated_steps(self, form: LogForm, columns: Mapping[str, Source], n: int) -> list[RepeatedStep]:
         """Return a few steps of which there are several rows that are not alike."""
-        return [RepeatedStep(*row) for row in self._few(repeated_steps_sql, form, columns, n)]
+        step = quoted(str(columns[STEP]))
+        query = partial(repeated_steps_sql, shown=f"CAST({step} AS VARCHAR)")
+        return [RepeatedStep(*row) for row in self._few(query, form, columns, n)]
 
     def broken_episodes(self, columns: Mapping[str, Source], n: int) -> list[BrokenEpisode]:
         """Return a few episodes that lack steps, those that lack most."""
@@ -342,5 +351,6 @@ def _run_changes(run: str, kind: str, table: str) -> str:
 
 def _number(step: Source | None, types: Mapping[str, str]) -> str:
     """Return a step of a log of transitions as a number; nothing if its column has another type."""
-    is_number = step is not None and types[str(step)].partition("(")[0] in (*NUMBERS, "VARCHAR")
-    return columns_sql({STEP: step}, types, "trajectories")[STEP] if step is not None and is_number else ""
+    kind = "" if step is None else types[str(step)].partition("(")[0]
+    is_ordered = kind in (*NUMBERS, "VARCHAR") or is_time(kind)
+    return columns_sql({STEP: step}, types, "trajectories")[STEP] if step is not None and is_ordered else ""

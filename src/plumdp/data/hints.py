@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.data.values import Texts, domain, shown
+from plumdp.data.values import Texts, domain, shown, whole
 from plumdp.model.graph import Graph
 
 
@@ -37,6 +37,10 @@ def action_hint(graph: Graph, given: Any) -> str:
     if word is not None:
         return f"did you mean {word!r}?"
     names = dict.fromkeys(graph.action_names)
+    if whole(given) is not None:
+        return (
+            f"say which action each number is: the model has {', '.join(map(repr, names))}, in no order that is clear"
+        )
     return f"the actions are {', '.join(map(repr, names))}" if len(names) <= 6 and all(names) else ""
 
 

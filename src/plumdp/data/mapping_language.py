@@ -13,15 +13,18 @@ from typing import Literal, TypeAlias
 
 from plumdp.base.errors import DataError
 
-Kind: TypeAlias = Literal["number", "text", "truth", "any"]
-"""What a term gives; a column can be any of the three until something is asked of it."""
+Kind: TypeAlias = Literal["number", "text", "truth", "time", "any"]
+"""What a term gives; a column can be any of the four until something is asked of it."""
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 _LEVELS = (("or",), ("and",), COMPARISONS, ("+", "-"), ("*", "/", "%"))
 _LEVEL = {word: level for level, words in enumerate(_LEVELS) for word in words}  # the higher, the tighter
 _TIGHTEST = len(_LEVELS)
 _CONNECTIVES = ("and", "or", "not")
-_FUNCTIONS = {"floor": 1, "ceil": 1, "round": 1, "abs": 1, "mod": 2, "min": None, "max": None}  # None: two or more
+OF_TEXTS = ("lower", "upper", "trim")
+DATE_PARTS = ("year", "month", "day", "weekday", "hour", "minute", "second")
+_FUNCTIONS: dict[str, int | None] = {"floor": 1, "ceil": 1, "round": 1, "abs": 1, "mod": 2, "date_part": 2}
+_FUNCTIONS |= {"min": None, "max": None} | dict.fromkeys(OF_TEXTS, 1)  # None: two or more
 _SAME = {"==": "=", "<>": "!=", "&": "and", "&&": "and", "|": "or", "||": "or", "!": "not"}
 _WORDS = (*_CONNECTIVES, "if", "then", "else", "case", "when", "end")
 _TOKEN = re.compile(
@@ -35,7 +38,10 @@ _TOKEN = re.compile(
 _LONGEST = 1000  # characters
 _LARGEST = 300  # terms
 _DEEPEST = 80  # of them in each other
-_SHOWN = {"number": "a number", "text": "a text", "truth": "true or false", "any": "a column"}
+_SHOWN = {"number": "a number", "text": "a text", "truth": "true or false", "time": "a date", "any": "a column"}
+
+
+_Value: TypeAlias = float | str | bool | tuple[float, ...] | None
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,7 @@ class Term:
 
     operator: str
     operands: tuple[Term, ...] = ()
-    value: float | str | bool | tuple[float, ...] | None = None
+    value: _Value = None
     kind: Kind = "number"
     position: int = field(default=0, compare=False)  # where it starts in the text
 
@@ -209,12 +215,18 @@ class _Reader:
         if given != (wanted or max(given, 2)):
             values = f"{wanted or 'two or more'} {'value' if wanted == 1 else 'values'}"
             raise _error(f"{name} takes {values}, not {given}", self._text, token.position)
-        return self._apply(name, token, *operands)
+        return self._date_part(token, *operands) if name == "date_part" else self._apply(name, token, *operands)
+
+    def _date_part(self, token: _Token, part: Term, time: Term) -> Term:
+        if part.operator != "text" or part.value not in DATE_PARTS:
+            parts = ", ".join(map(repr, DATE_PARTS))
+            raise _error(f"the first value of date_part is one of {parts}", self._text, part.position)
+        return self._make("date_part", token, self._as("time", time), value=part.value, kind="number")
 
     def _apply(self, operator: str, start: _Token, *operands: Term) -> Term:
-        takes: Kind = "truth" if operator in _CONNECTIVES else "number"
+        takes: Kind = "truth" if operator in _CONNECTIVES else "text" if operator in OF_TEXTS else "number"
         takes = _common(*operands) if operator in ("=", "!=") else takes
-        gives: Kind = "truth" if operator in (*_CONNECTIVES, *COMPARISONS) else "number"
+        gives: Kind = "truth" if operator in (*_CONNECTIVES, *COMPARISONS) else takes
         terms = [self._as(takes, operand) for operand in operands]
         return self._make("mod" if operator == "%" else operator, start, *terms, kind=gives)
 
@@ -226,9 +238,7 @@ class _Reader:
             raise _error(f"found {_SHOWN[term.kind]} where {_SHOWN[kind]} is expected", self._text, term.position)
         return term
 
-    def _make(
-        self, operator: str, start: _Token, *operands: Term, value: float | str | bool | None = None, kind: Kind
-    ) -> Term:
+    def _make(self, operator: str, start: _Token, *operands: Term, value: _Value = None, kind: Kind) -> Term:
         self._size += 1
         if self._size > _LARGEST:
             raise DataError(f"the expression has more than {_LARGEST} parts")

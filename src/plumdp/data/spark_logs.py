@@ -14,7 +14,7 @@ from plumdp.data.columns import EPISODE, N_RUNS, PLACE, STEP, LogForm, Source, q
 from plumdp.data.duckdb_tables import Block, columns_of, connect
 from plumdp.data.first_rows import any_repeated_sql
 from plumdp.data.log_pilots import Moments
-from plumdp.data.mapping_sql import columns_sql
+from plumdp.data.mapping_sql import columns_sql, is_time
 from plumdp.data.sql import count_sql, select_sql, translated
 from plumdp.model.graph import Graph
 
@@ -91,8 +91,11 @@ def count_on_spark(
     if moments is not None and moments.sizes:
         n_runs, here[EPISODE] = N_RUNS, quoted(moments.column)
 
+    is_ordered = form == "trajectories" and is_time(types[str(columns[STEP])])
+
     def counted(once: bool) -> Block:
-        return columns_of(connection.execute(count_sql(graph, form, here, table, n_runs=n_runs, once=once)))
+        query = count_sql(graph, form, here, table, n_runs=n_runs, once=once, is_ordered=is_ordered)
+        return columns_of(connection.execute(query))
 
     if form == "transitions":
         return counted(STEP in columns and bool(connection.execute(any_repeated_sql(here, table)).fetchall()))
