@@ -4,6 +4,7 @@ import math
 import os
 import shutil
 import warnings
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 
 import duckdb
@@ -266,13 +267,15 @@ EXPRESSIONS = """
 floor(lon / 0.5); ceil(lon * 10); round(lon); mod(lon, 7); lon % (count - 1); abs(-lon); lon / count; lon = level;
 min(lon, level, 3); max(lon, count); floor(lon * 1e308 - lon * 1e308); word + 0; flag != (count > 0);
 if lon > level then 1 else count; if flag and lon < 1 or not flag then lon else 2;
-if word = '3' then 1 else 2; if count then 1 else 0
+if word = '3' then 1 else 2; if count then 1 else 0; if upper(word) = 'X' or lower(word) = 'nan' then 1 else 0;
+date_part('year', time); date_part('weekday', time); date_part('hour', time); date_part('second', time)
 """.replace("\n", " ").split(";")
 
 
 def test_spark_calculates_what_duckdb_calculates(spark):
     rng = np.random.default_rng(4)
     pools = {"lon": NUMBERS, "level": NUMBERS, "word": TEXTS, "count": [None, 0, 1, 2, -9], "flag": [None, True, False]}
+    pools["time"] = [None, *(datetime(1969, 12, 28) + timedelta(seconds=54_321 * i + 0.5) for i in range(40))]
     columns = {name: [pool[i] for i in rng.integers(len(pool), size=300)] for name, pool in pools.items()}
     log = pyarrow.table({"id": range(300), **columns})
 
@@ -288,6 +291,25 @@ def test_spark_calculates_what_duckdb_calculates(spark):
     for text, *both in zip(["id", *EXPRESSIONS], zip(*expected, strict=True), zip(*found, strict=True), strict=True):
         one, other = ([known(value) for value in values] for values in both)
         assert one == other, text
+
+
+def test_spark_orders_rows_by_times(spark):
+    rows = corrupted_rows("trajectories")
+    start = datetime(2024, 3, 31)  # when clocks in Europe are put forward
+    times = [row | {"step": row["step"] and start + timedelta(minutes=17 * row["step"])} for row in rows]
+    kinds = {
+        "episode": pyarrow.int64(),
+        "place_x": pyarrow.int64(),
+        "lit": pyarrow.bool_(),
+        "step": pyarrow.timestamp("us"),
+    }
+    schema = pyarrow.schema([(name, kinds.get(name, pyarrow.string())) for name in times[0]])
+    table = pyarrow.Table.from_pylist(times, schema=schema)
+    expected = read_log(table, LAMP, **ANYHOW)
+    log = read_log(spark.createDataFrame(table), LAMP, **ANYHOW)
+    assert np.array_equal(log.counts.counts, expected.counts.counts)
+    assert (log.report.rows, log.report.assuming) == (expected.report.rows, expected.report.assuming)
+    assert len(log.report.assuming) == 1
 
 
 @pytest.mark.parametrize("form", FORMS)

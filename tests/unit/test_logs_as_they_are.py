@@ -187,7 +187,7 @@ def test_numbers_are_refused_where_the_order_of_actions_is_not_clear():
         model = pl.explore(lambda s, names=names: step(s, names), {"x": 0}, space=pl.ParameterSpace.unit("p"))
         assert numbered_actions(model.graph) == {}
         log = pd.DataFrame({"x": [0], "action": [0], "next_x": [1]})
-        assert "0 (1×); say which action each number is: the model has 'b', 'a'" in refused(log, model)
+        assert "0 (1×); it is not known which action a number is: the model has 'b', 'a'" in refused(log, model)
         assert read_log(log, model, actions=["b", "a"]).counts.total == 1
 
 
@@ -358,7 +358,7 @@ def test_impossible_transitions_may_be_allowed_by_number():
     log = read_log(frame, LAMP, allow_impossible=n)
     assert (log.report.allowed, log.report.contradicting, log.report.unreadable) == (n, 0, 0)
     assert log.counts.total == len(frame) - n
-    sentence = f"{n} transitions that the model says cannot happen are a fault of the recorder"
+    sentence = f"{n} transitions that the model says cannot happen are faults of the recorder, which made no others"
     assert log.report.assuming[0].startswith(sentence)
     assert log.report.assuming[0] in [*_about_data(log.counts, DataQuality(log.counts.total, log.report))]
     for options in ({}, {"on_unmatched": "report"}):

@@ -66,8 +66,11 @@ def _spelled(option: Option) -> str:
     name, value = f"--{_NAMES.get(option.name, option.name)}".replace("_", "-"), option.value
     if value is Untold or value is True or value is ...:
         return name
+    if isinstance(value, list | tuple):
+        value = f"[{','.join(map(str, value))}]"
     if isinstance(value, Mapping):
         value = ",".join(f"{key}={'…' if entry is ... else entry}" for key, entry in value.items())
+        value = f"{{{value}}}" if option.name == "actions" else value
     return f"{name} {value:.10g}" if isinstance(value, float) else f"{name} {value}"
 
 

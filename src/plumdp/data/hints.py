@@ -13,6 +13,8 @@ import numpy.typing as npt
 from plumdp.data.values import Texts, domain, shown, whole
 from plumdp.model.graph import Graph
 
+NUMBERED = "it is not known which action a number is"
+
 
 def likely_word(given: Any, words: Sequence[str]) -> str | None:
     """Return the word that a text is likely to stand for, if there is one.
@@ -35,12 +37,11 @@ def action_hint(graph: Graph, given: Any) -> str:
     """Return which action a name may stand for, or which there are if they are few."""
     word = likely_word(given, graph.action_names)
     if word is not None:
-        return f"did you mean {word!r}?"
+        is_same = given.strip().casefold() == word.casefold()
+        return f"did you mean {word!r}?" + (" lower, upper and trim make names alike" if is_same else "")
     names = dict.fromkeys(graph.action_names)
     if whole(given) is not None:
-        return (
-            f"say which action each number is: the model has {', '.join(map(repr, names))}, in no order that is clear"
-        )
+        return f"{NUMBERED}: the model has {', '.join(map(repr, names))}, in no order that is clear"
     return f"the actions are {', '.join(map(repr, names))}" if len(names) <= 6 and all(names) else ""
 
 

@@ -219,8 +219,11 @@ def _allowing(report: IngestionReport, most: int) -> IngestionReport:
     n = report.rows["impossible transition"]
     if not 0 < n <= most:
         return report
-    rows = f"{number_of(n, 'transition')} that the model says cannot happen {'is' if n == 1 else 'are'}"
-    why = f"{rows} a fault of the recorder, which does not depend on where the step led (you allowed {most:,})"
+    faults = "is a fault" if n == 1 else "are faults"
+    why = (
+        f"{number_of(n, 'transition')} that the model says cannot happen {faults} of the recorder, which made no "
+        f"others, whatever steps led to (you allowed {most:,})"
+    )
     return replace(report, allowed=n, assuming=(*report.assuming, why))
 
 

@@ -16,7 +16,7 @@ from plumdp.data.frames import FRAME
 from plumdp.data.ingestion import TransitionCounter
 from plumdp.data.mapping_sql import columns_sql
 from plumdp.data.report import KINDS, REJECTED
-from plumdp.data.sql import rows_sql
+from plumdp.data.sql import Every, rows_sql
 from plumdp.model.graph import Graph
 
 _WRITERS = {".csv": "FORMAT csv, HEADER", ".parquet": "FORMAT parquet, COMPRESSION zstd"}
@@ -58,7 +58,8 @@ def write_rejected(
         kinds = '"row" BIGINT, "file" BIGINT, reason VARCHAR'
         log.connection.execute(f"CREATE OR REPLACE TEMP TABLE {places} ({kinds})")
         if n:
-            here, every = columns_sql(columns, types, form), "row or copy" if tally.has_repeated_steps else "row"
+            here = columns_sql(columns, types, form)
+            every: Every = "row or copy" if tally.has_repeated_steps else "row"
             query = rows_sql(graph, form, here, rows, once=tally.has_alike, every=every)
             _fill(log.connection, places, query, tally)
         parts.append(_selected(places, rows, files, log.columns))

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import CutOff
 from plumdp.data.columns import LogForm
+from plumdp.data.hints import NUMBERED
 from plumdp.data.log_files import LogFile, log_file_from
 from plumdp.model.text import number_of, one_line
 
@@ -191,6 +192,8 @@ def refusal(report: IngestionReport, n_files: int = 1, rejected: str | Path | No
         advice += ["if each file numbers its runs anew, say ", Option("partitions", "files"), "\n"]
     elif report.rows["repeated step"]:
         lines.append("give different runs different names, and number the steps of each run")
+    if report.hints.get("unknown action", "").startswith(NUMBERED):
+        advice += ["say which actions 0, 1, 2, … are with ", Option("actions", ["left", "stay", "right"]), "\n"]
     if report.rows["gap in steps"]:
         advice += ["if steps only order the rows of a run, and none is missing, say ", Option("steps", "ordered"), "\n"]
     n = report.rows["impossible transition"]

@@ -263,7 +263,7 @@ def count_sql(
         why = f"the query would have two columns {', '.join(sorted(twice))}"
         raise DataError(why, "; rename a state variable, or ", Option("pilot", False), ", to do without bets")
     if form == "trajectories":
-        place = _PLACE_IN_RUN.replace(_IS_NEXT, "FALSE") if is_ordered else _PLACE_IN_RUN
+        place = _PLACE_IN_RUN.replace(f"WHEN {_IS_NEXT} THEN 'step'", "") if is_ordered else _PLACE_IN_RUN
         parts = _trajectories(graph, columns, table, _IN_RUNS, _STEPS_AROUND, place, n_runs, once)
         counted = _count([*keys(graph), *_stage(columns), PLACE], "moves", n_runs=n_runs, once=once)
     else:
