@@ -25,6 +25,7 @@ ADVICE = (
     "rejected='rejected.csv' writes all of these rows to a file"
 )
 RECORDER = "if a recorder made mistakes, leave out so many impossible transitions with allow_impossible="
+UNPLACED = "steps are numbers, or dates and times such as 2024-01-31 07:00:00"
 ORDERED = "if steps only order the rows of a run, and none is missing, say steps='ordered'"
 REPEATED = "repeated step: 4 rows; episode 0, step 0 (2 rows)"  # those of step 1 are alike, but may not be copies
 NAMES = "give different runs different names, and number the steps of each run"
@@ -97,15 +98,15 @@ BAD = {
     ),
     "missing step": (
         lambda: read_log(RUNS.assign(step=[None, *RUNS.step[1:]]), LAMP),
-        f"1 of 15 rows do not fit the model:\n  no episode or step: 1 row\n{ADVICE}",
+        f"1 of 15 rows do not fit the model:\n  no episode or step: 1 row; {UNPLACED}\n{ADVICE}",
     ),
     "steps too large to tell apart": (
         lambda: read_log(RUNS.assign(step=RUNS.step + 2.0**53), LAMP),
-        f"15 of 15 rows do not fit the model:\n  no episode or step: 15 rows\n{ADVICE}",
+        f"15 of 15 rows do not fit the model:\n  no episode or step: 15 rows; {UNPLACED}\n{ADVICE}",
     ),
     "steps too large to tell apart, through DuckDB": (
         lambda: read_log(pyarrow.Table.from_pandas(RUNS.assign(step=(RUNS.step + 2.0**53).astype(str))), LAMP),
-        f"15 of 15 rows do not fit the model:\n  no episode or step: 15 rows\n{ADVICE}",
+        f"15 of 15 rows do not fit the model:\n  no episode or step: 15 rows; {UNPLACED}\n{ADVICE}",
     ),
     "missing column": (
         lambda: read_log(RUNS.drop(columns=["lit", "step"]), LAMP),
@@ -133,7 +134,7 @@ BAD = {
     ),
     "words for steps": (
         lambda: read_log(polars.from_pandas(RUNS).with_columns(step=polars.lit("first")), LAMP),
-        f"15 of 15 rows do not fit the model:\n  no episode or step: 15 rows\n{ADVICE}",
+        f"15 of 15 rows do not fit the model:\n  no episode or step: 15 rows; {UNPLACED}\n{ADVICE}",
     ),
     "truth values for steps": (
         lambda: read_log(RUNS.assign(step=True), LAMP),

@@ -44,7 +44,10 @@ CONTRADICTING: tuple[Kind, ...] = ("unknown state", "unknown next state", "impos
 
 NAMED = 3  # offenders of each kind
 _SEVERAL = "several forms"
-_REMARKS: dict[Kind, str] = {"impossible transition": "the model has no such edge, so it may be wrong"}
+_REMARKS: dict[Kind, str] = {
+    "impossible transition": "the model has no such edge, so it may be wrong",
+    "no episode or step": "steps are numbers, or dates and times such as 2024-01-31 07:00:00",
+}
 
 
 @dataclass(frozen=True)
